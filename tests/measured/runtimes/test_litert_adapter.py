@@ -277,9 +277,10 @@ def test_contexts_free_what_they_have(runtime: Runtime, prepared: str, memory: M
     source = runtime.load(prepared, prepared, memory)
     dup = runtime.dup(source, replace(memory, outside=()))
     _digest(dup)
-    assert _maps(prepared)
+    assert _maps(str(Path(prepared).resolve()))
     source.destroy()
     dup.destroy()
+    assert not _maps(str(Path(prepared).resolve()))
     assert not _maps(str(Path(prepared).parent))
     # Those of an earlier test may go meanwhile.
     assert len(list(Path("/proc/self/fd").iterdir())) <= descriptors

@@ -112,11 +112,11 @@ def test_a_failed_conversion(
 
 
 def test_a_description_that_is_not_there(tmp_path: Path) -> None:
-    """The step and the system's words are in the error."""
+    """The folder and the system's words are in the error."""
     install_scripted_megengine()
     with (
         MegEngineConverter() as converter,
-        pytest.raises(ModelError, match=r"reading the description failed: .*No such file"),
+        pytest.raises(ModelError, match=r"reading .*/nowhere failed: No such file"),
     ):
         converter.convert(MegEngineConverter.recipe(_SMALL), tmp_path / "nowhere", tmp_path / "out.mge")
 

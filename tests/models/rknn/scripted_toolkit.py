@@ -37,7 +37,7 @@ class RKNN:
         return 0
 
     def load_onnx(self, path, **sizes):
-        self.options.update(sizes, onnx=path)
+        self.options.update(sizes, onnx=os.path.basename(path))
         return 0
 
     def build(self, do_quantization, dataset=None):

@@ -74,7 +74,7 @@ def test_the_toolkit_gets_what_the_recipe_has() -> None:
         "mean_values": [[0, 0, 0]],
         "std_values": [[255, 255, 255]],
         "do_quantization": True,
-        "onnx": str(cached_path(_TINY)),
+        "onnx": cached_path(_TINY).name,
     }
     assert (mini["target_platform"], mini["remove_weight"]) == ("rv1106", False)
     # Models of one size see equal noise, whatever their seed and chip: it is no difference between them.

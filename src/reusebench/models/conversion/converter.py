@@ -20,6 +20,7 @@ from types import TracebackType
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, Union
 
 from reusebench.models.built_files import cached_path, ensure, fill, is_intact, weights_of
+from reusebench.models.conversion.copies import UnreadableError, copies
 from reusebench.models.conversion.environments import Environment, PythonPackage, ShowStep
 from reusebench.models.errors import ConversionError
 from reusebench.models.recipe import NativeForm, NativeRecipe, OnnxFile, Recipe, RknnRecipe
@@ -117,32 +118,18 @@ class Converter(ABC, Generic[_Recipe]):
     def convert(self, recipe: _Recipe, source: Path, path: Path, weights: Path | None = None) -> None:
         """Write the file that is made of source to path; to `weights` the weights, where they are a file of their own.
 
-        Raises ConversionError with the library's last words.
+        The library gets copies of all that it reads. Raises ConversionError with the library's last words.
         """
-        process = self._process or self._start()
-        assert process.stdin is not None
-        assert process.stdout is not None
-        log_begin = self._log.stat().st_size
-        with suppress(BrokenPipeError):
-            job = {**self.job(recipe, source), "output": str(path.absolute())}
+        with OwnFolder() as folder:
+            try:
+                copied_recipe, copied_source = copies(recipe, source, folder)
+            except UnreadableError as error:
+                raise ConversionError(self.environment.library, recipe.file_name, str(error)) from error
+            job = {**self.job(copied_recipe, copied_source), "output": str(path.absolute())}
             job["weights"] = str(weights.absolute()) if weights else None
-            process.stdin.write(json.dumps(job).encode() + b"\n")
-        end = ""
-        if not select.select([process.stdout], [], [], self.time_limit_s)[0]:
-            process.kill()
-            end = f"not done after {self.time_limit_s:g} s"
-        # Empty where the process has ended.
-        answer = process.stdout.readline().decode().strip()
-        if answer == _SUCCESS:
-            return
-        log = self._log.read_bytes()[log_begin:].decode(errors="replace")
-        if answer:
-            failure = json.loads(answer)
-        else:
-            self._process = None  # the next conversion starts another one
-            failure = {"step": f"its process ({end or end_of(process.wait())})", "words": ""}
-        words = f"{failure['step']} failed: {failure['words'] or _last_error(log)}"
-        raise ConversionError(self.environment.library, recipe.file_name, words)
+            failure = self._failure_of(job)
+        if failure:
+            raise ConversionError(self.environment.library, recipe.file_name, failure)
 
     def folder(self) -> Path:
         """Return a folder for temporary files, which is removed at the end of the `with` block."""
@@ -156,7 +143,7 @@ class Converter(ABC, Generic[_Recipe]):
         return Path(source.path) if isinstance(source, OnnxFile) else ensure(source)
 
     def job(self, recipe: _Recipe, source: Path) -> dict[str, Any]:
-        """Return what the program needs besides the files to write."""
+        """Return what the program needs besides the files to write; every path is a copy's, which it may change."""
         return {
             "onnx": str(source.absolute()),
             "inputs": [asdict(tensor) for tensor in recipe.source.inputs],
@@ -169,6 +156,30 @@ class Converter(ABC, Generic[_Recipe]):
             return self.source(recipe)
         except OSError as error:
             raise cannot_write(path, error) from error
+
+    def _failure_of(self, job: dict[str, Any]) -> str | None:
+        """Have the process do the job; return the step that failed with the library's last words, None if none did."""
+        process = self._process or self._start()
+        assert process.stdin is not None
+        assert process.stdout is not None
+        log_begin = self._log.stat().st_size
+        with suppress(BrokenPipeError):
+            process.stdin.write(json.dumps(job).encode() + b"\n")
+        end = ""
+        if not select.select([process.stdout], [], [], self.time_limit_s)[0]:
+            process.kill()
+            end = f"not done after {self.time_limit_s:g} s"
+        # Empty where the process has ended.
+        answer = process.stdout.readline().decode().strip()
+        if answer == _SUCCESS:
+            return None
+        log = self._log.read_bytes()[log_begin:].decode(errors="replace")
+        if answer:
+            failure = json.loads(answer)
+        else:
+            self._process = None  # the next conversion starts another one
+            failure = {"step": f"its process ({end or end_of(process.wait())})", "words": ""}
+        return f"{failure['step']} failed: {failure['words'] or _last_error(log)}"
 
     def _start(self) -> subprocess.Popen[bytes]:
         """Start the process in a folder of its own, since a library may leave files where it runs."""

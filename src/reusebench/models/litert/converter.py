@@ -39,11 +39,13 @@ def convert(job: dict[str, Any]) -> dict[str, str] | None:
     try:
         with tempfile.TemporaryDirectory() as folder:
             source = _with_sizes(job, Path(folder)) if job["has_free_sizes"] else job["onnx"]
+            step = "running the ONNX file"
+            arrays = [_array_of(tensor) for tensor in job["inputs"]]
+            # Before onnx2tf writes over the file.
+            expected = _outputs_of_onnx(job["onnx"], job["inputs"], arrays)
             step = "onnx2tf"
             written = _converted(source, job["inputs"], Path(folder))
             step = "comparing it with the ONNX file"
-            arrays = [_array_of(tensor) for tensor in job["inputs"]]
-            expected = _outputs_of_onnx(job["onnx"], job["inputs"], arrays)
             orders = _orders(written, arrays, expected)
             if any(order != tuple(range(len(order))) for order in orders):
                 _reorder(written, orders)

@@ -11,7 +11,6 @@ import re
 import shutil
 import signal
 import subprocess
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -41,34 +40,35 @@ def convert(job: dict[str, Any]) -> dict[str, str] | None:
             what = tensor["type"] if tensor["shape"] else "scalar"
             return {"step": "reading the inputs", "words": f"pnnx takes no {what} (input {tensor['name']})"}
         shapes.append(f"[{','.join(map(str, tensor['shape']))}]{_TYPES[kind[1]]}{kind[2]}")
-    with tempfile.TemporaryDirectory(dir=".") as name:
-        folder = Path(name)
-        _link(Path(job["onnx"]), folder)
-        done = subprocess.run(
-            [_pnnx(), f"{_STEM}.onnx", f"inputshape={','.join(shapes)}", "fp16=0"],
-            cwd=folder,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            check=False,
-        )
-        param, weights = folder / f"{_STEM}.ncnn.param", folder / f"{_STEM}.ncnn.bin"
-        if done.returncode or not param.exists():
-            return {"step": "pnnx", "words": _last_words(done)}
-        lines = param.read_text().splitlines()
-        kinds = sorted({line.split()[0] for line in lines[2:]})
-        lacking = [kind for kind in kinds if ncnn.layer_to_index(kind) < 0]
-        if lacking:
-            return {"step": "pnnx", "words": f"it leaves operators that ncnn lacks: {', '.join(lacking)}"}
-        lines = _with_sizes(lines, job["inputs"], (folder / f"{_STEM}_ncnn.py").read_text())
-        param.write_text("\n".join(lines) + "\n")
-        net = ncnn.Net()
-        if net.load_param(str(param)) != 0 or net.load_model(str(weights)) != 0:
-            # ncnn has printed which layer it was.
-            return {"step": "loading what pnnx wrote with ncnn", "words": ""}
-        shutil.move(str(weights), job["weights"])
-        shutil.move(str(param), job["output"])
+    # It writes where the model is, a copy, and calls its files as the model.
+    model = Path(job["onnx"])
+    folder = model.parent
+    model.rename(folder / f"{_STEM}.onnx")
+    done = subprocess.run(
+        [_pnnx(), f"{_STEM}.onnx", f"inputshape={','.join(shapes)}", "fp16=0"],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+    param, weights = folder / f"{_STEM}.ncnn.param", folder / f"{_STEM}.ncnn.bin"
+    if done.returncode or not param.exists():
+        return {"step": "pnnx", "words": _last_words(done)}
+    lines = param.read_text().splitlines()
+    kinds = sorted({line.split()[0] for line in lines[2:]})
+    lacking = [kind for kind in kinds if ncnn.layer_to_index(kind) < 0]
+    if lacking:
+        return {"step": "pnnx", "words": f"it leaves operators that ncnn lacks: {', '.join(lacking)}"}
+    lines = _with_sizes(lines, job["inputs"], (folder / f"{_STEM}_ncnn.py").read_text())
+    param.write_text("\n".join(lines) + "\n")
+    net = ncnn.Net()
+    if net.load_param(str(param)) != 0 or net.load_model(str(weights)) != 0:
+        # ncnn has printed which layer it was.
+        return {"step": "loading what pnnx wrote with ncnn", "words": ""}
+    shutil.move(str(weights), job["weights"])
+    shutil.move(str(param), job["output"])
     return None
 
 
@@ -78,14 +78,6 @@ def _pnnx() -> str:
     assert spec is not None
     assert spec.submodule_search_locations is not None
     return str(Path(spec.submodule_search_locations[0]) / "pnnx")
-
-
-def _link(model: Path, folder: Path) -> None:
-    """Give the folder the model, and what is beside it, which may be its weights: pnnx writes where the model is."""
-    for file in model.parent.iterdir():
-        if file.is_file():
-            (folder / file.name).symlink_to(file)
-    (folder / f"{_STEM}.onnx").symlink_to(model)
 
 
 def _with_sizes(layers: list[str], inputs: list[dict[str, Any]], program: str) -> list[str]:

@@ -89,10 +89,8 @@ def prepare(model: str, folder: str, run: Callable[[str, CpuOptions], None]) -> 
     shutil.rmtree(folder, ignore_errors=True)  # of a preparation that failed
     os.makedirs(folder)
     path = os.path.join(folder, _MODEL_FILE)
-    try:
-        os.link(os.path.realpath(model), path)
-    except OSError:  # on another file system
-        shutil.copyfile(model, path)
+    # The model's own pages, which other processes may have mapped, and its inode stays as it is.
+    os.symlink(os.path.realpath(model), path)
     for flags, name in _CACHE_FILES.items():
         run(path, CpuOptions(flags=flags))
         own = os.path.join(folder, name)

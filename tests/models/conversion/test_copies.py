@@ -1,0 +1,259 @@
+"""Converters get copies: whatever they do to their input, files of users and of the cache stay as they are."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from reusebench.measured.runtimes.base import Input
+from reusebench.models import converters
+from reusebench.models.built_files import ensure
+from reusebench.models.conversion.converter import Converter, NativeConverter
+from reusebench.models.conversion.copies import copies
+from reusebench.models.conversion.environments import Environment, PythonPackage
+from reusebench.models.errors import ConversionError
+from reusebench.models.recipe import NativeForm, NativeRecipe, OnnxFile, Recipe
+from reusebench.system.cache import CacheError, cache_root
+
+_TINY = Recipe("tiny", 64, 1)
+_CHIP = "rk3588"
+_INPUT = Input("x", "float32", (1, 3, 32, 32))
+_WEIGHTS = "parts/weights.data"
+
+#: The real ones, with where they are: looked up before a test has a cache of its own.
+_REAL = [
+    pytest.param(
+        converter,
+        converter.environment.folder() if isinstance(converter.environment, Environment) else None,
+        id=converter.environment.makes,
+        marks=pytest.mark.skipif(
+            not converter.environment.installed(), reason=f"{converter.environment.library} is not installed"
+        ),
+    )
+    for converter in converters()
+]
+
+#: What it does to the model, and then to all that is beside it and to the data of its inputs.
+_SCRIPT = """
+import os
+import pathlib
+
+
+def convert(job):
+    model = pathlib.Path(job["onnx"])
+    files = [file for file in sorted(model.parent.rglob("*")) if file.is_file()]
+    files += [pathlib.Path(tensor["file"]) for tensor in job["inputs"] if tensor["file"]]
+    pathlib.Path(job["output"]).write_text("\\n".join(str(file) for file in files))
+    for file in files:
+        {action}
+    return None
+"""
+_ACTIONS = {
+    "writes over": 'file.write_bytes(b"another")',
+    "writes into": 'descriptor = os.open(file, os.O_RDWR); os.pwrite(descriptor, b"another", 0); os.close(descriptor)',
+    "appends": 'file.open("ab").write(b"more")',
+    "deletes": "file.unlink()",
+    "replaces": 'new = file.with_name("new"); new.write_bytes(b"another"); new.replace(file)',
+    "changes the mode": "file.chmod(0o777)",
+}
+
+
+class _ScriptedConverter(NativeConverter):
+    """Runs a program of the test in this Python."""
+
+    environment = PythonPackage(library="scripted", module="json", makes=".scripted", install="nothing")
+
+    @classmethod
+    def form(cls) -> NativeForm:
+        """Return the form of what it makes."""
+        return NativeForm(".scripted", "scripted1", revision=1)
+
+
+@pytest.fixture(params=list(_ACTIONS.values()), ids=list(_ACTIONS))
+def scripted(request: pytest.FixtureRequest, tmp_path: Path, model_cache: Path) -> Iterator[_ScriptedConverter]:  # noqa: ARG001
+    """Return a converter that does this to all that it gets."""
+    program = tmp_path / "program.py"
+    program.write_text(_SCRIPT.format(action=request.param))
+
+    class Converting(_ScriptedConverter):
+        """With that program."""
+
+    Converting.program = program
+    with Converting() as converter:
+        yield converter
+
+
+def _user_file(folder: Path, free: bool = False) -> OnnxFile:
+    """Return a read-only model with external data in a folder beside it, and data for its input."""
+    weights = np.random.RandomState(0).rand(4, 3, 3, 3).astype(np.float32)
+    declared: list[int | str | None] = ["batch", 3, "height", "width"] if free else [*_INPUT.shape]
+    graph = helper.make_graph(
+        [helper.make_node("Conv", ["x", "weights"], ["z"]), helper.make_node("Relu", ["z"], ["y"])],
+        "graph",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, declared)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(weights, "weights")],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    (folder / _WEIGHTS).parent.mkdir(parents=True)
+    path, data = folder / "user's model.onnx", folder / "data.npy"
+    onnx.save(model, path, save_as_external_data=True, location=_WEIGHTS, size_threshold=0)
+    assert (folder / _WEIGHTS).stat().st_size == weights.nbytes
+    np.save(data, np.random.RandomState(1).rand(*_INPUT.shape).astype(np.float32))
+    for file in (path, data, folder / _WEIGHTS):
+        file.chmod(0o444)
+    fed = Input(_INPUT.name, _INPUT.type, _INPUT.shape, file=str(data))
+    return OnnxFile(str(path), "5a" * 32, (fed,), free)
+
+
+def _state(folder: Path) -> dict[Path, tuple[Any, ...]]:
+    """Return the digest of each file in a folder, with its inode, mode, links and time of change."""
+    return {path: _state_of(path) for path in folder.rglob("*") if path.is_file()}
+
+
+def _state_of(file: Path) -> tuple[Any, ...]:
+    status = file.stat()
+    digest = hashlib.sha256(file.read_bytes()).hexdigest()
+    return digest, status.st_ino, status.st_mode, status.st_nlink, status.st_ctime_ns
+
+
+def _nothing_left() -> bool:
+    return list((cache_root() / "temporary").iterdir()) == []
+
+
+@pytest.mark.usefixtures("model_cache")
+@pytest.mark.parametrize("is_free", [False, True], ids=["fixed", "free"])
+@pytest.mark.parametrize(("kind", "folder"), _REAL)
+def test_a_users_model(
+    kind: type[Converter[Any]],
+    folder: Path | None,
+    is_free: bool,
+    tmp_path: Path,
+) -> None:
+    """Each real converter reads the external data and the input's data, and the files are the same as before."""
+    if not kind.imports_onnx:
+        pytest.skip(kind.instead_of_onnx)
+    _link_environment(kind, folder)
+    source = _user_file(tmp_path / "user", is_free)
+    before = _state(tmp_path / "user")
+    with kind() as converter:
+        (made,) = converter.ensure_all([converter.recipe(source, _CHIP, weightless=False, quantised=True)])
+    assert made.stat().st_size > 0
+    assert _state(tmp_path / "user") == before
+    assert _nothing_left()
+
+
+@pytest.mark.parametrize(("kind", "folder"), _REAL)
+@pytest.mark.usefixtures("model_cache")
+def test_a_cached_network(kind: type[Converter[Any]], folder: Path | None) -> None:
+    """The ONNX file of a built-in network is the same before and after each real converter."""
+    _link_environment(kind, folder)
+    before = _state_of(ensure(_TINY))
+    with kind() as converter:
+        converter.ensure_all([converter.recipe(_TINY, _CHIP, weightless=False, quantised=True)])
+    assert _state_of(ensure(_TINY)) == before
+    assert _nothing_left()
+
+
+def _link_environment(kind: type[Converter[Any]], folder: Path | None) -> None:
+    """Put the user's environment into the cache of the test."""
+    if isinstance(kind.environment, Environment) and folder is not None:
+        kind.environment.folder().parent.mkdir(parents=True)
+        kind.environment.folder().symlink_to(folder)
+
+
+def test_what_a_converter_does_to_a_users_files(scripted: _ScriptedConverter, tmp_path: Path) -> None:
+    """They are as before, read-only ones too; it gets all three, writable, the weights by their relative name."""
+    source = _user_file(tmp_path / "user")
+    before = _state(tmp_path / "user")
+    for _ in range(2):
+        scripted.write(scripted.recipe(source), tmp_path / "made")
+        given = [Path(line) for line in (tmp_path / "made").read_text().splitlines()]
+        assert [file.name for file in given] == ["weights.data", "user's model.onnx", "0.npy"]
+        assert given[0] == given[1].parent / _WEIGHTS
+        assert all(cache_root() in file.parents for file in given)
+        assert _state(tmp_path / "user") == before
+    assert list((cache_root() / "temporary").glob("*/model")) == []
+
+
+def test_what_a_converter_does_to_the_cache(scripted: _ScriptedConverter, tmp_path: Path) -> None:
+    """The ONNX file of a built-in network is as before."""
+    before = _state_of(ensure(_TINY))
+    scripted.write(scripted.recipe(_TINY), tmp_path / "made")
+    assert (tmp_path / "made").exists()
+    assert _state_of(ensure(_TINY)) == before
+
+
+def test_copies_have_their_own_inodes_and_names(tmp_path: Path) -> None:
+    """No path of the recipe is the user's; a copy is no link, can be written to and has the content."""
+    source = _user_file(tmp_path / "user")
+    recipe, copy = copies(_ScriptedConverter.recipe(source), Path(source.path), tmp_path / "copies")
+    assert isinstance(recipe, NativeRecipe)
+    assert isinstance(recipe.source, OnnxFile)
+    assert recipe.source.path == str(copy)
+    assert recipe.file_name == _ScriptedConverter.recipe(source).file_name
+    data = recipe.source.inputs[0].file
+    assert data is not None
+    for made, origin in (
+        (copy, Path(source.path)),
+        (copy.parent / _WEIGHTS, tmp_path / "user" / _WEIGHTS),
+        (Path(data), tmp_path / "user" / "data.npy"),
+    ):
+        assert tmp_path / "copies" in made.parents
+        assert made.read_bytes() == origin.read_bytes()
+        assert not made.is_symlink()
+        assert made.stat().st_nlink == 1
+        assert made.stat().st_mode & 0o200
+
+
+def test_a_path_that_leads_out_of_the_folder_is_not_copied(tmp_path: Path) -> None:
+    """A model that names a file elsewhere gets no copy of it."""
+    source = _user_file(tmp_path / "user")
+    model = onnx.load(source.path, load_external_data=False)
+    model.graph.initializer[0].external_data[0].value = "../secret.data"
+    (tmp_path / "secret.data").write_bytes(b"secret")
+    path = tmp_path / "user" / "escaping.onnx"
+    path.write_bytes(model.SerializeToString())
+    copies(_ScriptedConverter.recipe(OnnxFile(str(path), "0" * 64, (), False)), path, tmp_path / "copies")
+    copied = [file for file in (tmp_path / "copies").rglob("*") if file.is_file()]
+    assert [file.name for file in copied] == ["escaping.onnx"]
+
+
+@pytest.mark.parametrize("name", ["user's model.onnx", _WEIGHTS, "data.npy"])
+def test_what_cannot_be_read(name: str, scripted: _ScriptedConverter, tmp_path: Path) -> None:
+    """The error is a sentence with the file; weights that are no file are refused as the model is."""
+    source = _user_file(tmp_path / "user")
+    (tmp_path / "user" / name).unlink()
+    (tmp_path / "user" / name).mkdir()
+    with pytest.raises(
+        ConversionError, match=rf"^scripted could not make .*: reading /.*{name} failed: it is a folder"
+    ):
+        scripted.write(scripted.recipe(source), tmp_path / "made")
+    assert not (tmp_path / "made").exists()
+    assert _nothing_left()
+
+
+def test_a_full_disk(scripted: _ScriptedConverter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is said as everywhere, and nothing is left."""
+
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    source = _user_file(tmp_path / "user")
+    monkeypatch.setattr(shutil, "copyfile", fail)
+    with pytest.raises(
+        CacheError, match=r"cannot write /.*user's model\.onnx: No space left on device; choose a folder"
+    ):
+        scripted.write(scripted.recipe(source), tmp_path / "made")
+    assert not (tmp_path / "made").exists()
+    assert _nothing_left()
