@@ -192,7 +192,7 @@ def test_what_the_runtime_lacks_is_stored_too(whole: Whole) -> None:
     assert info.outcome == "not_supported"
     assert "7 passed, 8 skipped" in whole.first.words
     for words in (
-        str(known(info.failure).reason),
+        str(known(info.failure).message),
         "onnxruntime: --model is given without --resolution: weights are shared between resolutions",
         "onnxruntime: --model is given, and this scenario needs the built-in network that takes and returns a camera",
     ):

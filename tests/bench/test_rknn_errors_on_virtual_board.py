@@ -72,8 +72,8 @@ def _failure(
 
 
 def _cause(failure: Failure) -> Message:
-    assert failure.reason.code in ("rknn_call_explained", "process_end_explained"), failure
-    cause = failure.reason.values["cause"]
+    assert failure.message.code in ("rknn_call_explained", "process_end_explained"), failure
+    cause = failure.message.values["cause"]
     assert isinstance(cause, Message)
     return cause
 

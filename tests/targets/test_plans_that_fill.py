@@ -74,7 +74,7 @@ def test_a_context_that_is_not_made(word: str) -> None:
         "context",
         3,
     )
-    assert known(run.full).reason.code == "exception"
+    assert known(run.full).message.code == "exception"
     assert _steps(run) == [*_made(3), Step("full", 3), *_gone(3)]
     (steady,) = (barrier.data for barrier in run.barriers if barrier.phase == "steady")
     assert len(steady.latencies_ns) == len(steady.digests) == 3

@@ -32,6 +32,7 @@ from tests.reports.stored import (
     even,
     group_of,
     groups_of,
+    in_words,
     npu_account,
     result,
     row_of,
@@ -40,7 +41,7 @@ from tests.reports.stored import (
 from tests.reports.stored import NOT_SUPPORTED as LACKING
 
 ENGLISH = texts_of("en")
-_LACKING = Failure("not_supported", "context", 1, "no allocator <from> Python")
+_LACKING = Failure("not_supported", "context", 1, in_words("no allocator <from> Python"))
 
 
 @pytest.fixture(scope="module")
@@ -153,7 +154,7 @@ def test_rows_have_figures_and_english_reasons(group: Group) -> None:
     assert rows["lean"]["combined"] == "full_dup internal_reuse native_io shared_tensors"
     assert rows["internal_reuse"]["verdict"] == SAVES_NOTHING
     lacking = rows["external_mmz"]
-    assert (lacking["verdict"], lacking["reason"]) == (NOT_SUPPORTED, "no allocator <from> Python")
+    assert (lacking["verdict"], lacking["reason"]) == (NOT_SUPPORTED, in_words("no allocator <from> Python"))
     assert [lacking[name] for name in ("memory", "saved_bytes", "whole_bytes", "copies_avoided_bytes")] == [None] * 4
 
 

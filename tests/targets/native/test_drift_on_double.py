@@ -274,7 +274,7 @@ def test_no_preload_library(pair: Pair, models: tuple[Model, ...]) -> None:
     for variable in ("REUSEBENCH_BOARD", "REUSEBENCH_LEDGER"):
         run = pair.walk(_plan(models, _PLAIN), **{variable: "rk3588"})
         assert run.failure
-        assert run.failure.reason.code == "rknn_preload_missing"
+        assert run.failure.message.code == "rknn_preload_missing"
 
 
 @pytest.mark.parametrize("kind", ["picture", "dynamic", "tokens", "features", "garbage"])
