@@ -42,6 +42,11 @@ _LONGEST = (
 )
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Declare what renews the snapshots: `pytest tests/reports --update-snapshots`, or tests/storage."""
+    parser.addoption("--update-snapshots", action="store_true", help="Write what is there as what shall be there.")
+
+
 def pytest_configure() -> None:
     """Have signals work as on a terminal, also where a background shell has SIGINT ignored, or nohup SIGHUP."""
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -154,7 +154,7 @@ def test_rows_have_figures_and_english_reasons(group: Group) -> None:
     assert rows["lean"]["combined"] == "full_dup internal_reuse native_io shared_tensors"
     assert rows["internal_reuse"]["verdict"] == SAVES_NOTHING
     lacking = rows["external_mmz"]
-    assert (lacking["verdict"], lacking["reason"]) == (NOT_SUPPORTED, in_words("no allocator <from> Python"))
+    assert (lacking["verdict"], lacking["reason"]) == (NOT_SUPPORTED, "no allocator <from> Python")
     assert [lacking[name] for name in ("memory", "saved_bytes", "whole_bytes", "copies_avoided_bytes")] == [None] * 4
 
 
