@@ -21,7 +21,7 @@ from reusebench.models.recipe import Recipe
 from reusebench.targets.compilers import find_compiler
 from reusebench.targets.native.build import compile_native
 from reusebench.targets.rknn_library import architecture_of_this_python
-from tests.support import Ended, Reusebench, made_once
+from tests.helpers.support import Ended, Reusebench, made_once
 
 _HERE = Path(__file__).resolve().parent
 _DOUBLE = _HERE / "measured" / "runtimes" / "rknn_double.c"

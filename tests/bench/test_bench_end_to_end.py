@@ -25,7 +25,7 @@ from reusebench.storage.run_file import WITHOUT_SPEED, StoredRun, read_run_file
 from reusebench.storage.trace import Trace, read_trace
 from reusebench.video.clip import Clip, ensure_clip
 from tests.bench.bench_process import BENCH_LIMIT_S, Bench, Done, stored_runs, wait_for
-from tests.support import Reusebench, known
+from tests.helpers.support import Reusebench, known
 
 #: What is measured once from end to end: one question that ONNX Runtime can answer, a part of two others, and a
 #: scenario whose plan another one has.

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from reusebench.reports.base.texts import texts_of
+from tests.helpers.support import Reusebench
 from tests.reports.stored import changed, even, full_run, machine, result, write_run
-from tests.support import Reusebench
 
 PAGES = {"index.html", "index.zh-CN.html"}
 

@@ -32,8 +32,8 @@ from reusebench.targets.barriers import Preparation, StepData
 from reusebench.targets.base import THIS_INTERPRETER, Target
 from reusebench.targets.measured_process import Run, prepare_models
 from reusebench.targets.outcome import OUTCOMES, Failure
-from tests.scripted_driver import ACCOUNT
-from tests.support import (
+from tests.helpers.scripted_driver import ACCOUNT
+from tests.helpers.support import (
     CHECKOUT,
     SCRIPTED,
     TIME_LIMIT_S,

@@ -15,7 +15,7 @@ from reusebench.measured.plan import Plan, Step
 from reusebench.samplers.readings import Reading, SystemMemory
 from reusebench.scenarios.catalogue import Parameters, build_plans
 from reusebench.targets.measured_process import Run
-from tests.support import CHECKOUT, StubObserver, known, models_of, walk
+from tests.helpers.support import CHECKOUT, StubObserver, known, models_of, walk
 
 
 def _plan(script: str, scenario: str = "limit_no_reuse", most: int = 6, cores: int = 2) -> Plan:

@@ -27,8 +27,8 @@ from reusebench.targets.barriers import Copies
 from reusebench.targets.base import Target
 from reusebench.targets.machine import LOCAL, LocalMachine
 from tests.harness.measuring.conftest import MakeBench
-from tests.scripted_driver import ACCOUNT, ENTRY
-from tests.support import SCRIPTED, known
+from tests.helpers.scripted_driver import ACCOUNT, ENTRY
+from tests.helpers.support import SCRIPTED, known
 
 #: As the virtual board: it keeps a ledger, and computes nothing.
 _VIRTUAL = replace(

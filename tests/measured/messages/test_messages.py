@@ -14,7 +14,7 @@ import pytest
 
 from reusebench.measured.messages import ENGLISH, LANGUAGES, Message, words
 from reusebench.system.package import MEASURED
-from tests.support import CHECKOUT
+from tests.helpers.support import CHECKOUT
 
 TEXTS = {
     language: json.loads((MEASURED / "messages" / f"{language}.json").read_text(encoding="utf-8"))

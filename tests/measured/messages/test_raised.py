@@ -19,10 +19,10 @@ from reusebench.storage.run_file import BadFile
 from reusebench.storage.runs import read_run
 from reusebench.system.package import NATIVE, PACKAGE
 from reusebench.targets.outcome import OUTCOMES, Failure
+from tests.helpers.support import CHECKOUT, make_plan
 from tests.measured.messages.test_messages import TEXTS, fields
 from tests.reports.stored import even, result, write_run
 from tests.samplers.hosts import link_process
-from tests.support import CHECKOUT, make_plan
 
 #: What takes a code and the values of its text.
 _CALLS = ("Message", "AdapterError", "NotSupported")

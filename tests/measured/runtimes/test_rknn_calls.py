@@ -48,7 +48,7 @@ from reusebench.measured.runtimes.rknn.library import LIBRARY_VARIABLE
 from reusebench.scenarios.catalogue import SCENARIOS, Parameters, build_plans
 from reusebench.targets.base import THIS_INTERPRETER
 from reusebench.targets.measured_process import Run
-from tests.support import CHECKOUT, walk
+from tests.helpers.support import CHECKOUT, walk
 
 _FULL, _MINI = "librknnrt version: 1.6.0 (double)", "librknnmrt version: 2.3.2 (double)"
 

@@ -21,8 +21,8 @@ from reusebench.measured.runtimes.rknn import device, diagnosis
 from reusebench.measured.runtimes.rknn.library import LIBRARY_VARIABLE, LibraryFile
 from reusebench.targets.base import THIS_INTERPRETER
 from reusebench.targets.outcome import Failure
+from tests.helpers.support import walk
 from tests.measured.messages.test_messages import TEXTS, fields
-from tests.support import walk
 
 _VERSION = "librknnrt version: 2.3.2 (double)"
 _NO_MODEL = "E RKNN: [1] Import rknn model failed!\nE RKNN: [1] rknn_init, load model failed!"

@@ -23,8 +23,8 @@ from reusebench.reports.sections.tables import memory_sources_table
 from reusebench.scenarios.catalogue import MODEL_SETS, OTHER_QUESTION, QUESTIONS, SCENARIOS
 from reusebench.system.package import PACKAGE
 from reusebench.targets.outcome import OUTCOMES
+from tests.helpers.support import CHECKOUT
 from tests.reports.stored import FAILED, NOT_SUPPORTED, even, group_of, in_words, result
-from tests.support import CHECKOUT
 
 ENGLISH, CHINESE = texts_of("en"), texts_of("zh-CN")
 REASON = Message("rknn_one_thread")

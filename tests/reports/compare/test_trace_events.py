@@ -15,6 +15,7 @@ from reusebench.reports.errors import ReportError
 from reusebench.storage.runs import Run, run_of
 from reusebench.storage.trace import Trace
 from reusebench.targets.outcome import Failure
+from tests.helpers.support import known
 from tests.reports.compare.stored_traces import (
     FRAMES_S,
     READING_NS,
@@ -26,7 +27,6 @@ from tests.reports.compare.stored_traces import (
 )
 from tests.reports.stored import FAILED, KILLED, NOT_SUPPORTED, changed, even, result, runs_of, write_run
 from tests.reports.stored_programs import Repeat, program, trace, write_programs
-from tests.support import known
 
 Event = dict[str, Any]
 

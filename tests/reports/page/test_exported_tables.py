@@ -14,6 +14,7 @@ from reusebench.reports.page.material import Material
 from reusebench.reports.results.published import published_rows
 from reusebench.reports.results.rows import group_results
 from reusebench.targets.outcome import Failure
+from tests.helpers.support import CHECKOUT
 from tests.reports.stored import (
     FAILED,
     LATENCY_NS,
@@ -26,7 +27,6 @@ from tests.reports.stored import (
     runs_of,
     write_run,
 )
-from tests.support import CHECKOUT
 
 _CONFIGURATION = "runtime runtime_version target scenario streams contexts models"
 _ORIGIN = "board recorded_at run_number"
