@@ -37,8 +37,8 @@ from reusebench.storage.result import Result
 from reusebench.storage.run_file import WITHOUT_SPEED, save_run
 from reusebench.storage.runs import Run, read_runs
 from reusebench.targets.base import Target
+from tests.helpers.support import CHECKOUT
 from tests.reports.compare.growing_driver import VARIABLE
-from tests.support import CHECKOUT
 
 MIB = 2**20
 RISE_BYTES = MIB

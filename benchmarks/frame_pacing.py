@@ -22,7 +22,7 @@ from reusebench.storage.result import StreamsRun
 from reusebench.targets.barriers import Frames
 from reusebench.targets.base import THIS_INTERPRETER, Target
 from reusebench.targets.measured_process import Run, run_plan
-from tests.support import CHECKOUT, StubListener, models_of
+from tests.helpers.support import CHECKOUT, StubListener, models_of
 
 _TARGET = Target("idle", (sys.executable, "-m", "tests.measured.idle_driver"), CHECKOUT)
 _STREAMS, _CONTEXTS = 4, 3

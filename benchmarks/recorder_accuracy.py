@@ -23,7 +23,7 @@ from tabulate import tabulate
 
 from reusebench.storage.program import Program
 from reusebench.storage.run_file import StoredRun, read_storage
-from tests.support import CHECKOUT
+from tests.helpers.support import CHECKOUT
 
 __all__ = ["MeasuredPhase", "measure"]
 

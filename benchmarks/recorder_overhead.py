@@ -25,7 +25,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.support import CHECKOUT
+from tests.helpers.support import CHECKOUT
 
 _SOURCE = Path(__file__).with_suffix(".c")
 _CONFIDENCE = 0.95

@@ -24,6 +24,7 @@ import psutil
 from reusebench.scenarios.catalogue import SCENARIOS
 from reusebench.storage.result import Result
 from reusebench.storage.run_file import Commit
+from tests.helpers.support import CHECKOUT
 from tests.reports.stored import (
     MIB,
     MakeAccount,
@@ -35,7 +36,6 @@ from tests.reports.stored import (
     with_memory,
     write_run,
 )
-from tests.support import CHECKOUT
 
 _FIRST_RUN = datetime.datetime(2026, 1, 1)
 #: Versions of a runtime, one after the other: more groups than a page shows.

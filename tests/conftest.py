@@ -21,7 +21,7 @@ from reusebench.models.recipe import Recipe
 from reusebench.targets.compilers import find_compiler
 from reusebench.targets.native.build import compile_native
 from reusebench.targets.rknn_library import architecture_of_this_python
-from tests.support import Ended, Reusebench, made_once
+from tests.helpers.support import Ended, Reusebench, made_once
 
 _HERE = Path(__file__).resolve().parent
 _DOUBLE = _HERE / "measured" / "runtimes" / "rknn_double.c"
@@ -40,6 +40,11 @@ _LONGEST = (
     "harness",
     "models",
 )
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Declare what renews the snapshots: `pytest tests/reports --update-snapshots`, or tests/storage."""
+    parser.addoption("--update-snapshots", action="store_true", help="Write what is there as what shall be there.")
 
 
 def pytest_configure() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from reusebench.system.package import PACKAGE
-from tests.support import CHECKOUT
+from tests.helpers.support import CHECKOUT
 
 #: Their files and streams run code when they are read.
 _MODULES = {"pickle", "cPickle", "_pickle", "marshal", "shelve", "dill", "cloudpickle", "joblib", "pty", "imp"}

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import reusebench
-from tests.support import CHECKOUT
+from tests.helpers.support import CHECKOUT
 
 _PACKAGE = CHECKOUT / "src" / "reusebench"
 

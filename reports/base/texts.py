@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from reusebench.measured.messages import Message, read_sentence, words
+from reusebench.measured.messages import Message, words
 from reusebench.measured.runtimes import RUNTIMES
 from reusebench.scenarios.catalogue import name_of_plan
 
@@ -52,9 +52,9 @@ class Texts:
         """Return those sentences that there are, one behind the other."""
         return self("sentence_separator").join(filter(None, parts))
 
-    def message(self, message: Message | str) -> str:
-        """Return a stored message, or a sentence of version 0.1.0, in the language."""
-        return words(message if isinstance(message, Message) else read_sentence(message), self.language)
+    def message(self, message: Message) -> str:
+        """Return a stored message in the language."""
+        return words(message, self.language)
 
     def starting_with(self, prefix: str) -> dict[str, str]:
         """Return every text whose key starts so, by the rest of the key, in the file's order."""

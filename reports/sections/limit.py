@@ -183,7 +183,7 @@ def limit_records(row: Row) -> list[dict[str, Any]]:
             "contexts_that_fit": limit.contexts,
             "failure_kind": failure.kind if failure else None,
             "failure_phase": failure.phase if failure else None,
-            "failure": str(failure.reason) if failure else None,
+            "failure": str(failure.message) if failure else None,
             "npu_memory_limit_bytes": row.info.npu_memory_limit_bytes,
             "further_npu_bytes": rounded(limit.further_npu_bytes),
         }
@@ -282,7 +282,7 @@ def _code_misleads(limit: Limit) -> bool:
     """Whether memory ran out and a call returned another code, though the library wrote that it got none."""
     if limit.failure is None or is_out_of_files(limit) or full_domain(limit):
         return False
-    name = limit.failure.reason.values.get("name", "MALLOC")
+    name = limit.failure.message.values.get("name", "MALLOC")
     return "MALLOC" not in str(name) and bool(_NO_MEMORY.search(limit.failure.last_words))
 
 
@@ -298,11 +298,13 @@ def _in_words(failure: Failure, texts: Texts) -> str:
 
     Causes are left out: the library's lines are below, and a remedy is no answer to how the next one fails.
     """
-    values = failure.reason.values
+    values = failure.message.values
     step = texts.words.get(f"limit_in_{failure.phase}", failure.phase)
     if {"call", "code", "name"} <= values.keys():
         name = values["name"]
         words = texts.message(name) if isinstance(name, Message) else name
         return texts("limit_call", step=step, call=values["call"], code=values["code"], name=words)
     end = values.get("end")
-    return texts("limit_failure", step=step, message=texts.message(end if isinstance(end, Message) else failure.reason))
+    return texts(
+        "limit_failure", step=step, message=texts.message(end if isinstance(end, Message) else failure.message)
+    )

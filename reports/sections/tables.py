@@ -227,7 +227,7 @@ def memory_sources_table(machine: MachineInfo, texts: Texts) -> Table | None:
     lines = []
     for source in machine.reusebench.memory_sources:
         readable = texts("yes" if source.readable else "no")
-        lines.append(("ok", [texts.message(source.name), readable, texts.message(source.remark)]))
+        lines.append(("ok", [source.name, readable, texts.message(source.remark)]))
     heads = heads_of((f"column_{name}" for name in ("source", "readable", "remark")), texts)
     return Table(heads, lines, words=(0, 1, 2)) if lines else None
 

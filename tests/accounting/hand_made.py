@@ -10,7 +10,7 @@ from reusebench.accounting.ledger import Buffer, Ledger, Read, Submit
 from reusebench.accounting.ledger import Mapping as Addresses
 from reusebench.measured.plan import Context, Model, Plan, Step
 from reusebench.targets.barriers import Allocation, BarrierReading, StepData
-from tests.support import barrier
+from tests.helpers.support import barrier
 
 PAGE = 4096
 

@@ -26,7 +26,7 @@ from tests.accounting.hand_made import (
     tensors_in,
     weights_in,
 )
-from tests.support import make_plan as make_scenario
+from tests.helpers.support import make_plan as make_scenario
 
 _DUP = make_plan(Context(0, 0), Context(0, 0, DUP, 0))
 

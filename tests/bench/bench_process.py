@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from reusebench.storage.result import Result
 from reusebench.storage.run_file import BadFile, StoredRun, read_storage
-from tests.support import CHECKOUT, TIME_LIMIT_S
+from tests.helpers.support import CHECKOUT, TIME_LIMIT_S
 
 #: Of a whole bench: far longer than one takes on a machine that is busy with other things.
 BENCH_LIMIT_S = 5 * TIME_LIMIT_S

@@ -25,7 +25,7 @@ from reusebench.storage.run_file import WITHOUT_SPEED, StoredRun, read_run_file
 from reusebench.storage.trace import Trace, read_trace
 from reusebench.video.clip import Clip, ensure_clip
 from tests.bench.bench_process import BENCH_LIMIT_S, Bench, Done, stored_runs, wait_for
-from tests.support import Reusebench, known
+from tests.helpers.support import Reusebench, known
 
 #: What is measured once from end to end: one question that ONNX Runtime can answer, a part of two others, and a
 #: scenario whose plan another one has.
@@ -192,7 +192,7 @@ def test_what_the_runtime_lacks_is_stored_too(whole: Whole) -> None:
     assert info.outcome == "not_supported"
     assert "7 passed, 8 skipped" in whole.first.words
     for words in (
-        str(known(info.failure).reason),
+        str(known(info.failure).message),
         "onnxruntime: --model is given without --resolution: weights are shared between resolutions",
         "onnxruntime: --model is given, and this scenario needs the built-in network that takes and returns a camera",
     ):

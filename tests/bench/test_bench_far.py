@@ -14,10 +14,10 @@ from reusebench.system.cache import cache_root
 from reusebench.targets.boards import Board, add_board
 from reusebench.targets.far.connection import connect
 from reusebench.targets.far.files import FarFiles
-from tests import board
 from tests.bench.bench_process import Bench, wait_for
-from tests.far_servers import HOSTS, SshServer, openssh, wait_until_idle
-from tests.support import known
+from tests.helpers import board
+from tests.helpers.far_servers import HOSTS, SshServer, openssh, wait_until_idle
+from tests.helpers.support import known
 
 #: Configurations in the order of the outcomes, on a board that has this name.
 _CHOSEN = ("--target=far", "--runtime=onnxruntime", "bench/test_dup.py", "-k=not one_model and not internal")

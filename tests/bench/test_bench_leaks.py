@@ -12,7 +12,7 @@ from reusebench.reports.results.leaks import drifts, growing, unclear
 from reusebench.reports.results.rows import Row, group_results
 from reusebench.reports.sections.leaks import leak_sentences
 from tests.bench.bench_process import Bench
-from tests.support import Reusebench
+from tests.helpers.support import Reusebench
 
 _LEAKS = "bench/test_leaks.py"
 KIB = 1024

@@ -12,8 +12,8 @@ import pytest
 from reusebench.measured.runtimes.rknn.library import LIBRARY_VARIABLE
 from reusebench.storage.run_file import WITHOUT_SPEED
 from tests.bench.bench_process import Bench, Done
-from tests.far_shell import shell_at
-from tests.support import CHECKOUT
+from tests.helpers.far_shell import shell_at
+from tests.helpers.support import CHECKOUT
 
 #: A scenario of each question.
 _OF_QUESTIONS = (
@@ -36,14 +36,14 @@ def pytest_runtest_logfinish():
     other.replace(library)
 """
 
-#: A pytest plugin that makes of this machine a virtual board with the scripted runtime (tests/scripted_driver.py).
+#: A pytest plugin that makes of this machine a virtual board with the runtime of tests/helpers/scripted_driver.py.
 _VIRTUAL = """
 from dataclasses import replace
 
 import reusebench.harness.selection
 from reusebench.measured import runtimes
-from tests.scripted_driver import ENTRY
-from tests.support import SCRIPTED
+from tests.helpers.scripted_driver import ENTRY
+from tests.helpers.support import SCRIPTED
 
 runtimes.RUNTIMES = reusebench.harness.selection.RUNTIMES = (ENTRY,)
 reusebench.harness.selection.parse_target = lambda *_: replace(

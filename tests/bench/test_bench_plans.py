@@ -13,7 +13,7 @@ from reusebench.storage.result import Result
 from reusebench.video.clip import Clip, ensure_clip
 from tests.bench.bench_process import Bench, Done
 from tests.bench.pipelines import pipeline_file, saved_bytes
-from tests.support import Reusebench
+from tests.helpers.support import Reusebench
 
 _STREAMS = '\n[streams]\ncount = 2\nfps = 10\nqueue = 4\nduration = "1s"\n'
 

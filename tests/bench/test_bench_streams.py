@@ -15,7 +15,7 @@ from reusebench.storage.result import FrameCount, Result, StreamsRun
 from reusebench.storage.trace import Trace, read_trace
 from reusebench.video.clip import Clip, ensure_clip
 from tests.bench.bench_process import Bench, Done, stored_runs, wait_for
-from tests.support import Reusebench, known
+from tests.helpers.support import Reusebench, known
 
 #: Decoding alone, and two modes of the published test.
 _MODES = ("streams_no_reuse", "streams_full_dup")

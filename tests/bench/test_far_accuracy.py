@@ -22,9 +22,9 @@ from reusebench.targets.errors import TargetError
 from reusebench.targets.far.machine import FarMachine
 from reusebench.targets.far.target import far_target
 from reusebench.targets.resolve import parse_target
-from tests.board import PYTHON, running_board
-from tests.far_servers import HOSTS, openssh
-from tests.support import known, make_plan, walk
+from tests.helpers.board import PYTHON, running_board
+from tests.helpers.far_servers import HOSTS, openssh
+from tests.helpers.support import known, make_plan, walk
 
 # Read when the tests are collected, before any of them has a cache of its own.
 _LIBRARY = cache_root() / "rknn" / "librknnmrt.so"

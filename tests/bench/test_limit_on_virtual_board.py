@@ -14,7 +14,7 @@ from reusebench.harness.measuring.limit import limit_of
 from reusebench.scenarios.catalogue import Parameters, build_plans
 from reusebench.storage.result import Limit
 from tests.bench.test_rknn_on_virtual_board import Board, board
-from tests.support import known, walk
+from tests.helpers.support import known, walk
 
 __all__ = ["board"]
 

@@ -11,7 +11,7 @@ import pytest
 
 from reusebench.measured.runtimes import find_runtime
 from reusebench.scenarios.catalogue import DEFAULT_OPTIONS, FIRST_LOOK, OPTIONS, SCENARIOS, find_scenario, scenarios_of
-from tests.support import CHECKOUT
+from tests.helpers.support import CHECKOUT
 
 #: Their scenarios are those of the user's files, and the runtimes' own options.
 _PLANS, _OPTIONS = "bench.test_plans", "bench.test_options"

@@ -24,7 +24,7 @@ from reusebench.targets.resolve import parse_target
 from reusebench.targets.rknn_library import Library
 from reusebench.targets.vboard.guest import missing_parts
 from tests.bench.test_rknn_on_virtual_board import _LIBRARIES, _NEWER
-from tests.support import TIME_LIMIT_S
+from tests.helpers.support import TIME_LIMIT_S
 
 _CHIPS = {RUNTIME: "rk3588", MINI_RUNTIME: "rv1106"}
 _OTHER_CHIPS = {RUNTIME: "rk3566", MINI_RUNTIME: "rk3588"}
@@ -72,8 +72,8 @@ def _failure(
 
 
 def _cause(failure: Failure) -> Message:
-    assert failure.reason.code in ("rknn_call_explained", "process_end_explained"), failure
-    cause = failure.reason.values["cause"]
+    assert failure.message.code in ("rknn_call_explained", "process_end_explained"), failure
+    cause = failure.message.values["cause"]
     assert isinstance(cause, Message)
     return cause
 

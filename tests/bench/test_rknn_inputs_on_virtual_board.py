@@ -29,7 +29,7 @@ from reusebench.targets.barriers import StepData
 from reusebench.targets.resolve import parse_target
 from reusebench.targets.vboard.guest import missing_parts
 from tests.bench.test_rknn_on_virtual_board import _LIBRARIES, Board, Walked, _walk
-from tests.support import known
+from tests.helpers.support import known
 
 #: The user's own, looked up before any test has a cache of its own.
 _PYTHON = TOOLKIT.python()

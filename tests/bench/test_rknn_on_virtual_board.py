@@ -38,7 +38,7 @@ from reusebench.targets.rknn_library import Library, read_library
 from reusebench.targets.sandbox.machine import ConfinedMachine
 from reusebench.targets.vboard.guest import missing_parts
 from tests.bench.bench_process import Bench
-from tests.support import Reusebench, known, walk
+from tests.helpers.support import Reusebench, known, walk
 
 #: The user's own, read before any test has a cache of its own.
 _CACHE = cache_root()

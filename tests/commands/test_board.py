@@ -9,8 +9,8 @@ import pytest
 
 from reusebench.commands import board
 from reusebench.targets.rknn_library import architecture_of_this_python
-from tests.far_shell import shell_at
-from tests.support import Ended, Reusebench
+from tests.helpers.far_shell import shell_at
+from tests.helpers.support import Ended, Reusebench
 from tests.targets.library_files import write_library
 
 

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from reusebench.storage.result import Result
+from tests.helpers.support import Ended, Reusebench
 from tests.reports.stored import FAILED, MIB, changed, dup, even, npu_account, result, with_memory, write_run
 from tests.reports.versions.stored_versions import three_versions
-from tests.support import Ended, Reusebench
 
 LIMIT = ("--fail", "application_memory:2%+512KiB")
 

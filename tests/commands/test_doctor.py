@@ -17,10 +17,10 @@ from reusebench.measured.runtimes.rknn import library
 from reusebench.measured.runtimes.rknn.device import Node
 from reusebench.measured.runtimes.rknn.library import LIBRARY_VARIABLE
 from reusebench.targets import interpreters
-from tests.support import CHECKOUT, Ended, Reusebench, own_environment
+from tests.helpers.support import CHECKOUT, Ended, Reusebench, own_environment
 from tests.targets.library_files import write_library
 
-_HERE = RuntimeEntry("here", "Here", "tests.scripted_driver", "json", "pip install here", "cpu", (".here",))
+_HERE = RuntimeEntry("here", "Here", "tests.helpers.scripted_driver", "json", "pip install here", "cpu", (".here",))
 _MISSING = RuntimeEntry(
     "missing",
     "Missing",

@@ -14,8 +14,8 @@ import pandas as pd
 import pytest
 
 from reusebench.reports.compare.exports import EXPORTS
+from tests.helpers.support import CHECKOUT, Ended, Reusebench
 from tests.reports.stored import FAILED, NOT_SUPPORTED, even, full_run, result, write_run
-from tests.support import CHECKOUT, Ended, Reusebench
 
 
 @pytest.fixture

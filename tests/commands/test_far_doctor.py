@@ -11,8 +11,8 @@ import pytest
 
 from reusebench.commands.far_doctor import obstacles
 from reusebench.samplers.host import LocalHost
-from tests.far_shell import shell_at
-from tests.support import Reusebench
+from tests.helpers.far_shell import shell_at
+from tests.helpers.support import Reusebench
 
 
 def test_a_board_is_looked_at(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, reusebench: Reusebench) -> None:

@@ -15,7 +15,7 @@ from reusebench.storage.fit import FitAnswer, read_answers
 from reusebench.system.cache import cache_root
 from reusebench.targets.rknn_library import Library, find_libraries
 from reusebench.targets.vboard.guest import missing_parts
-from tests.support import Ended, Reusebench
+from tests.helpers.support import Ended, Reusebench
 
 # Read when the tests are collected, before any of them has a cache of its own.
 _CACHE = cache_root()

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from benchmarks import change_point_accuracy
+from tests.helpers.support import Reusebench
 from tests.reports.history.history_storage import STEP, make_history
 from tests.reports.stored import machine
-from tests.support import Reusebench
 
 #: Of which this is the first at the new level.
 _RUNS, _FIRST_NEW = 24, 16

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from tests.helpers.support import Reusebench
 from tests.reports.stored import even, full_run, result, write_run
-from tests.support import Reusebench
 
 _COMMANDS = (
     ("runs", "list"),

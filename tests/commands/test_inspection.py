@@ -7,9 +7,9 @@ from pathlib import Path
 
 from onnx import TensorProto, helper
 
+from tests.helpers.support import Reusebench
 from tests.models.inspection.onnx_models import constant, save_model, value
 from tests.models.inspection.rknn_files import MINI, save_rknn
-from tests.support import Reusebench
 
 
 def _network(tmp_path: Path) -> Path:

@@ -15,9 +15,9 @@ from reusebench.targets.errors import TargetError
 from reusebench.targets.far.files import FarFiles
 from reusebench.targets.rknn_library import Library, architecture_of_this_python, find_libraries
 from reusebench.targets.vboard.guest import missing_parts
-from tests.far_shell import connected, shell_at
+from tests.helpers.far_shell import connected, shell_at
+from tests.helpers.support import Ended, Reusebench
 from tests.reports.versions.stored_versions import NEW, OLD, heavier_dups, of_version, store_versions
-from tests.support import Ended, Reusebench
 from tests.targets.library_files import write_library
 
 # Read when the tests are collected, before any of them has a cache of its own.

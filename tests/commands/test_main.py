@@ -17,8 +17,8 @@ import pytest
 
 from reusebench.commands import COMMANDS, main
 from reusebench.harness.extras import EXTRAS, install_line
+from tests.helpers.support import CHECKOUT, Ended, Reusebench
 from tests.reports.stored import full_run
-from tests.support import CHECKOUT, Ended, Reusebench
 
 #: Runs commands where the modules of the first argument are not installed; prints their exit codes at the end.
 _WITHOUT = """

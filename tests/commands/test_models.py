@@ -14,10 +14,10 @@ from reusebench.models.built_files import cached_path, is_intact
 from reusebench.models.megengine.environment import MEGENGINE, MegEngineConverter
 from reusebench.models.recipe import AnyRecipe, Recipe, RknnRecipe
 from reusebench.models.rknn.toolkit import TOOLKIT
+from tests.helpers.support import CHECKOUT, Ended, Reusebench
 from tests.models.megengine.scripted_megengine import install_scripted_megengine
 from tests.models.rknn.scripted_toolkit import install_scripted_toolkit
 from tests.models.scripted_python import ScriptedPython
-from tests.support import CHECKOUT, Ended, Reusebench
 
 _TINY = Recipe("tiny", 64, 0)
 

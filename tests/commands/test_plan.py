@@ -8,8 +8,8 @@ from pathlib import Path
 
 from reusebench.harness.plans.reading import read_plan_file
 from reusebench.measured.plan import DUP, Plan
+from tests.helpers.support import Reusebench
 from tests.reports.stored import MODELS, changed, dup, even, full_run, result, runs_of, write_run
-from tests.support import Reusebench
 
 
 def test_a_scenario(tmp_path: Path, reusebench: Reusebench) -> None:

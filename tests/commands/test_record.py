@@ -21,7 +21,7 @@ from reusebench.storage.program import Program
 from reusebench.storage.run_file import StoredRun, read_storage
 from reusebench.storage.runs import run_of
 from reusebench.storage.trace import ProgramTrace, read_trace
-from tests.support import CHECKOUT, TIME_LIMIT_S, Reusebench
+from tests.helpers.support import CHECKOUT, TIME_LIMIT_S, Reusebench
 
 _MIB = 2**20
 _RECORD = (sys.executable, "-m", "reusebench", "record")

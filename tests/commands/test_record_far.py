@@ -19,8 +19,8 @@ import pytest
 
 from reusebench.storage.program import Program
 from reusebench.storage.run_file import StoredRun, read_storage
-from tests.far_shell import connected, shell_at, wait_until_gone
-from tests.support import CHECKOUT, TIME_LIMIT_S, Reusebench
+from tests.helpers.far_shell import connected, shell_at, wait_until_gone
+from tests.helpers.support import CHECKOUT, TIME_LIMIT_S, Reusebench
 
 _MIB = 2**20
 _RECORD = (sys.executable, "-m", "reusebench", "record")

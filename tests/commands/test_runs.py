@@ -14,9 +14,9 @@ import pytest
 
 from reusebench.storage.run_file import Commit, RunWriter
 from reusebench.storage.trace import MemoryTimeline, ProgramTrace, write_trace
+from tests.helpers.support import Reusebench
 from tests.reports.stored import FAILED, NO_COMMIT, NOT_SUPPORTED, even, result, write_run
 from tests.reports.stored_programs import Repeat, program, write_programs
-from tests.support import Reusebench
 
 #: Prints what the command prints, standard error last.
 _Words = Callable[..., str]

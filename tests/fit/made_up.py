@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from reusebench.fit.layouts import Demand, Form, Group, Layout
 from reusebench.fit.prediction import Prediction, frames_per_s
 from reusebench.storage.figure import Figure
-from tests.support import models_of
+from tests.helpers.support import models_of
 
 
 def demand_of(

@@ -10,8 +10,8 @@ import pytest
 from reusebench.harness.errors import UserError
 from reusebench.harness.extras import EXTRAS
 from reusebench.harness.gate import Gate, add_gate_options, make_gate
+from tests.helpers.support import known
 from tests.reports.stored import changed, even, full_run, result, write_run
-from tests.support import known
 
 
 def _gate(storage: Path, *arguments: str) -> Gate | None:

@@ -15,7 +15,7 @@ from reusebench.measured.runtimes import RuntimeEntry
 from reusebench.targets import interpreters
 from reusebench.targets.base import THIS_INTERPRETER, Target
 from reusebench.targets.errors import TargetError
-from tests.support import own_environment
+from tests.helpers.support import own_environment
 
 
 def _selection(*arguments: object) -> Selection:

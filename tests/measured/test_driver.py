@@ -29,7 +29,7 @@ from reusebench.measured.plan import (
 )
 from reusebench.targets.barriers import Allocation, StepData
 from reusebench.targets.base import THIS_INTERPRETER
-from tests.support import make_plan, walk
+from tests.helpers.support import make_plan, walk
 
 _ROUNDS = 10
 #: Inferences of each context before the rounds.

@@ -14,7 +14,7 @@ import pytest
 
 from reusebench.measured.plan import Plan, Streams, Video
 from reusebench.targets.base import THIS_INTERPRETER, Target
-from tests.support import CHECKOUT, make_plan, prepared_plan, walk
+from tests.helpers.support import CHECKOUT, make_plan, prepared_plan, walk
 
 #: Packages that the measured process may hold.
 _PACKAGES = {"reusebench"}
@@ -166,7 +166,7 @@ def test_rockchips_adapter_needs_the_standard_library_alone(tmp_path: Path) -> N
 _ON_3_8 = """
 import importlib.machinery, sys
 from unittest.mock import MagicMock
-import tests.scripted_driver
+import tests.helpers.scripted_driver
 from reusebench.measured import runtimes
 from reusebench.measured import driver
 
@@ -185,7 +185,7 @@ class Pretended:
 sys.meta_path.insert(0, Pretended())
 for entry in runtimes.RUNTIMES:
     importlib.import_module(entry.adapter)
-runtimes.RUNTIMES = (tests.scripted_driver.ENTRY,)
+runtimes.RUNTIMES = (tests.helpers.scripted_driver.ENTRY,)
 sys.exit(driver.main())
 """
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from reusebench.measured.schedule import Gate, Worker, run_on_all
-from tests.support import TIME_LIMIT_S
+from tests.helpers.support import TIME_LIMIT_S
 
 
 def _wait_until(condition: Callable[[], bool]) -> None:

@@ -16,7 +16,7 @@ from reusebench.models.built_files import cached_path, ensure, fill, is_intact
 from reusebench.models.errors import ModelError
 from reusebench.models.recipe import Recipe
 from reusebench.system.cache import CacheError
-from tests.support import CHECKOUT
+from tests.helpers.support import CHECKOUT
 
 _TINY = Recipe("tiny", 64, 1)
 

@@ -26,7 +26,7 @@ from reusebench.recorder.phases import (
     Stretch,
     phase_name,
 )
-from tests.support import TIME_LIMIT_S
+from tests.helpers.support import TIME_LIMIT_S
 
 
 @pytest.mark.parametrize(

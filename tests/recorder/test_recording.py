@@ -12,7 +12,7 @@ from reusebench.recorder.phases import Marks
 from reusebench.recorder.program import Ending
 from reusebench.recorder.recording import record
 from reusebench.recorder.stored_form import stored_repeat
-from tests.support import known
+from tests.helpers.support import known
 
 
 class _Ended:

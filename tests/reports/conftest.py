@@ -27,11 +27,6 @@ class WrittenReport:
     html: dict[str, str]
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """Declare what renews the snapshots: `pytest tests/reports --update-snapshots`."""
-    parser.addoption("--update-snapshots", action="store_true", help="Write what is shown as what shall be shown.")
-
-
 @pytest.fixture(scope="session")
 def full_storage(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a storage of one run of the scenarios of dup on a CPU."""

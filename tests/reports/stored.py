@@ -53,8 +53,15 @@ MakeAccount = Callable[[Plan], Account]
 #: Values of each output, as every context gives them.
 Samples = tuple[tuple[Optional[float], ...], ...]
 
-FAILED = Failure("crashed", "context", 2, "the process was ended by SIGSEGV", "<script>alert('last words')</script>")
-NOT_SUPPORTED = Failure("not_supported", "context", 1, "the runtime runs a context from one thread at a time")
+
+def in_words(text: str) -> Message:
+    """Return the message that is shown in these words in every language."""
+    return Message("text", {"text": text})
+
+
+KILLED = Message("process_ended_by_signal", {"signal": "SIGSEGV"})
+FAILED = Failure("crashed", "context", 2, KILLED, "<script>alert('last words')</script>")
+NOT_SUPPORTED = Failure("not_supported", "context", 1, in_words("the runtime runs a context from one thread at a time"))
 
 MACHINE = MachineInfo(
     machine="aarch64",
@@ -74,8 +81,8 @@ MACHINE = MachineInfo(
         swaps=0,
         variables={},
         memory_sources=(
-            MemorySource("PSS", True, "memory of the process"),
-            MemorySource("/sys/kernel/debug/dma_buf/bufinfo", False, "needs root"),
+            MemorySource("PSS", True, in_words("memory of the process")),
+            MemorySource("/sys/kernel/debug/dma_buf/bufinfo", False, Message("needs_root")),
         ),
     ),
 )

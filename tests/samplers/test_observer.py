@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from reusebench.measured.messages import words
 from reusebench.samplers import observer as observer_module
 from reusebench.samplers import sources as sources_module
 from reusebench.samplers.host import LOCAL_HOST, LocalHost, Sample
@@ -220,3 +221,13 @@ def test_a_source_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
     remarks = {source.name: str(source.remark) for source in sources if not source.readable}
     assert "smaps" in remarks["/proc/PID/smaps_rollup"]
     assert "no peak per phase" in remarks["/proc/PID/clear_refs"]
+
+
+def test_a_proc_that_is_not_whole(tmp_path: Path) -> None:
+    """Without what system memory is read from the remark says what to do, in every language."""
+    link_process(tmp_path, os.getpid())
+    (tmp_path / "proc/meminfo").unlink()
+    *_, source = memory_sources(LocalHost(tmp_path), os.getpid())
+    assert (source.name, source.readable) == ("/proc/meminfo", False)
+    assert "mount a whole /proc" in str(source.remark)
+    assert "/proc" in words(source.remark, "zh-CN")

@@ -13,9 +13,9 @@ import pytest
 from reusebench.samplers.host import LOCAL_HOST, LocalHost, ResidentCounter
 from reusebench.samplers.process import Shares, read_process, read_shares, reset_peak, rollup_readable
 from reusebench.samplers.readings import ProcessMemory
+from tests.helpers.support import TIME_LIMIT_S
 from tests.samplers.child import SIZE, Child
 from tests.samplers.hosts import CountingHost, link_process
-from tests.support import TIME_LIMIT_S
 
 
 @pytest.fixture

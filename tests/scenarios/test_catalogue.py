@@ -49,7 +49,7 @@ from reusebench.scenarios.catalogue import (
     scenarios_of,
     without_reuse,
 )
-from tests.support import models_of
+from tests.helpers.support import models_of
 
 _A, _B, _C = (Model(name, f"/{name}.onnx", name * 2) for name in "abc")
 _NAMES = [scenario.name for scenario in SCENARIOS]

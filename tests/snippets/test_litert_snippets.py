@@ -18,7 +18,7 @@ from reusebench.measured.plan import Context, Plan
 from reusebench.measured.runtimes.base import NotSupported
 from reusebench.scenarios.catalogue import Parameters, build_plans
 from reusebench.snippets import snippet_of
-from tests.support import CHECKOUT, TIME_LIMIT_S, models_of
+from tests.helpers.support import CHECKOUT, TIME_LIMIT_S, models_of
 
 pytest.importorskip("ai_edge_litert")
 

@@ -18,7 +18,7 @@ from reusebench.measured.runtimes import available, find_runtime
 from reusebench.measured.runtimes.base import Input, NotSupported
 from reusebench.scenarios.catalogue import Parameters, build_plans
 from reusebench.snippets import snippet_of
-from tests.support import CHECKOUT, TIME_LIMIT_S, models_of
+from tests.helpers.support import CHECKOUT, TIME_LIMIT_S, models_of
 
 pytestmark = pytest.mark.skipif(not available(find_runtime("mnn")), reason="MNN is not installed")
 

@@ -14,9 +14,9 @@ import pytest
 from reusebench.measured.plan import DUP, INPUT, INTERNAL, OUTPUT, SHARED_CONTEXT, Context, Plan
 from reusebench.measured.runtimes.base import Input, NotSupported
 from reusebench.snippets import snippet_of
+from tests.helpers.support import models_of
 from tests.measured.runtimes.ncnn_models import DETECTOR, write_net
 from tests.snippets.test_python_snippets import Ran, Runtime
-from tests.support import models_of
 
 pytest.importorskip("ncnn")
 

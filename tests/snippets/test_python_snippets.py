@@ -19,7 +19,7 @@ from reusebench.measured.runtimes.base import Input, NotSupported
 from reusebench.models.megengine.environment import MEGENGINE
 from reusebench.scenarios.catalogue import Parameters, build_plans
 from reusebench.snippets import snippet_of
-from tests.support import CHECKOUT, TIME_LIMIT_S, models_of
+from tests.helpers.support import CHECKOUT, TIME_LIMIT_S, models_of
 
 #: The user's own: the tests have a cache of their own.
 _MEGENGINE, _FOLDER = MEGENGINE.python(), MEGENGINE.folder()

@@ -54,7 +54,7 @@ from reusebench.targets.rknn_library import Library, architecture_of_this_python
 from reusebench.targets.vboard.emulator import is_needed
 from reusebench.targets.vboard.guest import guest, missing_parts
 from reusebench.targets.vboard.system import python_of
-from tests.support import TIME_LIMIT_S, known, walk
+from tests.helpers.support import TIME_LIMIT_S, known, walk
 
 _HEADERS = Path(__file__).parent
 _FLAGS = ("-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror")

@@ -63,8 +63,8 @@ def test_time_decides_and_not_the_number() -> None:
     assert [run.number for run in find_runs("2..1", runs, _NOWHERE)] == [2, 3, 1]
 
 
-def test_runs_of_one_number_in_two_folders() -> None:
-    """pytest-benchmark counted for each Python; both are meant, and a range has all between the outer ones."""
+def test_runs_of_one_number_in_two_storages() -> None:
+    """Each storage counts for itself: both are meant, and a range has all between the outer ones."""
     runs = [_run(1, at=1), _run(1, at=3, folder="Other"), _run(2, at=2), _run(2, at=4, folder="Other")]
     assert [run.recorded_at[8:10] for run in find_runs("1", runs, _NOWHERE)] == ["01", "03"]
     assert len(find_runs("1..2", runs, _NOWHERE)) == 4

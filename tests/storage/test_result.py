@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from reusebench.storage.result import OF_STEADY_STATE, FrameCount, Memory, Series, Speed, StreamsRun
+from tests.helpers.support import CHECKOUT
 from tests.reports.stored import even, result, with_memory
-from tests.support import CHECKOUT
 
 
 def test_sizes_and_times_have_units_in_their_names() -> None:

@@ -13,7 +13,7 @@ import pytest
 from reusebench.storage.decoding import MOST_BYTES
 from reusebench.storage.trace import TRACES, FrameTime, FrameTimes, Timeline, Trace, is_trace, read_trace, write_trace
 from reusebench.targets.barriers import Allocation, StepData
-from tests.support import barrier
+from tests.helpers.support import barrier
 
 _DATA = StepData(runtime_version="ä", account={"weights_bytes": 7}, allocations=(Allocation("weights", 5, 1),))
 _FRAMES = FrameTimes([FrameTime(1, 2**50, (5, 0, 7))], [], left_out=0)

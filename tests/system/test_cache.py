@@ -22,7 +22,7 @@ from reusebench.system.cache import (
     run_in_another_process,
     written_whole,
 )
-from tests.support import CHECKOUT
+from tests.helpers.support import CHECKOUT
 
 
 def test_the_cache_root_follows_the_xdg_specification(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

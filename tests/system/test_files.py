@@ -12,7 +12,7 @@ from textwrap import dedent
 import pytest
 
 from reusebench.system.files import open_inside, open_regular, printable, read_regular, remove_inside, replacing
-from tests.support import CHECKOUT
+from tests.helpers.support import CHECKOUT
 
 
 def test_what_is_no_regular_file_is_refused_at_once(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from reusebench.system import processes
 from reusebench.system.interrupts import Interrupted
-from tests.support import CHECKOUT, TIME_LIMIT_S
+from tests.helpers.support import CHECKOUT, TIME_LIMIT_S
 
 #: Starts sys.argv[1:], which writes a line when it is ready, and then waits for its own end.
 _OWNER = """

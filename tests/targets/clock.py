@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from reusebench.targets import measured_process
-from tests.support import StubObserver
+from tests.helpers.support import StubObserver
 
 
 class Clock(StubObserver):

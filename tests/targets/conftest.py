@@ -9,7 +9,7 @@ import pytest
 from reusebench.targets.compilers import Compiler, find_compiler
 from reusebench.targets.preload.build import compile_preload
 from reusebench.targets.rknn_library import architecture_of_this_python
-from tests.support import made_once
+from tests.helpers.support import made_once
 from tests.targets.preload_support import Ended, RunOnBoard, run_client
 
 

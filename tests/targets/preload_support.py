@@ -11,7 +11,7 @@ from pathlib import Path
 from textwrap import dedent
 from typing import Any, Protocol
 
-from tests.support import CHECKOUT
+from tests.helpers.support import CHECKOUT
 
 _HEAD = "import os, sys, json, errno, threading\nfrom tests.targets.npu_client import *\n"
 _TIME_LIMIT_S = 60

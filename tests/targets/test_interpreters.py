@@ -12,7 +12,7 @@ from reusebench.measured.runtimes import find_runtime
 from reusebench.models.megengine.environment import MEGENGINE
 from reusebench.targets import interpreters
 from reusebench.targets.interpreters import finds_runtime, python_with
-from tests.support import own_environment
+from tests.helpers.support import own_environment
 
 _ONNXRUNTIME = find_runtime("onnxruntime")
 _MEGENGINE_LITE = find_runtime("megengine_lite")

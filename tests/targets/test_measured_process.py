@@ -32,8 +32,8 @@ from reusebench.targets.barriers import Preparation, StepData
 from reusebench.targets.base import THIS_INTERPRETER, Target
 from reusebench.targets.measured_process import Run, prepare_models
 from reusebench.targets.outcome import OUTCOMES, Failure
-from tests.scripted_driver import ACCOUNT
-from tests.support import (
+from tests.helpers.scripted_driver import ACCOUNT
+from tests.helpers.support import (
     CHECKOUT,
     SCRIPTED,
     TIME_LIMIT_S,
@@ -242,9 +242,9 @@ def test_a_process_that_cannot_be_started_is_a_result(tmp_path: Path, monkeypatc
     plan = make_plan("full_dup", "")
     failure = _failure(walk(plan, replace(SCRIPTED, command=(str(tmp_path / "python"),))))
     assert failure.kind == "failed"
-    assert str(failure.reason).endswith("/python cannot be started: No such file or directory")
+    assert str(failure.message).endswith("/python cannot be started: No such file or directory")
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
-    assert "none can be made (No such file or directory); set TMPDIR" in str(_failure(walk(plan)).reason)
+    assert "none can be made (No such file or directory); set TMPDIR" in str(_failure(walk(plan)).message)
 
 
 @pytest.mark.parametrize(

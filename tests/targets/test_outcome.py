@@ -62,14 +62,6 @@ def test_a_failure_as_a_sentence() -> None:
     assert msgspec.json.decode(msgspec.json.encode(killed), type=Failure) == killed
 
 
-def test_the_sentence_of_version_0_1_0_is_read() -> None:
-    """It stored words: they are shown in every language."""
-    stored = Failure("crashed", "steady", None, "the process was ended by SIGSEGV")
-    assert stored.reason == Message("process_ended_by_signal", {"signal": "SIGSEGV"})
-    assert "SIGSEGV" in stored.sentence("zh-CN")
-    assert "the process" not in stored.sentence("zh-CN")
-
-
 @pytest.mark.parametrize(
     ("code", "last_words", "kind"),
     [

@@ -15,7 +15,7 @@ from reusebench.measured.plan import Plan, Step
 from reusebench.samplers.readings import Reading, SystemMemory
 from reusebench.scenarios.catalogue import Parameters, build_plans
 from reusebench.targets.measured_process import Run
-from tests.support import CHECKOUT, StubObserver, known, models_of, walk
+from tests.helpers.support import CHECKOUT, StubObserver, known, models_of, walk
 
 
 def _plan(script: str, scenario: str = "limit_no_reuse", most: int = 6, cores: int = 2) -> Plan:
@@ -74,7 +74,7 @@ def test_a_context_that_is_not_made(word: str) -> None:
         "context",
         3,
     )
-    assert known(run.full).reason.code == "exception"
+    assert known(run.full).message.code == "exception"
     assert _steps(run) == [*_made(3), Step("full", 3), *_gone(3)]
     (steady,) = (barrier.data for barrier in run.barriers if barrier.phase == "steady")
     assert len(steady.latencies_ns) == len(steady.digests) == 3

@@ -19,7 +19,7 @@ from reusebench.targets.preload.build import preload_library
 from reusebench.targets.resolve import parse_target
 from reusebench.targets.rknn_library import architecture_of_this_python
 from reusebench.targets.vboard.guest import Guest
-from tests.support import own_environment
+from tests.helpers.support import own_environment
 from tests.targets.library_files import write_library
 
 _DRIVER = (str(START),)

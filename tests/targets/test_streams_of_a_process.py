@@ -15,7 +15,7 @@ from reusebench.measured.plan import Plan, Streams
 from reusebench.system.interrupts import first_interrupt_calls
 from reusebench.targets.barriers import Frames
 from reusebench.targets.measured_process import Run
-from tests.support import TIME_LIMIT_S, StubListener, make_plan, walk
+from tests.helpers.support import TIME_LIMIT_S, StubListener, make_plan, walk
 from tests.targets.clock import Clock
 
 _FPS = 50.0

@@ -25,7 +25,7 @@ from reusebench.targets.machine import Reach
 from reusebench.targets.rknn_library import Library, read_library
 from reusebench.targets.sandbox.build import refusal
 from reusebench.targets.vboard.guest import guest, machine_of, missing_parts
-from tests.support import CHECKOUT, TIME_LIMIT_S
+from tests.helpers.support import CHECKOUT, TIME_LIMIT_S
 from tests.targets.preload_support import Ended, live_bytes, read_ledger
 
 # Read when the tests are collected, before any of them has a cache of its own.

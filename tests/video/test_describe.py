@@ -13,7 +13,7 @@ import pytest
 from reusebench.measured.streams.describe import main
 from reusebench.video import VideoError
 from reusebench.video.describe import describe_with
-from tests.support import CHECKOUT
+from tests.helpers.support import CHECKOUT
 
 _CLIP = {"codec": "h264", "width": 160, "height": 96, "fps": 10.0, "frames": 20}
 

@@ -14,7 +14,7 @@ def result_text(result: Result, baseline: Result | None) -> str:
     """Return it; `baseline` is the result that this one is compared with, where it has been measured."""
     if result.failure:
         is_missing = result.failure.kind == "not_supported"
-        return f"not supported: {result.failure.reason}" if is_missing else str(result.failure)
+        return f"not supported: {result.failure.message}" if is_missing else str(result.failure)
     if result.limit:
         return f"{result.limit.contexts} contexts fit" + ("" if result.limit.failure else ", and none failed")
     if result.cycles:

@@ -197,7 +197,7 @@ class Session:
         if result.failure is None:
             self._has_measured = True
             return result
-        reason = printable(str(result.failure.reason), keep="\n")
+        reason = printable(str(result.failure.message), keep="\n")
         self._reasons.append(f"{runtime}: {reason}")
         if result.failure.kind == "not_supported":
             pytest.skip(reason)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Optional, Union
+from typing import Optional
 
 import msgspec
 
@@ -180,8 +180,8 @@ class MemorySource(msgspec.Struct, frozen=True):
     #: The file, or the keys in it.
     name: str
     readable: bool
-    #: What it is for, or what is missed without it; a sentence where version 0.1.0 stored it.
-    remark: Union[Message, str]
+    #: What it is for, or what is missed without it.
+    remark: Message
 
 
 class Environment(msgspec.Struct, frozen=True, kw_only=True):

@@ -35,10 +35,10 @@ def memory_sources(host: Host, pid: int) -> Iterator[MemorySource]:
     yield _source("/proc/PID/clear_refs", reset_peak(host, pid), "peak_reset")
     try:
         system = read_system(host)
-    except SamplerError as error:
-        yield MemorySource("/proc/meminfo", False, str(error))
+    except SamplerError:
+        yield _source("/proc/meminfo", False, "system_memory")
         return
-    yield MemorySource("/proc/meminfo", True, Message("system_memory"))
+    yield _source("/proc/meminfo", True, "system_memory")
     yield _source("CmaTotal, CmaFree", system.cma_total_bytes is not None, "cma")
     if has_npu(host):
         yield _source("/proc/PID/fdinfo", process_dmabufs(host, pid) is not None, "process_dmabufs")

@@ -21,7 +21,7 @@ def board_name(host: Host = LOCAL_HOST) -> str:
     Two boards that were flashed with one image, and still have its host name, differ in the digest.
     """
     texts = read_texts(host, [_HOST_NAME, _MACHINE_ID])
-    # Storages have had this form since version 0.1.0: a board's runs stay one series.
+    # The form of the name stays as it is, so that a board's runs stay one series.
     name = re.sub(r"[^a-z0-9-]+", "-", texts.get(_HOST_NAME, "").strip().lower()).strip("-") or "board"
     if _MACHINE_ID not in texts:
         return name

@@ -13,9 +13,7 @@ from reusebench.storage.shortage import Shortage, signs_of
 from reusebench.targets.outcome import OUTCOMES
 
 __all__ = [
-    "FIRST_PROGRAM_SCHEMA",
     "PROGRAM_SCHEMA",
-    "FirstProgram",
     "Phase",
     "PhaseMedians",
     "PhaseMemory",
@@ -24,9 +22,9 @@ __all__ = [
     "ProgramRepeat",
 ]
 
-#: Version of the stored form. 1: the first. 2: the memory of a phase is that at its end, and the medians, which it was
-#: before, stand beside it; what peaks can have been at most; runs that are written while they are recorded.
-PROGRAM_SCHEMA, FIRST_PROGRAM_SCHEMA = "reusebench-program-2", "reusebench-program-1"
+#: Written into every program; a change of names or meanings makes a new number. Files of another one are not read.
+#: 2 (2026-11): the memory of a phase is that at its end; medians, and what peaks can have been at most, beside it.
+PROGRAM_SCHEMA = "reusebench-program-2"
 
 _Bytes = tuple[Optional[int], ...]
 _Natural = Annotated[int, msgspec.Meta(ge=0)]
@@ -139,53 +137,3 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
     def shortage_signs(self) -> tuple[Message, ...]:
         """What shows that memory was short: each kind of sign once, of the first repeat that has it."""
         return signs_of(repeat.shortage for repeat in self.repeats)
-
-
-class _FirstMemory(msgspec.Struct, frozen=True):
-    application_memory_bytes: _Bytes
-    application_uss_bytes: _Bytes
-    application_rss_bytes: _Bytes
-    application_peak_rss_bytes: _Bytes
-    process_peak_rss_bytes: _Bytes
-    system_memory_bytes: _Bytes
-    npu_memory_bytes: _Bytes
-
-
-class _FirstPhase(msgspec.Struct, frozen=True):
-    name: _Name
-    durations_ns: _Bytes
-    pss_readings: tuple[int, ...]
-    memory: _FirstMemory
-
-    @property
-    def lists(self) -> tuple[Sequence[object], ...]:
-        """All that has a value per repeat."""
-        return (self.durations_ns, self.pss_readings, *msgspec.structs.astuple(self.memory))
-
-    def current(self) -> Phase:
-        """Return it in the present form: what memory was at the end was not stored."""
-        unknown: _Bytes = (None,) * len(self.durations_ns)
-        memory = dict.fromkeys(PhaseMemory.__struct_fields__, unknown)
-        memory["application_peak_rss_bytes"] = self.memory.application_peak_rss_bytes
-        memory["process_peak_rss_bytes"] = self.memory.process_peak_rss_bytes
-        medians = {name: getattr(self.memory, name) for name in PhaseMedians.__struct_fields__}
-        return Phase(
-            name=self.name,
-            durations_ns=self.durations_ns,
-            pss_readings=self.pss_readings,
-            reading_ages_ns=unknown,
-            process_peaks_exact=(False,) * len(unknown),
-            memory=PhaseMemory(**memory),
-            medians=PhaseMedians(**medians),
-        )
-
-
-class FirstProgram(Program, frozen=True, kw_only=True):
-    """A recorded program of version 1."""
-
-    phases: tuple[_FirstPhase, ...]  # type: ignore[assignment]
-
-    def current(self) -> Program:
-        """Return it in the present form."""
-        facts = {name: getattr(self, name) for name in Program.__struct_fields__}
-        return Program(**{**facts, "phases": tuple(phase.current() for phase in self.phases)})

@@ -69,7 +69,7 @@ def _by_age(words: str, runs: Sequence[Run]) -> list[Run] | None:
 
 
 def _numbered(words: str, runs: Sequence[Run]) -> list[Run] | None:
-    """Return the runs of the number: older storages have one for each version of Python."""
+    """Return the runs of the number; of several storages each may have one."""
     return [run for run in runs if run.number == int(words)] or None if _NUMBER.fullmatch(words) else None
 
 

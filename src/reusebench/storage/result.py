@@ -40,10 +40,8 @@ __all__ = [
     "StreamsRun",
 ]
 
-#: Written into every result; a change of names or meanings makes a new number, and what reads the older ones.
-#: 1 (2026-11, version 0.1.0): failures have English sentences; `frames` has trends of its series.
-#: 2 (2026-11): failures have messages (code and values); trends are computed from the series when they are shown;
-#: `measured_as`.
+#: Written into every result; a change of names or meanings makes a new number. Files of another one are not read.
+#: 2 (2026-11): failures have messages (code and values); `frames` has series, whose trends are computed when shown.
 SCHEMA = "reusebench-result-2"
 
 #: Other work above this share of the CPUs' time shows in latencies: with both of 2 cores taken, a median doubled.

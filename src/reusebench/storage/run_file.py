@@ -24,7 +24,7 @@ from reusebench.measured.messages import Message
 from reusebench.samplers.readings import Environment
 from reusebench.storage.decoding import MOST_BYTES, decode_stored
 from reusebench.storage.errors import StorageError
-from reusebench.storage.program import FIRST_PROGRAM_SCHEMA, PROGRAM_SCHEMA, FirstProgram, Program
+from reusebench.storage.program import PROGRAM_SCHEMA, Program
 from reusebench.storage.result import SCHEMA, Result
 from reusebench.system.files import UNFINISHED, open_inside, printable, read_regular
 from reusebench.system.interrupts import uninterrupted
@@ -56,13 +56,8 @@ __all__ = [
 
 #: Top-level keys beside those of pytest-benchmark.
 WITHOUT_SPEED, PROGRAMS, _UNFINISHED = "reusebench_without_speed", "reusebench_programs", "reusebench_unfinished"
-#: Schemas that are read; of later ones nothing is known.
-_READ: dict[str, type[Result | Program]] = {
-    SCHEMA: Result,
-    "reusebench-result-1": Result,
-    PROGRAM_SCHEMA: Program,
-    FIRST_PROGRAM_SCHEMA: FirstProgram,
-}
+#: Schemas that are read.
+_READ: dict[str, type[Result | Program]] = {SCHEMA: Result, PROGRAM_SCHEMA: Program}
 _OURS = "reusebench-"
 #: The file that is being written: it is beside the folders of runs, and keeps the number for its writer.
 UNFINISHED_NAME = re.compile(rf"\.[0-9]+{re.escape(UNFINISHED)}")
@@ -254,8 +249,7 @@ def _ours(raw: msgspec.Raw) -> Result | Program | None:
         return None
     if schema not in _READ:
         raise _SchemaUnknown(schema)
-    stored = decode_stored(raw, _READ[schema])
-    return stored.current() if isinstance(stored, FirstProgram) else stored
+    return decode_stored(raw, _READ[schema])
 
 
 def check_storage(folder: Path) -> None:
@@ -278,19 +272,15 @@ def read_storage(storage: Path) -> Iterator[StoredRun | BadFile]:
     """Yield every run of the storage, by number; files without results of ours are passed over."""
     paths, unreadable = _listing(storage)
     yield from unreadable
-    numbers = [number for path in paths if (number := run_number(path)) is not None]
-    # Older storages count the runs of each Python for itself.
-    by_folder = len(set(numbers)) < len(numbers)
-    latest: dict[Path | None, str] = {}
+    latest: str | None = None
     for path in paths:
         file, number = read_run_file(path), run_number(path)
         if isinstance(file, StoredRun) and number is not None:
-            sequence = path.parent if by_folder else None
-            before = latest.get(sequence, file.recorded_at)
-            latest[sequence] = max(before, file.recorded_at)
+            before = latest or file.recorded_at
+            latest = max(before, file.recorded_at)
             yield msgspec.structs.replace(
                 file,
-                order=(latest[sequence], number, path.name),
+                order=(latest, number, path.name),
                 is_dated=file.is_dated and not _is_long_before(file.recorded_at, before),
             )
         elif file is not None:

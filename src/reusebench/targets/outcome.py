@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import signal
-from typing import NamedTuple, Optional, Union
+from typing import NamedTuple, Optional
 
 import msgspec
 
 from reusebench.measured.failures import tells_of_memory
-from reusebench.measured.messages import ENGLISH, Message, read_sentence, words
+from reusebench.measured.messages import ENGLISH, Message, words
 
 __all__ = ["OUTCOMES", "Ending", "Failure", "classify_exit", "classify_failure", "oom_kills_in"]
 
@@ -45,23 +45,18 @@ class Failure(msgspec.Struct, frozen=True):
     #: The phase that was under way, and its context where it has one.
     phase: str
     context: Optional[int]
-    #: What happened; version 0.1.0 stored a sentence.
-    message: Union[Message, str]
+    #: What happened.
+    message: Message
     #: The end of what the process wrote to standard error.
     last_words: str = ""
-
-    @property
-    def reason(self) -> Message:
-        """What happened, as a message whoever stored it."""
-        return self.message if isinstance(self.message, Message) else read_sentence(self.message)
 
     def sentence(self, language: str = ENGLISH) -> str:
         """Return what happened and in which phase, in a language of messages.LANGUAGES."""
         kind, phase = Message(f"kind_{self.kind}"), Message(f"phase_{self.phase}")
         if self.context is None:
-            return words(Message("failure", {"kind": kind, "phase": phase, "message": self.reason}), language)
+            return words(Message("failure", {"kind": kind, "phase": phase, "message": self.message}), language)
         message = Message(
-            "failure_of_context", {"kind": kind, "phase": phase, "context": self.context, "message": self.reason}
+            "failure_of_context", {"kind": kind, "phase": phase, "context": self.context, "message": self.message}
         )
         return words(message, language)
 

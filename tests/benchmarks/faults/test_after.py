@@ -13,7 +13,7 @@ from benchmarks.faults.after import after_session, announced, page_wrongs
 from benchmarks.faults.samples import Samples
 from benchmarks.faults.sandbox import Sandbox, tracebacks
 from benchmarks.faults.trial import Kind
-from tests.support import CHECKOUT, TIME_LIMIT_S
+from tests.helpers.support import CHECKOUT, TIME_LIMIT_S
 
 _ANNOUNCES = 'print("onnxruntime no_reuse                    40.8 MiB memory")'
 

@@ -14,8 +14,8 @@ from reusebench.harness.measuring.videos import Videos
 from reusebench.harness.progress import Progress
 from reusebench.harness.settings import Settings
 from reusebench.measured import runtimes
-from tests.scripted_driver import ENTRY
-from tests.support import SCRIPTED, TIME_LIMIT_S, models_of
+from tests.helpers.scripted_driver import ENTRY
+from tests.helpers.support import SCRIPTED, TIME_LIMIT_S, models_of
 
 _SETTINGS = Settings(
     streams=1,

@@ -35,9 +35,9 @@ from reusebench.system.user_files import Pins
 from reusebench.targets.base import THIS_INTERPRETER, Target
 from reusebench.targets.measured_process import interface_of, try_plan
 from reusebench.targets.outcome import Failure
+from tests.helpers.support import CHECKOUT, TIME_LIMIT_S
 from tests.models.inspection.rknn_files import save_rknn
 from tests.models.rknn.scripted_toolkit import install_scripted_toolkit
-from tests.support import CHECKOUT, TIME_LIMIT_S
 
 _RKNN = find_runtime("rknn")
 

@@ -14,7 +14,7 @@ from reusebench.measured.streams.frames import STAGES
 from reusebench.samplers.host import LOCAL_HOST
 from reusebench.storage.result import Series, StreamsRun
 from reusebench.targets.barriers import Frames, StreamCount
-from tests.support import known, models_of
+from tests.helpers.support import known, models_of
 
 _MS = 1_000_000
 #: Of the six stages.

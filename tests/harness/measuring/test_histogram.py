@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import astuple
 
 from reusebench.harness.measuring.histogram import Histogram
-from tests.support import known
+from tests.helpers.support import known
 
 _DRAW = random.Random(7)
 _DISTRIBUTIONS = {

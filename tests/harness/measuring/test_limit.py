@@ -13,8 +13,8 @@ from reusebench.measured import runtimes
 from reusebench.storage.metrics import METRICS
 from reusebench.storage.result import Result
 from tests.harness.measuring.conftest import MakeBench
-from tests.scripted_driver import ENTRY
-from tests.support import SCRIPTED, known
+from tests.helpers.scripted_driver import ENTRY
+from tests.helpers.support import SCRIPTED, known
 
 _PAGE = 4096
 #: As a board with the preload library.

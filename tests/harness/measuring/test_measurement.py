@@ -27,8 +27,8 @@ from reusebench.targets.barriers import Copies
 from reusebench.targets.base import Target
 from reusebench.targets.machine import LOCAL, LocalMachine
 from tests.harness.measuring.conftest import MakeBench
-from tests.scripted_driver import ACCOUNT, ENTRY
-from tests.support import SCRIPTED, known
+from tests.helpers.scripted_driver import ACCOUNT, ENTRY
+from tests.helpers.support import SCRIPTED, known
 
 #: As the virtual board: it keeps a ledger, and computes nothing.
 _VIRTUAL = replace(
@@ -356,7 +356,7 @@ def test_outputs_that_differ_within_a_configuration(tmp_path: Path, make_bench: 
     result = measurement.result
     assert (measurement.latencies_ns, result.outcome, len(result.repeats)) == ([], "outputs_differ", 1)
     ((first, second),) = result.output_digests.values()
-    assert known(result.failure).reason.values["digests"] == f"{first}, {second}"
+    assert known(result.failure).message.values["digests"] == f"{first}, {second}"
 
 
 def test_outputs_that_differ_from_those_without_reuse(tmp_path: Path, make_bench: MakeBench) -> None:
@@ -365,7 +365,7 @@ def test_outputs_that_differ_from_those_without_reuse(tmp_path: Path, make_bench
     assert _result(bench, "no_reuse_one_model").outcome == "ok"
     result = _result(bench, "full_dup")
     assert (result.outcome, list(map(len, result.output_digests.values()))) == ("outputs_differ", [1])
-    assert known(result.failure).reason.values["scenario"] == "no_reuse_one_model"
+    assert known(result.failure).message.values["scenario"] == "no_reuse_one_model"
 
 
 def test_outputs_are_compared_by_model(tmp_path: Path, make_bench: MakeBench) -> None:
@@ -466,7 +466,7 @@ def test_a_context_that_reads_foreign_memory(
     result = measurement.result
     assert (measurement.latencies_ns, result.outcome, len(result.repeats)) == ([], "wrong_memory", 1)
     assert (known(result.failure).phase, known(result.failure).context) == ("steady", 1)
-    assert words in str(known(result.failure).reason)
+    assert words in str(known(result.failure).message)
     findings = [(finding.kind, finding.context, finding.owner) for finding in known(result.repeats[0].npu).findings]
     assert (kind, 1, 0) in findings
 

@@ -21,7 +21,7 @@ from reusebench.measured.runtimes.base import DeclaredTensor, Interface
 from reusebench.models import ModelError, Recipe
 from reusebench.scenarios.catalogue import FRAMES_4K, FRAMES_1080P, IN_TURN, MODEL_SETS, RESOLUTIONS, STREAMS
 from reusebench.targets.base import THIS_INTERPRETER
-from tests.support import TIME_LIMIT_S
+from tests.helpers.support import TIME_LIMIT_S
 
 _BUILT_IN = BuiltIn(
     stream=("yolov5s", 320),

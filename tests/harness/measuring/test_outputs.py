@@ -12,9 +12,9 @@ from reusebench.measured.messages import Message
 from reusebench.measured.plan import Streams, Video
 from reusebench.storage.result import Result
 from reusebench.targets.barriers import StepData
+from tests.helpers.support import barrier, known
 from tests.reports.stored import changed
 from tests.reports.stored_streams import streams_result
-from tests.support import barrier, known
 
 _VIDEO = Video("clip", "/clip.mp4", "abc", "h264", 64, 48, 30.0, 15)
 _SCHEDULE = Streams(4, 30.0, 0, 0.0, 1.0, _VIDEO)

@@ -12,7 +12,7 @@ import pytest
 from reusebench.storage.result import Result
 from reusebench.system.cache import cache_root
 from tests.harness.measuring.conftest import MakeBench
-from tests.scripted_driver import NODE_ORDER
+from tests.helpers.scripted_driver import NODE_ORDER
 
 
 def test_each_model_is_prepared_once_in_a_session(tmp_path: Path, make_bench: MakeBench) -> None:

@@ -18,7 +18,7 @@ from reusebench.samplers.readings import SystemMemory
 from reusebench.storage.result import FrameCount, Percentiles, Result, Speed, StreamsRun
 from reusebench.targets.barriers import BarrierReading, Copies, StepData
 from reusebench.targets.outcome import Failure
-from tests.support import NPU, barrier, known, make_plan
+from tests.helpers.support import NPU, barrier, known, make_plan
 
 _COPIES = Copies(600, 40)
 _FAILURE = Failure("crashed", "steady", None, Message("process_exited", {"code": 3}), "ouch")

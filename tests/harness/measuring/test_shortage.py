@@ -10,7 +10,7 @@ from reusebench.harness.measuring.shortage import shortage_of
 from reusebench.samplers.readings import Pressure
 from reusebench.storage.shortage import Shortage
 from reusebench.targets.barriers import BarrierReading
-from tests.support import barrier, known
+from tests.helpers.support import barrier, known
 
 _MIB = 2**20
 _S = 10**9

@@ -16,8 +16,8 @@ from reusebench.harness.settings import Pace
 from reusebench.measured import runtimes
 from reusebench.storage.result import FrameCount, Result, StreamsRun
 from tests.harness.measuring.conftest import MakeBench
-from tests.scripted_driver import ENTRY
-from tests.support import known
+from tests.helpers.scripted_driver import ENTRY
+from tests.helpers.support import known
 
 
 class _Progress(Progress):

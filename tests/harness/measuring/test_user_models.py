@@ -20,7 +20,7 @@ from reusebench.measured.runtimes.base import Input, Interface
 from reusebench.targets.base import THIS_INTERPRETER
 from reusebench.targets.measured_process import interface_of
 from reusebench.targets.outcome import Failure
-from tests.support import TIME_LIMIT_S
+from tests.helpers.support import TIME_LIMIT_S
 
 _ONNX = find_runtime("onnxruntime")
 

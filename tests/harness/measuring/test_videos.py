@@ -12,7 +12,7 @@ from reusebench.harness.measuring import videos as videos_module
 from reusebench.harness.measuring.videos import Videos
 from reusebench.targets.base import THIS_INTERPRETER
 from reusebench.video import VideoError
-from tests.support import known
+from tests.helpers.support import known
 
 _COMPUTES_NOTHING = dataclasses.replace(THIS_INTERPRETER, computes=False, decodes=False)
 _DESCRIBED = {"codec": "h264", "width": 64, "height": 48, "fps": 30.0, "frames": 15}

@@ -1,4 +1,4 @@
-"""Messages in words, and the sentences of version 0.1.0 read back to messages."""
+"""Messages in words."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ import string
 import subprocess
 import sys
 from dataclasses import asdict
-from pathlib import Path
 
 import msgspec
 import pytest
 
-from reusebench.measured.messages import ENGLISH, LANGUAGES, Message, read_sentence, words
+from reusebench.measured.messages import ENGLISH, LANGUAGES, Message, words
 from reusebench.system.package import MEASURED
-from tests.support import CHECKOUT
+from tests.helpers.support import CHECKOUT
 
 TEXTS = {
     language: json.loads((MEASURED / "messages" / f"{language}.json").read_text(encoding="utf-8"))
@@ -39,33 +38,6 @@ def test_chinese_messages_have_chinese_punctuation() -> None:
     """No comma, colon, semicolon, question mark or bracket of ASCII stands beside a Chinese character."""
     beside = re.compile(r"[\u3400-\u9fff][,:;?()]|[,:;?()][\u3400-\u9fff]")
     assert {code: text for code, text in TEXTS[_CHINESE].items() if beside.search(text)} == {}
-
-
-#: What version 0.1.0 stored or printed: the code, the sentence, and the Chinese that its reports showed.
-_OF_0_1_0 = json.loads(Path(__file__).with_name("sentences_of_0_1_0.json").read_text(encoding="utf-8"))
-
-
-@pytest.mark.parametrize(("code", "sentence", "chinese"), _OF_0_1_0)
-def test_sentences_of_version_0_1_0_are_read(code: str, sentence: str, chinese: str) -> None:
-    """Each has its code, the same words in English, and in Chinese those that version 0.1.0 showed."""
-    message = read_sentence(sentence)
-    assert message.code == code
-    assert str(message) == sentence
-    assert words(message, _CHINESE) == chinese
-
-
-@pytest.mark.parametrize("code", [code for code in TEXTS[ENGLISH] if code not in ("exception", "text")])
-def test_every_sentence_is_read_back(code: str) -> None:
-    """No text hides another one."""
-    message = Message(code, {name: f"<{name}>" for name in fields(TEXTS[ENGLISH][code])})
-    assert read_sentence(str(message)) == message
-
-
-@pytest.mark.parametrize("sentence", ["RuntimeError: needs root", "", "the runtime is asleep", "it broke: {0} of 3"])
-def test_sentences_of_libraries_stay(sentence: str) -> None:
-    """What a library or another version wrote is shown as it was written."""
-    assert read_sentence(sentence) == Message("text", {"text": sentence})
-    assert words(read_sentence(sentence), _CHINESE) == sentence
 
 
 def test_a_message_comes_back_from_what_is_stored() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from reusebench.measured.messages import ENGLISH, LANGUAGES, Message, read_sentence
+from reusebench.measured.messages import ENGLISH, LANGUAGES, Message, words
 from reusebench.measured.plan import Streams, Video
 from reusebench.samplers.host import LOCAL_HOST, LocalHost
 from reusebench.samplers.sources import machine_sources, memory_sources
@@ -19,10 +19,10 @@ from reusebench.storage.run_file import BadFile
 from reusebench.storage.runs import read_run
 from reusebench.system.package import NATIVE, PACKAGE
 from reusebench.targets.outcome import OUTCOMES, Failure
+from tests.helpers.support import CHECKOUT, make_plan
 from tests.measured.messages.test_messages import TEXTS, fields
 from tests.reports.stored import even, result, write_run
 from tests.samplers.hosts import link_process
-from tests.support import CHECKOUT, make_plan
 
 #: What takes a code and the values of its text.
 _CALLS = ("Message", "AdapterError", "NotSupported")
@@ -76,7 +76,7 @@ def test_no_text_is_unused() -> None:
     elsewhere = {f"kind_{kind}" for kind in OUTCOMES} | {f"phase_{phase}" for phase in _phases()}
     elsewhere |= {f"{code}_missing" for code in in_source} | _CODES_IN_C
     unused = TEXTS[ENGLISH].keys() - in_source - elsewhere
-    assert {code for code in unused if not code.endswith("_0_1")} == set()
+    assert unused == set()
 
 
 def _phases() -> set[str]:
@@ -113,9 +113,7 @@ def test_every_source_of_figures_has_words(language: str, tmp_path: Path) -> Non
     link_process(tmp_path, os.getpid())
     for host in (LocalHost(tmp_path), LOCAL_HOST):
         for source in (*memory_sources(host, os.getpid()), *machine_sources(host)):
-            remark = source.remark
-            assert isinstance(remark, Message)
-            assert remark.values.keys() == fields(TEXTS[language][remark.code])
+            assert source.remark.values.keys() == fields(TEXTS[language][source.remark.code])
 
 
 #: What may be wrong with a stored file: by the code of its words, what is replaced in a run's file, and by what.
@@ -128,8 +126,8 @@ _DAMAGES = {
 
 
 @pytest.mark.parametrize("code", [*_DAMAGES, "file_unreadable"])
-def test_what_is_wrong_with_a_file_is_read(code: str, tmp_path: Path) -> None:
-    """The sentence of a file that is left out is that of a message, with its reason."""
+def test_what_is_wrong_with_a_file_has_words(code: str, tmp_path: Path) -> None:
+    """In every language the file is named with the words of the reason, and what to do about it."""
     path = tmp_path
     if code in _DAMAGES:
         path = write_run(tmp_path, [result(tmp_path, "no_reuse", even(3))])
@@ -137,6 +135,6 @@ def test_what_is_wrong_with_a_file_is_read(code: str, tmp_path: Path) -> None:
     bad_file = read_run(path)
     assert isinstance(bad_file, BadFile)
     assert bad_file.reason.code == code
-    # A sentence has its values as texts.
-    reason = Message(code, {name: str(value) for name, value in bad_file.reason.values.items()})
-    assert read_sentence(str(bad_file)).values["reason"] == reason
+    for language in LANGUAGES:
+        reason = TEXTS[language][code].format(**bad_file.reason.values)
+        assert words(bad_file.message, language) == TEXTS[language]["bad_file"].format(file=path, reason=reason)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from reusebench.measured.runtimes.base import AdapterError, Context, Input, Inputs, Memory, NotSupported, Runtime
-from tests.support import CHECKOUT, TIME_LIMIT_S
+from tests.helpers.support import CHECKOUT, TIME_LIMIT_S
 
 pytest.importorskip("ai_edge_litert")
 

@@ -15,7 +15,7 @@ from reusebench.samplers.host import LOCAL_HOST
 from reusebench.samplers.process import read_process
 from reusebench.system.package import python_command
 from reusebench.targets.base import Target
-from tests.support import CHECKOUT, StubObserver, make_plan, walk
+from tests.helpers.support import CHECKOUT, StubObserver, make_plan, walk
 
 #: The user's own: the tests have a cache of their own.
 _FOLDER = MEGENGINE.folder()

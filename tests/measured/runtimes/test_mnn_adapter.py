@@ -36,7 +36,7 @@ from reusebench.models.recipe import OnnxFile
 from reusebench.samplers.host import LOCAL_HOST
 from reusebench.samplers.process import read_process
 from reusebench.targets.base import THIS_INTERPRETER
-from tests.support import CHECKOUT, StubObserver, make_plan, walk
+from tests.helpers.support import CHECKOUT, StubObserver, make_plan, walk
 
 pytestmark = pytest.mark.skipif(not available(find_runtime("mnn")), reason="MNN is not installed")
 

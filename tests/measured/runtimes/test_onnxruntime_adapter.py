@@ -34,7 +34,7 @@ from reusebench.measured.runtimes.base import (
 from reusebench.measured.streams.letterbox import Letterbox
 from reusebench.targets.base import THIS_INTERPRETER
 from reusebench.targets.outcome import Failure
-from tests.support import known, make_plan, prepared_plan, walk
+from tests.helpers.support import known, make_plan, prepared_plan, walk
 
 _WITHOUT_CUDA = pytest.mark.skipif(
     "CUDAExecutionProvider" in ort.get_available_providers(), reason="this ONNX Runtime has CUDA"

@@ -16,7 +16,7 @@ from reusebench.measured.plan import Plan
 from reusebench.samplers.host import LOCAL_HOST
 from reusebench.samplers.process import read_process
 from reusebench.targets.base import THIS_INTERPRETER
-from tests.support import StubObserver, make_plan, prepared_plan, walk
+from tests.helpers.support import StubObserver, make_plan, prepared_plan, walk
 
 _CONTEXTS = 4
 #: Of MobileNetV2: from 1280 features to 1000 classes.

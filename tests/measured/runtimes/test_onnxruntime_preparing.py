@@ -24,7 +24,7 @@ from reusebench.measured.runtimes.onnxruntime.orders import candidate_orders
 from reusebench.measured.runtimes.onnxruntime.preparing import Runner, prepare
 from reusebench.targets.base import THIS_INTERPRETER
 from reusebench.targets.measured_process import prepare_models
-from tests.support import TIME_LIMIT_S, known, models_of
+from tests.helpers.support import TIME_LIMIT_S, known, models_of
 
 _FLOAT = onnx.TensorProto.FLOAT
 _NONE: dict[str, Any] = {}

@@ -35,7 +35,7 @@ from reusebench.measured.runtimes.base import (
 from reusebench.samplers.host import LOCAL_HOST
 from reusebench.samplers.process import read_process
 from reusebench.targets.base import THIS_INTERPRETER
-from tests.support import CHECKOUT, StubObserver, known, make_plan, prepared_plan, walk
+from tests.helpers.support import CHECKOUT, StubObserver, known, make_plan, prepared_plan, walk
 
 pytest.importorskip("openvino", exc_type=ImportError)
 

@@ -48,7 +48,7 @@ from reusebench.measured.runtimes.rknn.library import LIBRARY_VARIABLE
 from reusebench.scenarios.catalogue import SCENARIOS, Parameters, build_plans
 from reusebench.targets.base import THIS_INTERPRETER
 from reusebench.targets.measured_process import Run
-from tests.support import CHECKOUT, walk
+from tests.helpers.support import CHECKOUT, walk
 
 _FULL, _MINI = "librknnrt version: 1.6.0 (double)", "librknnmrt version: 2.3.2 (double)"
 
@@ -228,7 +228,7 @@ def test_contexts_until_memory_ends(full: Double) -> None:
     walked = full.passes(*_MANY_LOADED, fills=True, DOUBLE_MEMORY=str(4 * 9000 + 5000))
     failure = walked.run.full
     assert failure is not None
-    assert (failure.phase, failure.context, failure.reason.values["code"]) == ("context", 4, -4)
+    assert (failure.phase, failure.context, failure.message.values["code"]) == ("context", 4, -4)
     assert "failed to malloc npu memory, size: 9000" in str(failure.message)
     assert walked.values("rknn_create_mem", "size") == ["5000"]
     assert walked.values("rknn_set_internal_mem", "context") == ["1", "2", "3", "4"]

@@ -21,8 +21,8 @@ from reusebench.measured.runtimes.rknn import device, diagnosis
 from reusebench.measured.runtimes.rknn.library import LIBRARY_VARIABLE, LibraryFile
 from reusebench.targets.base import THIS_INTERPRETER
 from reusebench.targets.outcome import Failure
+from tests.helpers.support import walk
 from tests.measured.messages.test_messages import TEXTS, fields
-from tests.support import walk
 
 _VERSION = "librknnrt version: 2.3.2 (double)"
 _NO_MODEL = "E RKNN: [1] Import rknn model failed!\nE RKNN: [1] rknn_init, load model failed!"
@@ -220,8 +220,8 @@ def fail(rknn_double: Callable[..., Path], tmp_path_factory: pytest.TempPathFact
 
 
 def _cause(failure: Failure) -> Message:
-    assert failure.reason.code == "rknn_call_explained", failure
-    cause = failure.reason.values["cause"]
+    assert failure.message.code == "rknn_call_explained", failure
+    cause = failure.message.values["cause"]
     assert isinstance(cause, Message)
     return cause
 
@@ -233,7 +233,7 @@ def test_what_the_library_says_is_recognised(fail: Callable[..., Failure], case:
     failure = fail(call, code, lines)
     assert _cause(failure) == cause
     assert failure.kind == ("out_of_memory" if cause.code == "rknn_iommu_domain_full" else "failed")
-    sentence = str(failure.reason)
+    sentence = str(failure.message)
     assert sentence.startswith(f"{cause}. The library's own words: {call} returned {code} (")
     assert sentence.endswith(lines.replace("\n", " | "))
 
@@ -257,13 +257,13 @@ def test_a_lack_of_contiguous_memory(fail: Callable[..., Failure]) -> None:
 def test_what_several_threads_were_told_is_told_once(fail: Callable[..., Failure]) -> None:
     """Lines that differ in their time alone are the same."""
     lines = "E RKNN: [10:01:02.345] failed to submit!, op id: 1\nE RKNN: [10:01:02.351] failed to submit!, op id: 1"
-    assert fail("rknn_run", -1, lines).reason.values["lines"] == "E RKNN: failed to submit!, op id: 1"
+    assert fail("rknn_run", -1, lines).message.values["lines"] == "E RKNN: failed to submit!, op id: 1"
 
 
 def test_words_that_are_not_known_stay(fail: Callable[..., Failure]) -> None:
     """The library's words alone are told, as before."""
     failure = fail("rknn_run", -5, "E RKNN: something else")
-    assert failure.reason.code == "rknn_call_failed_with_lines"
+    assert failure.message.code == "rknn_call_failed_with_lines"
 
 
 def test_every_cause_of_the_table_is_tried_and_has_its_fields() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from reusebench.measured.runtimes import RUNTIMES, RuntimeEntry, UnknownRuntime, available, find_runtime, version_order
 from reusebench.measured.runtimes.rknn.library import LIBRARY_VARIABLE
-from tests.support import CHECKOUT
+from tests.helpers.support import CHECKOUT
 
 
 def test_unknown_names() -> None:

@@ -21,7 +21,7 @@ from reusebench.measured.schedule import Worker
 from reusebench.measured.streams import frames as frames_module
 from reusebench.measured.streams.frames import STAGES, Checksums, Clock
 from reusebench.measured.streams.pipeline import Pipeline
-from tests.support import TIME_LIMIT_S, models_of
+from tests.helpers.support import TIME_LIMIT_S, models_of
 
 _INTERVAL_S = 0.02
 #: More than there are frames: none is dropped.

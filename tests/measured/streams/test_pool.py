@@ -8,7 +8,7 @@ from queue import SimpleQueue
 import pytest
 
 from reusebench.measured.streams.pool import Frame, Pool
-from tests.support import TIME_LIMIT_S
+from tests.helpers.support import TIME_LIMIT_S
 
 
 def _frame(number: int, stream: int = 0) -> Frame:

@@ -20,9 +20,9 @@ from reusebench.models.megengine.environment import MEGENGINE, MegEngineConverte
 from reusebench.models.recipe import Recipe, RknnRecipe
 from reusebench.models.rknn.toolkit import TOOLKIT
 from reusebench.system.cache import CacheError, remove_leftovers
+from tests.helpers.support import CHECKOUT, TIME_LIMIT_S
 from tests.models.megengine.scripted_megengine import install_scripted_megengine
 from tests.models.rknn.scripted_toolkit import install_scripted_toolkit
-from tests.support import CHECKOUT, TIME_LIMIT_S
 
 pytestmark = pytest.mark.usefixtures("model_cache")
 

@@ -11,7 +11,7 @@ from reusebench.measured.runtimes.base import DeclaredTensor, Interface
 from reusebench.models import ModelError
 from reusebench.models.inputs.assumed import Given
 from reusebench.models.inputs.given import as_declared, given_arrays
-from tests.support import known
+from tests.helpers.support import known
 
 
 @pytest.fixture(autouse=True)

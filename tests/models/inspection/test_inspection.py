@@ -10,7 +10,7 @@ import pytest
 
 from reusebench.models.errors import ModelError
 from reusebench.models.inspection import READERS, inspect
-from tests.support import CHECKOUT
+from tests.helpers.support import CHECKOUT
 
 
 @pytest.mark.parametrize("suffix", READERS)

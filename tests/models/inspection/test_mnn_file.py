@@ -16,7 +16,7 @@ from reusebench.models.inspection import inspect
 from reusebench.models.inspection.result import Operator, OtherFacts, Tensor, Weights
 from reusebench.models.mnn.environment import PACKAGE, MnnConverter
 from reusebench.models.recipe import OnnxFile
-from tests.support import Reusebench
+from tests.helpers.support import Reusebench
 
 pytestmark = pytest.mark.skipif(not PACKAGE.installed(), reason="MNN is not installed")
 

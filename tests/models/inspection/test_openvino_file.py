@@ -12,7 +12,7 @@ from reusebench.measured.runtimes import find_runtime, open_runtime
 from reusebench.models.errors import ModelError
 from reusebench.models.inspection import inspect
 from reusebench.models.inspection.result import Operator, OtherFacts, Tensor, Weights
-from tests.support import known
+from tests.helpers.support import known
 
 _ENTRY = '<layer id="{id}" name="{name}" type="{type}" version="{version}"{more}>{data}{ports}</layer>'
 _PORT = '<port id="{id}" precision="{type}" names="{names}">{sizes}</port>'

@@ -27,10 +27,10 @@ from reusebench.reports.history.figure import history_figure
 from reusebench.reports.page import page
 from reusebench.reports.page.material import Material
 from reusebench.reports.sections.programs import programs_figure, programs_in
+from tests.helpers.support import CHECKOUT
 from tests.reports.history.history_storage import histories_in
 from tests.reports.stored import runs_of
 from tests.reports.stored_programs import Repeat, program, trace, write_programs
-from tests.support import CHECKOUT
 
 _SVG = "{http://www.w3.org/2000/svg}"
 _LABEL = '内存 1.23456: a; <b> & "c"'

@@ -15,9 +15,9 @@ from reusebench.storage.result import Result
 from reusebench.storage.trace import FrameTime, FrameTimes, NpuTimeline, Trace, read_trace, write_trace
 from reusebench.targets.barriers import BarrierReading
 from tests.accounting.hand_made import PAGE, make_buffer, make_ledger, make_plan, make_submit, weights_in
+from tests.helpers.support import known
 from tests.reports.stored import even, npu_account, result
 from tests.reports.stored_streams import Frames, streams_result
-from tests.support import known
 
 MS = 1_000_000
 #: The process was started so long before its first barrier, and is read for so long at each.

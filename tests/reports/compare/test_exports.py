@@ -17,6 +17,7 @@ from reusebench.reports.compare.exports import EXPORTS, LONG_COLUMNS, absent_met
 from reusebench.reports.errors import ReportError
 from reusebench.storage.metrics import METRICS, find_metric
 from reusebench.storage.runs import Configuration, Run, run_of
+from tests.helpers.support import CHECKOUT
 from tests.reports.stored import (
     FAILED,
     MIB,
@@ -28,7 +29,6 @@ from tests.reports.stored import (
     runs_of,
     write_run,
 )
-from tests.support import CHECKOUT
 
 _FORMS = {form.name: form for form in EXPORTS}
 _SCHEMAS = {"bencher": "bencher", "github": "github", "github-bigger": "github"}

@@ -10,7 +10,7 @@ import pytest
 from reusebench.reports.compare.noise import ENOUGH_RUNS, noise_of
 from reusebench.storage.figure import Figure
 from reusebench.storage.metrics import find_metric
-from tests.support import known
+from tests.helpers.support import known
 
 MIB = 2**20
 METRIC = find_metric("application_memory")

@@ -17,11 +17,11 @@ from reusebench.measured.streams.frames import STAGES
 from reusebench.reports.compare.trace_events import trace_events
 from reusebench.storage.runs import run_of
 from reusebench.storage.trace import Trace
+from tests.helpers.support import known
 from tests.reports.browser import browser, needs_browser
 from tests.reports.compare.stored_traces import frames_result, npu_result, trace_of
 from tests.reports.stored import runs_of, write_run
 from tests.reports.stored_programs import Repeat, program, trace, write_programs
-from tests.support import known
 
 __all__ = ["browser"]
 

@@ -15,6 +15,7 @@ from reusebench.reports.errors import ReportError
 from reusebench.storage.runs import Run, run_of
 from reusebench.storage.trace import Trace
 from reusebench.targets.outcome import Failure
+from tests.helpers.support import known
 from tests.reports.compare.stored_traces import (
     FRAMES_S,
     READING_NS,
@@ -24,9 +25,8 @@ from tests.reports.compare.stored_traces import (
     npu_result,
     trace_of,
 )
-from tests.reports.stored import FAILED, NOT_SUPPORTED, changed, even, result, runs_of, write_run
+from tests.reports.stored import FAILED, KILLED, NOT_SUPPORTED, changed, even, result, runs_of, write_run
 from tests.reports.stored_programs import Repeat, program, trace, write_programs
-from tests.support import known
 
 Event = dict[str, Any]
 
@@ -223,7 +223,7 @@ def test_the_step_that_failed_lasts_until_the_process_ended(tmp_path: Path) -> N
     info = npu_result(tmp_path)
     barriers = trace_of(tmp_path, info).barriers[:2]
     change_trace(tmp_path, info, barriers=barriers)
-    failure = Failure("crashed", "context", 1, "the process was ended by SIGSEGV")
+    failure = Failure("crashed", "context", 1, KILLED)
     (repeat,) = info.repeats
     repeats = (msgspec.structs.replace(repeat, failure=failure),)
     write_run(tmp_path, [changed(info, repeats=repeats, outcome="crashed", failure=failure)])

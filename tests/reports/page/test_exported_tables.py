@@ -14,6 +14,7 @@ from reusebench.reports.page.material import Material
 from reusebench.reports.results.published import published_rows
 from reusebench.reports.results.rows import group_results
 from reusebench.targets.outcome import Failure
+from tests.helpers.support import CHECKOUT
 from tests.reports.stored import (
     FAILED,
     LATENCY_NS,
@@ -21,11 +22,11 @@ from tests.reports.stored import (
     changed,
     even,
     group_of,
+    in_words,
     result,
     runs_of,
     write_run,
 )
-from tests.support import CHECKOUT
 
 _CONFIGURATION = "runtime runtime_version target scenario streams contexts models"
 _ORIGIN = "board recorded_at run_number"
@@ -207,7 +208,7 @@ def test_published_rows_are_marked(full_tables: Path) -> None:
 
 def test_markdown_holds_the_same_rows(tmp_path: Path) -> None:
     """The Markdown table has a line for every row of the CSV, with as many cells as columns, whatever a reason says."""
-    failure = Failure("not_supported", "context", 1, "it crashed | twice\nor more")
+    failure = Failure("not_supported", "context", 1, in_words("it crashed | twice\nor more"))
     write_run(tmp_path, [result(tmp_path, "no_reuse", even(40)), result(tmp_path, "partial_dup", [], failure=failure)])
     folder = write_tables(material_of(tmp_path), tmp_path / "tables", ["csv", "md"])
     assert "twice\nor more" in rows_of(folder, "mechanisms")[0]["reason"]

@@ -32,6 +32,7 @@ from tests.reports.stored import (
     changed,
     even,
     group_of,
+    in_words,
     npu_account,
     result,
     runtime_account,
@@ -233,7 +234,7 @@ def test_findings_are_drawn_together(tmp_path: Path) -> None:
 
 def test_a_configuration_that_failed_has_its_findings_too(tmp_path: Path) -> None:
     """What made the outcome wrong memory is found, though its figures are not compared."""
-    failure = Failure("wrong_memory", "steady", 3, "it did")
+    failure = Failure("wrong_memory", "steady", 3, in_words("it did"))
     row = stored(tmp_path, npu=lambda plan: npu_account(plan, findings=(FREED,)), failure=failure)
     assert [finding.kind for finding in findings_of(row)] == ["reads_freed"]
     assert shared_memories(row) == []

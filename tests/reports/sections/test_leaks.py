@@ -21,7 +21,7 @@ from reusebench.reports.sections.leaks import leak_sentences, leaks_figure, leve
 from reusebench.storage.result import CycleSeries, Result
 from reusebench.targets.outcome import Failure
 from tests.reports.pages import page, section, sections
-from tests.reports.stored import MIB, changed, even, full_run, group_of, groups_of, result, row_of, write_run
+from tests.reports.stored import KILLED, MIB, changed, even, full_run, group_of, groups_of, result, row_of, write_run
 
 ENGLISH = texts_of("en")
 KIB = 1024
@@ -169,7 +169,7 @@ def test_the_emulators_memory_is_not_judged(tmp_path: Path) -> None:
 
 def test_a_process_that_failed(tmp_path: Path) -> None:
     """It is told after how many cycles, and what had grown until then."""
-    failure = Failure("crashed", "cycle", None, "the process was ended by SIGSEGV")
+    failure = Failure("crashed", "cycle", None, KILLED)
     row = _row(tmp_path, fds=steady(1), failure=failure)
     sentences = level_sentences([row], ENGLISH)
     assert "Contexts made and destroyed: crashed after 25 whole cycles: " in sentences[-1]

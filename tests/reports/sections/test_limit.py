@@ -207,7 +207,7 @@ def test_what_scripts_read(tmp_path: Path) -> None:
     crashed, bounded = limited(tmp_path, "limit_no_reuse", 11, _CRASH), limited(tmp_path, "limit_lean", 32, None)
     (first,), (last,) = map(limit_records, _rows(crashed, bounded, folder=tmp_path))
     assert tuple(sorted(first)) == tuple(sorted(LIMIT_COLUMNS))
-    words = str(_CRASH.reason)
+    words = str(_CRASH.message)
     assert [first[name] for name in LIMIT_COLUMNS[:6]] == [11, 32, "crashed", "first_inference", words, False]
     assert [first[name] for name in LIMIT_COLUMNS[6:]] == [64 * MIB, 44 * MIB, 4 * MIB, 0, 65, 1024]
     assert [last[name] for name in LIMIT_COLUMNS[:6]] == [32, 32, None, None, None, True]

@@ -32,6 +32,7 @@ from tests.reports.stored import (
     even,
     group_of,
     groups_of,
+    in_words,
     npu_account,
     result,
     row_of,
@@ -40,7 +41,7 @@ from tests.reports.stored import (
 from tests.reports.stored import NOT_SUPPORTED as LACKING
 
 ENGLISH = texts_of("en")
-_LACKING = Failure("not_supported", "context", 1, "no allocator <from> Python")
+_LACKING = Failure("not_supported", "context", 1, in_words("no allocator <from> Python"))
 
 
 @pytest.fixture(scope="module")

@@ -18,6 +18,7 @@ from reusebench.reports.sections.plans import layout_tables
 from reusebench.scenarios.catalogue import without_reuse
 from reusebench.storage.result import Result
 from reusebench.storage.runs import run_of
+from tests.helpers.support import known
 from tests.reports.pages import page, readable, section, sections
 from tests.reports.stored import (
     MIB,
@@ -32,7 +33,6 @@ from tests.reports.stored import (
     runs_of,
     write_run,
 )
-from tests.support import known
 
 #: Two streams, each with a detector and then a reader in one internal memory; the second has dups.
 _GATE = Plan(

@@ -20,10 +20,10 @@ from reusebench.reports.sections.programs import (
     programs_table,
 )
 from reusebench.storage.figure import DOUBT
+from tests.helpers.support import Reusebench
 from tests.reports.page.test_exported_tables import rows_of
 from tests.reports.stored import MIB, even, result, runs_of, write_run
 from tests.reports.stored_programs import Repeat, program, trace, write_programs
-from tests.support import Reusebench
 
 _TEXTS = texts_of("en")
 

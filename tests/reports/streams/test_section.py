@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from reusebench.measured.messages import Message
 from reusebench.reports.base.table import Table
 from reusebench.reports.base.texts import LANGUAGES, texts_of
 from reusebench.reports.page.material import read_material
@@ -46,7 +47,7 @@ from tests.reports.stored_streams import (
 
 ENGLISH = texts_of("en")
 NOT_DECODED = dataclasses.replace(SCHEDULE, video=None)
-CUT_OFF = Failure("cut_off", "steady", None, "the session ended after 33.0 s of streams, without a word")
+CUT_OFF = Failure("cut_off", "steady", None, Message("session_cut_off", {"seconds": 33.0}))
 
 
 def workload_of(group: Group) -> Workload:

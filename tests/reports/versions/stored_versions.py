@@ -13,6 +13,7 @@ from reusebench.reports.versions.versions import VersionSet, versions_of
 from reusebench.storage.result import Result
 from reusebench.targets.outcome import Failure
 from tests.reports.stored import (
+    KILLED,
     MakeAccount,
     account_with,
     changed,
@@ -69,7 +70,7 @@ def three_versions(storage: Path) -> Path:
         storage,
         of_version(storage, OLD, "armhf"),
         of_version(storage, NEW, account=heavier_dups, mib=20),
-        of_version(storage, OLDEST, failure=Failure("crashed", "context", 2, "the process was ended by SIGSEGV")),
+        of_version(storage, OLDEST, failure=Failure("crashed", "context", 2, KILLED)),
     )
 
 

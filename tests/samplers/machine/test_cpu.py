@@ -14,7 +14,7 @@ import pytest
 from reusebench.samplers.host import LOCAL_HOST, LocalHost
 from reusebench.samplers.machine.watch import MachineWatch
 from reusebench.samplers.readings import CpuUse
-from tests.support import TIME_LIMIT_S
+from tests.helpers.support import TIME_LIMIT_S
 
 _PID = 4321
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.adb_boards import AdbBoards, adb_boards
-from tests.board import PYTHON, Board, running_board
-from tests.far_servers import SshServer, dropbear, openssh
+from tests.helpers.adb_boards import AdbBoards, adb_boards
+from tests.helpers.board import PYTHON, Board, running_board
+from tests.helpers.far_servers import SshServer, dropbear, openssh
 
 #: The program, and whether its sessions have the board's shell in place of this machine's.
 _SERVERS = {

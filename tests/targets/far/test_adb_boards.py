@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.adb_boards import NEW, OLD, UNAUTHORIZED, AdbBoards
-from tests.far_shell import wait_until_gone
-from tests.support import TIME_LIMIT_S, known
+from tests.helpers.adb_boards import NEW, OLD, UNAUTHORIZED, AdbBoards
+from tests.helpers.far_shell import wait_until_gone
+from tests.helpers.support import TIME_LIMIT_S, known
 
 _EVERY_BYTE = bytes(range(256)) * 300
 

@@ -19,10 +19,10 @@ from reusebench.targets.native.build import UCLIBC as FORM_OF_UCLIBC
 from reusebench.targets.native.build import ensure_native, native_driver, uclibc_preload
 from reusebench.targets.native.lines import NATIVE_TALK
 from reusebench.targets.preload.build import preload_library
-from tests.adb_boards import NEW, OLD, AdbBoards
-from tests.board import NPU_VARIABLES, UCLIBC, Board, running_board
-from tests.far_servers import wait_until_idle
-from tests.support import TIME_LIMIT_S, known, make_plan, walk
+from tests.helpers.adb_boards import NEW, OLD, AdbBoards
+from tests.helpers.board import NPU_VARIABLES, UCLIBC, Board, running_board
+from tests.helpers.far_servers import wait_until_idle
+from tests.helpers.support import TIME_LIMIT_S, known, make_plan, walk
 
 _NPU_CLIENT = Path(__file__).parent.parent / "npu_client.py"
 

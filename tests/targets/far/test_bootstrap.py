@@ -16,7 +16,7 @@ from reusebench.targets.errors import TargetError
 from reusebench.targets.far.bootstrap import Candidate, Mount, Survey, choose_folder
 from reusebench.targets.far.connection import connect
 from reusebench.targets.far.files import FarFiles
-from tests.far_shell import TERMINAL, connected, shell_at
+from tests.helpers.far_shell import TERMINAL, connected, shell_at
 
 _ROOM = 1 << 30
 

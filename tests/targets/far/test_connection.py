@@ -15,8 +15,8 @@ from reusebench.targets.far.connection import Connection, connect
 from reusebench.targets.far.files import FarFiles
 from reusebench.targets.far.host import FarHost
 from reusebench.targets.far.process import FarProcess
-from tests.far_shell import connected, output_of, shell_at, wait_until_gone
-from tests.support import TIME_LIMIT_S
+from tests.helpers.far_shell import connected, output_of, shell_at, wait_until_gone
+from tests.helpers.support import TIME_LIMIT_S
 
 
 @pytest.fixture(autouse=True)

@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-from tests.far_servers import HOSTS, SshServer
-from tests.support import TIME_LIMIT_S, known
+from tests.helpers.far_servers import HOSTS, SshServer
+from tests.helpers.support import TIME_LIMIT_S, known
 
 
 def test_a_session_is_a_clean_pipe_with_an_exit_code(ssh_server: SshServer) -> None:

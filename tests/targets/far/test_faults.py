@@ -18,10 +18,10 @@ from reusebench.targets.far.connection import Connection, Request, connect
 from reusebench.targets.far.files import FarFiles
 from reusebench.targets.far.host import FarHost
 from reusebench.targets.far.process import FarProcess
-from tests.adb_boards import NEW, OLD, UNAUTHORIZED, AdbBoards
-from tests.board import Board
-from tests.far_servers import HOSTS, SshServer, wait_until_idle
-from tests.support import TIME_LIMIT_S
+from tests.helpers.adb_boards import NEW, OLD, UNAUTHORIZED, AdbBoards
+from tests.helpers.board import Board
+from tests.helpers.far_servers import HOSTS, SshServer, wait_until_idle
+from tests.helpers.support import TIME_LIMIT_S
 
 _TARGET = f"ssh:{HOSTS.good}"
 #: A measured process that tells when it is there.

@@ -13,7 +13,7 @@ from reusebench.targets.errors import TargetError
 from reusebench.targets.far.connection import Connection, Request
 from reusebench.targets.far.files import FarFiles
 from reusebench.targets.far.process import FarProcess
-from tests.far_shell import connected, output_of
+from tests.helpers.far_shell import connected, output_of
 
 
 @pytest.fixture

@@ -20,8 +20,8 @@ from reusebench.targets.boards import Board
 from reusebench.targets.errors import TargetError
 from reusebench.targets.far.machine import FarMachine
 from reusebench.targets.far.target import far_target
-from tests.far_shell import shell_at
-from tests.support import StubListener, known, make_plan, models_of, walk
+from tests.helpers.far_shell import shell_at
+from tests.helpers.support import StubListener, known, make_plan, models_of, walk
 
 
 @pytest.fixture

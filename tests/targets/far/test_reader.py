@@ -18,8 +18,8 @@ from reusebench.targets.far.files import FarFiles
 from reusebench.targets.far.host import FarHost
 from reusebench.targets.far.process import FarProcess
 from reusebench.targets.far.program import FarProgram
-from tests.far_shell import TERMINAL, connected, has_gone, output_of, wait_until_gone
-from tests.support import TIME_LIMIT_S
+from tests.helpers.far_shell import TERMINAL, connected, has_gone, output_of, wait_until_gone
+from tests.helpers.support import TIME_LIMIT_S
 
 _ALL_BYTES = bytes(range(256))
 

@@ -19,10 +19,10 @@ from reusebench.samplers.process import read_process
 from reusebench.samplers.sources import machine_sources
 from reusebench.storage.board import board_name
 from reusebench.targets.far.host import FarHost
-from tests.far_shell import connected
+from tests.helpers.far_shell import connected
+from tests.helpers.support import TIME_LIMIT_S
 from tests.samplers.child import Child
 from tests.samplers.hosts import CountingHost
-from tests.support import TIME_LIMIT_S
 
 
 @pytest.fixture

@@ -15,8 +15,8 @@ from reusebench.targets.far import target as far
 from reusebench.targets.far.machine import FarMachine
 from reusebench.targets.far.target import far_target
 from reusebench.targets.talks import PYTHON, C
-from tests.far_shell import shell_at
-from tests.support import make_plan, walk
+from tests.helpers.far_shell import shell_at
+from tests.helpers.support import make_plan, walk
 from tests.targets.library_files import write_library
 
 _RKNN = find_runtime("rknn")

@@ -28,12 +28,12 @@ from reusebench.targets.native.build import UCLIBC, is_built, native_driver, ucl
 from reusebench.targets.rknn_library import Library, read_library
 from reusebench.targets.vboard.emulator import find_emulator
 from reusebench.targets.vboard.guest import Guest, guest, guest_program, missing_parts
-from tests.support import TIME_LIMIT_S, walk
+from tests.helpers.support import TIME_LIMIT_S, walk
 from tests.targets.native.drift import SCHEDULE, events, in_c, plans_of, told, without_leaving
 
 # Read when the tests are collected, before any of them has a cache of its own.
 _CACHE = cache_root()
-#: As tests/board.py expects it.
+#: As tests/helpers/board.py expects it.
 _UCLIBC = _CACHE / "uclibc-armhf"
 #: Before it, librknnrt takes models of its time alone.
 _OLDEST = "1.5"

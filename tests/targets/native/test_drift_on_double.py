@@ -33,7 +33,7 @@ from reusebench.scenarios.catalogue import SCENARIOS
 from reusebench.targets.base import THIS_INTERPRETER, Target
 from reusebench.targets.machine import Reach
 from reusebench.targets.measured_process import Run, interface_of
-from tests.support import TIME_LIMIT_S, walk
+from tests.helpers.support import TIME_LIMIT_S, walk
 from tests.targets.native.drift import SCHEDULE, by_context, in_c, plans_of, told
 
 _FULL, _MINI = "librknnrt version: 1.6.0 (double)", "librknnmrt version: 2.3.2 (double)"
@@ -274,7 +274,7 @@ def test_no_preload_library(pair: Pair, models: tuple[Model, ...]) -> None:
     for variable in ("REUSEBENCH_BOARD", "REUSEBENCH_LEDGER"):
         run = pair.walk(_plan(models, _PLAIN), **{variable: "rk3588"})
         assert run.failure
-        assert run.failure.reason.code == "rknn_preload_missing"
+        assert run.failure.message.code == "rknn_preload_missing"
 
 
 @pytest.mark.parametrize("kind", ["picture", "dynamic", "tokens", "features", "garbage"])

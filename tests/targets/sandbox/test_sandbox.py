@@ -19,7 +19,7 @@ from reusebench.targets.process import LocalProcess
 from reusebench.targets.sandbox import build
 from reusebench.targets.sandbox.build import ensure_sandbox, new_root, refusal, sandbox_program
 from reusebench.targets.sandbox.machine import ConfinedMachine
-from tests.support import TIME_LIMIT_S
+from tests.helpers.support import TIME_LIMIT_S
 
 _INTRUDER = Path(__file__).with_name("intruder.c")
 _GONE, _FORBIDDEN, _NO_PROCESS = "No such file or directory", "Operation not permitted", "No such process"

@@ -63,5 +63,5 @@ class Preparations:
 def _without_preparation(failure: Failure) -> Failure:
     if failure.kind != "failed":
         return failure
-    message = Message("not_prepared", {"reason": failure.reason})
+    message = Message("not_prepared", {"reason": failure.message})
     return Failure("not_supported", failure.phase, failure.context, message, failure.last_words)

@@ -161,7 +161,7 @@ class UserModels:
             origin = _checked_origin(file, target) if runtime.suffix == ".rknn" else ""
             interface = interface_of(target, runtime.name, str(key[1]), self.time_limit_s)
             if isinstance(interface, Failure):
-                raise UnusableModel(f"{file.option} {file.path.name}{origin} cannot be loaded: {interface.reason}")
+                raise UnusableModel(f"{file.option} {file.path.name}{origin} cannot be loaded: {interface.message}")
             self._interfaces[key] = interface
         return self._interfaces[key]
 
@@ -361,7 +361,7 @@ class UserModels:
         plan = Plan("trial", None, runtime.name, (model,), (Context(None, 0),), cores=1, rounds=1)
         failure = try_plan(self._target(runtime), plan, self.time_limit_s)
         if failure:
-            raise _DoesNotRun(failure.reason)
+            raise _DoesNotRun(failure.message)
 
 
 def built_in_model(pins: Pins, recipe: Recipe, path: Path, weightless: Path | None = None) -> Model:

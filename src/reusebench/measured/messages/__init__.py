@@ -9,11 +9,10 @@ from __future__ import annotations
 import functools
 import json
 import os
-import re
 from dataclasses import dataclass, field
-from typing import Dict, List, Mapping, Tuple, Union
+from typing import Dict, Mapping, Union
 
-__all__ = ["ENGLISH", "LANGUAGES", "Message", "Value", "read_sentence", "words"]
+__all__ = ["ENGLISH", "LANGUAGES", "Message", "Value", "words"]
 
 ENGLISH = "en"
 #: English first; the keys of each language's file are the codes of all messages.
@@ -23,10 +22,6 @@ LANGUAGES = (ENGLISH, "zh-CN")
 Value = Union["Message", str, int, float]
 
 _FOLDER = os.path.dirname(os.path.abspath(__file__))
-#: {name}, as re.escape leaves it.
-_ESCAPED_FIELD = re.compile(r"\\\{(\w+)\\\}")
-#: Codes whose words come from a library or another version: no sentence is recognised by them.
-_VERBATIM = ("exception", "text")
 
 
 @dataclass(frozen=True)
@@ -53,31 +48,8 @@ def words(message: Message, language: str = ENGLISH) -> str:
         return f"{message.code} ({listed})" if listed else message.code
 
 
-def read_sentence(sentence: str) -> Message:
-    """Return the message of an English sentence, as version 0.1.0 stored them; one of code `text` for any other."""
-    for pattern, code in _patterns():
-        match = pattern.fullmatch(sentence)
-        if match:
-            values: Dict[str, Value] = {}
-            for name, text in match.groupdict().items():
-                message = read_sentence(text)
-                values[name] = text if message.code == "text" else message
-            return Message(code, values)
-    return Message("text", {"text": sentence})
-
-
 @functools.lru_cache(maxsize=None)  # noqa: UP033  functools.cache needs Python 3.9
 def _texts(language: str) -> Dict[str, str]:
     with open(os.path.join(_FOLDER, f"{language}.json"), encoding="utf-8") as file:
         texts: Dict[str, str] = json.load(file)
     return texts
-
-
-@functools.lru_cache(maxsize=None)  # noqa: UP033
-def _patterns() -> List[Tuple[re.Pattern[str], str]]:
-    """Return a pattern of each English text with its code; the first that fits counts."""
-    return [
-        (re.compile(_ESCAPED_FIELD.sub(r"(?P<\1>.+?)", re.escape(text)), re.DOTALL), code)
-        for code, text in _texts(ENGLISH).items()
-        if code not in _VERBATIM
-    ]

@@ -27,9 +27,9 @@ from reusebench.targets.preload.build import compile_preload, ensure_preload, pr
 from reusebench.targets.rknn_library import find_libraries
 from reusebench.targets.vboard.emulator import ensure_emulator, find_emulator
 from reusebench.targets.vboard.system import ensure_system, python_of
-from tests.debian_packages import unpacked_packages
-from tests.support import TIME_LIMIT_S, known
-from tests.uclibc import find_uclibc
+from tests.helpers.debian_packages import unpacked_packages
+from tests.helpers.support import TIME_LIMIT_S, known
+from tests.helpers.uclibc import find_uclibc
 
 __all__ = ["GLIBC", "NPU_VARIABLES", "PYTHON", "UCLIBC", "Board", "running_board"]
 
@@ -183,7 +183,7 @@ def _make_root(root: Path, kind: str, emulator: Path) -> None:
     elif kind == UCLIBC:
         uclibc = find_uclibc()
         if uclibc is None:
-            pytest.skip("no uClibc in the user's cache (python -m tests.uclibc builds it)")
+            pytest.skip("no uClibc in the user's cache (python -m tests.helpers.uclibc builds it)")
         shutil.copytree(uclibc, root / "lib", symlinks=True)
     else:
         libraries = sysroot(_ARCHITECTURE)

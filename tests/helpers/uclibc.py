@@ -1,6 +1,6 @@
 """uClibc for a board of the tests, built from Debian's source package in a few minutes:
 
-    python -m tests.uclibc
+    python -m tests.helpers.uclibc
 
 It needs make and Debian's compiler for armhf (apt install make gcc-arm-linux-gnueabihf). Tests find it in the user's
 cache, as they find another one that somebody has put there.
@@ -18,7 +18,7 @@ from pathlib import Path
 from reusebench.system.cache import cache_root, locked
 from reusebench.targets.errors import TargetError
 from reusebench.targets.rknn_library import architecture_of_this_python
-from tests.debian_packages import fetched_packages
+from tests.helpers.debian_packages import fetched_packages
 
 __all__ = ["find_uclibc"]
 

@@ -25,10 +25,10 @@ from reusebench.targets.outcome import Failure
 
 _Value = TypeVar("_Value")
 
-CHECKOUT = Path(__file__).resolve().parent.parent
+CHECKOUT = Path(__file__).resolve().parents[2]
 
-#: The driver in a real process, with a runtime that does what a model's path says (tests/scripted_driver.py).
-SCRIPTED = Target("scripted", (sys.executable, "-m", "tests.scripted_driver"), CHECKOUT)
+#: The driver in a real process, with a runtime that does what a model's path says (tests/helpers/scripted_driver.py).
+SCRIPTED = Target("scripted", (sys.executable, "-m", "tests.helpers.scripted_driver"), CHECKOUT)
 
 #: Far longer than anything takes; a test fails, and does not hang.
 TIME_LIMIT_S = 8.0

@@ -1,4 +1,4 @@
-"""Boards that a real `adb` knows: Debian's, with a server and a home of its own, and tests/adbd.py on the boards."""
+"""Boards that a real `adb` knows: Debian's, with a server and a home of its own, and our adbd.py on the boards."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.debian_packages import find_program
-from tests.far_servers import LOOPBACK, free_port
-from tests.support import CHECKOUT, TIME_LIMIT_S
+from tests.helpers.debian_packages import find_program
+from tests.helpers.far_servers import LOOPBACK, free_port
+from tests.helpers.support import CHECKOUT, TIME_LIMIT_S
 
 __all__ = ["NEW", "OLD", "UNAUTHORIZED", "AdbBoards", "adb_boards"]
 
-#: Forms of adbd (tests/adbd.py).
+#: Forms of adbd (tests/helpers/adbd.py).
 NEW, OLD, UNAUTHORIZED = "new", "old", "unauthorized"
 
 
@@ -34,7 +34,7 @@ class AdbBoards:
 
     def connect(self, form: str, shell: str = "/bin/sh") -> str:
         """Start a board with that form of adbd and that shell; return its serial."""
-        command = [sys.executable, "-m", "tests.adbd", form, shell]
+        command = [sys.executable, "-m", "tests.helpers.adbd", form, shell]
         daemon = subprocess.Popen(command, cwd=CHECKOUT, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
         assert daemon.stdout is not None
         serial = f"{LOOPBACK}:{int(daemon.stdout.readline())}"

@@ -1,6 +1,6 @@
 """The part of Android's debug bridge that is on the board, for a real `adb` to connect to: shells, and nothing else.
 
-    python -m tests.adbd FORM SHELL
+    python -m tests.helpers.adbd FORM SHELL
 
 prints its port and serves until it is interrupted, which pulls the cable. FORM is `new` (shell protocol 2: clean pipes
 and exit codes), `old` (what Rockchip's SDKs have, adbd 4.2.2: every command has a terminal with echo, standard error is

@@ -1,4 +1,4 @@
-"""`python -m tests.scripted_driver`: the driver with a runtime, `scripted`, that does what the model's path says.
+"""`python -m tests.helpers.scripted_driver`: the driver with a runtime, `scripted`, that does what a model's path says.
 
 A path is a list of parts divided by `;`. `abort@dup1` aborts in the second dup of the process (they count from 0),
 `abort@infer1` in any inference of the second context; `differ@dup` lets the outputs of dups differ; `log=FILE` writes
@@ -325,7 +325,7 @@ def open_runtime() -> Runtime:
 ENTRY = runtimes.RuntimeEntry(
     "scripted",
     "Scripted",
-    "tests.scripted_driver",
+    "tests.helpers.scripted_driver",
     "json",  # which any Python has
     "nothing",
     device="npu",

@@ -2,7 +2,7 @@
 
 They run as the user of the tests, with keys of their own in a temporary folder. nss_wrapper shows them a password file
 in which that user has another home, so that nothing of the user's own is read or written. Who logs in gets the shell
-that the server was given, whatever was asked for: that of this machine, or of a board (tests/board.py).
+that the server was given, whatever was asked for: that of this machine, or of a board (tests/helpers/board.py).
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ import psutil
 import pytest
 
 from reusebench.targets.rknn_library import architecture_of_this_python
-from tests.board import Board
-from tests.debian_packages import Program, find_program, unpacked_packages
-from tests.support import TIME_LIMIT_S
+from tests.helpers.board import Board
+from tests.helpers.debian_packages import Program, find_program, unpacked_packages
+from tests.helpers.support import TIME_LIMIT_S
 
 __all__ = ["HOSTS", "LOOPBACK", "SshServer", "dropbear", "free_port", "openssh", "wait_until_idle"]
 

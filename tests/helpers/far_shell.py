@@ -15,12 +15,12 @@ import pytest
 from reusebench.targets.errors import TargetError
 from reusebench.targets.far.connection import Connection, connect
 from reusebench.targets.far.process import FarProcess
-from tests.support import TIME_LIMIT_S
+from tests.helpers.support import TIME_LIMIT_S
 
 __all__ = ["TERMINAL", "connected", "has_gone", "output_of", "shell_at", "wait_until_gone"]
 
 #: Before a command: gives it the terminal that an old adbd gives.
-TERMINAL = f"{sys.executable} {Path(__file__).parent / 'targets' / 'far' / 'old_adbd.py'} "
+TERMINAL = f"{sys.executable} {Path(__file__).parents[1] / 'targets' / 'far' / 'old_adbd.py'} "
 
 
 def shell_at(home: Path, before: str = "") -> str:
