@@ -25,7 +25,8 @@ _LINK = re.compile(r"\]\(([^)#]+)")
 @pytest.fixture(params=["frames.md", "frames.zh-CN.md"])
 def page(request: pytest.FixtureRequest) -> str:
     """Return a page."""
-    return (CHECKOUT / "docs" / request.param).read_text(encoding="utf-8")
+    name: str = request.param
+    return (CHECKOUT / "docs" / name).read_text(encoding="utf-8")
 
 
 def _named(lines: list[str]) -> Iterator[str]:
