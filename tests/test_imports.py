@@ -72,7 +72,7 @@ _ONLY = {
     ("snippets", "targets"): {"chips"},
     ("accounting", "measured"): {"plan"},
     ("accounting", "targets"): {"barriers"},
-    ("storage", "accounting"): {"account", "domains", "ledger"},
+    ("storage", "accounting"): {"account", "attribution", "domains", "ledger"},
     ("storage", "measured"): {"messages", "plan"},
     ("storage", "samplers"): {"host", "readings"},
     ("storage", "system"): {"files", "interrupts"},
@@ -120,10 +120,10 @@ _LAYERS = {
 
 #: Libraries that only these packages may import: elsewhere they would add to what is measured, or do another's work.
 _LIBRARIES = {
-    "numpy": {"measured", "models", "reports"},
+    "numpy": {"measured", "models", "reports", "storage"},
     "onnx": {"measured", "models"},  # measured: in the process that prepares models
     "onnxruntime": {"measured", "models"},  # models: in an environment of its own
-    "pandas": {"reports"},
+    "pandas": {"storage", "reports"},
     "matplotlib": {"reports"},
     "jinja2": {"reports", "snippets"},
     "rich": {"commands", "reports"},
@@ -134,6 +134,9 @@ _LIBRARIES = {
     "msgspec": {"accounting", "fit", "harness", "recorder", "reports", "samplers", "storage", "targets"},
     "pytest": {"bench", "commands", "harness"},
 }
+
+#: The part of storage that has data frames, and the packages that may import it.
+_FRAMES, _USERS_OF_FRAMES = "storage/frames", {"commands", "reports"}
 
 #: Parts that import this project and the standard library alone.
 _STANDARD_LIBRARY_ALONE = (
@@ -236,6 +239,15 @@ def test_libraries_stay_in_their_packages(library: str) -> None:
     """What would add to the measured memory, or does another package's work, is imported only where it belongs."""
     for package in _PACKAGES.keys() - _LIBRARIES[library]:
         assert [file for file in _files(package) if library in {_top_of(module) for module in _imports(file)}] == []
+
+
+def test_data_frames_stay_out_of_what_measures() -> None:
+    """Of storage the frames alone import numpy and pandas, and neither the rest of it nor the harness imports them."""
+    frames = _files(_FRAMES)
+    for file in set(_files("storage")) - set(frames):
+        assert {_top_of(module) for module in _imports(file)} & {"numpy", "pandas"} == set(), file
+    users = [file for package in _PACKAGES.keys() - _USERS_OF_FRAMES for file in _files(package) if file not in frames]
+    assert [file for file in users if any(_is_in(module, {"storage.frames"}) for module in _ours(file))] == []
 
 
 @pytest.mark.skipif(sys.version_info < (3, 10), reason="this Python does not say what its standard library has")

@@ -44,14 +44,21 @@ class Metric:
         """Its name with its unit, as in tables and data frames: "application_memory_bytes"."""
         return f"{self.name}_{_SUFFIXES[self.unit]}"
 
-    def values(self, figures: Result | Phase) -> tuple[float, ...]:
-        """Return the values of the repeats that gave one, of a stored result or of a program's phase."""
+    def of_repeats(self, figures: Result | Phase) -> tuple[float | None, ...]:
+        """Return a value for each repeat of a stored result, or of a program's phase; None if it gave none.
+
+        Empty if no repeat can have one.
+        """
         part = getattr(figures, self.part, None)
         whole = getattr(part, self.key, ())
         if self.minus is None:
-            return tuple(float(value) for value in whole if value is not None)
+            return tuple(None if value is None else float(value) for value in whole)
         pairs = zip(whole, getattr(part, self.minus, ()))
-        return tuple(float(value - less) for value, less in pairs if value is not None and less is not None)
+        return tuple(None if value is None or less is None else float(value - less) for value, less in pairs)
+
+    def values(self, figures: Result | Phase) -> tuple[float, ...]:
+        """Return the values of the repeats that gave one, of a stored result or of a program's phase."""
+        return tuple(value for value in self.of_repeats(figures) if value is not None)
 
 
 class UnknownMetric(argparse.ArgumentTypeError):

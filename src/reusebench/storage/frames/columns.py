@@ -1,0 +1,170 @@
+"""The columns of the frames, their units and their types.
+
+They are a promise to those who use them: new ones come at the end of their group.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple, Optional, Union
+
+from reusebench.samplers.readings import NpuMemory, ProcessMemory, SystemMemory
+from reusebench.storage.metrics import BYTES, METRICS
+from reusebench.storage.result import PhaseReading
+from reusebench.targets.barriers import BarrierReading
+
+__all__ = [
+    "CONFIGURATION_COLUMNS",
+    "COUNT",
+    "FIELDS",
+    "HELD",
+    "LEDGER_COLUMNS",
+    "LEDGER_KEYS",
+    "METRICS_OF",
+    "NPU_LIVE",
+    "OF_WHOLE",
+    "RESULT_COLUMNS",
+    "RESULT_KEYS",
+    "SYSTEM",
+    "TRACE_COLUMNS",
+    "TRACE_KEYS",
+    "TYPES",
+    "UNITS",
+    "WIDE_RESULT_COLUMNS",
+    "WIDE_TRACE_COLUMNS",
+    "ConfigurationRow",
+    "Field",
+]
+
+#: The unit of descriptors and threads.
+COUNT = "count"
+
+
+class ConfigurationRow(NamedTuple):
+    """What all rows of a configuration have in common."""
+
+    run_number: Optional[int]
+    run_name: str
+    recorded_at: str
+    board: str
+    commit: Optional[str]
+    dirty: bool
+    file: str
+    #: "scenario", or "program" for what `reusebench record` measured.
+    kind: str
+    runtime: str
+    target: str
+    scenario: str
+    baseline: Optional[str]
+    measured_as: Optional[str]
+    streams: Optional[int]
+    contexts: Optional[int]
+    models: str
+    chip: Optional[str]
+    runtime_version: Optional[str]
+    driver_version: Optional[str]
+    python_version: Optional[str]
+    models_digest: Optional[str]
+    plan_digest: Optional[str]
+    npu_memory_limit_bytes: Optional[int]
+    outcome: str
+    failure: Optional[str]
+    busy_percent: float
+    memory_short: bool
+
+
+@dataclass(frozen=True)
+class Field:
+    """A number of a reading."""
+
+    #: What its column is called.
+    name: str
+    #: The part of the reading, "" for the reading itself, and the field of it.
+    part: str
+    key: str
+
+    @property
+    def unit(self) -> str:
+        """Its unit, by its name."""
+        return BYTES if self.name.endswith("_bytes") else COUNT
+
+    def of(self, reading: Union[PhaseReading, BarrierReading]) -> Optional[int]:
+        """Return the number; None if it was not read."""
+        part = getattr(reading, self.part) if self.part else reading
+        number: Optional[int] = getattr(part, self.key, None)
+        return number
+
+
+#: What NPU buffers take by the ledger; what a recorded program holds in NPU buffers; and MemTotal - MemAvailable.
+NPU_LIVE, HELD, SYSTEM = "npu_live_bytes", "npu_memory_bytes", "system_memory_bytes"
+#: Fields of NpuMemory that are no numbers.
+_NO_NUMBERS = ("process_dmabuf_bytes_by_exporter", "system_dmabuf_source")
+
+#: What is read at barriers, and stored for the end of each phase.
+FIELDS = (
+    *(Field(key, "process", key) for key in ProcessMemory.__struct_fields__),
+    *(Field(f"system_{key}", "system", key) for key in SystemMemory.__struct_fields__),
+    *(Field(key, "npu", key) for key in NpuMemory.__struct_fields__ if key not in _NO_NUMBERS),
+    Field(NPU_LIVE, "", NPU_LIVE),
+)
+_FIELD_NAMES = tuple(field.name for field in FIELDS)
+
+#: The figures of a whole configuration, or of a phase of a program.
+OF_WHOLE = tuple(metric.column for metric in METRICS)
+
+#: By table: what may stand in the column metric, in the order of the wide form. Ledgers have no such column.
+METRICS_OF: dict[str, tuple[str, ...]] = {
+    "results": (*OF_WHOLE, *_FIELD_NAMES),
+    "traces": (*_FIELD_NAMES, SYSTEM, HELD),
+    "ledgers": (),
+}
+
+UNITS = {
+    **{field.name: field.unit for field in FIELDS},
+    **{metric.column: metric.unit for metric in METRICS},
+}
+
+CONFIGURATION_COLUMNS = ConfigurationRow._fields
+#: What a row is of, beside its configuration.
+RESULT_KEYS = ("phase", "repeat")
+TRACE_KEYS = ("repeat", "time_ns", "phase", "context", "at_barrier")
+LEDGER_KEYS = (
+    "repeat",
+    "buffer",
+    "source",
+    "phase",
+    "context",
+    "component",
+    "size_bytes",
+    "asked_bytes",
+    "born_ns",
+    "died_ns",
+)
+_FIGURE = ("metric", "unit", "value")
+
+RESULT_COLUMNS = (*CONFIGURATION_COLUMNS, *RESULT_KEYS, *_FIGURE)
+WIDE_RESULT_COLUMNS = (*CONFIGURATION_COLUMNS, *RESULT_KEYS, *METRICS_OF["results"])
+TRACE_COLUMNS = (*CONFIGURATION_COLUMNS, *TRACE_KEYS, *_FIGURE)
+WIDE_TRACE_COLUMNS = (*CONFIGURATION_COLUMNS, *TRACE_KEYS, *METRICS_OF["traces"])
+LEDGER_COLUMNS = (*CONFIGURATION_COLUMNS, *LEDGER_KEYS)
+
+#: Of columns that are no words; Int64 may lack a value.
+TYPES = {
+    "run_number": "Int64",
+    "dirty": "bool",
+    "streams": "Int64",
+    "contexts": "Int64",
+    "npu_memory_limit_bytes": "Int64",
+    "busy_percent": "float64",
+    "memory_short": "bool",
+    "repeat": "Int64",
+    "time_ns": "int64",
+    "context": "Int64",
+    "at_barrier": "bool",
+    "value": "float64",
+    "buffer": "Int64",
+    "size_bytes": "Int64",
+    "asked_bytes": "Int64",
+    "born_ns": "Int64",
+    "died_ns": "Int64",
+}

@@ -1,0 +1,138 @@
+"""What the rows of a configuration have in common, and columns in their types."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from reusebench.storage.frames.columns import CONFIGURATION_COLUMNS, TYPES, ConfigurationRow
+from reusebench.storage.program import Program
+from reusebench.storage.result import Result
+from reusebench.storage.run_file import StoredRun
+from reusebench.storage.runs import Measured, Run, run_of
+from reusebench.system.files import printable
+
+__all__ = ["Configurations", "texts", "typed_frame"]
+
+
+class Configurations:
+    """The configurations, numbered as they come."""
+
+    def __init__(self) -> None:
+        self._rows: list[ConfigurationRow] = []
+
+    def results_of(self, file: StoredRun) -> Iterator[tuple[int, Result]]:
+        """Yield the results of scenarios, each with its number."""
+        run = run_of(file)
+        for stored, measured in zip(file.results, run.measured):
+            yield self._add(_row_of_result(run, measured, stored.info)), stored.info
+
+    def programs_of(self, file: StoredRun) -> Iterator[tuple[int, Program]]:
+        """Yield the recorded programs, each with its number."""
+        run = run_of(file)
+        for program in file.programs:
+            yield self._add(_row_of_program(run, program)), program
+
+    def _add(self, row: ConfigurationRow) -> int:
+        """Return the number of one more configuration."""
+        self._rows.append(row)
+        return len(self._rows) - 1
+
+    def frame(self) -> pd.DataFrame:
+        """Return a row for each, by its number."""
+        return typed_frame(CONFIGURATION_COLUMNS, self._rows)
+
+
+def _row_of_result(run: Run, measured: Measured, info: Result) -> ConfigurationRow:
+    configuration, conditions = measured.configuration, measured.conditions
+    return ConfigurationRow(
+        **_facts_of_run(run),
+        kind="scenario",
+        runtime=configuration.runtime,
+        target=configuration.target,
+        scenario=configuration.name,
+        baseline=info.baseline,
+        measured_as=info.measured_as,
+        streams=info.streams,
+        contexts=info.contexts,
+        models=";".join(configuration.models),
+        chip=conditions["chip"],
+        runtime_version=conditions["runtime_version"],
+        driver_version=conditions["driver_version"],
+        python_version=conditions["python_version"],
+        models_digest=conditions["models"],
+        plan_digest=conditions["plan"],
+        npu_memory_limit_bytes=info.npu_memory_limit_bytes,
+        outcome=measured.outcome,
+        failure=str(info.failure) if info.failure else None,
+        busy_percent=measured.busy_percent,
+        memory_short=bool(measured.shortage_signs),
+    )
+
+
+def _row_of_program(run: Run, program: Program) -> ConfigurationRow:
+    """Return the row of a program under the names that comparisons give it; it has no scenario's conditions."""
+    return ConfigurationRow(
+        **_facts_of_run(run),
+        kind="program",
+        runtime="program",
+        target="python",
+        scenario=program.name,
+        baseline=None,
+        measured_as=None,
+        streams=None,
+        contexts=None,
+        models="",
+        chip=None,
+        runtime_version=None,
+        driver_version=None,
+        python_version=None,
+        models_digest=None,
+        plan_digest=None,
+        npu_memory_limit_bytes=None,
+        outcome=program.outcome,
+        failure=None,
+        busy_percent=max((repeat.idle_cpu_percent for repeat in program.repeats), default=0.0),
+        memory_short=bool(program.shortage_signs),
+    )
+
+
+def _facts_of_run(run: Run) -> dict[str, Any]:
+    return {
+        "run_number": run.number,
+        "run_name": run.name,
+        "recorded_at": run.recorded_at,
+        "board": run.board,
+        "commit": run.commit,
+        "dirty": run.is_dirty,
+        "file": printable(str(run.path)),
+    }
+
+
+def typed_frame(columns: Sequence[str], rows: Sequence[tuple[object, ...]]) -> pd.DataFrame:
+    """Return rows as a frame, each column in its type."""
+    values = list(zip(*rows)) or [()] * len(columns)
+    frame: pd.DataFrame = pd.DataFrame({name: _typed(name, column) for name, column in zip(columns, values)})
+    return frame
+
+
+def _typed(name: str, values: Sequence[Any]) -> Any:
+    """Return the values of a column in its type; words as a categorical, in the order in which they come."""
+    if name == "recorded_at":
+        moments = [datetime.datetime.fromisoformat(text).replace(tzinfo=None) for text in values]
+        return pd.DatetimeIndex(np.array(moments, dtype="datetime64[us]")).tz_localize("UTC")
+    if name in TYPES:
+        kind = TYPES[name]
+        return pd.array(values, dtype=pd.Int64Dtype()) if kind == "Int64" else np.array(values, dtype=kind)
+    codes, words = pd.factorize(np.array(values, dtype=object))
+    return texts(codes, list(words))
+
+
+def texts(codes: npt.NDArray[Any], words: Sequence[str]) -> pd.Categorical:
+    """Return a column of words by their numbers; -1 is none."""
+    return pd.Categorical.from_codes(codes, categories=pd.Index(list(words), dtype=str))

@@ -1,0 +1,156 @@
+"""Rows with figures, collected as numbers and turned into a frame at once."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from typing import Any, Optional
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from reusebench.storage.frames.columns import TYPES, UNITS
+from reusebench.storage.frames.configurations import texts
+from reusebench.storage.metrics import PER_SECOND, PERCENT
+
+__all__ = ["NONE", "Figures", "Kind", "Rows"]
+
+#: The figures in one row.
+Figures = tuple[Optional[float], ...]
+_Integers = npt.NDArray[np.int64]
+_Floats = npt.NDArray[np.float64]
+#: What stands for nothing among keys, which are whole numbers.
+NONE = -1
+#: What a whole number has to stay below; no figure is so large.
+_MOST = 2.0**62
+
+
+class Kind:
+    """Rows that have figures of the same metrics."""
+
+    def __init__(self, metrics: tuple[str, ...], wanted: Sequence[str]) -> None:
+        #: Positions of the wanted ones among the metrics of the kind.
+        self._chosen = [index for index, name in enumerate(metrics) if name in wanted]
+        #: The wanted ones.
+        self.metrics = tuple(metrics[index] for index in self._chosen)
+        #: By row: its position among the rows of all kinds.
+        self.positions = array("q")
+        self._figures: list[Figures] = []
+        self._packed: list[_Floats] = [np.empty((0, len(self.metrics)))]
+
+    def add(self, position: int, figures: Figures) -> None:
+        """Add a row, with a figure for each metric of the kind."""
+        self.positions.append(position)
+        self._figures.append(tuple(figures[index] for index in self._chosen))
+
+    def pack(self) -> None:
+        """Turn the figures into an array, which takes less memory than objects."""
+        if self._figures:
+            self._packed.append(np.array(self._figures, dtype="float64"))
+            self._figures = []
+
+    def figures(self) -> _Floats:
+        """Return all figures, a row for each; NaN for none."""
+        self.pack()
+        self._packed = [np.concatenate(self._packed)]
+        return self._packed[0]
+
+
+class Rows:
+    """Rows of several kinds. The keys of each are whole numbers: a phase is that of its name, NONE is no value."""
+
+    def __init__(self, keys: Sequence[str], metrics: Sequence[str], *kinds: tuple[str, ...]) -> None:
+        """Take the names of the keys behind `configuration`, the metrics that are wanted, and those of each kind."""
+        self._names = ["configuration", *keys]
+        self._metrics = list(metrics)
+        self.kinds = [Kind(kind, metrics) for kind in kinds]
+        self._keys = array("q")
+        self._phases: dict[str, int] = {}
+
+    def phase(self, name: str) -> int:
+        """Return the number of a phase."""
+        return self._phases.setdefault(name, len(self._phases))
+
+    def add(self, kind: Kind, keys: tuple[int, ...], figures: Figures) -> None:
+        """Add a row, unless none of its metrics is wanted."""
+        if kind.metrics:
+            kind.add(len(self._keys) // len(self._names), figures)
+            self._keys.extend(keys)
+
+    def add_if_first(self, keys: tuple[int, ...]) -> None:
+        """Add a row without figures, unless its configuration has a row."""
+        if not self._keys or self._keys[-len(self._names)] != keys[0]:
+            self._keys.extend(keys)
+
+    def pack(self) -> None:
+        """Turn the figures of all kinds into arrays."""
+        for kind in self.kinds:
+            kind.pack()
+
+    def frame(self, configurations: pd.DataFrame, wide: bool, order: Sequence[str] = ()) -> pd.DataFrame:
+        """Return the rows behind the columns of their configurations, sorted by some of their keys."""
+        keys = np.array(self._keys, dtype="int64").reshape(-1, len(self._names))
+        order_of_rows = np.arange(len(keys))
+        if order:
+            # lexsort sorts by the last of its keys first, and keeps the order of equals.
+            order_of_rows = np.lexsort([keys[:, self._names.index(name)] for name in reversed(order)])
+        if wide:
+            rows = order_of_rows
+            figures = self._wide(rows)
+        else:
+            rows, figures = self._tidy(order_of_rows)
+        numbers, *columns = keys[rows].T
+        words = {name: self._decoded(name, column) for name, column in zip(self._names[1:], columns)}
+        own = configurations.take(numbers).reset_index(drop=True)
+        frame: pd.DataFrame = pd.concat([own, pd.DataFrame(words), pd.DataFrame(figures)], axis="columns")
+        return frame
+
+    def _wide(self, rows: _Integers) -> dict[str, Any]:
+        """Return a column for each metric, of these rows."""
+        columns: dict[str, Any] = {}
+        for name in self._metrics:
+            values = np.full(len(rows), np.nan)
+            for kind in self.kinds:
+                if name in kind.metrics:
+                    values[np.array(kind.positions, dtype="int64")] = kind.figures()[:, kind.metrics.index(name)]
+            columns[name] = _in_unit(name, values[rows])
+        return columns
+
+    def _tidy(self, rows: _Integers) -> tuple[_Integers, dict[str, Any]]:
+        """Return the row of each figure, in the order of these rows, and the columns of the figures."""
+        positions, metrics, values = [], [], []
+        for kind in self.kinds:
+            figures = kind.figures()
+            present, columns = np.nonzero(~np.isnan(figures))
+            numbers = np.array([self._metrics.index(name) for name in kind.metrics], dtype="int64")
+            positions.append(np.array(kind.positions, dtype="int64")[present])
+            metrics.append(numbers[columns])
+            values.append(figures[present, columns])
+        all_positions = np.concatenate(positions)
+        ranks = np.argsort(rows)
+        in_order = np.argsort(ranks[all_positions], kind="stable")
+        metric = np.concatenate(metrics)[in_order]
+        units = [UNITS[name] for name in self._metrics]
+        distinct = list(dict.fromkeys(units))
+        unit_of = np.array([distinct.index(unit) for unit in units], dtype="int64")
+        return all_positions[in_order], {
+            "metric": texts(metric, self._metrics).remove_unused_categories(),
+            "unit": texts(unit_of[metric], distinct).remove_unused_categories(),
+            "value": np.concatenate(values)[in_order],
+        }
+
+    def _decoded(self, name: str, numbers: _Integers) -> Any:
+        """Return the values of a key in its type."""
+        if name == "phase":
+            return texts(numbers, list(self._phases))
+        kind = TYPES[name]
+        return pd.arrays.IntegerArray(numbers, numbers == NONE) if kind == "Int64" else numbers.astype(kind)
+
+
+def _in_unit(name: str, values: _Floats) -> Any:
+    """Return the values of a metric: rates and shares as they are, all else as whole numbers."""
+    if UNITS[name] in (PER_SECOND, PERCENT):
+        return values
+    is_missing = ~(np.abs(values) < _MOST)  # NaN too
+    return pd.arrays.IntegerArray(np.where(is_missing, 0, values).astype("int64"), is_missing)
