@@ -107,7 +107,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if not config.option.quick or config.option.keyword:
         return
     named = {(config.invocation_params.dir / argument.partition("::")[0]).resolve() for argument in config.args}
-    left_out = [item for item in items if item.path not in named and not _is_asked_first(item)]
+    left_out = [item for item in items if item.path.resolve() not in named and not _is_asked_first(item)]
     if left_out:
         config.stash[_IS_FIRST_LOOK] = True
         config.hook.pytest_deselected(items=left_out)
