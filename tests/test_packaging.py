@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from reusebench.system.package import PACKAGE
-from tests.support import CHECKOUT
+from tests.helpers.support import CHECKOUT
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -12,7 +12,7 @@ import pytest
 
 import reusebench
 from reusebench.system.package import PACKAGE
-from tests.support import CHECKOUT
+from tests.helpers.support import CHECKOUT
 
 #: Prints the modules that the import adds to those of the standard library that it may need.
 _IMPORT = """

@@ -14,7 +14,7 @@ from reusebench.models.built_files import ensure
 from reusebench.models.litert.environment import ONNX2TF
 from reusebench.models.recipe import Recipe
 from tests.bench.bench_process import Bench
-from tests.support import Reusebench
+from tests.helpers.support import Reusebench
 
 pytest.importorskip("ai_edge_litert")
 

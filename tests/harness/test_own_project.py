@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from reusebench.system.package import python_command
-from tests.support import TIME_LIMIT_S
+from tests.helpers.support import TIME_LIMIT_S
 
 _OWN = """
 import pytest

@@ -24,9 +24,9 @@ from reusebench.system.package import PACKAGE, python_command
 from reusebench.targets.base import THIS_INTERPRETER, Target
 from reusebench.targets.measured_process import prepare_models
 from reusebench.targets.outcome import Failure
+from tests.helpers.support import CHECKOUT, TIME_LIMIT_S, known, walk
 from tests.measured.runtimes.ncnn_models import DETECTOR, write_net
 from tests.snippets.several_models import FIRST, FREE, LARGE, PLANS, SECOND, SIZES, ModelFile
-from tests.support import CHECKOUT, TIME_LIMIT_S, known, walk
 
 #: The user's own: the tests have a cache of their own.
 _MEGENGINE = MEGENGINE.folder()

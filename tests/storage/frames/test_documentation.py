@@ -16,7 +16,7 @@ from reusebench.storage.frames.columns import (
     TRACE_KEYS,
     UNITS,
 )
-from tests.support import CHECKOUT
+from tests.helpers.support import CHECKOUT
 
 _FIGURE = ("metric", "unit", "value")
 _LINK = re.compile(r"\]\(([^)#]+)")

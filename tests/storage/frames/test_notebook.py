@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from tests.helpers.support import CHECKOUT
 from tests.reports.compare.stored_traces import npu_result
 from tests.reports.stored import changed, dup, even, result, write_run
-from tests.support import CHECKOUT
 
 _NOTEBOOK = CHECKOUT / "docs" / "results.ipynb"
 #: A kernel starts, and imports pandas and matplotlib.

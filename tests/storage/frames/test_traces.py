@@ -12,10 +12,10 @@ import reusebench
 from reusebench.accounting.account import account_of_ledger
 from reusebench.accounting.sizes import COMPONENTS
 from reusebench.storage.frames.columns import FIELDS
+from tests.helpers.support import known
 from tests.reports.compare.stored_traces import START_UP_NS, change_trace, npu_result, trace_of
 from tests.reports.stored import MIB, even, result, write_run
 from tests.reports.stored_programs import Repeat, program, trace, write_programs
-from tests.support import known
 
 
 @pytest.fixture
