@@ -242,7 +242,7 @@ def test_libraries_stay_in_their_packages(library: str) -> None:
 
 
 def test_data_frames_stay_out_of_what_measures() -> None:
-    """Of storage the frames alone import numpy and pandas, and neither the rest of it nor the harness imports them."""
+    """The frames alone of storage import numpy and pandas; reports, commands and users alone import the frames."""
     frames = _files(_FRAMES)
     for file in set(_files("storage")) - set(frames):
         assert {_top_of(module) for module in _imports(file)} & {"numpy", "pandas"} == set(), file

@@ -105,9 +105,9 @@ def _chosen(places: Sequence[Path], words: Sequence[str], bad: dict[Path, BadFil
         bad[file.path] = file
 
     known = [run_of(file) for file in _all(places, bad)]
-    meant = [run.path for text in words for run in find_runs(text, known, Path(), report)]
+    meant = dict.fromkeys(run.path for text in words for run in find_runs(text, known, Path(), report))
     # Runs are in the order of their storages, whatever the order of the words; files that were named alone follow.
-    paths = dict.fromkeys([run.path for run in known if run.path in meant] + meant)
+    paths = dict.fromkeys([*(run.path for run in known if run.path in meant), *meant])
     for path in paths:
         file = read_run_file(path)
         if isinstance(file, StoredRun):

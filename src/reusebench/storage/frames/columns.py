@@ -6,7 +6,7 @@ They are a promise to those who use them: new ones come at the end of their grou
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, Optional, Union
+from typing import NamedTuple, Optional
 
 from reusebench.samplers.readings import NpuMemory, ProcessMemory, SystemMemory
 from reusebench.storage.metrics import BYTES, METRICS
@@ -88,10 +88,10 @@ class Field:
         """Its unit, by its name."""
         return BYTES if self.name.endswith("_bytes") else COUNT
 
-    def of(self, reading: Union[PhaseReading, BarrierReading]) -> Optional[int]:
+    def of(self, reading: PhaseReading | BarrierReading) -> int | None:
         """Return the number; None if it was not read."""
         part = getattr(reading, self.part) if self.part else reading
-        number: Optional[int] = getattr(part, self.key, None)
+        number: int | None = getattr(part, self.key, None)
         return number
 
 
@@ -148,7 +148,7 @@ TRACE_COLUMNS = (*CONFIGURATION_COLUMNS, *TRACE_KEYS, *_FIGURE)
 WIDE_TRACE_COLUMNS = (*CONFIGURATION_COLUMNS, *TRACE_KEYS, *METRICS_OF["traces"])
 LEDGER_COLUMNS = (*CONFIGURATION_COLUMNS, *LEDGER_KEYS)
 
-#: Of columns that are no words; Int64 may lack a value.
+#: Types of the columns that are no words; Int64 may lack a value.
 TYPES = {
     "run_number": "Int64",
     "dirty": "bool",

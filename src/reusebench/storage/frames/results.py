@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Union
 
 import pandas as pd
 
@@ -41,7 +40,7 @@ def results_frame(files: Iterable[StoredRun], metrics: Sequence[str], wide: bool
     return rows.frame(configurations.frame(), wide)
 
 
-def _of_repeats(figures: Union[Result, Phase], repeats: int) -> list[Figures]:
+def _of_repeats(figures: Result | Phase, repeats: int) -> list[Figures]:
     """Return for each repeat the values of all metrics."""
     lacking = (None,) * repeats
     by_metric = [metric.of_repeats(figures) or lacking for metric in METRICS]

@@ -132,7 +132,7 @@ def _add_program(rows: Rows, number: int, repeat: int, trace: ProgramTrace) -> N
             rows.add(kind, (number, repeat, at_ns, phase, NONE, False), (size,))
 
 
-def _phase_at(phases: Sequence[PhaseTime], begins_ns: Sequence[int], at_ns: int) -> Optional[str]:
+def _phase_at(phases: Sequence[PhaseTime], begins_ns: Sequence[int], at_ns: int) -> str | None:
     """Return the phase of a program that the time lies in; at the very end of one that of the next."""
     index = bisect.bisect_right(begins_ns, at_ns) - 1
     return phases[index].name if index >= 0 and at_ns <= phases[index].end_ns else None
