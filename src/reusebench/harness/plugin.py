@@ -181,6 +181,8 @@ def measure(request: pytest.FixtureRequest, replay_clock: ReplayClock, benchmark
     return Measure(request.config.stash[_SESSION], benchmark, replay_clock)
 
 
+# pytest-benchmark's own comes first if this plug-in is loaded earlier, as `reusebench bench` and `-p` do.
+@pytest.hookimpl(tryfirst=True)
 def pytest_benchmark_generate_machine_info() -> dict[str, Any]:
     """Have pytest-benchmark import nothing from the user's folder while it looks up the processor."""
     return this_machine()
