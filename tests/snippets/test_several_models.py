@@ -46,9 +46,10 @@ class Programs:
 
     entry: RuntimeEntry
     target: Target
-    #: A runtime has no file with free sizes where nothing makes one.
+    #: By name; FREE is missing where nothing makes such a file.
     files: dict[str, Path]
     folder: Path
+    #: By the digest of the model: empty until a plan asks.
     _prepared: dict[str, str | None] = field(default_factory=dict)
 
     def plan(self, name: str) -> Plan:
