@@ -17,7 +17,7 @@ import pytest
 
 from reusebench.system.package import PACKAGE, python_command
 from tests.bench.bench_process import BENCH_LIMIT_S
-from tests.support import CHECKOUT
+from tests.helpers.support import CHECKOUT
 
 #: What a user may have a module or a folder of: ours, those that Python imports by itself, the standard library's,
 #: those of packages.

@@ -50,6 +50,10 @@ class SeveralModels(NamedTuple):
     chains: tuple[tuple[int, ...], ...] = ()
     models: tuple[ModelFile, ...] = _FILES
 
+    def files(self) -> set[str]:
+        """Return the files that it needs."""
+        return {model.file for model in self.models}
+
     def plan(self, scenario: str, runtime: str, models: Mapping[ModelFile, Model]) -> Plan:
         """Return it over these models."""
         own = tuple(models[model] for model in self.models)

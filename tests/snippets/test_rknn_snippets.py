@@ -55,6 +55,7 @@ from reusebench.targets.vboard.emulator import is_needed
 from reusebench.targets.vboard.guest import guest, missing_parts
 from reusebench.targets.vboard.system import python_of
 from tests.helpers.support import TIME_LIMIT_S, known, walk
+from tests.snippets.several_models import FREE, PLANS
 
 _HEADERS = Path(__file__).parent
 _FLAGS = ("-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror")
@@ -305,6 +306,23 @@ def test_contexts_of_several_kinds(full: Double, name: str) -> None:
     _assert_same_calls(full, full.plan(contexts, cores, chains))
 
 
+@pytest.mark.parametrize("name", [name for name, plan in PLANS.items() if FREE not in plan.files()])
+def test_plans_of_several_models(full: Double, name: str) -> None:
+    """Calls are those of the harness there too, and each context that is made from a file has that of its model."""
+    several = PLANS[name]
+    plan = several.plan(name, "rknn", dict(zip(several.models, full.models)))
+    try:
+        snippet_of(plan, full.chip)
+    except NotSupported as refused:
+        pytest.skip(str(refused))
+    _assert_same_calls(full, plan)
+    _, calls = full.run(plan)
+    of_files = [context.model for context in plan.contexts if context.mechanism != DUP]
+    sizes = [Path(plan.models[model].path).stat().st_size for model in of_files]
+    assert len(set(sizes)) == len(set(of_files))
+    assert [int(size) for size in re.findall(r"rknn_init size=(\d+)", "\n".join(calls))] == sizes
+
+
 def test_contexts_that_share_memory_never_run_at_once(full: Double) -> None:
     """They are one thread's, in the order of their chain."""
     contexts, cores, chains = _MIXED["chains"]
@@ -373,6 +391,15 @@ def test_what_there_is_no_code_for(full: Double, context: Context, chip: str | N
         snippet_of(full.plan([_LOADED, context]), chip)
     assert refused.value.message.code == code
     assert "{" not in str(refused.value)
+
+
+def test_a_dup_without_internal_memory(full: Double) -> None:
+    """Its source's is the application's: the library gives the dup none, so that it would run without a word."""
+    source = dataclasses.replace(_LOADED, outside=(INTERNAL,))
+    with pytest.raises(NotSupported) as refused:
+        snippet_of(full.plan([source, _DUP]))
+    assert refused.value.message.code == "rknn_dup_without_internal"
+    snippet_of(full.plan([source, dataclasses.replace(_DUP, outside=(INTERNAL,))]))
 
 
 def test_plans_of_the_harness_alone(full: Double) -> None:

@@ -37,6 +37,8 @@ _RECIPES = {
 }
 #: All models of all plans.
 _MODELS = sorted({model for several in PLANS.values() for model in several.models}, key=str)
+#: Of what prepares models too, which the first program of a runtime does.
+_TIME_LIMIT_S = 4 * TIME_LIMIT_S
 _OUTPUTS = re.compile(r"^context (\d+): CRC-32 of its outputs ([0-9a-f]{8})$", re.MULTILINE)
 
 
@@ -46,13 +48,14 @@ class Programs:
 
     entry: RuntimeEntry
     target: Target
-    #: A runtime has no file with free sizes where nothing makes one.
+    #: By name; FREE is missing where nothing makes such a file.
     files: dict[str, Path]
     folder: Path
+    #: By the digest of the model: empty until a plan asks.
     _prepared: dict[str, str | None] = field(default_factory=dict)
 
     def plan(self, name: str) -> Plan:
-        """Return a plan by its name, with what the runtime prepares of its models; skip where a file is missing."""
+        """Return a plan by its name; skip if one of its files is missing."""
         several = PLANS[name]
         missing = [model.file for model in several.models if model.file not in self.files]
         if missing:
@@ -67,7 +70,7 @@ class Programs:
         return Model(path.stem, str(path), f"{model.file}-{model.size}", inputs=inputs)
 
     def written(self, plan: Plan) -> Snippet:
-        """Return the plan's program; skip where there is none, or where it is in C."""
+        """Return the plan's program; skip if there is none, or if it is in C."""
         try:
             snippet = snippet_of(plan)
         except NotSupported as refused:
@@ -88,7 +91,7 @@ class Programs:
             capture_output=True,
             text=True,
             check=False,
-            timeout=TIME_LIMIT_S,
+            timeout=_TIME_LIMIT_S,
         )
         assert done.returncode == 0, done.stderr
         lines = _OUTPUTS.findall(done.stdout)
@@ -97,7 +100,7 @@ class Programs:
 
     def measured(self, plan: Plan) -> list[str]:
         """Return those of the driver's steady phase."""
-        run = walk(self._with_prepared(plan), self.target)
+        run = walk(self._with_prepared(plan), self.target, time_limit_s=_TIME_LIMIT_S)
         assert run.failure is None, run.failure
         (digests,) = (reading.data.digests for reading in run.barriers if reading.phase == "steady")
         return list(digests)
@@ -108,7 +111,7 @@ class Programs:
             return plan
         if not self._prepared:
             models = [self._model(model) for model in _MODELS]
-            made = prepare_models(self.target, self.entry.name, models, self.folder / "prepared", TIME_LIMIT_S)
+            made = prepare_models(self.target, self.entry.name, models, self.folder / "prepared", _TIME_LIMIT_S)
             assert not isinstance(made, Failure), made
             self._prepared.update({digest: known(preparation).path for digest, preparation in made.items()})
         return plan.with_prepared(self._prepared)

@@ -41,7 +41,7 @@ def write(plan: Plan, chip: Optional[str]) -> Snippet:
     """Return the program for that chip, by default one with librknnrt; raise NotSupported where it cannot be."""
     is_mini = chip in CHIPS and CHIPS[chip].runtime == MINI_RUNTIME
     for context in plan.contexts:
-        _check(context)
+        _check(context, plan)
         lacking = _lacking(context, plan) if is_mini else None
         if lacking:
             raise NotSupported("no_code_of_mini_runtime", chip=str(chip), function=lacking)
@@ -49,7 +49,7 @@ def write(plan: Plan, chip: Optional[str]) -> Snippet:
     return Snippet("c", render("rknn.c.j2", indices, _Program(plan, is_mini, indices).values()))
 
 
-def _check(context: Context) -> None:
+def _check(context: Context, plan: Plan) -> None:
     """Raise NotSupported for what the adapter refuses too, and for what was never tried."""
     if context.mechanism == SHARED_CONTEXT:
         raise NotSupported("rknn_one_thread")
@@ -58,15 +58,24 @@ def _check(context: Context) -> None:
     if context.device_io:
         raise NotSupported("rknn_already_on_device")
     has_weights = context.mechanism == SHARED_WEIGHT_MEMORY or WEIGHTS in context.outside
-    if has_weights and INTERNAL not in context.outside and context.internal is None:
+    if has_weights and not _internal_is_outside(context):
         raise NotSupported("rknn_weights_alone_outside")
     if has_weights and MODEL in context.zero_copy:
         raise NotSupported("rknn_weights_twice")
+    source = context if context.source is None else plan.contexts[context.source]
+    if context.mechanism == DUP and _internal_is_outside(source) and not _internal_is_outside(context):
+        # The dup has its source's flag, and no internal memory from the library.
+        raise NotSupported("rknn_dup_without_internal")
     if context.allocator != CREATE_MEM:
         raise NotSupported("no_code_of_allocator", allocator=context.allocator)
     if MODEL in context.zero_copy and INTERNAL in context.outside:
         # Its sizes would be asked before its dups are made, which crashes.
         raise NotSupported("no_code_of_model_in_place")
+
+
+def _internal_is_outside(context: Context) -> bool:
+    """Whether the application gives the internal memory."""
+    return context.internal is not None or INTERNAL in context.outside
 
 
 def _lacking(context: Context, plan: Plan) -> Optional[str]:
@@ -148,10 +157,10 @@ class _Program:
 
     def _flags(self, context: Context) -> str:
         """Return the flags of allocation, as measured/runtimes/rknn/adapter.py has them."""
-        internal_outside = context.internal is not None or INTERNAL in context.outside
-        if WEIGHTS in context.outside or (self._is_mini and internal_outside):
+        internal_is_outside = _internal_is_outside(context)
+        if WEIGHTS in context.outside or (self._is_mini and internal_is_outside):
             return _ALL_OUTSIDE
-        return _INTERNAL_OUTSIDE if internal_outside else "0"
+        return _INTERNAL_OUTSIDE if internal_is_outside else "0"
 
     def _flag_notes(self) -> dict[str, str]:
         """Return what is to know of each flag."""

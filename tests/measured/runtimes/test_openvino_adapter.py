@@ -387,3 +387,28 @@ def test_models_in_turn_have_internal_tensors_one_at_a_time(
             held.append(read_process(LOCAL_HOST, os.getpid()).rss_bytes)
     # The first inference allocates more than internal tensors.
     assert min(held[2::2]) > max(held[3::2]) + 4 * 2**20
+
+
+def test_a_context_of_another_turn_infers_meanwhile(openvino: Runtime, tiny_models: tuple[Path, Path]) -> None:
+    """Dups of two models on two cores: what may be inferring keeps its internal tensors, and outputs are equal."""
+    turns = [Memory(internal=core) for core in (20, 21)]
+    sources = [openvino.load(str(model), None, turns[0]) for model in tiny_models]
+    of_cores = [sources, [openvino.dup(source, turns[1]) for source in sources]]
+    expected = [_outputs(source) for source in sources]
+    outputs: list[list[list[list[bytes]]]] = [[] for _ in of_cores]
+    failures: list[BaseException] = []
+
+    def infer(core: int) -> None:
+        try:
+            for _ in range(200):
+                outputs[core].append([_outputs(context) for context in of_cores[core]])
+        except RuntimeError as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=infer, args=(core,)) for core in range(len(of_cores))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert outputs == [[expected] * 200] * len(of_cores)
