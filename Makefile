@@ -8,6 +8,8 @@
 #                what makes their model files
 # make test      the tests;                      ARGS="tests/models" passes options on
 # make lint      ruff and mypy
+# make benchmarks    a few seconds of every script in benchmarks/, which show that it works;
+#                ARGS="far_speed" names those to run
 # make pins      the versions and hashes of what is installed from package registries beside the project's own
 #                requirements, again, from the *.in files; UV=PATH names uv, which is no requirement of the project
 
@@ -19,7 +21,7 @@ STORAGE ?=
 
 UV     ?= uv
 
-.PHONY: install bench bench-megengine bench-runtimes test lint pins clean
+.PHONY: install bench bench-megengine bench-runtimes test lint benchmarks pins clean
 
 install: $(VENV)/installed
 
@@ -63,6 +65,9 @@ lint: $(VENV)/installed-dev
 	@$(BIN)/python -m ruff check .
 	@$(BIN)/python -m ruff format --check .
 	@$(BIN)/python -m mypy
+
+benchmarks: $(VENV)/installed-dev
+	@$(BIN)/python -m benchmarks $(ARGS)
 
 # For every Python and machine at once; of each the oldest Python. What asks for too much is listed without its requirements.
 MODELS := src/reusebench/models
