@@ -1,7 +1,7 @@
 """`python -m benchmarks [NAME...]`: the quick form of every script here, or of those that are named.
 
-Each runs in a process of its own, as many at once as there are usable CPUs. A line each says how long it took, or why it
-was skipped; exit code 1 if one failed.
+Each runs in a process of its own, as many at once as there are usable CPUs. A line each says how long it took, or why
+it was skipped; exit code 1 if one failed.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class _Running:
     @classmethod
     def start(cls, name: str) -> _Running:
         """Start the quick form of a script, in a session of its own, so that all that it starts can be ended."""
-        output = tempfile.TemporaryFile()  # noqa: SIM115: it is closed when the script has ended
+        output = tempfile.TemporaryFile()  # noqa: SIM115 (closed when the script has ended)
         process = subprocess.Popen(
             [sys.executable, "-m", f"benchmarks.{name}", "--quick"],
             cwd=_FOLDER.parent,
@@ -114,9 +114,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run them, and print a line each as they end."""
     parser = argparse.ArgumentParser("python -m benchmarks", description=__doc__)
     every = scripts()
-    parser.add_argument(
-        "names", nargs="*", choices=[*every, []], metavar="NAME", help=f"default: all: {', '.join(every)}"
-    )
+    which = f"default: all: {', '.join(every)}"
+    parser.add_argument("names", nargs="*", choices=[*every, []], metavar="NAME", help=which)
     options = parser.parse_args(arguments)
     has_failed = False
     for ended in _run(options.names or every):

@@ -134,20 +134,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("models", nargs="+", type=Path, metavar="FILE")
     options = parse(parser, arguments, _quick_options)
     command = [sys.executable, "-m", "reusebench", "fit", "--json", "--runtime", options.runtime]
-    command += [
-        "--streams",
-        str(options.streams),
-        "--contexts",
-        str(options.contexts),
-        "--storage",
-        str(options.storage),
-    ]
+    command += ["--streams", str(options.streams), "--contexts", str(options.contexts)]
+    command += ["--storage", str(options.storage)]
     for model in options.models:
         command += ["--model", str(model.absolute())]
     answer = json.loads(subprocess.run(command, cwd=_CHECKOUT, stdout=subprocess.PIPE, check=True).stdout)
     study = calibrated_study(answer, options.storage)
     costs = ProcessCosts(study)
     layouts = [layout for layout in dict.fromkeys(_layouts(study.demand, costs)) if study.result(layout) is None]
+    if not layouts:
+        sys.exit("fit has measured every layout of so few contexts: there is nothing to predict. Give more --contexts")
     results = _measured([study.plan(layout, f"layout-{number}") for number, layout in enumerate(layouts)], options)
     rows = [Row(layout, costs.predict(layout), result) for layout, result in zip(layouts, results)]
     print(f"| {' | '.join(_HEADS)} |\n|{'---|' * len(_HEADS)}")
@@ -164,7 +160,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _quick_options() -> list[str]:
-    sizes = ["--repeats=1", "--streams=1", "--contexts=3"]
+    sizes = ["--repeats=1", "--streams=1", "--contexts=4"]
     return ["--runtime=onnxruntime", *sizes, f"--storage={own_folder()}", tiny_model()]
 
 

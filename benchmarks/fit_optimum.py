@@ -564,24 +564,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _quick_options() -> list[str]:
     """Return one context of the tiny network on a virtual board; the script is skipped if there can be none."""
-    libraries = [
-        library for library in find_libraries() if _QUICK_CHIP in library.chips() and not missing_parts(library)
-    ]
+    fitting = [library for library in find_libraries() if _QUICK_CHIP in library.chips()]
+    libraries = [library for library in fitting if not missing_parts(library)]
     if not libraries:
         skip(f"no library of Rockchip's for {_QUICK_CHIP} with a virtual board in the user's cache (docs/rknn.md)")
     try:
         ensure_all(".rknn", [Recipe(*_network(_QUICK_NETWORK), seed=1)], _QUICK_CHIP)
     except ModelError as error:
         skip(str(error))
-    library = f"--rknn-library={libraries[-1].path}"
-    return [
-        library,
-        f"--target=vboard:{_QUICK_CHIP}",
-        "--check=3",
-        "--jobs=2",
-        f"--storage={own_folder()}",
-        _QUICK_NETWORK,
-    ]
+    board = [f"--target=vboard:{_QUICK_CHIP}", f"--rknn-library={libraries[-1].path}"]
+    return [*board, "--check=3", "--jobs=2", f"--storage={own_folder()}", _QUICK_NETWORK]
 
 
 def _errors_percent(predicted: Size, measured: Size | None) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""The quick form of the scripts in this folder: a few seconds that show whether a script works; its figures mean nothing.
+"""The quick form of the scripts in this folder: a few seconds show whether a script works; its figures mean nothing.
 
 `python -m benchmarks` runs that of each; `python -m benchmarks.NAME --quick` is one of them.
 """
