@@ -11,6 +11,8 @@
 # make wheel     builds sdist and wheel, uses the wheel alone in a fresh environment and an empty folder, and compares
 #                what it measures with the checkout; ARGS="--python python3.9 --lowest" chooses the interpreter, and the
 #                lowest versions of what is required. Nothing has to be installed for it
+# make benchmarks    a few seconds of every script in benchmarks/, which show that it works;
+#                ARGS="far_speed" names those to run
 # make pins      the versions and hashes of what is installed from package registries beside the project's own
 #                requirements, again, from the *.in files; UV=PATH names uv, which is no requirement of the project
 
@@ -22,7 +24,7 @@ STORAGE ?=
 
 UV     ?= uv
 
-.PHONY: install bench bench-megengine bench-runtimes test lint wheel pins clean
+.PHONY: install bench bench-megengine bench-runtimes test lint wheel benchmarks pins clean
 
 install: $(VENV)/installed
 
@@ -69,6 +71,9 @@ lint: $(VENV)/installed-dev
 
 wheel:
 	@$(PYTHON) .ci/check_wheel.py $(ARGS)
+
+benchmarks: $(VENV)/installed-dev
+	@$(BIN)/python -m benchmarks $(ARGS)
 
 # For every Python and machine at once; of each the oldest Python. What asks for too much is listed without its requirements.
 MODELS := src/reusebench/models

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 
-from benchmarks.comparison_accuracy import GROWN, measure
+from benchmarks.comparison_accuracy import EARLIER, GROWN, measure
+from benchmarks.quick import parse
 from reusebench.reports.history.change_points import ChangePoint, change_points
 from reusebench.storage.metrics import Metric, find_metric
 from reusebench.storage.runs import Run, read_runs
@@ -76,10 +77,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     add("--histories", type=int, default=100, metavar="N", help="of each kind; default: 100")
     add("--noise", type=Path, nargs="+", default=(), metavar="FILE", help="JSON lines: a result's memory and speed")
     add("--storage", type=Path, metavar="DIR", help="runs without a change; measured into it where there are none")
-    options = parser.parse_args(arguments)
+    add("--runs", type=int, default=EARLIER, metavar="N", help="to measure where there are none; default: 20")
+    add("--repeats", type=int, nargs="+", default=_REPEATS, metavar="N", help="of a run of a history; default: 3 5 10")
+    options = parse(parser, arguments, ("--histories=2", "--runs=2", "--repeats", "3"))
     with tempfile.TemporaryDirectory() as folder:
-        noise = read_lines(options.noise) if options.noise else read_noise(options.storage or Path(folder))
-    for line in lines(noise, options.histories):
+        if options.noise:
+            noise = read_lines(options.noise)
+        else:
+            noise = read_noise(options.storage or Path(folder), options.runs, max(options.repeats))
+    for line in lines(noise, options.histories, options.repeats):
         print(line, flush=True)
 
 
@@ -94,10 +100,10 @@ def read_lines(files: Sequence[Path]) -> Noise:
     return noise
 
 
-def read_noise(storage: Path) -> Noise:
+def read_noise(storage: Path, runs_to_measure: int, repeats: int) -> Noise:
     """Return the figures of a storage's runs, which are measured first where it has none."""
     if not any(storage.glob("*/*.json")):
-        measure(storage, 0, max(_REPEATS))
+        measure(storage, runs_to_measure, 0, repeats)
     runs = sorted((run for run in read_runs(storage) if isinstance(run, Run)), key=lambda run: run.order)
     noise: dict[tuple[str, str], list[float]] = {}
     for run in runs:
@@ -107,13 +113,13 @@ def read_noise(storage: Path) -> Noise:
     return noise
 
 
-def lines(noise: Noise, histories: int) -> Iterator[str]:
+def lines(noise: Noise, histories: int, every_repeats: Sequence[int]) -> Iterator[str]:
     """Yield a row for each configuration, metric, number of repeats and kind of history."""
     for (configuration, name), values in noise.items():
         metric, median = find_metric(name), statistics.median(values)
         yield f"\n{configuration}: {name}, {len(values)} processes, median {median:,.0f} {metric.unit}"
         yield f"{'':30}{'located, %':>12}{'none else, %':>14}{'in range, %':>12}{'range, runs':>12}{'points':>10}"
-        for repeats in _REPEATS:
+        for repeats in every_repeats:
             for kind, make in KINDS.items():
                 draw = random.Random(f"{kind} {repeats}")
                 made = [make(draw, values, repeats, _step(metric, median)) for _ in range(histories)]

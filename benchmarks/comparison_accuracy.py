@@ -19,6 +19,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+from benchmarks.quick import parse
 from reusebench.harness.measuring.measurement import Bench
 from reusebench.harness.measuring.model_sets import BuiltIn, ModelSets
 from reusebench.harness.measuring.user_models import UserModels
@@ -53,7 +54,8 @@ _METRICS = (
     "latency",
     "throughput",
 )
-_EARLIER = 20
+#: Runs without a change before the first comparison.
+EARLIER = 20
 _MOBILENET = BuiltIn(stream=("mobilenet_v2", 224), in_turn=(), resolutions=())
 _QUIET, GROWN = "quiet", "grown"
 
@@ -70,27 +72,31 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Measure, unless a storage has the runs already, and print how often the comparison was wrong."""
     parser = argparse.ArgumentParser("python -m benchmarks.comparison_accuracy", description=__doc__)
     parser.add_argument("--pairs", type=int, default=200, metavar="N", help="runs without a change; default: 200")
+    parser.add_argument("--earlier", type=int, default=EARLIER, metavar="N", help="runs before them; default: 20")
     parser.add_argument("--repeats", type=int, default=3, metavar="N", help="processes per configuration; default: 3")
     parser.add_argument("--storage", type=Path, metavar="DIR", help="where runs are kept, and taken from if there are")
-    options = parser.parse_args(arguments)
+    options = parse(parser, arguments, ("--pairs=2", f"--earlier={ENOUGH_RUNS}", "--repeats=1"))
+    if options.earlier < ENOUGH_RUNS:
+        parser.error(f"--earlier: their noise is known from {ENOUGH_RUNS} runs on")
     with tempfile.TemporaryDirectory() as folder:
         storage = options.storage or Path(folder)
         if not any(storage.glob("*/*.json")):
-            measure(storage, options.pairs, options.repeats)
+            measure(storage, options.earlier, options.pairs, options.repeats)
         runs = sorted((run for run in read_runs(storage) if isinstance(run, Run)), key=lambda run: run.order)
-    print("\n".join([*noise_lines(runs), "", *error_lines(runs, alone=False), "", *error_lines(runs, alone=True)]))
+    errors = [[*error_lines(runs, options.earlier, alone)] for alone in (False, True)]
+    print("\n".join([*noise_lines(runs), "", *errors[0], "", *errors[1]]))
 
 
-def measure(storage: Path, pairs: int, repeats: int) -> None:
+def measure(storage: Path, earlier: int, pairs: int, repeats: int) -> None:
     """Store the runs: earlier ones, then so many without a change, after every second of which comes one that grew."""
     (target,) = resolve_targets(Selection(("onnxruntime",), "python", None)).values()
     command = (sys.executable, "-m", "tests.reports.compare.growing_driver")
     growing = replace(
         target, command=command, folder=CHECKOUT, environment={**target.environment, VARIABLE: str(RISE_BYTES)}
     )
-    for number in range(_EARLIER + pairs):
+    for number in range(earlier + pairs):
         _store(storage, _QUIET, target, repeats)
-        if number >= _EARLIER and number % 2:
+        if number >= earlier and number % 2:
             _store(storage, GROWN, growing, repeats)
 
 
@@ -127,14 +133,14 @@ def _document(results: Sequence[Result]) -> dict[str, Any]:
     }
 
 
-def trials(runs: Sequence[Run], alone: bool) -> Iterator[Trial]:
+def trials(runs: Sequence[Run], earlier: int, alone: bool) -> Iterator[Trial]:
     """Yield the runs after the earlier ones, compared with the last run without a change before them."""
     metrics = [find_metric(name) for name in _METRICS]
     quiet = [run for run in runs if run.name == _QUIET]
     for head in runs:
         before = [run for run in quiet if run.order < head.order]
-        if len(before) >= _EARLIER:
-            changes = compare_runs(before[-1:], [head], [] if alone else before[-_EARLIER:], metrics)
+        if len(before) >= earlier:
+            changes = compare_runs(before[-1:], [head], [] if alone else before[-earlier:], metrics)
             yield Trial(head.name == GROWN, changes.rows)
 
 
@@ -152,12 +158,11 @@ def noise_lines(runs: Sequence[Run]) -> Iterator[str]:
         yield f"{configuration:34} {f'{name}, {metric_unit(metric)}':46} {shown} {100 * spread / median:7.2f}"
 
 
-def error_lines(runs: Sequence[Run], alone: bool) -> Iterator[str]:
+def error_lines(runs: Sequence[Run], earlier: int, alone: bool) -> Iterator[str]:
     """Yield how often rows were wrong, and how often a whole table was."""
-    done = list(trials(runs, alone))
+    done = list(trials(runs, earlier, alone))
     pairs, rises = ([trial for trial in done if trial.grown == grown] for grown in (False, True))
-    known = "the two runs alone" if alone else f"{_EARLIER} earlier runs"
-    assert alone or _EARLIER >= ENOUGH_RUNS
+    known = "the two runs alone" if alone else f"{earlier} earlier runs"
     of_memory, of_speed = (
         sum(any(_is_change(row) for row in trial.rows if _is_memory(row) == is_memory) for trial in pairs)
         for is_memory in (True, False)

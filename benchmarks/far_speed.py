@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from benchmarks.quick import parse
 from reusebench.samplers.host import LOCAL_HOST, Host
 from reusebench.samplers.observer import Observer
 from reusebench.targets.far.connection import connect
@@ -46,13 +47,14 @@ class Spread(NamedTuple):
         return f"{self.median_ms:7.3f}  ({self.low_ms:.3f} to {self.high_ms:.3f})"
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Print a table for this machine and each target."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--target", action="append", default=[], help="a far target; several may be given")
     parser.add_argument("--barriers", type=int, default=300, help="how many barriers (default: %(default)s)")
     parser.add_argument("--seconds", type=float, default=10.0, help="how long to sample (default: %(default)s)")
-    options = parser.parse_args()
+    # A pipe is the far target that every machine has: the reader runs here, behind a shell.
+    options = parse(parser, arguments, ("--target=pipe:sh", "--barriers=20", "--seconds=1"))
     with _near() as (host, process):
         _show("near", host, process, options.barriers, options.seconds)
     for target in options.target:

@@ -34,6 +34,7 @@ from pathlib import Path
 from typing import Any, Optional
 
 from benchmarks.fit_accuracy import calibrated_study
+from benchmarks.quick import own_folder, parse, skip
 from reusebench.accounting.sharing import WRONG_READS
 from reusebench.fit.layouts import Group, Layout, spread
 from reusebench.fit.npu import NpuCosts
@@ -55,9 +56,11 @@ from reusebench.measured.plan import (
     InvalidPlan,
     Plan,
 )
-from reusebench.models import Recipe, can_be_weightless, ensure_all
+from reusebench.models import ModelError, Recipe, can_be_weightless, ensure_all
 from reusebench.targets.base import Target
 from reusebench.targets.chips import CHIPS
+from reusebench.targets.rknn_library import find_libraries
+from reusebench.targets.vboard.guest import missing_parts
 
 _CHECKOUT = Path(__file__).resolve().parent.parent
 _MIB = 2**20
@@ -67,6 +70,7 @@ _SEED = 18
 _TENSORS = ((), (INPUT,), (OUTPUT,), (NATIVE_OUTPUT,), (INPUT, OUTPUT), (INPUT, NATIVE_OUTPUT))
 #: Largest error of a prediction of what layouts take when all contexts infer.
 _BOUND_PERCENT = 0.5
+_QUICK_CHIP, _QUICK_NETWORK = "rk3588", "tiny-64"
 #: So many layouts are all measured.
 _FEW = 1000
 #: Of what is wrong, so many are shown.
@@ -519,7 +523,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes at once; default: 1")
     parser.add_argument("--storage", type=Path, required=True, metavar="DIR", help="an empty folder for fit's results")
     parser.add_argument("models", nargs="+", metavar="NETWORK-SIZE|FILE", help="such as mobilenet_v2-96")
-    options = parser.parse_args(arguments)
+    options = parse(parser, arguments, _quick_options)
     proof = Proof(_case(options), options.jobs)
     least_bytes, layout = proof.least()
     checked = proof.to_check(options.check)
@@ -556,6 +560,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"the least: {layout}", file=sys.stderr)
     is_best = recommended.steady_bytes == least_bytes and not wrong
     return 0 if is_best and holds and max(steady) <= _BOUND_PERCENT else 1
+
+
+def _quick_options() -> list[str]:
+    """Return one context of the tiny network on a virtual board; the script is skipped if there can be none."""
+    fitting = [library for library in find_libraries() if _QUICK_CHIP in library.chips()]
+    libraries = [library for library in fitting if not missing_parts(library)]
+    if not libraries:
+        skip(f"no library of Rockchip's for {_QUICK_CHIP} with a virtual board in the user's cache (docs/rknn.md)")
+    try:
+        ensure_all(".rknn", [Recipe(*_network(_QUICK_NETWORK), seed=1)], _QUICK_CHIP)
+    except ModelError as error:
+        skip(str(error))
+    board = [f"--target=vboard:{_QUICK_CHIP}", f"--rknn-library={libraries[-1].path}"]
+    return [*board, "--check=3", "--jobs=2", f"--storage={own_folder()}", _QUICK_NETWORK]
 
 
 def _errors_percent(predicted: Size, measured: Size | None) -> tuple[float, float]:

@@ -11,8 +11,9 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from benchmarks.quick import parse
 from reusebench.harness.measuring.frames import FramesWatch
 from reusebench.harness.measuring.videos import Videos
 from reusebench.measured.plan import Context, Plan, Streams, Video
@@ -42,12 +43,12 @@ class _Listener(StubListener):
         self.watch.take(message)
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, and print a table for both kinds of frames."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--fps", type=float, default=30.0)
-    options = parser.parse_args()
+    options = parse(parser, arguments, ("--seconds=1",))
     print(
         f"{_STREAMS} streams x {options.fps:g} frames/s, {_CONTEXTS} contexts per stream, {options.seconds:g} s;",
         end=" ",

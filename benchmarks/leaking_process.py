@@ -1,20 +1,22 @@
 """A process that infers, has frames come and go, and leaks on request; trend_accuracy.py measures it.
 
-Arguments: the model, one of FRAMES, the bytes that it leaks in a minute, and the bytes of a piece.
+`python -m benchmarks.leaking_process --model FILE` runs until it is killed, or for --seconds.
 """
 
 from __future__ import annotations
 
+import argparse
 import mmap
 import random
-import sys
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import cycle
 
 import numpy as np
 import onnxruntime
+
+from benchmarks.quick import parse, tiny_model
 
 FRAME_BYTES = 1920 * 1080 * 3 // 2
 _PICTURE = b"\1" * FRAME_BYTES
@@ -41,8 +43,21 @@ FRAMES: dict[str, Callable[[], Callable[[], object]]] = {
 }
 
 
-def main(model: str, frames: str, leak_bytes: int, piece_bytes: int) -> None:
-    """Take frame after frame until the process is killed."""
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Take frame after frame until the process is killed, or the time is over."""
+    parser = argparse.ArgumentParser("python -m benchmarks.leaking_process", description=__doc__)
+    add = parser.add_argument
+    add("--model", required=True, metavar="FILE", help="of ONNX; its one input takes numbers of 32 bits")
+    add("--frames", choices=FRAMES, default="pool", help="where frames come from; default: pool")
+    add("--leak", type=int, default=0, metavar="BYTES", help="in a minute; default: 0")
+    add("--piece", type=int, default=mmap.PAGESIZE, metavar="BYTES", help="in which it leaks; default: a page")
+    add("--seconds", type=float, default=float("inf"), metavar="S", help="default: until it is killed")
+    given = parse(parser, arguments, lambda: [f"--model={tiny_model()}", "--leak=10000000", "--seconds=2"])
+    run(given.model, given.frames, given.leak, given.piece, given.seconds)
+
+
+def run(model: str, frames: str, leak_bytes: int, piece_bytes: int, seconds: float) -> None:
+    """Take frame after frame for so long."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     session, draw, take = onnxruntime.InferenceSession(model, options), random.Random(), FRAMES[frames]()
@@ -51,7 +66,7 @@ def main(model: str, frames: str, leak_bytes: int, piece_bytes: int) -> None:
     in_flight: deque[object] = deque()
     kept: list[bytearray] = []
     begin = time.monotonic()
-    while True:
+    while time.monotonic() < begin + seconds:
         in_flight.append(take())
         session.run(None, values)
         for _ in range(len(in_flight) - draw.randint(0, _MOST_IN_FLIGHT)):
@@ -62,4 +77,4 @@ def main(model: str, frames: str, leak_bytes: int, piece_bytes: int) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
+    main()

@@ -10,9 +10,10 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from benchmarks.quick import own_folder, parse, tiny_model
 from reusebench.reports.page.exported_tables import TABLES
 from reusebench.reports.page.material import read_material
 from reusebench.storage.run_file import StoredRun
@@ -22,21 +23,31 @@ _NO_REUSE, _DUP, _DUP_AND_ARENA = "no_reuse_one_model", "full_dup", "full_dup_in
 _HEADS = ("file", "fed with", "no reuse, MiB", "dup saves", "dup and one internal memory save", "latency, ms")
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Measure every file, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--storage", type=Path, required=True)
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
-    arguments = parser.parse_args()
+    parser.add_argument("--repeats", type=int, default=5, metavar="N", help="processes of each layout; default: 5")
+    options = parse(parser, arguments, lambda: ["--repeats=1", f"--storage={own_folder()}", tiny_model()])
     print(f"| {' | '.join(_HEADS)} |\n|{'---|' * len(_HEADS)}")
-    for file in arguments.files:
-        print(f"| {' | '.join(_row(file, arguments.storage / file.parent.name / file.stem))} |", flush=True)
+    for file in options.files:
+        storage = options.storage / file.parent.name / file.stem
+        print(f"| {' | '.join(_row(file, storage, options.repeats))} |", flush=True)
 
 
-def _row(file: Path, storage: Path) -> Iterator[str]:
+def _row(file: Path, storage: Path, repeats: int) -> Iterator[str]:
     scenarios = " or ".join(f"{name}]" for name in (_NO_REUSE, _DUP, _DUP_AND_ARENA))
     command = [sys.executable, "-m", "pytest", "bench/test_dup.py", "--runtime", "onnxruntime", "-k", scenarios]
-    command += ["--model", str(file), "--rounds", "3", f"--benchmark-storage=file://{storage.absolute()}"]
+    command += [
+        "--model",
+        str(file),
+        "--rounds",
+        "3",
+        "--repeats",
+        str(repeats),
+        f"--benchmark-storage=file://{storage.absolute()}",
+    ]
     done = subprocess.run(command, cwd=_CHECKOUT, capture_output=True, text=True, check=False)
     yield file.name
     if done.returncode == 4:

@@ -12,11 +12,12 @@ import argparse
 import re
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from reusebench.measured.runtimes import find_runtime
+from benchmarks.quick import own_folder, parse, tiny_model
+from reusebench.measured.runtimes import RUNTIMES, available, find_runtime
 from reusebench.reports.page.exported_tables import TABLES
 from reusebench.reports.page.material import read_material
 from reusebench.reports.results.agreement import TOLERANCE
@@ -30,21 +31,27 @@ _REASON_CHARACTERS = 160
 _REASON = re.compile(r"(?:ERROR: |Not all was measured\. |Nothing was measured\. )(.*)")
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Measure every file on every runtime, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--storage", type=Path, required=True)
     parser.add_argument("--runtime", action="append", required=True, type=lambda name: find_runtime(name).name)
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
-    arguments = parser.parse_args()
-    titles = [find_runtime(name).title for name in arguments.runtime]
+    options = parse(parser, arguments, _quick_options)
+    titles = [find_runtime(name).title for name in options.runtime]
     print(f"| file | {' | '.join(titles)} |\n|---{'|---' * len(titles)}|")
-    for file in arguments.files:
-        storage = arguments.storage / file.parent.name / file.stem
-        reasons = {runtime: _measure(file, runtime, storage) for runtime in arguments.runtime}
+    for file in options.files:
+        storage = options.storage / file.parent.name / file.stem
+        reasons = {runtime: _measure(file, runtime, storage) for runtime in options.runtime}
         rows = _rows(storage)
-        cells = [_cell(rows.get(runtime, {}), reasons[runtime]) for runtime in arguments.runtime]
+        cells = [_cell(rows.get(runtime, {}), reasons[runtime]) for runtime in options.runtime]
         print(f"| {file.name} | {' | '.join(cells)} |", flush=True)
+
+
+def _quick_options() -> list[str]:
+    """Return the built-in tiny network, and the runtimes of this machine that read its ONNX file."""
+    readers = [entry for entry in RUNTIMES if ".onnx" in entry.suffixes and available(entry)]
+    return [*(f"--runtime={entry.name}" for entry in readers), f"--storage={own_folder()}", tiny_model()]
 
 
 def _measure(file: Path, runtime: str, storage: Path) -> str:

@@ -21,6 +21,7 @@ from pathlib import Path
 
 from tabulate import tabulate
 
+from benchmarks.quick import compiler, parse
 from reusebench.storage.program import Program
 from reusebench.storage.run_file import StoredRun, read_storage
 from tests.helpers.support import CHECKOUT
@@ -61,7 +62,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--busy", type=int, default=0, metavar="N", help="loops beside it; default: none")
     parser.add_argument("--target", metavar="BOARD", help="one that has the files of this machine")
     parser.add_argument("--recordings", type=int, default=5, metavar="N", help="default: 5")
-    options = parser.parse_args(arguments)
+    options = parse(parser, arguments, ("--recordings=1",))
+    compiler()
     with tempfile.TemporaryDirectory() as folder, _busy(options.busy):
         recordings = [measure(Path(folder), options.pause, options.target) for _ in range(options.recordings)]
     print(f"{options.recordings} recordings, load {os.getloadavg()[0]:.1f}; of each phase that with the largest error")

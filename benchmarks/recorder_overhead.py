@@ -25,6 +25,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.quick import compiler, parse
 from tests.helpers.support import CHECKOUT
 
 _SOURCE = Path(__file__).with_suffix(".c")
@@ -74,10 +75,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--stretch", type=float, default=1.0, metavar="S", help="seconds with and without; default: 1")
     parser.add_argument("--threads", type=int, default=1, help="of the program; default: 1")
     parser.add_argument("--resident", type=int, default=200, metavar="MIB", help="held all the time; default: 200")
-    options = parser.parse_args(arguments)
+    options = parse(parser, arguments, ("--pairs=3", "--stretch=0.3", "--resident=20"))
     with tempfile.TemporaryDirectory() as folder:
         pipeline = str(Path(folder) / "pipeline")
-        subprocess.run([os.environ.get("CC", "cc"), "-O2", "-pthread", "-o", pipeline, str(_SOURCE)], check=True)
+        subprocess.run([compiler(), "-O2", "-pthread", "-o", pipeline, str(_SOURCE)], check=True)
         program = [pipeline, str(options.threads), str(options.resident)]
         progress, stretches, cpu_percent = _measure(program, options.pairs, options.stretch, Path(folder))
     print(f"{options.pairs} pairs, {options.threads} threads, {options.resident} MiB, load {os.getloadavg()[0]:.1f}")

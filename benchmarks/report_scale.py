@@ -21,6 +21,7 @@ from pathlib import Path
 import msgspec
 import psutil
 
+from benchmarks.quick import parse
 from reusebench.scenarios.catalogue import SCENARIOS
 from reusebench.storage.result import Result
 from reusebench.storage.run_file import Commit
@@ -82,7 +83,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sizes = [1000, 10000]
     parser.add_argument("--results", type=int, nargs="+", default=sizes, metavar="N", help=f"default: {sizes}")
     parser.add_argument("--command", choices=COMMANDS, action="append", metavar="NAME", help="default: all of them")
-    options = parser.parse_args(arguments)
+    # More results than one run has: what is compared are two.
+    options = parse(parser, arguments, ("--results", "150"))
     costs: list[Cost] = []
     print(f"{'command':8}{''.join(f'{head:>12}' for head in _HEADS)}")
     for count in options.results:

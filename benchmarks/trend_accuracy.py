@@ -18,7 +18,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate
 
-from reusebench.models import Recipe, ensure_all
+from benchmarks.leaking_process import FRAMES
+from benchmarks.quick import parse, tiny_model
 from reusebench.reports.base.trend import Trend, trend
 from reusebench.reports.streams.frames import PRECISION
 from reusebench.samplers.host import ResidentCounter
@@ -30,8 +31,6 @@ BASE = 300 * MIB
 #: A minute's leak.
 LEAK = 1_000_000
 _FRAME = 1920 * 1080 * 3 // 2
-#: Of leaking_process.py's arguments.
-FRAMES = ("pool", "heap", "mapped")
 _WARM_UP_S = 10
 #: Statistics that reduce the readings of a second to a point.
 POINTS: Mapping[str, Callable[[Sequence[int]], float]] = {
@@ -43,6 +42,7 @@ POINTS: Mapping[str, Callable[[Sequence[int]], float]] = {
 _READINGS = 20
 _COST_TIMES = 20
 
+_QUICK = ("--series=1", "--seconds=30", "--real=1", "--real-seconds=5", "--warm-up=1", "--frames=pool")
 #: Returns bytes above BASE, one for each second.
 Noise = Callable[[random.Random, int], Sequence[float]]
 
@@ -55,10 +55,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     add("--seconds", type=int, default=120, metavar="N", help="points of a series; default: 120")
     add("--real", type=int, default=0, metavar="N", help="processes of each kind, measured now; default: 0")
     add("--real-seconds", type=int, default=120, metavar="N", help="of each process; default: 120")
-    options = parser.parse_args(arguments)
+    add("--warm-up", type=float, default=_WARM_UP_S, metavar="S", help="before a process is read; default: 10")
+    add("--frames", choices=FRAMES, action="append", help="of processes, from there; default: from all")
+    options = parse(parser, arguments, _QUICK)
     for line in lines(options.series, options.seconds) if options.series else ():
         print(line, flush=True)
-    for line in real_lines(options.real, options.real_seconds) if options.real else ():
+    for line in real_lines(options) if options.real else ():
         print(line, flush=True)
 
 
@@ -73,25 +75,26 @@ def lines(series: int, seconds: int) -> Iterator[str]:
             yield _row(noise, [trend_of_noise(draw, make, pieces, seconds) for _ in range(series)])
 
 
-def real_lines(processes: int, seconds: int) -> Iterator[str]:
+def real_lines(options: argparse.Namespace) -> Iterator[str]:
     """Yield a row for each kind of frames and of leak, of processes that are measured one after another."""
-    (model,) = ensure_all(".onnx", [Recipe("tiny", 64, 1)])
-    yield f"\n{processes} real processes of each kind, {seconds} s each after {_WARM_UP_S} s"
+    processes, seconds, model = options.real, options.real_seconds, tiny_model()
+    yield f"\n{processes} real processes of each kind, {seconds} s each after {options.warm_up:g} s"
     for leak, piece in {"no leak": 0, **PIECES}.items():
         yield _head(leak)
-        for frames in FRAMES:
-            measured = [_measured(str(model), frames, piece, seconds) for _ in range(processes)]
+        for frames in options.frames or FRAMES:
+            words = [f"--model={model}", f"--frames={frames}"]
+            words += [f"--leak={LEAK}", f"--piece={piece}"] if piece else []
+            measured = [_measured(words, options.warm_up, seconds) for _ in range(processes)]
             for name, point in POINTS.items():
                 trends = [_trend([int(point(second)) for second in readings]) for readings in measured]
                 yield _row(f"frames: {frames}, {name} of a second", trends)
 
 
-def _measured(model: str, frames: str, piece: int, seconds: int) -> list[list[int]]:
+def _measured(words: Sequence[str], warm_up_s: float, seconds: int) -> list[list[int]]:
     """Return each second's readings of one new process."""
-    arguments = [model, frames, str(LEAK if piece else 0), str(piece or PAGE)]
-    with subprocess.Popen([sys.executable, "-m", "benchmarks.leaking_process", *arguments]) as process:
+    with subprocess.Popen([sys.executable, "-m", "benchmarks.leaking_process", *words]) as process:
         try:
-            time.sleep(_WARM_UP_S)
+            time.sleep(warm_up_s)
             return _readings(process.pid, seconds)
         finally:
             process.kill()

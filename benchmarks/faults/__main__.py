@@ -20,6 +20,7 @@ from benchmarks.faults.running import Campaign, run_campaign, usable_cpus
 from benchmarks.faults.samples import MakingFailed, Samples
 from benchmarks.faults.stored import Stored
 from benchmarks.faults.trial import Tally, markdown_table
+from benchmarks.quick import parse
 
 #: How many inputs of each docs/reliability.md asks for; of `models` a third is measured.
 _CAMPAIGNS: dict[str, tuple[Callable[[Samples, int, Path], Campaign], int]] = {
@@ -31,13 +32,16 @@ _CAMPAIGNS: dict[str, tuple[Callable[[Samples, int, Path], Campaign], int]] = {
     "machines": (Machines, 4 * len(MACHINES)),
 }
 
+#: The first inputs of three campaigns: what other inputs would find shall not hold up a change that has nothing to do
+#: with it.
+_QUICK = ("stored", "kills", "disk", "--seconds=5", "--seed=1")
 #: How often it is told how far a campaign has come.
 _TELLING_S = 60.0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the campaigns; exit code 1 where anything was wrong."""
-    options = _parser().parse_args(arguments)
+    options = parse(_parser(), arguments, _QUICK)
     # A shell has what it starts in the background ignore Ctrl-C, and so would all that is started here.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     names, tallies = options.campaigns or list(_CAMPAIGNS), []

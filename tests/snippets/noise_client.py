@@ -1,4 +1,4 @@
-"""Runs a program that a snippet is, whole, with the driver's inputs: `python -m tests.snippets.noise_client PROGRAM MODEL...`.
+"""Runs a program that a snippet is, whole, with the driver's inputs. As `-m`: PROGRAM MODEL...
 
 Runs in the environment of MegEngine Lite too, whose Python may be 3.8.
 """

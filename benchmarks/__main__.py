@@ -1,0 +1,148 @@
+"""`python -m benchmarks [NAME...]`: the quick form of every script here, or of those that are named.
+
+Each runs in a process of its own, as many at once as there are usable CPUs. A line each says how long it took, or why
+it was skipped; exit code 1 if one failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import pkgutil
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from benchmarks.faults.running import usable_cpus
+from benchmarks.quick import SKIPPED
+
+__all__ = ["Ended", "scripts"]
+
+_FOLDER = Path(__file__).resolve().parent
+_LIMIT_S = 180.0
+_LOOKING_S = 0.1
+#: Of the output of one that failed.
+_LINES = 40
+_MAIN = re.compile(r'^if __name__ == "__main__":', re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a script ended."""
+
+    name: str
+    #: None: it was killed at the time limit.
+    code: int | None
+    seconds: float
+    output: str
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether it neither did its work nor was skipped."""
+        return self.code not in (0, SKIPPED)
+
+    def __str__(self) -> str:
+        """Return its line; if it failed, the end of its output follows."""
+        lines = self.output.strip().splitlines()
+        if self.code == 0:
+            return f"{self.name:28}{self.seconds:6.1f} s"
+        if self.code == SKIPPED:
+            return f"{self.name:28}skipped: {lines[-1] if lines else 'it does not say why'}"
+        end = f"no end within {_LIMIT_S:g} s" if self.code is None else f"exit code {self.code}"
+        shown = "\n".join(f"    {line}" for line in lines[-_LINES:])
+        return f"{self.name:28}FAILED after {self.seconds:.1f} s: {end}\n{shown}"
+
+
+@dataclass
+class _Running:
+    name: str
+    process: subprocess.Popen[bytes]
+    output: IO[bytes]
+    begin_s: float
+
+    @classmethod
+    def start(cls, name: str) -> _Running:
+        """Start the quick form of a script, in a session of its own, so that all that it starts can be ended."""
+        output = tempfile.TemporaryFile()  # noqa: SIM115 (closed when the script has ended)
+        process = subprocess.Popen(
+            [sys.executable, "-m", f"benchmarks.{name}", "--quick"],
+            cwd=_FOLDER.parent,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        return cls(name, process, output, time.monotonic())
+
+    def ended(self) -> Ended | None:
+        """Return how it ended; None if it still runs and may."""
+        code, seconds = self.process.poll(), time.monotonic() - self.begin_s
+        if code is None and seconds < _LIMIT_S:
+            return None
+        self.kill()
+        self.output.seek(0)
+        return Ended(self.name, code, seconds, self.output.read().decode(errors="replace"))
+
+    def kill(self) -> None:
+        """End it, and what it has left running."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+
+def scripts() -> list[str]:
+    """Return the names of all modules and packages here that are scripts."""
+    names = []
+    for module in pkgutil.iter_modules([str(_FOLDER)]):
+        path = _FOLDER / module.name / "__main__.py" if module.ispkg else _FOLDER / f"{module.name}.py"
+        is_script = path.exists() and _MAIN.search(path.read_text(encoding="utf-8"))
+        if is_script and module.name != "__main__":
+            names.append(module.name)
+    return names
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run them, and print a line each as they end."""
+    parser = argparse.ArgumentParser("python -m benchmarks", description=__doc__)
+    every = scripts()
+    which = f"default: all: {', '.join(every)}"
+    parser.add_argument("names", nargs="*", choices=[*every, []], metavar="NAME", help=which)
+    options = parser.parse_args(arguments)
+    has_failed = False
+    for ended in _run(options.names or every):
+        print(ended, flush=True)
+        has_failed = has_failed or ended.has_failed
+    return 1 if has_failed else 0
+
+
+def _run(names: Sequence[str]) -> Iterator[Ended]:
+    """Yield how each ended, in the order of the ends."""
+    left = deque(names)
+    running: list[_Running] = []
+    try:
+        while left or running:
+            while left and len(running) < usable_cpus():
+                running.append(_Running.start(left.popleft()))
+            time.sleep(_LOOKING_S)
+            for script in list(running):
+                ended = script.ended()
+                if ended is not None:
+                    running.remove(script)
+                    script.output.close()
+                    yield ended
+    finally:
+        for script in running:
+            script.kill()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
