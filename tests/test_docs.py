@@ -21,8 +21,6 @@ _PLACEHOLDERS = re.compile("NAME|QUESTION|LANGUAGE")
 _SOURCES = {".py", ".c", ".h", ".j2", ".in"}
 #: A path that begins so is one of this repository.
 _FOLDERS = {".ci", "benchmarks", "docs", "src", "tests", *(path.name for path in _PACKAGE.iterdir() if path.is_dir())}
-#: What other changes of these days bring; to be left empty.
-_COMING = {"frames.md", "frames.zh-CN.md", "tests/helpers/"}
 
 
 def _text(page: Path) -> str:
@@ -56,7 +54,7 @@ def _is_here(path: str) -> bool:
 @pytest.mark.parametrize("page", _PAGES, ids=lambda page: page.name)
 def test_paths_exist(page: Path) -> None:
     """A file that a page names is at the root or below src/reusebench/."""
-    assert {path for path in _paths(page) if not _is_here(path)} - _COMING == set()
+    assert {path for path in _paths(page) if not _is_here(path)} == set()
 
 
 def test_paths_are_found() -> None:
@@ -75,8 +73,6 @@ def test_links_lead_somewhere(page: Path) -> None:
             continue
         name, _, anchor = link.partition("#")
         target = (page.parent / name).resolve() if name else page
-        if target.name in _COMING and not target.exists():
-            continue
         assert target.exists(), link
         assert not anchor or anchor in _anchors(target), link
 

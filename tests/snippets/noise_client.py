@@ -1,6 +1,7 @@
-"""Runs a program that a snippet is, whole, with the driver's inputs. As `-m`: PROGRAM MODEL...
+"""Runs a program that a snippet is, whole, with the driver's inputs.
 
-Runs in the environment of MegEngine Lite too, whose Python may be 3.8.
+`python -m tests.snippets.noise_client PROGRAM MODEL...`. Runs in the environment of MegEngine Lite too, whose Python
+may be 3.8.
 """
 
 from __future__ import annotations
