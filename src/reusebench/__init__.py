@@ -46,6 +46,8 @@ for _folder in ("bench", "native", "reports", "scenarios"):
         )
 
 
+# There is no __dir__: pytest looks at all names of a plug-in, and would so import pandas, and numpy with it, whose pages
+# the measured process would then share.
 if not TYPE_CHECKING:  # type checkers would take every name
 
     def __getattr__(name):  # noqa: ANN001, ANN202
@@ -53,8 +55,3 @@ if not TYPE_CHECKING:  # type checkers would take every name
         if name not in _MODULES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    """Return the public names."""
-    return [*__all__, "__version__", "pytest_plugins"]

@@ -113,7 +113,7 @@ def test_a_traceback_of_the_project_is_noticed() -> None:
     )
     assert [*tracebacks(imported)] == []
     assert [*tracebacks(imported.replace("<module>", "locked"))] != []
-    assert wrong.place.startswith("storage/limits.py:")
+    assert wrong.place.startswith("src/reusebench/storage/limits.py:")
     assert [*tracebacks('Traceback (most recent call last)\n  File "/elsewhere.py", line 1, in f')] == []
 
 
