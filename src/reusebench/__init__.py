@@ -46,8 +46,8 @@ for _folder in ("bench", "native", "reports", "scenarios"):
         )
 
 
-# There is no __dir__: pytest looks at all names of a plug-in, and would so import pandas, and numpy with it, whose pages
-# the measured process would then share.
+# There is no __dir__: pytest looks at all names of a plug-in. It would import pandas, and with it numpy, whose pages
+# would then be shared with the measured process.
 if not TYPE_CHECKING:  # type checkers would take every name
 
     def __getattr__(name):  # noqa: ANN001, ANN202
