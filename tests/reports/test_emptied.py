@@ -1,0 +1,291 @@
+"""What is stored may lack whatever its kind lets be empty: a report shows it, or says in a sentence that it cannot."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from rich.console import Console
+
+from reusebench.measured.messages import Message
+from reusebench.measured.plan import DUP, Context, Plan
+from reusebench.reports.base.texts import texts_of
+from reusebench.reports.errors import ReportError
+from reusebench.reports.history.series import HISTORY_METRICS, histories_of
+from reusebench.reports.page.exported_tables import TABLES
+from reusebench.reports.page.material import Material, read_material
+from reusebench.reports.page.opening import opening
+from reusebench.reports.page.page import page_values
+from reusebench.reports.page.terminal import print_group, print_opening, print_programs
+from reusebench.reports.results.labels import labels_of
+from reusebench.reports.sections.programs import programs_figure
+from reusebench.reports.sections.timeline import timeline_figure
+from reusebench.scenarios.catalogue import without_reuse
+from reusebench.storage.fit import FitAnswer, FitGroup, FitPoint, FitShortage, write_answer
+from reusebench.storage.metrics import find_metric
+from reusebench.storage.program import Program
+from reusebench.storage.result import Result
+from reusebench.storage.run_file import PROGRAMS, WITHOUT_SPEED
+from reusebench.storage.runs import run_of
+from reusebench.storage.trace import ProgramTrace, Trace
+from tests.reports.emptied import emptied
+from tests.reports.sections.test_leaks import cycles_result
+from tests.reports.sections.test_limit import limited
+from tests.reports.stored import (
+    FAILED,
+    MIB,
+    MODELS,
+    dup,
+    even,
+    npu_account,
+    result,
+    with_short_memory,
+    write_run,
+)
+from tests.reports.stored_programs import Repeat, program, trace, write_programs
+from tests.reports.stored_streams import HOT, Frames, streams_result
+
+_ENGLISH = texts_of("en")
+_PLAN = Plan(
+    "gate",
+    "gate.no_reuse",
+    "onnxruntime",
+    MODELS[:1],
+    (Context(0, 0, name="first"), Context(1, 0, DUP, 0, name="second")),
+    cores=2,
+    rounds=2,
+)
+
+
+@dataclass(frozen=True)
+class _Stored:
+    """A value in a stored file."""
+
+    file: Path
+    #: Keys and indexes from the root of the file's document.
+    path: tuple[Any, ...]
+    kind: Any
+
+    def document(self) -> Any:
+        """Return the document of the file."""
+        content = self.file.read_bytes()
+        return json.loads(gzip.decompress(content) if self.file.suffix == ".gz" else content)
+
+    def written(self) -> Iterator[str]:
+        """Write the file with each place of the value empty; yield what is empty, and leave the file as it was."""
+        before = self.file.read_bytes()
+        value = self.document()
+        for key in self.path:
+            value = value[key]
+        for case in emptied(value, self.kind):
+            self._write(case.document)
+            yield case.where
+        self.file.write_bytes(before)
+
+    def _write(self, value: Any) -> None:
+        document = self.document()
+        if self.path:
+            holder = document
+            for key in self.path[:-1]:
+                holder = holder[key]
+            holder[self.path[-1]] = value
+        else:
+            document = value
+        content = json.dumps(document).encode()
+        self.file.write_bytes(gzip.compress(content, 1) if self.file.suffix == ".gz" else content)
+
+
+# What is stored
+
+
+def _results(storage: Path, *infos: Result) -> list[_Stored]:
+    """Write a run of the results, and return each of them in its file."""
+    file = write_run(storage, infos)
+    document = json.loads(file.read_bytes())
+    places = [(part, index) for part in ("benchmarks", WITHOUT_SPEED) for index in range(len(document[part]))]
+    return [_Stored(file, (*place, "extra_info"), Result) for place in places]
+
+
+def _of_scenarios(*names: str, **options: Any) -> Callable[[Path], list[_Stored]]:
+    """Return what writes a run of these scenarios, the first without reuse."""
+
+    def write(storage: Path) -> list[_Stored]:
+        costs = [even(40, spread=0.5), *[dup(40, 10)] * (len(names) - 1)]
+        samples = ((1.0, None),)
+        return _results(
+            storage,
+            *(result(storage, name, cost, samples=samples, **options) for name, cost in zip(names, costs)),
+        )
+
+    return write
+
+
+def _short_and_failed(storage: Path) -> list[_Stored]:
+    failed = result(storage, "shared_context", [], failure=FAILED)
+    return _results(storage, with_short_memory(result(storage, "no_reuse_one_model", even(40))), failed)
+
+
+def _streams(storage: Path) -> list[_Stored]:
+    frames = [Frames(machine=HOT, seconds=20.0)] * 3
+    names = ("streams_no_reuse_one_model", "streams_full_dup")
+    return _results(storage, *(streams_result(storage, name, frames) for name in names))
+
+
+def _leaks(storage: Path) -> list[_Stored]:
+    return _results(
+        storage, cycles_result(storage, memory=lambda cycle: MIB * cycle), cycles_result(storage, "cycles_dups")
+    )
+
+
+def _limit(storage: Path) -> list[_Stored]:
+    return _results(storage, limited(storage, "limit_no_reuse", 4), limited(storage, "limit_full_dup", 9))
+
+
+def _plans(storage: Path) -> list[_Stored]:
+    plans = (without_reuse(_PLAN), _PLAN)
+    costs = [[40 * MIB, 20 * MIB]] * 3
+    return _results(
+        storage,
+        *(result(storage, plan.scenario, costs, plan=plan, models=plan.models) for plan in plans),
+    )
+
+
+def _programs(storage: Path) -> list[_Stored]:
+    repeat = Repeat({"load": 20, "steady": 40}, npu=True, signs=(Message("shortage_evicted", {"mib": "30.0"}),))
+    file = write_programs(storage, [program("player", [repeat] * 3), program("other", [repeat])])
+    return [_Stored(file, (PROGRAMS, 0), Program)]
+
+
+def _fit(storage: Path) -> list[_Stored]:
+    info = result(storage, "no_reuse", even(40))
+    write_run(storage, [info])
+    words = (Message("shortage_evicted", {"mib": "30.0"}),)
+    point = FitPoint(
+        layout=(FitGroup("model-a", ()),), contexts=2, lanes=1, bytes=MIB, limited_bytes=MIB, frames_per_s=30.0
+    )
+    optional: dict[str, Any] = {
+        name: 40 * MIB for name in FitAnswer.__struct_fields__ if name.startswith(("predicted_", "measured_"))
+    }
+    components = {name: {"weights": MIB} for name in optional if name.endswith("components_bytes")}
+    answer = FitAnswer(
+        recorded_at="2026-11-30T12:00:00+00:00",
+        runtime="onnxruntime",
+        runtime_version="1.2.3",
+        target="python",
+        chip=None,
+        models=("model-a",),
+        streams=(1,),
+        contexts=2,
+        cores=2,
+        fps=25.0,
+        limit_of="application_memory",
+        limit_bytes=64 * MIB,
+        fits=True,
+        recommended=info.plan,
+        least_bytes=MIB,
+        today=point,
+        best=point,
+        frontier=(point,),
+        points=(point, msgspec.structs.replace(point, bytes=2.0 * MIB)),
+        layouts=2,
+        busy_percent=0.0,
+        short=(FitShortage("fit", words),),
+        **{**optional, **components},
+    )
+    return [_Stored(write_answer(storage, answer), (), FitAnswer)]
+
+
+_SAMPLES: dict[str, Callable[[Path], list[_Stored]]] = {
+    "reuse": _of_scenarios("no_reuse_one_model", "full_dup"),
+    "npu": _of_scenarios("no_reuse_one_model", "full_dup_internal_reuse", npu=npu_account, computes=False),
+    "shared weights": _of_scenarios("resolutions_2", "shared_weights_2", npu=npu_account),
+    "copies": _of_scenarios("copied_io", "zero_copy_io", npu=npu_account),
+    "options": _of_scenarios("default_options", "light=1"),
+    "short memory, a failure": _short_and_failed,
+    "streams": _streams,
+    "leaks": _leaks,
+    "limit": _limit,
+    "plans": _plans,
+    "programs": _programs,
+    "fit": _fit,
+}
+
+
+# What reads it
+
+
+def _show(storage: Path) -> None:
+    """Make all that a report says of the storage; what it refuses has a sentence."""
+    try:
+        material = read_material([storage], None)
+    except ReportError:
+        return
+    assert all(_ENGLISH.message(file.message) for file in material.bad_files)
+    if material.groups or material.programs:
+        page_values(material, _ENGLISH)
+    for _, records in TABLES.values():
+        list(records(material))
+    console = Console(file=io.StringIO(), width=200)
+    for group in material.groups:
+        print_group(group, _ENGLISH, console)
+    print_programs(material.programs, _ENGLISH, console)
+    if material.groups:
+        print_opening(opening(material.groups, labels_of(material.groups, _ENGLISH), _ENGLISH), _ENGLISH, console)
+    histories_of(map(run_of, material.files), [find_metric(name) for name in HISTORY_METRICS])
+
+
+def _draw(storage: Path) -> None:
+    """Draw what is drawn from traces."""
+    material: Material = read_material([storage], None)
+    for group in material.groups:
+        timeline_figure(group.rows, _ENGLISH)
+    programs_figure(material.programs, _ENGLISH)
+
+
+def _tracebacks(storage: Path, stored: Sequence[_Stored], show: Callable[[Path], None]) -> tuple[int, list[str]]:
+    """Return how many places were emptied, and those that end in a traceback, with its last lines."""
+    count, wrong = 0, []
+    for value in stored:
+        for where in value.written():
+            count += 1
+            try:
+                show(storage)
+            except Exception:
+                wrong.append(f"{where}: {''.join(traceback.format_exc().splitlines(keepends=True)[-3:])}")
+    return count, wrong
+
+
+@pytest.mark.parametrize("name", _SAMPLES)
+def test_whatever_is_empty_is_shown_or_refused(name: str, tmp_path: Path) -> None:
+    """Each list, mapping and optional field alone, and lists of one length together, end in no traceback."""
+    stored = _SAMPLES[name](tmp_path)
+    _show(tmp_path)
+    count, wrong = _tracebacks(tmp_path, stored, _show)
+    assert count > len(stored)
+    assert wrong == []
+
+
+def test_whatever_is_empty_in_a_trace_is_drawn_or_left_out(tmp_path: Path) -> None:
+    """A trace of a measured process, on an NPU, lacks what it may: its figure does without."""
+    info = result(tmp_path, "no_reuse", even(90, repeats=1), npu=npu_account, computes=False)
+    write_run(tmp_path, [info])
+    count, wrong = _tracebacks(tmp_path, [_Stored(tmp_path / info.repeats[0].trace, (), Trace)], _draw)
+    assert count
+    assert wrong == []
+
+
+def test_whatever_is_empty_in_a_trace_of_a_program_is_drawn_or_left_out(tmp_path: Path) -> None:
+    """The same of a recorded program."""
+    path = trace(tmp_path, "player", npu=True)
+    write_programs(tmp_path, [program("player", [Repeat({"load": 20, "steady": 40}, path, npu=True)])])
+    count, wrong = _tracebacks(tmp_path, [_Stored(tmp_path / path, (), ProgramTrace)], _draw)
+    assert count
+    assert wrong == []
