@@ -7,7 +7,7 @@ import re
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -69,6 +69,15 @@ def _order(item: pytest.Item) -> int:
     """Return the index of the item's file in the order of beginning."""
     path = str(item.path)
     return next((index for index, part in enumerate(_LONGEST) if f"/tests/{part}" in path), len(_LONGEST))
+
+
+@pytest.fixture(autouse=True)
+def own_signals() -> Iterator[None]:
+    """Undo what a command that ran in this process did to the handlers of signals."""
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    yield
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
 
 
 @pytest.fixture(scope="session")
