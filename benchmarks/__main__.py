@@ -30,7 +30,7 @@ __all__ = ["Ended", "scripts"]
 _FOLDER = Path(__file__).resolve().parent
 _LIMIT_S = 180.0
 _LOOKING_S = 0.1
-#: Of the output of one that failed.
+#: Lines that are shown of the output of a script that failed.
 _LINES = 40
 _MAIN = re.compile(r'^if __name__ == "__main__":', re.MULTILINE)
 
@@ -84,7 +84,7 @@ class _Running:
         return cls(name, process, output, time.monotonic())
 
     def ended(self) -> Ended | None:
-        """Return how it ended; None if it still runs and may."""
+        """Return its end; None if it still runs, within the time limit."""
         code, seconds = self.process.poll(), time.monotonic() - self.begin_s
         if code is None and seconds < _LIMIT_S:
             return None

@@ -40,7 +40,7 @@ def _anchors(page: Path) -> set[str]:
 
 
 def _paths(page: Path) -> set[str]:
-    """Return what is in backticks and looks like a path of this repository."""
+    """Return the words in backticks that look like paths of this repository."""
     words = re.findall(r"`([\w.*-]+(?:/[\w.*-]*)+)`", _text(page))
     return {word for word in words if Path(word).suffix in _SOURCES or word.partition("/")[0] in _FOLDERS}
 

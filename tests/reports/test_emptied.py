@@ -115,7 +115,7 @@ def _results(storage: Path, *infos: Result) -> list[_Stored]:
 
 
 def _of_scenarios(*names: str, **options: Any) -> Callable[[Path], list[_Stored]]:
-    """Return what writes a run of these scenarios, the first without reuse."""
+    """Return a function that writes a run of these scenarios, the first without reuse."""
 
     def write(storage: Path) -> list[_Stored]:
         costs = [even(40, spread=0.5), *[dup(40, 10)] * (len(names) - 1)]
@@ -251,7 +251,7 @@ def _draw(storage: Path) -> None:
 
 
 def _tracebacks(storage: Path, stored: Sequence[_Stored], show: Callable[[Path], None]) -> tuple[int, list[str]]:
-    """Return how many places were emptied, and those that end in a traceback, with its last lines."""
+    """Return the number of places that were emptied, and the places that end in a traceback, with its last lines."""
     count, wrong = 0, []
     for value in stored:
         for where in value.written():

@@ -16,7 +16,7 @@ _PICTURE_DIMENSIONS, _COLOURS = 4, 3
 
 
 def _noise(array: Any) -> Any:
-    """Return what the driver feeds: pictures with channels last are those of the ONNX file, turned."""
+    """Return the driver's input: pictures with channels last are those of the ONNX file, turned."""
     kind = array.dtype.name
     if array.ndim == _PICTURE_DIMENSIONS and array.shape[3] == _COLOURS:
         count, height, width, colours = array.shape

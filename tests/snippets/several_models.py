@@ -69,7 +69,7 @@ def _dup(model: int, source: int, **memory: Any) -> Context:
 
 
 def _on_core(core: int) -> dict[str, Any]:
-    """Return what contexts of one core have in common: they run in turn, with one internal memory."""
+    """Return the fields of a context on a core: its contexts run in turn, with one internal memory."""
     return {"core": core, "internal": core}
 
 

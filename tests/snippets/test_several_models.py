@@ -37,7 +37,7 @@ _RECIPES = {
 }
 #: All models of all plans.
 _MODELS = sorted({model for several in PLANS.values() for model in several.models}, key=str)
-#: Of what prepares models too, which the first program of a runtime does.
+#: The time limit of a program; the first one of a runtime prepares models too.
 _TIME_LIMIT_S = 4 * TIME_LIMIT_S
 _OUTPUTS = re.compile(r"^context (\d+): CRC-32 of its outputs ([0-9a-f]{8})$", re.MULTILINE)
 
@@ -161,7 +161,7 @@ def _onnx_files(folder: Path) -> dict[str, Path]:
 
 
 def _converted(entry: RuntimeEntry, folder: Path) -> dict[str, Path]:
-    """Return what the runtime's converter makes of them; MegEngine's, of the description, has no free sizes."""
+    """Return the converted files; MegEngine's, made from the description, have no free sizes."""
     sources: dict[str, Recipe | OnnxFile] = dict(_RECIPES)
     if entry.has_own_python:
         MEGENGINE.folder().parent.mkdir(parents=True)

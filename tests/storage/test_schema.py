@@ -194,7 +194,7 @@ def test_words_for_people_and_order_are_no_difference() -> None:
 
 
 def test_the_form_has_a_line_for_each_field() -> None:
-    """Of structures in structures, and of lists by their place."""
+    """Fields of structures in structures, and of lists by their place."""
     form = _form((Row,), "1")
     assert list(form) == ["Memory.npu_bytes", "Memory.pss_bytes", "Row", "Row[0]", "Row[1]", "number"]
     assert form["Memory.pss_bytes"] == {"type": "integer", "required": True}

@@ -29,7 +29,7 @@ def copies(recipe: _Recipe, source: Path, folder: Path) -> tuple[_Recipe, Path]:
     """Return the recipe and the source with copies in the folder in place of every file.
 
     The source, a file or a folder, keeps its name, and the weights that a file names keep theirs relative to it. Raises
-    UnreadableError, or CacheError where a copy cannot be written.
+    UnreadableError, or CacheError if a copy cannot be written.
     """
     beside = folder / "model"
     origin = recipe.source
