@@ -135,7 +135,7 @@ def _short_and_failed(storage: Path) -> list[_Stored]:
 
 def _streams(storage: Path) -> list[_Stored]:
     frames = [Frames(machine=HOT, seconds=20.0)] * 3
-    names = ("streams_no_reuse_one_model", "streams_full_dup")
+    names = ("streams_decode_only", "streams_no_reuse_one_model", "streams_full_dup")
     return _results(storage, *(streams_result(storage, name, frames) for name in names))
 
 
@@ -160,7 +160,7 @@ def _plans(storage: Path) -> list[_Stored]:
 
 def _programs(storage: Path) -> list[_Stored]:
     repeat = Repeat({"load": 20, "steady": 40}, npu=True, signs=(Message("shortage_evicted", {"mib": "30.0"}),))
-    file = write_programs(storage, [program("player", [repeat] * 3), program("other", [repeat])])
+    file = write_programs(storage, [program("player", [repeat] * 2), program("other", [repeat])])
     return [_Stored(file, (PROGRAMS, 0), Program)]
 
 
