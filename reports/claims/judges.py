@@ -101,11 +101,10 @@ def share_saved(group: Group, scenario: str, claimed_percent: float, memory: str
 def all_but_one_saved(group: Group, scenario: str) -> Judgement:
     """Judge by the share that is saved of NPU memory, else of that above the import: (N-1)/N of N contexts."""
     row, _ = _compared(group, scenario)
-    saving = row.main_saving
-    if saving is None or saving.percent is None:
+    saving, count = row.main_saving, len(row.info.plan.contexts)
+    if saving is None or saving.percent is None or count == 0:
         raise CannotBeJudged("not_measured", scenario=scenario)
     _check_memory_sufficed(saving, row)
-    count = len(row.info.plan.contexts)
     claimed = 100 * (count - 1) / count
     verdict, reason = _at_least(saving.percent, claimed, "within_spread")
     values = {"share": percent(saving.percent, spread=True), "claimed": percent(claimed), "contexts": count}

@@ -38,7 +38,8 @@ class _Place:
 def emptied(value: Any, kind: Any) -> Iterator[Emptied]:
     """Yield the value, as JSON has it, with each place of the kind empty that is not, alone.
 
-    Then with all lists of one length in one struct, which may be readings of the same: their lengths are compared.
+    Then with all lists of one length in one struct, and in all of it: they may have a value for each of the same, as of
+    readings or repeats, and their lengths are compared.
     """
     document = msgspec.json.decode(msgspec.json.encode(value))
     root = inspect.type_info(kind)
@@ -47,8 +48,8 @@ def emptied(value: Any, kind: Any) -> Iterator[Emptied]:
         if place.name not in seen:
             seen.add(place.name)
             yield Emptied(place.name, _with(document, [place]))
-    for together in _together(document, root, (), ""):
-        name = " and ".join(place.name for place in together)
+    for together in (*_together(document, root, (), ""), *_everywhere(document, root)):
+        name = " and ".join(dict.fromkeys(place.name for place in together))
         if name not in seen:
             seen.add(name)
             yield Emptied(name, _with(document, together))
@@ -91,6 +92,21 @@ def _together(value: Any, kind: inspect.Type, path: _Path, name: str) -> Iterato
         if isinstance(kind, _OBJECTS) and isinstance(part, list) and part:
             by_length.setdefault(len(part), []).append(_Place((*path, key), part_name, []))
         yield from _together(part, part_kind, (*path, key), part_name)
+    yield from (places for places in by_length.values() if len(places) > 1)
+
+
+def _everywhere(document: Any, root: inspect.Type) -> Iterator[list[_Place]]:
+    """Yield the lists of one length of the whole document, each length in turn; those inside of them go with them."""
+    by_length: dict[int, list[_Place]] = {}
+    for place in _places(document, root, (), ""):
+        value = document
+        for key in place.path:
+            value = value[key]
+        if place.empty != []:
+            continue
+        outer = by_length.setdefault(len(value), [])
+        if not any(place.path[: len(other.path)] == other.path for other in outer):
+            outer.append(place)
     yield from (places for places in by_length.values() if len(places) > 1)
 
 

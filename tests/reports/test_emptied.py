@@ -21,11 +21,12 @@ from reusebench.reports.base.texts import texts_of
 from reusebench.reports.errors import ReportError
 from reusebench.reports.history.series import HISTORY_METRICS, histories_of
 from reusebench.reports.page.exported_tables import TABLES
-from reusebench.reports.page.material import Material, read_material
+from reusebench.reports.page.material import read_material
 from reusebench.reports.page.opening import opening
 from reusebench.reports.page.page import page_values
 from reusebench.reports.page.terminal import print_group, print_opening, print_programs
 from reusebench.reports.results.labels import labels_of
+from reusebench.reports.sections.leaks import leaks_figure
 from reusebench.reports.sections.programs import programs_figure
 from reusebench.reports.sections.timeline import timeline_figure
 from reusebench.scenarios.catalogue import without_reuse
@@ -79,15 +80,19 @@ class _Stored:
         content = self.file.read_bytes()
         return json.loads(gzip.decompress(content) if self.file.suffix == ".gz" else content)
 
-    def written(self) -> Iterator[str]:
-        """Write the file with each place of the value empty; yield what is empty, and leave the file as it was."""
+    def written(self, only: str = "") -> Iterator[str]:
+        """Write the file with each place of the value empty; yield what is empty, and leave the file as it was.
+
+        Places whose names lack `only` are passed over.
+        """
         before = self.file.read_bytes()
         value = self.document()
         for key in self.path:
             value = value[key]
         for case in emptied(value, self.kind):
-            self._write(case.document)
-            yield case.where
+            if only in case.where:
+                self._write(case.document)
+                yield case.where
         self.file.write_bytes(before)
 
     def _write(self, value: Any) -> None:
@@ -135,7 +140,7 @@ def _short_and_failed(storage: Path) -> list[_Stored]:
 
 def _streams(storage: Path) -> list[_Stored]:
     frames = [Frames(machine=HOT, seconds=20.0)] * 3
-    names = ("streams_no_reuse_one_model", "streams_full_dup")
+    names = ("streams_decode_only", "streams_no_reuse_one_model", "streams_full_dup")
     return _results(storage, *(streams_result(storage, name, frames) for name in names))
 
 
@@ -160,7 +165,7 @@ def _plans(storage: Path) -> list[_Stored]:
 
 def _programs(storage: Path) -> list[_Stored]:
     repeat = Repeat({"load": 20, "steady": 40}, npu=True, signs=(Message("shortage_evicted", {"mib": "30.0"}),))
-    file = write_programs(storage, [program("player", [repeat] * 3), program("other", [repeat])])
+    file = write_programs(storage, [program("player", [repeat] * 2), program("other", [repeat])])
     return [_Stored(file, (PROGRAMS, 0), Program)]
 
 
@@ -243,18 +248,24 @@ def _show(storage: Path) -> None:
 
 
 def _draw(storage: Path) -> None:
-    """Draw what is drawn from traces."""
-    material: Material = read_material([storage], None)
+    """Draw what is drawn from traces, and from readings over cycles."""
+    try:
+        material = read_material([storage], None)
+    except ReportError:
+        return
     for group in material.groups:
         timeline_figure(group.rows, _ENGLISH)
+        leaks_figure(group.questions.get("leaks", ()), _ENGLISH)
     programs_figure(material.programs, _ENGLISH)
 
 
-def _tracebacks(storage: Path, stored: Sequence[_Stored], show: Callable[[Path], None]) -> tuple[int, list[str]]:
-    """Return the number of places that were emptied, and the places that end in a traceback, with its last lines."""
+def _tracebacks(
+    storage: Path, stored: Sequence[_Stored], show: Callable[[Path], None], only: str = ""
+) -> tuple[int, list[str]]:
+    """Return the number of emptied places, and the places that end in a traceback, with its last lines."""
     count, wrong = 0, []
     for value in stored:
-        for where in value.written():
+        for where in value.written(only):
             count += 1
             try:
                 show(storage)
@@ -270,6 +281,14 @@ def test_whatever_is_empty_is_shown_or_refused(name: str, tmp_path: Path) -> Non
     _show(tmp_path)
     count, wrong = _tracebacks(tmp_path, stored, _show)
     assert count > len(stored)
+    assert wrong == []
+
+
+@pytest.mark.parametrize("name", ["leaks", "programs"])
+def test_lists_that_are_empty_together_are_drawn_or_left_out(name: str, tmp_path: Path) -> None:
+    """Without any repeat, or any cycle, there is no figure; that is all."""
+    count, wrong = _tracebacks(tmp_path, _SAMPLES[name](tmp_path), _draw, only=" and ")
+    assert count
     assert wrong == []
 
 
