@@ -5,10 +5,14 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import shutil
+import signal
 import stat
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,6 +26,7 @@ from reusebench.system.cache import (
     run_in_another_process,
     written_whole,
 )
+from reusebench.system.interrupts import Interrupted, handle_signals
 from tests.helpers.support import CHECKOUT
 
 
@@ -163,6 +168,32 @@ def test_what_has_an_owner_stays(root: Path) -> None:
     folder.close()
     assert not folder.path.exists()
     assert not other.exists()
+
+
+def test_a_signal_leaves_no_folder(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is raised when the folder has an owner, and when it is gone, however early it comes."""
+    make, remove = tempfile.mkdtemp, shutil.rmtree
+
+    def made(**options: Any) -> str:
+        path = make(**options)
+        signal.raise_signal(signal.SIGTERM)
+        return path
+
+    def removed(path: Path, **options: Any) -> None:
+        signal.raise_signal(signal.SIGTERM)
+        remove(path, **options)
+
+    handle_signals()
+    monkeypatch.setattr(tempfile, "mkdtemp", made)
+    with pytest.raises(Interrupted):
+        OwnFolder()
+    assert list((root / "temporary").iterdir()) == []
+    monkeypatch.setattr(tempfile, "mkdtemp", make)
+    folder = OwnFolder()
+    monkeypatch.setattr(shutil, "rmtree", removed)
+    with pytest.raises(Interrupted):
+        folder.close()
+    assert not folder.path.exists()
 
 
 def test_what_is_not_ours_stays(root: Path, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from typing import IO, NamedTuple
 
 from reusebench.system import processes
 from reusebench.system.files import replacing
+from reusebench.system.interrupts import uninterrupted
 from reusebench.system.package import python_command
 
 __all__ = [
@@ -110,12 +111,14 @@ class OwnFolder:
     def __init__(self, kind: str = "temporary") -> None:
         """Make it in the cache's folder of this name, one of _KINDS; raise CacheError where it cannot be."""
         parent = cache_root() / kind
-        try:
-            make_folder(parent)
-            self.path, lock = _owned_folder(parent)
-        except OSError as error:
-            raise cannot_write(parent, error) from error
-        self._remove = weakref.finalize(self, _remove_own, self.path, lock)
+        # A signal in between would leave the folder without a finaliser.
+        with uninterrupted():
+            try:
+                make_folder(parent)
+                self.path, lock = _owned_folder(parent)
+            except OSError as error:
+                raise cannot_write(parent, error) from error
+            self._remove = weakref.finalize(self, _remove_own, self.path, lock)
 
     def __enter__(self) -> Path:
         return self.path
@@ -191,8 +194,10 @@ def _owned_folder(parent: Path) -> tuple[Path, IO[bytes]]:
 
 
 def _remove_own(folder: Path, lock: IO[bytes]) -> None:
-    shutil.rmtree(folder, ignore_errors=True)
-    lock.close()
+    # A finaliser runs once: what a signal kept it from removing would stay.
+    with uninterrupted():
+        shutil.rmtree(folder, ignore_errors=True)
+        lock.close()
 
 
 @contextmanager
