@@ -29,7 +29,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import stdtr, stdtrit
+
+from reusebench.reports.base.student import lower_tail, quantile
 
 #: Fewer points have no slope with an error.
 LEAST_POINTS = 5
@@ -95,11 +96,11 @@ class _Slope:
 
     def toward(self, sign: int) -> float:
         """Return the confidence that it is above zero (sign 1), or below (-1)."""
-        return float(stdtr(self.freedom, sign * self.value / self.error))
+        return lower_tail(self.freedom, sign * self.value / self.error)
 
     def errors(self, *confidences: float) -> float:
         """Return the quantiles of Student's distribution together, in the slope's unit."""
-        return float(sum(stdtrit(self.freedom, confidences))) * self.error
+        return sum(quantile(self.freedom, confidence) for confidence in confidences) * self.error
 
     @property
     def steepness(self) -> float:

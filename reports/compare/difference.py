@@ -6,8 +6,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scipy.special import stdtrit
-
+from reusebench.reports.base.student import quantile
 from reusebench.reports.compare.noise import Noise, RunValues, noise_of
 from reusebench.storage.metrics import Metric
 
@@ -64,7 +63,7 @@ def difference_of_means(
     before, after = ([value for run in side for value in run] for side in (base, head))
     noise = noise_of(metric, (base, head), earlier)
     # Student's t, from below: of a confidence near 1 its own quantile would be rounded.
-    quantile = -stdtrit(noise.freedom, (1 - confidence) / 2) if noise.freedom else None
+    errors = -quantile(noise.freedom, (1 - confidence) / 2) if noise.freedom else None
     return Difference(
         base_median=statistics.median(before),
         head_median=statistics.median(after),
@@ -73,6 +72,6 @@ def difference_of_means(
         base_mean=statistics.fmean(before),
         change=statistics.fmean(after) - statistics.fmean(before),
         # One step of its source is no change of a figure.
-        error=None if quantile is None else max(float(quantile) * noise.error(base, head), metric.resolution),
+        error=None if errors is None else max(errors * noise.error(base, head), metric.resolution),
         noise=noise,
     )

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import stdtr, stdtrit
 
+from reusebench.reports.base.student import lower_tail, quantile
 from reusebench.reports.compare.changes import CONFIDENCE
 from reusebench.reports.compare.difference import NO_CHANGE, Difference, difference_of_means
 from reusebench.reports.compare.noise import Noise, RunValues, noise_of
@@ -63,7 +63,7 @@ def change_points(metric: Metric, runs: Sequence[RunValues], series: int = 1) ->
     tests = series * (len(runs) - 1)
     if not noise.freedom or not means.any():
         return []
-    bounds = _search(means, -float(stdtrit(noise.freedom, (1 - CONFIDENCE) / tests / 2)))
+    bounds = _search(means, -quantile(noise.freedom, (1 - CONFIDENCE) / tests / 2))
     points = [_change_point(metric, runs, calm, means, *three, tests) for three in zip(bounds, bounds[1:], bounds[2:])]
     return [point for point in points if point.p_value <= 1 - CONFIDENCE and point.difference.verdict != NO_CHANGE]
 
@@ -147,7 +147,7 @@ def _change_point(
     sides = calm[start:run], calm[run:end]
     difference = difference_of_means(metric, *sides, runs, CONFIDENCE)
     error, freedom = difference.noise.error(*sides), difference.noise.freedom
-    p_value = 2 * float(stdtr(freedom, -abs(difference.change) / error)) if error else 0.0
+    p_value = 2 * lower_tail(freedom, -abs(difference.change) / error) if error else 0.0
     earliest, latest = _range(means, start, run, end)
     return ChangePoint(run, start, end, earliest, latest, difference, min(1.0, tests * p_value))
 

@@ -10,7 +10,7 @@ __all__ = ["EXTRAS", "check_extra", "install_line", "missing_modules"]
 
 #: By part: its modules, which are called as the packages that pip installs.
 EXTRAS: dict[str, tuple[str, ...]] = {
-    "reports": ("matplotlib", "rich", "scipy"),
+    "reports": ("matplotlib", "rich"),
     "frames": ("pandas",),
     "streams": ("av",),
 }
