@@ -175,7 +175,7 @@ def test_a_signal_leaves_no_folder(root: Path, monkeypatch: pytest.MonkeyPatch) 
     make, remove = tempfile.mkdtemp, shutil.rmtree
 
     def made(**options: Any) -> str:
-        path = make(**options)
+        path: str = make(**options)
         signal.raise_signal(signal.SIGTERM)
         return path
 

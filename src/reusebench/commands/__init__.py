@@ -22,17 +22,9 @@ from reusebench import __version__
 from reusebench.harness.errors import UserError
 from reusebench.harness.extras import check_extra, missing_modules
 from reusebench.measured.failures import tells_of_memory
-from reusebench.measured.runtimes.base import AdapterError
-from reusebench.models.errors import ModelError
 from reusebench.recorder.errors import RecordError
-from reusebench.reports.errors import ReportError
-from reusebench.samplers.errors import SamplerError
-from reusebench.storage.errors import StorageError
-from reusebench.system.cache import CacheError
 from reusebench.system.files import keep_writing_to_user
 from reusebench.system.interrupts import handle_signals, ignore_signals, shell_code
-from reusebench.targets.errors import TargetError
-from reusebench.video import VideoError
 
 __all__ = ["COMMANDS", "drop_output", "main"]
 
@@ -62,19 +54,6 @@ COMMANDS = {
     "libraries": Subcommand("List Rockchip's libraries that are here; measure each."),
 }
 
-#: The base error of each package: its message is the sentence for the user.
-_MISTAKES = (
-    AdapterError,
-    CacheError,
-    ModelError,
-    RecordError,
-    ReportError,
-    SamplerError,
-    StorageError,
-    TargetError,
-    UserError,
-    VideoError,
-)
 #: Of a write: files that commands write have sentences of their own.
 _OF_OUTPUT = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
@@ -154,10 +133,6 @@ class _Reusebench(click.Group):
             _check_folder()
             exit_code = super().invoke(ctx)
             sys.stdout.flush()
-        except _MISTAKES as error:
-            click.echo(f"Error: {error}", err=True)
-            # That of a program that cannot be started is the shell's.
-            ctx.exit(error.exit_code if isinstance(error, RecordError) else 2)
         except (MemoryError, ImportError, SystemError) as error:
             if not _is_of_memory(error):
                 raise
@@ -170,7 +145,20 @@ class _Reusebench(click.Group):
             # As with `| head`.
             drop_output()
             ctx.exit(128 + signal.SIGPIPE)
+        except Exception as error:
+            if not _is_mistake(error):
+                raise
+            click.echo(f"Error: {error}", err=True)
+            # That of a program that cannot be started is the shell's.
+            ctx.exit(error.exit_code if isinstance(error, RecordError) else 2)
         ctx.exit(exit_code or 0)
+
+
+def _is_mistake(error: Exception) -> bool:
+    """Whether it is a user's; the errors of all packages are imported if there is one, and not at every start."""
+    from reusebench.commands.mistakes import MISTAKES
+
+    return isinstance(error, MISTAKES)
 
 
 def _is_of_memory(error: Exception) -> bool:

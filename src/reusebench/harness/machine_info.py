@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import msgspec
 
-from reusebench.samplers.environment import environment
-from reusebench.samplers.host import LOCAL_HOST, Host, read_texts
+from reusebench.samplers.environment import environment, machine_facts
+from reusebench.samplers.host import LOCAL_HOST
 from reusebench.storage.board import board_name, far_board_name
 from reusebench.system.files import outside_user_folders
 from reusebench.targets.resolve import far_machine, is_far, is_virtual
 from reusebench.targets.sandbox.build import refusal
 
 __all__ = ["describe_machine", "this_machine"]
-
-_RELEASE, _CPUINFO = "/proc/sys/kernel/osrelease", "/proc/cpuinfo"
-#: Arm kernels of 32 bits have a line with the board in place of the processor's name.
-_PROCESSOR = re.compile(r"^(?:model name|Hardware)\s*:\s*(.+)$", re.MULTILINE)
 
 
 def this_machine() -> dict[str, Any]:
@@ -40,21 +35,8 @@ def describe_machine(target: str, machine_info: dict[str, Any]) -> None:
         machine_info["reusebench"] = msgspec.to_builtins(facts)
         return
     machine = far_machine(target)
-    machine_info.update(_machine_there(machine.host, machine.architecture))
+    machine_info.update(machine_facts(machine.host, board_name(machine.host), machine.architecture))
     facts = environment(machine.host, far_board_name(target))
     machine_info["reusebench"] = msgspec.to_builtins(
         msgspec.structs.replace(facts, reader_bytes=machine.reader_bytes())
     )
-
-
-def _machine_there(host: Host, architecture: str) -> dict[str, Any]:
-    texts = read_texts(host, (_RELEASE, _CPUINFO))
-    processor = _PROCESSOR.search(texts.get(_CPUINFO, ""))
-    return {
-        "node": board_name(host),
-        "machine": architecture,
-        "processor": "",
-        "system": "Linux",
-        "release": texts.get(_RELEASE, "").strip(),
-        "cpu": {"brand_raw": processor[1]} if processor else {},
-    }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import select
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any, Protocol
 
 from reusebench.recorder.phases import FileMarks, Marks, SocketMarks
 from reusebench.recorder.program import RecordedProgram, RunningProgram, StartedProgram
-from reusebench.samplers.environment import environment
+from reusebench.samplers.environment import environment, machine_facts
 from reusebench.samplers.host import LOCAL_HOST, Host
 from reusebench.storage.board import board_name
 
@@ -23,7 +24,7 @@ class Machine(Protocol):
     host: Host
 
     def facts(self) -> dict[str, Any]:
-        """Return what is stored of it, beside what pytest-benchmark says of this one."""
+        """Return what is stored of it."""
 
     def file_marks(self, path: Path) -> Marks:
         """Return marks in a file there; raise OSError where it cannot be made."""
@@ -48,7 +49,9 @@ class LocalMachine:
 
     def facts(self) -> dict[str, Any]:
         """Return its environment."""
-        return {"reusebench": environment(LOCAL_HOST, board_name())}
+        here = os.uname()
+        facts = machine_facts(LOCAL_HOST, here.nodename, here.machine)
+        return {**facts, "reusebench": environment(LOCAL_HOST, board_name())}
 
     def file_marks(self, path: Path) -> Marks:
         """Return marks in a file."""

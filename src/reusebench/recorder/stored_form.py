@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import signal
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +15,7 @@ from reusebench.samplers.shortage import Evidence
 from reusebench.storage.program import Phase, PhaseMedians, PhaseMemory, Process, ProgramRepeat
 from reusebench.storage.shortage import Shortage
 from reusebench.storage.trace import MemoryTimeline, PhaseTime, ProgramTrace
-from reusebench.system.files import inside, outside_user_folders
+from reusebench.system.files import inside
 
 __all__ = ["outcome_of", "run_document", "stored_phases", "stored_repeat", "trace_of"]
 
@@ -25,21 +26,15 @@ _NO_COMMITS = ("unversioned", "unknown")
 
 
 def run_document(project: Path, facts: dict[str, Any]) -> dict[str, Any]:
-    """Return a run without results in pytest-benchmark's form; its commit is the project's, none outside a checkout.
+    """Return a run without results in pytest-benchmark's form; its commit is the project's, none outside a checkout."""
+    # Not at the top: while the program runs, it would weigh on it.
+    import pytest_benchmark.utils
 
-    The facts of the machine that was measured take the place of this one's.
-    """
-    # Not at the top: while the program runs, they would weigh on it.
-    import pytest_benchmark.plugin
-
-    plugin: Any = pytest_benchmark.plugin
+    utils: Any = pytest_benchmark.utils
     with inside(project):
-        commit = plugin.get_commit_info()
-    # It runs `python -m cpuinfo`.
-    with outside_user_folders():
-        machine = plugin.pytest_benchmark_generate_machine_info()
+        commit = utils.get_commit_info()
     return {
-        "machine_info": {**machine, **facts},
+        "machine_info": {"python_version": platform.python_version(), **facts},
         "commit_info": {} if commit["id"] in _NO_COMMITS else commit,
         "benchmarks": [],
         "version": pytest_benchmark.__version__,

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
 from reusebench.samplers.host import Host, own_pid, read_texts
 from reusebench.samplers.npu import rknpu_driver_version
 from reusebench.samplers.readings import Environment
 from reusebench.samplers.sources import memory_sources
 from reusebench.samplers.system import read_system
 
-__all__ = ["environment"]
+__all__ = ["environment", "machine_facts"]
 
+_RELEASE, _CPUINFO = "/proc/sys/kernel/osrelease", "/proc/cpuinfo"
+#: Arm kernels of 32 bits have a line with the board in place of the processor's name.
+_PROCESSOR = re.compile(r"^(?:model name|Hardware)\s*:\s*(.+)$", re.MULTILINE)
 #: Variables that change what an allocator or a thread pool does, and so what is measured.
 _PREFIXES = ("MALLOC_", "GLIBC_TUNABLES", "LD_PRELOAD", "OMP_", "ORT_", "RKNN_")
 
@@ -52,6 +58,20 @@ def environment(host: Host, board: str) -> Environment:
         variables=_variables(facts.get("variables", "")),
         memory_sources=tuple(memory_sources(host, own_pid(host))),
     )
+
+
+def machine_facts(host: Host, node: str, architecture: str) -> dict[str, Any]:
+    """Return what pytest-benchmark stores of a machine, under its names, as far as it is not of a Python."""
+    texts = read_texts(host, (_RELEASE, _CPUINFO))
+    processor = _PROCESSOR.search(texts.get(_CPUINFO, ""))
+    return {
+        "node": node,
+        "machine": architecture,
+        "processor": "",
+        "system": "Linux",
+        "release": texts.get(_RELEASE, "").strip(),
+        "cpu": {"brand_raw": processor[1]} if processor else {},
+    }
 
 
 def _variables(environment: str) -> dict[str, str]:
