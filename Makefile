@@ -28,20 +28,22 @@ UV     ?= uv
 
 install: $(VENV)/installed
 
-# The dependencies are in pyproject.toml: installed again only when it changes. pip 21.3 is the first that can.
+# The dependencies are in pyproject.toml: installed again only when it changes.
+INSTALL = PYTHON="$(PYTHON)" UV="$(UV)" tools/install.sh $(VENV)
+
 $(VENV)/installed: pyproject.toml
-	@$(PYTHON) -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 9))' 2>/dev/null || { \
-	  echo "make: $(PYTHON) is no Python 3.9 or later with venv. Install one (Debian: apt install python3 python3-venv)" \
-	       "or name one: make PYTHON=python3.11 $(MAKECMDGOALS)" >&2; exit 2; }
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pip>=21.3'
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[all]'
+	@$(INSTALL) all
 	@touch $@
 
 # What lint and the tests need on top.
-$(VENV)/installed-dev: $(VENV)/installed
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[all,dev]'
-	@touch $@
+$(VENV)/installed-dev: pyproject.toml
+	@$(INSTALL) all,dev
+	@touch $(VENV)/installed $@
+
+# And every runtime that pip installs, as CI has them.
+$(VENV)/installed-ci: pyproject.toml
+	@$(INSTALL) all,dev,runtimes
+	@touch $(VENV)/installed $(VENV)/installed-dev $@
 
 # The report is made also when a configuration failed, which is a row of it, and after Ctrl-C.
 # The exit code is that of the first failure.
@@ -56,7 +58,7 @@ bench-megengine: $(VENV)/installed
 	@$(MAKE) --no-print-directory bench ARGS="--runtime onnxruntime --runtime megengine_lite $(ARGS)"
 
 bench-runtimes: $(VENV)/installed
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[all,runtimes]'
+	@$(INSTALL) all,runtimes
 	@$(BIN)/reusebench models install pnnx
 	@$(BIN)/reusebench models install onnx2tf
 	@$(MAKE) --no-print-directory bench

@@ -78,7 +78,7 @@ _DEFAULT = Effort(
     pace=Pace(),
     cycles=20,
 )
-#: A first look: 40 seconds on 2 cores.
+#: A first look: docs/measure.md says where its time goes.
 _QUICK = Effort(
     BuiltIn(
         stream=("mobilenet_v2", 224),
@@ -89,7 +89,7 @@ _QUICK = Effort(
     most_repeats=3,
     rounds=5,
     process_s=1.5,
-    pace=Pace(warm_up_s=1.0, duration_s=3.0),
+    pace=Pace(warm_up_s=0.5, duration_s=2.0),
     cycles=15,
 )
 _STREAMS, _CONTEXTS = 4, 3
