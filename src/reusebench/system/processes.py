@@ -96,8 +96,9 @@ def run(
         output, words = process.communicate(timeout=time_limit_s)
     except BaseException:
         process.terminate()  # it may have files to remove
+        # Not until its pipes are closed, which what it has started may hold open.
         with suppress(subprocess.TimeoutExpired):
-            process.communicate(timeout=_LEAVE_S)
+            process.wait(_LEAVE_S)
         raise
     finally:
         end(process)
