@@ -6,7 +6,9 @@
 #                into the user's cache; it needs a python3.8, python3.9 or python3.10 in the path
 # make bench-runtimes    the same of every runtime that pip installs: ONNX Runtime, ncnn, MNN, LiteRT and OpenVINO, with
 #                what makes their model files
-# make test      the tests;                      ARGS="tests/models" passes options on
+# make test      the tests but those that need many seconds;   ARGS="tests/models" passes options on
+# make test-all  all of them, as CI runs them
+# make quick     the tests that start no process
 # make lint      ruff and mypy
 # make wheel     builds sdist and wheel, uses the wheel alone in a fresh environment and an empty folder, and compares
 #                what it measures with the checkout; ARGS="--python python3.9 --lowest" chooses the interpreter, and the
@@ -24,7 +26,7 @@ STORAGE ?=
 
 UV     ?= uv
 
-.PHONY: install bench bench-megengine bench-runtimes test lint wheel benchmarks pins clean
+.PHONY: install bench bench-megengine bench-runtimes test test-all quick lint wheel benchmarks pins clean
 
 install: $(VENV)/installed
 
@@ -63,8 +65,16 @@ bench-runtimes: $(VENV)/installed
 	@$(BIN)/reusebench models install onnx2tf
 	@$(MAKE) --no-print-directory bench
 
+PYTEST = $(BIN)/python -m pytest -n logical --dist loadfile --no-loadscope-reorder
+
 test: $(VENV)/installed-dev
-	@$(BIN)/python -m pytest -n logical --dist loadfile --no-loadscope-reorder $(ARGS)
+	@$(PYTEST) -m "not slow" $(ARGS)
+
+test-all: $(VENV)/installed-dev
+	@$(PYTEST) $(ARGS)
+
+quick: $(VENV)/installed-dev
+	@$(PYTEST) -m "not slow and not process" $(ARGS)
 
 lint: $(VENV)/installed-dev
 	@$(BIN)/python -m ruff check .
