@@ -128,11 +128,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the jobs, and return 1 if one has failed."""
     every = {job.name: job for job in (*_JOBS, *_jobs_of_other_pythons())}
     parser = argparse.ArgumentParser("bash .ci/run", description=__doc__)
-    parser.add_argument(
-        "names", nargs="*", choices=[*every, []], metavar="JOB", help=f"default: all: {' '.join(every)}"
-    )
+    parser.add_argument("names", nargs="*", metavar="JOB", help=f"default: all: {' '.join(every)}")
     parser.add_argument("--list", action="store_true", help="name the jobs, and run none")
     options = parser.parse_args(arguments)
+    unknown = [name for name in options.names if name not in every]
+    if unknown:
+        parser.error(f"no job {unknown[0]!r}; valid: {', '.join(every)}")
     if options.list:
         print("\n".join(every))
         return 0
@@ -189,7 +190,7 @@ def _has_room(job: Job, running: Sequence[_Running]) -> bool:
 def _jobs_of_other_pythons() -> list[Job]:
     """Return a job for the oldest and for the newest Python that is here, beside the one that all else runs on."""
     others = [f"python3.{minor}" for minor in range(_OLDEST, _NEWEST + 1) if _can_make_environments(f"python3.{minor}")]
-    own = "python%d.%d" % sys.version_info[:2]
+    own = f"python{sys.version_info[0]}.{sys.version_info[1]}"
     jobs = []
     for python in dict.fromkeys(others[:1] + others[-1:]):
         if python != own:
