@@ -12,6 +12,7 @@ from reusebench.harness.errors import UserError
 from reusebench.harness.gate import add_gate_options
 from reusebench.harness.measuring.model_sets import BuiltIn, ModelSets
 from reusebench.harness.measuring.user_models import InputShape, ModelFile, UserModels
+from reusebench.harness.measuring.videos import Videos
 from reusebench.harness.plans.plan_file import PlanFile
 from reusebench.harness.plans.reading import read_plan_files
 from reusebench.harness.selection import add_selection_options, chip_of, host_of
@@ -29,8 +30,10 @@ from reusebench.harness.settings import (
 )
 from reusebench.models import Recipe
 from reusebench.scenarios.catalogue import Parameters, find_scenario
+from reusebench.system.user_files import Pins
 from reusebench.targets.base import Target
 from reusebench.targets.chips import CHIPS
+from reusebench.video.clip import Clip
 
 if TYPE_CHECKING:
     import pytest
@@ -43,6 +46,7 @@ __all__ = [
     "resolve_model_sets",
     "resolve_plan_files",
     "resolve_settings",
+    "resolve_videos",
 ]
 
 
@@ -59,6 +63,8 @@ class Effort:
     process_s: float
     #: Of streams.
     pace: Pace
+    #: What they play. Making it takes a processor 0.7 s for each second of it.
+    clip: Clip
     #: Of the question of leaks.
     cycles: int
 
@@ -76,6 +82,7 @@ _DEFAULT = Effort(
     rounds=6,
     process_s=3.5,
     pace=Pace(),
+    clip=Clip(),
     cycles=20,
 )
 #: A first look: docs/measure.md says where its time goes.
@@ -90,6 +97,7 @@ _QUICK = Effort(
     rounds=5,
     process_s=1.5,
     pace=Pace(warm_up_s=0.5, duration_s=2.0),
+    clip=Clip(seconds=3),
     cycles=15,
 )
 _STREAMS, _CONTEXTS = 4, 3
@@ -324,6 +332,11 @@ def resolve_model_sets(option: argparse.Namespace, targets: Mapping[str, Target]
         resolutions=resolutions,
         chip=chip_of(targets),
     )
+
+
+def resolve_videos(option: argparse.Namespace, targets: Mapping[str, Target], pins: Pins) -> Videos:
+    """Return what the streams of this session play; it is read or made when it is needed."""
+    return Videos(targets, option.video, pins, (_QUICK if option.quick else _DEFAULT).clip)
 
 
 def resolve_plan_files(option: argparse.Namespace) -> tuple[PlanFile, ...]:

@@ -19,8 +19,7 @@ from reusebench.harness.clock import ReplayClock
 from reusebench.harness.errors import NoModels, UnusableModel, UserError
 from reusebench.harness.gate import Verdict, make_gate
 from reusebench.harness.measuring.measurement import Bench, nameless
-from reusebench.harness.measuring.videos import Videos
-from reusebench.harness.options import resolve_model_sets, resolve_settings
+from reusebench.harness.options import resolve_model_sets, resolve_settings, resolve_videos
 from reusebench.harness.overrides import Overrides
 from reusebench.harness.plans.plan_file import PlanFile
 from reusebench.harness.plans.python_plan import Plan as PythonPlan
@@ -86,7 +85,7 @@ class Session:
         settings = resolve_settings(config.option, targets)
         self._progress = Progress(config)
         models = resolve_model_sets(config.option, targets)
-        videos = Videos(targets, config.option.video, models.user.pins)
+        videos = resolve_videos(config.option, targets, models.user.pins)
         npu = find_npu_sources(host) if has_npu(host) else None
         self._bench = Bench(settings, models, targets, videos, self.storage, self._progress, npu, of_files)
         #: By what calls of `measure` say in place of the options.

@@ -12,6 +12,7 @@ from reusebench.harness.measuring import videos as videos_module
 from reusebench.harness.measuring.videos import Videos
 from reusebench.targets.base import THIS_INTERPRETER
 from reusebench.video import VideoError
+from reusebench.video.clip import Clip
 from tests.helpers.support import known
 
 _COMPUTES_NOTHING = dataclasses.replace(THIS_INTERPRETER, computes=False, decodes=False)
@@ -63,7 +64,7 @@ def test_a_video_of_the_user_that_cannot_be_read_stops_the_session(tmp_path: Pat
 def test_without_the_default_clip_streams_are_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     """The rest of the session goes on."""
 
-    def fail() -> Path:
+    def fail(_: Clip) -> Path:
         raise VideoError("no encoder")
 
     monkeypatch.setattr(videos_module, "ensure_clip", fail)

@@ -13,7 +13,7 @@ from reusebench.system.user_files import Pins, UserFileError, check_file
 from reusebench.targets.base import Target
 from reusebench.targets.machine import LOCAL
 from reusebench.video import VideoError
-from reusebench.video.clip import clip_path, ensure_clip
+from reusebench.video.clip import Clip, clip_path, ensure_clip
 from reusebench.video.describe import describe_with
 
 __all__ = ["Videos"]
@@ -24,24 +24,25 @@ class Videos:
     """The video of each runtime, read once per interpreter: they may differ in what they decode."""
 
     targets: Mapping[str, Target]
-    #: The user's --video; None: the default clip.
+    #: The user's --video; None: the clip.
     file: Path | None = None
     #: The session's files as they were when they were first read.
     pins: Pins = field(default_factory=Pins)
+    #: What streams play, again and again.
+    clip: Clip = field(default_factory=Clip)
     #: By interpreter: the video, or why it has none.
     _videos: dict[str, Video | VideoError] = field(default_factory=dict)
 
     @property
     def are_ready(self) -> bool:
         """Whether no clip has to be made first."""
-        return (
-            self.file is not None or clip_path().exists() or not any(target.decodes for target in self.targets.values())
-        )
+        decodes = any(target.decodes for target in self.targets.values())
+        return self.file is not None or not decodes or clip_path(self.clip).exists()
 
     def of(self, runtime: str) -> Video | None:
         """Return the video for a runtime; None where nothing is decoded.
 
-        Raises UserError where the user's video cannot be read, NoModels where the default clip cannot be made.
+        Raises UserError where the user's video cannot be read, NoModels where the clip cannot be made.
         """
         target = self.targets[runtime]
         if not target.decodes:
@@ -57,7 +58,7 @@ class Videos:
 
     def _describe(self, interpreter: str) -> Video | VideoError:
         try:
-            path = check_file(self.file or ensure_clip())
+            path = check_file(self.file or ensure_clip(self.clip))
             digest = self.pins.digest(path)
             described = describe_with(interpreter, path)
         except UserFileError as error:
