@@ -20,6 +20,9 @@ BENCH_LIMIT_S = 5 * TIME_LIMIT_S
 
 #: As little work as there is; --quick shortens the idle time before each process.
 _SMALL = ("--quick", "--repeats=1", "--rounds=2", "--duration=1")
+#: The plugins that users have, named: finding them by itself, as in test_working_folder.py, pytest would also load those
+#: of the development environment, which takes longer than a session without them.
+_PLUGINS = ("-p", "pytest_benchmark.plugin", "-p", "no:cacheprovider")
 #: Of a layout, which a plan says itself.
 _SMALL_LAYOUT = ("--streams=2", "--contexts=2")
 #: Arguments that decide what is measured; the plugin `hidden` hides every runtime.
@@ -91,7 +94,7 @@ class Bench:
         words = list(map(str, arguments))
         layout = () if "--plan" in words else _SMALL_LAYOUT
         folder = () if any(word.startswith("bench/") for word in words) else ("bench/",)
-        command = [sys.executable, "-m", "pytest", *folder, "-p", "no:cacheprovider", *_SMALL, *layout]
+        command = [sys.executable, "-m", "pytest", *folder, *_PLUGINS, *_SMALL, *layout]
         command += [f"--benchmark-storage=file://{self.storage}", *words]
         if not any(word.startswith(_SELECTIONS) for word in words):
             command.append("--runtime=onnxruntime")
@@ -103,6 +106,7 @@ class Bench:
         # The variables of pytest-xdist are for the worker that runs the test.
         environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
         environment |= {"XDG_CACHE_HOME": str(cache or self._cache), "PYTHONPATH": str(self.folder)}
+        environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
         return subprocess.Popen(command, cwd=CHECKOUT, env=environment, stdin=subprocess.DEVNULL, **streams)
 
     def finish(self, process: subprocess.Popen[bytes], words: bytes = b"") -> Done:
