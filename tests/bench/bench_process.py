@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,8 +20,8 @@ BENCH_LIMIT_S = 5 * TIME_LIMIT_S
 
 #: As little work as there is; --quick shortens the idle time before each process.
 _SMALL = ("--quick", "--repeats=1", "--rounds=2", "--duration=1")
-#: The plugins that users have, named: finding them by itself, as in test_working_folder.py, pytest would also load those
-#: of the development environment, which takes longer than a session without them.
+#: The plugins that users have, named: if pytest finds them by itself, as in test_working_folder.py, it also loads those
+#: of the development environment, which takes longer than all of a small session.
 _PLUGINS = ("-p", "pytest_benchmark.plugin", "-p", "no:cacheprovider")
 #: Of a layout, which a plan says itself.
 _SMALL_LAYOUT = ("--streams=2", "--contexts=2")
@@ -49,6 +49,21 @@ def stored_runs(storage: Path) -> list[StoredRun]:
     files = list(read_storage(storage))
     assert not [file for file in files if isinstance(file, BadFile)]
     return [file for file in files if isinstance(file, StoredRun)]
+
+
+def start_pytest(
+    *arguments: str, environment: Mapping[str, str] | None = None, **options: Any
+) -> subprocess.Popen[bytes]:
+    """Start pytest in the checkout, with the plugins that users have; `environment` is added to that of the tests."""
+    # The variables of pytest-xdist are for the worker that runs the test.
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    return subprocess.Popen(
+        [sys.executable, "-m", "pytest", *_PLUGINS, *arguments],
+        cwd=CHECKOUT,
+        env={**inherited, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", **(environment or {})},
+        stdin=subprocess.DEVNULL,
+        **{"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, **options},
+    )
 
 
 @dataclass
@@ -94,20 +109,15 @@ class Bench:
         words = list(map(str, arguments))
         layout = () if "--plan" in words else _SMALL_LAYOUT
         folder = () if any(word.startswith("bench/") for word in words) else ("bench/",)
-        command = [sys.executable, "-m", "pytest", *folder, *_PLUGINS, *_SMALL, *layout]
-        command += [f"--benchmark-storage=file://{self.storage}", *words]
+        command = [*folder, *_SMALL, *layout, f"--benchmark-storage=file://{self.storage}", *words]
         if not any(word.startswith(_SELECTIONS) for word in words):
             command.append("--runtime=onnxruntime")
         if not any(name in word for name in _STREAMS for word in words):
             command.append("--ignore=bench/test_published.py")
         if not any("limit_" in word for word in words):
             command.append("--ignore=bench/test_limit.py")
-        streams: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, **options}
-        # The variables of pytest-xdist are for the worker that runs the test.
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-        environment |= {"XDG_CACHE_HOME": str(cache or self._cache), "PYTHONPATH": str(self.folder)}
-        environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
-        return subprocess.Popen(command, cwd=CHECKOUT, env=environment, stdin=subprocess.DEVNULL, **streams)
+        environment = {"XDG_CACHE_HOME": str(cache or self._cache), "PYTHONPATH": str(self.folder)}
+        return start_pytest(*command, environment=environment, **options)
 
     def finish(self, process: subprocess.Popen[bytes], words: bytes = b"") -> Done:
         """Wait for it; `words` is the output that was read before."""

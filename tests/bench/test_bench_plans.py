@@ -125,11 +125,3 @@ def test_mistakes(bench: Bench, arguments: tuple[str, ...], words: str) -> None:
     assert words in done.words
     assert "Traceback" not in done.words
     assert not list(bench.storage.glob("*/*.json"))
-
-
-def test_without_a_plan_nothing_is_said_of_plans(bench: Bench) -> None:
-    """Their file is not collected."""
-    done = bench.run("--collect-only", "-q")
-    assert done.code == 0, done.words
-    assert "test_dup" in done.words
-    assert "plan" not in done.words
