@@ -30,6 +30,14 @@ _SELECTIONS = ("--runtime", "--target", "--rknn-library", "hidden")
 #: Parts of arguments that select streams.
 _STREAMS = ("published", "streams_")
 
+#: The code of a plugin: streams warm up for a tenth of a second, not for a whole one.
+SHORT_WARM_UP = """
+from dataclasses import replace
+from reusebench.harness import options
+
+options._QUICK = replace(options._QUICK, pace=replace(options._QUICK.pace, warm_up_s=0.1))
+"""
+
 _Value = TypeVar("_Value")
 
 

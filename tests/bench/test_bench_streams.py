@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import signal
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ from msgspec.structs import astuple
 from reusebench.storage.result import FrameCount, Result, StreamsRun
 from reusebench.storage.trace import Trace, read_trace
 from reusebench.video.clip import Clip, ensure_clip
-from tests.bench.bench_process import Bench, Done, stored_runs, wait_for
+from tests.bench.bench_process import SHORT_WARM_UP, Bench, Done, stored_runs, wait_for
 from tests.helpers.support import Reusebench, known
 
 #: Decoding alone, and two modes of the published test.
@@ -40,7 +39,7 @@ def published(
     bench = Bench(tmp_path_factory.mktemp("published"), cache)
     models = [word for model in tiny_models for word in ("--model", model)]
     chosen = " or ".join(f"-{name}]" for name in _SCENARIOS)
-    done = bench.run(f"-k{chosen}", "--video", clip, *models)
+    done = bench.run(f"-k{chosen}", "--video", clip, *models, *bench.plugin("short", SHORT_WARM_UP))
     assert done.code == 0, done.words
     return done
 
@@ -147,7 +146,8 @@ def test_frames_change_the_outputs(published: Done, results: dict[str, Result]) 
 
 def test_as_fast_as_possible(bench: Bench, clip: Path, tiny_model: Path) -> None:
     """With --fps 0 nothing is lost, whatever the machine can do."""
-    done = bench.run("-k", "streams_full_dup_per_core", "--video", clip, "--fps=0", "--model", tiny_model)
+    options = ("--video", clip, "--fps=0", "--model", tiny_model, *bench.plugin("short", SHORT_WARM_UP))
+    done = bench.run("-k", "streams_full_dup_per_core", *options)
     assert done.code == 0, done.words
     (info,) = done.results().values()
     _, whole = _streams(info)
@@ -165,24 +165,24 @@ def test_a_video_that_is_none_stops_the_session(bench: Bench, tiny_model: Path) 
     assert done.runs() == []
 
 
-@pytest.fixture
-def running(bench: Bench, clip: Path, tiny_model: Path) -> subprocess.Popen[bytes]:
-    """Return a session that measures one configuration for ten minutes, once it has kept some seconds of streams."""
-    often = bench.plugin("often", _KEEPS_OFTEN)
+def test_ctrl_c_keeps_what_streams_did(bench: Bench, clip: Path, tiny_model: Path) -> None:
+    """The result is stored with all its figures of memory, in a finished run, and says that it was interrupted.
+
+    What streams have done is stored before, while they run: a power cut, or a kill, leaves that.
+    """
+    plugins = (*bench.plugin("often", _KEEPS_OFTEN), *bench.plugin("short", SHORT_WARM_UP))
     chosen = ("-k", "streams_full_dup and not core", "--duration=599")
-    process = bench.start(*chosen, *often, "--video", clip, "--model", tiny_model)
+    process = bench.start(*chosen, *plugins, "--video", clip, "--model", tiny_model)
     (kept,) = wait_for(lambda: stored_runs(bench.storage))
-    assert not kept.is_finished
+    process.send_signal(signal.SIGINT)
+    done = bench.finish(process)
+
     (result,) = kept.results
-    assert result.info.failure is not None
-    assert result.info.failure.kind == "cut_off"
-    return process
+    streams, whole = _streams(result.info)
+    assert streams.seconds >= 1
+    assert whole.done > 0
+    assert (known(result.info.failure).kind, kept.is_finished) == ("cut_off", False)
 
-
-def test_ctrl_c_keeps_what_streams_did(bench: Bench, running: subprocess.Popen[bytes]) -> None:
-    """The result is stored with all its figures of memory, in a finished run, and says that it was interrupted."""
-    running.send_signal(signal.SIGINT)
-    done = bench.finish(running)
     assert done.code == pytest.ExitCode.INTERRUPTED, done.words
     assert done.runs()[0].is_finished
     (info,) = done.results().values()
@@ -191,15 +191,3 @@ def test_ctrl_c_keeps_what_streams_did(bench: Bench, running: subprocess.Popen[b
     assert 0 < streams.seconds < 599
     assert info.outcome == "ok"
     assert (info.memory.application_memory_trimmed_bytes[0] or 0) > 0
-
-
-def test_a_session_that_is_killed_leaves_what_streams_did(bench: Bench, running: subprocess.Popen[bytes]) -> None:
-    """As a power cut would: after some seconds of streams they are in the run."""
-    running.kill()
-    done = bench.finish(running)
-    (info,) = done.results().values()
-    streams, whole = _streams(info)
-    assert streams.seconds >= 1
-    assert whole.done > 0
-    assert info.failure is not None
-    assert (info.failure.kind, done.runs()[0].is_finished) == ("cut_off", False)
