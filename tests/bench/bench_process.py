@@ -18,7 +18,7 @@ from tests.helpers.support import CHECKOUT, TIME_LIMIT_S
 #: Of a whole bench: far longer than one takes on a machine that is busy with other things.
 BENCH_LIMIT_S = 5 * TIME_LIMIT_S
 
-#: As little work as there is; --quick shortens the idle time before each process.
+#: As little work as there is.
 _SMALL = ("--quick", "--repeats=1", "--rounds=2", "--duration=1")
 #: The plugins that users have, named: if pytest finds them by itself, as in test_working_folder.py, it also loads those
 #: of the development environment, which takes longer than all of a small session.
@@ -30,12 +30,20 @@ _SELECTIONS = ("--runtime", "--target", "--rknn-library", "hidden")
 #: Parts of arguments that select streams.
 _STREAMS = ("published", "streams_")
 
-#: The code of a plugin: streams warm up for a tenth of a second, not for a whole one.
-SHORT_WARM_UP = """
+#: The code of a plugin: a session does not watch the idle machine before each process, and streams hardly warm up.
+_WAITS_LESS = """
 from dataclasses import replace
-from reusebench.harness import options
 
-options._QUICK = replace(options._QUICK, pace=replace(options._QUICK.pace, warm_up_s=0.1))
+def pytest_configure():
+    from reusebench.harness import session
+
+    resolve = session.resolve_settings
+
+    def resolve_without_waits(*arguments):
+        settings = resolve(*arguments)
+        return replace(settings, idle_s=0.0, pace=replace(settings.pace, warm_up_s=0.1))
+
+    session.resolve_settings = resolve_without_waits
 """
 
 _Value = TypeVar("_Value")
@@ -117,7 +125,8 @@ class Bench:
         words = list(map(str, arguments))
         layout = () if "--plan" in words else _SMALL_LAYOUT
         folder = () if any(word.startswith("bench/") for word in words) else ("bench/",)
-        command = [*folder, *_SMALL, *layout, f"--benchmark-storage=file://{self.storage}", *words]
+        command = [*folder, *self.plugin("waits_less", _WAITS_LESS), *_SMALL, *layout]
+        command += [f"--benchmark-storage=file://{self.storage}", *words]
         if not any(word.startswith(_SELECTIONS) for word in words):
             command.append("--runtime=onnxruntime")
         if not any(name in word for name in _STREAMS for word in words):

@@ -24,7 +24,7 @@ from reusebench.measured.messages import Message
 from reusebench.storage.run_file import WITHOUT_SPEED, StoredRun, read_run_file
 from reusebench.storage.trace import Trace, read_trace
 from reusebench.video.clip import Clip, ensure_clip
-from tests.bench.bench_process import BENCH_LIMIT_S, SHORT_WARM_UP, Bench, Done, stored_runs, wait_for
+from tests.bench.bench_process import BENCH_LIMIT_S, Bench, Done, stored_runs, wait_for
 from tests.helpers.support import Reusebench, known
 
 #: What is measured once from end to end: one question that ONNX Runtime can answer, a part of others, among them what a
@@ -417,13 +417,7 @@ def test_an_interrupted_run_keeps_what_was_measured(bench: Bench, tiny_model: Pa
         patch.setenv("XDG_CACHE_HOME", str(cache))
         clip = ensure_clip(Clip(320, 180, fps=30, seconds=0.5))
     chosen = "no_reuse_one_model and not streams or -streams_full_dup]"
-    options = [
-        "--video",
-        clip,
-        "--duration=599",
-        *bench.plugin("ctrl_c", _INTERRUPTS),
-        *bench.plugin("short", SHORT_WARM_UP),
-    ]
+    options = ["--video", clip, "--duration=599", *bench.plugin("ctrl_c", _INTERRUPTS)]
     done = bench.run("--model", tiny_model, "-k", chosen, *options)
     assert done.code == pytest.ExitCode.INTERRUPTED, done.words
     assert done.outcomes() == {"no_reuse_one_model": "ok", "streams_full_dup": "cut_off"}

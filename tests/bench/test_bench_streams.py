@@ -13,7 +13,7 @@ from msgspec.structs import astuple
 from reusebench.storage.result import FrameCount, Result, StreamsRun
 from reusebench.storage.trace import Trace, read_trace
 from reusebench.video.clip import Clip, ensure_clip
-from tests.bench.bench_process import SHORT_WARM_UP, Bench, Done, stored_runs, wait_for
+from tests.bench.bench_process import Bench, Done, stored_runs, wait_for
 from tests.helpers.support import Reusebench, known
 
 #: Decoding alone, and two modes of the published test.
@@ -39,7 +39,7 @@ def published(
     bench = Bench(tmp_path_factory.mktemp("published"), cache)
     models = [word for model in tiny_models for word in ("--model", model)]
     chosen = " or ".join(f"-{name}]" for name in _SCENARIOS)
-    done = bench.run(f"-k{chosen}", "--video", clip, *models, *bench.plugin("short", SHORT_WARM_UP))
+    done = bench.run(f"-k{chosen}", "--video", clip, *models)
     assert done.code == 0, done.words
     return done
 
@@ -146,8 +146,7 @@ def test_frames_change_the_outputs(published: Done, results: dict[str, Result]) 
 
 def test_as_fast_as_possible(bench: Bench, clip: Path, tiny_model: Path) -> None:
     """With --fps 0 nothing is lost, whatever the machine can do."""
-    options = ("--video", clip, "--fps=0", "--model", tiny_model, *bench.plugin("short", SHORT_WARM_UP))
-    done = bench.run("-k", "streams_full_dup_per_core", *options)
+    done = bench.run("-k", "streams_full_dup_per_core", "--video", clip, "--fps=0", "--model", tiny_model)
     assert done.code == 0, done.words
     (info,) = done.results().values()
     _, whole = _streams(info)
@@ -170,9 +169,8 @@ def test_ctrl_c_keeps_what_streams_did(bench: Bench, clip: Path, tiny_model: Pat
 
     What streams have done is stored before, while they run: a power cut, or a kill, leaves that.
     """
-    plugins = (*bench.plugin("often", _KEEPS_OFTEN), *bench.plugin("short", SHORT_WARM_UP))
-    chosen = ("-k", "streams_full_dup and not core", "--duration=599")
-    process = bench.start(*chosen, *plugins, "--video", clip, "--model", tiny_model)
+    chosen = ("-k", "streams_full_dup and not core", "--duration=599", *bench.plugin("often", _KEEPS_OFTEN))
+    process = bench.start(*chosen, "--video", clip, "--model", tiny_model)
     (kept,) = wait_for(lambda: stored_runs(bench.storage))
     process.send_signal(signal.SIGINT)
     done = bench.finish(process)
