@@ -15,7 +15,7 @@ from reusebench.storage.result import Result
 from reusebench.storage.run_file import BadFile, StoredRun, read_storage
 from tests.helpers.support import CHECKOUT, TIME_LIMIT_S
 
-#: Of a whole bench: far longer than one takes on a machine that is busy with other things.
+#: The limit of a whole bench: far longer than one takes on a machine that is busy with other things.
 BENCH_LIMIT_S = 5 * TIME_LIMIT_S
 
 #: As little work as there is.
@@ -23,7 +23,7 @@ _SMALL = ("--quick", "--repeats=1", "--rounds=2", "--duration=1")
 #: The plugins that users have, named: if pytest finds them by itself, as in test_working_folder.py, it also loads those
 #: of the development environment, which takes longer than all of a small session.
 _PLUGINS = ("-p", "pytest_benchmark.plugin", "-p", "no:cacheprovider")
-#: Of a layout, which a plan says itself.
+#: The layout of a scenario; a plan has its own.
 _SMALL_LAYOUT = ("--streams=2", "--contexts=2")
 #: Arguments that decide what is measured; the plugin `hidden` hides every runtime.
 _SELECTIONS = ("--runtime", "--target", "--rknn-library", "hidden")
@@ -31,6 +31,7 @@ _SELECTIONS = ("--runtime", "--target", "--rknn-library", "hidden")
 _STREAMS = ("published", "streams_")
 
 #: The code of a plugin: a session does not watch the idle machine before each process, and streams hardly warm up.
+#: Sessions of test_working_folder.py do both.
 _WAITS_LESS = """
 from dataclasses import replace
 
