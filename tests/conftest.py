@@ -48,7 +48,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure() -> None:
-    """Have signals work as on a terminal, also where a background shell has SIGINT ignored, or nohup SIGHUP."""
+    """Have signals work as on a terminal, also where a background shell has SIGINT ignored, or nohup SIGHUP.
+
+    Processes that tests start keep what they compile, as those of users do: half a second for each session of pytest.
+    """
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,17 +15,37 @@ from reusebench.storage.result import Result
 from reusebench.storage.run_file import BadFile, StoredRun, read_storage
 from tests.helpers.support import CHECKOUT, TIME_LIMIT_S
 
-#: Of a whole bench: far longer than one takes on a machine that is busy with other things.
+#: The limit of a whole bench: far longer than one takes on a machine that is busy with other things.
 BENCH_LIMIT_S = 5 * TIME_LIMIT_S
 
-#: As little work as there is; --quick shortens the idle time before each process.
+#: As little work as there is.
 _SMALL = ("--quick", "--repeats=1", "--rounds=2", "--duration=1")
-#: Of a layout, which a plan says itself.
+#: The plugins that users have, named: if pytest finds them by itself, as in test_working_folder.py, it also loads those
+#: of the development environment, which takes longer than all of a small session.
+_PLUGINS = ("-p", "pytest_benchmark.plugin", "-p", "no:cacheprovider")
+#: The layout of a scenario; a plan has its own.
 _SMALL_LAYOUT = ("--streams=2", "--contexts=2")
 #: Arguments that decide what is measured; the plugin `hidden` hides every runtime.
 _SELECTIONS = ("--runtime", "--target", "--rknn-library", "hidden")
 #: Parts of arguments that select streams.
 _STREAMS = ("published", "streams_")
+
+#: The code of a plugin: a session does not watch the idle machine before each process, and streams hardly warm up.
+#: Sessions of test_working_folder.py do both.
+_WAITS_LESS = """
+from dataclasses import replace
+
+def pytest_configure():
+    from reusebench.harness import session
+
+    resolve = session.resolve_settings
+
+    def resolve_without_waits(*arguments):
+        settings = resolve(*arguments)
+        return replace(settings, idle_s=0.0, pace=replace(settings.pace, warm_up_s=0.1))
+
+    session.resolve_settings = resolve_without_waits
+"""
 
 _Value = TypeVar("_Value")
 
@@ -46,6 +66,21 @@ def stored_runs(storage: Path) -> list[StoredRun]:
     files = list(read_storage(storage))
     assert not [file for file in files if isinstance(file, BadFile)]
     return [file for file in files if isinstance(file, StoredRun)]
+
+
+def start_pytest(
+    *arguments: str, environment: Mapping[str, str] | None = None, **options: Any
+) -> subprocess.Popen[bytes]:
+    """Start pytest in the checkout, with the plugins that users have; `environment` is added to that of the tests."""
+    # The variables of pytest-xdist are for the worker that runs the test.
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    return subprocess.Popen(
+        [sys.executable, "-m", "pytest", *_PLUGINS, *arguments],
+        cwd=CHECKOUT,
+        env={**inherited, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", **(environment or {})},
+        stdin=subprocess.DEVNULL,
+        **{"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, **options},
+    )
 
 
 @dataclass
@@ -91,7 +126,7 @@ class Bench:
         words = list(map(str, arguments))
         layout = () if "--plan" in words else _SMALL_LAYOUT
         folder = () if any(word.startswith("bench/") for word in words) else ("bench/",)
-        command = [sys.executable, "-m", "pytest", *folder, "-p", "no:cacheprovider", *_SMALL, *layout]
+        command = [*folder, *self.plugin("waits_less", _WAITS_LESS), *_SMALL, *layout]
         command += [f"--benchmark-storage=file://{self.storage}", *words]
         if not any(word.startswith(_SELECTIONS) for word in words):
             command.append("--runtime=onnxruntime")
@@ -99,11 +134,8 @@ class Bench:
             command.append("--ignore=bench/test_published.py")
         if not any("limit_" in word for word in words):
             command.append("--ignore=bench/test_limit.py")
-        streams: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, **options}
-        # The variables of pytest-xdist are for the worker that runs the test.
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-        environment |= {"XDG_CACHE_HOME": str(cache or self._cache), "PYTHONPATH": str(self.folder)}
-        return subprocess.Popen(command, cwd=CHECKOUT, env=environment, stdin=subprocess.DEVNULL, **streams)
+        environment = {"XDG_CACHE_HOME": str(cache or self._cache), "PYTHONPATH": str(self.folder)}
+        return start_pytest(*command, environment=environment, **options)
 
     def finish(self, process: subprocess.Popen[bytes], words: bytes = b"") -> Done:
         """Wait for it; `words` is the output that was read before."""

@@ -27,9 +27,9 @@ from reusebench.video.clip import Clip, ensure_clip
 from tests.bench.bench_process import BENCH_LIMIT_S, Bench, Done, stored_runs, wait_for
 from tests.helpers.support import Reusebench, known
 
-#: What is measured once from end to end: one question that ONNX Runtime can answer, a part of two others, and a
-#: scenario whose plan another one has.
-_CHOSEN = "test_dup or external_internal or shared_weights or copied_io_4k or runtime_memory"
+#: What is measured once from end to end: one question that ONNX Runtime can answer, a part of others, among them what a
+#: CPU cannot answer, and a scenario whose plan another one has.
+_CHOSEN = "test_dup or external_internal or shared_weights or copied_io_4k or runtime_memory or limit_lean"
 _NAMES = ["no_reuse", "partial_dup", "no_reuse_one_model", "full_dup", "shared_context", "full_dup_internal_reuse"]
 #: They select this scenario and not the other one whose name begins with it.
 _NO_REUSE = "(no_reuse and not one_model)"
@@ -79,7 +79,7 @@ is_last = False
 
 def step(self, step):
     global is_last
-    last = ("shared_context", "first_inference", len(self._plan.contexts) - 1)
+    last = ("full_dup", "first_inference", len(self._plan.contexts) - 1)
     is_last = (self._plan.scenario, step.phase, step.context) == last
     begin_step(self, step)
 
@@ -190,7 +190,7 @@ def test_what_the_runtime_lacks_is_stored_too(whole: Whole) -> None:
     )
     info = whole.first.runs()[0].results[-1].info
     assert info.outcome == "not_supported"
-    assert "7 passed, 8 skipped" in whole.first.words
+    assert "7 passed, 9 skipped" in whole.first.words
     for words in (
         str(known(info.failure).message),
         "onnxruntime: --model is given without --resolution: weights are shared between resolutions",
@@ -293,16 +293,15 @@ def test_a_disk_that_is_full_for_a_while(whole: Whole) -> None:
     assert whole.second.runs()[1].is_finished
 
 
-def test_a_run_that_the_storage_does_not_take(bench: Bench, tiny_model: Path) -> None:
+def test_a_run_that_the_storage_does_not_take(bench: Bench, on_double: tuple[str, ...]) -> None:
     """It is written elsewhere, with the reason and the path; results are shown, and the code is 1."""
     full = bench.plugin("full", _FULL_DISK.format(is_full="True"))
-    chosen = ("-k", "no_reuse_one_model or shared_context", "--benchmark-save=mine")
-    done = bench.run("--model", tiny_model, *chosen, *full)
+    done = bench.run(*on_double, "-k", f"no_reuse_one_model or {_FULL_DUP}", "--benchmark-save=mine", *full)
     assert done.code == 1, done.words
     assert done.words.count("(No space left on device): the measurement goes on") == 1
     assert re.search(r"no_reuse_one_model-1.json.gz cannot be written \(No space left on device\)", done.words)
     assert "Traceback" not in done.words
-    assert re.search(r"onnxruntime shared_context +[\d.]+ MiB memory, ", done.words)
+    assert re.search(r"rknn full_dup +[\d.]+ MiB NPU memory, ", done.words)
     saved = known(re.search(r"The run is in (\S+)\. When there is room, move it to (\S+)/", done.words))
     path = Path(saved[1])
     assert saved[2] == str(bench.storage)
@@ -314,48 +313,47 @@ def test_a_run_that_the_storage_does_not_take(bench: Bench, tiny_model: Path) ->
     shutil.rmtree(path.parent.parent)
 
 
-def test_a_run_that_nothing_takes(bench: Bench, tiny_model: Path) -> None:
+def test_a_run_that_nothing_takes(bench: Bench, on_double: tuple[str, ...]) -> None:
     """Where temporary files cannot be written either, that is said; results are shown, and the code is 1."""
     full = bench.plugin("full", _FULL_DISK.format(is_full="True"))
     nowhere = bench.plugin("nowhere", "import tempfile\ntempfile.mkdtemp = lambda **_: open('/missing/folder')\n")
-    done = bench.run("--model", tiny_model, "-k", "no_reuse_one_model", *full, *nowhere)
+    done = bench.run(*on_double, "-k", "no_reuse_one_model", *full, *nowhere)
     assert (done.code, done.runs()) == (1, []), done.words
     end = r"nor can temporary files \(No such file or directory\)\. Nothing of this run is stored"
     assert re.search(end, done.words)
-    assert re.search(r"onnxruntime no_reuse_one_model +[\d.]+ MiB memory, ", done.words)
+    assert re.search(r"rknn no_reuse_one_model +[\d.]+ MiB NPU memory, ", done.words)
     assert "Traceback" not in done.words
 
 
-def test_a_cpu_has_no_limit_to_fill(bench: Bench, tiny_model: Path) -> None:
+def test_a_cpu_has_no_limit_to_fill(whole: Whole, bench: Bench, tiny_model: Path) -> None:
     """Asked for alone the question is refused in a sentence; beside others it is skipped, and they are measured."""
     alone = bench.run("--model", tiny_model, "bench/test_limit.py", "-k", "limit_full_dup")
     assert (alone.code, alone.runs()) == (4, [])
     assert "limited by the system's memory" in alone.words
-    beside = bench.run("--model", tiny_model, "-k", f"{_FULL_DUP} or limit_lean")
-    assert beside.code == 0, beside.words
-    assert beside.outcomes() == {"full_dup": "ok"}
+    assert whole.first.code == 0, whole.first.words
+    assert re.search("onnxruntime limit_lean +skipped: .*limited by the system's memory", whole.first.words)
 
 
-def test_failures_are_rows(bench: Bench, tiny_model: Path) -> None:
+def test_failures_are_rows(bench: Bench, on_double: tuple[str, ...]) -> None:
     """A killed process and a mechanism that the runtime lacks spoil only what uses them.
 
     The others are measured, a failure makes the exit code 1, and what the runtime lacks is skipped.
     """
-    chosen = f"{_NO_REUSE} or {_FULL_DUP} or shared_context or external_internal"
-    done = bench.run("--model", tiny_model, *bench.plugin("kills", _KILLS), "-k", chosen)
+    chosen = ("bench/test_dup.py", "-k", "no_reuse_one_model or full_dup or shared_context")
+    done = bench.run(*on_double, *bench.plugin("kills", _KILLS), *chosen)
     assert done.code == 1, done.words
     failures = {}
     for name, info in done.results().items():
         failures[name] = info.failure and (info.failure.kind, info.failure.phase, info.failure.context)
     assert failures == {
-        "no_reuse": None,
-        "full_dup": None,
-        "shared_context": ("crashed", "steady", None),
-        "external_internal": ("not_supported", "context", 0),
+        "no_reuse_one_model": None,
+        "full_dup": ("crashed", "steady", None),
+        "shared_context": ("not_supported", "context", 1),
+        "full_dup_internal_reuse": None,
     }
-    failure = known(done.results()["shared_context"].failure)
+    failure = known(done.results()["full_dup"].failure)
     assert failure.message == Message("process_ended_by_signal", {"signal": "SIGKILL"})
-    for words in ("crashed in phase 'steady'", "takes no allocator", "1 failed, 2 passed, 1 skipped"):
+    for words in ("crashed in phase 'steady'", "a further thread needs a dup", "1 failed, 2 passed, 1 skipped"):
         assert words in done.words
     assert "Traceback" not in done.words
     assert "Nothing was measured" not in done.words
@@ -374,13 +372,14 @@ def test_a_model_that_cannot_be_read(bench: Bench, tiny_model: Path) -> None:
     assert "Not all was measured. --resolution damaged.onnx cannot be loaded" in beside.words
 
 
-def test_a_session_that_measures_nothing_fails(bench: Bench, tiny_model: Path) -> None:
+def test_a_session_that_measures_nothing_fails(bench: Bench, on_double: tuple[str, ...]) -> None:
     """Where every mechanism is missing the exit code is not 0, and each reason stands once in one sentence."""
-    done = bench.run("--model", tiny_model, "-k", "external_internal or external_mmz or cuda_copied_io")
+    done = bench.run(*on_double, "-k", "shared_context or cuda_copied_io or cuda_device_io")
     assert done.code == 1
     assert set(done.outcomes().values()) == {"not_supported"}
+    assert len(done.outcomes()) == 3
     (line,) = [line for line in done.words.splitlines() if "Nothing was measured" in line]
-    assert (line.count("takes no allocator"), line.count("onnxruntime-gpu")) == (1, 1)
+    assert (line.count("a further thread needs a dup"), line.count("not on cuda")) == (1, 1)
 
 
 def test_what_was_assumed_is_shown_and_stored(bench: Bench) -> None:
@@ -400,10 +399,12 @@ def test_what_was_assumed_is_shown_and_stored(bench: Bench) -> None:
 
 def test_a_hang_ends_at_the_time_limit_of_the_option(bench: Bench) -> None:
     """A limit that is too short for a start ends the process; its row is stored although there is no other."""
-    done = bench.run("-k", "shared_context", "--time-limit=0.01")
+    plan = bench.folder / "mine.toml"
+    plan.write_text("[models]\nm = { network = 'tiny', size = 64, seed = 1 }\n[contexts]\na = { model = 'm' }")
+    done = bench.run("--plan", plan, "-k", "not no_reuse", "--time-limit=0.01")
     assert done.code == 1, done.words
     assert "time limit of 0.01 s (--time-limit)" in done.words
-    assert done.outcomes() == {"shared_context": "hung"}
+    assert done.outcomes() == {"mine": "hung"}
     assert done.runs()[0].is_finished
 
 

@@ -19,9 +19,16 @@ from tests.helpers import board
 from tests.helpers.far_servers import HOSTS, SshServer, openssh, wait_until_idle
 from tests.helpers.support import known
 
-#: Configurations in the order of the outcomes, on a board that has this name.
-_CHOSEN = ("--target=far", "--runtime=onnxruntime", "bench/test_dup.py", "-k=not one_model and not internal")
-_OUTCOMES = {"no_reuse": "ok", "partial_dup": "connection_lost", "full_dup": "ok", "shared_context": "ok"}
+_ON_FAR_BOARD = ("--target=far", "--runtime=onnxruntime", "bench/test_dup.py")
+
+#: Where the connection breaks: by configuration the phase, and whether the client ends or the server's end of it.
+_BREAKS = {
+    "partial_dup": ("imported", True),
+    "full_dup": ("context", False),
+    "shared_context": ("steady", True),
+}
+#: All configurations that are measured, in order.
+_OUTCOMES = {"no_reuse": "ok", **dict.fromkeys(_BREAKS, "connection_lost"), "full_dup_internal_reuse": "ok"}
 
 #: A board of another machine, and configurations with plans of their own that its library measures.
 _CHIP = "rv1106"
@@ -29,11 +36,12 @@ _RESTARTED = ("--runtime=rknn", "-k=external_internal or in_turn or lean_interna
 # Read when the tests are collected, before any of them has a cache of its own.
 _CACHE = cache_root()
 
-#: A plugin that breaks something, once: when the second measured process has written {words}.
+#: A plugin that breaks something: by the number of the measured process what it has written by then, and what breaks.
 _BREAK = """
 import os, psutil
 from reusebench.targets.far.process import FarProcess
 
+breaks = {breaks!r}
 receive = FarProcess.receive
 measured = []
 
@@ -41,9 +49,10 @@ def receive_and_break(self, timeout_s):
     output = receive(self, timeout_s)
     if b"barrier" in (output or b"") and self.pid not in measured:
         measured.append(self.pid)
-    if len(measured) == 2 and b{words!r} in (output or b""):
-        measured.append(None)
-        {action}
+    words, action = breaks.get(len(measured), (None, None))
+    if words and words in (output or b""):
+        del breaks[len(measured)]
+        exec(action)
     return output
 
 FarProcess.receive = receive_and_break
@@ -62,18 +71,23 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SshServe
         yield server
 
 
-@pytest.mark.parametrize(("phase", "is_client"), [("imported", True), ("context", False), ("steady", True)])
-def test_a_connection_that_breaks_is_a_result(bench: Bench, server: SshServer, phase: str, is_client: bool) -> None:
-    """It is of the configuration that it broke in; the others are measured, and nothing is left running there."""
-    kill = _KILL_SSH_OF.format(pid="os.getpid()" if is_client else server.pid)
-    plugin = _BREAK.format(words=f'"phase": "{phase}"', action=kill)
-    done = bench.run(*_CHOSEN, *bench.plugin("breaks", plugin))
+def test_a_connection_that_breaks_is_a_result(bench: Bench, server: SshServer) -> None:
+    """It is of the configuration that it broke in; the others are measured, and nothing is left running there.
+
+    No model is named: a built-in network is measured.
+    """
+    breaks = {}
+    for number, (phase, is_client) in enumerate(_BREAKS.values(), 2):
+        kill = _KILL_SSH_OF.format(pid="os.getpid()" if is_client else server.pid)
+        breaks[number] = (f'"phase": "{phase}"'.encode(), kill)
+    plugin = bench.plugin("breaks", _BREAK.format(breaks=breaks))
+    done = bench.run(*_ON_FAR_BOARD, "-k=not one_model", *plugin)
     assert done.code == 1
-    assert done.outcomes() == _OUTCOMES
-    failure = known(done.results()["partial_dup"].failure)
-    assert failure.phase == phase
-    cause = r"`ssh` ended \(signal 9\)" if is_client else r"the connection was closed \(.*\); did the board restart"
-    assert re.search(f"connection lost in phase '{phase}.*ssh:{HOSTS.good} was lost: {cause}", done.words)
+    assert done.outcomes() == _OUTCOMES, done.words
+    for name, (phase, is_client) in _BREAKS.items():
+        assert known(done.results()[name].failure).phase == phase
+        cause = r"`ssh` ended \(signal 9\)" if is_client else r"the connection was closed \(.*\); did the board restart"
+        assert re.search(f"connection lost in phase '{phase}.*ssh:{HOSTS.good} was lost: {cause}", done.words)
     assert "Traceback" not in done.words
     wait_until_idle(server.processes)
 
@@ -83,7 +97,7 @@ def test_a_board_that_another_session_holds(bench: Bench, server: SshServer) -> 
     connection = connect(f"ssh:{HOSTS.good}", print, str(server.home))
     try:
         FarFiles(connection).lock()
-        done = bench.run(*_CHOSEN)
+        done = bench.run(*_ON_FAR_BOARD)
     finally:
         connection.close()
     assert done.code not in (0, 1)
@@ -96,7 +110,7 @@ def test_a_board_that_another_session_holds(bench: Bench, server: SshServer) -> 
 def test_a_board_that_is_off(bench: Bench, server: SshServer) -> None:
     """The session ends at once, with what to do."""
     add_board("far", Board(f"ssh:{HOSTS.refused}"))
-    done = bench.run(*_CHOSEN)
+    done = bench.run(*_ON_FAR_BOARD)
     assert done.code not in (0, 1)
     assert "cannot be reached (Connection refused); is the board on" in done.words
     assert "Traceback" not in done.words
@@ -118,7 +132,7 @@ def test_a_board_that_restarts(bench: Bench, small_board: board.Board) -> None:
     if not models:
         pytest.skip(f"no model for {_CHIP} in {_CACHE / 'models'}")
     model = min(models, key=lambda path: path.stat().st_size)
-    plugin = _BREAK.format(words="steady", action=f"os.kill({small_board.init}, 9)")
+    plugin = _BREAK.format(breaks={2: (b"steady", f"os.kill({small_board.init}, 9)")})
     target = (f"--target=pipe:{small_board.shell}", f"--model={model}", *_RESTARTED)
     process = bench.start(*target, *bench.plugin("breaks", plugin), cache=_CACHE.parent)
     wait_for(small_board.is_off)

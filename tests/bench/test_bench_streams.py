@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import signal
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -165,24 +164,23 @@ def test_a_video_that_is_none_stops_the_session(bench: Bench, tiny_model: Path) 
     assert done.runs() == []
 
 
-@pytest.fixture
-def running(bench: Bench, clip: Path, tiny_model: Path) -> subprocess.Popen[bytes]:
-    """Return a session that measures one configuration for ten minutes, once it has kept some seconds of streams."""
-    often = bench.plugin("often", _KEEPS_OFTEN)
-    chosen = ("-k", "streams_full_dup and not core", "--duration=599")
-    process = bench.start(*chosen, *often, "--video", clip, "--model", tiny_model)
+def test_ctrl_c_keeps_what_streams_did(bench: Bench, clip: Path, tiny_model: Path) -> None:
+    """The result is stored with all its figures of memory, in a finished run, and says that it was interrupted.
+
+    What streams have done is stored before, while they run: a power cut, or a kill, leaves that.
+    """
+    chosen = ("-k", "streams_full_dup and not core", "--duration=599", *bench.plugin("often", _KEEPS_OFTEN))
+    process = bench.start(*chosen, "--video", clip, "--model", tiny_model)
     (kept,) = wait_for(lambda: stored_runs(bench.storage))
-    assert not kept.is_finished
+    process.send_signal(signal.SIGINT)
+    done = bench.finish(process)
+
     (result,) = kept.results
-    assert result.info.failure is not None
-    assert result.info.failure.kind == "cut_off"
-    return process
+    streams, whole = _streams(result.info)
+    assert streams.seconds >= 1
+    assert whole.done > 0
+    assert (known(result.info.failure).kind, kept.is_finished) == ("cut_off", False)
 
-
-def test_ctrl_c_keeps_what_streams_did(bench: Bench, running: subprocess.Popen[bytes]) -> None:
-    """The result is stored with all its figures of memory, in a finished run, and says that it was interrupted."""
-    running.send_signal(signal.SIGINT)
-    done = bench.finish(running)
     assert done.code == pytest.ExitCode.INTERRUPTED, done.words
     assert done.runs()[0].is_finished
     (info,) = done.results().values()
@@ -191,15 +189,3 @@ def test_ctrl_c_keeps_what_streams_did(bench: Bench, running: subprocess.Popen[b
     assert 0 < streams.seconds < 599
     assert info.outcome == "ok"
     assert (info.memory.application_memory_trimmed_bytes[0] or 0) > 0
-
-
-def test_a_session_that_is_killed_leaves_what_streams_did(bench: Bench, running: subprocess.Popen[bytes]) -> None:
-    """As a power cut would: after some seconds of streams they are in the run."""
-    running.kill()
-    done = bench.finish(running)
-    (info,) = done.results().values()
-    streams, whole = _streams(info)
-    assert streams.seconds >= 1
-    assert whole.done > 0
-    assert info.failure is not None
-    assert (info.failure.kind, done.runs()[0].is_finished) == ("cut_off", False)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import importlib
 import re
-import subprocess
-import sys
 
 import pytest
 
 from reusebench.measured.runtimes import find_runtime
 from reusebench.scenarios.catalogue import DEFAULT_OPTIONS, FIRST_LOOK, OPTIONS, SCENARIOS, find_scenario, scenarios_of
+from tests.bench.bench_process import BENCH_LIMIT_S, start_pytest
 from tests.helpers.support import CHECKOUT
 
 #: Their scenarios are those of the user's files, and the runtimes' own options.
@@ -47,32 +46,40 @@ def test_the_first_look_has_its_baselines() -> None:
     assert {find_scenario(name).baseline for name in FIRST_LOOK} - {None} <= set(FIRST_LOOK)
 
 
+def _collected(*arguments: str) -> tuple[int, str]:
+    """Return the exit code of pytest and what it would run."""
+    process = start_pytest(*arguments, "--collect-only", "-q")
+    words, _ = process.communicate(timeout=BENCH_LIMIT_S)
+    return process.returncode, words.decode()
+
+
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
         (("bench/",), FIRST_LOOK),
         (("bench/", "-k", "test_leaks"), tuple(scenarios_of("leaks"))),
-        (("bench/test_leaks.py",), tuple(scenarios_of("leaks"))),
         (("bench/test_leaks.py::test_leaks[onnxruntime-cycles_dups]",), ("cycles_dups",)),
         (("bench/", "bench/test_leaks.py"), (*FIRST_LOOK, *scenarios_of("leaks"))),
     ],
 )
 def test_what_quick_measures(arguments: tuple[str, ...], expected: tuple[str, ...]) -> None:
-    """The first look; what -k chooses and what a file or a test names is measured whatever --quick says."""
-    command = [sys.executable, "-m", "pytest", *arguments, "--quick", "--runtime=onnxruntime", "--collect-only", "-q"]
-    done = subprocess.run([*command, "-p", "no:cacheprovider"], cwd=CHECKOUT, stdout=subprocess.PIPE, text=True)
-    scenarios = re.findall(r"\[onnxruntime-(\w+)\]$", done.stdout, re.MULTILINE)
+    """The first look; what -k chooses and what a file or a test names is measured whatever --quick says.
+
+    Plans have a file in bench/ too: without one of the user's nothing is said of them. That the name of a file alone is
+    enough is tested with the command (tests/commands/test_bench.py).
+    """
+    code, words = _collected(*arguments, "--quick", "--runtime=onnxruntime")
+    assert code == 0, words
+    scenarios = re.findall(r"\[onnxruntime-(\w+)\]$", words, re.MULTILINE)
     assert sorted(scenarios) == sorted(expected)
-    assert ("--quick: what is asked first" in done.stdout) is (expected[: len(FIRST_LOOK)] == FIRST_LOOK)
+    assert ("--quick: what is asked first" in words) is (expected[: len(FIRST_LOOK)] == FIRST_LOOK)
+    assert "plan" not in words
 
 
 def test_options_are_those_of_the_runtimes() -> None:
     """Each runtime has its options, after one by default; one without options has no question, and no error."""
-    command = [sys.executable, "-m", "pytest", "bench/test_options.py", "--collect-only", "-q"]
-    done = subprocess.run(
-        [*command, "--runtime", "onnxruntime"], cwd=CHECKOUT, capture_output=True, text=True, check=False
-    )
-    names = [line.partition("[")[2].rstrip("]") for line in done.stdout.splitlines() if "[" in line]
+    _, words = _collected("bench/test_options.py", "--runtime=onnxruntime")
+    names = [line.partition("[")[2].rstrip("]") for line in words.splitlines() if "[" in line]
     assert names == [f"onnxruntime-{option}" for option in (DEFAULT_OPTIONS, *find_runtime("onnxruntime").options)]
-    none = subprocess.run([*command, "--runtime", "rknn"], cwd=CHECKOUT, capture_output=True, text=True, check=False)
-    assert none.returncode == pytest.ExitCode.NO_TESTS_COLLECTED
+    code, words = _collected("bench/test_options.py", "--runtime=rknn")
+    assert code == pytest.ExitCode.NO_TESTS_COLLECTED, words

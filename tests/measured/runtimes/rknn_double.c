@@ -16,7 +16,7 @@
  *   DOUBLE_FAIL      "call=code[,...]": the call returns this code, and does nothing
  *   DOUBLE_SAY       "call=words": the call writes the words, as a line on standard output, and goes on
  *   DOUBLE_REWRITES  set: each rknn_set_weight_mem writes other weights
- *   DOUBLE_LEAK      "call=what": the call leaks 40 KiB of heap, an fd or a mapping each time
+ *   DOUBLE_LEAK      "call=what[,...]": the call leaks 40 KiB of heap, an fd or a mapping each time
  *   DOUBLE_LEAVES    set: a failed rknn_init leaves a context behind
  *   DOUBLE_MEMORY    bytes that all contexts and memories may take; a call that needs more writes so and returns -4
  *   DOUBLE_DIES      set: such a call aborts
@@ -162,14 +162,19 @@ static const char *told(const char *variable, const char *call)
     return found && found[strlen(call)] == '=' ? found + strlen(call) + 1 : NULL;
 }
 
+static bool begins_with(const char *text, const char *word)
+{
+    return !strncmp(text, word, strlen(word));
+}
+
 static void leak(const char *what)
 {
-    if (!strcmp(what, "heap"))
+    if (begins_with(what, "heap"))
         memset(malloc(LEAK), 1, LEAK);
-    if (strcmp(what, "fd") && strcmp(what, "mapping"))
+    if (!begins_with(what, "fd") && !begins_with(what, "mapping"))
         return;
     int fd = memfd_create("leak", 0);
-    if (!strcmp(what, "fd") || ftruncate(fd, 1))
+    if (begins_with(what, "fd") || ftruncate(fd, 1))
         return;
     /* Of a file of its own: the kernel would join it with its neighbours otherwise. */
     mmap(NULL, 1, PROT_READ, MAP_SHARED, fd, 0);
@@ -190,7 +195,7 @@ static int code_of(const char *call)
 
 static bool is_mini(void)
 {
-    return !strncmp(version, "librknnmrt", strlen("librknnmrt"));
+    return begins_with(version, "librknnmrt");
 }
 
 static struct context *alive(rknn_context handle)
