@@ -19,7 +19,7 @@ def result_text(result: Result, baseline: Result | None) -> str:
         return f"{result.limit.contexts} contexts fit" + ("" if result.limit.failure else ", and none failed")
     if result.cycles:
         return f"{len(result.cycles.pss_bytes) - 1} cycles; the report says whether anything grows"
-    parts = (_memory(result), _saving(result, baseline), _speed(result), _same_as(result), _shortage(result))
+    parts = (_memory(result), _saving(result, baseline), _speed(result), _shortage(result))
     return ", ".join(filter(None, parts))
 
 
@@ -37,13 +37,15 @@ def _saving(result: Result, baseline: Result | None) -> str:
     whole = _main_memory(baseline) if baseline else None
     if own is None or whole is None or baseline is None or _has_npu(result) != _has_npu(baseline):
         return ""
+    # The name that has a line.
+    name = baseline.measured_as or baseline.scenario
     saved = whole - own
     percent = saved.percent_of(whole)
     if percent is None or not saved.exceeds_spread or round(percent.median, 1) == 0:
-        return f"as much as {baseline.scenario}, as far as can be measured"
+        return f"as much as {name}, as far as can be measured"
     if percent.median > 0:
-        return f"{percent.median:.1f} % less than {baseline.scenario}"
-    return f"{-percent.median:.1f} % more than {baseline.scenario}"
+        return f"{percent.median:.1f} % less than {name}"
+    return f"{-percent.median:.1f} % more than {name}"
 
 
 def _speed(result: Result) -> str:
@@ -54,10 +56,6 @@ def _speed(result: Result) -> str:
         return f"{_number(rate, 1)}{due} frames/s" if rate else ""
     latency = Figure.of(result.speed.latency_median_ns)
     return f"{_number(latency.scaled(1e-6), 1)} ms" if latency else ""
-
-
-def _same_as(result: Result) -> str:
-    return f"measured as {result.measured_as}" if result.measured_as else ""
 
 
 def _shortage(result: Result) -> str:

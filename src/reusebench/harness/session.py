@@ -117,8 +117,10 @@ class Session:
         self._has_measured = False
         #: What has been measured, which may be the baseline of others.
         self._results: dict[tuple[str, str, Overrides], Result] = {}
-        #: The tests that have their own line in the terminal.
-        self._with_line: set[str] = set()
+        #: The tests that the terminal shows no dot of.
+        self._without_dot: set[str] = set()
+        #: The scenarios that have no line, each with what it was measured as: the runtimes.
+        self._equal: dict[str, list[str]] = {}
         self._shown_reasons: set[str] = set()
         #: Why configurations have no figures.
         self._reasons: list[str] = []
@@ -191,7 +193,10 @@ class Session:
             self._keep(_entry(benchmark, result))
             use_up(benchmark)
         # What is shown is stored, whatever happens next.
-        self._show(benchmark, _title((runtime, scenario)), printable(result_text(result, baseline), keep="\n"))
+        if result.measured_as and result.failure is None:
+            self._pass_over(benchmark, runtime, result)
+        else:
+            self._show(benchmark, _title((runtime, scenario)), printable(result_text(result, baseline), keep="\n"))
         if measurement.interrupted:
             raise KeyboardInterrupt
         if result.failure is None:
@@ -205,13 +210,13 @@ class Session:
         pytest.fail(printable(words, keep="\n"), pytrace=False)
 
     def take_dot(self, test: str) -> bool:
-        """Return whether the terminal shows a line in place of the dot of this test, named in full; once.
+        """Return whether the terminal shows no dot of this test, named in full: it has a line, or the end names it.
 
-        When pytest asks again it is for its summary, which has a word for each test.
+        True once: when pytest asks again it is for its summary, which has a word for each test.
         """
-        has_line = test in self._with_line
-        self._with_line.discard(test)
-        return has_line
+        is_without = test in self._without_dot
+        self._without_dot.discard(test)
+        return is_without
 
     def _show(self, benchmark: Any, title: str, text: str) -> None:
         """Show what came of a configuration; the reason why there is nothing to show, once."""
@@ -221,7 +226,15 @@ class Session:
         self._shown_reasons.add(reason)
         self._progress.result(title, text)
         if self._progress.replaces_dots:
-            self._with_line.add(benchmark.fullname)
+            self._without_dot.add(benchmark.fullname)
+
+    def _pass_over(self, benchmark: Any, runtime: str, result: Result) -> None:
+        """Show nothing of a scenario that is equal to one that has a line: the end names it."""
+        name = f"{result.scenario} (as {result.measured_as})"
+        self._equal.setdefault(name, []).append(runtime)
+        self._progress.pass_over(_title((runtime, result.scenario)))
+        if self._progress.replaces_dots:
+            self._without_dot.add(benchmark.fullname)
 
     def add_without_speed(self, output_json: dict[str, Any]) -> None:
         """Put the results without speed into what pytest-benchmark is about to write."""
@@ -274,6 +287,16 @@ class Session:
         if self.saved is None:
             return Verdict(False, "nothing was measured: nothing to compare")
         return self._gate.judge(self.saved)
+
+    @property
+    def equal(self) -> str:
+        """Which scenarios were equal to others, and on which runtimes if not on all; empty if none was."""
+        runtimes = {runtime for runtime, _, _ in self._results}
+        names = []
+        for name, on in self._equal.items():
+            where = "" if runtimes == set(on) else f" on {', '.join(dict.fromkeys(on))}"
+            names.append(f"{name}{where}")
+        return f"Equal to others, and measured once: {', '.join(names)}" if names else ""
 
     @property
     def problem(self) -> str:
