@@ -116,7 +116,7 @@ def compare_runs(
 
     Conditions named in `across` may differ. The confidence is divided over the rows.
     """
-    bases, heads = _by_configuration(base), _by_configuration(head)
+    bases, heads = _without_copies(_by_configuration(base), _by_configuration(head))
     sides: dict[Configuration, tuple[_Side, _Side]] = {}
     refused, allowed = [], []
     for configuration in heads:
@@ -156,6 +156,17 @@ def _by_configuration(runs: Iterable[Run]) -> dict[Configuration, list[Measured]
         for one in run.measured:
             measured.setdefault(one.configuration, []).append(one)
     return measured
+
+
+def _without_copies(*sides: dict[Configuration, list[Measured]]) -> list[dict[Configuration, list[Measured]]]:
+    """Return the sides without what is a copy in every run, of the same configuration, which the sides have."""
+    copies = set()
+    for configuration in dict.fromkeys(one for side in sides for one in side):
+        having = [side for side in sides if configuration in side]
+        originals = {one.original for side in having for one in side[configuration]}
+        if len(originals) == 1 and all(originals <= side.keys() for side in having):
+            copies.add(configuration)
+    return [{one: measured for one, measured in side.items() if one not in copies} for side in sides]
 
 
 def _side(measured: Sequence[Measured]) -> _Side | None:

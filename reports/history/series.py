@@ -142,7 +142,10 @@ class History:
 
 
 def series_of(runs: Iterable[Run], metrics: Sequence[Metric]) -> list[MetricSeries]:
-    """Return every series in which at least one run gave values, in the order of their first runs."""
+    """Return every series in which at least one run gave values, in the order of their first runs.
+
+    What is a copy in every run is left out: the series of what was measured says the same.
+    """
     members: dict[tuple[str, str | None, Configuration], list[tuple[Run, int]]] = {}
     for run in sorted(runs, key=lambda run: run.order):
         for position, measured in enumerate(run.measured):
@@ -150,6 +153,8 @@ def series_of(runs: Iterable[Run], metrics: Sequence[Metric]) -> list[MetricSeri
             members.setdefault(key, []).append((run, position))
     series = []
     for key, positions in members.items():
+        if all(_is_copy(run, position) for run, position in positions):
+            continue
         for metric in metrics:
             points = tuple(_points(positions, metric))
             if any(point.values for point in points):
@@ -183,6 +188,11 @@ def changes_of(histories: Iterable[History]) -> list[LevelChange]:
 def is_worth_a_page(histories: Iterable[History]) -> bool:
     """Whether any series has enough runs to be looked at as a history."""
     return any(len(history.series.measured) >= _LEAST_SHOWN for history in histories)
+
+
+def _is_copy(run: Run, position: int) -> bool:
+    original = run.measured[position].original
+    return original is not None and any(one.configuration == original for one in run.measured)
 
 
 def _points(positions: Iterable[tuple[Run, int]], metric: Metric) -> Iterator[Point]:

@@ -6,11 +6,20 @@ from pathlib import Path
 
 import pytest
 
-from reusebench.harness.result_text import result_text
+from reusebench.harness.result_text import equal_text, is_equal, result_text
 from reusebench.measured.messages import Message
 from reusebench.storage.result import Result
 from reusebench.targets.outcome import Failure
-from tests.reports.stored import MIB, changed, npu_account, result, with_memory, with_short_memory, with_speed
+from tests.reports.stored import (
+    MIB,
+    NOT_SUPPORTED,
+    changed,
+    npu_account,
+    result,
+    with_memory,
+    with_short_memory,
+    with_speed,
+)
 from tests.reports.stored_streams import streams_result
 
 
@@ -40,6 +49,23 @@ def test_a_baseline_is_called_what_it_was_measured_as(tmp_path: Path) -> None:
     for mib, words in ((25.0, "75.0 % less than"), (100.0, "as much as"), (200.0, "100.0 % more than")):
         own = _of_memory(tmp_path, "lean", mib - 0.1, mib + 0.1)
         assert f"{words} no_reuse_one_model" in result_text(own, plain)
+
+
+def test_equal_scenarios_are_named_once(baseline: Result) -> None:
+    """Each stands with the scenario that has its line; the runtimes are named if it is not so on all."""
+    mnn, plain = changed(baseline, runtime="mnn"), changed(baseline, scenario="plain", measured_as=baseline.scenario)
+    assert equal_text([baseline]) == ""
+    words = "Equal to others, and measured once: plain (as no_reuse_one_model)"
+    assert equal_text([baseline, plain]) == equal_text([baseline, plain, mnn, changed(plain, runtime="mnn")]) == words
+    lean = changed(plain, scenario="lean", runtime="mnn", measured_as="full_dup")
+    assert equal_text([baseline, plain, mnn, lean]) == f"{words} on onnxruntime, lean (as full_dup) on mnn"
+
+
+def test_what_failed_as_another_did_keeps_its_line(baseline: Result) -> None:
+    """Nothing was measured that its figures could be."""
+    failed = changed(baseline, measured_as="no_reuse", outcome="not_supported", failure=NOT_SUPPORTED)
+    assert not is_equal(failed)
+    assert equal_text([failed]) == ""
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from reusebench.storage.program import Program
 from reusebench.storage.result import Result
 from reusebench.storage.run_file import BadFile
 from reusebench.storage.runs import Measured, Run, read_run, read_runs
-from tests.reports.stored import FAILED, MIB, changed, even, result, write_run
+from tests.reports.stored import FAILED, MIB, as_measured, changed, even, result, write_run
 from tests.reports.stored_programs import Repeat, program, write_programs
 from tests.reports.stored_streams import SCHEDULE, VIDEO, Frames, streams_result
 
@@ -50,6 +50,13 @@ def test_a_figure_less_another_is_taken_repeat_by_repeat(tmp_path: Path) -> None
     info = result(tmp_path, "no_reuse", even(10, spread=2))
     trimmed = find_metric("application_memory_trimmed_over_baseline").values(info)
     assert trimmed == tuple(12 * mib * MIB - MIB for mib in (8, 10, 12))
+
+
+def test_a_copy_knows_what_was_measured(tmp_path: Path) -> None:
+    """It is the configuration of the same run that has the name under which the figures were measured."""
+    own = result(tmp_path, "no_reuse_one_model", even(10))
+    first, copy = _measured(write_run(tmp_path, [own, as_measured(own, "plain")]))
+    assert (first.original, copy.original, copy.configuration.name) == (None, first.configuration, "plain")
 
 
 def _conditions(storage: Path, *infos: Result) -> list[dict[str, str | None]]:

@@ -75,15 +75,11 @@ class Progress:
         self._repeat = 0
         self._write("")
 
-    def pass_over(self, title: str) -> None:
-        """Show nothing of a configuration, which is not to be measured any more."""
+    def result(self, title: str, text: str) -> None:
+        """Show what came of a configuration, which has ended however it has; nothing if there is no text."""
         self._expected_s.pop(title, None)
         self._write("")
-
-    def result(self, title: str, text: str) -> None:
-        """Show what came of a configuration, which has ended however it has."""
-        self.pass_over(title)
-        if self._terminal is not None:
+        if self._terminal is not None and text:
             with self._capture.global_and_fixture_disabled():
                 self._terminal.write_line(f"{title:<{_WIDTH - 1}} {text}")
                 self._terminal.flush()

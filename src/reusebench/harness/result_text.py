@@ -1,11 +1,16 @@
-"""What the terminal says of a finished configuration: its memory, what it saved, and its speed."""
+"""What the terminal says of a finished configuration: its memory, what it saved, and its speed.
+
+What is equal to a configuration that has been measured has no text of its own.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 from reusebench.storage.figure import Figure
 from reusebench.storage.result import Result
 
-__all__ = ["result_text"]
+__all__ = ["equal_text", "is_equal", "result_text"]
 
 _MIB = 2**20
 
@@ -21,6 +26,24 @@ def result_text(result: Result, baseline: Result | None) -> str:
         return f"{len(result.cycles.pss_bytes) - 1} cycles; the report says whether anything grows"
     parts = (_memory(result), _saving(result, baseline), _speed(result), _shortage(result))
     return ", ".join(filter(None, parts))
+
+
+def is_equal(result: Result) -> bool:
+    """Whether its figures have been shown as those of another scenario."""
+    return result.measured_as is not None and result.failure is None
+
+
+def equal_text(results: Iterable[Result]) -> str:
+    """Return which of these results are equal to others, on which runtimes if not on all; empty if none is."""
+    shown = list(results)
+    runtimes: dict[str, list[str]] = {}
+    for result in filter(is_equal, shown):
+        runtimes.setdefault(f"{result.scenario} (as {result.measured_as})", []).append(result.runtime)
+    names = []
+    for name, having in runtimes.items():
+        is_everywhere = {result.runtime for result in shown} == set(having)
+        names.append(name if is_everywhere else f"{name} on {' and '.join(dict.fromkeys(having))}")
+    return f"Equal to others, and measured once: {', '.join(names)}" if names else ""
 
 
 def _memory(result: Result) -> str:

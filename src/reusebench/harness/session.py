@@ -27,7 +27,7 @@ from reusebench.harness.plans.python_plan import Plan as PythonPlan
 from reusebench.harness.plans.python_plan import plan_file_of
 from reusebench.harness.plans.writing import check_scenario_name
 from reusebench.harness.progress import Progress
-from reusebench.harness.result_text import result_text
+from reusebench.harness.result_text import equal_text, is_equal, result_text
 from reusebench.harness.selection import Selection, host_of, resolve_targets, storage_of
 from reusebench.harness.settings import check_kernel
 from reusebench.measured.plan import Plan
@@ -119,8 +119,6 @@ class Session:
         self._results: dict[tuple[str, str, Overrides], Result] = {}
         #: The tests that the terminal shows no dot of.
         self._without_dot: set[str] = set()
-        #: The scenarios that have no line, each with what it was measured as: the runtimes.
-        self._equal: dict[str, list[str]] = {}
         self._shown_reasons: set[str] = set()
         #: Why configurations have no figures.
         self._reasons: list[str] = []
@@ -193,10 +191,8 @@ class Session:
             self._keep(_entry(benchmark, result))
             use_up(benchmark)
         # What is shown is stored, whatever happens next.
-        if result.measured_as and result.failure is None:
-            self._pass_over(benchmark, runtime, result)
-        else:
-            self._show(benchmark, _title((runtime, scenario)), printable(result_text(result, baseline), keep="\n"))
+        text = "" if is_equal(result) else printable(result_text(result, baseline), keep="\n")
+        self._show(benchmark, _title((runtime, scenario)), text)
         if measurement.interrupted:
             raise KeyboardInterrupt
         if result.failure is None:
@@ -219,20 +215,12 @@ class Session:
         return is_without
 
     def _show(self, benchmark: Any, title: str, text: str) -> None:
-        """Show what came of a configuration; the reason why there is nothing to show, once."""
+        """Show what came of a configuration, if there is a text; the reason why there is nothing to show, once."""
         kind, _, reason = text.partition(": ")
         if reason and reason in self._shown_reasons:
             text = f"{kind}, as above"
         self._shown_reasons.add(reason)
         self._progress.result(title, text)
-        if self._progress.replaces_dots:
-            self._without_dot.add(benchmark.fullname)
-
-    def _pass_over(self, benchmark: Any, runtime: str, result: Result) -> None:
-        """Show nothing of a scenario that is equal to one that has a line: the end names it."""
-        name = f"{result.scenario} (as {result.measured_as})"
-        self._equal.setdefault(name, []).append(runtime)
-        self._progress.pass_over(_title((runtime, result.scenario)))
         if self._progress.replaces_dots:
             self._without_dot.add(benchmark.fullname)
 
@@ -290,13 +278,8 @@ class Session:
 
     @property
     def equal(self) -> str:
-        """Which scenarios were equal to others, and on which runtimes if not on all; empty if none was."""
-        runtimes = {runtime for runtime, _, _ in self._results}
-        names = []
-        for name, on in self._equal.items():
-            where = "" if runtimes == set(on) else f" on {', '.join(dict.fromkeys(on))}"
-            names.append(f"{name}{where}")
-        return f"Equal to others, and measured once: {', '.join(names)}" if names else ""
+        """Which scenarios have no line since they are equal to others; empty if none is."""
+        return equal_text(self._results.values())
 
     @property
     def problem(self) -> str:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +78,8 @@ class Measured:
     busy_percent: float = 0.0
     #: What shows that memory was short meanwhile; none where it was not.
     shortage_signs: tuple[Message, ...] = ()
+    #: What has the same figures in the same run, since its plan is equal and it was measured; None: nothing.
+    original: Configuration | None = None
 
     def is_short(self, metric: Metric) -> bool:
         """Whether memory was short, and the figure says less for it."""
@@ -174,13 +176,15 @@ def _of_scenario(result: Result, board: str) -> Measured:
         "plan": plan_digest(result.plan),
         "npu_memory_limit_bytes": _text(result.npu_memory_limit_bytes),
     }
+    configuration = Configuration(result.runtime, result.target, result.scenario, detail, names)
     return Measured(
-        Configuration(result.runtime, result.target, result.scenario, detail, names),
+        configuration,
         conditions,
         result.outcome,
         _values(result) if result.outcome == "ok" else {},
         busy_percent=max(result.speed.idle_cpu_percent, default=0.0),
         shortage_signs=result.shortage_signs,
+        original=replace(configuration, name=result.measured_as) if result.measured_as else None,
     )
 
 
