@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from reusebench.reports.history.change_points import LEAST_RUNS, ChangePoint, calmed, change_points
 from reusebench.storage.metrics import Metric
 from reusebench.storage.result import BUSY_PERCENT
-from reusebench.storage.runs import CONDITIONS, Configuration, Run
+from reusebench.storage.runs import CONDITIONS, Configuration, Run, copies_in
 
 #: Where no option names others.
 HISTORY_METRICS = (
@@ -144,17 +144,18 @@ class History:
 def series_of(runs: Iterable[Run], metrics: Sequence[Metric]) -> list[MetricSeries]:
     """Return every series in which at least one run gave values, in the order of their first runs.
 
-    What is a copy in every run is left out: the series of what was measured says the same.
+    What is a copy in every run is left out: another series says the same.
     """
     members: dict[tuple[str, str | None, Configuration], list[tuple[Run, int]]] = {}
-    for run in sorted(runs, key=lambda run: run.order):
+    ordered = sorted(runs, key=lambda run: run.order)
+    copies = copies_in(ordered)
+    for run in ordered:
         for position, measured in enumerate(run.measured):
-            key = (run.board, measured.conditions["chip"], measured.configuration)
-            members.setdefault(key, []).append((run, position))
+            if measured.configuration not in copies:
+                key = (run.board, measured.conditions["chip"], measured.configuration)
+                members.setdefault(key, []).append((run, position))
     series = []
     for key, positions in members.items():
-        if all(_is_copy(run, position) for run, position in positions):
-            continue
         for metric in metrics:
             points = tuple(_points(positions, metric))
             if any(point.values for point in points):
@@ -188,11 +189,6 @@ def changes_of(histories: Iterable[History]) -> list[LevelChange]:
 def is_worth_a_page(histories: Iterable[History]) -> bool:
     """Whether any series has enough runs to be looked at as a history."""
     return any(len(history.series.measured) >= _LEAST_SHOWN for history in histories)
-
-
-def _is_copy(run: Run, position: int) -> bool:
-    original = run.measured[position].original
-    return original is not None and any(one.configuration == original for one in run.measured)
 
 
 def _points(positions: Iterable[tuple[Run, int]], metric: Metric) -> Iterator[Point]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,17 @@ from reusebench.storage.result import Result
 from reusebench.storage.run_file import BadFile, RunOrder, StoredRun, read_run_file, read_storage, run_number
 from reusebench.system.files import printable
 
-__all__ = ["CONDITIONS", "Configuration", "Measured", "Run", "plan_digest", "read_run", "read_runs", "run_of"]
+__all__ = [
+    "CONDITIONS",
+    "Configuration",
+    "Measured",
+    "Run",
+    "copies_in",
+    "plan_digest",
+    "read_run",
+    "read_runs",
+    "run_of",
+]
 
 #: What should be equal before two figures of one configuration are compared.
 CONDITIONS = (
@@ -161,6 +171,18 @@ def run_of(file: StoredRun) -> Run:
         is_dated=file.is_dated,
         is_finished=file.is_finished,
     )
+
+
+def copies_in(runs: Iterable[Run]) -> set[Configuration]:
+    """Return what has in every run the figures of another configuration, whichever of the two was measured."""
+    measured: dict[Configuration, list[tuple[Path, Configuration]]] = {}
+    for run in runs:
+        for one in run.measured:
+            measured.setdefault(one.configuration, []).append((run.path, one.original or one.configuration))
+    firsts: dict[tuple[tuple[Path, Configuration], ...], Configuration] = {}
+    for configuration, measurements in measured.items():
+        firsts.setdefault(tuple(measurements), configuration)
+    return measured.keys() - firsts.values()
 
 
 def _of_scenario(result: Result, board: str) -> Measured:

@@ -61,7 +61,7 @@ def test_earlier_runs_under_other_conditions_do_not_count() -> None:
 
 
 def test_a_copy_of_both_sides_is_compared_once() -> None:
-    """If it has figures of its own on one side it is compared, and so is a copy of what is not there."""
+    """Whichever was measured; if both were on one side both are compared, and so is a copy of what is not there."""
     own, copy = measured({NAME: [50]}), measured({NAME: [50]}, original=NO_REUSE)
     original = measured({NAME: [50]}, NO_REUSE)
 
@@ -72,6 +72,8 @@ def test_a_copy_of_both_sides_is_compared_once() -> None:
         return [change.configuration for change in changes.rows]
 
     assert compared([original, copy], [original, copy]) == [NO_REUSE]
+    turned = measured({NAME: [50]}, NO_REUSE, original=FULL_DUP)
+    assert compared([original, copy], [own, turned]) == [NO_REUSE]
     assert compared([original, own], [original, copy]) == [NO_REUSE, FULL_DUP]
     assert compared([copy], [copy]) == [FULL_DUP]
 

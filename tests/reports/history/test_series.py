@@ -33,7 +33,7 @@ def test_failed_runs_are_points_without_values() -> None:
 
 
 def test_a_copy_has_a_series_if_it_was_measured_once() -> None:
-    """Else that of what it is a copy of has the same points."""
+    """If it was not, the series of what it is a copy of has the same points."""
     both = [measured({_MEMORY.name: [1.0]}, NO_REUSE), measured({_MEMORY.name: [1.0]}, original=NO_REUSE)]
     copies = [run(number, *both) for number in (1, 2)]
     assert [series.configuration for series in series_of(copies, [_MEMORY])] == [NO_REUSE]
