@@ -36,7 +36,7 @@ def _colours_of(*questions: str) -> dict[str, str]:
 
 #: What has no colour of its own.
 OTHER_COLOUR = "#808080"
-#: Those of LEAN mostly stand beside those of dup.
+#: Scenarios of LEAN mostly stand beside those of dup.
 _SCENARIO_COLOURS = {
     **{name: colour for question in QUESTIONS for name, colour in _colours_of(question).items()},
     **_colours_of("dup", LEAN),

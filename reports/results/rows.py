@@ -50,7 +50,7 @@ GROUP_CONDITIONS = (
 #: Of these a user's plan says itself how many it has: plans of several layouts stand in one table.
 _OF_LAYOUT = ("streams", "contexts", "cores")
 
-#: The question that LEAN goes on with, if its first step is a scenario of it.
+#: The question that LEAN goes on with, if it begins with a scenario of it.
 _DUP = "dup"
 _ORDER = {scenario.name: position for position, scenario in enumerate(SCENARIOS)}
 _MODEL_SETS = {scenario.name: scenario.model_set for scenario in SCENARIOS}
@@ -132,11 +132,11 @@ class Row:
         """Whether memory was short for it or for its baseline, so that its savings are not true."""
         return any(row.is_short for row in (self, self.baseline) if row)
 
-    @property
+    @cached_property
     def question(self) -> str:
         """The question that the scenario answers, a key of QUESTIONS or OTHER_QUESTION.
 
-        The steps of LEAN go on with what they begin with, so that the two stand side by side.
+        The scenarios of LEAN belong to dup if they begin with one of dup, so that they stand beside their equals.
         """
         question, first = question_of(self.scenario, self.info.baseline), self.baseline or self.original
         return _DUP if question == LEAN and first and first.question == _DUP else question
@@ -332,7 +332,7 @@ class Group:
     def questions(self) -> dict[str, list[Row]]:
         """The rows by the question that they answer, in the order of QUESTIONS.
 
-        If a row answers two, as one may of external memory and of copies, the other has the copy.
+        If a row answers two, as one may of external memory and of copies, the second has the copy.
         """
         shown = [row for row in self.all_rows if not row.is_left_out]
         questions = {name: [row for row in shown if row.question == name] for name in (*QUESTIONS, OTHER_QUESTION)}

@@ -217,7 +217,7 @@ def mechanism_records(group: Group) -> list[dict[str, Any]]:
 def _mechanism_rows(groups: Sequence[Group], question: str | None = None) -> dict[str, list[Row | None]]:
     """Return the mechanisms that any group was measured with, or those of one question, with the row of every group.
 
-    Where each of these is a copy, the mechanism stands there already under another name.
+    If all of these are copies, the mechanism stands there already under another name.
     """
     rows = {name: [_mechanism_row(group, name) for group in groups] for name in MECHANISMS}
     return {name: of_groups for name, of_groups in rows.items() if any(_shows(row, question) for row in of_groups)}

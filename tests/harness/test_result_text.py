@@ -61,11 +61,13 @@ def test_equal_scenarios_are_named_once(baseline: Result) -> None:
     assert equal_text([baseline, plain, mnn, lean]) == f"{words} on onnxruntime, lean (as full_dup) on mnn"
 
 
-def test_what_failed_as_another_did_keeps_its_line(baseline: Result) -> None:
-    """Nothing was measured that its figures could be."""
+def test_what_failed_or_is_asked_for_again_has_its_line(baseline: Result) -> None:
+    """Nothing was measured of the one, and the other's line has its own name."""
     failed = changed(baseline, measured_as="no_reuse", outcome="not_supported", failure=NOT_SUPPORTED)
+    again = changed(baseline, measured_as=baseline.scenario)
     assert not is_equal(failed)
-    assert equal_text([failed]) == ""
+    assert not is_equal(again)
+    assert equal_text([baseline, failed, again]) == ""
 
 
 @pytest.mark.parametrize(

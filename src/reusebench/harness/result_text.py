@@ -30,7 +30,7 @@ def result_text(result: Result, baseline: Result | None) -> str:
 
 def is_equal(result: Result) -> bool:
     """Whether its figures have been shown as those of another scenario."""
-    return result.measured_as is not None and result.failure is None
+    return result.measured_as not in (None, result.scenario) and result.failure is None
 
 
 def equal_text(results: Iterable[Result]) -> str:

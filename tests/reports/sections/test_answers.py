@@ -211,7 +211,8 @@ def test_each_step_to_lean_says_what_it_gave(tmp_path: Path) -> None:
 
 def test_steps_that_were_measured_as_dup_are_steps(tmp_path: Path) -> None:
     """Lean is compared with the scenario of dup, its steps are found by name, and it says what it copies."""
-    *_, lean, steps = answers(group_of(tmp_path, *first_look(tmp_path)).rows, ENGLISH)
+    group = group_of(tmp_path, *first_look(tmp_path))
+    *_, lean, steps = answers(group.rows, ENGLISH)
     assert steps == (
         "Step by step: weights shared 120.0 ±0.0 MiB; one internal memory per core 216.0 ±0.0 MiB; "
         "input and output in place 24.0 ±0.0 MiB."
@@ -219,6 +220,8 @@ def test_steps_that_were_measured_as_dup_are_steps(tmp_path: Path) -> None:
     assert lean.startswith("Lean saves 360.0 MiB ±0.0 of application memory compared with No reuse, one model: ")
     assert "Neither copies anything" not in lean
     assert "An inference copies 0 MiB instead of 3.00 MiB." in lean
+    against = [cells[-2] for _, cells in comparison_table(group, group.rows, [], ENGLISH).rows]
+    assert against == ["-", *["No reuse, one model"] * 3]
 
 
 def test_a_step_that_is_equal_to_another_adds_nothing(tmp_path: Path) -> None:
