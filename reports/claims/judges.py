@@ -235,7 +235,7 @@ JUDGES: dict[str, Callable[..., Judgement]] = {
 
 def _row(group: Group, scenario: str) -> Row:
     """Return the group's row of a scenario; of several, with other models, one that was measured."""
-    rows = [row for row in group.rows if row.scenario == scenario]
+    rows = group.named(scenario)
     if not rows:
         raise CannotBeJudged("not_measured", scenario=scenario)
     return next((row for row in rows if row.measured), rows[0])
@@ -250,7 +250,7 @@ def _measured(group: Group, scenario: str) -> Row:
 
 def _first_measured(group: Group, scenarios: Sequence[str]) -> Row:
     """Return the row of the first scenario that was measured."""
-    rows = [row for scenario in scenarios for row in group.rows if row.scenario == scenario and row.measured]
+    rows = [row for scenario in scenarios for row in group.named(scenario) if row.measured]
     return rows[0] if rows else _measured(group, scenarios[0])
 
 

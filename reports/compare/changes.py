@@ -10,7 +10,7 @@ from reusebench.reports.compare.difference import Difference, difference_of_mean
 from reusebench.reports.compare.noise import RunValues
 from reusebench.storage.metrics import Metric
 from reusebench.storage.result import BUSY_PERCENT
-from reusebench.storage.runs import CONDITIONS, Configuration, Measured, Run
+from reusebench.storage.runs import CONDITIONS, Configuration, Measured, Run, copies_in
 
 #: Of a whole table: in so many of a hundred tables without a change no row tells of one.
 CONFIDENCE = 0.99
@@ -116,7 +116,8 @@ def compare_runs(
 
     Conditions named in `across` may differ. The confidence is divided over the rows.
     """
-    bases, heads = _by_configuration(base), _by_configuration(head)
+    copies = copies_in([*base, *head])
+    bases, heads = (_by_configuration(side, copies) for side in (base, head))
     sides: dict[Configuration, tuple[_Side, _Side]] = {}
     refused, allowed = [], []
     for configuration in heads:
@@ -149,12 +150,15 @@ def compare_runs(
     )
 
 
-def _by_configuration(runs: Iterable[Run]) -> dict[Configuration, list[Measured]]:
+def _by_configuration(
+    runs: Iterable[Run], left_out: Collection[Configuration] = ()
+) -> dict[Configuration, list[Measured]]:
     """Return what the runs have of each configuration, oldest first."""
     measured: dict[Configuration, list[Measured]] = {}
     for run in sorted(runs, key=lambda run: run.order):
         for one in run.measured:
-            measured.setdefault(one.configuration, []).append(one)
+            if one.configuration not in left_out:
+                measured.setdefault(one.configuration, []).append(one)
     return measured
 
 

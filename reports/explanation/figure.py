@@ -13,19 +13,20 @@ from reusebench.reports.base.texts import Texts
 from reusebench.reports.explanation.explanation import APPLICATION_COMPONENTS, explain, measured_memory
 from reusebench.reports.results.colours import COMPONENT_COLOURS
 from reusebench.reports.results.rows import Row
-from reusebench.scenarios.catalogue import LEAN
+from reusebench.scenarios.catalogue import LEAN, scenarios_of
 
 #: Pixels of a lane, of the bar in it, between two scenarios, and of the axis.
 _LANE_PX, _BAR_PX, _GAP_PX, _AXIS_PX = 16, 12, 12, 50
 _PREDICTED_ALPHA = 0.4
+_STEPS = scenarios_of(LEAN)
 _APPLICATION_COLOURS = ("#999999", "#cc79a7", "#0072b2", "#e69f00", "#009e73")
 MEMORY_COLOURS = {**COMPONENT_COLOURS, **dict(zip(APPLICATION_COMPONENTS, _APPLICATION_COLOURS))}
 
 
 def explanation_figure(rows: Sequence[Row], texts: Texts) -> str | None:
     """Draw the claim, the prediction and the measurement of each scenario; None where nothing was measured."""
-    # The variants of lean are its steps.
-    own = [row for row in rows if not row.is_variant or row.question == LEAN] or rows
+    # Variants of lean are its steps.
+    own = [row for row in rows if not row.is_variant or row.scenario in _STEPS] or rows
     memories = {row: memory for row in own if row.info.plan.contexts and (memory := measured_memory(row))}
     # All of one memory, since they have one axis.
     is_npu = any(memory.is_npu for memory in memories.values())

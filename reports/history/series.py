@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from reusebench.reports.history.change_points import LEAST_RUNS, ChangePoint, calmed, change_points
 from reusebench.storage.metrics import Metric
 from reusebench.storage.result import BUSY_PERCENT
-from reusebench.storage.runs import CONDITIONS, Configuration, Run
+from reusebench.storage.runs import CONDITIONS, Configuration, Run, copies_in
 
 #: Where no option names others.
 HISTORY_METRICS = (
@@ -142,12 +142,18 @@ class History:
 
 
 def series_of(runs: Iterable[Run], metrics: Sequence[Metric]) -> list[MetricSeries]:
-    """Return every series in which at least one run gave values, in the order of their first runs."""
+    """Return every series in which at least one run gave values, in the order of their first runs.
+
+    What is a copy in every run is left out: another series says the same.
+    """
     members: dict[tuple[str, str | None, Configuration], list[tuple[Run, int]]] = {}
-    for run in sorted(runs, key=lambda run: run.order):
+    ordered = sorted(runs, key=lambda run: run.order)
+    copies = copies_in(ordered)
+    for run in ordered:
         for position, measured in enumerate(run.measured):
-            key = (run.board, measured.conditions["chip"], measured.configuration)
-            members.setdefault(key, []).append((run, position))
+            if measured.configuration not in copies:
+                key = (run.board, measured.conditions["chip"], measured.configuration)
+                members.setdefault(key, []).append((run, position))
     series = []
     for key, positions in members.items():
         for metric in metrics:

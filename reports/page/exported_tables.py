@@ -69,6 +69,7 @@ _COMPARISON = (
     "reference_runtime",
     "reference_difference",
     "memory_short",
+    "equal_scenarios",
 )
 #: Identity of a configuration in every other table.
 _IDENTITY = ("runtime", "runtime_version", "target", "scenario", "streams", "contexts", "models")
@@ -182,7 +183,7 @@ def _comparison_record(row: Row) -> dict[str, Any]:
     application, counted = row.memory("application_memory_bytes"), copied(row)
     return {
         **_identity(row),
-        "baseline": row.info.baseline,
+        "baseline": row.baseline_name,
         "outcome": row.outcome,
         "application_memory_bytes": rounded(application),
         "application_memory_spread_bytes": rounded_spread(application),
@@ -205,6 +206,7 @@ def _comparison_record(row: Row) -> dict[str, Any]:
         "repeats": len(row.info.repeats),
         "measured_as": row.info.measured_as,
         "memory_short": " ".join(sign.code for sign in row.info.shortage_signs) or None,
+        "equal_scenarios": " ".join(row.equal) or None,
         **_origin(row.file),
     }
 
@@ -264,7 +266,7 @@ TABLES: dict[str, _Table] = {
     "speed": _of_each_row(SPEED_COLUMNS, speed_records),
     "fits": _of_each_row(FIT_COLUMNS, fit_records),
     "limits": _of_each_row(LIMIT_COLUMNS, limit_records),
-    "runs": ((*_RUN, *_COMPARISON[:9], *_RUN_FIGURES, "commit", "memory_short"), _runs),
+    "runs": ((*_RUN, *_COMPARISON[:9], *_RUN_FIGURES, "commit", "memory_short", "measured_as"), _runs),
     "programs": (PROGRAM_COLUMNS, lambda material: program_records(programs_in(material.files))),
     "streams": ((*_IDENTITY, *STREAM_COLUMNS, *_ORIGIN), _streams),
     "leaks": _of_each_row(LEAK_COLUMNS, leak_records),

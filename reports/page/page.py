@@ -21,7 +21,7 @@ from reusebench.reports.results.labels import driver_label, group_id, labels_of
 from reusebench.reports.results.memory import npu_source
 from reusebench.reports.results.published import published_breakdown, published_throughput
 from reusebench.reports.results.rows import Group, Row
-from reusebench.reports.sections.answers import answers, group_warnings, not_supported, virtual_note
+from reusebench.reports.sections.answers import answers, equal_scenarios, group_warnings, not_supported, virtual_note
 from reusebench.reports.sections.code import code_blocks, code_of
 from reusebench.reports.sections.contexts import contexts_figure, fit_table, resolutions_figure
 from reusebench.reports.sections.copies import by_size, copies_figure, copies_table
@@ -137,7 +137,7 @@ def page_values(material: Material, texts: Texts) -> dict[str, Any]:
     boards = {group.board: group.newest for group in reversed(shown)}
     # What is known of each board that the page shows something of.
     files = {program.file.board: program.file for program in reversed(material.programs)} | boards
-    scenarios = dict.fromkeys(row.scenario for group in shown for row in group.rows)
+    scenarios = dict.fromkeys(row.scenario for group in shown for row in group.all_rows)
     first = material.published[0]
     return {
         "lead": _lead(shown, list(boards)[::-1], texts) if shown else _programs_lead(material.programs[0].file, texts),
@@ -377,7 +377,12 @@ def _question(name: str, material: Material, labels: Sequence[str], texts: Texts
         rows = group.questions.get(name)
         if rows is None:
             continue
-        part: dict[str, Any] = {"group": group_id(number), "label": label, "not_supported": not_supported(rows, texts)}
+        part: dict[str, Any] = {
+            "group": group_id(number),
+            "label": label,
+            "not_supported": not_supported(rows, texts),
+            "equal": equal_scenarios(rows, texts),
+        }
         if name == "streams":
             parts.append({**part, "workloads": workload_parts(group, material.published, texts)})
             continue
@@ -394,7 +399,8 @@ def _question(name: str, material: Material, labels: Sequence[str], texts: Texts
             parts.append({**part, "table": options_table(rows, texts)})
             continue
         is_of_plans = name == PLANS
-        part["layouts"] = layout_tables(rows, group.has_npu_memory, texts) if is_of_plans else []
+        plans = group.all_rows if is_of_plans else []
+        part["layouts"] = layout_tables(plans, group.has_npu_memory, texts)
         part["workloads"] = workload_parts(group, (), texts) if is_of_plans else []
         # Plans with streams are in the workloads.
         rows = [row for row in rows if row.schedule is None]

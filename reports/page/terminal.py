@@ -13,7 +13,7 @@ from reusebench.reports.base.texts import Texts
 from reusebench.reports.page.opening import Opening
 from reusebench.reports.results.rows import Group, Row
 from reusebench.reports.results.savings import APPLICATION, NPU
-from reusebench.reports.sections.answers import answers, group_warnings, not_supported, virtual_note
+from reusebench.reports.sections.answers import answers, equal_scenarios, group_warnings, not_supported, virtual_note
 from reusebench.reports.sections.leaks import leak_sentences, level_sentences
 from reusebench.reports.sections.limit import limit_sentences
 from reusebench.reports.sections.programs import RecordedProgram, phase_figure, phase_text, program_warnings
@@ -90,7 +90,7 @@ def print_group(group: Group, texts: Texts, console: Console) -> None:
         console.print(title, style="italic")
     if note := virtual_note(group, texts):
         console.print(note, highlight=False)
-    _print_list([*answers(rows, texts), not_supported(rows, texts)], console)
+    _print_list([*answers(rows, texts), equal_scenarios(group.rows, texts), not_supported(rows, texts)], console)
     of_cycles = [row for row in group.rows if row.info.plan.cycles]
     _print_list([*level_sentences(of_cycles, texts), not_supported(of_cycles, texts)], console)
     _print_warnings(leak_sentences(of_cycles, texts), console)

@@ -11,7 +11,7 @@ import zlib
 from matplotlib.colors import to_hex, to_rgb
 
 from reusebench.accounting.sizes import COMPONENTS
-from reusebench.scenarios.catalogue import QUESTIONS, find_scenario, name_of_plan, scenarios_of
+from reusebench.scenarios.catalogue import LEAN, QUESTIONS, find_scenario, name_of_plan, scenarios_of
 
 _OF_SCENARIOS = (
     *("#d55e00", "#009e73", "#cc79a7", "#0072b2", "#8811ee"),
@@ -21,8 +21,8 @@ _OF_SCENARIOS = (
 _SHADES = ((0.0, 0.35), (1.0, 0.45))
 
 
-def _colours_of(question: str) -> dict[str, str]:
-    names = scenarios_of(question)
+def _colours_of(*questions: str) -> dict[str, str]:
+    names = [name for question in questions for name in scenarios_of(question)]
     # Where all are variants of another question's, as those of streams are, each has a colour of its own.
     colours = dict(zip([name for name in names if not find_scenario(name).is_variant] or names, _OF_SCENARIOS))
     for scenario, colour in list(colours.items()):
@@ -36,7 +36,11 @@ def _colours_of(question: str) -> dict[str, str]:
 
 #: What has no colour of its own.
 OTHER_COLOUR = "#808080"
-_SCENARIO_COLOURS = {name: colour for question in QUESTIONS for name, colour in _colours_of(question).items()}
+#: Scenarios of LEAN mostly stand beside those of dup.
+_SCENARIO_COLOURS = {
+    **{name: colour for question in QUESTIONS for name, colour in _colours_of(question).items()},
+    **_colours_of("dup", LEAN),
+}
 COMPONENT_COLOURS = dict(zip(COMPONENTS, ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#56b4e9", "#999999")))
 PHASE_COLOURS = {
     "imported": "#999999",

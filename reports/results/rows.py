@@ -1,8 +1,12 @@
-"""The comparison: which stored results stand beside each other, and what each saves against its baseline."""
+"""The comparison: which stored results stand beside each other, and what each saves against its baseline.
+
+Scenarios with equal plans are measured once in a session and stored under each name: one of them is the row, the
+others are copies of it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +19,7 @@ from reusebench.reports.results.agreement import TOLERANCE, output_difference
 from reusebench.reports.results.savings import APPLICATION, NPU, OVER_BASELINE, Saving, saving_of
 from reusebench.scenarios.catalogue import (
     DEFAULT_OPTIONS,
+    LEAN,
     OPTIONS,
     OTHER_QUESTION,
     PLANS,
@@ -45,6 +50,8 @@ GROUP_CONDITIONS = (
 #: Of these a user's plan says itself how many it has: plans of several layouts stand in one table.
 _OF_LAYOUT = ("streams", "contexts", "cores")
 
+#: The question that LEAN goes on with, if it begins with a scenario of it.
+_DUP = "dup"
 _ORDER = {scenario.name: position for position, scenario in enumerate(SCENARIOS)}
 _MODEL_SETS = {scenario.name: scenario.model_set for scenario in SCENARIOS}
 _VARIANTS = {scenario.name for scenario in SCENARIOS if scenario.is_variant}
@@ -63,6 +70,25 @@ class Row:
     result: StoredResult
     file: StoredRun
     baseline: Row | None
+    #: The row that it is a copy of; None: it is none.
+    original: Row | None = None
+    #: Of all that were measured once with it, the other scenarios.
+    equal: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The scenario's name, and those of its equals."""
+        return (self.scenario, *self.equal)
+
+    @property
+    def baseline_name(self) -> str | None:
+        """The scenario of its baseline; if that is a copy, the scenario of the copied row."""
+        return (self.baseline.original or self.baseline).scenario if self.baseline else self.info.baseline
+
+    @property
+    def is_left_out(self) -> bool:
+        """Whether it is a copy of a row that answers the same question."""
+        return self.original is not None and self.original.question == self.question
 
     @property
     def info(self) -> Result:
@@ -106,10 +132,14 @@ class Row:
         """Whether memory was short for it or for its baseline, so that its savings are not true."""
         return any(row.is_short for row in (self, self.baseline) if row)
 
-    @property
+    @cached_property
     def question(self) -> str:
-        """The question that the scenario answers, a key of QUESTIONS or OTHER_QUESTION."""
-        return question_of(self.scenario, self.info.baseline)
+        """The question that the scenario answers, a key of QUESTIONS or OTHER_QUESTION.
+
+        The scenarios of LEAN belong to dup if they begin with one of dup, so that they stand beside their equals.
+        """
+        question, first = question_of(self.scenario, self.info.baseline), self.baseline or self.original
+        return _DUP if question == LEAN and first and first.question == _DUP else question
 
     @property
     def model_set(self) -> str:
@@ -257,7 +287,10 @@ class Row:
 class Group:
     """Rows measured under the same conditions, with the same models, in the order of the scenarios."""
 
+    #: Every measurement once.
     rows: tuple[Row, ...]
+    #: What is stored of the same measurements under the names of other scenarios.
+    copies: tuple[Row, ...] = ()
 
     @property
     def info(self) -> Result:
@@ -297,9 +330,22 @@ class Group:
 
     @property
     def questions(self) -> dict[str, list[Row]]:
-        """The rows by the question that they answer, in the order of QUESTIONS."""
-        questions = {name: [row for row in self.rows if row.question == name] for name in (*QUESTIONS, OTHER_QUESTION)}
+        """The rows by the question that they answer, in the order of QUESTIONS.
+
+        If a row answers two, as one may of external memory and of copies, the second has the copy.
+        """
+        shown = [row for row in self.all_rows if not row.is_left_out]
+        questions = {name: [row for row in shown if row.question == name] for name in (*QUESTIONS, OTHER_QUESTION)}
         return {name: rows for name, rows in questions.items() if rows}
+
+    @property
+    def all_rows(self) -> list[Row]:
+        """The rows and the copies, in the order of the scenarios."""
+        return sorted((*self.rows, *self.copies), key=lambda row: _place(row.info))
+
+    def named(self, scenario: str) -> list[Row]:
+        """Return what there is of a scenario, a copy too: of each set of models that it was measured with."""
+        return [row for row in self.all_rows if row.scenario == scenario]
 
     @property
     def newest(self) -> StoredRun:
@@ -329,15 +375,34 @@ class _Gathering:
             info = result.info
             self.members.setdefault((info.scenario, _models(info), workload_key(info)), (result, file))
 
-    def rows(self) -> Iterator[Row]:
-        """Yield the rows in their order, each joined to the baseline with the same models and the same workload."""
-        baselines: dict[tuple[str | None, _Models, _Workload | None], Row] = {}
+    def group(self) -> Group:
+        """Return the rows in their order, each joined to the baseline with the same models and the same workload.
+
+        Of equal scenarios the first in the order is the row, whichever was measured.
+        """
         ordered = sorted(self.members.items(), key=lambda member: _place(member[1][0].info))
+        equal: dict[Hashable, list[str]] = {}
+        for (scenario, models, workload), (result, _) in ordered:
+            equal.setdefault((_measurement(result.info), models, workload), []).append(scenario)
+        originals: dict[Hashable, Row] = {}
+        baselines: dict[tuple[str | None, _Models, _Workload | None], Row] = {}
+        copies = []
         for (scenario, models, workload), (result, file) in ordered:
-            baseline = baselines.get((result.info.baseline, models, workload))
-            row = Row(result, file, baseline if baseline and _is_comparable(result.info, baseline.info) else None)
-            baselines[(scenario, models, workload)] = row
-            yield row
+            info, measurement = result.info, (_measurement(result.info), models, workload)
+            baseline = baselines.get((info.baseline, models, workload))
+            row = Row(
+                result,
+                file,
+                baseline if baseline and _is_comparable(info, baseline.info) else None,
+                originals.get(measurement),
+                tuple(name for name in equal[measurement] if name != scenario),
+            )
+            if row.original:
+                copies.append(row)
+            else:
+                originals[measurement] = row
+            baselines[(scenario, models, workload)] = row.original if row.original and row.is_left_out else row
+        return Group(tuple(originals.values()), tuple(copies))
 
 
 def group_results(files: Iterable[StoredRun]) -> list[Group]:
@@ -359,7 +424,7 @@ def group_results(files: Iterable[StoredRun]) -> list[Group]:
                 gathering = _Gathering(conditions, {}, {})
                 gatherings.append(gathering)
             gathering.add(results, file, firsts)
-    groups = [Group(tuple(gathering.rows())) for gathering in gatherings]
+    groups = [gathering.group() for gathering in gatherings]
     return sorted(groups, key=lambda group: group.newest.order, reverse=True)
 
 
@@ -384,6 +449,12 @@ def _conditions(board: str, info: Result) -> _Conditions:
     """Return what must be equal before two results stand in one table."""
     left_out = _OF_LAYOUT if question_of(info.scenario, info.baseline) == PLANS else ()
     return (board, *(None if name in left_out else getattr(info, name) for name in GROUP_CONDITIONS))
+
+
+def _measurement(info: Result) -> tuple[str, str]:
+    """Return what tells the measurements of a group apart: what failed is no copy, and is listed by its reason."""
+    measured_as = info.measured_as if info.failure is None else None
+    return info.run, measured_as or info.scenario
 
 
 def _place(info: Result) -> tuple[int, str, bool]:

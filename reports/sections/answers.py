@@ -21,33 +21,50 @@ from reusebench.reports.results.memory import FindingSummary, findings_of
 from reusebench.reports.results.rows import Group, Row
 from reusebench.reports.results.savings import APPLICATION, LESS, MORE, NPU, OVER_BASELINE, SAME
 from reusebench.reports.sections.copies import copied
-from reusebench.reports.sections.mechanisms import COMBINING, combined_mechanisms, lacking_mechanisms
+from reusebench.reports.sections.mechanisms import combined_mechanisms, combines, lacking_mechanisms
 from reusebench.reports.sections.tables import short_row
-from reusebench.scenarios.catalogue import LEAN
+from reusebench.scenarios.catalogue import LEAN, scenarios_of
 from reusebench.storage.figure import DOUBT
 from reusebench.storage.result import BUSY_PERCENT
+
+#: Scenarios of which each has the mechanisms of the one before.
+_STEPS = tuple(scenarios_of(LEAN))
 
 
 def answers(rows: Iterable[Row], texts: Texts) -> list[str]:
     """Return an answer for each scenario that is to be compared, and for each that failed."""
     shown = list(rows)
     sentences = [_answer(row, texts) for row in shown if row.supported and (row.info.baseline or not row.measured)]
-    steps = _steps([row for row in shown if row.question == LEAN and row.main_saving], texts)
+    steps = _steps(shown, texts)
     return sentences + ([steps] if steps else [])
 
 
 def _steps(rows: Sequence[Row], texts: Texts) -> str | None:
     """Return what each step to the smallest plan saves beyond the one before; None where there is one alone."""
-    parts, before = [], rows[0].baseline if rows else None
-    for row in rows:
-        saving = row.main_saving
+    # A step may be equal to a scenario of dup, which is the row then; a step that is equal to another adds nothing.
+    steps: dict[Row, str] = {}
+    for name in _STEPS:
+        row = next((row for row in rows if name in row.names and row.main_saving), None)
+        if row:
+            steps.setdefault(row, name)
+    parts = []
+    before: Row | None = None
+    for row, name in steps.items():
+        saving, before = row.main_saving, before or row.baseline
         # Not from the savings: their spread has that of the plain contexts.
         saved = difference(before.memory(saving.memory), row.memory(saving.memory)) if saving and before else None
         if saving is None or saved is None:
             return None
-        parts.append(texts("answer_step", mechanism=texts(f"step_{row.scenario}"), saved=mib(saved, npu=saving.is_npu)))
+        parts.append(texts("answer_step", mechanism=texts(f"step_{name}"), saved=mib(saved, npu=saving.is_npu)))
         before = row
     return texts("answer_steps", steps=texts.joined(parts)) if len(parts) > 1 else None
+
+
+def equal_scenarios(rows: Iterable[Row], texts: Texts) -> str | None:
+    """Return one sentence for all scenarios that were measured once, as their plans are equal; None if none were."""
+    equal = dict.fromkeys((row.original or row).names for row in rows if row.equal)
+    parts = [" = ".join(map(texts.scenario, names)) for names in equal]
+    return texts("equal_scenarios", scenarios=texts.joined(parts)) if parts else None
 
 
 def not_supported(rows: Iterable[Row], texts: Texts) -> str | None:
@@ -89,7 +106,7 @@ def _answer(row: Row, texts: Texts) -> str:
     memory = _npu_memory(row, texts) or _application_memory(row, texts)
     short = texts("answer_short") if row.is_compared_with_short else None
     sentences = [memory, short, _speed(row, texts), _copies(row, texts), _outputs(row, texts)]
-    if row.scenario in COMBINING:
+    if combines(row):
         plan = row.info.plan
         lacking = [] if row.is_variant else lacking_mechanisms(plan)
         for key, names in {"answer_combined": combined_mechanisms(plan), "answer_combined_without": lacking}.items():
@@ -163,7 +180,7 @@ def _speed(row: Row, texts: Texts) -> str | None:
 def _copies(row: Row, texts: Texts) -> str | None:
     """Return the sentence of copies; None where they were not counted, or the question is not about them."""
     own, baseline = copied(row), copied(row.baseline) if row.baseline else None
-    if own is None or baseline is None or row.question not in ("io_copies", "lean"):
+    if own is None or baseline is None or (row.question != "io_copies" and row.scenario not in _STEPS):
         return None
     values = {"copied": counted_mib(own.total_bytes), "whole": counted_mib(baseline.total_bytes)}
     if own.total_bytes == baseline.total_bytes:

@@ -18,7 +18,7 @@ from reusebench.reports.results.rows import Group, Row
 from reusebench.reports.results.savings import LESS, MORE, Saving, best_percent
 from reusebench.reports.sections.copies import avoided_bytes
 from reusebench.reports.sections.failures import phase_in_words
-from reusebench.scenarios.catalogue import SCENARIOS, scenarios_of
+from reusebench.scenarios.catalogue import LEAN, SCENARIOS
 
 _ENGLISH = texts_of(LANGUAGES[0])
 #: Scenarios that each show a mechanism.
@@ -73,8 +73,7 @@ class MechanismVerdict:
     @property
     def combined(self) -> list[str]:
         """Of a scenario that combines mechanisms, those that it did."""
-        is_combining = self.saving is not None and self.row.scenario in COMBINING
-        return combined_mechanisms(self.row.info.plan) if is_combining else []
+        return combined_mechanisms(self.row.info.plan) if self.saving and combines(self.row) else []
 
 
 def verdict_of(row: Row) -> MechanismVerdict | None:
@@ -91,6 +90,11 @@ def verdict_of(row: Row) -> MechanismVerdict | None:
     avoided, saving = avoided_bytes(row), row.main_saving
     works = (saving and saving.change == LESS) or (avoided or 0) > 0
     return MechanismVerdict(row, WORKS if works else SAVES_NOTHING, saving, avoided)
+
+
+def combines(row: Row) -> bool:
+    """Whether it stands for as many mechanisms together as the runtime has, itself or as what is equal to it."""
+    return row.scenario in COMBINING or LEAN in row.equal
 
 
 def combined_mechanisms(plan: Plan) -> list[str]:
@@ -126,9 +130,7 @@ def mechanisms_table(
     None where no group was measured with any.
     """
     lines = []
-    for name, rows in _mechanism_rows(groups).items():
-        if question and name not in scenarios_of(question):
-            continue
+    for name, rows in _mechanism_rows(groups, question).items():
         cells = [_verdict_in_words(row, texts) if row else EMPTY for row in rows]
         lines.append(("ok", [texts.scenario(name), *cells]))
     looks = ["", *map(group_id, range(len(groups)))]
@@ -212,15 +214,25 @@ def mechanism_records(group: Group) -> list[dict[str, Any]]:
     return records
 
 
-def _mechanism_rows(groups: Sequence[Group]) -> dict[str, list[Row | None]]:
-    """Return the mechanisms that any group was measured with, each with the row of every group."""
+def _mechanism_rows(groups: Sequence[Group], question: str | None = None) -> dict[str, list[Row | None]]:
+    """Return the mechanisms that any group was measured with, or those of one question, with the row of every group.
+
+    If all of these are copies, the mechanism stands there already under another name.
+    """
     rows = {name: [_mechanism_row(group, name) for group in groups] for name in MECHANISMS}
-    return {name: of_groups for name, of_groups in rows.items() if any(of_groups)}
+    return {name: of_groups for name, of_groups in rows.items() if any(_shows(row, question) for row in of_groups)}
+
+
+def _shows(row: Row | None, question: str | None) -> bool:
+    """Whether a table of all mechanisms, or of those of one question, shows something by this row alone."""
+    if row is None:
+        return False
+    return row.original is None if question is None else row.question == question and not row.is_left_out
 
 
 def _mechanism_row(group: Group, scenario: str) -> Row | None:
     """Return the group's row of a scenario; of several, with other models, one that can be compared."""
-    rows = [row for row in group.rows if row.scenario == scenario]
+    rows = group.named(scenario)
     comparable = (row for row in rows if row.main_saving and row.main_saving.percent)
     return next(comparable, rows[0] if rows else None)
 
@@ -228,7 +240,7 @@ def _mechanism_row(group: Group, scenario: str) -> Row | None:
 def _verdicts(group: Group) -> Iterator[MechanismVerdict]:
     for name in MECHANISMS:
         row = _mechanism_row(group, name)
-        verdict = verdict_of(row) if row else None
+        verdict = verdict_of(row) if row and row.original is None else None
         if verdict:
             yield verdict
 

@@ -97,14 +97,19 @@ def comparison_table(group: Group, rows: Sequence[Row], published: Sequence[Publ
         count = str(len(row.info.models))
         if row.models_in_turn:
             count = texts("models_in_turn", files=row.info.model_files, streams=row.info.streams)
-        against = texts.scenario(row.info.baseline) if row.info.baseline and row.measured else EMPTY
-        cells = [texts.scenario(row.scenario), count, *_figures(row, columns), against, _outcome(row, texts)]
+        cells = [
+            texts.scenario(row.scenario),
+            count,
+            *_figures(row, columns),
+            against(row, texts),
+            _outcome(row, texts),
+        ]
         lines.append((row.outcome, cells))
     for one in published:
-        against = texts.scenario(one.baseline) if one.baseline else EMPTY
+        compared = texts.scenario(one.baseline) if one.baseline else EMPTY
         figures = [one.cell(column) for column in columns]
         name = f"{texts.scenario(one.scenario)} ({one.target})"
-        lines.append((PUBLISHED, [name, EMPTY, *figures, against, texts("outcome_published")]))
+        lines.append((PUBLISHED, [name, EMPTY, *figures, compared, texts("outcome_published")]))
     heads = ("column_scenario", "column_models", *columns, "column_against", "column_outcome")
     return Table(heads_of(heads, texts), lines, words=(0, 1, -2, -1))
 
@@ -116,10 +121,7 @@ def details_table(group: Group, texts: Texts) -> Table:
     lines = []
     for row in group.rows:
         if row.measured and row.info.plan.cycles is None and not row.info.limit:
-            name, other = texts.scenario(row.scenario), row.info.measured_as
-            if other:
-                name = texts("measured_as", scenario=name, other=texts.scenario(other))
-            lines.append((row.outcome, [name, *_figures(row, columns)]))
+            lines.append((row.outcome, [texts.scenario(row.scenario), *_figures(row, columns)]))
     return Table(heads_of(("column_scenario", *columns), texts), lines)
 
 
@@ -255,6 +257,12 @@ def runs_table(files: Sequence[StoredRun], texts: Texts) -> Table | None:
     names = ("date", "file", "board", "runtime", "target", "measured", "lacking", "failed", "commit")
     heads = heads_of((f"column_run_{name}" for name in names), texts)
     return Table(heads, lines, words=(0, 1, 2, 3, 4, 8)) if lines else None
+
+
+def against(row: Row, texts: Texts) -> str:
+    """Return what the row is compared with."""
+    baseline = row.baseline.scenario if row.baseline else row.info.baseline
+    return texts.scenario(baseline) if baseline and row.measured else EMPTY
 
 
 def _figures(row: Row, columns: Sequence[str]) -> list[str]:

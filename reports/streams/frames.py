@@ -119,7 +119,7 @@ class Workload:
 
     def row(self, scenario: str) -> Row | None:
         """Return the row of a scenario that was measured; of several, with other models, the first."""
-        return next((row for row in self.rows if row.scenario == scenario and row.measured), None)
+        return next((row for row in self.rows if scenario in row.names and row.measured), None)
 
 
 def workloads(rows: Sequence[Row]) -> list[Workload]:

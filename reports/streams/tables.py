@@ -14,7 +14,7 @@ from reusebench.reports.base.texts import Texts
 from reusebench.reports.results.published import PUBLISHED, PublishedRow
 from reusebench.reports.results.rows import Group, Row
 from reusebench.reports.results.savings import APPLICATION
-from reusebench.reports.sections.tables import FIGURE_COLUMNS
+from reusebench.reports.sections.tables import FIGURE_COLUMNS, against
 from reusebench.reports.streams.frames import (
     HEAP,
     PERCENTILES,
@@ -115,18 +115,17 @@ def memory_table(group: Group, workload: Workload, published: Sequence[Published
                 frames_lost(frames),
                 _in_one(latencies),
             ]
-        against = texts.scenario(row.info.baseline) if row.info.baseline and row.measured else EMPTY
         is_early = is_interrupted(row) and row.measured
         outcome = texts("streams_outcome_interrupted" if is_early else f"outcome_{row.outcome}")
-        lines.append((row.outcome, [texts.scenario(row.scenario), *figures, against, outcome]))
+        lines.append((row.outcome, [texts.scenario(row.scenario), *figures, against(row, texts), outcome]))
     info = workload.rows[0].info
     for one in published:
         if (one.streams, one.contexts) == (info.streams, info.contexts):
             # It has no figures of frames.
             figures = [*(one.cell(name) for name in memory), *[EMPTY] * len(with_frames)]
-            against = texts.scenario(f"streams_{one.baseline}") if one.baseline else EMPTY
+            compared = texts.scenario(f"streams_{one.baseline}") if one.baseline else EMPTY
             name = f"{texts.scenario(f'streams_{one.scenario}')} ({one.target})"
-            lines.append((PUBLISHED, [name, *figures, against, texts("outcome_published")]))
+            lines.append((PUBLISHED, [name, *figures, compared, texts("outcome_published")]))
     frame_heads = [f"streams_column_{name}" for name in with_frames]
     heads = ("column_scenario", *memory, *frame_heads, "column_against", "column_outcome")
     return Table(heads_of(heads, texts), lines, words=(0, -2, -1))
@@ -224,7 +223,7 @@ def stream_records(group: Group) -> Iterator[tuple[Row, dict[str, Any]]]:
         schedule = workload.schedule
         for row in workload.rows:
             common = {
-                "baseline": row.info.baseline,
+                "baseline": row.baseline_name,
                 "outcome": row.outcome,
                 "queue": schedule.queue,
                 "duration_s": schedule.duration_s,

@@ -104,13 +104,15 @@ def _version_set(groups: Sequence[Group]) -> VersionSet | None:
     newest: dict[Hashable, dict[Version, Row]] = {}
     for group in groups:
         version = versions[str(group.info.runtime_version), group.info.architecture]
-        for row in group.rows:
+        for row in group.all_rows:
             models = tuple(model.digest for model in row.info.models)
             key = (row.scenario, models, plan_digest(row.info.plan), workload_key(row.info))
             newest.setdefault(key, {}).setdefault(version, row)
     configurations = []
     for rows in newest.values():
-        if len(rows) > 1 and any(row.measured for row in rows.values()):
+        # Copies of all versions are compared as what they are copies of.
+        are_copies = all(row.original for row in rows.values())
+        if len(rows) > 1 and not are_copies and any(row.measured for row in rows.values()):
             configurations.append(Configuration({one: rows[one] for one in versions.values() if one in rows}))
     tried = [one for one in versions.values() if any(one in configuration.rows for configuration in configurations)]
     return VersionSet(groups[0], tuple(tried), tuple(configurations)) if configurations else None

@@ -91,4 +91,6 @@ def test_a_configuration_that_is_not_measured_takes_no_time(lines: list[str]) ->
     progress.expect({"full_dup": 20.0, "lean": 20.0})
     progress.result("full_dup", "skipped")
     progress.prepare("lean")
-    assert lines == ["", "lean preparing about 20 s left"]
+    progress.result("lean", "")
+    progress.prepare("nothing")
+    assert lines == ["", "lean preparing about 20 s left", "", "nothing preparing"]

@@ -6,11 +6,20 @@ from pathlib import Path
 
 import pytest
 
-from reusebench.harness.result_text import result_text
+from reusebench.harness.result_text import equal_text, is_equal, result_text
 from reusebench.measured.messages import Message
 from reusebench.storage.result import Result
 from reusebench.targets.outcome import Failure
-from tests.reports.stored import MIB, changed, npu_account, result, with_memory, with_short_memory, with_speed
+from tests.reports.stored import (
+    MIB,
+    NOT_SUPPORTED,
+    changed,
+    npu_account,
+    result,
+    with_memory,
+    with_short_memory,
+    with_speed,
+)
 from tests.reports.stored_streams import streams_result
 
 
@@ -32,8 +41,33 @@ def test_memory_saving_and_speed(tmp_path: Path, baseline: Result) -> None:
     assert result_text(own, baseline) == "25.1 ±0.1 MiB memory, 74.9 % less than no_reuse_one_model, 40.0 ±0.0 ms"
     assert result_text(baseline, None) == "100.0 ±2.0 MiB memory, 40.0 ±0.0 ms"
     assert result_text(own, None) == "25.1 ±0.1 MiB memory, 40.0 ±0.0 ms"
-    again = changed(own, measured_as="lean_weights")
-    assert result_text(again, None).endswith("40.0 ±0.0 ms, measured as lean_weights")
+
+
+def test_a_baseline_is_called_what_it_was_measured_as(tmp_path: Path) -> None:
+    """One that is equal to another scenario has no line: the other's name is that of its line."""
+    plain = changed(_of_memory(tmp_path, "plain", 99.9, 100.1), measured_as="no_reuse_one_model")
+    for mib, words in ((25.0, "75.0 % less than"), (100.0, "as much as"), (200.0, "100.0 % more than")):
+        own = _of_memory(tmp_path, "lean", mib - 0.1, mib + 0.1)
+        assert f"{words} no_reuse_one_model" in result_text(own, plain)
+
+
+def test_equal_scenarios_are_named_once(baseline: Result) -> None:
+    """Each stands with the scenario that has its line; the runtimes are named if it is not so on all."""
+    mnn, plain = changed(baseline, runtime="mnn"), changed(baseline, scenario="plain", measured_as=baseline.scenario)
+    assert equal_text([baseline]) == ""
+    words = "Equal to others, and measured once: plain (as no_reuse_one_model)"
+    assert equal_text([baseline, plain]) == equal_text([baseline, plain, mnn, changed(plain, runtime="mnn")]) == words
+    lean = changed(plain, scenario="lean", runtime="mnn", measured_as="full_dup")
+    assert equal_text([baseline, plain, mnn, lean]) == f"{words} on onnxruntime, lean (as full_dup) on mnn"
+
+
+def test_what_failed_or_is_asked_for_again_has_its_line(baseline: Result) -> None:
+    """Nothing was measured of the one, and the other's line has its own name."""
+    failed = changed(baseline, measured_as="no_reuse", outcome="not_supported", failure=NOT_SUPPORTED)
+    again = changed(baseline, measured_as=baseline.scenario)
+    assert not is_equal(failed)
+    assert not is_equal(again)
+    assert equal_text([baseline, failed, again]) == ""
 
 
 @pytest.mark.parametrize(

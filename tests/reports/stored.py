@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Optional
@@ -18,7 +19,7 @@ from reusebench.measured.plan import LOAD, Context, Model, Plan, Streams
 from reusebench.reports.base.statistics import Figure
 from reusebench.reports.results.rows import Group, Row, group_results
 from reusebench.samplers.readings import Environment, MemorySource, Pressure, ProcessMemory, SystemMemory
-from reusebench.scenarios.catalogue import FRAMES_4K, FRAMES_1080P, SCENARIOS, Parameters, build_plans
+from reusebench.scenarios.catalogue import FRAMES_4K, FRAMES_1080P, SCENARIOS, Parameters, build_plans, find_scenario
 from reusebench.scenarios.catalogue import STREAMS as OF_STREAMS
 from reusebench.storage.result import Result, StreamsRun
 from reusebench.storage.run_file import WITHOUT_SPEED, Commit, Cpu, LatencyStats, MachineInfo, StoredRun, read_storage
@@ -411,6 +412,21 @@ def runs_of(storage: Path) -> list[StoredRun]:
 def groups_of(storage: Path) -> list[Group]:
     """Return the groups that the runs of the storage make."""
     return group_results(runs_of(storage))
+
+
+def as_measured(original: Result, scenario: str) -> Result:
+    """Return what a session stores of a scenario whose plan is that of one that it has measured."""
+    names: dict[str, Any] = {"scenario": scenario, "baseline": find_scenario(scenario).baseline}
+    plan = dataclasses.replace(original.plan, **names)
+    return changed(original, measured_as=original.scenario, plan=plan, **names)
+
+
+def first_look(storage: Path) -> list[Result]:
+    """Return what --quick measures of contexts, 12 x 40, 30, 12 and 10 MiB, with what is equal to the first three."""
+    names = ("no_reuse_one_model", "full_dup", "full_dup_internal_reuse", "lean")
+    infos = [result(storage, name, even(mib)) for name, mib in zip(names, (40, 30, 12, 10))]
+    steps = ("plain", "lean_weights", "lean_internal")
+    return [*infos, *(as_measured(info, name) for info, name in zip(infos, steps))]
 
 
 def group_of(storage: Path, *infos: Result) -> Group:

@@ -14,8 +14,11 @@ from reusebench.storage.metrics import find_metric
 from reusebench.storage.program import Program
 from reusebench.storage.result import Result
 from reusebench.storage.run_file import BadFile
-from reusebench.storage.runs import Measured, Run, read_run, read_runs
-from tests.reports.stored import FAILED, MIB, changed, even, result, write_run
+from reusebench.storage.runs import Measured, Run, copies_in, read_run, read_runs
+from tests.reports.compare.short_runs import FULL_DUP, NO_REUSE
+from tests.reports.compare.short_runs import measured as short
+from tests.reports.compare.short_runs import run as short_run
+from tests.reports.stored import FAILED, MIB, as_measured, changed, even, result, write_run
 from tests.reports.stored_programs import Repeat, program, write_programs
 from tests.reports.stored_streams import SCHEDULE, VIDEO, Frames, streams_result
 
@@ -50,6 +53,25 @@ def test_a_figure_less_another_is_taken_repeat_by_repeat(tmp_path: Path) -> None
     info = result(tmp_path, "no_reuse", even(10, spread=2))
     trimmed = find_metric("application_memory_trimmed_over_baseline").values(info)
     assert trimmed == tuple(12 * mib * MIB - MIB for mib in (8, 10, 12))
+
+
+def test_a_copy_knows_what_was_measured(tmp_path: Path) -> None:
+    """It is the configuration of the same run that has the name under which the figures were measured."""
+    own = result(tmp_path, "no_reuse_one_model", even(10))
+    first, copy = _measured(write_run(tmp_path, [own, as_measured(own, "plain")]))
+    assert (first.original, copy.original, copy.configuration.name) == (None, first.configuration, "plain")
+
+
+def test_copies_have_the_figures_of_others_in_every_run() -> None:
+    """Runs of one name alone, or in which both names were measured, tell the two apart."""
+    values = {"latency": [1.0]}
+    one, two = short(values, NO_REUSE), short(values, original=NO_REUSE)
+    turned = (short(values), short(values, NO_REUSE, original=FULL_DUP))
+    both = [short_run(1, one, two), short_run(2, *turned)]
+    assert copies_in(both) == {FULL_DUP}
+    assert copies_in([short_run(0, *turned), *both]) == {NO_REUSE}
+    for each in ((one,), (two,), (one, turned[0])):
+        assert copies_in([*both, short_run(3, *each)]) == set()
 
 
 def _conditions(storage: Path, *infos: Result) -> list[dict[str, str | None]]:

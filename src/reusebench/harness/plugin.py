@@ -161,7 +161,7 @@ def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
 
 
 def pytest_report_teststatus(report: pytest.CollectReport | pytest.TestReport, config: pytest.Config) -> Any:
-    """Leave out the dot of a test whose result has a line."""
+    """Leave out the dot of a test whose result has a line, or is another's."""
     if _SESSION in config.stash and report.when == "call" and config.stash[_SESSION].take_dot(report.nodeid):
         return report.outcome, "", ""
     return None
@@ -232,6 +232,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
             terminalreporter.section("against the baseline")
             terminalreporter.write_line(session.verdict.text)
         terminalreporter.section("reusebench")
+        if session.equal:
+            terminalreporter.write_line(session.equal)
         if session.problem:
             terminalreporter.write_line(session.problem, red=True)
         option = "" if storage == board_storage() else f" --storage {storage}"

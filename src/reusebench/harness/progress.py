@@ -76,10 +76,10 @@ class Progress:
         self._write("")
 
     def result(self, title: str, text: str) -> None:
-        """Show what came of a configuration, which has ended however it has."""
+        """Show what came of a configuration, which has ended however it has; nothing if there is no text."""
         self._expected_s.pop(title, None)
         self._write("")
-        if self._terminal is not None:
+        if self._terminal is not None and text:
             with self._capture.global_and_fixture_disabled():
                 self._terminal.write_line(f"{title:<{_WIDTH - 1}} {text}")
                 self._terminal.flush()

@@ -1,11 +1,16 @@
-"""What the terminal says of a finished configuration: its memory, what it saved, and its speed."""
+"""What the terminal says of a finished configuration: its memory, what it saved, and its speed.
+
+What is equal to a configuration that has been measured has no text of its own.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 from reusebench.storage.figure import Figure
 from reusebench.storage.result import Result
 
-__all__ = ["result_text"]
+__all__ = ["equal_text", "is_equal", "result_text"]
 
 _MIB = 2**20
 
@@ -19,8 +24,26 @@ def result_text(result: Result, baseline: Result | None) -> str:
         return f"{result.limit.contexts} contexts fit" + ("" if result.limit.failure else ", and none failed")
     if result.cycles:
         return f"{len(result.cycles.pss_bytes) - 1} cycles; the report says whether anything grows"
-    parts = (_memory(result), _saving(result, baseline), _speed(result), _same_as(result), _shortage(result))
+    parts = (_memory(result), _saving(result, baseline), _speed(result), _shortage(result))
     return ", ".join(filter(None, parts))
+
+
+def is_equal(result: Result) -> bool:
+    """Whether its figures have been shown as those of another scenario."""
+    return result.measured_as not in (None, result.scenario) and result.failure is None
+
+
+def equal_text(results: Iterable[Result]) -> str:
+    """Return which of these results are equal to others, on which runtimes if not on all; empty if none is."""
+    shown = list(results)
+    runtimes: dict[str, list[str]] = {}
+    for result in filter(is_equal, shown):
+        runtimes.setdefault(f"{result.scenario} (as {result.measured_as})", []).append(result.runtime)
+    names = []
+    for name, having in runtimes.items():
+        is_everywhere = {result.runtime for result in shown} == set(having)
+        names.append(name if is_everywhere else f"{name} on {' and '.join(dict.fromkeys(having))}")
+    return f"Equal to others, and measured once: {', '.join(names)}" if names else ""
 
 
 def _memory(result: Result) -> str:
@@ -37,13 +60,15 @@ def _saving(result: Result, baseline: Result | None) -> str:
     whole = _main_memory(baseline) if baseline else None
     if own is None or whole is None or baseline is None or _has_npu(result) != _has_npu(baseline):
         return ""
+    # The name that has a line.
+    name = baseline.measured_as or baseline.scenario
     saved = whole - own
     percent = saved.percent_of(whole)
     if percent is None or not saved.exceeds_spread or round(percent.median, 1) == 0:
-        return f"as much as {baseline.scenario}, as far as can be measured"
+        return f"as much as {name}, as far as can be measured"
     if percent.median > 0:
-        return f"{percent.median:.1f} % less than {baseline.scenario}"
-    return f"{-percent.median:.1f} % more than {baseline.scenario}"
+        return f"{percent.median:.1f} % less than {name}"
+    return f"{-percent.median:.1f} % more than {name}"
 
 
 def _speed(result: Result) -> str:
@@ -54,10 +79,6 @@ def _speed(result: Result) -> str:
         return f"{_number(rate, 1)}{due} frames/s" if rate else ""
     latency = Figure.of(result.speed.latency_median_ns)
     return f"{_number(latency.scaled(1e-6), 1)} ms" if latency else ""
-
-
-def _same_as(result: Result) -> str:
-    return f"measured as {result.measured_as}" if result.measured_as else ""
 
 
 def _shortage(result: Result) -> str:

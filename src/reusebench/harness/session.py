@@ -26,7 +26,7 @@ from reusebench.harness.plans.python_plan import Plan as PythonPlan
 from reusebench.harness.plans.python_plan import plan_file_of
 from reusebench.harness.plans.writing import check_scenario_name
 from reusebench.harness.progress import Progress
-from reusebench.harness.result_text import result_text
+from reusebench.harness.result_text import equal_text, is_equal, result_text
 from reusebench.harness.selection import Selection, host_of, resolve_targets, storage_of
 from reusebench.harness.settings import check_kernel
 from reusebench.measured.plan import Plan
@@ -116,8 +116,8 @@ class Session:
         self._has_measured = False
         #: What has been measured, which may be the baseline of others.
         self._results: dict[tuple[str, str, Overrides], Result] = {}
-        #: The tests that have their own line in the terminal.
-        self._with_line: set[str] = set()
+        #: The tests that the terminal shows no dot of.
+        self._without_dot: set[str] = set()
         self._shown_reasons: set[str] = set()
         #: Why configurations have no figures.
         self._reasons: list[str] = []
@@ -190,7 +190,8 @@ class Session:
             self._keep(_entry(benchmark, result))
             use_up(benchmark)
         # What is shown is stored, whatever happens next.
-        self._show(benchmark, _title((runtime, scenario)), printable(result_text(result, baseline), keep="\n"))
+        text = "" if is_equal(result) else printable(result_text(result, baseline), keep="\n")
+        self._show(benchmark, _title((runtime, scenario)), text)
         if measurement.interrupted:
             raise KeyboardInterrupt
         if result.failure is None:
@@ -204,23 +205,23 @@ class Session:
         pytest.fail(printable(words, keep="\n"), pytrace=False)
 
     def take_dot(self, test: str) -> bool:
-        """Return whether the terminal shows a line in place of the dot of this test, named in full; once.
+        """Return whether the terminal shows no dot of this test, named in full: it has a line, or the end names it.
 
-        When pytest asks again it is for its summary, which has a word for each test.
+        True once: when pytest asks again it is for its summary, which has a word for each test.
         """
-        has_line = test in self._with_line
-        self._with_line.discard(test)
-        return has_line
+        is_without = test in self._without_dot
+        self._without_dot.discard(test)
+        return is_without
 
     def _show(self, benchmark: Any, title: str, text: str) -> None:
-        """Show what came of a configuration; the reason why there is nothing to show, once."""
+        """Show what came of a configuration, if there is a text; the reason why there is nothing to show, once."""
         kind, _, reason = text.partition(": ")
         if reason and reason in self._shown_reasons:
             text = f"{kind}, as above"
         self._shown_reasons.add(reason)
         self._progress.result(title, text)
         if self._progress.replaces_dots:
-            self._with_line.add(benchmark.fullname)
+            self._without_dot.add(benchmark.fullname)
 
     def add_without_speed(self, output_json: dict[str, Any]) -> None:
         """Put the results without speed into what pytest-benchmark is about to write."""
@@ -273,6 +274,11 @@ class Session:
         if self.saved is None:
             return Verdict(False, "nothing was measured: nothing to compare")
         return self._gate.judge(self.saved)
+
+    @property
+    def equal(self) -> str:
+        """Which scenarios have no line since they are equal to others; empty if none is."""
+        return equal_text(self._results.values())
 
     @property
     def problem(self) -> str:

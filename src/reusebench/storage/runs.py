@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,17 @@ from reusebench.storage.result import Result
 from reusebench.storage.run_file import BadFile, RunOrder, StoredRun, read_run_file, read_storage, run_number
 from reusebench.system.files import printable
 
-__all__ = ["CONDITIONS", "Configuration", "Measured", "Run", "plan_digest", "read_run", "read_runs", "run_of"]
+__all__ = [
+    "CONDITIONS",
+    "Configuration",
+    "Measured",
+    "Run",
+    "copies_in",
+    "plan_digest",
+    "read_run",
+    "read_runs",
+    "run_of",
+]
 
 #: What should be equal before two figures of one configuration are compared.
 CONDITIONS = (
@@ -78,6 +88,8 @@ class Measured:
     busy_percent: float = 0.0
     #: What shows that memory was short meanwhile; none where it was not.
     shortage_signs: tuple[Message, ...] = ()
+    #: What has the same figures in the same run, since its plan is equal and it was measured; None: nothing.
+    original: Configuration | None = None
 
     def is_short(self, metric: Metric) -> bool:
         """Whether memory was short, and the figure says less for it."""
@@ -161,6 +173,18 @@ def run_of(file: StoredRun) -> Run:
     )
 
 
+def copies_in(runs: Iterable[Run]) -> set[Configuration]:
+    """Return what has in every run the figures of another configuration, whichever of the two was measured."""
+    measured: dict[Configuration, list[tuple[Path, Configuration]]] = {}
+    for run in runs:
+        for one in run.measured:
+            measured.setdefault(one.configuration, []).append((run.path, one.original or one.configuration))
+    firsts: dict[tuple[tuple[Path, Configuration], ...], Configuration] = {}
+    for configuration, measurements in measured.items():
+        firsts.setdefault(tuple(measurements), configuration)
+    return measured.keys() - firsts.values()
+
+
 def _of_scenario(result: Result, board: str) -> Measured:
     names = tuple(dict.fromkeys(model.name for model in result.models))
     detail = f"{result.streams} x {result.contexts}"
@@ -174,13 +198,15 @@ def _of_scenario(result: Result, board: str) -> Measured:
         "plan": plan_digest(result.plan),
         "npu_memory_limit_bytes": _text(result.npu_memory_limit_bytes),
     }
+    configuration = Configuration(result.runtime, result.target, result.scenario, detail, names)
     return Measured(
-        Configuration(result.runtime, result.target, result.scenario, detail, names),
+        configuration,
         conditions,
         result.outcome,
         _values(result) if result.outcome == "ok" else {},
         busy_percent=max(result.speed.idle_cpu_percent, default=0.0),
         shortage_signs=result.shortage_signs,
+        original=replace(configuration, name=result.measured_as) if result.measured_as else None,
     )
 
 

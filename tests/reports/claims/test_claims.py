@@ -42,6 +42,7 @@ from tests.reports.stored import (
     NOT_SUPPORTED,
     MakeAccount,
     account_with,
+    as_measured,
     changed,
     dup,
     even,
@@ -183,6 +184,17 @@ def test_what_was_not_measured_is_open_with_the_reason(tmp_path: Path) -> None:
     assert said(judge("share_saved", failed, parameters)) == "Full dup: crashed"
     orphan = group_of(tmp_path / "c", result(tmp_path / "c", "full_dup", even(40)))
     assert "baseline" in said(judge("share_saved", orphan, parameters))
+
+
+def test_a_copy_is_judged_by_its_name(tmp_path: Path) -> None:
+    """What was measured as another scenario is judged as that one, with the name that the claim has."""
+    dups, parameters = result(tmp_path, "partial_dup", even(20)), {"scenario": "full_dup"}
+    first = result(tmp_path, "no_reuse", even(40))
+    copies = [as_measured(first, "no_reuse_one_model"), as_measured(dups, "full_dup")]
+    group = group_of(tmp_path, first, dups, *copies)
+    judgement = judge("memory_saved", group, parameters)
+    assert judgement.verdict == HOLDS
+    assert judgement == judge("memory_saved", group, {"scenario": "partial_dup"})
 
 
 def test_the_theory_is_all_contexts_but_one(tmp_path: Path) -> None:

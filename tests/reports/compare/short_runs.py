@@ -22,12 +22,13 @@ def measured(
     outcome: str = "ok",
     busy_percent: float = 0.0,
     shortage_signs: tuple[Message, ...] = (),
+    original: Configuration | None = None,
     **conditions: str,
 ) -> Measured:
     """Return one configuration with these values, under common conditions but for those that are named."""
     common = {name: f"a {name}" for name in CONDITIONS}
     kept = {name: tuple(map(float, each)) for name, each in values.items()} if outcome == "ok" else {}
-    return Measured(configuration, {**common, **conditions}, outcome, kept, busy_percent, shortage_signs)
+    return Measured(configuration, {**common, **conditions}, outcome, kept, busy_percent, shortage_signs, original)
 
 
 def run(number: int, *each: Measured) -> Run:

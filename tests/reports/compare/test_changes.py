@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 from reusebench.reports.compare.changes import DISTURBED, compare_runs
 from reusebench.reports.compare.difference import HIGHER, NO_CHANGE
 from reusebench.storage.metrics import find_metric
-from reusebench.storage.runs import Run
+from reusebench.storage.runs import Configuration, Measured, Run
 from tests.reports.compare.short_runs import FULL_DUP, MIB, NO_REUSE, measured, memory, run
 
 NAME = "application_memory_trimmed_over_baseline"
@@ -57,6 +58,32 @@ def test_earlier_runs_under_other_conditions_do_not_count() -> None:
     others = [run(number, measured({NAME: [1, 99]}, runtime_version="0.9")) for number in range(1, 9)]
     (change,) = compare_runs([memory(10, 50, 50)], [memory(11, 50, 50)], others, [METRIC]).rows
     assert change.difference.noise.runs == 0
+
+
+def test_a_copy_of_both_sides_is_compared_once() -> None:
+    """Whichever was measured; if both were on one side both are compared, and so is a copy of what is not there."""
+    own, copy = measured({NAME: [50]}), measured({NAME: [50]}, original=NO_REUSE)
+    original = measured({NAME: [50]}, NO_REUSE)
+
+    def compared(*sides: Sequence[Measured]) -> list[Configuration]:
+        base, head = (run(number, *each) for number, each in enumerate(sides, start=1))
+        changes = compare_runs([base], [head], [], [METRIC])
+        assert not changes.unmeasured
+        return [change.configuration for change in changes.rows]
+
+    assert compared([original, copy], [original, copy]) == [NO_REUSE]
+    turned = measured({NAME: [50]}, NO_REUSE, original=FULL_DUP)
+    assert compared([original, copy], [own, turned]) == [NO_REUSE]
+    assert compared([original, own], [original, copy]) == [NO_REUSE, FULL_DUP]
+    assert compared([copy], [copy]) == [FULL_DUP]
+
+
+def test_a_copy_that_is_lost_is_told_once() -> None:
+    """What it is a copy of is lost too."""
+    base = run(1, measured({NAME: [50]}, NO_REUSE), measured({NAME: [50]}, original=NO_REUSE))
+    head = run(2, measured({}, NO_REUSE, "crashed"), measured({}, outcome="crashed", original=NO_REUSE))
+    (lost,) = compare_runs([base], [head], [], [METRIC]).unmeasured
+    assert (lost.configuration, lost.is_broken) == (NO_REUSE, True)
 
 
 def test_several_runs_are_one_side() -> None:

@@ -32,6 +32,15 @@ def test_failed_runs_are_points_without_values() -> None:
     assert series.measured == [0]
 
 
+def test_a_copy_has_a_series_if_it_was_measured_once() -> None:
+    """If it was not, the series of what it is a copy of has the same points."""
+    both = [measured({_MEMORY.name: [1.0]}, NO_REUSE), measured({_MEMORY.name: [1.0]}, original=NO_REUSE)]
+    copies = [run(number, *both) for number in (1, 2)]
+    assert [series.configuration for series in series_of(copies, [_MEMORY])] == [NO_REUSE]
+    for own in (measured({_MEMORY.name: [1.0]}), both[1]):
+        assert [len(series.points) for series in series_of([*copies, run(3, own)], [_MEMORY])] == [2, 3]
+
+
 def test_another_machine_is_another_series() -> None:
     """Runs on another board or chip make a series of their own."""
     one = run(1, measured({_MEMORY.name: [1.0]}))

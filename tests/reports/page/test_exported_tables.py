@@ -21,6 +21,7 @@ from tests.reports.stored import (
     MIB,
     changed,
     even,
+    first_look,
     group_of,
     in_words,
     result,
@@ -38,7 +39,7 @@ PROMISED = {
     "saved_bytes saved_percent saved_over_baseline_percent latency_ns throughput_per_s "
     "npu_saved_bytes npu_saved_percent npu_peak_bytes npu_left_bytes "
     f"copied_bytes_per_inference copies_avoided_bytes {_ORIGIN} repeats measured_as "
-    "output_difference reference_runtime reference_difference memory_short",
+    "output_difference reference_runtime reference_difference memory_short equal_scenarios",
     "contexts": f"{_CONFIGURATION} context mechanism added_bytes added_spread_bytes total_over_baseline_bytes load_ns "
     f"{_ORIGIN}",
     "slopes": f"{_CONFIGURATION} mechanism further_contexts slope_bytes slope_spread_bytes "
@@ -58,7 +59,7 @@ PROMISED = {
     f"npu_memory_limit_bytes npu_memory_bytes further_npu_bytes npu_left_bytes fd_count fd_limit {_ORIGIN}",
     "runs": "recorded_at file run board runtime runtime_version target scenario baseline streams contexts models "
     "outcome application_memory_bytes application_memory_spread_bytes npu_memory_bytes latency_ns throughput_per_s "
-    "commit memory_short",
+    "commit memory_short measured_as",
     "programs": "program phase repeats outcome duration_ns pss_readings "
     "application_memory_bytes application_memory_spread_bytes application_uss_bytes application_uss_spread_bytes "
     "application_rss_bytes application_rss_spread_bytes application_peak_rss_bytes application_peak_rss_spread_bytes "
@@ -175,6 +176,22 @@ def test_runs_hold_what_newer_runs_have_superseded(tmp_path: Path) -> None:
     assert [row["outcome"] for row in runs] == ["ok", "ok"]
     measured = [row for row in rows_of(folder, "comparison") if row["outcome"] == "ok"]
     assert [row["run_number"] for row in measured] == ["2"]
+
+
+def test_equal_scenarios_are_one_row(tmp_path: Path) -> None:
+    """The comparison names them beside it, and their baselines by their rows; the runs have what is stored of each."""
+    write_run(tmp_path, first_look(tmp_path))
+    folder = write_tables(material_of(tmp_path), tmp_path / "tables", ["csv"])
+    rows = [row for row in rows_of(folder, "comparison") if row["board"]]
+    assert [(row["scenario"], row["baseline"], row["equal_scenarios"]) for row in rows] == [
+        ("no_reuse_one_model", "", "plain"),
+        ("full_dup", "no_reuse_one_model", "lean_weights"),
+        ("full_dup_internal_reuse", "no_reuse_one_model", "lean_internal"),
+        ("lean", "no_reuse_one_model", ""),
+    ]
+    stored = {row["scenario"]: row["measured_as"] for row in rows_of(folder, "runs")}
+    assert len(stored) == 7
+    assert stored["lean_weights"] == "full_dup"
 
 
 def test_every_configuration_is_explained(full_tables: Path) -> None:

@@ -19,8 +19,10 @@ from tests.reports.conftest import WrittenReport
 from tests.reports.pages import page, readable, section, sections
 from tests.reports.stored import (
     NOT_SUPPORTED,
+    as_measured,
     changed,
     even,
+    first_look,
     full_run,
     machine,
     npu_account,
@@ -29,6 +31,7 @@ from tests.reports.stored import (
     runtime_account,
     write_run,
 )
+from tests.reports.stored_streams import streams_result
 from tests.reports.versions.stored_versions import three_versions
 
 ENGLISH = texts_of("en")
@@ -223,14 +226,35 @@ def test_baselines_alone_show_no_mechanism(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_results_measured_as_others_say_so(tmp_path: Path, language: str) -> None:
-    """A scenario whose plan equals another one's names that in the table of details."""
-    info = changed(result(tmp_path, "no_reuse_one_model", even(3)), measured_as="no_reuse")
-    write_run(tmp_path, [result(tmp_path, "no_reuse", even(3)), info])
+def test_equal_scenarios_stand_once(tmp_path: Path, language: str) -> None:
+    """The steps to lean that dup has measured are named below the comparison; lean stands beside dup with its steps."""
+    write_run(tmp_path, first_look(tmp_path))
     texts = texts_of(language)
-    scenario, other = texts.scenario("no_reuse_one_model"), texts.scenario("no_reuse")
     html = page(tmp_path, tmp_path / "out", language)
-    assert texts("measured_as", scenario=scenario, other=other) in section(html, "timeline")
+    text = section(html, "dup")
+    names = [texts.scenario(name) for name in ("full_dup", "lean_weights", "full_dup_internal_reuse")]
+    assert f"{names[0]} = {names[1]}{texts('list_separator')}{names[2]} = " in text
+    assert texts("step_lean_internal") in text
+    assert 'id="lean"' not in html
+    plain, lean = (f'<th scope="row">{texts.scenario(name)}</th>' for name in ("plain", "lean"))
+    assert plain not in html
+    assert lean in text
+    assert texts("about_plain") in section(html, "scenarios")
+
+
+def test_equal_layouts_of_other_questions_are_said_too(tmp_path: Path) -> None:
+    """A limit, and streams of video, name below their tables what was measured once."""
+    streams = streams_result(tmp_path, "streams_no_reuse")
+    one_model = as_measured(streams, "streams_no_reuse_one_model")
+    limit = result(tmp_path, "limit_full_dup", even(3))
+    write_run(tmp_path, [streams, one_model, limit, as_measured(limit, "limit_lean")])
+    html = page(tmp_path, tmp_path / "out")
+    for question, names in (
+        ("streams", ("streams_no_reuse", "streams_no_reuse_one_model")),
+        (LIMIT, ("limit_full_dup", "limit_lean")),
+    ):
+        equal = " = ".join(map(ENGLISH.scenario, names))
+        assert ENGLISH("equal_scenarios", scenarios=equal) in section(html, question)
 
 
 def test_unfinished_runs_are_marked(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from rich.console import Console
 from reusebench.reports.base.texts import texts_of
 from reusebench.reports.page.terminal import print_group
 from reusebench.reports.results.rows import Group
-from tests.reports.stored import MODELS, NOT_SUPPORTED, even, group_of, groups_of, npu_run, result
+from tests.reports.stored import MODELS, NOT_SUPPORTED, even, first_look, group_of, groups_of, npu_run, result
 
 
 def printed(group: Group) -> str:
@@ -48,6 +48,16 @@ def test_what_was_not_measured_is_said_below_the_table(tmp_path: Path) -> None:
     assert not any(line.startswith(names) for line in text.splitlines())
     assert "Not supported here: All outside (create_mem); All outside (MMZ)." in text
     assert "…" not in text
+
+
+def test_equal_scenarios_have_one_line(tmp_path: Path) -> None:
+    """The table has each measurement once, and a sentence names the scenarios that it stands for."""
+    text = printed(group_of(tmp_path, *first_look(tmp_path)))
+    first_words = [line.split()[0] for line in text.splitlines() if line.strip()]
+    names = ["no_reuse_one_model", "full_dup", "full_dup_internal_reuse", "lean"]
+    assert [word for word in first_words if "_" in word or word == "lean"] == names
+    assert "- Equal plans, measured once: No reuse, one model = Plain; Full dup = Lean, step" in text
+    assert text.count("- Step by step: ") == 1
 
 
 def test_models_that_serve_several_streams_are_in_the_title(tmp_path: Path) -> None:

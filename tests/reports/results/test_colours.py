@@ -14,13 +14,14 @@ from reusebench.reports.results.colours import (
     RUNTIME_MARKERS,
     scenario_colour,
 )
-from reusebench.scenarios.catalogue import QUESTIONS, scenarios_of
+from reusebench.scenarios.catalogue import LEAN, QUESTIONS, scenarios_of
 
 
 def test_colours_of_a_figure_are_distinct() -> None:
-    """Every scenario has a colour, which no other one of its question has; no two components share one."""
-    for question in QUESTIONS:
-        colours = [OTHER_COLOUR, *map(scenario_colour, scenarios_of(question))]
+    """Every scenario has a colour, which no other one of its question has, or of dup and lean; so do components."""
+    beside = [scenarios_of(question) for question in QUESTIONS]
+    for names in (*beside, scenarios_of("dup") + scenarios_of(LEAN)):
+        colours = [OTHER_COLOUR, *map(scenario_colour, names)]
         assert len(set(colours)) == len(colours)
     assert len(set(COMPONENT_COLOURS.values())) == len(COMPONENT_COLOURS)
 

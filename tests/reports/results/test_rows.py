@@ -12,9 +12,12 @@ from tests.reports.stored import (
     FAILED,
     MIB,
     MODELS,
+    NOT_SUPPORTED,
+    as_measured,
     changed,
     dup,
     even,
+    first_look,
     group_of,
     groups_of,
     npu_account,
@@ -182,3 +185,85 @@ def test_the_newest_group_of_a_runtime_stands_for_it(tmp_path: Path) -> None:
     write_run(tmp_path, [result(tmp_path, "no_reuse", even(40))], 2, at="2026-01-02")
     (group,) = newest_groups(groups_of(tmp_path))
     assert group.info.runtime_version == "1.2.3"
+
+
+def _named(group: Group) -> dict[str, tuple[str, ...]]:
+    return {row.scenario: row.equal for row in group.rows}
+
+
+def test_equal_scenarios_are_one_row(tmp_path: Path) -> None:
+    """The first of them in the catalogue is the row and the baseline, and the others are its further names."""
+    group = group_of(tmp_path, *first_look(tmp_path))
+    assert _named(group) == {
+        "no_reuse_one_model": ("plain",),
+        "full_dup": ("lean_weights",),
+        "full_dup_internal_reuse": ("lean_internal",),
+        "lean": (),
+    }
+    lean = row_of(group, "lean")
+    assert lean.baseline is group.rows[0]
+    assert (lean.baseline_name, lean.saved()) == ("no_reuse_one_model", Figure(360 * MIB, 0))
+    assert group.questions == {"dup": list(group.rows)}
+    (plain,) = group.named("plain")
+    assert (plain.original, plain.is_left_out, plain.names) == (group.rows[0], True, ("plain", "no_reuse_one_model"))
+
+
+def test_whichever_was_measured_the_row_is_the_same(tmp_path: Path) -> None:
+    """A session that begins with the steps to lean has the same rows."""
+    plain = result(tmp_path, "plain", even(40))
+    group = group_of(tmp_path, plain, as_measured(plain, "no_reuse_one_model"))
+    assert _named(group) == {"no_reuse_one_model": ("plain",)}
+    assert group.rows[0].info.measured_as == "plain"
+
+
+def test_lean_has_its_own_question_if_it_began_anew(tmp_path: Path) -> None:
+    """Its steps are compared with the first that a newer session has measured itself, and are copies there."""
+    write_run(tmp_path, first_look(tmp_path), 1, "2026-01-01T00:00:00")
+    write_run(tmp_path, [result(tmp_path, "plain", even(20), run="run2")], 2, "2026-01-02T00:00:00")
+    (group,) = groups_of(tmp_path)
+    dups = ["no_reuse_one_model", "full_dup", "full_dup_internal_reuse"]
+    assert [row.scenario for row in group.rows] == [*dups, "plain", "lean"]
+    steps = group.questions["lean"]
+    assert [row.scenario for row in steps] == ["plain", "lean_weights", "lean_internal", "lean"]
+    assert {row.baseline for row in steps[1:]} == {steps[0]} == {row_of(group, "plain")}
+
+
+def test_a_copy_stands_for_what_was_measured_again(tmp_path: Path) -> None:
+    """An older session's figures are a row under the names that no newer session has measured."""
+    first = result(tmp_path, "no_reuse_one_model", even(40))
+    equal = [as_measured(first, name) for name in ("runtime_memory", "plain")]
+    write_run(tmp_path, [first, *equal], 1, "2026-01-01T00:00:00")
+    write_run(tmp_path, [result(tmp_path, "no_reuse_one_model", even(30), run="run2")], 2, "2026-01-02T00:00:00")
+    (group,) = groups_of(tmp_path)
+    assert _named(group) == {"no_reuse_one_model": (), "runtime_memory": ("plain",)}
+
+
+def test_equal_scenarios_of_two_questions_answer_both(tmp_path: Path) -> None:
+    """Tensors in place are part of external memory and of copies: one row, and a copy for the other question."""
+    first, in_place = result(tmp_path, "runtime_memory", even(40)), result(tmp_path, "external_io", even(30))
+    copied, zero_copy = as_measured(first, "copied_io"), as_measured(in_place, "zero_copy_io")
+    group = group_of(tmp_path, first, in_place, copied, zero_copy)
+    assert _named(group) == {"runtime_memory": ("copied_io",), "external_io": ("zero_copy_io",)}
+    by_question = {name: [row.scenario for row in rows] for name, rows in group.questions.items()}
+    assert by_question == {
+        "external_memory": ["runtime_memory", "external_io"],
+        "io_copies": ["copied_io", "zero_copy_io"],
+    }
+    baseline = group.questions["io_copies"][1].baseline
+    assert baseline is not None
+    assert (baseline.scenario, group.rows[1].baseline_name) == ("copied_io", "runtime_memory")
+
+
+def test_what_failed_is_no_copy(tmp_path: Path) -> None:
+    """Nothing of it was measured: what the runtime lacks is listed by name."""
+    failed = result(tmp_path, "full_dup", [], failure=NOT_SUPPORTED)
+    group = group_of(tmp_path, failed, as_measured(failed, "lean_weights"))
+    assert _named(group) == {"full_dup": (), "lean_weights": ()}
+
+
+def test_equal_models_are_part_of_equal_plans(tmp_path: Path) -> None:
+    """A name under which other models were measured in the same session is another row."""
+    first = result(tmp_path, "no_reuse", even(40))
+    assert len(group_of(tmp_path, first, as_measured(first, "no_reuse_one_model")).rows) == 1
+    other = changed(result(tmp_path, "no_reuse_one_model", even(40)), measured_as="no_reuse")
+    assert len(group_of(tmp_path / "other", first, other).rows) == 2

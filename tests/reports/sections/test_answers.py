@@ -7,7 +7,7 @@ import pytest
 
 from reusebench.accounting.sharing import Finding
 from reusebench.reports.base.texts import LANGUAGES, texts_of
-from reusebench.reports.sections.answers import answers, group_warnings, not_supported, virtual_note
+from reusebench.reports.sections.answers import answers, equal_scenarios, group_warnings, not_supported, virtual_note
 from reusebench.reports.sections.tables import comparison_table
 from reusebench.storage.figure import DOUBT
 from reusebench.storage.result import Result
@@ -17,9 +17,11 @@ from tests.reports.stored import (
     FAILED,
     LATENCY_NS,
     NOT_SUPPORTED,
+    as_measured,
     changed,
     dup,
     even,
+    first_look,
     group_of,
     groups_of,
     npu_account,
@@ -205,6 +207,45 @@ def test_each_step_to_lean_says_what_it_gave(tmp_path: Path) -> None:
         "input and output in place 24.0 ±0.0 MiB."
     )
     assert "Step by step" not in " ".join(answers(group.rows[:2], ENGLISH))
+
+
+def test_steps_that_were_measured_as_dup_are_steps(tmp_path: Path) -> None:
+    """Lean is compared with the scenario of dup, its steps are found by name, and it says what it copies."""
+    group = group_of(tmp_path, *first_look(tmp_path))
+    *_, lean, steps = answers(group.rows, ENGLISH)
+    assert steps == (
+        "Step by step: weights shared 120.0 ±0.0 MiB; one internal memory per core 216.0 ±0.0 MiB; "
+        "input and output in place 24.0 ±0.0 MiB."
+    )
+    assert lean.startswith("Lean saves 360.0 MiB ±0.0 of application memory compared with No reuse, one model: ")
+    assert "Neither copies anything" not in lean
+    assert "An inference copies 0 MiB instead of 3.00 MiB." in lean
+    against = [cells[-2] for _, cells in comparison_table(group, group.rows, [], ENGLISH).rows]
+    assert against == ["-", *["No reuse, one model"] * 3]
+
+
+def test_a_step_that_is_equal_to_another_adds_nothing(tmp_path: Path) -> None:
+    """If lean can combine no more than the step before, its sentence says so, and there is no step of nothing."""
+    plain, dups, internal, _, *copies = first_look(tmp_path)
+    group = group_of(tmp_path, plain, dups, internal, *copies, as_measured(internal, "lean"))
+    *_, internal_reuse, steps = answers(group.rows, ENGLISH)
+    assert steps.endswith("weights shared 120.0 ±0.0 MiB; one internal memory per core 216.0 ±0.0 MiB.")
+    assert "It combines: dup; one internal memory per core." in internal_reuse
+    assert internal_reuse.endswith("combine with the rest: zero-copy input and output.")
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_equal_scenarios_are_one_sentence(tmp_path: Path, language: str) -> None:
+    """Each row stands with its further names, by whichever of them it is shown; without any there is no sentence."""
+    texts = texts_of(language)
+    group = group_of(tmp_path, *first_look(tmp_path))
+    sentence = equal_scenarios(group.rows, texts)
+    assert sentence is not None
+    assert sentence == equal_scenarios(group.copies, texts) != equal_scenarios(group.rows[:1], texts)
+    for names in (("no_reuse_one_model", "plain"), ("full_dup", "lean_weights")):
+        assert " = ".join(map(texts.scenario, names)) in sentence
+    assert texts.scenario("lean") not in sentence.split(" = ")
+    assert equal_scenarios(group.rows[3:], texts) is None
 
 
 def test_what_is_not_supported_is_one_sentence(tmp_path: Path) -> None:

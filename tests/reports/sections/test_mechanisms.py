@@ -28,8 +28,10 @@ from reusebench.targets.outcome import Failure
 from tests.reports.stored import (
     FAILED,
     MIB,
+    as_measured,
     dup,
     even,
+    first_look,
     group_of,
     groups_of,
     in_words,
@@ -141,6 +143,36 @@ def test_outputs_of_another_run_that_differ_are_a_failure(tmp_path: Path) -> Non
     group = group_of(tmp_path, baseline, result(tmp_path, "full_dup", dup(40, 10), digest="0000000f"))
     (row,) = mechanism_records(group)
     assert (row["verdict"], row["reason"]) == (FAILS, ENGLISH("differs_from_baseline"))
+
+
+def test_equal_mechanisms_stand_once(tmp_path: Path) -> None:
+    """If lean is no more than internal reuse it has a row only beside a runtime on which it is more."""
+    more = group_of(tmp_path / "more", *first_look(tmp_path / "more"))
+    plain, dups, internal, *_ = first_look(tmp_path)
+    alike = group_of(tmp_path, plain, dups, internal, as_measured(internal, "lean"))
+
+    def names(*groups: Group, question: str | None = None) -> list[str]:
+        table = mechanisms_table(groups, ["here"] * len(groups), ENGLISH, question)
+        return [cells[0] for _, cells in table.rows] if table else []
+
+    assert names(alike) == names(alike, question="dup") == ["Full dup", "Full dup, internal reuse"]
+    assert names(alike, more) == names(more, question="dup") == ["Full dup", "Full dup, internal reuse", "Lean"]
+    assert names(more, question="lean") == []
+    assert "Lean" not in str(savings_figure([alike], ["here"], ENGLISH))
+    assert "Lean" in str(savings_figure([more], ["here"], ENGLISH))
+    records = {row["scenario"]: row["combined"] for row in mechanism_records(alike)}
+    assert records == {"full_dup": None, "full_dup_internal_reuse": "full_dup internal_reuse"}
+
+
+def test_a_mechanism_of_two_questions_is_in_the_tables_of_both(tmp_path: Path) -> None:
+    """That of all mechanisms has it once."""
+    first, in_place = result(tmp_path, "runtime_memory", even(40)), result(tmp_path, "external_io", even(30))
+    copies = [as_measured(first, "copied_io"), as_measured(in_place, "zero_copy_io")]
+    group = group_of(tmp_path, first, in_place, *copies)
+    for question, names in ((None, ["external_io"]), ("io_copies", ["zero_copy_io"])):
+        table = mechanisms_table([group], ["here"], ENGLISH, question)
+        assert table is not None
+        assert [cells[0] for _, cells in table.rows] == list(map(ENGLISH.scenario, names))
 
 
 def test_rows_have_figures_and_english_reasons(group: Group) -> None:

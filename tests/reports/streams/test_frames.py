@@ -16,6 +16,7 @@ from reusebench.reports.results.rows import Group, Row
 from reusebench.reports.sections.speed import speed_comparisons
 from reusebench.reports.streams.frames import (
     DECODE_ONLY,
+    FULL_DUP,
     HEAP,
     PER_CORE,
     Workload,
@@ -34,6 +35,7 @@ from tests.reports.stored import (
     DECODING,
     MIB,
     STREAMS,
+    as_measured,
     changed,
     full_run,
     group_of,
@@ -84,6 +86,15 @@ def test_memory_is_that_of_import_decoding_and_inference(published: Workload) ->
         assert (parts.imported.median, parts.decoding.median) == (30 * MIB, DECODING)
         assert parts.imported.median + parts.decoding.median + inference == whole.median
         assert (parts.inference is None) == (row.scenario == DECODE_ONLY)
+
+
+def test_a_mode_is_found_by_the_name_of_its_equal(tmp_path: Path) -> None:
+    """With one stream partial dup is full dup: the workload has it once, under both names."""
+    own = streams_result(tmp_path, "streams_partial_dup")
+    (workload,) = workloads(group_of(tmp_path, own, as_measured(own, FULL_DUP)).rows)
+    (row,) = workload.rows
+    assert row.scenario == own.scenario
+    assert workload.row(FULL_DUP) is row
 
 
 def test_without_the_decode_only_run_decoders_are_those_of_the_process(tmp_path: Path) -> None:

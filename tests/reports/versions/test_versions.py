@@ -8,7 +8,7 @@ from pathlib import Path
 from reusebench.measured.plan import Model
 from reusebench.reports.page.material import read_material
 from reusebench.reports.versions.versions import versions_of
-from tests.reports.stored import changed, even, groups_of, npu_account, result
+from tests.reports.stored import as_measured, changed, even, groups_of, npu_account, result
 from tests.reports.versions.stored_versions import NEW, OLD, of_version, store_versions, three_versions, version_set
 
 
@@ -58,3 +58,15 @@ def test_only_what_is_alike_is_compared(tmp_path: Path) -> None:
         assert versions_of(groups_of(storage)) == []
     storage = store_versions(tmp_path / "same", [first], [changed(first, runtime_version=NEW)])
     assert len(versions_of(groups_of(storage))) == 1
+
+
+def test_copies_of_all_versions_are_compared_once(tmp_path: Path) -> None:
+    """Lean's first step is full dup in both versions; measured itself in one of them it is compared under its name."""
+    stored = {version: of_version(tmp_path, version) for version in (OLD, NEW)}
+    copies = {version: as_measured(infos[1], "lean_weights") for version, infos in stored.items()}
+    both = store_versions(tmp_path / "both", *([*infos, copies[version]] for version, infos in stored.items()))
+    assert [one.newest.scenario for one in version_set(both).configurations] == ["no_reuse_one_model", "full_dup"]
+    own = changed(copies[OLD], measured_as=None)
+    one = store_versions(tmp_path / "one", [*stored[OLD], own], [*stored[NEW], copies[NEW]])
+    names = [one.newest.scenario for one in version_set(one).configurations]
+    assert sorted(names) == ["full_dup", "lean_weights", "no_reuse_one_model"]
