@@ -19,16 +19,18 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from reusebench.targets.base import THIS_INTERPRETER, Target
 from reusebench.targets.machine import LocalMachine, Reach
 from reusebench.targets.outcome import Ending
 from reusebench.targets.process import LAST_WORDS_BYTES, Process, readable_words
-from tests.helpers.support import CHECKOUT
+from tests.helpers.support import CHECKOUT, SCRIPTED
 
-__all__ = ["ONNX_FORKS", "RKNN_FORKS"]
+__all__ = ["ONNX_FORKS", "RKNN_FORKS", "SCRIPTED_FORKS"]
 
+_DRIVER = "reusebench.measured.driver"
 _READ_BYTES = 1 << 16
 #: What a driver that closed its pipe may take to leave.
 _LEAVE_S = 10.0
@@ -36,19 +38,19 @@ _LEAVE_S = 10.0
 _OF_LOADER = "LD_"
 
 
-def _forking(*adapters: str) -> Target:
-    """Return this interpreter, whose drivers are forks of a process that has imported these modules.
+def _forking(target: Target, program: str, *modules: str) -> Target:
+    """Return the target, whose drivers are forks of a process that has imported the program and these modules.
 
-    That process is started with the first driver.
+    That process is started with the first driver. The program is a module with a `main`.
     """
-    return Target(THIS_INTERPRETER.name, THIS_INTERPRETER.command, machine=_ForkingMachine(adapters))
+    return replace(target, machine=_ForkingMachine(target.command, (program, *modules)))
 
 
 class _ForkingMachine(LocalMachine):
     """This machine."""
 
-    def __init__(self, adapters: tuple[str, ...]) -> None:
-        self._adapters = adapters
+    def __init__(self, command: tuple[str, ...], modules: tuple[str, ...]) -> None:
+        self._command, self._modules = command, modules
         self._requests: socket.socket | None = None
 
     def start(
@@ -59,11 +61,10 @@ class _ForkingMachine(LocalMachine):
         keeps_ledger: bool,
         reach: Reach,
     ) -> Process:
-        """Have the driver forked; start it if it is to be loaded in another way."""
-        if any(name.startswith(_OF_LOADER) for name in environment):
+        """Have the driver forked; start what is another program, or is loaded in another way."""
+        is_loaded_alike = not keeps_ledger and not any(name.startswith(_OF_LOADER) for name in environment)
+        if command != self._command or not is_loaded_alike:
             return super().start(command, folder, environment, keeps_ledger, reach)
-        assert command == THIS_INTERPRETER.command
-        assert not keeps_ledger
         if self._requests is None:
             self._requests = self._begin()
         return _ForkedDriver(self._requests, folder, environment)
@@ -73,7 +74,7 @@ class _ForkingMachine(LocalMachine):
         requests, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             server = subprocess.Popen(
-                [sys.executable, "-m", "tests.helpers.forks", *self._adapters],
+                [sys.executable, "-m", "tests.helpers.forks", *self._modules],
                 cwd=CHECKOUT,
                 # Else numpy would start threads, which a fork does not have.
                 env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
@@ -144,9 +145,11 @@ class _ForkedDriver:
 
 
 #: For plans on the double of Rockchip's library.
-RKNN_FORKS = _forking("reusebench.measured.runtimes.rknn.adapter")
+RKNN_FORKS = _forking(THIS_INTERPRETER, _DRIVER, "reusebench.measured.runtimes.rknn.adapter")
 #: For plans on ONNX Runtime.
-ONNX_FORKS = _forking("reusebench.measured.runtimes.onnxruntime.adapter")
+ONNX_FORKS = _forking(THIS_INTERPRETER, _DRIVER, "reusebench.measured.runtimes.onnxruntime.adapter")
+#: For plans on the scripted runtime.
+SCRIPTED_FORKS = _forking(SCRIPTED, "tests.helpers.scripted_driver")
 
 
 def _serve(requests: socket.socket) -> int:
@@ -184,8 +187,6 @@ def _watch(request: dict[str, object], stdin: int, stdout: int, stderr: int, rep
 
 def _drive(request: dict[str, object], stdin: int, stdout: int, stderr: int, reports: int) -> int:
     """Be the driver."""
-    from reusebench.measured import driver
-
     os.setsid()
     for descriptor, number in ((stdin, 0), (stdout, 1), (stderr, 2)):
         os.dup2(descriptor, number)
@@ -195,12 +196,13 @@ def _drive(request: dict[str, object], stdin: int, stdout: int, stderr: int, rep
     os.chdir(str(request["folder"]))
     os.environ.clear()
     os.environ.update(request["environment"])  # type: ignore[call-overload]
-    return driver.main()
+    exit_code: int = importlib.import_module(sys.argv[1]).main()
+    return exit_code
 
 
 def main() -> int:
     """Import the modules and serve."""
-    for module in ("reusebench.measured.driver", *sys.argv[1:]):
+    for module in sys.argv[1:]:
         importlib.import_module(module)
     gc.freeze()
     return _serve(socket.socket(fileno=os.dup(0)))
