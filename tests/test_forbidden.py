@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -37,8 +38,14 @@ def _modules() -> list[Path]:
     return [*CHECKOUT.glob("*.py"), *(path for folder in folders for path in sorted(folder.rglob("*.py")))]
 
 
-def _findings(source: str) -> Iterator[str]:
-    for node in ast.walk(ast.parse(source)):
+@functools.cache
+def _trees() -> dict[Path, ast.Module]:
+    """Return the syntax of each module."""
+    return {path: ast.parse(path.read_text("utf-8")) for path in _modules()}
+
+
+def _findings(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name.partition(".")[0] in _MODULES)
         elif isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] in _MODULES:
@@ -69,14 +76,14 @@ def _findings_in_call(call: ast.Call) -> Iterator[str]:
 
 def test_no_data_becomes_code() -> None:
     """No pickle, eval, exec, shell, nor a file of arrays that may hold objects."""
-    findings = {str(path.relative_to(CHECKOUT)): list(_findings(path.read_text("utf-8"))) for path in _modules()}
+    findings = {str(path.relative_to(CHECKOUT)): list(_findings(tree)) for path, tree in _trees().items()}
     assert {path: names for path, names in findings.items() if names} == {}
 
 
 def test_no_name_in_a_shared_folder_is_fixed() -> None:
     """Temporary files and folders have names that nobody knows beforehand; strings with others are docstrings."""
-    for path in _modules():
-        texts = [node.value for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.Constant)]
+    for path, tree in _trees().items():
+        texts = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)]
         fixed = [text for text in texts if isinstance(text, str) and text.startswith(_SHARED_FOLDERS)]
         assert fixed == (["/var/tmp"] * 2 if path == _CANDIDATES_ON_BOARDS else []), path
 
@@ -92,7 +99,7 @@ def test_no_name_in_a_shared_folder_is_fixed() -> None:
 )
 def test_each_is_seen(source: str) -> None:
     """The look at the modules sees what it is for."""
-    assert list(_findings(source))
+    assert list(_findings(ast.parse(source)))
 
 
 @pytest.mark.parametrize(
@@ -100,4 +107,4 @@ def test_each_is_seen(source: str) -> None:
 )
 def test_what_is_harmless_passes(source: str) -> None:
     """What only looks alike."""
-    assert not list(_findings(source))
+    assert not list(_findings(ast.parse(source)))
