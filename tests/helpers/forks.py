@@ -102,7 +102,7 @@ class _ForkedDriver:
             os.close(end)
         for socket_ in (ours, reports):
             socket_.close()
-        self.pid = int(self._reports.readline())
+        self.pid = self._reported("pid")
 
     def send(self, data: bytes) -> int:
         """Write to its standard input."""
@@ -118,10 +118,9 @@ class _ForkedDriver:
 
     def ending(self) -> Ending:
         """Return how it ended."""
-        readable, _, _ = select.select([self._reports], [], [], _LEAVE_S)
-        if not readable:
+        if not self._has_ended(_LEAVE_S):
             os.kill(self.pid, signal.SIGKILL)
-        return Ending(int(self._reports.readline()), False)
+        return Ending(self._reported("exit"), False)
 
     def last_words(self) -> str:
         """Return the end of standard error."""
@@ -135,13 +134,25 @@ class _ForkedDriver:
 
     def close(self) -> None:
         """End it and what it has started, and wait for it."""
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.pid, signal.SIGKILL)
+        if not self._has_ended(0):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.pid, signal.SIGKILL)
         self._reports.read()
         self._reports.close()
         os.close(self._commands)
         os.close(self._messages)
         self._errors.close()
+
+    def _has_ended(self, timeout_s: float) -> bool:
+        """Wait so long for its end, which is the next report."""
+        readable, _, _ = select.select([self._reports], [], [], timeout_s)
+        return bool(readable)
+
+    def _reported(self, what: str) -> int:
+        """Return the number of the next report."""
+        name, _, number = self._reports.readline().partition(" ")
+        assert name == what, "the process that forks drivers has ended"
+        return int(number)
 
 
 #: For plans on the double of Rockchip's library.
@@ -180,8 +191,12 @@ def _watch(request: dict[str, object], stdin: int, stdout: int, stderr: int, rep
         return _drive(request, stdin, stdout, stderr, reports)
     for descriptor in (stdin, stdout, stderr):
         os.close(descriptor)
+    # What it has left behind is ended as long as nothing else can have its number.
+    os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
-    os.write(reports, f"{os.waitstatus_to_exitcode(status)}\n".encode())
+    os.write(reports, f"exit {os.waitstatus_to_exitcode(status)}\n".encode())
     os._exit(0)
 
 
@@ -191,7 +206,7 @@ def _drive(request: dict[str, object], stdin: int, stdout: int, stderr: int, rep
     for descriptor, number in ((stdin, 0), (stdout, 1), (stderr, 2)):
         os.dup2(descriptor, number)
         os.close(descriptor)
-    os.write(reports, f"{os.getpid()}\n".encode())
+    os.write(reports, f"pid {os.getpid()}\n".encode())
     os.close(reports)
     os.chdir(str(request["folder"]))
     os.environ.clear()
