@@ -43,6 +43,9 @@ _MODELS = sorted({model for several in PLANS.values() for model in several.model
 #: What is imported before programs run, if it is not the runtime's module: more of it, or nothing of one that has
 #: threads from the import on, which a fork would not have.
 _MODULES = {"litert": "ai_edge_litert.compiled_model", "mnn": "MNN.expr", "openvino": "numpy"}
+#: Programs set the first before they import ONNX Runtime, which is imported before them here; with the second numpy
+#: starts no threads.
+_BEFORE_IMPORTS = {"ORT_DISABLE_TELEMETRY": "1", "OPENBLAS_NUM_THREADS": "1"}
 #: The time limit of all programs of a runtime, and of what the driver does with their plans.
 _TIME_LIMIT_S = 20 * TIME_LIMIT_S
 _OUTPUTS = re.compile(r"^context (\d+): CRC-32 of its outputs ([0-9a-f]{8})$", re.MULTILINE)
@@ -115,8 +118,7 @@ class Programs:
         done = subprocess.run(
             [self.target.command[0], "-m", "tests.snippets.noise_client", str(module)],
             cwd=CHECKOUT,
-            # As programs set it before they import ONNX Runtime, which is imported before them here.
-            env={**os.environ, "PYTHONPATH": str(PACKAGE.parent), "ORT_DISABLE_TELEMETRY": "1"},
+            env={**os.environ, "PYTHONPATH": str(PACKAGE.parent), **_BEFORE_IMPORTS},
             input=json.dumps(programs),
             stderr=subprocess.PIPE,
             text=True,
