@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -37,8 +39,28 @@ def _modules() -> list[Path]:
     return [*CHECKOUT.glob("*.py"), *(path for folder in folders for path in sorted(folder.rglob("*.py")))]
 
 
-def _findings(source: str) -> Iterator[str]:
-    for node in ast.walk(ast.parse(source)):
+class _Seen(NamedTuple):
+    """What is seen in a module."""
+
+    findings: list[str]
+    #: Strings that name a file in a folder that is everybody's.
+    shared: list[str]
+
+
+@functools.cache
+def _seen() -> dict[Path, _Seen]:
+    """Return what is seen in each module, which is parsed once."""
+    seen = {}
+    for path in _modules():
+        tree = ast.parse(path.read_text("utf-8"))
+        texts = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)]
+        shared = [text for text in texts if isinstance(text, str) and text.startswith(_SHARED_FOLDERS)]
+        seen[path] = _Seen(list(_findings(tree)), shared)
+    return seen
+
+
+def _findings(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name.partition(".")[0] in _MODULES)
         elif isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] in _MODULES:
@@ -69,16 +91,14 @@ def _findings_in_call(call: ast.Call) -> Iterator[str]:
 
 def test_no_data_becomes_code() -> None:
     """No pickle, eval, exec, shell, nor a file of arrays that may hold objects."""
-    findings = {str(path.relative_to(CHECKOUT)): list(_findings(path.read_text("utf-8"))) for path in _modules()}
+    findings = {str(path.relative_to(CHECKOUT)): seen.findings for path, seen in _seen().items()}
     assert {path: names for path, names in findings.items() if names} == {}
 
 
 def test_no_name_in_a_shared_folder_is_fixed() -> None:
     """Temporary files and folders have names that nobody knows beforehand; strings with others are docstrings."""
-    for path in _modules():
-        texts = [node.value for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.Constant)]
-        fixed = [text for text in texts if isinstance(text, str) and text.startswith(_SHARED_FOLDERS)]
-        assert fixed == (["/var/tmp"] * 2 if path == _CANDIDATES_ON_BOARDS else []), path
+    for path, seen in _seen().items():
+        assert seen.shared == (["/var/tmp"] * 2 if path == _CANDIDATES_ON_BOARDS else []), path
 
 
 @pytest.mark.parametrize(
@@ -92,7 +112,7 @@ def test_no_name_in_a_shared_folder_is_fixed() -> None:
 )
 def test_each_is_seen(source: str) -> None:
     """The look at the modules sees what it is for."""
-    assert list(_findings(source))
+    assert list(_findings(ast.parse(source)))
 
 
 @pytest.mark.parametrize(
@@ -100,4 +120,4 @@ def test_each_is_seen(source: str) -> None:
 )
 def test_what_is_harmless_passes(source: str) -> None:
     """What only looks alike."""
-    assert not list(_findings(source))
+    assert not list(_findings(ast.parse(source)))

@@ -23,6 +23,7 @@ benchmarks/trend_accuracy.py measures how often that is right.
 
 from __future__ import annotations
 
+import functools
 import math
 import statistics
 from collections.abc import Sequence
@@ -128,6 +129,12 @@ class _Part:
 
 def trend(times: Sequence[float], readings: Sequence[float], precision: Precision) -> Trend | None:
     """Return the slope and the verdict of one reading for each unit of time, or fewer; None below LEAST_POINTS."""
+    return _trend(tuple(times), tuple(readings), precision)
+
+
+# A page asks for each series several times, and in each language.
+@functools.lru_cache(maxsize=4096)
+def _trend(times: tuple[float, ...], readings: tuple[float, ...], precision: Precision) -> Trend | None:
     if len(times) < LEAST_POINTS:
         return None
     unit = precision.reading_error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import statistics
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
@@ -194,8 +193,6 @@ def inference_saving(row: Row, decode_only: Row | None) -> Saving | None:
     return Saving(APPLICATION, parts.inference, saving.saved) if saving and parts and parts.inference else None
 
 
-# A page asks for them several times, and in each language.
-@functools.lru_cache(maxsize=4096)
 def trends(row: Row, memory: str = RSS) -> Sequence[tuple[Series, Trend]]:
     """Return the readings of RSS, or of HEAP, with their trend, of each repeat that has enough of them."""
     repeats = []

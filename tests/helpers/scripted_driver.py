@@ -334,6 +334,11 @@ ENTRY = runtimes.RuntimeEntry(
 )
 
 
-if __name__ == "__main__":
+def main() -> int:
+    """Serve a command as the driver does, with this runtime alone, and return the exit code."""
     runtimes.RUNTIMES = (ENTRY,)
-    sys.exit(driver.main())
+    return driver.main()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

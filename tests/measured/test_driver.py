@@ -29,6 +29,7 @@ from reusebench.measured.plan import (
 )
 from reusebench.targets.barriers import Allocation, StepData
 from reusebench.targets.base import THIS_INTERPRETER
+from tests.helpers.forks import SCRIPTED_FORKS
 from tests.helpers.support import make_plan, walk
 
 _ROUNDS = 10
@@ -50,7 +51,8 @@ class Walk:
     ) -> None:
         path = folder / "calls"
         models = tuple(Model(f"model-{index}", f"calls={path};{script};{index}", str(index)) for index in range(2))
-        self.run = walk(Plan("mine", None, "scripted", models, contexts, cores, _ROUNDS, chains=chains, cycles=cycles))
+        plan = Plan("mine", None, "scripted", models, contexts, cores, _ROUNDS, chains=chains, cycles=cycles)
+        self.run = walk(plan, SCRIPTED_FORKS)
         assert self.run.failure is None, self.run.failure
         self._lines: list[dict[str, Any]] = [json.loads(line) for line in path.read_text().splitlines()]
 

@@ -56,12 +56,13 @@ def emptied(value: Any, kind: Any) -> Iterator[Emptied]:
 
 
 def _with(document: Any, places: list[_Place]) -> Any:
-    """Return a copy in which the places are empty."""
-    changed = copy.deepcopy(document)
+    """Return a copy in which the places are empty; it shares with the document what is beside the ways to them."""
+    changed = copy.copy(document)
     for place in places:
         *before, last = place.path
         holder = changed
         for key in before:
+            holder[key] = copy.copy(holder[key])
             holder = holder[key]
         holder[last] = place.empty
     return changed

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple, Optional
 
 from reusebench.measured.plan import (
@@ -20,7 +21,7 @@ from reusebench.measured.plan import (
     Plan,
 )
 
-__all__ = ["FIRST", "FREE", "LARGE", "PLANS", "SECOND", "SIZES", "ModelFile", "SeveralModels"]
+__all__ = ["FIRST", "FREE", "LARGE", "PLANS", "SECOND", "SIZES", "ModelFile", "SeveralModels", "put_together"]
 
 #: Files: two of one size with different weights, the first one's network at another size, and that with free sizes.
 FIRST, SECOND, LARGE, FREE = "first", "second", "large", "free"
@@ -201,3 +202,39 @@ PLANS = {
         models=(ModelFile(FREE, SIZES[0]), ModelFile(FREE, SIZES[1]), ModelFile(SECOND)),
     ),
 }
+
+
+def put_together(plans: Sequence[Plan]) -> Plan:
+    """Return a plan with the contexts of all of them, which share nothing with another plan's but the cores."""
+    models: list[Model] = []
+    contexts: list[Context] = []
+    chains: list[tuple[int, ...]] = []
+    for plan in plans:
+        first = len(contexts)
+        # Above every number of an internal memory, and of memory for tensors.
+        memories = 100 * len(contexts)
+        for context in plan.contexts:
+            contexts.append(
+                replace(
+                    context,
+                    model=context.model + len(models),
+                    source=_moved(context.source, first),
+                    internal=_moved(context.internal, memories),
+                    io=_moved(context.io, memories),
+                )
+            )
+        chains += [tuple(index + first for index in chain) for chain in plan.chains]
+        models += plan.models
+    cores = max(plan.cores for plan in plans)
+    return replace(
+        plans[0],
+        scenario="all",
+        models=tuple(models),
+        contexts=tuple(contexts),
+        cores=cores,
+        chains=tuple(chains),
+    )
+
+
+def _moved(number: Optional[int], by: int) -> Optional[int]:
+    return None if number is None else number + by

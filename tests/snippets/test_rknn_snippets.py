@@ -44,7 +44,6 @@ from reusebench.models import ModelError, Recipe, ensure_all
 from reusebench.scenarios.catalogue import Parameters, build_plans
 from reusebench.snippets import snippet_of
 from reusebench.system.cache import CacheError, cache_root
-from reusebench.targets.base import THIS_INTERPRETER
 from reusebench.targets.chips import CHIPS
 from reusebench.targets.compilers import Compiler
 from reusebench.targets.errors import TargetError
@@ -54,6 +53,7 @@ from reusebench.targets.rknn_library import Library, architecture_of_this_python
 from reusebench.targets.vboard.emulator import is_needed
 from reusebench.targets.vboard.guest import guest, missing_parts
 from reusebench.targets.vboard.system import python_of
+from tests.helpers.forks import RKNN_FORKS
 from tests.helpers.support import TIME_LIMIT_S, known, walk
 from tests.snippets.several_models import FREE, PLANS
 
@@ -227,7 +227,7 @@ class Double:
         log = self.folder / "harness-calls"
         log.unlink(missing_ok=True)
         variables = {LIBRARY_VARIABLE: str(self.library), "DOUBLE_LOG": str(log)}
-        run = walk(plan, dataclasses.replace(THIS_INTERPRETER, environment=variables))
+        run = walk(plan, dataclasses.replace(RKNN_FORKS, environment=variables))
         assert run.failure is None, run.failure
         return log.read_text().splitlines()
 
@@ -275,7 +275,8 @@ def _running(calls: Sequence[str]) -> set[str]:
     return {re.sub(r" begins=\w+", "", call) for call in calls if call.startswith(running)}
 
 
-def _assert_same_calls(double: Double, plan: Plan) -> None:
+def _assert_same_calls(double: Double, plan: Plan) -> list[str]:
+    """Return the calls of the program, which are those of the harness."""
     done, calls = double.run(plan)
     assert done.returncode == 0, done.stderr
     expected = double.harness_calls(plan)
@@ -284,6 +285,7 @@ def _assert_same_calls(double: Double, plan: Plan) -> None:
     runs = [call for call in calls if call.startswith("rknn_run")]
     assert len(runs) == len(plan.contexts) * (1 + plan.rounds)
     assert calls[-1].endswith("left: 0 contexts, 0 memories")
+    return calls
 
 
 @pytest.mark.parametrize("cores", [1, 3])
@@ -315,8 +317,7 @@ def test_plans_of_several_models(full: Double, name: str) -> None:
         snippet_of(plan, full.chip)
     except NotSupported as refused:
         pytest.skip(str(refused))
-    _assert_same_calls(full, plan)
-    _, calls = full.run(plan)
+    calls = _assert_same_calls(full, plan)
     of_files = [context.model for context in plan.contexts if context.mechanism != DUP]
     sizes = [Path(plan.models[model].path).stat().st_size for model in of_files]
     assert len(set(sizes)) == len(set(of_files))

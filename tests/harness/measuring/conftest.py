@@ -14,8 +14,9 @@ from reusebench.harness.measuring.videos import Videos
 from reusebench.harness.progress import Progress
 from reusebench.harness.settings import Settings
 from reusebench.measured import runtimes
+from tests.helpers.forks import SCRIPTED_FORKS
 from tests.helpers.scripted_driver import ENTRY
-from tests.helpers.support import SCRIPTED, TIME_LIMIT_S, models_of
+from tests.helpers.support import TIME_LIMIT_S, models_of
 
 _SETTINGS = Settings(
     streams=1,
@@ -64,7 +65,7 @@ def scripted_runtime(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]
 def make_bench() -> MakeBench:
     """Return make_bench(storage, scripts..., target=TARGET, settings...)."""
 
-    def make(storage: Path, *scripts: str, target: Any = SCRIPTED, **settings: Any) -> Bench:
+    def make(storage: Path, *scripts: str, target: Any = SCRIPTED_FORKS, **settings: Any) -> Bench:
         models: Any = _Scripts(*scripts)
         targets = {"scripted": target}
         return Bench(replace(_SETTINGS, **settings), models, targets, _NoVideos(targets), storage, Progress())

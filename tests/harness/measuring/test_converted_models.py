@@ -32,9 +32,10 @@ from reusebench.measured.runtimes.base import Input
 from reusebench.measured.runtimes.rknn.library import LIBRARY_VARIABLE
 from reusebench.models.rknn.toolkit import TOOLKIT
 from reusebench.system.user_files import Pins
-from reusebench.targets.base import THIS_INTERPRETER, Target
+from reusebench.targets.base import Target
 from reusebench.targets.measured_process import interface_of, try_plan
 from reusebench.targets.outcome import Failure
+from tests.helpers.forks import ONNX_FORKS, RKNN_FORKS
 from tests.helpers.support import CHECKOUT, TIME_LIMIT_S
 from tests.models.inspection.rknn_files import save_rknn
 from tests.models.rknn.scripted_toolkit import install_scripted_toolkit
@@ -62,7 +63,7 @@ def _network(path: Path, *sizes: Any) -> Path:
 
 
 def _user(chip: str | None = "rk3588", **changes: Any) -> UserModels:
-    return UserModels({"rknn": replace(THIS_INTERPRETER, chip=chip)}, TIME_LIMIT_S, **changes)
+    return UserModels({"rknn": replace(RKNN_FORKS, chip=chip), "onnxruntime": ONNX_FORKS}, TIME_LIMIT_S, **changes)
 
 
 def _read(path: str) -> Any:
@@ -247,7 +248,7 @@ def test_files_of_its_own_kind_come_first(tmp_path: Path, toolkit: Path, monkeyp
     own = ModelFile(tmp_path / "net.rknn")
     own.path.write_bytes(b"RKNN")
     user = _user()
-    interface = interface_of(THIS_INTERPRETER, "onnxruntime", str(onnx_file), TIME_LIMIT_S)
+    interface = interface_of(ONNX_FORKS, "onnxruntime", str(onnx_file), TIME_LIMIT_S)
     monkeypatch.setattr(user_models, "interface_of", lambda *_: interface)
     (model,) = user.of(_RKNN, [ModelFile(onnx_file), own])
     assert (model.path, model.conversion) == (str(own.path), None)

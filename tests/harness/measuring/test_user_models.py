@@ -20,6 +20,7 @@ from reusebench.measured.runtimes.base import Input, Interface
 from reusebench.targets.base import THIS_INTERPRETER
 from reusebench.targets.measured_process import interface_of
 from reusebench.targets.outcome import Failure
+from tests.helpers.forks import ONNX_FORKS
 from tests.helpers.support import TIME_LIMIT_S
 
 _ONNX = find_runtime("onnxruntime")
@@ -66,7 +67,7 @@ def _table(folder: Path, rows: int) -> Path:
 
 
 def _models(*paths: Path, shapes: Sequence[InputShape] = (), arrays: Path | None = None) -> tuple[Model, ...]:
-    user = UserModels({"onnxruntime": THIS_INTERPRETER}, TIME_LIMIT_S, shapes, arrays)
+    user = UserModels({"onnxruntime": ONNX_FORKS}, TIME_LIMIT_S, shapes, arrays)
     return user.of(_ONNX, [ModelFile(path) for path in paths])
 
 
@@ -180,7 +181,7 @@ def test_a_file_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         return interface_of(*arguments)
 
     monkeypatch.setattr(user_models, "interface_of", read)
-    user = UserModels({"onnxruntime": THIS_INTERPRETER}, TIME_LIMIT_S)
+    user = UserModels({"onnxruntime": ONNX_FORKS}, TIME_LIMIT_S)
     file = ModelFile(_picture(tmp_path, (1, 3, 8, 8)))
     assert user.of(_ONNX, [file, file]) == user.of(_ONNX, [file]) * 2
     assert len(calls) == 1
@@ -197,15 +198,19 @@ def test_a_converted_file_is_fed_with_what_its_source_is(tmp_path: Path) -> None
     """The value that an index needs, and the user's data, reach the file of another runtime; noise is its own."""
     pytest.importorskip("MNN")
     mnn, file = find_runtime("mnn"), ModelFile(_table(tmp_path, rows=2))
-    (indices,) = UserModels({"mnn": THIS_INTERPRETER}, TIME_LIMIT_S).of(mnn, [file])
+    (indices,) = UserModels({"mnn": THIS_INTERPRETER, "onnxruntime": ONNX_FORKS}, TIME_LIMIT_S).of(mnn, [file])
     assert indices.conversion is not None
     (source,) = indices.conversion.inputs
     (fed,) = indices.inputs
     assert (fed.value, fed.file, fed.shape) == (source.value, None, source.shape)
     arrays = tmp_path / "data.npz"
     np.savez(arrays, ids=np.ones(source.shape, np.int64))
-    (given,) = UserModels({"mnn": THIS_INTERPRETER}, TIME_LIMIT_S, arrays=arrays).of(mnn, [file])
+    (given,) = UserModels({"mnn": THIS_INTERPRETER, "onnxruntime": ONNX_FORKS}, TIME_LIMIT_S, arrays=arrays).of(
+        mnn, [file]
+    )
     assert [Path(tensor.file or "").suffix for tensor in given.inputs] == [".npy"]
     assert given.digest != indices.digest
-    (picture,) = UserModels({"mnn": THIS_INTERPRETER}, TIME_LIMIT_S).of(mnn, [ModelFile(_picture(tmp_path))])
+    (picture,) = UserModels({"mnn": THIS_INTERPRETER, "onnxruntime": ONNX_FORKS}, TIME_LIMIT_S).of(
+        mnn, [ModelFile(_picture(tmp_path))]
+    )
     assert picture.inputs == ()

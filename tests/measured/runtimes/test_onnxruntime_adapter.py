@@ -32,8 +32,8 @@ from reusebench.measured.runtimes.base import (
     input_pattern,
 )
 from reusebench.measured.streams.letterbox import Letterbox
-from reusebench.targets.base import THIS_INTERPRETER
 from reusebench.targets.outcome import Failure
+from tests.helpers.forks import ONNX_FORKS
 from tests.helpers.support import known, make_plan, prepared_plan, walk
 
 _WITHOUT_CUDA = pytest.mark.skipif(
@@ -367,8 +367,8 @@ def test_a_damaged_model_is_a_failure_with_words(
     damaged = tmp_path / "damaged.onnx"
     damaged.write_bytes(damage(tiny_model.read_bytes()))
     plan = make_plan(scenario, damaged, runtime="onnxruntime")
-    prepared = prepared_plan(plan, THIS_INTERPRETER, tmp_path / "prepared")
-    failure = prepared if isinstance(prepared, Failure) else walk(prepared, THIS_INTERPRETER).failure
+    prepared = prepared_plan(plan, ONNX_FORKS, tmp_path / "prepared")
+    failure = prepared if isinstance(prepared, Failure) else walk(prepared, ONNX_FORKS).failure
     step = ("prepare", None) if scenario == "full_dup" else ("context", 0)
     assert failure is not None
     assert (failure.kind, failure.phase, failure.context) == ("failed", *step)

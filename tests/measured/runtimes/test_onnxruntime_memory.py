@@ -6,17 +6,20 @@ since its share of the runtime's pages falls to this one.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 import psutil
 import pytest
 
-from reusebench.measured.plan import Plan
 from reusebench.samplers.host import LOCAL_HOST
 from reusebench.samplers.process import read_process
 from reusebench.targets.base import THIS_INTERPRETER
-from tests.helpers.support import StubObserver, make_plan, prepared_plan, walk
+from reusebench.targets.measured_process import prepare_models
+from reusebench.targets.outcome import Failure
+from tests.helpers.forks import ONNX_FORKS
+from tests.helpers.support import TIME_LIMIT_S, StubObserver, known, make_plan, models_of, walk
 
 _CONTEXTS = 4
 #: Of MobileNetV2: from 1280 features to 1000 classes.
@@ -39,12 +42,11 @@ def _look(pid: int) -> _Look:
 class Walked:
     """One walk with four contexts, or one of each model, and what there was of the process at each barrier."""
 
-    def __init__(self, scenario: str, folder: Path, *models: Path) -> None:
+    def __init__(self, scenario: str, preparations: Mapping[str, str | None], *models: Path) -> None:
         # The first choice of the smallest plan has outputs in an order that only NPUs have.
         choice = 1 if scenario == "lean" else 0
         plan = make_plan(scenario, *models, contexts=_CONTEXTS, runtime="onnxruntime", cores=1, choice=choice)
-        prepared = prepared_plan(plan, THIS_INTERPRETER, folder)
-        assert isinstance(prepared, Plan)
+        prepared = plan.with_prepared(preparations) if plan.models_to_prepare() else plan
         observer = StubObserver(_look)
         run = walk(prepared, THIS_INTERPRETER, observer)
         assert run.failure is None
@@ -62,14 +64,21 @@ class Walked:
         return self.at[phase].size_bytes - self.at["imported"].size_bytes
 
 
+def _prepare(folder: Path, *models: Path) -> dict[str, str | None]:
+    """Return what ONNX Runtime prepares of the models, in a process of its own, by their digests."""
+    made = prepare_models(ONNX_FORKS, "onnxruntime", models_of(*models), folder, TIME_LIMIT_S)
+    assert not isinstance(made, Failure), made
+    return {digest: known(preparation).path for digest, preparation in made.items()}
+
+
 @pytest.fixture(scope="module")
 def walks(mobile_resolutions: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Walked]:
     """Return one walk of each way to have four contexts of one model, and two resolutions of it."""
-    folder = tmp_path_factory.mktemp("prepared")
+    prepared = _prepare(tmp_path_factory.mktemp("models") / "prepared", *mobile_resolutions)
     names = ("no_reuse_one_model", "full_dup", "shared_context", "full_dup_internal_reuse", "external_weights", "lean")
-    walks = {name: Walked(name, folder / name, mobile_resolutions[0]) for name in names}
+    walks = {name: Walked(name, prepared, mobile_resolutions[0]) for name in names}
     for name in ("shared_weights", "resolutions"):
-        walks[name] = Walked(name, folder / name, *mobile_resolutions)
+        walks[name] = Walked(name, prepared, *mobile_resolutions)
     return walks
 
 
@@ -115,9 +124,9 @@ def test_resolutions_hold_the_weights_once(walks: dict[str, Walked]) -> None:
 
 def test_one_internal_memory_costs_less_than_four(wide_internal_model: Path, tmp_path: Path) -> None:
     """On one core four dups that share it take less than four with their own, by most of three internal memories."""
+    prepared = _prepare(tmp_path / "prepared", wide_internal_model)
     reuse, dup = (
-        Walked(name, tmp_path / name, wide_internal_model).over_baseline()
-        for name in ("full_dup_internal_reuse", "full_dup")
+        Walked(name, prepared, wide_internal_model).over_baseline() for name in ("full_dup_internal_reuse", "full_dup")
     )
     assert reuse < 0.6 * dup
 

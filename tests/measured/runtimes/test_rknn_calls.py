@@ -46,8 +46,8 @@ from reusebench.measured.plan import (
 )
 from reusebench.measured.runtimes.rknn.library import LIBRARY_VARIABLE
 from reusebench.scenarios.catalogue import SCENARIOS, Parameters, build_plans
-from reusebench.targets.base import THIS_INTERPRETER
 from reusebench.targets.measured_process import Run
+from tests.helpers.forks import RKNN_FORKS
 from tests.helpers.support import CHECKOUT, walk
 
 _FULL, _MINI = "librknnrt version: 1.6.0 (double)", "librknnmrt version: 2.3.2 (double)"
@@ -114,7 +114,7 @@ class Double:
             log = self._folder / f"calls-{len(self._walks)}"
             variables = {LIBRARY_VARIABLE: str(self.library), "DOUBLE_LOG": str(log), **environment}
             plan = Plan("mine", None, "rknn", tuple(self.models), contexts, cores, rounds=2, fills=fills)
-            run = walk(plan, dataclasses.replace(THIS_INTERPRETER, environment=variables))
+            run = walk(plan, dataclasses.replace(RKNN_FORKS, environment=variables))
             self._walks[key] = Walked(run, log.read_text().splitlines() if log.exists() else [])
         return self._walks[key]
 

@@ -19,8 +19,8 @@ from reusebench.measured.messages import LANGUAGES, Message, words
 from reusebench.measured.plan import Context, Model, Plan
 from reusebench.measured.runtimes.rknn import device, diagnosis
 from reusebench.measured.runtimes.rknn.library import LIBRARY_VARIABLE, LibraryFile
-from reusebench.targets.base import THIS_INTERPRETER
 from reusebench.targets.outcome import Failure
+from tests.helpers.forks import RKNN_FORKS
 from tests.helpers.support import walk
 from tests.measured.messages.test_messages import TEXTS, fields
 
@@ -212,7 +212,7 @@ def fail(rknn_double: Callable[..., Path], tmp_path_factory: pytest.TempPathFact
     def run(call: str, code: int, lines: str) -> Failure:
         said = {"DOUBLE_FAIL": f"{call}={code}", "DOUBLE_SAY": f"{call}={lines}"}
         environment = {LIBRARY_VARIABLE: str(library), **said}
-        failure = walk(plan, dataclasses.replace(THIS_INTERPRETER, environment=environment)).failure
+        failure = walk(plan, dataclasses.replace(RKNN_FORKS, environment=environment)).failure
         assert failure is not None
         return failure
 

@@ -16,9 +16,9 @@ from reusebench.measured.runtimes.base import DeclaredTensor, Input, Interface, 
 from reusebench.measured.runtimes.rknn import abi
 from reusebench.measured.runtimes.rknn.content import FedInput, bound_input, copied_input
 from reusebench.measured.runtimes.rknn.library import LIBRARY_VARIABLE
-from reusebench.targets.base import THIS_INTERPRETER
 from reusebench.targets.measured_process import interface_of
 from reusebench.targets.outcome import Failure
+from tests.helpers.forks import RKNN_FORKS
 from tests.measured.runtimes.test_rknn_calls import _FULL, _MINI, Compile, Double, Walked
 
 _PLAIN, _IN_PLACE = Context(0, 0), Context(0, 0, zero_copy=(INPUT,))
@@ -47,7 +47,7 @@ class Kinds:
     def interface(self, kind: str, count: int = 1, mini: bool = False) -> Interface:
         """Return what the adapter says of such a model."""
         double = self.double(kind, mini=mini, count=count)
-        target = replace(THIS_INTERPRETER, environment={LIBRARY_VARIABLE: str(double.library)})
+        target = replace(RKNN_FORKS, environment={LIBRARY_VARIABLE: str(double.library)})
         interface = interface_of(target, "rknn", double.models[0].path, 30)
         assert not isinstance(interface, Failure)
         return interface

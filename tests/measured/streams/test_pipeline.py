@@ -23,7 +23,7 @@ from reusebench.measured.streams.frames import STAGES, Checksums, Clock
 from reusebench.measured.streams.pipeline import Pipeline
 from tests.helpers.support import TIME_LIMIT_S, models_of
 
-_INTERVAL_S = 0.02
+_INTERVAL_S = 0.01
 #: More than there are frames: none is dropped.
 _LONG_QUEUE = 1000
 
@@ -82,7 +82,7 @@ def _schedule(
     fps: float = 1 / _INTERVAL_S,
     queue: int = 0,
     warm_up_s: float = 0.0,
-    duration_s: float = 0.3,
+    duration_s: float = 0.15,
 ) -> Streams:
     return Streams(count, fps, queue, warm_up_s, duration_s, video=None)
 
@@ -137,10 +137,10 @@ def _sleep(seconds: float) -> bool:
 def test_every_frame_that_is_due_is_counted_once(slow: float) -> None:
     """It was done, dropped or missed, in every stream: a slow context loses frames, and slows nothing down."""
     specs = [ContextSpec(stream, 0) for stream in (0, 1)]
-    done = _run(_schedule(count=2, duration_s=0.4), [_Waiter(), _Waiter(slow * _INTERVAL_S)], specs)
-    frames = round(0.4 / _INTERVAL_S)
+    done = _run(_schedule(count=2, duration_s=0.2), [_Waiter(), _Waiter(slow * _INTERVAL_S)], specs)
+    frames = round(0.2 / _INTERVAL_S)
     assert done.due == [frames, frames]
-    assert len(done.rows[1]) <= (0.4 / (slow * _INTERVAL_S) + 1 if slow else frames)
+    assert len(done.rows[1]) <= (0.2 / (slow * _INTERVAL_S) + 1 if slow else frames)
 
 
 def test_contexts_of_a_stream_share_its_frames() -> None:
@@ -148,14 +148,14 @@ def test_contexts_of_a_stream_share_its_frames() -> None:
     contexts = [_Waiter(concurrency=meeting) for meeting in [_Concurrency(meeting=3)] * 3]
     done = _run(_schedule(queue=_LONG_QUEUE), contexts)
     assert contexts[0].concurrency.most_inside == 3
-    assert sum(context.inferences for context in contexts) == len(done.rows[0]) == round(0.3 / _INTERVAL_S)
+    assert sum(context.inferences for context in contexts) == len(done.rows[0]) == round(0.15 / _INTERVAL_S)
 
 
 def test_contexts_without_a_stream_serve_all() -> None:
     """The same contexts take frames of every stream."""
     contexts = [_Waiter(), _Waiter()]
     done = _run(_schedule(count=4, queue=_LONG_QUEUE), contexts, [ContextSpec(None, 0)] * 2)
-    assert [len(rows) for rows in done.rows] == [round(0.3 / _INTERVAL_S)] * 4
+    assert [len(rows) for rows in done.rows] == [round(0.15 / _INTERVAL_S)] * 4
     assert sum(context.inferences for context in contexts) == sum(map(len, done.rows))
 
 
@@ -181,11 +181,11 @@ def test_a_queue_keeps_frames_that_would_be_dropped() -> None:
 def test_the_warm_up_does_not_count() -> None:
     """Frames are inferred in it, and appear nowhere."""
     context = _Waiter()
-    done = _run(_schedule(warm_up_s=0.3, duration_s=0.2, queue=_LONG_QUEUE), [context])
-    assert len(done.rows[0]) == round(0.2 / _INTERVAL_S)
+    done = _run(_schedule(warm_up_s=0.15, duration_s=0.1, queue=_LONG_QUEUE), [context])
+    assert len(done.rows[0]) == round(0.1 / _INTERVAL_S)
     assert done.lost == [0]
-    assert context.inferences == round(0.5 / _INTERVAL_S)
-    assert done.seconds == pytest.approx(0.2)
+    assert context.inferences == round(0.25 / _INTERVAL_S)
+    assert done.seconds == pytest.approx(0.1)
 
 
 def test_as_fast_as_possible() -> None:
@@ -195,7 +195,7 @@ def test_as_fast_as_possible() -> None:
     assert done.lost == [0]
     assert len(done.rows[0]) == context.inferences > 1
     waits_ns = sorted(row[1 + STAGES.index("wait")] for row in done.rows[0])
-    assert waits_ns[len(waits_ns) // 2] < _INTERVAL_S * 1e9
+    assert waits_ns[len(waits_ns) // 2] < 2 * _INTERVAL_S * 1e9
 
 
 def test_frames_are_counted_without_any_context() -> None:
@@ -233,7 +233,7 @@ def test_contexts_that_share_an_internal_memory_infer_in_turn() -> None:
     specs = [ContextSpec(0, 0, internal=0, core=0)] * 3
     concurrency = _Concurrency()
     _run(
-        _schedule(queue=_LONG_QUEUE, duration_s=0.2),
+        _schedule(queue=_LONG_QUEUE, duration_s=0.1),
         [_Waiter(_INTERVAL_S, concurrency=concurrency) for _ in specs],
         specs,
     )
@@ -256,7 +256,7 @@ def test_a_frame_goes_through_a_chain() -> None:
 
     contexts = [Noting(name) for name in ("recognise", "detect", "track")]
     done = _run(_schedule(queue=_LONG_QUEUE), contexts, chains=((1, 0, 2),))
-    frames = round(0.3 / _INTERVAL_S)
+    frames = round(0.15 / _INTERVAL_S)
     assert order == ["detect", "recognise", "track"] * frames
     assert concurrency.most_inside == 1
     assert len(done.rows[0]) == frames

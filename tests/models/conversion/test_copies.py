@@ -17,7 +17,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from reusebench.measured.runtimes.base import Input
 from reusebench.models import converters
-from reusebench.models.built_files import ensure
+from reusebench.models.built_files import fill
 from reusebench.models.conversion.converter import Converter, NativeConverter
 from reusebench.models.conversion.copies import copies
 from reusebench.models.conversion.environments import Environment, PythonPackage
@@ -79,6 +79,12 @@ class _ScriptedConverter(NativeConverter):
         return NativeForm(".scripted", "scripted1", revision=1)
 
 
+@pytest.fixture
+def cached_network(model_cache: Path, tiny_model: Path) -> Path:  # noqa: ARG001 - where the file is
+    """Return the ONNX file of a built-in network in the cache of the test."""
+    return fill(_TINY, lambda path: shutil.copyfile(tiny_model, path))
+
+
 @pytest.fixture(params=list(_ACTIONS.values()), ids=list(_ACTIONS))
 def scripted(request: pytest.FixtureRequest, tmp_path: Path, model_cache: Path) -> Iterator[_ScriptedConverter]:  # noqa: ARG001
     """Return a converter that does this to all that it gets."""
@@ -113,7 +119,8 @@ def _user_file(folder: Path, free: bool = False) -> OnnxFile:
     for file in (path, data, folder / _WEIGHTS):
         file.chmod(0o444)
     fed = Input(_INPUT.name, _INPUT.type, _INPUT.shape, file=str(data))
-    return OnnxFile(str(path), "5a" * 32, (fed,), free)
+    digest = "5b" if free else "5a"
+    return OnnxFile(str(path), digest * 32, (fed,), free)
 
 
 def _state(folder: Path) -> dict[Path, tuple[Any, ...]]:
@@ -131,37 +138,25 @@ def _nothing_left() -> bool:
     return list((cache_root() / "temporary").iterdir()) == []
 
 
-@pytest.mark.usefixtures("model_cache")
-@pytest.mark.parametrize("is_free", [False, True], ids=["fixed", "free"])
 @pytest.mark.parametrize(("kind", "folder"), _REAL)
-def test_a_users_model(
-    kind: type[Converter[Any]],
-    folder: Path | None,
-    is_free: bool,
-    tmp_path: Path,
+def test_what_real_converters_read(
+    kind: type[Converter[Any]], folder: Path | None, cached_network: Path, tmp_path: Path
 ) -> None:
-    """Each real converter reads the external data and the input's data, and the files are the same as before."""
-    if not kind.imports_onnx:
-        pytest.skip(kind.instead_of_onnx)
+    """Each reads users' models, with external data and the input's data, and a built-in network: all stay the same."""
     _link_environment(kind, folder)
-    source = _user_file(tmp_path / "user", is_free)
+    network = _state_of(cached_network)
+    sources: list[Recipe | OnnxFile] = [_TINY]
+    if kind.imports_onnx:
+        for name, is_free in (("fixed", False), ("free", True)):
+            sources.append(_user_file(tmp_path / "user" / name, is_free))
     before = _state(tmp_path / "user")
     with kind() as converter:
-        (made,) = converter.ensure_all([converter.recipe(source, _CHIP, weightless=False, quantised=True)])
-    assert made.stat().st_size > 0
+        recipes = [converter.recipe(source, _CHIP, weightless=False, quantised=True) for source in sources]
+        made = converter.ensure_all(recipes)
+    assert [file for file in made if file.stat().st_size == 0] == []
+    assert len(set(made)) == len(sources)
     assert _state(tmp_path / "user") == before
-    assert _nothing_left()
-
-
-@pytest.mark.parametrize(("kind", "folder"), _REAL)
-@pytest.mark.usefixtures("model_cache")
-def test_a_cached_network(kind: type[Converter[Any]], folder: Path | None) -> None:
-    """The ONNX file of a built-in network is the same before and after each real converter."""
-    _link_environment(kind, folder)
-    before = _state_of(ensure(_TINY))
-    with kind() as converter:
-        converter.ensure_all([converter.recipe(_TINY, _CHIP, weightless=False, quantised=True)])
-    assert _state_of(ensure(_TINY)) == before
+    assert _state_of(cached_network) == network
     assert _nothing_left()
 
 
@@ -186,12 +181,12 @@ def test_what_a_converter_does_to_a_users_files(scripted: _ScriptedConverter, tm
     assert list((cache_root() / "temporary").glob("*/model")) == []
 
 
-def test_what_a_converter_does_to_the_cache(scripted: _ScriptedConverter, tmp_path: Path) -> None:
+def test_what_a_converter_does_to_the_cache(scripted: _ScriptedConverter, cached_network: Path, tmp_path: Path) -> None:
     """The ONNX file of a built-in network is as before."""
-    before = _state_of(ensure(_TINY))
+    before = _state_of(cached_network)
     scripted.write(scripted.recipe(_TINY), tmp_path / "made")
     assert (tmp_path / "made").exists()
-    assert _state_of(ensure(_TINY)) == before
+    assert _state_of(cached_network) == before
 
 
 def test_copies_have_their_own_inodes_and_names(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -28,14 +29,15 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-@pytest.fixture
-def converter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LiteRtConverter]:
-    """Return the converter with a cache of its own."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    ONNX2TF.folder().parent.mkdir(parents=True)
-    ONNX2TF.folder().symlink_to(_FOLDER)
-    with LiteRtConverter() as converter:
-        yield converter
+@pytest.fixture(scope="module")
+def converter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiteRtConverter]:
+    """Return the converter with a cache of its own; its process, which imports TensorFlow, serves all tests here."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        ONNX2TF.folder().parent.mkdir(parents=True)
+        ONNX2TF.folder().symlink_to(_FOLDER)
+        with LiteRtConverter() as converter:
+            yield converter
 
 
 def _agree(source: Path, made: Path, inputs: tuple[Input, ...]) -> list[tuple[int | str, ...]]:
@@ -74,7 +76,7 @@ def _save(path: Path, nodes: list[onnx.NodeProto], inputs: list[Input], outputs:
     results = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs]
     graph = helper.make_graph(nodes, "made", declared, results, [onnx.numpy_helper.from_array(weights, "weights")])
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), path)
-    return OnnxFile(str(path), "0" * 64, tuple(inputs), free)
+    return OnnxFile(str(path), hashlib.sha256(path.read_bytes()).hexdigest(), tuple(inputs), free)
 
 
 def test_several_inputs_and_outputs(converter: LiteRtConverter, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure as Canvas
@@ -188,10 +189,15 @@ def _overlapping(canvas: Canvas) -> Iterator[tuple[Bbox, Bbox]]:
     for axes in canvas.axes:
         collections = [artist for artist in axes.collections if isinstance(artist, PolyCollection)]
         bars = [path.get_extents() for collection in collections for path in collection.get_paths()]
-        for one, other in itertools.combinations(bars, 2):
-            common = Bbox.intersection(one, other)
-            if common and common.width > 1e-6 * axes.viewLim.width and common.height > 1e-6 * abs(axes.viewLim.height):
-                yield one, other
+        if not bars:
+            continue
+        # Of each bar: the left or lower end, and the other one, in each direction.
+        low, high = np.array([bar.min for bar in bars]), np.array([bar.max for bar in bars])
+        common = np.minimum(high[:, None], high) - np.maximum(low[:, None], low)
+        visible = (1e-6 * axes.viewLim.width, 1e-6 * abs(axes.viewLim.height))
+        for one, other in np.argwhere((common > visible).all(axis=2)):
+            if one < other:
+                yield bars[one], bars[other]
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

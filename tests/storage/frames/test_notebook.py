@@ -69,7 +69,9 @@ def test_it_has_no_outputs(notebook: Any) -> None:
         assert cell.get("execution_count") is None
 
 
-@pytest.mark.parametrize("on_npu", [False, True], ids=["cpu", "npu"])
+@pytest.mark.parametrize(
+    "on_npu", [pytest.param(False, id="cpu", marks=pytest.mark.slow), pytest.param(True, id="npu")]
+)
 def test_it_runs_on_what_is_stored(
     notebook: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, on_npu: bool
 ) -> None:
