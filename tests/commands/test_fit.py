@@ -11,6 +11,8 @@ import pytest
 
 from reusebench.commands.benching import run_bench
 from reusebench.measured.plan import INPUT, Plan
+from reusebench.models.built_files import ensure
+from reusebench.models.recipe import Recipe
 from reusebench.storage.fit import FitAnswer, read_answers
 from reusebench.system.cache import cache_root
 from reusebench.targets.rknn_library import Library, find_libraries
@@ -58,9 +60,17 @@ class Calibrated:
 
 @pytest.fixture(autouse=True)
 def plain_pytest(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a worker of pytest-xdist pytest-benchmark would measure nothing."""
+    """In a worker of pytest-xdist pytest-benchmark would measure nothing; the plugins of these tests are not needed."""
     monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
-    monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.setenv("PYTEST_ADDOPTS", "--quick -p pytest_benchmark.plugin")
+
+
+@pytest.fixture(autouse=True)
+def short_measurements(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each plan is measured in one process, and infers for less than half a second."""
+    monkeypatch.setattr("reusebench.commands.fit._REPEATS", {"npu": 1, "cpu": 1})
+    monkeypatch.setattr("reusebench.fit.study._TIMED_S", 0.4)
 
 
 @pytest.fixture(scope="module")
@@ -69,10 +79,18 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("fit")
 
 
+@pytest.fixture(scope="module")
+def model_of_internal_memory(cache: Path) -> Path:
+    """Return a model whose internal memory is far more than what a heap has left over, and which infers quickly."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
+        return ensure(Recipe("tiny", 320, 1))
+
+
 @pytest.fixture
-def on_cpu(folders: Path, reusebench: Reusebench, wide_internal_model: Path) -> Calibrated:
+def on_cpu(folders: Path, reusebench: Reusebench, model_of_internal_memory: Path) -> Calibrated:
     """Return two contexts of a tiny network on ONNX Runtime."""
-    words = ("--runtime", "onnxruntime", "--model", wide_internal_model, "--streams", 1, "--contexts", 2)
+    words = ("--runtime", "onnxruntime", "--model", model_of_internal_memory, "--streams", 1, "--contexts", 2)
     return Calibrated(reusebench, folders / "cpu", *words)
 
 
@@ -165,8 +183,8 @@ def test_a_library_that_is_replaced_meanwhile(
     monkeypatch.setenv("XDG_CACHE_HOME", str(_CACHE.parent))
     library = Path(shutil.copy(_LIBRARY.path, tmp_path))
 
-    def run_and_replace(*arguments: Any) -> tuple[int, list[Path]]:
-        done = run_bench(*arguments)
+    def run_and_replace(options: Any, storage: Path, tests: Any, output: Any) -> tuple[int, list[Path]]:
+        done = run_bench(options, storage, tests[:1], output)
         library.write_bytes(library.read_bytes() + bytes(1))
         return done
 
