@@ -58,16 +58,27 @@ _LOGGED_BUFFER = re.compile(r"allocated? memory.*?[, ]size ?[:=] ?(\d+), aligned
 _CHIPS, _LATER_CHIPS = ("rk3588", "rv1106"), ("rk3576", "rv1126b")
 
 
-def _on_chips(chips: Sequence[str]) -> list[Any]:
-    """Return every library on those of the chips that it is for."""
-    pairs = []
+def _found() -> list[Library]:
+    """Return the libraries that are here."""
+    libraries = []
     for path in sorted((_CACHE / "rknn").glob("*")):
         with contextlib.suppress(TargetError):
-            library = read_library(path)
-            name = f"{library.kind}-{library.version}-{library.architecture}"
-            for chip in chips:
-                if chip in library.chips():
-                    pairs.append(pytest.param((library, chip), id=name if chips is _CHIPS else f"{name}-{chip}"))
+            libraries.append(read_library(path))
+    return libraries
+
+
+def _on_chips(chips: Sequence[str]) -> list[Any]:
+    """Return every library on those of the chips that it is for; older versions are slow variants of the newest."""
+    pairs = []
+    libraries = _found()
+    newest = {library.kind: library.version for library in sorted(libraries, key=lambda one: one.version)}
+    for library in libraries:
+        name = f"{library.kind}-{library.version}-{library.architecture}"
+        marks = [] if library.version == newest[library.kind] else [pytest.mark.slow]
+        for chip in chips:
+            if chip in library.chips():
+                id_ = name if chips is _CHIPS else f"{name}-{chip}"
+                pairs.append(pytest.param((library, chip), id=id_, marks=marks))
     reason = f"no library for {', '.join(chips)} in {_CACHE / 'rknn'}: put Rockchip's there, under any name"
     return pairs or [pytest.param(None, marks=pytest.mark.skip(reason=reason))]
 
@@ -166,9 +177,9 @@ def walked(board: Board) -> Callable[[str], Walked]:
     return lru_cache(maxsize=None)(lambda scenario: _walk(board, scenario))
 
 
-def _walk(board: Board, scenario: str) -> Walked:
+def _walk(board: Board, scenario: str, contexts: int = 2, rounds: int = 2) -> Walked:
     chip = CHIPS[board.target.chip or ""]
-    plan, *_ = build_plans(scenario, Parameters("rknn", board.models, 1, 2, chip.npu_cores, rounds=2))
+    plan, *_ = build_plans(scenario, Parameters("rknn", board.models, 1, contexts, chip.npu_cores, rounds))
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log"
         environment = {**board.target.environment, **_LOGGING, "LOG": str(log)}
@@ -351,7 +362,7 @@ def test_native_outputs_are_written_by_the_npu(board: Board) -> None:
     of_frames = replace(board, models=(_model(frame),))
     read = []
     for scenario in ("native_io_1080p", "zero_copy_io_1080p"):
-        buffers = _walk(of_frames, scenario).account.application_buffers or ()
+        buffers = _walk(of_frames, scenario, contexts=1, rounds=1).account.application_buffers or ()
         read += [of_kind.read for of_kind in buffers if of_kind.kind == "output"]
     assert read == ([1, 1] if board.is_mini else [1, 0])
 

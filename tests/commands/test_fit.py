@@ -67,10 +67,9 @@ def plain_pytest(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
-def short_measurements(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each plan is measured in one process, and infers for less than half a second."""
+def one_process_per_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Measure each plan once."""
     monkeypatch.setattr("reusebench.commands.fit._REPEATS", {"npu": 1, "cpu": 1})
-    monkeypatch.setattr("reusebench.fit.study._TIMED_S", 0.4)
 
 
 @pytest.fixture(scope="module")
