@@ -6,7 +6,6 @@ is installed for them (`reusebench board install`), and where the tiny models ar
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 import tempfile
@@ -30,11 +29,10 @@ from reusebench.system.cache import CacheError, cache_root
 from reusebench.targets.barriers import BarrierReading
 from reusebench.targets.base import THIS_INTERPRETER, Target
 from reusebench.targets.chips import CHIPS, MINI_RUNTIME
-from reusebench.targets.errors import TargetError
 from reusebench.targets.machine import Machine
 from reusebench.targets.measured_process import Run
 from reusebench.targets.resolve import parse_target
-from reusebench.targets.rknn_library import Library, read_library
+from reusebench.targets.rknn_library import Library, find_libraries
 from reusebench.targets.sandbox.machine import ConfinedMachine
 from reusebench.targets.vboard.guest import missing_parts
 from tests.bench.bench_process import Bench
@@ -58,20 +56,12 @@ _LOGGED_BUFFER = re.compile(r"allocated? memory.*?[, ]size ?[:=] ?(\d+), aligned
 _CHIPS, _LATER_CHIPS = ("rk3588", "rv1106"), ("rk3576", "rv1126b")
 
 
-def _found() -> list[Library]:
-    """Return the libraries that are here."""
-    libraries = []
-    for path in sorted((_CACHE / "rknn").glob("*")):
-        with contextlib.suppress(TargetError):
-            libraries.append(read_library(path))
-    return libraries
-
-
 def _on_chips(chips: Sequence[str]) -> list[Any]:
     """Return every library on those of the chips that it is for; older versions are slow variants of the newest."""
+    folder = _CACHE / "rknn"
+    libraries = find_libraries([folder]) if folder.is_dir() else []
+    newest = {library.kind: library.version for library in libraries}  # the last of a kind stands
     pairs = []
-    libraries = _found()
-    newest = {library.kind: library.version for library in sorted(libraries, key=lambda one: one.version)}
     for library in libraries:
         name = f"{library.kind}-{library.version}-{library.architecture}"
         marks = [] if library.version == newest[library.kind] else [pytest.mark.slow]
@@ -79,7 +69,7 @@ def _on_chips(chips: Sequence[str]) -> list[Any]:
             if chip in library.chips():
                 id_ = name if chips is _CHIPS else f"{name}-{chip}"
                 pairs.append(pytest.param((library, chip), id=id_, marks=marks))
-    reason = f"no library for {', '.join(chips)} in {_CACHE / 'rknn'}: put Rockchip's there, under any name"
+    reason = f"no library for {', '.join(chips)} in {folder}: put Rockchip's there, under any name"
     return pairs or [pytest.param(None, marks=pytest.mark.skip(reason=reason))]
 
 

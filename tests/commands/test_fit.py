@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +21,7 @@ from reusebench.storage.fit import FitAnswer, read_answers
 from reusebench.system.cache import cache_root
 from reusebench.targets.rknn_library import Library, find_libraries
 from reusebench.targets.vboard.guest import missing_parts
-from tests.helpers.support import Ended, Reusebench
+from tests.helpers.support import Ended, Reusebench, known
 
 # Read when the tests are collected, before any of them has a cache of its own.
 _CACHE = cache_root()
@@ -36,6 +40,20 @@ _LIBRARY = _library()
 _with_library = pytest.mark.skipif(
     not (_LIBRARY and _RKNN_MODELS), reason="needs librknnrt, its virtual board and a model"
 )
+
+
+#: Other processes that have the runtime's library in memory while the CPU is measured.
+_USERS_OF_THE_RUNTIME = 4
+_USES_THE_RUNTIME = """
+import sys
+import numpy
+import onnxruntime
+session = onnxruntime.InferenceSession(sys.argv[1])
+(taken,) = session.get_inputs()
+session.run(None, {taken.name: numpy.zeros(taken.shape, numpy.float32)})
+print(flush=True)
+sys.stdin.read()
+"""
 
 
 class Calibrated:
@@ -67,9 +85,10 @@ def plain_pytest(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
-def one_process_per_plan(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Measure each plan once."""
+def short_measurements(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Measure each plan in one process, which infers for less than half a second."""
     monkeypatch.setattr("reusebench.commands.fit._REPEATS", {"npu": 1, "cpu": 1})
+    monkeypatch.setattr("reusebench.fit.study._TIMED_S", 0.4)
 
 
 @pytest.fixture(scope="module")
@@ -86,8 +105,32 @@ def model_of_internal_memory(cache: Path) -> Path:
         return ensure(Recipe("tiny", 320, 1))
 
 
+@pytest.fixture(scope="module")
+def users_of_the_runtime(model_of_internal_memory: Path) -> Iterator[None]:
+    """Run processes that have the runtime's library in memory.
+
+    Pages of the library are divided by the processes that map them. Among these processes, a test that maps them for a
+    while beside the measured process takes little off that process's share.
+    """
+    command = [sys.executable, "-c", _USES_THE_RUNTIME, str(model_of_internal_memory)]
+    with ExitStack() as stack:
+        users = []
+        for _ in range(_USERS_OF_THE_RUNTIME):
+            user = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            stack.enter_context(user)
+            users.append(user)
+        for user in users:
+            assert known(user.stdout).readline() == b"\n"
+        yield
+
+
 @pytest.fixture
-def on_cpu(folders: Path, reusebench: Reusebench, model_of_internal_memory: Path) -> Calibrated:
+def on_cpu(
+    folders: Path,
+    reusebench: Reusebench,
+    model_of_internal_memory: Path,
+    users_of_the_runtime: None,  # noqa: ARG001  they run meanwhile
+) -> Calibrated:
     """Return two contexts of a tiny network on ONNX Runtime."""
     words = ("--runtime", "onnxruntime", "--model", model_of_internal_memory, "--streams", 1, "--contexts", 2)
     return Calibrated(reusebench, folders / "cpu", *words)
