@@ -119,18 +119,20 @@ def _plan(models: tuple[Model, ...], *contexts: Context, cores: int = 1, **field
 def _distinct_plans(cores: int) -> list[Any]:
     """Return the plans of the catalogue, each with the scenarios that have it.
 
-    The lean scenarios have many forms: the first and the last have most and fewest mechanisms.
+    The lean scenarios have many forms: the first and the last have most and fewest mechanisms. A plan of the first
+    contexts of another plan is left out.
     """
     models = tuple(Model(f"model-{number}", "", str(number), weightless="") for number in range(len(_MODELS)))
-    names: dict[str, list[str]] = {}
-    plans: dict[str, Plan] = {}
+    names: dict[Plan, list[str]] = {}
+    plans: dict[Plan, Plan] = {}
     for scenario in SCENARIOS:
         forms = plans_of(scenario.name, models, cores, _SCHEDULE)
         for plan in forms if len(forms) < 3 else (forms[0], forms[-1]):
-            key = repr(_without_unused_models(replace(plan, scenario="", baseline=None)))
+            key = _without_unused_models(replace(plan, scenario="", baseline=None))
             plans.setdefault(key, plan)
             names.setdefault(key, []).append(scenario.name)
-    return [pytest.param(plan, id="-".join(dict.fromkeys(names[key]))) for key, plan in plans.items()]
+    whole = [key for key in plans if not any(_begins(other, key) for other in plans)]
+    return [pytest.param(plans[key], id="-".join(dict.fromkeys(names[key]))) for key in whole]
 
 
 def _without_unused_models(plan: Plan) -> Plan:
@@ -141,6 +143,13 @@ def _without_unused_models(plan: Plan) -> Plan:
     used = sorted({context.model for context in plan.contexts})
     contexts = tuple(replace(context, model=used.index(context.model)) for context in plan.contexts)
     return replace(plan, models=plan.models[: len(used)], contexts=contexts)
+
+
+def _begins(plan: Plan, other: Plan) -> bool:
+    """Return whether the plan is the other one with further contexts of the same models."""
+    count = len(other.contexts)
+    are_first = len(plan.contexts) > count and plan.contexts[:count] == other.contexts
+    return are_first and {**vars(plan), "contexts": ()} == {**vars(other), "contexts": ()}
 
 
 def _walk_with(pair: Pair, plan: Plan, models: tuple[Model, ...]) -> Run:
