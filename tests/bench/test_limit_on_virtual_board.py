@@ -5,7 +5,10 @@ As in test_rknn_on_virtual_board.py: they run where the libraries, the virtual b
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import lru_cache
+from typing import Optional
 
 import pytest
 
@@ -18,11 +21,20 @@ from tests.helpers.support import known, walk
 
 __all__ = ["board"]
 
-_MOST = 12
+_MOST = 6
+
+#: Returns what a scenario came to in NPU memory of this size; None: in endless memory.
+Limits = Callable[[str, Optional[int]], Limit]
 
 
-def _limit(board: Board, scenario: str, memory_bytes: int | None = None) -> Limit:
-    """Return how many contexts of a tiny model fit into so much NPU memory, of 12."""
+@pytest.fixture(scope="module")
+def limits(board: Board) -> Limits:
+    """Return a function that walks each scenario once in NPU memory of one size."""
+    return lru_cache(maxsize=None)(lambda scenario, memory_bytes: _limit(board, scenario, memory_bytes))
+
+
+def _limit(board: Board, scenario: str, memory_bytes: int | None) -> Limit:
+    """Return how many contexts of a tiny model fit into `memory_bytes` of NPU memory, up to _MOST."""
     plan = build_plans(scenario, Parameters("rknn", board.models[:1], 1, 1, 1, 1, limit_contexts=_MOST))[-1]
     variables = dict(board.target.environment)
     if memory_bytes is not None:
@@ -34,13 +46,19 @@ def _limit(board: Board, scenario: str, memory_bytes: int | None = None) -> Limi
     return known(limit_of(plan, run, account))
 
 
-def test_memory_ends(board: Board) -> None:
+def _memory_bytes(endless: Limit) -> int:
+    """Return memory that two contexts and a half fit into beside the first."""
+    further_bytes = known(endless.further_npu_bytes)
+    first_bytes = known(endless.npu_memory_bytes) - (_MOST - 1) * further_bytes
+    return round(first_bytes + 2.5 * further_bytes)
+
+
+def test_memory_ends(limits: Limits) -> None:
     """As many contexts fit as the ledger of endless memory says; the next one fails, which is told."""
-    endless = _limit(board, "limit_no_reuse")
+    endless = limits("limit_no_reuse", None)
     assert (endless.contexts, endless.failure) == (_MOST, None)
-    first = known(endless.npu_memory_bytes) - (_MOST - 1) * known(endless.further_npu_bytes)
-    memory_bytes = round(first + 2.5 * known(endless.further_npu_bytes))
-    limit = _limit(board, "limit_no_reuse", memory_bytes)
+    memory_bytes = _memory_bytes(endless)
+    limit = limits("limit_no_reuse", memory_bytes)
     assert limit.contexts == 3
     assert known(limit.failure).context == 3
     assert known(limit.npu_memory_bytes) <= memory_bytes
@@ -48,13 +66,13 @@ def test_memory_ends(board: Board) -> None:
         assert limit.afterwards is None
 
 
-def test_dup_moves_the_limit(board: Board) -> None:
+def test_dup_moves_the_limit(board: Board, limits: Limits) -> None:
     """More contexts fit into the same memory where they share weights, where the runtime has that."""
     if board.is_mini or board.is_old:
         pytest.skip("no dup here")
-    memory_bytes = known(_limit(board, "limit_no_reuse").npu_memory_bytes) // 2
+    memory_bytes = _memory_bytes(limits("limit_no_reuse", None))
     counts = [
-        _limit(board, name, memory_bytes).contexts
+        limits(name, memory_bytes).contexts
         for name in ("limit_no_reuse", "limit_full_dup", "limit_full_dup_internal_reuse")
     ]
     assert counts == sorted(counts)

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +15,13 @@ import pytest
 
 from reusebench.commands.benching import run_bench
 from reusebench.measured.plan import INPUT, Plan
+from reusebench.models.built_files import ensure
+from reusebench.models.recipe import Recipe
 from reusebench.storage.fit import FitAnswer, read_answers
 from reusebench.system.cache import cache_root
 from reusebench.targets.rknn_library import Library, find_libraries
 from reusebench.targets.vboard.guest import missing_parts
-from tests.helpers.support import Ended, Reusebench
+from tests.helpers.support import Ended, Reusebench, known
 
 # Read when the tests are collected, before any of them has a cache of its own.
 _CACHE = cache_root()
@@ -34,6 +40,20 @@ _LIBRARY = _library()
 _with_library = pytest.mark.skipif(
     not (_LIBRARY and _RKNN_MODELS), reason="needs librknnrt, its virtual board and a model"
 )
+
+
+#: Other processes that have the runtime's library in memory while the CPU is measured.
+_USERS_OF_THE_RUNTIME = 4
+_USES_THE_RUNTIME = """
+import sys
+import numpy
+import onnxruntime
+session = onnxruntime.InferenceSession(sys.argv[1])
+(taken,) = session.get_inputs()
+session.run(None, {taken.name: numpy.zeros(taken.shape, numpy.float32)})
+print(flush=True)
+sys.stdin.read()
+"""
 
 
 class Calibrated:
@@ -58,9 +78,17 @@ class Calibrated:
 
 @pytest.fixture(autouse=True)
 def plain_pytest(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a worker of pytest-xdist pytest-benchmark would measure nothing."""
+    """In a worker of pytest-xdist pytest-benchmark would measure nothing; the plugins of these tests are not needed."""
     monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
-    monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.setenv("PYTEST_ADDOPTS", "--quick -p pytest_benchmark.plugin")
+
+
+@pytest.fixture(autouse=True)
+def short_measurements(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Measure each plan in one process, which infers for less than half a second."""
+    monkeypatch.setattr("reusebench.commands.fit._REPEATS", {"npu": 1, "cpu": 1})
+    monkeypatch.setattr("reusebench.fit.study._TIMED_S", 0.4)
 
 
 @pytest.fixture(scope="module")
@@ -69,10 +97,42 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("fit")
 
 
+@pytest.fixture(scope="module")
+def model_of_internal_memory(cache: Path) -> Path:
+    """Return a model whose internal memory is far more than what a heap has left over, and which infers quickly."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
+        return ensure(Recipe("tiny", 320, 1))
+
+
+@pytest.fixture(scope="module")
+def users_of_the_runtime(model_of_internal_memory: Path) -> Iterator[None]:
+    """Run processes that have the runtime's library in memory.
+
+    Pages of the library are divided by the processes that map them. Among these processes, a test that maps them for a
+    while beside the measured process takes little off that process's share.
+    """
+    command = [sys.executable, "-c", _USES_THE_RUNTIME, str(model_of_internal_memory)]
+    with ExitStack() as stack:
+        users = []
+        for _ in range(_USERS_OF_THE_RUNTIME):
+            user = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            stack.enter_context(user)
+            users.append(user)
+        for user in users:
+            assert known(user.stdout).readline() == b"\n"
+        yield
+
+
 @pytest.fixture
-def on_cpu(folders: Path, reusebench: Reusebench, wide_internal_model: Path) -> Calibrated:
+def on_cpu(
+    folders: Path,
+    reusebench: Reusebench,
+    model_of_internal_memory: Path,
+    users_of_the_runtime: None,  # noqa: ARG001  they run meanwhile
+) -> Calibrated:
     """Return two contexts of a tiny network on ONNX Runtime."""
-    words = ("--runtime", "onnxruntime", "--model", wide_internal_model, "--streams", 1, "--contexts", 2)
+    words = ("--runtime", "onnxruntime", "--model", model_of_internal_memory, "--streams", 1, "--contexts", 2)
     return Calibrated(reusebench, folders / "cpu", *words)
 
 
@@ -165,8 +225,8 @@ def test_a_library_that_is_replaced_meanwhile(
     monkeypatch.setenv("XDG_CACHE_HOME", str(_CACHE.parent))
     library = Path(shutil.copy(_LIBRARY.path, tmp_path))
 
-    def run_and_replace(*arguments: Any) -> tuple[int, list[Path]]:
-        done = run_bench(*arguments)
+    def run_and_replace(options: Any, storage: Path, tests: Any, output: Any) -> tuple[int, list[Path]]:
+        done = run_bench(options, storage, tests[:1], output)
         library.write_bytes(library.read_bytes() + bytes(1))
         return done
 

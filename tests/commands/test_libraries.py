@@ -184,12 +184,14 @@ def test_two_libraries_of_rockchips(
 ) -> None:
     """They are measured one after another, and stand beside each other in the end."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(_CACHE.parent))
-    monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
+    monkeypatch.setenv("PYTEST_ADDOPTS", "--quick -p pytest_benchmark.plugin")
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     # In a worker of pytest-xdist pytest-benchmark would measure nothing.
     monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
     named = [word for one in _LIBRARIES for word in ("--rknn-library", one.path)]
     words = ["--target", "vboard:rk3588", "--storage", tmp_path / "storage", *named]
-    options = ["--model", _MODELS[0], "--streams", 1, "--contexts", 2, "--repeats", 1, "-k", "test_dup and full_dup"]
+    options = ["--model", _MODELS[0], "--streams", 1, "--contexts", 2, "--repeats", 1]
+    options += ["--rounds", 1, "-k", "test_dup and full_dup and not internal"]
     done = reusebench("libraries", "run", *words, "--", "-q", "-p", "no:cacheprovider", *options)
     assert done.exit_code == 0, capfd.readouterr()
     old, new = _LIBRARIES

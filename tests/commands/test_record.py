@@ -17,14 +17,15 @@ from pathlib import Path
 import pytest
 
 from benchmarks.recorder_accuracy import measure
+from reusebench.recorder import recording
 from reusebench.storage.program import Program
 from reusebench.storage.run_file import StoredRun, read_storage
 from reusebench.storage.runs import run_of
 from reusebench.storage.trace import ProgramTrace, read_trace
-from tests.helpers.support import CHECKOUT, TIME_LIMIT_S, Reusebench
+from tests.helpers.support import CHECKOUT, TIME_LIMIT_S, Reusebench, record_command
 
 _MIB = 2**20
-_RECORD = (sys.executable, "-m", "reusebench", "record")
+_RECORD = record_command()
 
 #: Marks its phases in the file.
 _PHASES = """
@@ -136,11 +137,7 @@ _COMMANDS: dict[str, Sequence[str]] = {
     "npu": ("--", "sh", "-c", 'sleep 0.5; exit "$2"', "sh", "--", "4"),
 }
 #: Records on a machine with an NPU.
-_NPU = (
-    "from reusebench import commands; from reusebench.recorder import task; "
-    "task.has_npu = lambda _: True; commands.main()"
-)
-_ON_NPU = (sys.executable, "-c", _NPU, "record")
+_ON_NPU = record_command("task.has_npu = lambda _: True")
 
 
 def record(folder: Path, *arguments: str, command: Sequence[str] = _RECORD) -> Done:
@@ -299,9 +296,15 @@ def test_npu_memory_is_read_where_there_is_an_npu(recorded: dict[str, Done]) -> 
     ],
 )
 def test_nothing_is_stored_of_a_mistake(
-    arguments: Sequence[str], code: int, sentence: str, tmp_path: Path, reusebench: Reusebench
+    arguments: Sequence[str],
+    code: int,
+    sentence: str,
+    tmp_path: Path,
+    reusebench: Reusebench,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """One sentence has what was wrong and what to do; the exit codes of what cannot be started are the shell's."""
+    monkeypatch.setattr(recording, "_IDLE_S", 0.02)
     done = reusebench("record", "--storage", tmp_path / "storage", *arguments)
     assert (done.exit_code, done.out) == (code, "")
     (line,) = (line for line in done.err.splitlines() if line.startswith("Error: "))

@@ -17,13 +17,14 @@ from typing import Any
 import psutil
 import pytest
 
+from reusebench.recorder import recording
 from reusebench.storage.program import Program
 from reusebench.storage.run_file import StoredRun, read_storage
 from tests.helpers.far_shell import connected, shell_at, wait_until_gone
-from tests.helpers.support import CHECKOUT, TIME_LIMIT_S, Reusebench
+from tests.helpers.support import CHECKOUT, TIME_LIMIT_S, Reusebench, record_command
 
 _MIB = 2**20
-_RECORD = (sys.executable, "-m", "reusebench", "record")
+_RECORD = record_command()
 
 #: Marks its phases through the descriptor 3, and waits for the answers. In C: of what Python takes, other processes
 #: share pages, and come and go.
@@ -333,9 +334,16 @@ def test_a_process_that_runs_there(board: _Board, tmp_path: Path) -> None:
     ],
 )
 def test_nothing_is_stored_of_a_mistake(
-    board: _Board, arguments: Sequence[str], code: int, sentence: str, tmp_path: Path, reusebench: Reusebench
+    board: _Board,
+    arguments: Sequence[str],
+    code: int,
+    sentence: str,
+    tmp_path: Path,
+    reusebench: Reusebench,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """One sentence has what was wrong; the exit codes of what cannot be started are the shell's."""
+    monkeypatch.setattr(recording, "_IDLE_S", 0.02)
     done = reusebench("record", "--target", board.target, "--storage", tmp_path / "storage", *arguments)
     assert (done.exit_code, done.out) == (code, "")
     assert sentence in done.err

@@ -494,9 +494,9 @@ def test_prepared_models_are_loaded(tmp_path: Path) -> None:
 
 def test_preparing_may_take_longer_than_a_step(tmp_path: Path) -> None:
     """As long as the process says from time to time that it goes on."""
-    body = "read()\nfor _ in range(8):\n    time.sleep(0.25)\n    send(event='preparing')\n"
+    body = "read()\nfor _ in range(6):\n    time.sleep(0.2)\n    send(event='preparing')\n"
     body += "send(event='prepared', models={'digest': {'path': 'here'}})"
-    made = prepare_models(_script(tmp_path, body), "scripted", models_of("plain"), tmp_path, time_limit_s=1.5)
+    made = prepare_models(_script(tmp_path, body), "scripted", models_of("plain"), tmp_path, time_limit_s=1.0)
     assert made == {"digest": Preparation("here")}
 
 

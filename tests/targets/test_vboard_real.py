@@ -20,9 +20,8 @@ import pytest
 
 from reusebench.system.cache import cache_root
 from reusebench.targets.chips import MINI_RUNTIME, RUNTIME
-from reusebench.targets.errors import TargetError
 from reusebench.targets.machine import Reach
-from reusebench.targets.rknn_library import Library, read_library
+from reusebench.targets.rknn_library import Library, find_libraries
 from reusebench.targets.sandbox.build import refusal
 from reusebench.targets.vboard.guest import guest, machine_of, missing_parts
 from tests.helpers.support import CHECKOUT, TIME_LIMIT_S
@@ -44,16 +43,15 @@ class Board(NamedTuple):
 
 
 def _libraries(kind: str) -> list[Any]:
-    libraries = []
-    for path in sorted((_CACHE / "rknn").glob("*.so*")):
-        try:
-            library = read_library(path)
-        except TargetError:
-            continue
-        if library.kind == kind:
-            libraries.append(pytest.param(library, id=f"{library.version}-{library.architecture}"))
-    reason = f"no {kind} in {_CACHE / 'rknn'}: put Rockchip's library there, under any name"
-    return libraries or [pytest.param(None, marks=pytest.mark.skip(reason=reason))]
+    """Return the libraries of a kind; older versions are slow variants of the newest."""
+    folder = _CACHE / "rknn"
+    libraries = [one for one in find_libraries([folder]) if one.kind == kind] if folder.is_dir() else []
+    params = []
+    for library in libraries:
+        marks = [] if library.version == libraries[-1].version else [pytest.mark.slow]
+        params.append(pytest.param(library, id=f"{library.version}-{library.architecture}", marks=marks))
+    reason = f"no {kind} in {folder}: put Rockchip's library there, under any name"
+    return params or [pytest.param(None, marks=pytest.mark.skip(reason=reason))]
 
 
 def _board(library: Library, chip: str) -> Board:

@@ -4,39 +4,55 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.faults.running import run_campaign
 from benchmarks.faults.trial import Answer, Kind, Tally, Trial, Wrong, markdown_table
+from tests.helpers.support import TIME_LIMIT_S
 
+_INPUTS = 6
 _DIES, _HANGS = 2, 3
 
 
 @dataclass(frozen=True)
 class _Scripted:
-    time_limit_s: float = 4.0
+    #: A file that the input which hangs makes when it begins.
+    hangs: Path
+    #: The inputs that have ended.
+    ended: set[int] = field(default_factory=set)
+
+    @property
+    def time_limit_s(self) -> float:
+        """Nothing once the input that hangs is the last one, else far longer than any input takes."""
+        is_last = self.hangs.exists() and len(self.ended) == _INPUTS - 1
+        return 0.0 if is_last else 10 * TIME_LIMIT_S
 
     def try_input(self, index: int, folder: Path) -> Trial:
         assert folder.is_dir()
         if index == _DIES:
             os._exit(7)
         if index == _HANGS:
+            self.hangs.touch()
             time.sleep(600)
         return Trial(index, "an input", Answer.SURVIVED, peak_rss_bytes=index << 20)
 
 
 def test_every_input_is_tried(tmp_path: Path) -> None:
     """What ends its worker is a traceback, what never ends a hang, and all others are tried all the same."""
-    trials = {trial.index: trial for trial in run_campaign(_Scripted(), range(6), 2, tmp_path)}
-    assert sorted(trials) == [*range(6)]
+    campaign = _Scripted(tmp_path / "hangs")
+    trials = {}
+    for trial in run_campaign(campaign, range(_INPUTS), 2, tmp_path):
+        trials[trial.index] = trial
+        campaign.ended.add(trial.index)
+    assert sorted(trials) == [*range(_INPUTS)]
     kinds = {index: [wrong.kind for wrong in trial.wrongs] for index, trial in trials.items() if trial.wrongs}
     assert kinds == {_DIES: [Kind.TRACEBACK], _HANGS: [Kind.HANG]}
 
 
 def test_a_campaign_ends_when_its_time_is_over(tmp_path: Path) -> None:
     """After the seconds no further input is begun."""
-    trials = [*run_campaign(_Scripted(), [0] * 100_000, 1, tmp_path, seconds=0.1)]
+    trials = [*run_campaign(_Scripted(tmp_path / "hangs"), [0] * 100_000, 1, tmp_path, seconds=0.1)]
     assert 0 < len(trials) < 100_000
 
 

@@ -31,7 +31,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define MOST 64
+#define MOST 128
 #define OK 0
 #define FAIL -1
 #define PARAM_INVALID -5

@@ -176,6 +176,7 @@ def test_a_folder_in_memory_is_refused() -> None:
 def test_what_is_no_shell(target: str, sentence: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The sentence has what the command said last; nothing is waited for without end."""
     monkeypatch.setattr("reusebench.targets.far.bootstrap._SHELL_LIMIT_S", 0.5)
+    monkeypatch.setattr("reusebench.targets.far.bootstrap._SLOWEST_BYTES_PER_S", 10_000)
     monkeypatch.setattr("reusebench.targets.far.channel._END_S", 0.5)
     with pytest.raises(TargetError, match=sentence):
         connect(target, print)

@@ -110,6 +110,6 @@ def test_a_harness_that_is_busy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("reusebench.targets.far.connection._PATIENCE_S", 0.5)
     with connected(tmp_path) as connection:
         process = FarProcess(connection, ["seq", "100000"], "/", {}, False)
-        time.sleep(2.0)
+        time.sleep(1.0)
         assert output_of(process).split() == [b"%d" % number for number in range(1, 100001)]
         process.close()

@@ -203,10 +203,10 @@ def _memory_limit(limit_bytes: int, *pids: int) -> Iterator[None]:
 
 def test_a_network_that_goes_silent(server: SshServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither side waits for ever: the reader ends all when its patience is over, the harness tells of the silence."""
-    monkeypatch.setattr(far_connection, "_PING_S", 0.2)
-    monkeypatch.setattr(far_connection, "_SILENCE_S", 2.0)
+    monkeypatch.setattr(far_connection, "_PING_S", 0.1)
+    monkeypatch.setattr(far_connection, "_SILENCE_S", 1.0)
     with _ssh(server) as connection:
-        connection.set_patience(1.0)
+        connection.set_patience(0.5)
         process = _begin(connection)
         tunnel = server.connections()
         for part in tunnel:

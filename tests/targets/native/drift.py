@@ -34,13 +34,13 @@ def in_c(target: Target, *command: str) -> Target:
     return replace(target, command=command, talk=NATIVE_TALK)
 
 
-def plans_of(scenario: str, models: tuple[Model, ...], cores: int) -> list[Plan]:
+def plans_of(scenario: str, models: tuple[Model, ...], cores: int, schedule: Streams = SCHEDULE) -> list[Plan]:
     """Return every plan of a scenario of the catalogue; none where it needs more models."""
     parameters = Parameters(
         *("rknn", models, 2, 2, cores),
         rounds=2,
         binds=cores > 1,
-        schedule=SCHEDULE,
+        schedule=schedule,
         cycles=2,
         limit_contexts=5,
     )
