@@ -370,7 +370,7 @@ def test_contexts_of_a_core_share_tensors(board: Board, walked: Callable[[str], 
 @pytest.mark.parametrize("board", _on_chips(_LATER_CHIPS), indirect=True)
 def test_chips_with_other_registers(walked: Callable[[str], Walked]) -> None:
     """What is shared is seen there as well, no address is read that none is, and the ledger is what was allocated."""
-    for scenario in ("internal_reuse", "shared_weights"):
+    for scenario in ("full_dup", "internal_reuse", "shared_weights"):
         run = walked(scenario)
         logged = [(int(size), int(aligned)) for size, aligned in _LOGGED_BUFFER.findall(run.log)]
         assert [(event["asked_bytes"], event["bytes"]) for event in run.events if event["event"] == "create"] == logged
