@@ -7,6 +7,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -55,6 +56,7 @@ def pytest_configure() -> None:
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    sys.addaudithook(_Starts.hear)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -73,6 +75,33 @@ def _order(item: pytest.Item) -> int:
     """Return the index of the item's file in the order of beginning."""
     path = str(item.path)
     return next((index for index, part in enumerate(_LONGEST) if f"/tests/{part}" in path), len(_LONGEST))
+
+
+class _Starts:
+    """Counts the processes that the process of the tests starts."""
+
+    events = frozenset({"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn"})
+    count = 0
+    #: What the count was before the test began.
+    before = 0
+
+    @classmethod
+    def hear(cls, event: str, _: tuple[object, ...]) -> None:
+        cls.count += event in cls.events
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """Begin to count what a test starts, its fixtures included."""
+    _Starts.before = _Starts.count
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """Fail a test that has started a process without saying so: `make quick` would run it."""
+    yield
+    if _Starts.count > _Starts.before and item.get_closest_marker("process") is None:
+        pytest.fail("this test starts a process: mark it, or its file, with pytest.mark.process", pytrace=False)
 
 
 @pytest.fixture(autouse=True)

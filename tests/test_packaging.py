@@ -14,6 +14,8 @@ import pytest
 from reusebench.system.package import PACKAGE
 from tests.helpers.support import CHECKOUT
 
+pytestmark = pytest.mark.process
+
 if sys.version_info >= (3, 11):
     import tomllib
 else:

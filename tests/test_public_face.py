@@ -49,6 +49,7 @@ def test_another_name_is_an_error() -> None:
         reusebench.lod  # type: ignore[attr-defined]  # noqa: B018
 
 
+@pytest.mark.process
 def test_importing_it_imports_nothing_else() -> None:
     """A test that is collected, or a program that reads results, pays for what it uses alone."""
     command = [sys.executable, "-c", _IMPORT]
@@ -57,6 +58,7 @@ def test_importing_it_imports_nothing_else() -> None:
     assert done.stdout.split() == ["reusebench"]
 
 
+@pytest.mark.process
 def test_a_session_of_pytest_imports_no_library_of_the_measured_process(tmp_path: Path) -> None:
     """Pytest looks at all names of a plug-in: numpy in the harness would share pages with the measured process."""
     (tmp_path / "test_mine.py").write_text("def test_it(measure):\n    pass\n")

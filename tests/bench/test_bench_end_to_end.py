@@ -27,6 +27,8 @@ from reusebench.video.clip import Clip, ensure_clip
 from tests.bench.bench_process import BENCH_LIMIT_S, Bench, Done, stored_runs, wait_for
 from tests.helpers.support import Reusebench, known
 
+pytestmark = pytest.mark.process
+
 #: What is measured once from end to end: one question that ONNX Runtime can answer, a part of others, among them what a
 #: CPU cannot answer, and a scenario whose plan another one has.
 _CHOSEN = "test_dup or external_internal or shared_weights or copied_io_4k or runtime_memory or limit_lean"

@@ -19,6 +19,8 @@ from tests.helpers import board
 from tests.helpers.far_servers import HOSTS, SshServer, openssh, wait_until_idle
 from tests.helpers.support import known
 
+pytestmark = pytest.mark.process
+
 _ON_FAR_BOARD = ("--target=far", "--runtime=onnxruntime", "bench/test_dup.py")
 
 #: Where the connection breaks: by configuration the phase, and whether the client ends or the server's end of it.

@@ -14,6 +14,8 @@ from reusebench.reports.sections.leaks import leak_sentences
 from tests.bench.bench_process import Bench
 from tests.helpers.support import Reusebench
 
+pytestmark = pytest.mark.process
+
 _LEAKS = "bench/test_leaks.py"
 #: The quantities that grow, by what the double leaks.
 _QUANTITIES = {"fd": "fds", "mapping": "mappings"}

@@ -15,6 +15,8 @@ from tests.bench.bench_process import Bench, Done
 from tests.helpers.far_shell import shell_at
 from tests.helpers.support import CHECKOUT
 
+pytestmark = pytest.mark.process
+
 #: A scenario of each question.
 _OF_QUESTIONS = (
     *("full_dup", "in_turn", "resolutions", "runtime_memory", "copied_io", "plain"),

@@ -15,6 +15,8 @@ from tests.bench.bench_process import Bench, Done
 from tests.bench.pipelines import pipeline_file, saved_bytes
 from tests.helpers.support import Reusebench
 
+pytestmark = pytest.mark.process
+
 _STREAMS = '\n[streams]\ncount = 2\nfps = 10\nqueue = 4\nduration = "1s"\n'
 
 

@@ -16,6 +16,8 @@ from reusebench.video.clip import Clip, ensure_clip
 from tests.bench.bench_process import Bench, Done, stored_runs, wait_for
 from tests.helpers.support import Reusebench, known
 
+pytestmark = pytest.mark.process
+
 #: Decoding alone, and two modes of the published test.
 _MODES = ("streams_no_reuse", "streams_full_dup")
 _SCENARIOS = ("streams_decode_only", *_MODES)

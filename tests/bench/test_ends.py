@@ -12,6 +12,8 @@ import pytest
 from reusebench.system.cache import remove_leftovers
 from tests.bench.bench_process import Bench, stored_runs, wait_for
 
+pytestmark = pytest.mark.process
+
 _CHOSEN = ("-k", "test_dup")
 
 

@@ -19,6 +19,8 @@ from reusebench.storage.result import Limit
 from tests.bench.test_rknn_on_virtual_board import Board, board
 from tests.helpers.support import known, walk
 
+pytestmark = pytest.mark.process
+
 __all__ = ["board"]
 
 _MOST = 6

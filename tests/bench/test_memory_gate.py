@@ -8,6 +8,8 @@ import pytest
 
 from tests.bench.bench_process import Bench
 
+pytestmark = pytest.mark.process
+
 #: The measured process takes 64 MiB more while there is a file of that name.
 _GROWING = """
 import os

@@ -12,6 +12,8 @@ from reusebench.scenarios.catalogue import DEFAULT_OPTIONS, FIRST_LOOK, OPTIONS,
 from tests.bench.bench_process import BENCH_LIMIT_S, start_pytest
 from tests.helpers.support import CHECKOUT
 
+pytestmark = pytest.mark.process
+
 #: Their scenarios are those of the user's files, and the runtimes' own options.
 _PLANS, _OPTIONS = "bench.test_plans", "bench.test_options"
 _MODULES = [importlib.import_module(f"bench.{path.stem}") for path in sorted((CHECKOUT / "bench").glob("test_*.py"))]

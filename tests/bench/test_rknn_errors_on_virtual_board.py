@@ -26,6 +26,8 @@ from reusebench.targets.vboard.guest import missing_parts
 from tests.bench.test_rknn_on_virtual_board import _LIBRARIES, _NEWER
 from tests.helpers.support import TIME_LIMIT_S
 
+pytestmark = pytest.mark.process
+
 _CHIPS = {RUNTIME: "rk3588", MINI_RUNTIME: "rv1106"}
 _OTHER_CHIPS = {RUNTIME: "rk3566", MINI_RUNTIME: "rk3588"}
 

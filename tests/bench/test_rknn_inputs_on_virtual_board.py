@@ -34,9 +34,12 @@ from tests.helpers.support import known
 #: The user's own, looked up before any test has a cache of its own.
 _PYTHON = TOOLKIT.python()
 
-pytestmark = pytest.mark.skipif(
-    not TOOLKIT.installed(), reason="rknn-toolkit2 is not there: run `reusebench models install rknn-toolkit`"
-)
+pytestmark = [
+    pytest.mark.process,
+    pytest.mark.skipif(
+        not TOOLKIT.installed(), reason="rknn-toolkit2 is not there: run `reusebench models install rknn-toolkit`"
+    ),
+]
 
 _TIME_LIMIT_S = 60.0
 _SHAPES = ((1, 3, 96, 96), (1, 3, 64, 64), (1, 3, 32, 48))

@@ -38,6 +38,8 @@ from reusebench.targets.vboard.guest import missing_parts
 from tests.bench.bench_process import Bench
 from tests.helpers.support import Reusebench, known, walk
 
+pytestmark = pytest.mark.process
+
 #: The user's own, read before any test has a cache of its own.
 _CACHE = cache_root()
 _PAGE = 4096

@@ -21,9 +21,12 @@ pytest.importorskip("ai_edge_litert")
 #: The user's own, looked up before the session has a cache of its own.
 _FOLDER = ONNX2TF.folder()
 
-pytestmark = pytest.mark.skipif(
-    not ONNX2TF.installed(), reason=f"{_FOLDER} is not there: run `reusebench models install onnx2tf` to test it"
-)
+pytestmark = [
+    pytest.mark.process,
+    pytest.mark.skipif(
+        not ONNX2TF.installed(), reason=f"{_FOLDER} is not there: run `reusebench models install onnx2tf` to test it"
+    ),
+]
 
 _SHAPE = (1, 3, 32, 32)
 

@@ -19,6 +19,8 @@ from reusebench.system.package import PACKAGE, python_command
 from tests.bench.bench_process import BENCH_LIMIT_S
 from tests.helpers.support import CHECKOUT
 
+pytestmark = pytest.mark.process
+
 #: What a user may have a module or a folder of: ours, those that Python imports by itself, the standard library's,
 #: those of packages.
 _TRAPS = (

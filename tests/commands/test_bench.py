@@ -9,6 +9,8 @@ import pytest
 
 from reusebench.system.package import python_command
 
+pytestmark = pytest.mark.process
+
 
 @pytest.mark.parametrize("name", ["test_leaks.py", "bench/test_leaks.py"])
 def test_a_question_that_is_named_is_asked_under_quick(tmp_path: Path, name: str) -> None:

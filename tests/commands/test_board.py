@@ -13,6 +13,8 @@ from tests.helpers.far_shell import shell_at
 from tests.helpers.support import Ended, Reusebench
 from tests.targets.library_files import write_library
 
+pytestmark = pytest.mark.process
+
 
 def test_the_virtual_board_is_installed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, reusebench: Reusebench

@@ -16,6 +16,8 @@ from tests.helpers.support import Ended, Reusebench
 from tests.reports.stored import FAILED, MIB, changed, dup, even, npu_account, result, with_memory, write_run
 from tests.reports.versions.stored_versions import three_versions
 
+pytestmark = pytest.mark.process
+
 LIMIT = ("--fail", "application_memory:2%+512KiB")
 
 

@@ -20,6 +20,8 @@ from reusebench.targets import interpreters
 from tests.helpers.support import CHECKOUT, Ended, Reusebench, own_environment
 from tests.targets.library_files import write_library
 
+pytestmark = pytest.mark.process
+
 _HERE = RuntimeEntry("here", "Here", "tests.helpers.scripted_driver", "json", "pip install here", "cpu", (".here",))
 _MISSING = RuntimeEntry(
     "missing",

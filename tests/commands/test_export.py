@@ -17,6 +17,8 @@ from reusebench.reports.compare.exports import EXPORTS
 from tests.helpers.support import CHECKOUT, Ended, Reusebench
 from tests.reports.stored import FAILED, NOT_SUPPORTED, even, full_run, result, write_run
 
+pytestmark = pytest.mark.process
+
 
 @pytest.fixture
 def storage(tmp_path: Path) -> Path:

@@ -14,6 +14,8 @@ from reusebench.samplers.host import LocalHost
 from tests.helpers.far_shell import shell_at
 from tests.helpers.support import Reusebench
 
+pytestmark = pytest.mark.process
+
 
 def test_a_board_is_looked_at(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, reusebench: Reusebench) -> None:
     """Beyond a shell on a pipe: its kernel, its folder, what it can run and which readings it has."""

@@ -23,6 +23,8 @@ from reusebench.targets.rknn_library import Library, find_libraries
 from reusebench.targets.vboard.guest import missing_parts
 from tests.helpers.support import Ended, Reusebench, known
 
+pytestmark = pytest.mark.process
+
 # Read when the tests are collected, before any of them has a cache of its own.
 _CACHE = cache_root()
 _RKNN_MODELS = sorted((_CACHE / "models").glob("tiny-64-seed1-rk3588-*.rknn"))

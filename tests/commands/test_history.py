@@ -15,6 +15,8 @@ from tests.helpers.support import Reusebench
 from tests.reports.history.history_storage import STEP, make_history
 from tests.reports.stored import machine
 
+pytestmark = pytest.mark.process
+
 #: Of which this is the first at the new level.
 _RUNS, _FIRST_NEW = 24, 16
 

@@ -12,6 +12,8 @@ import pytest
 from tests.helpers.support import Reusebench
 from tests.reports.stored import even, full_run, result, write_run
 
+pytestmark = pytest.mark.process
+
 _COMMANDS = (
     ("runs", "list"),
     ("runs", "prune", "--keep", "9", "--dry-run"),

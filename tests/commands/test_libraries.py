@@ -141,6 +141,7 @@ def test_a_board_measures_the_libraries_of_its_chip(
     assert [Path(command[command.index("--rknn-library") + 1]).name for command in stores] == ["old.so"]
 
 
+@pytest.mark.process
 def test_a_board_far_away_is_left_to_the_measurement(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reusebench: Reusebench
 ) -> None:
@@ -179,6 +180,7 @@ _LIBRARIES = _installed()
 
 
 @pytest.mark.skipif(not (_LIBRARIES and _MODELS), reason="needs two versions of librknnrt, their board and a model")
+@pytest.mark.process
 def test_two_libraries_of_rockchips(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], reusebench: Reusebench
 ) -> None:

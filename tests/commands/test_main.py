@@ -20,6 +20,8 @@ from reusebench.harness.extras import EXTRAS, install_line
 from tests.helpers.support import CHECKOUT, Ended, Reusebench
 from tests.reports.stored import full_run
 
+pytestmark = pytest.mark.process
+
 #: Runs commands where the modules of the first argument are not installed; prints their exit codes at the end.
 _WITHOUT = """
 import json, sys

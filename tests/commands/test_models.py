@@ -40,6 +40,7 @@ def test_every_network_is_listed(reusebench: Reusebench) -> None:
     ]
 
 
+@pytest.mark.process
 def test_files_of_all_kinds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reusebench: Reusebench) -> None:
     """Of the default size and seed 0, into the cache or to --output; a conversion that fails leaves the old file."""
     install_scripted_toolkit()
@@ -134,6 +135,7 @@ def test_what_is_no_command_line(arguments: list[str], sentence: str, reusebench
     assert sentence in done.out + done.err
 
 
+@pytest.mark.process
 def test_a_full_disk(tmp_path: Path) -> None:
     """When the file system takes no more bytes, the command reports it, exits with 2 and leaves nothing behind."""
     output = tmp_path / "model.onnx"
@@ -149,6 +151,7 @@ def test_a_full_disk(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.process
 def test_clips(tmp_path: Path, reusebench: Reusebench) -> None:
     """With --output the clip goes there; without it into the cache."""
     form = ("--size", "64x48", "--fps", 5, "--seconds", 0.6)
@@ -168,6 +171,7 @@ def python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ScriptedPython:
     return ScriptedPython(tmp_path, "python3.10")
 
 
+@pytest.mark.process
 def test_libraries_are_installed(python: ScriptedPython, reusebench: Reusebench) -> None:
     """The folder goes to standard output, the steps to standard error; --python and --torch are heeded."""
     done = reusebench("models", "install", "rknn-toolkit", "--python", python.path, "--torch", "mine")
@@ -178,6 +182,7 @@ def test_libraries_are_installed(python: ScriptedPython, reusebench: Reusebench)
     assert done.err.splitlines()[-2:] == ["MegEngine==1.13.0 ...", "trying it ..."]
 
 
+@pytest.mark.process
 def test_ctrl_c_ends_an_installation(python: ScriptedPython, reusebench: Reusebench) -> None:
     """The command ends with 130, as shells expect, and without a traceback."""
     python.behave(interrupts="torch")

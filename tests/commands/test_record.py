@@ -24,6 +24,8 @@ from reusebench.storage.runs import run_of
 from reusebench.storage.trace import ProgramTrace, read_trace
 from tests.helpers.support import CHECKOUT, TIME_LIMIT_S, Reusebench, record_command
 
+pytestmark = pytest.mark.process
+
 _MIB = 2**20
 _RECORD = record_command()
 

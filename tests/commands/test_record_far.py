@@ -23,6 +23,8 @@ from reusebench.storage.run_file import StoredRun, read_storage
 from tests.helpers.far_shell import connected, shell_at, wait_until_gone
 from tests.helpers.support import CHECKOUT, TIME_LIMIT_S, Reusebench, record_command
 
+pytestmark = pytest.mark.process
+
 _MIB = 2**20
 _RECORD = record_command()
 

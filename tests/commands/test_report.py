@@ -12,6 +12,8 @@ from reusebench.reports.base.texts import texts_of
 from tests.helpers.support import Reusebench
 from tests.reports.stored import changed, even, full_run, machine, result, write_run
 
+pytestmark = pytest.mark.process
+
 PAGES = {"index.html", "index.zh-CN.html"}
 
 

@@ -185,6 +185,7 @@ def test_a_clock_that_was_not_set(storage: Path, words: _Words) -> None:
     assert _numbers(storage) == [4]
 
 
+@pytest.mark.process
 def test_a_run_that_is_still_measured(storage: Path, words: _Words) -> None:
     """It stays as long as its session lives, however old it seems to the clock."""
     document = json.loads(_path(storage, 1).read_bytes())

@@ -13,6 +13,8 @@ from reusebench.harness.gate import Gate, add_gate_options, make_gate
 from tests.helpers.support import known
 from tests.reports.stored import changed, even, full_run, result, write_run
 
+pytestmark = pytest.mark.process
+
 
 def _gate(storage: Path, *arguments: str) -> Gate | None:
     parser = argparse.ArgumentParser()

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.process
+
 _CHECKOUT = Path(__file__).resolve().parents[2]
 _OWN_MOUNTS = ("unshare", "--user", "--map-root-user", "--mount")
 _CHECK = (

@@ -234,6 +234,7 @@ def test_a_storage_that_is_no_folder() -> None:
         ((1, 2), None, None),
     ],
 )
+@pytest.mark.process
 def test_the_run_that_benchmark_compare_alone_means(
     tmp_path: Path, numbers: tuple[int, ...], option_value: object, loaded: object
 ) -> None:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.process
+
 _CHECKOUT = Path(__file__).resolve().parents[2]
 _SCRIPT = """
 import sys

@@ -16,6 +16,8 @@ import pytest
 from reusebench.system.package import python_command
 from tests.helpers.support import TIME_LIMIT_S
 
+pytestmark = pytest.mark.process
+
 _OWN = """
 import pytest
 import reusebench

@@ -52,6 +52,7 @@ def test_a_runtime_that_is_not_installed(here: set[str]) -> None:
 
 
 @pytest.mark.usefixtures("here")
+@pytest.mark.process
 def test_no_runtime_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is selected; the error of the targets names the Python, another one as the user wrote it."""
     monkeypatch.setattr(

@@ -32,6 +32,8 @@ from reusebench.targets.base import THIS_INTERPRETER
 from tests.helpers.forks import SCRIPTED_FORKS
 from tests.helpers.support import make_plan, walk
 
+pytestmark = pytest.mark.process
+
 _ROUNDS = 10
 #: Inferences of each context before the rounds.
 _WARM_UP = 2

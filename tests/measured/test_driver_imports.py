@@ -16,6 +16,8 @@ from reusebench.measured.plan import Plan, Streams, Video
 from reusebench.targets.base import THIS_INTERPRETER, Target
 from tests.helpers.support import CHECKOUT, make_plan, prepared_plan, walk
 
+pytestmark = pytest.mark.process
+
 #: Packages that the measured process may hold.
 _PACKAGES = {"reusebench"}
 

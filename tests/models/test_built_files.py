@@ -21,7 +21,7 @@ from tests.helpers.support import CHECKOUT
 _TINY = Recipe("tiny", 64, 1)
 
 
-pytestmark = pytest.mark.usefixtures("model_cache")
+pytestmark = [pytest.mark.process, pytest.mark.usefixtures("model_cache")]
 
 
 def _python(code: str) -> subprocess.Popen[str]:

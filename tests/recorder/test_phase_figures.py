@@ -182,6 +182,7 @@ def test_a_program_has_a_value_for_each_repeat() -> None:
     assert [stored.pss_readings for stored in phases] == [(1, 1), (1, 0), (0, 0)]
 
 
+@pytest.mark.process
 def test_the_commit_is_that_of_the_project(tmp_path: Path) -> None:
     """Outside a checkout there is none; the working folder is as it was."""
     before = Path.cwd()

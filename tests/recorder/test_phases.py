@@ -117,6 +117,7 @@ def test_a_file_is_emptied_and_read_as_it_grows(tmp_path: Path) -> None:
     marks.close()
 
 
+@pytest.mark.process
 def test_a_descriptor_has_the_number_of_the_option() -> None:
     """The program writes to that number, also where descriptors of ours are in the way; the pipe ends with it."""
     free = os.dup(0)
@@ -158,6 +159,7 @@ def test_a_program_may_wait_for_its_answer() -> None:
     marks.close()
 
 
+@pytest.mark.process
 def test_a_program_without_its_recorder_goes_on() -> None:
     """A mark that nobody takes any more is an error for it, and no signal that ends it."""
     marks = SocketMarks(3)

@@ -17,6 +17,8 @@ from reusebench.samplers.host import LOCAL_HOST, Host
 from reusebench.samplers.npu.process_dmabuf import DmaBuf
 from reusebench.samplers.process import Shares, read_process, read_shares
 
+pytestmark = pytest.mark.process
+
 _MIB = 2**20
 #: Forks so many processes in a thread of its own, each with 8 MiB, and writes a dot for it.
 _WORKERS = """

@@ -14,6 +14,8 @@ from reusebench.recorder.recording import record
 from reusebench.recorder.stored_form import stored_repeat
 from tests.helpers.support import known
 
+pytestmark = pytest.mark.process
+
 
 class _Ended:
     """A program that has ended at once; the kernel has counted the highest RSS of its processes."""

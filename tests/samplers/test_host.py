@@ -83,6 +83,7 @@ def test_this_machine() -> None:
     assert own_pid(LOCAL_HOST) == os.getpid()
 
 
+@pytest.mark.process
 def test_samples_end_with_the_process(child: Child) -> None:
     """One for each call while it is there, then none; a process that has gone cannot be sampled."""
     sampler = LOCAL_HOST.sampler(child.pid, 0.01)

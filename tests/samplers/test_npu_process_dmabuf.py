@@ -145,6 +145,7 @@ def test_a_process_of_somebody_else() -> None:
     assert process_dmabufs(LOCAL_HOST, 1) is None
 
 
+@pytest.mark.process
 def test_a_process_of_this_machine(child: Child) -> None:
     """Without buffers the list is empty, and not None; when it has gone, waited for or not, the reading raises."""
     assert process_dmabufs(LOCAL_HOST, child.pid) == []

@@ -21,6 +21,8 @@ from reusebench.samplers.sources import memory_sources
 from tests.samplers.child import Child
 from tests.samplers.hosts import CountingHost, link_process
 
+pytestmark = pytest.mark.process
+
 
 @pytest.fixture
 def observer(child: Child) -> Iterator[Observer]:

@@ -17,6 +17,8 @@ from tests.helpers.support import TIME_LIMIT_S
 from tests.samplers.child import SIZE, Child
 from tests.samplers.hosts import CountingHost, link_process
 
+pytestmark = pytest.mark.process
+
 
 @pytest.fixture
 def kernel_with_parts(child: Child) -> None:

@@ -24,6 +24,8 @@ pytest.importorskip("ai_edge_litert")
 
 from tests.measured.runtimes.litert_models import write_model
 
+pytestmark = pytest.mark.process
+
 _STREAMS, _CONTEXTS, _CORES = 2, 3, 2
 
 

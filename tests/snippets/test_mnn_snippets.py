@@ -20,7 +20,10 @@ from reusebench.scenarios.catalogue import Parameters, build_plans
 from reusebench.snippets import snippet_of
 from tests.helpers.support import CHECKOUT, TIME_LIMIT_S, models_of
 
-pytestmark = pytest.mark.skipif(not available(find_runtime("mnn")), reason="MNN is not installed")
+pytestmark = [
+    pytest.mark.process,
+    pytest.mark.skipif(not available(find_runtime("mnn")), reason="MNN is not installed"),
+]
 
 _STREAMS, _CONTEXTS, _CORES = 2, 3, 2
 

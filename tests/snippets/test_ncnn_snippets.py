@@ -18,6 +18,8 @@ from tests.helpers.support import models_of
 from tests.measured.runtimes.ncnn_models import DETECTOR, write_net
 from tests.snippets.test_python_snippets import Ran, Runtime
 
+pytestmark = pytest.mark.process
+
 pytest.importorskip("ncnn")
 
 _SCENARIOS = (

@@ -21,6 +21,8 @@ from reusebench.scenarios.catalogue import Parameters, build_plans
 from reusebench.snippets import snippet_of
 from tests.helpers.support import CHECKOUT, TIME_LIMIT_S, models_of
 
+pytestmark = pytest.mark.process
+
 #: The user's own: the tests have a cache of their own.
 _MEGENGINE, _FOLDER = MEGENGINE.python(), MEGENGINE.folder()
 _STREAMS, _CONTEXTS, _CORES = 2, 3, 2

@@ -57,6 +57,8 @@ from tests.helpers.forks import RKNN_FORKS
 from tests.helpers.support import TIME_LIMIT_S, known, walk
 from tests.snippets.several_models import FREE, PLANS
 
+pytestmark = pytest.mark.process
+
 _HEADERS = Path(__file__).parent
 _FLAGS = ("-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror")
 _FULL, _MINI = "librknnrt version: 2.3.2 (double)", "librknnmrt version: 2.3.2 (double)"

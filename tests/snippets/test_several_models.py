@@ -31,6 +31,8 @@ from tests.helpers.support import CHECKOUT, TIME_LIMIT_S, known, walk
 from tests.measured.runtimes.ncnn_models import DETECTOR, write_net
 from tests.snippets.several_models import FIRST, FREE, LARGE, PLANS, SECOND, SIZES, ModelFile, put_together
 
+pytestmark = pytest.mark.process
+
 #: The user's own: the tests have a cache of their own.
 _MEGENGINE = MEGENGINE.folder()
 _RECIPES = {

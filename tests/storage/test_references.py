@@ -14,6 +14,8 @@ from reusebench.storage.run_file import BadFile, Commit
 from reusebench.storage.runs import Run, read_runs
 from tests.reports.stored import even, result, write_run
 
+pytestmark = pytest.mark.process
+
 _NOWHERE = Path("/proc")  # no git repository
 
 

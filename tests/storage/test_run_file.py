@@ -39,6 +39,8 @@ from reusebench.storage.run_file import (
 from tests.reports.stored import FAILED, changed, even, result, write_run
 from tests.reports.stored_programs import Repeat, program
 
+pytestmark = pytest.mark.process
+
 #: A user who is neither root nor the owner of anything.
 _NOBODY = 65534
 _PYTHON = "Linux-CPython-3.11-64bit"

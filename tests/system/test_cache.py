@@ -97,6 +97,7 @@ def test_a_folder_is_locked_for_one_process_at_a_time(tmp_path: Path) -> None:
         ("import sys; sys.exit('first\\nlast')", r"\(exit code 1\): last$"),
     ],
 )
+@pytest.mark.process
 def test_a_failed_build_is_reported(code: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With its exit code or signal, and with the last line of its errors."""
     (tmp_path / "failing.py").write_text(code)
@@ -143,6 +144,7 @@ with locked(model), written_whole(model) as temporary:
 """
 
 
+@pytest.mark.process
 def test_what_killed_processes_left_is_removed(root: Path) -> None:
     """Folders of their own and half files, each with its size; a dry run tells the same and removes nothing."""
     (root / "prepared" / "tmpaaaaaaaa").mkdir(parents=True)  # of version 0.1.0, which had no locks

@@ -99,6 +99,7 @@ def test_line_breaks_stay_where_they_may() -> None:
     assert printable("a\nb\tc\x1b", keep="\n\t") == "a\nb\tc\\x1b"
 
 
+@pytest.mark.process
 def test_others_may_not_write(tmp_path: Path) -> None:
     """Whatever the umask allows: to what this process makes. What the umask forbids besides stays; a program of the
     user's has the user's umask.

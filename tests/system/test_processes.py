@@ -17,6 +17,8 @@ from reusebench.system import processes
 from reusebench.system.interrupts import Interrupted
 from tests.helpers.support import CHECKOUT, TIME_LIMIT_S
 
+pytestmark = pytest.mark.process
+
 #: Starts sys.argv[1:], which writes a line when it is ready, and then waits for its own end.
 _OWNER = """
 import sys, time

@@ -14,6 +14,8 @@ from reusebench.targets import interpreters
 from reusebench.targets.interpreters import finds_runtime, python_with
 from tests.helpers.support import own_environment
 
+pytestmark = pytest.mark.process
+
 _ONNXRUNTIME = find_runtime("onnxruntime")
 _MEGENGINE_LITE = find_runtime("megengine_lite")
 _BROKEN = replace(_ONNXRUNTIME, module="broken_module")

@@ -46,6 +46,8 @@ from tests.helpers.support import (
 )
 from tests.targets.clock import Clock
 
+pytestmark = pytest.mark.process
+
 
 @pytest.fixture(autouse=True, scope="module")
 def nothing_is_left() -> Iterator[None]:

@@ -17,6 +17,8 @@ from reusebench.scenarios.catalogue import Parameters, build_plans
 from reusebench.targets.measured_process import Run
 from tests.helpers.support import CHECKOUT, StubObserver, known, models_of, walk
 
+pytestmark = pytest.mark.process
+
 
 def _plan(script: str, scenario: str = "limit_no_reuse", most: int = 6, cores: int = 2) -> Plan:
     parameters = Parameters("scripted", models_of(script), 1, 1, cores, rounds=3, limit_contexts=most)

@@ -21,7 +21,7 @@ from reusebench.targets.rknn_library import architecture_of, architecture_of_thi
 
 _OWN = architecture_of_this_python() or ""
 
-pytestmark = pytest.mark.usefixtures("own_cache")
+pytestmark = [pytest.mark.process, pytest.mark.usefixtures("own_cache")]
 
 
 @pytest.fixture

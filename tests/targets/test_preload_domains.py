@@ -6,6 +6,8 @@ import pytest
 
 from tests.targets.preload_support import RunOnBoard
 
+pytestmark = pytest.mark.process
+
 _GIB = 2**30
 #: Memory that nobody touches takes none of the host's.
 _ATTEMPT = """

@@ -8,6 +8,8 @@ import pytest
 
 from tests.targets.preload_support import RunOnBoard, live_bytes, run_client
 
+pytestmark = pytest.mark.process
+
 _ATTEMPTS = """
 def attempt(call):
     try: return call() and "ok"

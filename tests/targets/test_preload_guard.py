@@ -10,6 +10,8 @@ import pytest
 
 from tests.targets.preload_support import RunOnBoard, run_client
 
+pytestmark = pytest.mark.process
+
 #: No machine has files of these names: a guard that fails breaks nothing.
 _NODE = "/dev/dri/reusebench-test"
 #: Opened as files, these are the virtual board's own.

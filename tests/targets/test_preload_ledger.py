@@ -10,6 +10,8 @@ import pytest
 from reusebench.targets.chips import CHIPS
 from tests.targets.preload_support import RunOnBoard, live_bytes, run_client
 
+pytestmark = pytest.mark.process
+
 _PAGE = 4096
 
 

@@ -12,6 +12,8 @@ import pytest
 from reusebench.targets.compilers import Compiler
 from tests.targets.preload_support import Ended, read_ledger, run_client
 
+pytestmark = pytest.mark.process
+
 #: The parts of an event that two copies of the library may see differently: they run one after the other.
 _OWN = ("at_ns", "mode", "chip")
 

@@ -8,6 +8,8 @@ import pytest
 
 from tests.targets.preload_support import RunOnBoard
 
+pytestmark = pytest.mark.process
+
 #: A job that reads the buffer `data` 16 bytes from its beginning; buffers: 1 data, 2 task list, 3 commands.
 _JOB = """
 npu = Npu()

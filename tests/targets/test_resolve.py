@@ -31,7 +31,7 @@ _ANYWHERE = replace(_ONNXRUNTIME, name="anywhere", module="json")
 _NOWHERE = replace(_ONNXRUNTIME, name="nowhere", module="no_such_module")
 
 
-pytestmark = pytest.mark.usefixtures("own_cache")
+pytestmark = [pytest.mark.process, pytest.mark.usefixtures("own_cache")]
 
 
 def _own_library(path: Path) -> Path:

@@ -18,6 +18,8 @@ from reusebench.targets.measured_process import Run
 from tests.helpers.support import TIME_LIMIT_S, StubListener, make_plan, walk
 from tests.targets.clock import Clock
 
+pytestmark = pytest.mark.process
+
 _FPS = 50.0
 
 

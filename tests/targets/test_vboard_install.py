@@ -22,6 +22,8 @@ from reusebench.targets.vboard.packages import PackageSource
 from reusebench.targets.vboard.system import ensure_system, is_installed, library_folders, python_of
 from tests.targets.library_files import write_library
 
+pytestmark = pytest.mark.process
+
 #: What stands in for Debian: packages are tar archives in $POOL, dependencies are text files beside them.
 _TOOLS = {
     "apt-get": """#!/bin/sh

@@ -27,6 +27,8 @@ from reusebench.targets.vboard.guest import guest, machine_of, missing_parts
 from tests.helpers.support import CHECKOUT, TIME_LIMIT_S
 from tests.targets.preload_support import Ended, live_bytes, read_ledger
 
+pytestmark = pytest.mark.process
+
 # Read when the tests are collected, before any of them has a cache of its own.
 _CACHE = cache_root()
 #: Before it, librknnrt takes models of its time alone.

@@ -5,7 +5,11 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import pytest
+
 from reusebench.targets.process import LocalProcess
+
+pytestmark = pytest.mark.process
 
 _OWN = Path("/proc/self/oom_score_adj")
 _TELL = "import subprocess; subprocess.run(['cat', '/proc/self/oom_score_adj']); input()"

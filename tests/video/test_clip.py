@@ -60,6 +60,7 @@ def test_small_and_odd_forms_work(size: tuple[int, int], tmp_path: Path) -> None
         assert [(frame.width, frame.height) for frame in container.decode(video=0)] == [size] * 2
 
 
+@pytest.mark.process
 def test_the_cache_has_it_once(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Callers at the same time get one file, made once, also for later ones; leftovers of killed ones are removed."""
     commands = []

@@ -15,6 +15,8 @@ from reusebench.video import VideoError
 from reusebench.video.describe import describe_with
 from tests.helpers.support import CHECKOUT
 
+pytestmark = pytest.mark.process
+
 _CLIP = {"codec": "h264", "width": 160, "height": 96, "fps": 10.0, "frames": 20}
 
 

@@ -15,6 +15,8 @@ from benchmarks.faults.sandbox import Sandbox, tracebacks
 from benchmarks.faults.trial import Kind
 from tests.helpers.support import CHECKOUT, TIME_LIMIT_S
 
+pytestmark = pytest.mark.process
+
 _ANNOUNCES = 'print("onnxruntime no_reuse                    40.8 MiB memory")'
 
 

@@ -16,6 +16,8 @@ from benchmarks.faults.sandbox import compile_preloaded
 from reusebench.targets.compilers import find_compiler
 from reusebench.targets.rknn_library import architecture_of_this_python
 
+pytestmark = pytest.mark.process
+
 #: Makes a folder and two files, and prints what went wrong with each.
 _WRITES = """
 import os, sys

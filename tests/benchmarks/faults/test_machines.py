@@ -17,6 +17,8 @@ from benchmarks.faults.trial import Answer, Kind, Trial
 from reusebench.targets.compilers import find_compiler
 from reusebench.targets.rknn_library import architecture_of_this_python
 
+pytestmark = pytest.mark.process
+
 #: Prints two readings of the clock of the day, and what passes on that of intervals.
 _CLOCKS = """
 import time

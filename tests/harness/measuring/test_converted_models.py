@@ -40,6 +40,8 @@ from tests.helpers.support import CHECKOUT, TIME_LIMIT_S
 from tests.models.inspection.rknn_files import save_rknn
 from tests.models.rknn.scripted_toolkit import install_scripted_toolkit
 
+pytestmark = pytest.mark.process
+
 _RKNN = find_runtime("rknn")
 
 

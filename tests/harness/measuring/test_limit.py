@@ -16,6 +16,8 @@ from tests.harness.measuring.conftest import MakeBench
 from tests.helpers.scripted_driver import ENTRY
 from tests.helpers.support import SCRIPTED, known
 
+pytestmark = pytest.mark.process
+
 _PAGE = 4096
 #: As a board with the preload library.
 _BOARD = replace(SCRIPTED, name="board", keeps_ledger=True)

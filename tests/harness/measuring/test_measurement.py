@@ -30,6 +30,8 @@ from tests.harness.measuring.conftest import MakeBench
 from tests.helpers.scripted_driver import ACCOUNT, ENTRY
 from tests.helpers.support import SCRIPTED, known
 
+pytestmark = pytest.mark.process
+
 #: As the virtual board: it keeps a ledger, and computes nothing.
 _VIRTUAL = replace(
     SCRIPTED, name="virtual", chip="rk3588", keeps_ledger=True, computes=False, npu_memory_limit_bytes=2**29

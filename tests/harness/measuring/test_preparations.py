@@ -14,6 +14,8 @@ from reusebench.system.cache import cache_root
 from tests.harness.measuring.conftest import MakeBench
 from tests.helpers.scripted_driver import NODE_ORDER
 
+pytestmark = pytest.mark.process
+
 
 def test_each_model_is_prepared_once_in_a_session(tmp_path: Path, make_bench: MakeBench) -> None:
     """For all repeats and all scenarios; a scenario with a further model has that one prepared."""

@@ -19,6 +19,8 @@ from tests.harness.measuring.conftest import MakeBench
 from tests.helpers.scripted_driver import ENTRY
 from tests.helpers.support import known
 
+pytestmark = pytest.mark.process
+
 
 class _Progress(Progress):
     """Keeps the phases."""

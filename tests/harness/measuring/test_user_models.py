@@ -23,6 +23,8 @@ from reusebench.targets.outcome import Failure
 from tests.helpers.forks import ONNX_FORKS
 from tests.helpers.support import TIME_LIMIT_S
 
+pytestmark = pytest.mark.process
+
 _ONNX = find_runtime("onnxruntime")
 
 

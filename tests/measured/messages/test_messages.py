@@ -60,6 +60,7 @@ def test_a_message_of_another_version_is_shown(message: Message, shown: str) -> 
     assert [words(message, language) for language in LANGUAGES] == [shown] * len(LANGUAGES)
 
 
+@pytest.mark.process
 def test_the_measured_process_reads_no_texts() -> None:
     """Its errors are sent as codes: the texts would be weighed with the runtime."""
     code = """

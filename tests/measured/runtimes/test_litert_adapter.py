@@ -21,6 +21,8 @@ pytest.importorskip("ai_edge_litert")
 from reusebench.measured.runtimes import open_runtime
 from tests.measured.runtimes.litert_models import write_model
 
+pytestmark = pytest.mark.process
+
 _SIZE = 64
 _IN_TURN = Memory(internal=3)
 #: Prints by how much the contexts of a way to make them have grown the process.

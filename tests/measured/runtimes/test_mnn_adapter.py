@@ -38,7 +38,10 @@ from reusebench.samplers.process import read_process
 from reusebench.targets.base import THIS_INTERPRETER
 from tests.helpers.support import CHECKOUT, StubObserver, make_plan, walk
 
-pytestmark = pytest.mark.skipif(not available(find_runtime("mnn")), reason="MNN is not installed")
+pytestmark = [
+    pytest.mark.process,
+    pytest.mark.skipif(not available(find_runtime("mnn")), reason="MNN is not installed"),
+]
 
 #: Of mobilenet_v2 at 96x96: pixels in, logits out, fp32.
 _INPUT_BYTES, _OUTPUT_BYTES = 3 * 96 * 96 * 4, 1000 * 4

@@ -33,6 +33,8 @@ from reusebench.targets.base import THIS_INTERPRETER
 from tests.helpers.support import StubObserver, make_plan, walk
 from tests.measured.runtimes.ncnn_models import DETECTOR, write_net
 
+pytestmark = pytest.mark.process
+
 pytest.importorskip("ncnn")
 
 #: Sizes of the outputs of the detector for a picture of 50x50, whose rows are no multiple of 16 bytes.

@@ -36,6 +36,8 @@ from reusebench.targets.outcome import Failure
 from tests.helpers.forks import ONNX_FORKS
 from tests.helpers.support import known, make_plan, prepared_plan, walk
 
+pytestmark = pytest.mark.process
+
 _WITHOUT_CUDA = pytest.mark.skipif(
     "CUDAExecutionProvider" in ort.get_available_providers(), reason="this ONNX Runtime has CUDA"
 )

@@ -21,6 +21,8 @@ from reusebench.targets.outcome import Failure
 from tests.helpers.forks import ONNX_FORKS
 from tests.helpers.support import TIME_LIMIT_S, StubObserver, known, make_plan, models_of, walk
 
+pytestmark = pytest.mark.process
+
 _CONTEXTS = 4
 #: Of MobileNetV2: from 1280 features to 1000 classes.
 _FULLY_CONNECTED_BYTES = 1280 * 1000 * 4

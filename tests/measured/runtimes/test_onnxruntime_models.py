@@ -14,6 +14,8 @@ from onnx import TensorProto, helper, numpy_helper
 from reusebench.measured.runtimes.base import AdapterError, Context, Input, Memory, NotSupported, Runtime
 from reusebench.models.inputs.assumed import candidates
 
+pytestmark = pytest.mark.process
+
 _FLOAT = TensorProto.FLOAT
 #: Larger than what is kept inside the prepared graph.
 _WIDE = 64

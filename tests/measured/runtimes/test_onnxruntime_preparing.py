@@ -26,6 +26,8 @@ from reusebench.targets.base import THIS_INTERPRETER
 from reusebench.targets.measured_process import prepare_models
 from tests.helpers.support import TIME_LIMIT_S, known, models_of
 
+pytestmark = pytest.mark.process
+
 _FLOAT = onnx.TensorProto.FLOAT
 _NONE: dict[str, Any] = {}
 _PICTURE = [1, 16, 64, 64]

@@ -37,6 +37,8 @@ from reusebench.samplers.process import read_process
 from reusebench.targets.base import THIS_INTERPRETER
 from tests.helpers.support import CHECKOUT, StubObserver, known, make_plan, prepared_plan, walk
 
+pytestmark = pytest.mark.process
+
 pytest.importorskip("openvino", exc_type=ImportError)
 
 _TYPES = {

@@ -50,6 +50,8 @@ from reusebench.targets.measured_process import Run
 from tests.helpers.forks import RKNN_FORKS
 from tests.helpers.support import CHECKOUT, walk
 
+pytestmark = pytest.mark.process
+
 _FULL, _MINI = "librknnrt version: 1.6.0 (double)", "librknnmrt version: 2.3.2 (double)"
 
 #: What the double reads of a model: bytes of weights and of internal memory, and the number of inputs.

@@ -24,6 +24,8 @@ from tests.helpers.forks import RKNN_FORKS
 from tests.helpers.support import walk
 from tests.measured.messages.test_messages import TEXTS, fields
 
+pytestmark = pytest.mark.process
+
 _VERSION = "librknnrt version: 2.3.2 (double)"
 _NO_MODEL = "E RKNN: [1] Import rknn model failed!\nE RKNN: [1] rknn_init, load model failed!"
 _NOT_PARSED = "E RKNN: [1] parseRKNN from buffer: Invalid RKNN format!\nE RKNN: [1] rknn_init, load model failed!"

@@ -21,6 +21,8 @@ from reusebench.targets.outcome import Failure
 from tests.helpers.forks import RKNN_FORKS
 from tests.measured.runtimes.test_rknn_calls import _FULL, _MINI, Compile, Double, Walked
 
+pytestmark = pytest.mark.process
+
 _PLAIN, _IN_PLACE = Context(0, 0), Context(0, 0, zero_copy=(INPUT,))
 _NOISE = input_pattern()[:4]
 #: The scale and the zero point of the double's INT8 inputs.

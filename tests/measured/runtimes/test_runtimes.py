@@ -12,6 +12,8 @@ from reusebench.measured.runtimes import RUNTIMES, RuntimeEntry, UnknownRuntime,
 from reusebench.measured.runtimes.rknn.library import LIBRARY_VARIABLE
 from tests.helpers.support import CHECKOUT
 
+pytestmark = pytest.mark.process
+
 
 def test_unknown_names() -> None:
     """The message names the valid ones."""

@@ -24,7 +24,7 @@ from tests.helpers.support import CHECKOUT, TIME_LIMIT_S
 from tests.models.megengine.scripted_megengine import install_scripted_megengine
 from tests.models.rknn.scripted_toolkit import install_scripted_toolkit
 
-pytestmark = pytest.mark.usefixtures("model_cache")
+pytestmark = [pytest.mark.process, pytest.mark.usefixtures("model_cache")]
 
 _SMALL, _LARGE = Recipe("frame", 36, 1), Recipe("frame", 45, 1)
 _CHIP = {".rknn": "rk3588", ".mge": None}

@@ -25,6 +25,8 @@ from reusebench.models.errors import ConversionError
 from reusebench.models.recipe import NativeForm, NativeRecipe, OnnxFile, Recipe
 from reusebench.system.cache import CacheError, cache_root
 
+pytestmark = pytest.mark.process
+
 _TINY = Recipe("tiny", 64, 1)
 _CHIP = "rk3588"
 _INPUT = Input("x", "float32", (1, 3, 32, 32))

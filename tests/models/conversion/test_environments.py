@@ -15,6 +15,8 @@ from reusebench.system.cache import CacheError
 from reusebench.system.package import PACKAGE
 from tests.models.scripted_python import BUILDS_OF_TORCH, ScriptedPython
 
+pytestmark = pytest.mark.process
+
 
 def _silent(_step: str) -> None:
     """Show no step."""

@@ -13,6 +13,8 @@ from reusebench.models.inputs.assumed import Given
 from reusebench.models.inputs.given import as_declared, given_arrays
 from tests.helpers.support import known
 
+pytestmark = pytest.mark.process
+
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

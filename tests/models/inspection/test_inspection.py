@@ -30,6 +30,7 @@ def test_what_is_no_model_file(tmp_path: Path) -> None:
             inspect(tmp_path / name)
 
 
+@pytest.mark.process
 def test_importing_it_imports_no_library() -> None:
     """The harness can import it: neither numpy nor onnx comes along."""
     code = (

@@ -18,7 +18,7 @@ from reusebench.models.mnn.environment import PACKAGE, MnnConverter
 from reusebench.models.recipe import OnnxFile
 from tests.helpers.support import Reusebench
 
-pytestmark = pytest.mark.skipif(not PACKAGE.installed(), reason="MNN is not installed")
+pytestmark = [pytest.mark.process, pytest.mark.skipif(not PACKAGE.installed(), reason="MNN is not installed")]
 
 
 @pytest.fixture(scope="module")

@@ -133,6 +133,7 @@ def test_mutated_files(write: Callable[..., Path]) -> None:
     assert 100 < refused < 300
 
 
+@pytest.mark.process
 def test_files_of_the_real_one(mobile_model: Path, tmp_path: Path) -> None:
     """Names, types and shapes are those that OpenVINO itself tells, and the weights are those of the ONNX file."""
     pytest.importorskip("openvino", exc_type=ImportError)

@@ -17,6 +17,8 @@ from reusebench.models.networks.weights import draw_weights
 from reusebench.models.recipe import Recipe
 from tests.models.megengine.scripted_megengine import install_scripted_megengine
 
+pytestmark = pytest.mark.process
+
 
 def test_the_name_of_a_file() -> None:
     """It has network, size, seed, MegEngine's version and those of emitter and conversion."""

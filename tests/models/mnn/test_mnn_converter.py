@@ -15,6 +15,8 @@ from reusebench.models.inspection import inspect
 from reusebench.models.mnn.environment import PACKAGE, MnnConverter
 from reusebench.models.recipe import OnnxFile, Recipe
 
+pytestmark = pytest.mark.process
+
 _INSTALLED = pytest.mark.skipif(not PACKAGE.installed(), reason="MNN is not installed")
 
 

@@ -24,9 +24,12 @@ pytest.importorskip("ncnn")
 #: The user's own, looked up before a test has a cache of its own.
 _FOLDER = PNNX.folder()
 
-pytestmark = pytest.mark.skipif(
-    not PNNX.installed(), reason=f"{_FOLDER} is not there: run `reusebench models install pnnx` to test it"
-)
+pytestmark = [
+    pytest.mark.process,
+    pytest.mark.skipif(
+        not PNNX.installed(), reason=f"{_FOLDER} is not there: run `reusebench models install pnnx` to test it"
+    ),
+]
 
 
 @pytest.fixture

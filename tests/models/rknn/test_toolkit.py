@@ -19,6 +19,8 @@ from reusebench.models.recipe import OnnxFile, Recipe, RknnRecipe
 from reusebench.models.rknn.toolkit import RknnConverter
 from tests.models.rknn.scripted_toolkit import install_scripted_toolkit
 
+pytestmark = pytest.mark.process
+
 _YOLO = Recipe("yolov5s", 640, 7)
 _TINY = Recipe("tiny", 64, 1)
 _WIDE = Recipe("frame", 36, 1)

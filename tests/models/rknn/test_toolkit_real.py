@@ -17,9 +17,13 @@ from reusebench.models.rknn.toolkit import TOOLKIT, RknnConverter
 #: The user's own, looked up before a test has a cache of its own.
 _FOLDER = TOOLKIT.folder()
 
-pytestmark = pytest.mark.skipif(
-    not TOOLKIT.installed(), reason=f"{_FOLDER} is not there: run `reusebench models install rknn-toolkit` to test it"
-)
+pytestmark = [
+    pytest.mark.process,
+    pytest.mark.skipif(
+        not TOOLKIT.installed(),
+        reason=f"{_FOLDER} is not there: run `reusebench models install rknn-toolkit` to test it",
+    ),
+]
 
 _TINY = Recipe("tiny", 64, 1)
 _MASTER = RknnRecipe(_TINY, "rk3588")

@@ -87,6 +87,7 @@ print(finished(start_drawing({("en", name): lambda svg=svg: svg for name, svg in
 """
 
 
+@pytest.mark.process
 def test_a_machine_without_shared_memory() -> None:
     """Where there is no /dev/shm, in which processes have their locks, the figures are drawn all the same."""
     here = [sys.executable, "-c", _DRAW]

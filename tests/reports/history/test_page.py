@@ -17,6 +17,8 @@ from reusebench.storage.runs import run_of
 from tests.reports.history.history_storage import histories_in, make_history
 from tests.reports.stored import runs_of
 
+pytestmark = pytest.mark.process
+
 
 @pytest.fixture(scope="module")
 def histories(tmp_path_factory: pytest.TempPathFactory) -> list[History]:

@@ -16,7 +16,7 @@ from tests.reports.history.history_storage import histories_in
 
 __all__ = ["browser"]
 
-pytestmark = needs_browser
+pytestmark = [pytest.mark.process, needs_browser]
 
 #: Every pair of texts of a figure whose boxes share more than a pixel in both directions.
 _OVERLAPS = """

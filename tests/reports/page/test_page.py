@@ -34,6 +34,8 @@ from tests.reports.stored import (
 from tests.reports.stored_streams import streams_result
 from tests.reports.versions.stored_versions import three_versions
 
+pytestmark = pytest.mark.process
+
 ENGLISH = texts_of("en")
 _SNAPSHOTS = Path(__file__).parents[1] / "snapshots"
 

@@ -25,6 +25,8 @@ from tests.reports.page.test_exported_tables import rows_of
 from tests.reports.stored import MIB, even, result, runs_of, write_run
 from tests.reports.stored_programs import Repeat, program, trace, write_programs
 
+pytestmark = pytest.mark.process
+
 _TEXTS = texts_of("en")
 
 

@@ -45,6 +45,8 @@ from tests.reports.stored_streams import (
     streams_result,
 )
 
+pytestmark = pytest.mark.process
+
 ENGLISH = texts_of("en")
 NOT_DECODED = dataclasses.replace(SCHEDULE, video=None)
 CUT_OFF = Failure("cut_off", "steady", None, Message("session_cut_off", {"seconds": 33.0}))

@@ -119,6 +119,7 @@ def test_one_reading_is_no_interval(clock: _Clock) -> None:
     assert clock.watch.cpu() == CpuUse((), 0, 0)
 
 
+@pytest.mark.process
 def test_a_busy_thread_on_this_machine() -> None:
     """It counts for its process, beside one that rests, and for a core; no core is over 100 %."""
     with ExitStack() as children:

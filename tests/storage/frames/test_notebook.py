@@ -13,6 +13,8 @@ from tests.helpers.support import CHECKOUT
 from tests.reports.compare.stored_traces import npu_result
 from tests.reports.stored import changed, dup, even, result, write_run
 
+pytestmark = pytest.mark.process
+
 _NOTEBOOK = CHECKOUT / "docs" / "results.ipynb"
 #: A kernel starts, and imports pandas and matplotlib.
 _TIME_LIMIT_S = 300

@@ -43,6 +43,8 @@ from tests.reports.stored import (
 from tests.reports.stored_programs import Repeat, program, write_programs
 from tests.reports.stored_streams import Frames, streams_result
 
+pytestmark = pytest.mark.process
+
 _CONFIGURATION = [
     *("run_number", "run_name", "recorded_at", "board", "commit", "dirty", "file", "kind", "runtime", "target"),
     *("scenario", "baseline", "measured_as", "streams", "contexts", "models", "chip", "runtime_version"),

@@ -8,6 +8,8 @@ from tests.helpers.adb_boards import NEW, OLD, UNAUTHORIZED, AdbBoards
 from tests.helpers.far_shell import wait_until_gone
 from tests.helpers.support import TIME_LIMIT_S, known
 
+pytestmark = pytest.mark.process
+
 _EVERY_BYTE = bytes(range(256)) * 300
 
 

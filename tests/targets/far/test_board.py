@@ -24,6 +24,8 @@ from tests.helpers.board import NPU_VARIABLES, UCLIBC, Board, running_board
 from tests.helpers.far_servers import wait_until_idle
 from tests.helpers.support import TIME_LIMIT_S, known, make_plan, walk
 
+pytestmark = pytest.mark.process
+
 _NPU_CLIENT = Path(__file__).parent.parent / "npu_client.py"
 
 

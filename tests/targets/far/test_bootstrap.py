@@ -18,6 +18,8 @@ from reusebench.targets.far.connection import connect
 from reusebench.targets.far.files import FarFiles
 from tests.helpers.far_shell import TERMINAL, connected, shell_at
 
+pytestmark = pytest.mark.process
+
 _ROOM = 1 << 30
 
 

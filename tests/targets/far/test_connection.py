@@ -18,6 +18,8 @@ from reusebench.targets.far.process import FarProcess
 from tests.helpers.far_shell import connected, output_of, shell_at, wait_until_gone
 from tests.helpers.support import TIME_LIMIT_S
 
+pytestmark = pytest.mark.process
+
 
 @pytest.fixture(autouse=True)
 def _own_cache(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:

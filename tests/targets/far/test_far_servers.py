@@ -10,6 +10,8 @@ import pytest
 from tests.helpers.far_servers import HOSTS, SshServer
 from tests.helpers.support import TIME_LIMIT_S, known
 
+pytestmark = pytest.mark.process
+
 
 def test_a_session_is_a_clean_pipe_with_an_exit_code(ssh_server: SshServer) -> None:
     """Every byte comes back as it was sent, standard error apart; neither home nor machine of a board is the user's."""

@@ -23,6 +23,8 @@ from tests.helpers.board import Board
 from tests.helpers.far_servers import HOSTS, SshServer, wait_until_idle
 from tests.helpers.support import TIME_LIMIT_S
 
+pytestmark = pytest.mark.process
+
 _TARGET = f"ssh:{HOSTS.good}"
 #: A measured process that tells when it is there.
 _COMMAND = ("/bin/sh", "-c", "echo begun; exec sleep 1000")

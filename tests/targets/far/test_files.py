@@ -15,6 +15,8 @@ from reusebench.targets.far.files import FarFiles
 from reusebench.targets.far.process import FarProcess
 from tests.helpers.far_shell import connected, output_of
 
+pytestmark = pytest.mark.process
+
 
 @pytest.fixture
 def connection(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Connection]:

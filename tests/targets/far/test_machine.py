@@ -23,6 +23,8 @@ from reusebench.targets.far.target import far_target
 from tests.helpers.far_shell import shell_at
 from tests.helpers.support import StubListener, known, make_plan, models_of, walk
 
+pytestmark = pytest.mark.process
+
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Iterator[FarMachine]:

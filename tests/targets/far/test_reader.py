@@ -21,6 +21,8 @@ from reusebench.targets.far.program import FarProgram
 from tests.helpers.far_shell import TERMINAL, connected, has_gone, output_of, wait_until_gone
 from tests.helpers.support import TIME_LIMIT_S
 
+pytestmark = pytest.mark.process
+
 _ALL_BYTES = bytes(range(256))
 
 #: Starts a child that leaves its session and its parent, and tells the numbers of all.

@@ -24,6 +24,8 @@ from tests.helpers.support import TIME_LIMIT_S
 from tests.samplers.child import Child
 from tests.samplers.hosts import CountingHost
 
+pytestmark = pytest.mark.process
+
 
 @pytest.fixture
 def host(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FarHost]:

@@ -19,6 +19,8 @@ from tests.helpers.far_shell import shell_at
 from tests.helpers.support import make_plan, walk
 from tests.targets.library_files import write_library
 
+pytestmark = pytest.mark.process
+
 _RKNN = find_runtime("rknn")
 _VERSION = "librknnrt version: 2.3.2 (429f97ae6b@2025-04-09T09:09:27)"
 

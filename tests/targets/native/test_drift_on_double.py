@@ -37,6 +37,8 @@ from reusebench.targets.measured_process import Run, interface_of
 from tests.helpers.support import TIME_LIMIT_S, walk
 from tests.targets.native.drift import SCHEDULE, by_context, in_c, plans_of, told
 
+pytestmark = pytest.mark.process
+
 _FULL, _MINI = "librknnrt version: 1.6.0 (double)", "librknnmrt version: 2.3.2 (double)"
 #: What the double reads of a model: bytes of weights and of internal memory, and the number of inputs.
 _MODELS = ("9000 5000 1 ", "7000 12345 1 ", "8000 100 1 ")

@@ -17,6 +17,8 @@ from reusebench.targets.native import build
 from reusebench.targets.native.build import UCLIBC, compile_native, ensure_native, is_built, native_driver
 from reusebench.targets.rknn_library import architecture_of, architecture_of_this_python
 
+pytestmark = pytest.mark.process
+
 _OWN = architecture_of_this_python() or ""
 
 Compile = Callable[..., Path]

@@ -25,7 +25,7 @@ _INTRUDER = Path(__file__).with_name("intruder.c")
 _GONE, _FORBIDDEN, _NO_PROCESS = "No such file or directory", "Operation not permitted", "No such process"
 
 
-pytestmark = pytest.mark.usefixtures("own_cache", "compiler", "sandbox")
+pytestmark = [pytest.mark.process, pytest.mark.usefixtures("own_cache", "compiler", "sandbox")]
 
 
 @pytest.fixture
