@@ -97,7 +97,7 @@ def test_cycles_that_end_early(bench: Bench, library: Path, monkeypatch: pytest.
     monkeypatch.setenv("DOUBLE_LEAK", "rknn_init=fd")
     model = bench.folder / "model.rknn"
     model.write_text("9000 5000 1 ")
-    options = ("--runtime", "rknn", "--rknn-library", library, "--model", model, "--cycles", 100, "-k", "contexts")
+    options = ("--runtime", "rknn", "--rknn-library", library, "--model", model, "--cycles", 150, "-k", "contexts")
     done = bench.run(_LEAKS, *options)
     assert done.code == 1
     assert "too many contexts" in done.words
