@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 
 import pytest
-from scipy.optimize import linprog
 
 from reusebench.fit.layouts import NO_REUSE, Group, Layout
 from reusebench.fit.prediction import Prediction, frames_per_s
@@ -68,5 +67,8 @@ def _largest_flow(groups: list[Group], shares: dict[int, float], rates: dict[int
             row[1 + model * cores + core] = 1.0
         times.append(row)
     most = [-1.0] + [0.0] * (models * cores)
+    # It takes half a second to import, in every worker.
+    from scipy.optimize import linprog
+
     solution = linprog(most, A_ub=times, b_ub=[1.0] * cores, A_eq=needs, b_eq=[0.0] * models)
     return float(solution.x[0])

@@ -6,6 +6,7 @@ import ast
 import os
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -26,11 +27,7 @@ from tests.samplers.hosts import link_process
 
 #: What takes a code and the values of its text.
 _CALLS = ("Message", "AdapterError", "NotSupported")
-_TREES = {
-    file: ast.parse(file.read_text(encoding="utf-8"))
-    for folder in (PACKAGE, CHECKOUT / "scenarios", CHECKOUT / "reports")
-    for file in folder.rglob("*.py")
-}
+_FOLDERS = (PACKAGE, CHECKOUT / "scenarios", CHECKOUT / "reports")
 #: In the driver in C, whose messages tests/targets/native holds equal to those of the driver in Python.
 _CODES_IN_C = {
     code
@@ -44,9 +41,16 @@ def _text(node: ast.AST | None) -> str | None:
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
 
 
+@cache
+def _trees() -> dict[Path, ast.Module]:
+    """Return the files of the product, parsed."""
+    files = [file for folder in _FOLDERS for file in folder.rglob("*.py")]
+    return {file: ast.parse(file.read_text(encoding="utf-8")) for file in files}
+
+
 def _made() -> Iterator[tuple[str, str, set[str | None]]]:
     """Yield the line that makes a message, its code and the names of its values."""
-    for file, tree in _TREES.items():
+    for file, tree in _trees().items():
         for call in ast.walk(tree):
             if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in _CALLS):
                 continue
@@ -72,7 +76,7 @@ def test_every_message_that_is_made_has_its_text() -> None:
 
 def test_no_text_is_unused() -> None:
     """Each code stands in the source, or is held by one of the tests below."""
-    in_source = {text for tree in _TREES.values() for node in ast.walk(tree) if (text := _text(node))}
+    in_source = {text for tree in _trees().values() for node in ast.walk(tree) if (text := _text(node))}
     elsewhere = {f"kind_{kind}" for kind in OUTCOMES} | {f"phase_{phase}" for phase in _phases()}
     elsewhere |= {f"{code}_missing" for code in in_source} | _CODES_IN_C
     unused = TEXTS[ENGLISH].keys() - in_source - elsewhere

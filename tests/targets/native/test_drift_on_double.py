@@ -31,9 +31,10 @@ from reusebench.measured.plan import (
 from reusebench.measured.runtimes.base import Input
 from reusebench.measured.runtimes.rknn.library import LIBRARY_VARIABLE
 from reusebench.scenarios.catalogue import SCENARIOS
-from reusebench.targets.base import THIS_INTERPRETER, Target
+from reusebench.targets.base import Target
 from reusebench.targets.machine import Reach
 from reusebench.targets.measured_process import Run, interface_of
+from tests.helpers.forks import RKNN_FORKS
 from tests.helpers.support import TIME_LIMIT_S, walk
 from tests.targets.native.drift import SCHEDULE, by_context, in_c, plans_of, told
 
@@ -64,7 +65,7 @@ class Pair:
             log = self._folder / f"calls-{name}"
             log.unlink(missing_ok=True)
             variables = {LIBRARY_VARIABLE: str(self._library), "DOUBLE_LOG": str(log), **environment}
-            target = replace(THIS_INTERPRETER, environment=variables)
+            target = replace(RKNN_FORKS, environment=variables)
             targets.append((in_c(target, str(self._driver)) if name == "c" else target, log))
         return targets
 
