@@ -28,6 +28,8 @@ from tests.reports.stored import FAILED, NOT_SUPPORTED, even, group_of, in_words
 
 ENGLISH, CHINESE = texts_of("en"), texts_of("zh-CN")
 REASON = Message("rknn_one_thread")
+#: Names and units are the same in every language.
+NAMES = {"CMA", "CPU", "CUDA", "MiB", "NPU", "Python", "RSS", "USS", "dup", "malloc_trim", "ms"}
 
 
 def fields(text: str) -> set[str]:
@@ -72,6 +74,14 @@ def test_chinese_has_chinese_punctuation() -> None:
     """No comma, colon, semicolon, question mark or bracket of ASCII stands beside a Chinese character."""
     beside = re.compile(r"[\u3400-\u9fff][,:;?()]|[,:;?()][\u3400-\u9fff]")
     assert {key: text for key, text in texts_of("zh-CN").words.items() if beside.search(text)} == {}
+
+
+def test_chinese_is_chinese() -> None:
+    """A text without any Chinese character has no words but names and units."""
+    chinese = re.compile(r"[\u3400-\u9fff]")
+    texts = {key: text for key, text in CHINESE.words.items() if not chinese.search(text)}
+    words = {key: set(re.findall(r"[A-Za-z_]{2,}", re.sub(r"\{.*?\}", "", text))) for key, text in texts.items()}
+    assert {key: texts[key] for key, of_text in words.items() if not of_text <= NAMES} == {}
 
 
 def test_every_text_is_used() -> None:
