@@ -15,9 +15,12 @@ from tests.bench.pipelines import pipeline_file, saved_bytes
 #: The user's own, read before any test has a cache of its own.
 _CACHE = cache_root()
 
-pytestmark = pytest.mark.skipif(
-    not MEGENGINE.installed(), reason="MegEngine is not installed: reusebench models install megengine"
-)
+pytestmark = [
+    pytest.mark.process,
+    pytest.mark.skipif(
+        not MEGENGINE.installed(), reason="MegEngine is not installed: reusebench models install megengine"
+    ),
+]
 
 
 def test_a_runtime_in_its_own_environment(bench: Bench) -> None:

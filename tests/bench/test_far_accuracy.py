@@ -26,6 +26,8 @@ from tests.helpers.board import PYTHON, running_board
 from tests.helpers.far_servers import HOSTS, openssh
 from tests.helpers.support import known, make_plan, walk
 
+pytestmark = pytest.mark.process
+
 # Read when the tests are collected, before any of them has a cache of its own.
 _LIBRARY = cache_root() / "rknn" / "librknnmrt.so"
 _MODELS = sorted((cache_root() / "models").glob("mobilenet_v2-96-*-rv1106-*.rknn"))

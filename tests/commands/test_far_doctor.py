@@ -9,12 +9,16 @@ from pathlib import Path
 
 import pytest
 
+from reusebench.commands import far_doctor
 from reusebench.commands.far_doctor import obstacles
+from reusebench.measured.runtimes import RuntimeEntry
 from reusebench.samplers.host import LocalHost
 from tests.helpers.far_shell import shell_at
 from tests.helpers.support import Reusebench
 
 pytestmark = pytest.mark.process
+
+_ELSEWHERE = RuntimeEntry("elsewhere", "Elsewhere", "no.adapter", "no_such_module", "pip install it", "cpu", (".it",))
 
 
 def test_a_board_is_looked_at(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, reusebench: Reusebench) -> None:
@@ -28,6 +32,17 @@ def test_a_board_is_looked_at(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, r
     assert f"user {os.getuid()}" in rows["system"]
     assert str(tmp_path / ".cache" / "reusebench-board") in rows["folder"]
     assert {"model", "memory", "reader", "Python", "rknn", "onnxruntime", "/proc/meminfo"} <= set(rows)
+
+
+def test_a_board_without_a_runtime(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, reusebench: Reusebench) -> None:
+    """Nothing can be measured there, although there is much to be read: the exit code is 1."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "configuration"))
+    monkeypatch.setattr(far_doctor, "RUNTIMES", (_ELSEWHERE,))
+    assert reusebench("board", "add", "here", shell_at(tmp_path), "--python", sys.executable).exit_code == 0
+    done = reusebench("doctor", "--target", "here")
+    assert (done.exit_code, done.err) == (1, "")
+    rows = {line.split()[0]: line.split()[1] for line in done.out.splitlines() if line}
+    assert (rows["elsewhere"], rows["/proc/meminfo"]) == ("no", "yes")
 
 
 def test_what_is_in_the_way(tmp_path: Path) -> None:

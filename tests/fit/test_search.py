@@ -9,6 +9,7 @@ from itertools import product
 import pytest
 
 from reusebench.fit.layouts import NO_REUSE, Demand, Form, Group, Layout
+from reusebench.fit.prediction import Prediction
 from reusebench.fit.search import Answer, Point, Wish, search
 from reusebench.measured.plan import DUP, INPUT
 from reusebench.storage.figure import Figure
@@ -110,7 +111,14 @@ def test_fewer_frames_need_less_memory() -> None:
 
 
 def test_the_limit_includes_the_uncertainty() -> None:
-    """What may be above the limit does not fit."""
+    """What may be above the limit does not fit, although its median is below."""
+    layout = Layout((Group(0, NO_REUSE, (1,)),))
+    point = Point(layout, Prediction(None, None, Figure(900.0, 50.0), None, Figure(100.0, 0.0), None))
+    assert [point.fits(limit) for limit in (None, 1050, 1049)] == [True, True, False]
+
+
+def test_what_is_exactly_known_fits_to_the_byte() -> None:
+    """Without uncertainty a layout fits a limit of its own size, and none of a byte less."""
     demand = demand_of((2,))
     answer = search(demand, _costs(demand, 2), Wish())
     assert answer.recommended is not None

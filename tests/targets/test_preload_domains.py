@@ -93,3 +93,19 @@ npu.submit(tasks, 0, 1, domain=1)
 """
     (submit,) = on_board(script).named("submit")
     assert [(read["register"], read["buffer"]) for read in submit["reads"]] == [("0x0010", 4), ("0x1070", 2)]
+
+
+def test_addresses_that_another_domain_gives_out(on_board: RunOnBoard) -> None:
+    """A job that reads a buffer which its domain has lost reads a dead one, whatever another domain has there."""
+    script = """
+npu = Npu()
+data, tasks, commands = npu.create(1 << 20), npu.create(4096), npu.create(4096)
+npu.free(data)
+assert npu.create(1 << 20, domain=1).address == data.address
+write(mapped(commands.handle, 4096), command(0x1070, data.address) + bytes(32))
+write(mapped(tasks.handle, 4096), task(commands.address, 1))
+npu.submit(tasks, 0, 1)
+"""
+    (submit,) = on_board(script).named("submit")
+    reads = [(read["register"], read["buffer"], read["state"]) for read in submit["reads"]]
+    assert reads == [("0x0010", 3, "live"), ("0x1070", 1, "dead")]

@@ -104,6 +104,15 @@ def test_the_series_is_bounded_whatever_the_duration(duration_s: float, most: in
     assert sum(rate or 0 for rate in series.done_per_s or ()) > 0
 
 
+def test_rates_of_a_point_are_those_of_its_segment() -> None:
+    """Frames that were done or lost before it count in the points before it alone."""
+    watch = _watch()
+    for seconds, done, dropped in ((0.001, 0, 0), (1.0, 20, 10), (2.0, 25, 15), (4.0, 10, 55)):
+        watch.take(_message(seconds, done, dropped=dropped))
+    _, series = _summary(watch)
+    assert (series.done_per_s, series.lost_per_s) == ((20.0, 25.0, 5.0), (10.0, 5.0, 20.0))
+
+
 @pytest.mark.parametrize("is_known", [True, False])
 def test_the_heap_in_use_is_a_series_of_its_own(is_known: bool) -> None:
     """A leak that fills holes of the heap does not move RSS; without a figure of the C library there is none."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import string
 import subprocess
 import sys
@@ -14,6 +13,7 @@ import pytest
 
 from reusebench.measured.messages import ENGLISH, LANGUAGES, Message, words
 from reusebench.system.package import MEASURED
+from tests.helpers.chinese import not_chinese, with_foreign_punctuation
 from tests.helpers.support import CHECKOUT
 
 TEXTS = {
@@ -36,8 +36,12 @@ def test_every_language_has_the_same_messages(language: str) -> None:
 
 def test_chinese_messages_have_chinese_punctuation() -> None:
     """No comma, colon, semicolon, question mark or bracket of ASCII stands beside a Chinese character."""
-    beside = re.compile(r"[\u3400-\u9fff][,:;?()]|[,:;?()][\u3400-\u9fff]")
-    assert {code: text for code, text in TEXTS[_CHINESE].items() if beside.search(text)} == {}
+    assert with_foreign_punctuation(TEXTS[_CHINESE].values()) == []
+
+
+def test_chinese_messages_are_chinese() -> None:
+    """A message without any Chinese character has no words but names and units."""
+    assert not_chinese(TEXTS[_CHINESE].values()) == []
 
 
 def test_a_message_comes_back_from_what_is_stored() -> None:

@@ -22,10 +22,13 @@ _FOLDER = MEGENGINE.folder()
 _PYTHON = MEGENGINE.python()
 _TARGET = Target("megengine", tuple(python_command(python=str(_PYTHON))))
 
-pytestmark = pytest.mark.skipif(
-    not MEGENGINE.installed(),
-    reason=f"{_FOLDER} is not there: run `reusebench models install megengine` to test it",
-)
+pytestmark = [
+    pytest.mark.process,
+    pytest.mark.skipif(
+        not MEGENGINE.installed(),
+        reason=f"{_FOLDER} is not there: run `reusebench models install megengine` to test it",
+    ),
+]
 
 #: Of tiny at 64x64: 3 x 64 x 64 pixels in, 100 logits out, fp32.
 _INPUT_BYTES, _OUTPUT_BYTES = 3 * 64 * 64 * 4, 100 * 4

@@ -18,6 +18,7 @@ needs_megengine = pytest.mark.skipif(
 )
 
 
+@pytest.mark.process
 @needs_megengine
 def test_what_the_file_shows() -> None:
     """Inputs and outputs, weights by type, operators without constants and inputs."""
@@ -35,6 +36,7 @@ def test_what_the_file_shows() -> None:
     assert inspection.facts == OtherFacts({"format": f"MegEngine, read by version {MEGENGINE.version}"})
 
 
+@pytest.mark.process
 @needs_megengine
 def test_no_model(tmp_path: Path) -> None:
     """What MegEngine cannot load is refused in a sentence."""

@@ -36,10 +36,13 @@ _Array = npt.NDArray[np.float32]
 #: The user's own, looked up before a test has a cache of its own.
 _FOLDER = MEGENGINE.folder()
 
-pytestmark = pytest.mark.skipif(
-    not MEGENGINE.installed(),
-    reason=f"{_FOLDER} is not there: run `reusebench models install megengine` to test it",
-)
+pytestmark = [
+    pytest.mark.process,
+    pytest.mark.skipif(
+        not MEGENGINE.installed(),
+        reason=f"{_FOLDER} is not there: run `reusebench models install megengine` to test it",
+    ),
+]
 
 _PROGRAM = Path(__file__).with_name("run_mge.py")
 _SEED = 3

@@ -23,6 +23,7 @@ from reusebench.reports.sections.tables import memory_sources_table
 from reusebench.scenarios.catalogue import MODEL_SETS, OTHER_QUESTION, QUESTIONS, SCENARIOS
 from reusebench.system.package import PACKAGE
 from reusebench.targets.outcome import OUTCOMES
+from tests.helpers.chinese import not_chinese, with_foreign_punctuation
 from tests.helpers.support import CHECKOUT
 from tests.reports.stored import FAILED, NOT_SUPPORTED, even, group_of, in_words, result
 
@@ -70,8 +71,12 @@ def test_every_scenario_and_outcome_has_words(language: str) -> None:
 
 def test_chinese_has_chinese_punctuation() -> None:
     """No comma, colon, semicolon, question mark or bracket of ASCII stands beside a Chinese character."""
-    beside = re.compile(r"[\u3400-\u9fff][,:;?()]|[,:;?()][\u3400-\u9fff]")
-    assert {key: text for key, text in texts_of("zh-CN").words.items() if beside.search(text)} == {}
+    assert with_foreign_punctuation(CHINESE.words.values()) == []
+
+
+def test_chinese_is_chinese() -> None:
+    """A text without any Chinese character has no words but names and units."""
+    assert not_chinese(CHINESE.words.values()) == []
 
 
 def test_every_text_is_used() -> None:

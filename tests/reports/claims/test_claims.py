@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +35,7 @@ from reusebench.reports.results.rows import Group
 from reusebench.scenarios.catalogue import find_scenario
 from reusebench.targets.barriers import Copies
 from reusebench.targets.outcome import Failure
+from tests.helpers.chinese import with_foreign_punctuation
 from tests.reports.stored import (
     FAILED,
     MIB,
@@ -90,9 +90,8 @@ def test_a_claim_is_whole(claim: Any) -> None:
 
 def test_chinese_claims_have_chinese_punctuation() -> None:
     """No comma, colon, semicolon, question mark or bracket of ASCII stands beside a Chinese character."""
-    beside = re.compile(r"[\u3400-\u9fff][,:;?()]|[,:;?()][\u3400-\u9fff]")
     words = [each["zh-CN"] for claim in read_claims() for each in (claim.claim, claim.test, claim.source.title)]
-    assert [text for text in words if beside.search(text)] == []
+    assert with_foreign_punctuation(words) == []
 
 
 def test_claims_have_different_names_and_every_judge_has_work() -> None:

@@ -31,6 +31,8 @@ from reusebench.targets.vboard.guest import Guest, guest, guest_program, missing
 from tests.helpers.support import TIME_LIMIT_S, walk
 from tests.targets.native.drift import SCHEDULE, events, in_c, plans_of, told, without_leaving
 
+pytestmark = pytest.mark.process
+
 # Read when the tests are collected, before any of them has a cache of its own.
 _CACHE = cache_root()
 #: As tests/helpers/board.py expects it.
