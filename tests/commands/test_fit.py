@@ -147,6 +147,7 @@ def on_npu(folders: Path, reusebench: Reusebench, monkeypatch: pytest.MonkeyPatc
     return Calibrated(reusebench, folders / "npu", *words, "--model", _RKNN_MODELS[0], "--contexts", 1)
 
 
+@pytest.mark.slow
 def test_a_process_on_a_cpu(on_cpu: Calibrated) -> None:
     """What is recommended takes what was predicted, and less than without reuse; the answer is stored as printed."""
     answer = on_cpu.answer("--verify", "--limit", "1GiB")
