@@ -1,0 +1,51 @@
+""".ci/jobs.py: which jobs run, in which order, and what one that fails keeps from running."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from types import ModuleType
+
+import pytest
+
+from tests.helpers.support import CHECKOUT, known
+
+
+@pytest.fixture(scope="module")
+def jobs() -> ModuleType:
+    """Return the script as a module."""
+    spec = known(importlib.util.spec_from_file_location("ci_jobs", CHECKOUT / ".ci" / "jobs.py"))
+    module = importlib.util.module_from_spec(spec)
+    # Its dataclasses look themselves up.
+    sys.modules[spec.name] = module
+    known(spec.loader).exec_module(module)
+    return module
+
+
+def test_a_job_has_what_it_needs(jobs: ModuleType) -> None:
+    """What is needed is made once, before it, with what that needs."""
+    (tests,) = [job for job in jobs._JOBS if job.name == "tests"]
+    (lint,) = [job for job in jobs._JOBS if job.name == "lint"]
+    assert [job.name for job in jobs._needed([lint, tests])] == ["browser", "environment", "megengine"]
+    assert [job.name for job in jobs._needed([lint])] == ["environment"]
+
+
+@pytest.mark.process
+def test_a_job_that_fails(jobs: ModuleType, capfd: pytest.CaptureFixture[str]) -> None:
+    """What needs it does not run, all else does; its output and its exit code are shown."""
+    failing = jobs.Job("failing", "echo its words; exit 3")
+    needing = jobs.Job("needing", "echo never", needs=("failing",))
+    last = jobs.Job("last", "echo the end", cpus=None)
+    assert jobs._run([failing, needing, last]) == ["failing", "needing"]
+    shown = capfd.readouterr().out
+    assert "FAILED with exit code 3\nits words\n" in shown
+    assert "the end" in shown
+    assert "never" not in shown
+
+
+def test_a_name_that_is_none(jobs: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    """The names that are valid are named."""
+    with pytest.raises(SystemExit) as ended:
+        jobs.main(["nothing"])
+    assert ended.value.code == 2
+    assert "no job 'nothing'; valid: bench, wheel, lint, benchmarks, tests" in capsys.readouterr().err
