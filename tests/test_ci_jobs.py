@@ -10,6 +10,8 @@ import pytest
 
 from tests.helpers.support import CHECKOUT, known
 
+pytestmark = pytest.mark.process
+
 
 @pytest.fixture(scope="module")
 def jobs() -> ModuleType:
@@ -30,7 +32,6 @@ def test_a_job_has_what_it_needs(jobs: ModuleType) -> None:
     assert [job.name for job in jobs._needed([lint])] == ["environment"]
 
 
-@pytest.mark.process
 def test_a_job_that_fails(jobs: ModuleType, capfd: pytest.CaptureFixture[str]) -> None:
     """What needs it does not run, all else does; its output and its exit code are shown."""
     failing = jobs.Job("failing", "echo its words; exit 3")
