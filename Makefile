@@ -65,7 +65,9 @@ bench-runtimes: $(VENV)/installed
 	@$(BIN)/reusebench models install onnx2tf
 	@$(MAKE) --no-print-directory bench
 
-PYTEST = $(BIN)/python -m pytest -n logical --dist loadfile --no-loadscope-reorder
+# One worker more than CPUs: while some wait for what they have started, others work.
+WORKERS ?= $(shell expr $$(nproc) + 1)
+PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 test: $(VENV)/installed-dev
 	@$(PYTEST) -m "not slow" $(ARGS)
