@@ -46,7 +46,7 @@ command -v python3.10 python3.9 python3.8 >/dev/null || exit 0
 # -k chooses every question; --quick alone asks the first.
 _BENCH = """
 rm -rf out/ci
-make --no-print-directory bench ARGS="--quick --runtime onnxruntime -k test_" STORAGE=out/ci/storage
+make --no-print-directory bench ARGS="--quick --runtime onnxruntime -k test_ --repeats 2" STORAGE=out/ci/storage
 .venv/bin/python .ci/check_report.py out/report
 """
 # Neither what a browser shows nor the C library hangs on the Python.

@@ -573,7 +573,7 @@ def _quick_options() -> list[str]:
     except ModelError as error:
         skip(str(error))
     board = [f"--target=vboard:{_QUICK_CHIP}", f"--rknn-library={libraries[-1].path}"]
-    return [*board, "--check=3", "--jobs=2", f"--storage={own_folder()}", _QUICK_NETWORK]
+    return [*board, "--check=1", "--jobs=2", f"--storage={own_folder()}", _QUICK_NETWORK]
 
 
 def _errors_percent(predicted: Size, measured: Size | None) -> tuple[float, float]:

@@ -34,7 +34,7 @@ _CAMPAIGNS: dict[str, tuple[Callable[[Samples, int, Path], Campaign], int]] = {
 
 #: The first inputs of three campaigns: what other inputs would find shall not hold up a change that has nothing to do
 #: with it.
-_QUICK = ("stored", "kills", "disk", "--seconds=5", "--seed=1")
+_QUICK = ("stored", "kills", "disk", "--seconds=2", "--seed=1")
 #: How often it is told how far a campaign has come.
 _TELLING_S = 60.0
 
