@@ -102,7 +102,8 @@ def test_a_process_that_writes_much(connection: Connection) -> None:
     process = FarProcess(connection, ["seq", "1000000"], "/", {}, False)
     assert FarHost(lambda: connection).read("/proc/version")
     assert output_of(process).split() == [b"%d" % number for number in range(1, 1000001)]
-    assert process.ending() == (0, False)
+    # That of memory would be of any process on the machine which the kernel has killed meanwhile.
+    assert process.ending().exit_code == 0
     process.close()
 
 

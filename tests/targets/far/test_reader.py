@@ -160,7 +160,7 @@ def test_an_exit_code_is_true(connection: Connection) -> None:
     """Also where the transport has none of its own."""
     process = _start(connection, "sh", "-c", "exit 7")
     assert output_of(process) == b""
-    assert process.ending() == (7, False)
+    assert process.ending().exit_code == 7
     process.close()
 
 
@@ -169,7 +169,7 @@ def test_a_signal_is_true(connection: Connection) -> None:
     process = _start(connection, "sleep", "1000")
     process.signal(signal.SIGSEGV)
     assert process.receive(TIME_LIMIT_S) == b""
-    assert process.ending() == (-signal.SIGSEGV, False)
+    assert process.ending().exit_code == -signal.SIGSEGV
     process.signal(signal.SIGSEGV)  # nothing is there any more
     assert process.send(b"text") >= 0
     process.close()
