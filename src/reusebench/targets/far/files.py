@@ -52,12 +52,13 @@ class WatchedFile:
     def __init__(self, connection: Connection, path: str) -> None:
         """Raise OSError where it cannot be watched."""
         self._connection, self._path = connection, path
-        self._has_changed = False
         connection.listeners["m"] = self._note
         connection.request(Request("j", os.fsencode(path), path))
+        # It may have been written to between its making and its watch.
+        self._has_changed = True
 
     def changed(self) -> bytes | None:
-        """Return its content where it was written to since the last call; OSError."""
+        """Return its content if it was written to since the last call, and at the first one; OSError."""
         if not self._has_changed:
             return None
         self._has_changed = False
