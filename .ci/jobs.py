@@ -174,7 +174,7 @@ def _run(jobs: Sequence[Job]) -> list[str]:
 
 
 def _needed(jobs: Sequence[Job]) -> list[Job]:
-    """Return what has to be made for the jobs, in order."""
+    """Return the set-ups that the jobs need, in order."""
     names = {name for job in jobs for name in job.needs}
     names |= {name for setup in _SETUPS if setup.name in names for name in setup.needs}
     return [setup for setup in _SETUPS if setup.name in names]

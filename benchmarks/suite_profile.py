@@ -76,7 +76,7 @@ class _Clock:
         self._last = self.now()
 
     def lap(self) -> Cost:
-        """Return what has passed since the last lap."""
+        """Return the cost since the last lap."""
         now, last = self.now(), self._last
         self._last = now
         return Cost(*(new - old for new, old in zip(now, last)))
@@ -198,7 +198,7 @@ def _shortened(text: str) -> str:
 
 
 def _command_name(words: Sequence[str]) -> str:
-    """Return what is started in a word or three: the program, and of a Python its module or script."""
+    """Return a short name of a command: its program; if that is a Python, its module or script too."""
     program = Path(words[0]).name
     if not program.startswith("python"):
         return program

@@ -132,8 +132,8 @@ def trend(times: Sequence[float], readings: Sequence[float], precision: Precisio
     return _trend(tuple(times), tuple(readings), precision)
 
 
-# A page asks for each series several times, and in each language.
-@functools.lru_cache(maxsize=4096)
+# A page asks for each series several times, and in each language. An hour of streams is 3,600 readings.
+@functools.lru_cache(maxsize=256)
 def _trend(times: tuple[float, ...], readings: tuple[float, ...], precision: Precision) -> Trend | None:
     if len(times) < LEAST_POINTS:
         return None

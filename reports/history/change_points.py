@@ -110,7 +110,7 @@ def best_split(values: np.ndarray, least_length: int, penalty: float) -> list[in
     >>> best_split(np.array([1.0, 1.0, 1.0, 5.0, 5.0]), least_length=2, penalty=3.0)
     [0, 3, 5]
     """
-    #: Of the first values, by their number: what their best split costs, and where its last level begins.
+    #: By number of values from the first: the cost of their best split, and the index at which its last level begins.
     costs = np.full(len(values) + 1, np.inf)
     costs[0] = -penalty
     begins = [0] * (len(values) + 1)

@@ -72,7 +72,7 @@ class Row:
     baseline: Row | None
     #: The row that it is a copy of; None: it is none.
     original: Row | None = None
-    #: Of all that were measured once with it, the other scenarios.
+    #: The other scenarios with an equal plan, which were measured once with it.
     equal: tuple[str, ...] = ()
 
     @property
@@ -344,7 +344,7 @@ class Group:
         return sorted((*self.rows, *self.copies), key=lambda row: _place(row.info))
 
     def named(self, scenario: str) -> list[Row]:
-        """Return what there is of a scenario, a copy too: of each set of models that it was measured with."""
+        """Return the rows and copies of a scenario, one for each set of models that it was measured with."""
         return [row for row in self.all_rows if row.scenario == scenario]
 
     @property
@@ -452,7 +452,7 @@ def _conditions(board: str, info: Result) -> _Conditions:
 
 
 def _measurement(info: Result) -> tuple[str, str]:
-    """Return what tells the measurements of a group apart: what failed is no copy, and is listed by its reason."""
+    """Return the key of a measurement within a group; a failure is never a copy, and is listed by its reason."""
     measured_as = info.measured_as if info.failure is None else None
     return info.run, measured_as or info.scenario
 

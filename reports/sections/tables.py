@@ -260,7 +260,7 @@ def runs_table(files: Sequence[StoredRun], texts: Texts) -> Table | None:
 
 
 def against(row: Row, texts: Texts) -> str:
-    """Return what the row is compared with."""
+    """Return the name of the row's baseline."""
     baseline = row.baseline.scenario if row.baseline else row.info.baseline
     return texts.scenario(baseline) if baseline and row.measured else EMPTY
 
