@@ -155,7 +155,9 @@ def test_without_smaps_rollup_smaps_is_summed_up(child: Child, tree: Path) -> No
     assert (without.rss_bytes, without.swap_bytes) == (whole.rss_bytes, whole.swap_bytes)
     assert (without.pss_anon_bytes, without.pss_file_bytes, without.pss_shmem_bytes) == (None, None, None)
     assert without.peak_rss_bytes == whole.peak_rss_bytes
-    assert read_shares(host, child.pid) == Shares(without.pss_bytes, without.uss_bytes, without.swap_bytes)
+    # Other processes that map the same libraries change its share of them between two readings.
+    shares = read_shares(host, child.pid)
+    assert shares == pytest.approx(Shares(without.pss_bytes, without.uss_bytes, without.swap_bytes), rel=0.02)
 
 
 def test_an_old_kernel_has_no_parts(child: Child, tree: Path) -> None:
