@@ -1,4 +1,6 @@
-"""Check the report of a quick bench: `python .ci/check_report.py out/report`; exit code 1 if it is wrong."""
+"""Check the report of a quick bench: `python .ci/check_report.py out/report`; exit code 1 if it is
+wrong.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,8 @@ from pathlib import Path
 from reusebench.measured.runtimes import find_runtime
 from reusebench.scenarios.catalogue import SCENARIOS
 
-#: The scenarios of the quick bench that ONNX Runtime has no mechanism for, on a machine without a GPU.
+#: The scenarios of the quick bench that ONNX Runtime has no mechanism for, on a machine without a
+#: GPU.
 NOT_SUPPORTED = {
     "external_internal",
     "external_memory",
@@ -31,8 +34,8 @@ NOT_SUPPORTED = {
 TOO_FEW_RESOLUTIONS = {"resolutions_3", "shared_weights_3"}
 #: Those that fill the NPU's memory; a CPU has none.
 FILLING = {scenario.name for scenario in SCENARIOS if scenario.fills}
-#: Those that save memory on any machine. How much is not for a check. The internal tensors of two small models that run
-#: in turn are less than the noise of some machines.
+#: Those that save memory on any machine. How much is not for a check. The internal tensors of two
+#: small models that run in turn are less than the noise of some machines.
 SAVING = {
     *("partial_dup", "full_dup", "shared_context", "full_dup_internal_reuse"),
     *("shared_weights_2", "shared_weights", "lean_weights", "lean_internal", "lean"),
@@ -43,18 +46,27 @@ SAVING = {
 def problems(report: Path) -> list[str]:
     """Return what is wrong with the report; nothing when it is right."""
     rows = [row for row in _rows(report, "comparison") if row["outcome"] != "published"]
-    wrong = [f"{page} is missing" for page in ("index.html", "index.zh-CN.html") if not (report / page).exists()]
+    wrong = [
+        f"{page} is missing"
+        for page in ("index.html", "index.zh-CN.html")
+        if not (report / page).exists()
+    ]
     left_out = TOO_FEW_RESOLUTIONS | FILLING
     expected = {scenario.name: "ok" for scenario in SCENARIOS if scenario.name not in left_out}
     expected.update(dict.fromkeys(find_runtime("onnxruntime").options, "ok"))
     expected.update(dict.fromkeys(NOT_SUPPORTED, "not_supported"))
     outcomes = {name: row["outcome"] for row in rows for name in _names(row)}
     for scenario in sorted(expected.keys() | outcomes.keys()):
-        outcome, wanted = outcomes.get(scenario, "missing"), expected.get(scenario, "not to be there")
+        outcome = outcomes.get(scenario, "missing")
+        wanted = expected.get(scenario, "not to be there")
         if outcome != wanted:
             wrong.append(f"{scenario} is {outcome} and should be {wanted}")
     saving = [row for row in rows if not SAVING.isdisjoint(_names(row))]
-    wrong += [f"{row['scenario']} saved {row['saved_bytes'] or 'nothing'}" for row in saving if not _positive(row)]
+    wrong += [
+        f"{row['scenario']} saved {row['saved_bytes'] or 'nothing'}"
+        for row in saving
+        if not _positive(row)
+    ]
     explained = {row["scenario"] for row in _rows(report, "explanations")}
     unexplained = {row["scenario"] for row in saving} - explained
     wrong += [f"{scenario} is not explained" for scenario in sorted(unexplained)]

@@ -1,9 +1,11 @@
-"""Build sdist and wheel, install the wheel alone, use it in an empty folder, and compare with the checkout's results.
+"""Build sdist and wheel, install the wheel alone, use it in an empty folder, and compare with the
+checkout's results.
 
     python .ci/check_wheel.py [--python PYTHON] [--lowest]
 
-Needs git, a PYTHON with venv and a package registry; nothing of the project has to be installed for it. Everything is
-done in a temporary folder, with a cache of its own. Exit code 1, and a sentence, if something is wrong.
+Needs git, a PYTHON with venv and a package registry; nothing of the project has to be installed for
+it. Everything is done in a temporary folder, with a cache of its own. Exit code 1, and a sentence,
+if something is wrong.
 """
 
 from __future__ import annotations
@@ -55,7 +57,11 @@ _DUP = (
     *("--streams=2", "--contexts=2", "--quick", "--repeats=2", "--rounds=3"),
 )
 #: In the user's cache folder: the virtual board's system, Rockchip's library, and a model for it.
-_NPU_FILES = ("vboard/system-aarch64", "rknn/librknnrt-2.3.2-aarch64.so", "models/tiny-64-*-rk3588-*.rknn")
+_NPU_FILES = (
+    "vboard/system-aarch64",
+    "rknn/librknnrt-2.3.2-aarch64.so",
+    "models/tiny-64-*-rk3588-*.rknn",
+)
 
 #: Memory of equal processes differs by 1 to 5 %, sometimes by 15 % (docs/measure.md, "How often").
 _NOISE = 0.15
@@ -164,9 +170,13 @@ def check(top: Path, python: str, lowest: bool) -> None:
 
 
 def copy_checkout(source: Path) -> set[str]:
-    """Copy what git tracks or would track, links as links; return the names of the package's files."""
+    """Copy what git tracks or would track, links as links; return the names of the package's
+    files.
+    """
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-    listed = subprocess.run(command, cwd=_CHECKOUT, check=True, capture_output=True, text=True).stdout
+    listed = subprocess.run(
+        command, cwd=_CHECKOUT, check=True, capture_output=True, text=True
+    ).stdout
     names = [name for name in listed.split("\0") if os.path.lexists(_CHECKOUT / name) and name]
     package = set()
     for name in names:
@@ -179,7 +189,9 @@ def copy_checkout(source: Path) -> set[str]:
 
 
 def make_place(top: Path, python: str) -> Place:
-    """Make a fresh virtual environment, an empty folder and an empty home; nothing that is set for Python applies."""
+    """Make a fresh virtual environment, an empty folder and an empty home; nothing that is set for
+    Python applies.
+    """
     subprocess.run([python, "-m", "venv", top / "environment"], check=True)
     folders = {"HOME": top / "home", "TMPDIR": top / "temporary"}
     for folder in (top / "working", *folders.values()):
@@ -191,13 +203,17 @@ def make_place(top: Path, python: str) -> Place:
 
 
 def make_tools(place: Place, folder: Path) -> Place:
-    """Install what builds packages in a folder beside the environment; return the place where it can be imported."""
+    """Install what builds packages in a folder beside the environment; return the place where it
+    can be imported.
+    """
     place.pip("install", "--target", folder, "build", "setuptools")
     return replace(place, variables={**place.variables, "PYTHONPATH": str(folder)})
 
 
 def build(place: Place, tools: Place, source: Path, top: Path) -> tuple[Path, Path]:
-    """Build the sdist, a wheel of it and a wheel of the checkout; return the sdist and the wheel, if both are equal."""
+    """Build the sdist, a wheel of it and a wheel of the checkout; return the sdist and the wheel,
+    if both are equal.
+    """
     tools.run(place.python, "-m", "build", "--no-isolation", "--outdir", top / "dist", source)
     # In isolation: pyproject.toml names all that builds it.
     place.pip("wheel", "--no-deps", "--wheel-dir", top / "of_checkout", source)
@@ -219,55 +235,82 @@ def contents(wheel: Path) -> dict[str, int]:
 
 
 def check_sdist(sdist: Path, package: set[str]) -> None:
-    """Raise CheckError if the sdist has more or less than the package and what builds it, or a link."""
+    """Raise CheckError if the sdist has more or less than the package and what builds it, or a
+    link.
+    """
     with tarfile.open(sdist) as archive:
         members = [member for member in archive.getmembers() if not member.isdir()]
-    check_equal("links in the sdist", {member.name for member in members if not member.isfile()}, set())
+    check_equal(
+        "links in the sdist", {member.name for member in members if not member.isfile()}, set()
+    )
     names = {member.name.partition("/")[2] for member in members}
     described = {name for name in names if name.startswith("src/reusebench.egg-info/")}
-    check_equal("files of the sdist", names - described, _BESIDE | {f"src/{name}" for name in package})
+    check_equal(
+        "files of the sdist", names - described, _BESIDE | {f"src/{name}" for name in package}
+    )
 
 
 def check_wheel(wheel: Path, package: set[str]) -> None:
-    """Raise CheckError if the wheel has more or less than the package, a link, or an entry point beside the command."""
+    """Raise CheckError if the wheel has more or less than the package, a link, or an entry point
+    beside the command.
+    """
     with zipfile.ZipFile(wheel) as archive:
         links = {
-            member.filename for member in archive.infolist() if (member.external_attr >> 16) & 0o170000 == 0o120000
+            member.filename
+            for member in archive.infolist()
+            if (member.external_attr >> 16) & 0o170000 == 0o120000
         }
         names = set(archive.namelist())
         described = {name for name in names if name.split("/")[0].endswith(".dist-info")}
-        entry_points = archive.read(next(name for name in described if name.endswith("/entry_points.txt"))).decode()
+        entry_points = archive.read(
+            next(name for name in described if name.endswith("/entry_points.txt"))
+        ).decode()
     check_equal("links in the wheel", links, set())
     check_equal("files of the wheel", names - described, package)
     check_equal("kinds of files", {Path(name).suffix for name in package}, _KINDS)
     # An entry point of pytest would add options to a pytest that did not ask for them.
-    check_equal("entry points", set(re.findall(r"^\[(.+)\]$", entry_points, re.MULTILINE)), {"console_scripts"})
+    check_equal(
+        "entry points",
+        set(re.findall(r"^\[(.+)\]$", entry_points, re.MULTILINE)),
+        {"console_scripts"},
+    )
 
 
 def check_equal(subject: str, found: set[str], expected: set[str]) -> None:
     """Raise CheckError if the sets differ."""
     if found != expected:
-        more, less = sorted(found - expected), sorted(expected - found)
+        more = sorted(found - expected)
+        less = sorted(expected - found)
         raise CheckError(f"{subject}: there should not be {more}; missing {less}")
 
 
 def check_editable(place: Place, source: Path, prefix: Path) -> None:
     """Raise CheckError if an editable installation is more than a plain line in a .pth file."""
-    place.pip("install", "--no-deps", "--no-build-isolation", "--prefix", prefix, "--editable", source)
+    place.pip(
+        "install", "--no-deps", "--no-build-isolation", "--prefix", prefix, "--editable", source
+    )
     site_packages = next(prefix.glob("lib/python*/site-packages"))
     files = [path for path in site_packages.iterdir() if not path.name.endswith(".dist-info")]
     lines = [line for path in files for line in path.read_text().splitlines()]
     if [path.suffix for path in files] != [".pth"] or lines != [str(source / "src")]:
-        raise CheckError(f"the editable installation is {[path.name for path in files]} with the lines {lines}")
+        raise CheckError(
+            f"the editable installation is {[path.name for path in files]} with the lines {lines}"
+        )
 
 
 def install(place: Place, wheel: Path, lowest: bool, constraints: Path) -> None:
-    """Install the wheel; if `lowest`, with the lowest versions that it allows of what it requires."""
+    """Install the wheel; if `lowest`, with the lowest versions that it allows of what it
+    requires.
+    """
     bounds = []
     if lowest:
         with zipfile.ZipFile(wheel) as archive:
-            metadata = archive.read(next(name for name in archive.namelist() if name.endswith("/METADATA"))).decode()
-        bounds = re.findall(r"^Requires-Dist: ([\w.-]+)>=([\w.]+)(?!.*extra ==)", metadata, re.MULTILINE)
+            metadata = archive.read(
+                next(name for name in archive.namelist() if name.endswith("/METADATA"))
+            ).decode()
+        bounds = re.findall(
+            r"^Requires-Dist: ([\w.-]+)>=([\w.]+)(?!.*extra ==)", metadata, re.MULTILINE
+        )
     constraints.write_text("".join(f"{name}=={version}\n" for name, version in bounds))
     place.pip("install", "--constraint", constraints, wheel)
     record = next(place.site_packages.glob("reusebench-*.dist-info/RECORD"))
@@ -300,18 +343,31 @@ def use(place: Place) -> None:
 
 
 def sessions(place: Place) -> list[tuple[str, ...]]:
-    """Return the options of what is measured: built-in models, a user's model, and the virtual board if it is here."""
+    """Return the options of what is measured: built-in models, a user's model, and the virtual
+    board if it is here.
+    """
     measured = [("--runtime=onnxruntime",), ("--runtime=onnxruntime", f"--model={_MODEL}")]
-    caches = [Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"), Path(place.variables["HOME"], ".cache")]
+    caches = [
+        Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"),
+        Path(place.variables["HOME"], ".cache"),
+    ]
     of_user, own = (cache / "reusebench" for cache in caches)
     files = [path for pattern in _NPU_FILES for path in sorted(of_user.glob(pattern))[:1]]
     if len(files) < len(_NPU_FILES):
-        print("          no virtual board, library or model is in the cache: NPU memory is not compared")
+        print(
+            "          no virtual board, library or model is in the cache: NPU memory is not"
+            " compared"
+        )
         return measured
     system, library, model = files
     shutil.copytree(system, own / system.relative_to(of_user), symlinks=True)
     place.reusebench("board", "install", "--rknn-library", library)
-    on_board = "--runtime=rknn", "--target=vboard:rk3588", f"--rknn-library={library}", f"--model={model}"
+    on_board = (
+        "--runtime=rknn",
+        "--target=vboard:rk3588",
+        f"--rknn-library={library}",
+        f"--model={model}",
+    )
     # The ledger has no noise.
     return [*measured, (*on_board, "--repeats=1")]
 
@@ -327,20 +383,28 @@ def bench(place: Place, command: Sequence[object], measured: Sequence[Sequence[s
 
 
 def bench_in_checkout(place: Place, source: Path, measured: Sequence[Sequence[str]]) -> list[Path]:
-    """Measure the sessions by `pytest bench/` in the copy of the checkout, with the same Python and packages."""
+    """Measure the sessions by `pytest bench/` in the copy of the checkout, with the same Python and
+    packages.
+    """
     shutil.copy(place.folder / _MODEL, source)
-    checkout = replace(place, folder=source, variables={**place.variables, "PYTHONPATH": str(source / "src")})
+    checkout = replace(
+        place, folder=source, variables={**place.variables, "PYTHONPATH": str(source / "src")}
+    )
     # pip compiles a wheel's files too: a process that compiles takes memory for it.
     checkout.run(place.python, "-m", "compileall", "-q", "src/reusebench/measured")
     model = source.with_name("tiny_of_checkout.onnx")
-    checkout.run(place.python, "-m", "reusebench", "models", "build", "tiny", "--size", 64, "--output", model)
+    checkout.run(
+        place.python, "-m", "reusebench", "models", "build", "tiny", "--size", 64, "--output", model
+    )
     if model.read_bytes() != (place.folder / _MODEL).read_bytes():
         raise CheckError("the checkout builds another model than the wheel")
     return bench(checkout, (place.python, "-m", "pytest"), measured)
 
 
 def compare(of_wheel: Sequence[Path], of_checkout: Sequence[Path]) -> None:
-    """Raise CheckError if the runs differ in their results, plans or outputs, or in memory by more than noise."""
+    """Raise CheckError if the runs differ in their results, plans or outputs, or in memory by more
+    than noise.
+    """
     for runs in zip(of_wheel, of_checkout):
         ours, theirs = map(results, runs)
         check_equal("results of the wheel", set(ours), set(theirs))
@@ -354,7 +418,8 @@ def compare(of_wheel: Sequence[Path], of_checkout: Sequence[Path]) -> None:
                 check_same(f"{name}: {key}", ours[name]["memory"][key], theirs[name]["memory"][key])
             if ours[name]["emulated"]:
                 print(
-                    f"          {name.partition('::')[2]}: NPU memory {ours[name]['memory']['npu_memory_bytes']} bytes"
+                    f"          {name.partition('::')[2]}: NPU memory"
+                    f" {ours[name]['memory']['npu_memory_bytes']} bytes"
                 )
             else:
                 check_noisy(name, ours[name]["memory"], theirs[name]["memory"])
@@ -383,14 +448,19 @@ def check_noisy(name: str, ours: Mapping[str, Any], theirs: Mapping[str, Any]) -
     """Raise CheckError if the memory of a process differs by more than its noise."""
     for key in _NOISY:
         wheel, checkout = (statistics.median(memory[key]) for memory in (ours, theirs))
-        words = f"{key} {wheel / 2**20:.1f} MiB by the wheel, {checkout / 2**20:.1f} MiB by the checkout"
+        words = (
+            f"{key} {wheel / 2**20:.1f} MiB by the wheel, {checkout / 2**20:.1f} MiB by the"
+            " checkout"
+        )
         print(f"          {name.partition('::')[2]}: {words}")
         if abs(wheel - checkout) > _NOISE * checkout + _NOISE_BYTES:
             raise CheckError(f"{name}: {words}")
 
 
 def use_results(place: Place, of_checkout: Path) -> None:
-    """Run what reads stored runs, with the checkout's run of the first session beside them, and what measures more."""
+    """Run what reads stored runs, with the checkout's run of the first session beside them, and
+    what measures more.
+    """
     place.reusebench("runs", "list", says="onnxruntime")
     limit = f"application_memory:{_NOISE:.0%}+1MiB"
     place.reusebench("compare", of_checkout, 1, "--fail", limit, says=f"passed {limit}")
@@ -426,8 +496,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description="Build sdist and wheel, use the wheel alone, compare with the checkout."
     )
-    parser.add_argument("--python", default=sys.executable, help="Python to install for. Default: this one.")
-    parser.add_argument("--lowest", action="store_true", help="With the lowest versions of what is required.")
+    parser.add_argument(
+        "--python", default=sys.executable, help="Python to install for. Default: this one."
+    )
+    parser.add_argument(
+        "--lowest", action="store_true", help="With the lowest versions of what is required."
+    )
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="reusebench-wheel-") as folder:
         try:

@@ -1,8 +1,10 @@
-"""What must pass before a change lands, as named jobs: `bash .ci/run [JOB...]`, all by default; --list names them.
+"""What must pass before a change lands, as named jobs: `bash .ci/run [JOB...]`, all by default;
+--list names them.
 
-Each job can run alone: it makes what it needs (the environment, a browser), which is made once for all. Jobs run side
-by side as far as there are CPUs for them. What one prints is shown when it has ended, after its name and its time.
-Exit code 1 if one has failed. Needs git, make and a Python with venv.
+Each job can run alone: it makes what it needs (the environment, a browser), which is made once for
+all. Jobs run side by side as far as there are CPUs for them. What one prints is shown when it has
+ended, after its name and its time. Exit code 1 if one has failed. Needs git, make and a Python with
+venv.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ from typing import IO
 
 _CHECKOUT = Path(__file__).resolve().parents[1]
 _LOOKING_S = 0.1
-_OLDEST, _NEWEST = 9, 14
+_OLDEST = 9
+_NEWEST = 14
 #: What makes the model files of ncnn and LiteRT; tests of these skip without.
 _CONVERTERS = "pnnx onnx2tf"
 
@@ -81,7 +84,12 @@ _JOBS = (
     Job("lint", "make --no-print-directory lint", needs=("environment",)),
     # Among them are the first inputs of three campaigns of made-up faults (docs/reliability.md).
     Job("benchmarks", "make --no-print-directory benchmarks", needs=("environment",), cpus=None),
-    Job("tests", "make --no-print-directory test-all", needs=("environment", "browser", "megengine"), cpus=None),
+    Job(
+        "tests",
+        "make --no-print-directory test-all",
+        needs=("environment", "browser", "megengine"),
+        cpus=None,
+    ),
 )
 
 
@@ -109,10 +117,17 @@ class _Running:
 
     def show(self) -> None:
         """Print what it has printed."""
-        end = "" if self.process.returncode == 0 else f", FAILED with exit code {self.process.returncode}"
+        end = (
+            ""
+            if self.process.returncode == 0
+            else f", FAILED with exit code {self.process.returncode}"
+        )
         self.output.seek(0)
         text = self.output.read().decode(errors="replace").rstrip()
-        print(f"\n== {self.job.name}: {time.monotonic() - self.begin_s:.0f} s{end}\n{text}\n", flush=True)
+        print(
+            f"\n== {self.job.name}: {time.monotonic() - self.begin_s:.0f} s{end}\n{text}\n",
+            flush=True,
+        )
         self.output.close()
 
     def kill(self) -> None:
@@ -181,22 +196,32 @@ def _needed(jobs: Sequence[Job]) -> list[Job]:
 
 
 def _has_room(job: Job, running: Sequence[_Running]) -> bool:
-    """Whether there are CPUs for one more job; one that takes all begins when the others have ended."""
+    """Whether there are CPUs for one more job; one that takes all begins when the others have
+    ended.
+    """
     cpus = len(os.sched_getaffinity(0))
     busy = sum(one.job.cpus or cpus for one in running)
     return not running or busy + min(job.cpus or cpus, cpus) <= cpus
 
 
 def _jobs_of_other_pythons() -> list[Job]:
-    """Return a job for the oldest and for the newest Python that is here, beside the one that all else runs on."""
-    others = [f"python3.{minor}" for minor in range(_OLDEST, _NEWEST + 1) if _can_make_environments(f"python3.{minor}")]
+    """Return a job for the oldest and for the newest Python that is here, beside the one that all
+    else runs on.
+    """
+    others = [
+        f"python3.{minor}"
+        for minor in range(_OLDEST, _NEWEST + 1)
+        if _can_make_environments(f"python3.{minor}")
+    ]
     own = f"python{sys.version_info[0]}.{sys.version_info[1]}"
     jobs = []
     for python in dict.fromkeys(others[:1] + others[-1:]):
         if python != own:
             # The lower bounds of what is required are those of the oldest Python.
             options = "--lowest" if python == f"python3.{_OLDEST}" else ""
-            jobs.append(Job(python, _TESTS_OF_PYTHON.format(python=python, options=options), cpus=None))
+            jobs.append(
+                Job(python, _TESTS_OF_PYTHON.format(python=python, options=options), cpus=None)
+            )
     return jobs
 
 
@@ -204,7 +229,10 @@ def _can_make_environments(python: str) -> bool:
     if shutil.which(python) is None:
         return False
     return (
-        subprocess.run([python, "-c", "import venv, ensurepip"], stderr=subprocess.DEVNULL, check=False).returncode == 0
+        subprocess.run(
+            [python, "-c", "import venv, ensurepip"], stderr=subprocess.DEVNULL, check=False
+        ).returncode
+        == 0
     )
 
 

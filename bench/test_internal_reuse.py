@@ -1,4 +1,6 @@
-"""What does one internal memory for models that run in turn save, and does the order of making them matter?"""
+"""What does one internal memory for models that run in turn save, and does the order of making them
+matter?
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """What does your own pipeline take, and what does its reuse save?
 
-Each plan of --plan FILE is measured beside itself without reuse; the other questions are not asked then.
+Each plan of --plan FILE is measured beside itself without reuse; the other questions are not asked
+then.
 """
 
 from __future__ import annotations

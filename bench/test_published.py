@@ -1,4 +1,6 @@
-"""Four streams of video, three contexts each: what do the modes of the published test save, and are frames lost?"""
+"""Four streams of video, three contexts each: what do the modes of the published test save, and are
+frames lost?
+"""
 
 from __future__ import annotations
 

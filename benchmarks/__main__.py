@@ -1,7 +1,8 @@
-"""`python -m benchmarks [NAME...]`: the quick form of every script here, or of those that are named.
+"""`python -m benchmarks [NAME...]`: the quick form of every script here, or of those that are
+named.
 
-Each runs in a process of its own, as many at once as there are usable CPUs. A line each says how long it took, or why
-it was skipped; exit code 1 if one failed.
+Each runs in a process of its own, as many at once as there are usable CPUs. A line each says how
+long it took, or why it was skipped; exit code 1 if one failed.
 """
 
 from __future__ import annotations
@@ -71,7 +72,9 @@ class _Running:
 
     @classmethod
     def start(cls, name: str) -> _Running:
-        """Start the quick form of a script, in a session of its own, so that all that it starts can be ended."""
+        """Start the quick form of a script, in a session of its own, so that all that it starts can
+        be ended.
+        """
         output = tempfile.TemporaryFile()  # noqa: SIM115 (closed when the script has ended)
         process = subprocess.Popen(
             [sys.executable, "-m", f"benchmarks.{name}", "--quick"],
@@ -85,7 +88,8 @@ class _Running:
 
     def ended(self) -> Ended | None:
         """Return its end; None if it still runs, within the time limit."""
-        code, seconds = self.process.poll(), time.monotonic() - self.begin_s
+        code = self.process.poll()
+        seconds = time.monotonic() - self.begin_s
         if code is None and seconds < _LIMIT_S:
             return None
         self.kill()
@@ -103,7 +107,9 @@ def scripts() -> list[str]:
     """Return the names of all modules and packages here that are scripts."""
     names = []
     for module in pkgutil.iter_modules([str(_FOLDER)]):
-        path = _FOLDER / module.name / "__main__.py" if module.ispkg else _FOLDER / f"{module.name}.py"
+        path = (
+            _FOLDER / module.name / "__main__.py" if module.ispkg else _FOLDER / f"{module.name}.py"
+        )
         is_script = path.exists() and _MAIN.search(path.read_text(encoding="utf-8"))
         if is_script and module.name != "__main__":
             names.append(module.name)

@@ -1,9 +1,11 @@
-"""How often a comparison is wrong, on real runs of the harness: `python -m benchmarks.comparison_accuracy`.
+"""How often a comparison is wrong, on real runs of the harness: `python -m
+benchmarks.comparison_accuracy`.
 
-It measures small configurations on ONNX Runtime again and again: runs without a change, compared with the
-one before (A/A), and runs in which the measured process takes 1 MiB more. It prints how often a change was reported
-where there was none, and how often the rise was detected: with the earlier runs of the series, and from the two runs
-alone. On a quiet machine 200 pairs take about 20 minutes.
+It measures small configurations on ONNX Runtime again and again: runs without a change, compared
+with the one before (A/A), and runs in which the measured process takes 1 MiB more. It prints how
+often a change was reported if there was none, and how often the rise was detected: with the
+earlier runs of the series, and from the two runs alone. On a quiet machine 200 pairs take about 20
+minutes.
 """
 
 from __future__ import annotations
@@ -57,7 +59,8 @@ _METRICS = (
 #: Runs without a change before the first comparison.
 EARLIER = 20
 _MOBILENET = BuiltIn(stream=("mobilenet_v2", 224), in_turn=(), resolutions=())
-_QUIET, GROWN = "quiet", "grown"
+_QUIET = "quiet"
+GROWN = "grown"
 
 
 @dataclass(frozen=True)
@@ -69,12 +72,31 @@ class Trial:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure, unless a storage has the runs already, and print how often the comparison was wrong."""
-    parser = argparse.ArgumentParser("python -m benchmarks.comparison_accuracy", description=__doc__)
-    parser.add_argument("--pairs", type=int, default=200, metavar="N", help="runs without a change; default: 200")
-    parser.add_argument("--earlier", type=int, default=EARLIER, metavar="N", help="runs before them; default: 20")
-    parser.add_argument("--repeats", type=int, default=3, metavar="N", help="processes per configuration; default: 3")
-    parser.add_argument("--storage", type=Path, metavar="DIR", help="where runs are kept, and taken from if there are")
+    """Measure, unless a storage has the runs already, and print how often the comparison was
+    wrong.
+    """
+    parser = argparse.ArgumentParser(
+        "python -m benchmarks.comparison_accuracy", description=__doc__
+    )
+    parser.add_argument(
+        "--pairs", type=int, default=200, metavar="N", help="runs without a change; default: 200"
+    )
+    parser.add_argument(
+        "--earlier", type=int, default=EARLIER, metavar="N", help="runs before them; default: 20"
+    )
+    parser.add_argument(
+        "--repeats",
+        type=int,
+        default=3,
+        metavar="N",
+        help="processes per configuration; default: 3",
+    )
+    parser.add_argument(
+        "--storage",
+        type=Path,
+        metavar="DIR",
+        help="where runs are kept, and taken from if there are",
+    )
     options = parse(parser, arguments, ("--pairs=2", f"--earlier={ENOUGH_RUNS}", "--repeats=1"))
     if options.earlier < ENOUGH_RUNS:
         parser.error(f"--earlier: their noise is known from {ENOUGH_RUNS} runs on")
@@ -82,17 +104,24 @@ def main(arguments: Sequence[str] | None = None) -> None:
         storage = options.storage or Path(folder)
         if not any(storage.glob("*/*.json")):
             measure(storage, options.earlier, options.pairs, options.repeats)
-        runs = sorted((run for run in read_runs(storage) if isinstance(run, Run)), key=lambda run: run.order)
+        runs = sorted(
+            (run for run in read_runs(storage) if isinstance(run, Run)), key=lambda run: run.order
+        )
     errors = [[*error_lines(runs, options.earlier, alone)] for alone in (False, True)]
     print("\n".join([*noise_lines(runs), "", *errors[0], "", *errors[1]]))
 
 
 def measure(storage: Path, earlier: int, pairs: int, repeats: int) -> None:
-    """Store the runs: earlier ones, then so many without a change, after every second of which comes one that grew."""
+    """Store the runs: earlier ones, then so many without a change, after every second of which
+    comes one that grew.
+    """
     (target,) = resolve_targets(Selection(("onnxruntime",), "python", None)).values()
     command = (sys.executable, "-m", "tests.reports.compare.growing_driver")
     growing = replace(
-        target, command=command, folder=CHECKOUT, environment={**target.environment, VARIABLE: str(RISE_BYTES)}
+        target,
+        command=command,
+        folder=CHECKOUT,
+        environment={**target.environment, VARIABLE: str(RISE_BYTES)},
     )
     for number in range(earlier + pairs):
         _store(storage, _QUIET, target, repeats)
@@ -134,7 +163,9 @@ def _document(results: Sequence[Result]) -> dict[str, Any]:
 
 
 def trials(runs: Sequence[Run], earlier: int, alone: bool) -> Iterator[Trial]:
-    """Yield the runs after the earlier ones, compared with the last run without a change before them."""
+    """Yield the runs after the earlier ones, compared with the last run without a change before
+    them.
+    """
     metrics = [find_metric(name) for name in _METRICS]
     quiet = [run for run in runs if run.name == _QUIET]
     for head in runs:
@@ -151,11 +182,18 @@ def noise_lines(runs: Sequence[Run]) -> Iterator[str]:
     for run in runs:
         for measured in run.measured if run.name == _QUIET else ():
             for name in _METRICS:
-                noise.setdefault((measured.configuration.name, name), []).extend(measured.values.get(name, ()))
+                noise.setdefault((measured.configuration.name, name), []).extend(
+                    measured.values.get(name, ())
+                )
     for (configuration, name), values in noise.items():
-        metric, spread, median = find_metric(name), statistics.stdev(values), statistics.median(values)
+        metric = find_metric(name)
+        spread = statistics.stdev(values)
+        median = statistics.median(values)
         shown = f"{metric_number(median, metric):>12} {metric_number(spread, metric):>10}"
-        yield f"{configuration:34} {f'{name}, {metric_unit(metric)}':46} {shown} {100 * spread / median:7.2f}"
+        yield (
+            f"{configuration:34} {f'{name}, {metric_unit(metric)}':46} {shown}"
+            f" {100 * spread / median:7.2f}"
+        )
 
 
 def error_lines(runs: Sequence[Run], earlier: int, alone: bool) -> Iterator[str]:
@@ -164,7 +202,10 @@ def error_lines(runs: Sequence[Run], earlier: int, alone: bool) -> Iterator[str]
     pairs, rises = ([trial for trial in done if trial.grown == grown] for grown in (False, True))
     known = "the two runs alone" if alone else f"{earlier} earlier runs"
     of_memory, of_speed = (
-        sum(any(_is_change(row) for row in trial.rows if _is_memory(row) == is_memory) for trial in pairs)
+        sum(
+            any(_is_change(row) for row in trial.rows if _is_memory(row) == is_memory)
+            for trial in pairs
+        )
         for is_memory in (True, False)
     )
     wrong = f"{of_memory} report one of memory, {of_speed} one of speed"
@@ -174,7 +215,11 @@ def error_lines(runs: Sequence[Run], earlier: int, alone: bool) -> Iterator[str]
         rows = [trial.rows[index] for trial in pairs]
         false = f"{sum(map(_is_change, rows))} of {len(rows)}"
         grown = [trial.rows[index] for trial in rises]
-        detected = f"{sum(row.verdict == HIGHER for row in grown)} of {len(grown)}" if _is_memory(change) else "-"
+        detected = (
+            f"{sum(row.verdict == HIGHER for row in grown)} of {len(grown)}"
+            if _is_memory(change)
+            else "-"
+        )
         smallest = statistics.median(row.difference.error or 0 for row in rows)
         name = f"{change.metric.name}, {metric_unit(change.metric)}"
         shown = metric_number(smallest, change.metric)

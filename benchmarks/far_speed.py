@@ -1,7 +1,8 @@
 """What distance costs a measurement: `python -m benchmarks.far_speed [--target ssh:HOST ...]`.
 
-A small process on this machine, and one on each far target, is led over barriers as the driver is: a line to it and its
-answer, then a full reading. Then it is sampled at 200 Hz by its host. Shown are medians, and what 90 % lie within.
+A small process on this machine, and one on each far target, is led over barriers as the driver is:
+a line to it and its answer, then a full reading. Then it is sampled at 200 Hz by its host. Shown
+are medians, and what 90 % lie within.
 """
 
 from __future__ import annotations
@@ -49,10 +50,18 @@ class Spread(NamedTuple):
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print a table for this machine and each target."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--target", action="append", default=[], help="a far target; several may be given")
-    parser.add_argument("--barriers", type=int, default=300, help="how many barriers (default: %(default)s)")
-    parser.add_argument("--seconds", type=float, default=10.0, help="how long to sample (default: %(default)s)")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--target", action="append", default=[], help="a far target; several may be given"
+    )
+    parser.add_argument(
+        "--barriers", type=int, default=300, help="how many barriers (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=10.0, help="how long to sample (default: %(default)s)"
+    )
     # A pipe is the far target that every machine has: the reader runs here, behind a shell.
     options = parse(parser, arguments, ("--target=pipe:sh", "--barriers=20", "--seconds=1"))
     with _near() as (host, process):
@@ -96,11 +105,16 @@ def _show(name: str, host: Host, process: Process, barriers: int, seconds: float
     print(f"{name} (ms: median, and what 90 % lie within)")
     print(f"  a line and its answer         {Spread.of(lines_ns)}")
     print(f"  a full reading                {Spread.of(readings_ns)}")
-    print(f"  between samples at {_RATE_HZ:g} Hz   {Spread.of(intervals_ns)}, longest {max(intervals_ns) / 1e6:.3f}")
+    print(
+        f"  between samples at {_RATE_HZ:g} Hz   {Spread.of(intervals_ns)}, longest"
+        f" {max(intervals_ns) / 1e6:.3f}"
+    )
 
 
 def _sampled(observer: Observer, seconds: float) -> list[int]:
-    """Sample for so long; return the times between samples: near by calls at the rate, as the harness does."""
+    """Sample for so long; return the times between samples: near by calls at the rate, as the
+    harness does.
+    """
     is_near = observer.host is LOCAL_HOST
     step_s = observer.interval_s if is_near else _TAKE_S
     begin_s = time.monotonic()

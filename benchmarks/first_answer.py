@@ -1,9 +1,10 @@
 """When the first answer is there, and where the time goes: `python -m benchmarks.first_answer`.
 
-A quick session of ONNX Runtime and its report are run in an empty folder, with a cache of its own, as a stranger has
-it. Printed are the times from its start to the first figure in the terminal, to the end of the session and to the end
-of the report, with the CPU time of all processes; then, from the traces, where the time of the measured processes
-goes, summed over all of them. What is left is the harness: its own start, models, preparing, storing.
+A quick session of ONNX Runtime and its report are run in an empty folder, with a cache of its own,
+as a stranger has it. Printed are the times from its start to the first figure in the terminal, to
+the end of the session and to the end of the report, with the CPU time of all processes; then, from
+the traces, where the time of the measured processes goes, summed over all of them. What is left is
+the harness: its own start, models, preparing, storing.
 
     python -m benchmarks.first_answer -- --runtime ncnn -k test_dup     # other options of `reusebench bench --quick`
 """
@@ -30,7 +31,10 @@ from reusebench.storage.trace import Trace, read_trace
 
 _ONNXRUNTIME = ("--runtime", "onnxruntime")
 #: What --quick measures: two scenarios, once.
-_SMALL = (*_ONNXRUNTIME, *("-k", "shared_context", "--repeats", "1", "--streams", "1", "--contexts", "2"))
+_SMALL = (
+    *_ONNXRUNTIME,
+    *("-k", "shared_context", "--repeats", "1", "--streams", "1", "--contexts", "2"),
+)
 _FIGURE = re.compile(r"^\S+ \w+ +[\d,.]+ .*MiB ")
 #: The stretches of a process up to each barrier, under the names of their phases.
 _NAMES = {
@@ -41,7 +45,10 @@ _NAMES = {
     "decoders": "decoders opened",
     "destroy": "contexts destroyed",
 }
-_STREAMS, _OTHERS, _READINGS, _IDLE = "frames of streams", "other steps", "readings at barriers", "idle time observed"
+_STREAMS = "frames of streams"
+_OTHERS = "other steps"
+_READINGS = "readings at barriers"
+_IDLE = "idle time observed"
 
 
 @dataclass(frozen=True)
@@ -58,12 +65,15 @@ class Moment:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run both and print the tables."""
     parser = argparse.ArgumentParser("python -m benchmarks.first_answer", description=__doc__)
-    parser.add_argument("words", nargs="*", metavar="ARGUMENT", help=f"default: {' '.join(_ONNXRUNTIME)}")
+    parser.add_argument(
+        "words", nargs="*", metavar="ARGUMENT", help=f"default: {' '.join(_ONNXRUNTIME)}"
+    )
     options = parse(parser, arguments, ())
     words = options.words or (_SMALL if options.quick else _ONNXRUNTIME)
     folder = own_folder()
     os.environ["XDG_CACHE_HOME"] = str(folder / "cache")
-    begin_s, begin_cpu_s = time.monotonic(), _children_s()
+    begin_s = time.monotonic()
+    begin_cpu_s = _children_s()
 
     def now() -> Moment:
         return Moment(time.monotonic() - begin_s, _children_s() - begin_cpu_s)

@@ -1,10 +1,12 @@
-"""How near `reusebench fit` comes on a CPU: predicted and measured memory and frames, a table of docs/fit.md.
+"""How near `reusebench fit` comes on a CPU: predicted and measured memory and frames, a table of
+docs/fit.md.
 
     python -m benchmarks.fit_accuracy --runtime onnxruntime --storage DIR detector.onnx [recogniser.onnx]
 
-fit calibrates for 4 streams of 3 contexts. Then layouts that it has not measured are, each in fresh processes: every
-form that it keeps, with other numbers of contexts, and with two models both together. Prints a row of Markdown for
-each, and returns 1 where memory above the import is more than 5 % off, or frames 15 % on a machine that was quiet.
+fit calibrates for 4 streams of 3 contexts. Then layouts that it has not measured are, each in fresh
+processes: every form that it keeps, with other numbers of contexts, and with two models both
+together. Prints a row of Markdown for each, and returns 1 where memory above the import is more
+than 5 % off, or frames 15 % on a machine that was quiet.
 """
 
 from __future__ import annotations
@@ -33,10 +35,12 @@ from reusebench.storage.run_file import StoredRun, read_run_file, read_storage
 
 _CHECKOUT = Path(__file__).resolve().parent.parent
 _MIB = 2**20
-_STREAMS, _CONTEXTS = 4, 3
+_STREAMS = 4
+_CONTEXTS = 3
 #: Contexts of each model in layouts that are predicted; the numbers that fit measures are left out.
 _COUNTS = (3, 5, 6, 8, 12)
-_MEMORY_PERCENT, _FRAMES_PERCENT = 5.0, 15.0
+_MEMORY_PERCENT = 5.0
+_FRAMES_PERCENT = 15.0
 _HEADS = (
     "layout",
     "contexts",
@@ -70,17 +74,23 @@ class Row:
         """The same after malloc_trim(0)."""
         memory = self.result.memory
         pairs = zip(memory.application_memory_trimmed_bytes, memory.baseline_memory_bytes)
-        measured = Figure.of(trimmed - baseline for trimmed, baseline in pairs if trimmed and baseline)
+        measured = Figure.of(
+            trimmed - baseline for trimmed, baseline in pairs if trimmed and baseline
+        )
         return _known(self.prediction.trimmed), _known(measured)
 
     @property
     def frames(self) -> tuple[Figure, Figure]:
         """Frames per second: predicted and measured."""
-        return _known(self.prediction.frames_per_s), _known(Figure.of(self.result.speed.throughput_per_s))
+        return _known(self.prediction.frames_per_s), _known(
+            Figure.of(self.result.speed.throughput_per_s)
+        )
 
     @property
     def is_even(self) -> bool:
-        """Whether each core runs as many contexts, so that none is idle at the end of a plan's rounds."""
+        """Whether each core runs as many contexts, so that none is idle at the end of a plan's
+        rounds.
+        """
         loads = [sum(counts) for counts in zip(*(group.per_core for group in self.layout.groups))]
         return len({load for load in loads if load}) == 1
 
@@ -104,7 +114,9 @@ class Row:
 
 
 def calibrated_study(answer: dict[str, Any], storage: Path, are_resolutions: bool = False) -> Study:
-    """Return what fit has measured for its answer; the models are those of the recommended plan, which has all."""
+    """Return what fit has measured for its answer; the models are those of the recommended plan,
+    which has all.
+    """
     recommended = Plan.from_json(answer["recommended"])
     is_npu = find_runtime(recommended.runtime).device == "npu"
     demand = Demand(
@@ -125,12 +137,22 @@ def calibrated_study(answer: dict[str, Any], storage: Path, are_resolutions: boo
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Calibrate, measure, print the table."""
-    parser = argparse.ArgumentParser("python -m benchmarks.fit_accuracy", description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(
+        "python -m benchmarks.fit_accuracy", description=__doc__.split("\n")[0]
+    )
     parser.add_argument("--runtime", required=True, metavar="NAME")
-    parser.add_argument("--repeats", type=int, default=3, metavar="N", help="processes of each layout; default: 3")
-    parser.add_argument("--streams", type=int, default=_STREAMS, metavar="N", help="fit calibrates for; default: 4")
-    parser.add_argument("--contexts", type=int, default=_CONTEXTS, metavar="N", help="of each stream; default: 3")
-    parser.add_argument("--storage", type=Path, required=True, metavar="DIR", help="an empty folder")
+    parser.add_argument(
+        "--repeats", type=int, default=3, metavar="N", help="processes of each layout; default: 3"
+    )
+    parser.add_argument(
+        "--streams", type=int, default=_STREAMS, metavar="N", help="fit calibrates for; default: 4"
+    )
+    parser.add_argument(
+        "--contexts", type=int, default=_CONTEXTS, metavar="N", help="of each stream; default: 3"
+    )
+    parser.add_argument(
+        "--storage", type=Path, required=True, metavar="DIR", help="an empty folder"
+    )
     parser.add_argument("models", nargs="+", type=Path, metavar="FILE")
     options = parse(parser, arguments, _quick_options)
     command = [sys.executable, "-m", "reusebench", "fit", "--json", "--runtime", options.runtime]
@@ -138,13 +160,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     command += ["--storage", str(options.storage)]
     for model in options.models:
         command += ["--model", str(model.absolute())]
-    answer = json.loads(subprocess.run(command, cwd=_CHECKOUT, stdout=subprocess.PIPE, check=True).stdout)
+    answer = json.loads(
+        subprocess.run(command, cwd=_CHECKOUT, stdout=subprocess.PIPE, check=True).stdout
+    )
     study = calibrated_study(answer, options.storage)
     costs = ProcessCosts(study)
-    layouts = [layout for layout in dict.fromkeys(_layouts(study.demand, costs)) if study.result(layout) is None]
+    layouts = [
+        layout
+        for layout in dict.fromkeys(_layouts(study.demand, costs))
+        if study.result(layout) is None
+    ]
     if not layouts:
-        sys.exit("fit has measured every layout of so few contexts: there is nothing to predict. Give more --contexts")
-    results = _measured([study.plan(layout, f"layout-{number}") for number, layout in enumerate(layouts)], options)
+        sys.exit(
+            "fit has measured every layout of so few contexts: there is nothing to predict. Give"
+            " more --contexts"
+        )
+    results = _measured(
+        [study.plan(layout, f"layout-{number}") for number, layout in enumerate(layouts)], options
+    )
     rows = [Row(layout, costs.predict(layout), result) for layout, result in zip(layouts, results)]
     print(f"| {' | '.join(_HEADS)} |\n|{'---|' * len(_HEADS)}")
     for row in rows:
@@ -154,7 +187,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     quiet = [abs(_error_percent(*row.frames)) for row in rows if row.is_even and not row.was_busy]
     frames = f"{max(quiet):.1f} %" if quiet else "not judged"
     print(f"\nLargest errors: memory {memory:.1f} %, trimmed {trimmed:.1f} %, frames {frames}.")
-    print(f"Frames are judged of {len(quiet)} of {len(rows)} layouts: a quiet machine, equal numbers on all cores.")
+    print(
+        f"Frames are judged of {len(quiet)} of {len(rows)} layouts: a quiet machine, equal numbers"
+        " on all cores."
+    )
     is_far_off = memory > _MEMORY_PERCENT or max(quiet, default=0.0) > _FRAMES_PERCENT
     return int(is_far_off and not options.quick)
 
@@ -165,7 +201,9 @@ def _quick_options() -> list[str]:
 
 
 def _layouts(demand: Demand, costs: ProcessCosts) -> Iterator[Layout]:
-    """Yield layouts in which all models have one form; a further model has one context more, up to all."""
+    """Yield layouts in which all models have one form; a further model has one context more, up to
+    all.
+    """
     models = range(len(demand.models))
     for form in costs.forms(0):
         if not all(form in costs.forms(model) for model in models):
@@ -184,7 +222,14 @@ def _measured(plans: Sequence[Plan], options: argparse.Namespace) -> list[Result
     """Return the result of each plan, measured by `pytest bench/`."""
     storage: Path = options.storage / "accuracy"
     storage.mkdir(parents=True)
-    words = ["--runtime", options.runtime, "--repeats", str(options.repeats), "-q", "--benchmark-quiet"]
+    words = [
+        "--runtime",
+        options.runtime,
+        "--repeats",
+        str(options.repeats),
+        "-q",
+        "--benchmark-quiet",
+    ]
     for plan in plans:
         file = storage / f"{plan.scenario}.json"
         file.write_text(json.dumps(plan.to_json()), encoding="utf-8")
@@ -198,7 +243,10 @@ def _measured(plans: Sequence[Plan], options: argparse.Namespace) -> list[Result
     for plan in plans:
         result = by_name.get(plan.scenario)
         if result is None or result.failure:
-            sys.exit(f"{plan.scenario} was not measured: {result.failure if result else 'pytest says why above'}")
+            sys.exit(
+                f"{plan.scenario} was not measured:"
+                f" {result.failure if result else 'pytest says why above'}"
+            )
     return [by_name[plan.scenario] for plan in plans]
 
 

@@ -2,16 +2,18 @@
 
     python -m benchmarks.fit_optimum --target vboard:rk3588 --rknn-library librknnrt.so --streams 2 mobilenet_v2-96
 
-A case is of one to three models, built-in networks or .rknn files, and up to four contexts. Its layouts are enumerated
-here, without fit's search: each context by itself is loaded, a dup, or over the weight memory of one of its model
-before it; has internal memory that the library makes, that the application makes for it, or that contexts of its core
-share; has tensors copied or in place, own or shared; and a core, so that as many contexts run at once as without reuse.
+A case is of one to three models, built-in networks or .rknn files, and up to four contexts. Its
+layouts are enumerated here, without fit's search: each context by itself is loaded, a dup, or over
+the weight memory of one of its model before it; has internal memory that the library makes, that
+the application makes for it, or that contexts of its core share; has tensors copied or in place,
+own or shared; and a core, so that as many contexts run at once as without reuse.
 
-Two parts are measured in full: every way to have weights, internal memory and cores with copied tensors, up to the
-numbering of equal contexts and of cores; and for the contexts of one model on one core every way to have tensors. A
-layout takes the sum: that is checked on all layouts where they are few, else on some that are drawn at random. The
-least sum must be what fit recommends, to the byte. Predictions of fit are compared with what is measured, and its limit
-with what the driver of a board with so much memory grants. What was measured stays in DIR: a call that was cut off goes
+Two parts are measured in full: every way to have weights, internal memory and cores with copied
+tensors, up to the numbering of equal contexts and of cores; and for the contexts of one model on
+one core every way to have tensors. A layout takes the sum: that is checked on all layouts where
+they are few, else on some that are drawn at random. The least sum must be what fit recommends, to
+the byte. Predictions of fit are compared with what is measured, and its limit with what the driver
+of a board with so much memory grants. What was measured stays in DIR: a call that was cut off goes
 on there.
 """
 
@@ -70,7 +72,8 @@ _SEED = 18
 _TENSORS = ((), (INPUT,), (OUTPUT,), (NATIVE_OUTPUT,), (INPUT, OUTPUT), (INPUT, NATIVE_OUTPUT))
 #: Largest error of a prediction of what layouts take when all contexts infer.
 _BOUND_PERCENT = 0.5
-_QUICK_CHIP, _QUICK_NETWORK = "rk3588", "tiny-64"
+_QUICK_CHIP = "rk3588"
+_QUICK_NETWORK = "tiny-64"
 #: So many layouts are all measured.
 _FEW = 1000
 #: Of what is wrong, so many are shown.
@@ -92,7 +95,8 @@ _HEADS = (
 
 #: Contexts of a plan, of which every field that a layout chooses is set.
 _Contexts = tuple[Context, ...]
-#: What a context has of tensors: which are in place, and whether contexts of its model and core share them.
+#: What a context has of tensors: which are in place, and whether contexts of its model and core
+#: share them.
 _Tensors = tuple[tuple[str, ...], bool]
 
 
@@ -111,7 +115,17 @@ class Case:
 
     def ask(self, *options: str) -> tuple[int, dict[str, Any]]:
         """Return fit's exit code and its answer."""
-        command = [sys.executable, "-m", "reusebench", "fit", "--json", "--runtime", "rknn", "--target", self.target]
+        command = [
+            sys.executable,
+            "-m",
+            "reusebench",
+            "fit",
+            "--json",
+            "--runtime",
+            "rknn",
+            "--target",
+            self.target,
+        ]
         command += ["--rknn-library", str(self.library), "--storage", str(self.storage)]
         command += ["--streams", str(self.streams), "--contexts", str(self.contexts), *options]
         for model, weightless in zip(self.models, self.weightless):
@@ -124,7 +138,9 @@ class Case:
 
     def board(self, memory_bytes: int | None = None) -> Target:
         """Return the virtual board, with so much memory for the NPU."""
-        (target,) = resolve_targets(Selection(("rknn",), self.target, self.library, memory_bytes)).values()
+        (target,) = resolve_targets(
+            Selection(("rknn",), self.target, self.library, memory_bytes)
+        ).values()
         return target
 
 
@@ -140,7 +156,9 @@ class Space:
     mechanisms: tuple[str, ...]
 
     def draw(self, chance: random.Random) -> _Contexts:
-        """Return a layout drawn at random, choice by choice; it may be one that the library refuses."""
+        """Return a layout drawn at random, choice by choice; it may be one that the library
+        refuses.
+        """
         while True:
             contexts: list[Context] = []
             for model in self.models:
@@ -148,13 +166,17 @@ class Space:
                 context = chance.choice(list(self._weights(model, contexts)))
                 context = chance.choice(list(_internals(replace(context, core=core))))
                 contexts.append(self.with_choice(context, chance.choice(list(_every_tensors()))))
-            if len({context.core for context in contexts}) == self.cores and self.plan_is_valid(contexts):
+            if len({context.core for context in contexts}) == self.cores and self.plan_is_valid(
+                contexts
+            ):
                 return tuple(contexts)
 
     def structures(self) -> Iterator[_Contexts]:
-        """Yield the ways to have weights, internal memory and cores, tensors copied; cores in order of their first use.
+        """Yield the ways to have weights, internal memory and cores, tensors copied; cores in order
+        of their first use.
 
-        What is shared with nobody is left out: it is the same memory of the application as that of one context.
+        What is shared with nobody is left out: it is the same memory of the application as that of
+        one context.
         """
         for cores in product(range(self.cores), repeat=len(self.models)):
             if list(dict.fromkeys(cores)) == list(range(self.cores)):
@@ -188,7 +210,9 @@ class Space:
                 yield Context(None, model, SHARED_WEIGHTS, source)
 
     def with_tensors(self, structure: _Contexts) -> Iterator[_Contexts]:
-        """Yield the structure with every choice of tensors; those that are shared have somebody to share them with."""
+        """Yield the structure with every choice of tensors; those that are shared have somebody to
+        share them with.
+        """
         members = list(_by_model_and_core(structure).values())
         for chosen in product(*(_assignments(len(indices)) for indices in members)):
             contexts = list(structure)
@@ -201,20 +225,29 @@ class Space:
         """Return how many layouts there are, contexts numbered."""
         total = 0
         for structure in self.structures():
-            total += prod(len(_assignments(len(indices))) for indices in _by_model_and_core(structure).values())
+            total += prod(
+                len(_assignments(len(indices)))
+                for indices in _by_model_and_core(structure).values()
+            )
         return total
 
     def tensors_alone(self, model: int, count: int) -> list[_Contexts]:
-        """Return so many contexts of a model on one core, nothing shared but tensors: each way to have these once."""
+        """Return so many contexts of a model on one core, nothing shared but tensors: each way to
+        have these once.
+        """
         structure = (Context(None, model, core=0),) * count
         chosen = {_tensors_of(contexts): contexts for contexts in self.with_tensors(structure)}
         return list(chosen.values())
 
     def with_choice(self, context: Context, tensors: _Tensors) -> Context:
-        """Return the context with these tensors; the number of their memory follows from model, core and tensors."""
+        """Return the context with these tensors; the number of their memory follows from model,
+        core and tensors.
+        """
         zero_copy, shares = tensors
         assert context.core is not None
-        number = (context.model * self.cores + context.core) * len(_TENSORS) + _TENSORS.index(zero_copy)
+        number = (context.model * self.cores + context.core) * len(_TENSORS) + _TENSORS.index(
+            zero_copy
+        )
         return replace(context, zero_copy=zero_copy, io=number if shares else None)
 
     def plan_is_valid(self, contexts: Sequence[Context]) -> bool:
@@ -228,16 +261,22 @@ class Space:
 
 
 def _internals(context: Context) -> Iterator[Context]:
-    """Yield the context with each way to have internal memory: the library's, its own, that of its core."""
+    """Yield the context with each way to have internal memory: the library's, its own, that of its
+    core.
+    """
     yield context
     yield replace(context, outside=(*context.outside, INTERNAL))
     yield replace(context, internal=context.core)
 
 
 def _has_internal(context: Context) -> bool:
-    """Whether internal memory is the application's where weights are: without it the adapter refuses."""
+    """Whether internal memory is the application's where weights are: without it the adapter
+    refuses.
+    """
     is_outside = context.internal is not None or INTERNAL in context.outside
-    return is_outside or not (WEIGHTS in context.outside or context.mechanism == SHARED_WEIGHT_MEMORY)
+    return is_outside or not (
+        WEIGHTS in context.outside or context.mechanism == SHARED_WEIGHT_MEMORY
+    )
 
 
 def _every_tensors() -> Iterator[_Tensors]:
@@ -279,7 +318,9 @@ def _reduced(contexts: Sequence[Context]) -> _Contexts:
 
 def _tensors_of(contexts: Sequence[Context]) -> tuple[_Tensors, ...]:
     """Return what contexts of one model and core have of tensors, in any order."""
-    return tuple(sorted((context.zero_copy, context.io is not None) for context in _reduced(contexts)))
+    return tuple(
+        sorted((context.zero_copy, context.io is not None) for context in _reduced(contexts))
+    )
 
 
 def _key(contexts: Sequence[Context]) -> tuple[Any, ...]:
@@ -301,7 +342,17 @@ def _numbered(contexts: _Contexts, order: Sequence[int]) -> tuple[Any, ...]:
         source = -1 if context.source is None else order.index(context.source)
         shared = context.internal is not None, context.io is not None
         core = cores.index(context.core)
-        rows.append((context.model, context.mechanism, source, core, context.outside, context.zero_copy, shared))
+        rows.append(
+            (
+                context.model,
+                context.mechanism,
+                source,
+                core,
+                context.outside,
+                context.zero_copy,
+                shared,
+            )
+        )
     return tuple(rows)
 
 
@@ -317,8 +368,13 @@ class Board:
     """Measures layouts of one case, each in a fresh process, each once."""
 
     def __init__(self, target: Target, plan: Plan, jobs: int, file: Path) -> None:
-        """Take the board, a plan of fit whose models and cores all have, and the file of what was measured."""
-        self._target, self._plan, self._jobs, self._file = target, plan, jobs, file
+        """Take the board, a plan of fit whose models and cores all have, and the file of what was
+        measured.
+        """
+        self._target = target
+        self._plan = plan
+        self._jobs = jobs
+        self._file = file
         #: By the plan as JSON; None: it fails, or reads memory of another context.
         self._measured: dict[str, Size | None] = {}
         for line in file.read_text().splitlines() if file.exists() else ():
@@ -382,8 +438,11 @@ class Proof:
         self.space = Space(models, cores, tuple(self._mechanisms()))
 
     def _mechanisms(self) -> Iterator[str]:
-        """Yield the ways to have the weights of another context that the library does not refuse."""
-        loaded, outside = Context(None, 0, core=0), Context(None, 0, core=0, outside=(WEIGHTS, INTERNAL))
+        """Yield the ways to have the weights of another context that the library does not
+        refuse.
+        """
+        loaded = Context(None, 0, core=0)
+        outside = Context(None, 0, core=0, outside=(WEIGHTS, INTERNAL))
         pairs = {
             DUP: (loaded, replace(loaded, mechanism=DUP, source=0)),
             SHARED_WEIGHT_MEMORY: (
@@ -392,7 +451,10 @@ class Proof:
             ),
         }
         if any(self.case.weightless):
-            pairs[SHARED_WEIGHTS] = (loaded, replace(loaded, model=1, mechanism=SHARED_WEIGHTS, source=0))
+            pairs[SHARED_WEIGHTS] = (
+                loaded,
+                replace(loaded, model=1, mechanism=SHARED_WEIGHTS, source=0),
+            )
         for mechanism, contexts in pairs.items():
             if self.board.measure([contexts]) != [None]:
                 yield mechanism
@@ -405,14 +467,21 @@ class Proof:
     @cached_property
     def structure_bytes(self) -> dict[tuple[Any, ...], int | None]:
         """What each of them takes with copied tensors."""
-        return dict(zip(self.structures, map(_steady, self.board.measure(self.structures.values()))))
+        return dict(
+            zip(self.structures, map(_steady, self.board.measure(self.structures.values())))
+        )
 
     @cached_property
     def tensor_bytes(self) -> dict[tuple[int, tuple[_Tensors, ...]], int | None]:
-        """What contexts of a model on one core take more for a choice of tensors than copied, less where negative."""
+        """What contexts of a model on one core take more for a choice of tensors than copied, less
+        where negative.
+        """
         counts = set()
         for structure in self.structures.values():
-            counts |= {(model, len(indices)) for (model, _), indices in _by_model_and_core(structure).items()}
+            counts |= {
+                (model, len(indices))
+                for (model, _), indices in _by_model_and_core(structure).items()
+            }
         more: dict[tuple[int, tuple[_Tensors, ...]], int | None] = {}
         for model, count in counts:
             layouts = self.space.tensors_alone(model, count)
@@ -424,8 +493,10 @@ class Proof:
         return more
 
     def sum_bytes(self, contexts: _Contexts) -> int | None:
-        """Return what a layout takes by the two parts; None where one of them fails."""
-        total = self.structure_bytes.get(_key([replace(context, zero_copy=(), io=None) for context in contexts]))
+        """Return what a layout takes by the two parts; None if one of them fails."""
+        total = self.structure_bytes.get(
+            _key([replace(context, zero_copy=(), io=None) for context in contexts])
+        )
         for (model, _), indices in _by_model_and_core(contexts).items():
             more = self.tensor_bytes[model, _tensors_of([contexts[index] for index in indices])]
             total = None if total is None or more is None else total + more
@@ -436,10 +507,13 @@ class Proof:
         best: dict[tuple[int, int], tuple[int, tuple[_Tensors, ...]]] = {}
         for (model, tensors), more in self.tensor_bytes.items():
             if more is not None:
-                best[model, len(tensors)] = min(best.get((model, len(tensors)), (more, tensors)), (more, tensors))
+                best[model, len(tensors)] = min(
+                    best.get((model, len(tensors)), (more, tensors)), (more, tensors)
+                )
         sums = []
         for key, structure in self.structures.items():
-            size, chosen = self.structure_bytes[key], list(structure)
+            size = self.structure_bytes[key]
+            chosen = list(structure)
             if size is None:
                 continue
             for (model, _), indices in _by_model_and_core(structure).items():
@@ -455,7 +529,9 @@ class Proof:
         if self.space.count() <= _FEW:
             every = {}
             for structure in self.structures.values():
-                every.update({_key(contexts): contexts for contexts in self.space.with_tensors(structure)})
+                every.update(
+                    {_key(contexts): contexts for contexts in self.space.with_tensors(structure)}
+                )
             return list(every.values())
         chance = random.Random(_SEED)
         return [self.space.draw(chance) for _ in range(most)]
@@ -463,7 +539,8 @@ class Proof:
     def predicted(self, most: int) -> list[tuple[Size, _Contexts]]:
         """Return layouts of fit's own forms with its prediction: all, or as many at random."""
         study = calibrated_study(self.answer, self.case.storage, any(self.case.weightless))
-        demand, costs = study.demand, NpuCosts(study)
+        demand = study.demand
+        costs = NpuCosts(study)
         layouts = []
         for forms in product(*(list(costs.forms(model)) for model in range(len(demand.models)))):
             for sets in product(*(_core_sets(count, demand.cores) for count in demand.most)):
@@ -476,12 +553,16 @@ class Proof:
             layouts = random.Random(_SEED).sample(layouts, most)
         predictions = [costs.predict(layout) for layout in layouts]
         return [
-            (Size(prediction.npu_bytes or 0, prediction.npu_peak_bytes or 0), study.plan(layout).contexts)
+            (
+                Size(prediction.npu_bytes or 0, prediction.npu_peak_bytes or 0),
+                study.plan(layout).contexts,
+            )
             for prediction, layout in zip(predictions, layouts)
         ]
 
     def limit_holds(self) -> bool:
-        """Whether what is recommended runs in exactly its predicted peak and not in a page less, and fit says so.
+        """Whether what is recommended runs in exactly its predicted peak and not in a page less,
+        and fit says so.
 
         In a page less fit may have another layout, which must run there.
         """
@@ -511,26 +592,54 @@ def _core_sets(count: int, cores: int) -> list[tuple[int, ...]]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure one case, print its row, and return 1 where fit was wrong."""
-    parser = argparse.ArgumentParser("python -m benchmarks.fit_optimum", description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(
+        "python -m benchmarks.fit_optimum", description=__doc__.split("\n")[0]
+    )
     parser.add_argument("--target", default="vboard:rk3588", metavar="vboard:CHIP")
     parser.add_argument("--rknn-library", type=Path, required=True, metavar="FILE")
-    parser.add_argument("--streams", type=int, default=1, metavar="N", help="as of reusebench fit; default: 1")
-    parser.add_argument("--contexts", type=int, default=1, metavar="N", help="as of reusebench fit; default: 1")
-    parser.add_argument("--resolutions", action="store_true", help="the networks are resolutions of one")
     parser.add_argument(
-        "--check", type=int, default=200, metavar="N", help="layouts to check at random, and predictions; default: 200"
+        "--streams", type=int, default=1, metavar="N", help="as of reusebench fit; default: 1"
     )
-    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes at once; default: 1")
-    parser.add_argument("--storage", type=Path, required=True, metavar="DIR", help="an empty folder for fit's results")
-    parser.add_argument("models", nargs="+", metavar="NETWORK-SIZE|FILE", help="such as mobilenet_v2-96")
+    parser.add_argument(
+        "--contexts", type=int, default=1, metavar="N", help="as of reusebench fit; default: 1"
+    )
+    parser.add_argument(
+        "--resolutions", action="store_true", help="the networks are resolutions of one"
+    )
+    parser.add_argument(
+        "--check",
+        type=int,
+        default=200,
+        metavar="N",
+        help="layouts to check at random, and predictions; default: 200",
+    )
+    parser.add_argument(
+        "--jobs", type=int, default=1, metavar="N", help="processes at once; default: 1"
+    )
+    parser.add_argument(
+        "--storage",
+        type=Path,
+        required=True,
+        metavar="DIR",
+        help="an empty folder for fit's results",
+    )
+    parser.add_argument(
+        "models", nargs="+", metavar="NETWORK-SIZE|FILE", help="such as mobilenet_v2-96"
+    )
     options = parse(parser, arguments, _quick_options)
     proof = Proof(_case(options), options.jobs)
     least_bytes, layout = proof.least()
     checked = proof.to_check(options.check)
     predictions = proof.predicted(options.check)
-    plans = list(dict.fromkeys([*checked, layout, proof.recommended.contexts, *(plan for _, plan in predictions)]))
+    plans = list(
+        dict.fromkeys(
+            [*checked, layout, proof.recommended.contexts, *(plan for _, plan in predictions)]
+        )
+    )
     sizes = dict(zip(plans, proof.board.measure(plans)))
-    wrong = [contexts for contexts in plans if _steady(sizes[contexts]) != proof.sum_bytes(contexts)]
+    wrong = [
+        contexts for contexts in plans if _steady(sizes[contexts]) != proof.sum_bytes(contexts)
+    ]
     least_bytes = min([least_bytes, *(size.steady_bytes for size in sizes.values() if size)])
     recommended = sizes[proof.recommended.contexts]
     assert recommended is not None, "what fit recommends does not run"
@@ -552,7 +661,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     print(f"\n| {' | '.join(_HEADS)} |\n|{'---|' * len(_HEADS)}\n| {' | '.join(row)} |")
     for contexts in wrong[:_SHOWN]:
-        print(f"not the sum: {sizes[contexts]} and {proof.sum_bytes(contexts)}: {contexts}", file=sys.stderr)
+        print(
+            f"not the sum: {sizes[contexts]} and {proof.sum_bytes(contexts)}: {contexts}",
+            file=sys.stderr,
+        )
     for (predicted, contexts), error in list(zip(predictions, errors))[:_SHOWN]:
         if max(error) > _BOUND_PERCENT:
             print(f"predicted {predicted}, measured {sizes[contexts]}: {contexts}", file=sys.stderr)
@@ -563,11 +675,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _quick_options() -> list[str]:
-    """Return one context of the tiny network on a virtual board; the script is skipped if there can be none."""
+    """Return one context of the tiny network on a virtual board; the script is skipped if there can
+    be none.
+    """
     fitting = [library for library in find_libraries() if _QUICK_CHIP in library.chips()]
     libraries = [library for library in fitting if not missing_parts(library)]
     if not libraries:
-        skip(f"no library of Rockchip's for {_QUICK_CHIP} with a virtual board in the user's cache (docs/rknn.md)")
+        skip(
+            f"no library of Rockchip's for {_QUICK_CHIP} with a virtual board in the user's cache"
+            " (docs/rknn.md)"
+        )
     try:
         ensure_all(".rknn", [Recipe(*_network(_QUICK_NETWORK), seed=1)], _QUICK_CHIP)
     except ModelError as error:
@@ -577,10 +694,15 @@ def _quick_options() -> list[str]:
 
 
 def _errors_percent(predicted: Size, measured: Size | None) -> tuple[float, float]:
-    """Return the errors of steady and peak; of what fit takes for possible and does not run as wrong as can be."""
+    """Return the errors of steady and peak; of what fit takes for possible and does not run as
+    wrong as can be.
+    """
     if measured is None:
         return 100.0, 100.0
-    pairs = (predicted.steady_bytes, measured.steady_bytes), (predicted.peak_bytes, measured.peak_bytes)
+    pairs = (
+        (predicted.steady_bytes, measured.steady_bytes),
+        (predicted.peak_bytes, measured.peak_bytes),
+    )
     one, other = (100 * abs(mine - real) / real for mine, real in pairs)
     return one, other
 
@@ -588,12 +710,19 @@ def _errors_percent(predicted: Size, measured: Size | None) -> tuple[float, floa
 def _case(options: argparse.Namespace) -> Case:
     """Return the case of the options, its built-in networks made where they are missing."""
     chip = CHIPS[options.target.partition(":")[2]].name
-    recipes = {word: Recipe(*_network(word), seed=1) for word in options.models if not Path(word).suffix}
+    recipes = {
+        word: Recipe(*_network(word), seed=1) for word in options.models if not Path(word).suffix
+    }
     files = dict(zip(recipes, ensure_all(".rknn", list(recipes.values()), chip)))
     weightless: dict[str, Path] = {}
     if options.resolutions and can_be_weightless(".rknn", chip):
         slaves = options.models[1:]
-        weightless = dict(zip(slaves, ensure_all(".rknn", [recipes[word] for word in slaves], chip, weightless=True)))
+        weightless = dict(
+            zip(
+                slaves,
+                ensure_all(".rknn", [recipes[word] for word in slaves], chip, weightless=True),
+            )
+        )
     return Case(
         target=options.target,
         library=options.rknn_library,

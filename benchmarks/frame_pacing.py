@@ -1,9 +1,10 @@
 """How exactly frames come at their time: `python -m benchmarks.frame_pacing`.
 
-The real driver runs 4 streams at 30 frames/s with 3 contexts per stream, led and read as in a measurement, on a
-runtime that computes nothing, so that what is late is late because of the scheduler itself. `due to begun` is the
-pacing error: how long after its time a stream begins with a frame. `decoded to taken` is how long a decoded frame takes
-to a context that is free. Once with frames that are nothing, once with the default clip decoded and scaled.
+The real driver runs 4 streams at 30 frames/s with 3 contexts per stream, led and read as in a
+measurement, on a runtime that computes nothing, so that what is late is late because of the
+scheduler itself. `due to begun` is the pacing error: how long after its time a stream begins with a
+frame. `decoded to taken` is how long a decoded frame takes to a context that is free. Once with
+frames that are nothing, once with the default clip decoded and scaled.
 """
 
 from __future__ import annotations
@@ -26,10 +27,16 @@ from reusebench.targets.measured_process import Run, run_plan
 from tests.helpers.support import CHECKOUT, StubListener, models_of
 
 _TARGET = Target("idle", (sys.executable, "-m", "tests.measured.idle_driver"), CHECKOUT)
-_STREAMS, _CONTEXTS = 4, 3
+_STREAMS = 4
+_CONTEXTS = 3
 #: As while streams are measured.
 _SAMPLE_HZ = 20.0
-_STAGES = {"wait": "due to begun", "decode": "decoding", "queue": "decoded to taken", "resize": "scaling"}
+_STAGES = {
+    "wait": "due to begun",
+    "decode": "decoding",
+    "queue": "decoded to taken",
+    "resize": "scaling",
+}
 
 
 class _Listener(StubListener):
@@ -45,12 +52,15 @@ class _Listener(StubListener):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, and print a table for both kinds of frames."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--fps", type=float, default=30.0)
     options = parse(parser, arguments, ("--seconds=1",))
     print(
-        f"{_STREAMS} streams x {options.fps:g} frames/s, {_CONTEXTS} contexts per stream, {options.seconds:g} s;",
+        f"{_STREAMS} streams x {options.fps:g} frames/s, {_CONTEXTS} contexts per stream,"
+        f" {options.seconds:g} s;",
         end=" ",
     )
     print(f"{len(os.sched_getaffinity(0))} CPUs, Python {sys.version.split()[0]}")
@@ -71,7 +81,9 @@ def _videos() -> Iterator[tuple[str, Video | None]]:
 def _measure(seconds: float, fps: float, video: Video | None) -> StreamsRun:
     schedule = Streams(_STREAMS, fps, queue=0, warm_up_s=2.0, duration_s=seconds, video=video)
     contexts = tuple(Context(stream, 0) for stream in range(_STREAMS) for _ in range(_CONTEXTS))
-    plan = Plan("pacing", None, "idle", models_of("none"), contexts, cores=2, rounds=1, schedule=schedule)
+    plan = Plan(
+        "pacing", None, "idle", models_of("none"), contexts, cores=2, rounds=1, schedule=schedule
+    )
     observer = Observer(LOCAL_HOST, _SAMPLE_HZ)
     listener = _Listener(plan, observer)
     run = run_plan(_TARGET, plan, observer, 60.0, listener)
@@ -83,18 +95,25 @@ def _measure(seconds: float, fps: float, video: Video | None) -> StreamsRun:
 
 
 def _table(streams: StreamsRun) -> Iterator[str]:
-    whole, stages_ns, cpu = streams.all, streams.stages_ns, streams.cpu
+    whole = streams.all
+    stages_ns = streams.stages_ns
+    cpu = streams.cpu
     assert whole is not None
     assert stages_ns is not None
     assert cpu is not None
-    yield f"  {whole.done} of {whole.due} frames done, {whole.dropped} dropped, {whole.missed} missed"
+    yield (
+        f"  {whole.done} of {whole.due} frames done, {whole.dropped} dropped, {whole.missed} missed"
+    )
     yield f"  {'ms':<18}{'50 %':>8}{'90 %':>8}{'99 %':>8}{'max':>8}"
     for stage, name in _STAGES.items():
         times_ns = stages_ns[stage]
         if times_ns is not None:
             shown = (times_ns.p50, times_ns.p90, times_ns.p99, times_ns.max)
             yield f"  {name:<18}" + "".join(f"{time_ns / 1e6:8.3f}" for time_ns in shown)
-    yield f"  CPU, of one core: process {cpu.process_percent:.1f} %, harness {cpu.harness_percent:.1f} %"
+    yield (
+        f"  CPU, of one core: process {cpu.process_percent:.1f} %, harness"
+        f" {cpu.harness_percent:.1f} %"
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""A process that infers, has frames come and go, and leaks on request; trend_accuracy.py measures it.
+"""A process that infers, has frames come and go, and leaks on request; trend_accuracy.py measures
+it.
 
 `python -m benchmarks.leaking_process --model FILE` runs until it is killed, or for --seconds.
 """
@@ -47,12 +48,31 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Take frame after frame until the process is killed, or the time is over."""
     parser = argparse.ArgumentParser("python -m benchmarks.leaking_process", description=__doc__)
     add = parser.add_argument
-    add("--model", required=True, metavar="FILE", help="of ONNX; its one input takes numbers of 32 bits")
+    add(
+        "--model",
+        required=True,
+        metavar="FILE",
+        help="of ONNX; its one input takes numbers of 32 bits",
+    )
     add("--frames", choices=FRAMES, default="pool", help="where frames come from; default: pool")
     add("--leak", type=int, default=0, metavar="BYTES", help="in a minute; default: 0")
-    add("--piece", type=int, default=mmap.PAGESIZE, metavar="BYTES", help="in which it leaks; default: a page")
-    add("--seconds", type=float, default=float("inf"), metavar="S", help="default: until it is killed")
-    given = parse(parser, arguments, lambda: [f"--model={tiny_model()}", "--leak=10000000", "--seconds=2"])
+    add(
+        "--piece",
+        type=int,
+        default=mmap.PAGESIZE,
+        metavar="BYTES",
+        help="in which it leaks; default: a page",
+    )
+    add(
+        "--seconds",
+        type=float,
+        default=float("inf"),
+        metavar="S",
+        help="default: until it is killed",
+    )
+    given = parse(
+        parser, arguments, lambda: [f"--model={tiny_model()}", "--leak=10000000", "--seconds=2"]
+    )
     run(given.model, given.frames, given.leak, given.piece, given.seconds)
 
 
@@ -60,7 +80,9 @@ def run(model: str, frames: str, leak_bytes: int, piece_bytes: int, seconds: flo
     """Take frame after frame for so long."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
-    session, draw, take = onnxruntime.InferenceSession(model, options), random.Random(), FRAMES[frames]()
+    session = onnxruntime.InferenceSession(model, options)
+    draw = random.Random()
+    take = FRAMES[frames]()
     (given,) = session.get_inputs()
     values = {given.name: np.zeros(given.shape, np.float32)}
     in_flight: deque[object] = deque()

@@ -1,8 +1,8 @@
 """What came out of public models that others made: the table of docs/models.md.
 
-`python -m benchmarks.public_models --storage DIR FILE...` measures each file by pytest bench/ (ONNX Runtime, 4 streams
-x 3 contexts, no reuse, full dup, and dup with one internal memory), and prints a row of Markdown for each; some minutes
-for each. A file that does not run is a row with the reason.
+`python -m benchmarks.public_models --storage DIR FILE...` measures each file by pytest bench/ (ONNX
+Runtime, 4 streams x 3 contexts, no reuse, full dup, and dup with one internal memory), and prints a
+row of Markdown for each; some minutes for each. A file that does not run is a row with the reason.
 """
 
 from __future__ import annotations
@@ -19,8 +19,17 @@ from reusebench.reports.page.material import read_material
 from reusebench.storage.run_file import StoredRun
 
 _CHECKOUT = Path(__file__).resolve().parent.parent
-_NO_REUSE, _DUP, _DUP_AND_ARENA = "no_reuse_one_model", "full_dup", "full_dup_internal_reuse"
-_HEADS = ("file", "fed with", "no reuse, MiB", "dup saves", "dup and one internal memory save", "latency, ms")
+_NO_REUSE = "no_reuse_one_model"
+_DUP = "full_dup"
+_DUP_AND_ARENA = "full_dup_internal_reuse"
+_HEADS = (
+    "file",
+    "fed with",
+    "no reuse, MiB",
+    "dup saves",
+    "dup and one internal memory save",
+    "latency, ms",
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -28,8 +37,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--storage", type=Path, required=True)
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
-    parser.add_argument("--repeats", type=int, default=5, metavar="N", help="processes of each layout; default: 5")
-    options = parse(parser, arguments, lambda: ["--repeats=1", f"--storage={own_folder()}", tiny_model()])
+    parser.add_argument(
+        "--repeats", type=int, default=5, metavar="N", help="processes of each layout; default: 5"
+    )
+    options = parse(
+        parser, arguments, lambda: ["--repeats=1", f"--storage={own_folder()}", tiny_model()]
+    )
     print(f"| {' | '.join(_HEADS)} |\n|{'---|' * len(_HEADS)}")
     for file in options.files:
         storage = options.storage / file.parent.name / file.stem
@@ -38,7 +51,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _row(file: Path, storage: Path, repeats: int) -> Iterator[str]:
     scenarios = " or ".join(f"{name}]" for name in (_NO_REUSE, _DUP, _DUP_AND_ARENA))
-    command = [sys.executable, "-m", "pytest", "bench/test_dup.py", "--runtime", "onnxruntime", "-k", scenarios]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "bench/test_dup.py",
+        "--runtime",
+        "onnxruntime",
+        "-k",
+        scenarios,
+    ]
     command += [
         "--model",
         str(file),
@@ -51,13 +73,19 @@ def _row(file: Path, storage: Path, repeats: int) -> Iterator[str]:
     done = subprocess.run(command, cwd=_CHECKOUT, capture_output=True, text=True, check=False)
     yield file.name
     if done.returncode == 4:
-        errors = [line for line in done.stdout.splitlines() + done.stderr.splitlines() if line.startswith("ERROR")]
+        errors = [
+            line
+            for line in done.stdout.splitlines() + done.stderr.splitlines()
+            if line.startswith("ERROR")
+        ]
         yield " ".join(errors)
         return
     material = read_material([storage], None)
     (run, *_) = (run for run in material.files if isinstance(run, StoredRun))
     (model,) = run.results[0].info.plan.models
-    shapes = [f"{tensor.name} {'x'.join(map(str, tensor.shape)) or 'scalar'}" for tensor in model.inputs]
+    shapes = [
+        f"{tensor.name} {'x'.join(map(str, tensor.shape)) or 'scalar'}" for tensor in model.inputs
+    ]
     yield ", ".join(shapes)
     _, records = TABLES["comparison"]
     rows = {row["scenario"]: row for row in records(material) if row.get("run_number")}

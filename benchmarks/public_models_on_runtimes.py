@@ -1,9 +1,11 @@
-"""Which runtimes run public models that others made, and what reuse saves there: a table of docs/models.md.
+"""Which runtimes run public models that others made, and what reuse saves there: a table of
+docs/models.md.
 
-`python -m benchmarks.public_models_on_runtimes --storage DIR --runtime NAME ... FILE...` measures three contexts of
-each file on each runtime, without reuse and with full dup, one process each, and prints a row of Markdown for each
-file: what the contexts take above the import, without reuse and with dup, or why there is nothing. Outputs that differ
-from those of the first runtime by more than 1e-3 are marked, with the relative difference.
+`python -m benchmarks.public_models_on_runtimes --storage DIR --runtime NAME ... FILE...` measures
+three contexts of each file on each runtime, without reuse and with full dup, one process each, and
+prints a row of Markdown for each file: what the contexts take above the import, without reuse and
+with dup, or why there is nothing. Outputs that differ from those of the first runtime by more than
+1e-3 are marked, with the relative difference.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ from reusebench.reports.page.material import read_material
 from reusebench.reports.results.agreement import TOLERANCE
 
 _CHECKOUT = Path(__file__).resolve().parent.parent
-_NO_REUSE, _DUP = "no_reuse_one_model", "full_dup"
+_NO_REUSE = "no_reuse_one_model"
+_DUP = "full_dup"
 _CONTEXTS = 3
 #: Of the reason why a runtime does not run a file, in a cell.
 _REASON_CHARACTERS = 160
@@ -35,7 +38,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Measure every file on every runtime, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--storage", type=Path, required=True)
-    parser.add_argument("--runtime", action="append", required=True, type=lambda name: find_runtime(name).name)
+    parser.add_argument(
+        "--runtime", action="append", required=True, type=lambda name: find_runtime(name).name
+    )
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
     options = parse(parser, arguments, _quick_options)
     titles = [find_runtime(name).title for name in options.runtime]
@@ -49,20 +54,45 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _quick_options() -> list[str]:
-    """Return the built-in tiny network, and the runtimes of this machine that read its ONNX file."""
+    """Return the built-in tiny network, and the runtimes of this machine that read its ONNX
+    file.
+    """
     readers = [entry for entry in RUNTIMES if ".onnx" in entry.suffixes and available(entry)]
-    return [*(f"--runtime={entry.name}" for entry in readers), f"--storage={own_folder()}", tiny_model()]
+    return [
+        *(f"--runtime={entry.name}" for entry in readers),
+        f"--storage={own_folder()}",
+        tiny_model(),
+    ]
 
 
 def _measure(file: Path, runtime: str, storage: Path) -> str:
-    """Measure a file on a runtime; return why nothing was measured, empty where something was."""
+    """Measure a file on a runtime; return why nothing was measured, empty if something was."""
     command = [sys.executable, "-m", "pytest", "bench/test_dup.py", "-k", f"{_NO_REUSE} or {_DUP}]"]
-    command += ["--runtime", runtime, "--model", str(file), "--streams", "1", "--contexts", str(_CONTEXTS)]
-    command += ["--rounds", "3", "--repeats", "1", f"--benchmark-storage=file://{storage.absolute()}"]
+    command += [
+        "--runtime",
+        runtime,
+        "--model",
+        str(file),
+        "--streams",
+        "1",
+        "--contexts",
+        str(_CONTEXTS),
+    ]
+    command += [
+        "--rounds",
+        "3",
+        "--repeats",
+        "1",
+        f"--benchmark-storage=file://{storage.absolute()}",
+    ]
     done = subprocess.run(command, cwd=_CHECKOUT, capture_output=True, text=True, check=False)
     reasons = _REASON.findall(done.stdout + done.stderr)
     # Before it stand the runtime, the file and the shapes that were tried; behind it what to do.
-    return re.split(r"\. (?:Change|Give|Convert) ", reasons[0].split(": ", 2)[-1])[0] if reasons else ""
+    return (
+        re.split(r"\. (?:Change|Give|Convert) ", reasons[0].split(": ", 2)[-1])[0]
+        if reasons
+        else ""
+    )
 
 
 def _rows(storage: Path) -> dict[str, dict[str, Mapping[str, Any]]]:
@@ -76,13 +106,22 @@ def _rows(storage: Path) -> dict[str, dict[str, Mapping[str, Any]]]:
 
 
 def _cell(rows: Mapping[str, Mapping[str, Any]], reason: str) -> str:
-    base, dup = rows.get(_NO_REUSE), rows.get(_DUP)
+    base = rows.get(_NO_REUSE)
+    dup = rows.get(_DUP)
     if base is None or base["application_memory_over_baseline_bytes"] is None:
         text = base["outcome"] if base else reason
         return text if len(text) <= _REASON_CHARACTERS else f"{text[:_REASON_CHARACTERS]}..."
-    text = f"{_mib(base)} → {_mib(dup)}" if dup and dup["outcome"] == "ok" else f"{_mib(base)}, dup {_outcome(dup)}"
+    text = (
+        f"{_mib(base)} → {_mib(dup)}"
+        if dup and dup["outcome"] == "ok"
+        else f"{_mib(base)}, dup {_outcome(dup)}"
+    )
     difference = base["reference_difference"]
-    return f"{text} (outputs {difference:.0e})" if difference is not None and difference > TOLERANCE else text
+    return (
+        f"{text} (outputs {difference:.0e})"
+        if difference is not None and difference > TOLERANCE
+        else text
+    )
 
 
 def _outcome(row: Mapping[str, Any] | None) -> str:

@@ -1,4 +1,5 @@
-"""The quick form of the scripts in this folder: a few seconds show whether a script works; its figures mean nothing.
+"""The quick form of the scripts in this folder: a few seconds show whether a script works; its
+figures mean nothing.
 
 `python -m benchmarks` runs that of each; `python -m benchmarks.NAME --quick` is one of them.
 """
@@ -28,7 +29,9 @@ def parse(
     arguments: Sequence[str] | None,
     quick_options: Sequence[str] | Callable[[], Sequence[str]],
 ) -> argparse.Namespace:
-    """Return the options, `quick` among them; with --quick they begin with the quick options, which others overrule."""
+    """Return the options, `quick` among them; with --quick they begin with the quick options, which
+    others overrule.
+    """
     parser.add_argument(
         "--quick",
         action="store_true",

@@ -1,10 +1,11 @@
 """How exactly `reusebench record` measures phases: `python -m benchmarks.recorder_accuracy`.
 
-A program in C whose memory is known to the page is recorded: it grows, shrinks, has a spike of 1 ms, maps a file, has
-memory with a child, spikes in both one after the other, and phases without any length. It knows what it has
-touched, and its memory before from the kernel. It waits for the answer to its marks, or with --pause MS goes on after
-that time; --busy N runs so many loops beside it, at the same priority. --target pipe:sh records it as that of a board
-far away, through the reader. It needs a C compiler.
+A program in C whose memory is known to the page is recorded: it grows, shrinks, has a spike of 1
+ms, maps a file, has memory with a child, spikes in both one after the other, and phases without any
+length. It knows what it has touched, and its memory before from the kernel. It waits for the answer
+to its marks, or with --pause MS goes on after that time; --busy N runs so many loops beside it, at
+the same priority. --target pipe:sh records it as that of a board far away, through the reader. It
+needs a C compiler.
 """
 
 from __future__ import annotations
@@ -51,23 +52,38 @@ class MeasuredPhase:
 
     @property
     def error_percent(self) -> float | None:
-        """By how much more was recorded; None where the phase has no reading."""
-        return None if self.recorded_bytes is None else 100 * (self.recorded_bytes / self.memory_bytes - 1)
+        """By how much more was recorded; None if the phase has no reading."""
+        return (
+            None
+            if self.recorded_bytes is None
+            else 100 * (self.recorded_bytes / self.memory_bytes - 1)
+        )
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print each phase of the worst of several recordings."""
     parser = argparse.ArgumentParser("python -m benchmarks.recorder_accuracy", description=__doc__)
-    parser.add_argument("--pause", type=int, metavar="MS", help="go on after a mark without waiting for the answer")
-    parser.add_argument("--busy", type=int, default=0, metavar="N", help="loops beside it; default: none")
+    parser.add_argument(
+        "--pause", type=int, metavar="MS", help="go on after a mark without waiting for the answer"
+    )
+    parser.add_argument(
+        "--busy", type=int, default=0, metavar="N", help="loops beside it; default: none"
+    )
     parser.add_argument("--target", metavar="BOARD", help="one that has the files of this machine")
     parser.add_argument("--recordings", type=int, default=5, metavar="N", help="default: 5")
     options = parse(parser, arguments, ("--recordings=1",))
     compiler()
     with tempfile.TemporaryDirectory() as folder, _busy(options.busy):
-        recordings = [measure(Path(folder), options.pause, options.target) for _ in range(options.recordings)]
-    print(f"{options.recordings} recordings, load {os.getloadavg()[0]:.1f}; of each phase that with the largest error")
-    worst = [max(phases, key=lambda phase: abs(phase.error_percent or 0)) for phases in zip(*recordings)]
+        recordings = [
+            measure(Path(folder), options.pause, options.target) for _ in range(options.recordings)
+        ]
+    print(
+        f"{options.recordings} recordings, load {os.getloadavg()[0]:.1f}; of each phase that with"
+        " the largest error"
+    )
+    worst = [
+        max(phases, key=lambda phase: abs(phase.error_percent or 0)) for phases in zip(*recordings)
+    ]
     missed = [sum(phase.recorded_bytes is None for phase in phases) for phases in zip(*recordings)]
     heads = [
         "phase",
@@ -79,14 +95,25 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "recorded\nMiB",
         "largest\nMiB",
     ]
-    print(tabulate([_row(*pair) for pair in zip(worst, missed)], [*heads, "recorded\nMiB"], disable_numparse=True))
+    print(
+        tabulate(
+            [_row(*pair) for pair in zip(worst, missed)],
+            [*heads, "recorded\nMiB"],
+            disable_numparse=True,
+        )
+    )
 
 
-def measure(folder: Path, pause_ms: int | None = None, target: str | None = None) -> list[MeasuredPhase]:
+def measure(
+    folder: Path, pause_ms: int | None = None, target: str | None = None
+) -> list[MeasuredPhase]:
     """Return the phases of one recording; without a pause the program waits for answers."""
-    program, mapped = folder / "phases", folder / "mapped"
+    program = folder / "phases"
+    mapped = folder / "mapped"
     if not program.exists():
-        subprocess.run([os.environ.get("CC", "cc"), "-O2", "-o", str(program), str(_SOURCE)], check=True)
+        subprocess.run(
+            [os.environ.get("CC", "cc"), "-O2", "-o", str(program), str(_SOURCE)], check=True
+        )
         mapped.write_bytes(b"\1" * _FILE_BYTES)
     storage = Path(tempfile.mkdtemp(dir=folder))
     place = ["--storage", str(storage), *(["--target", target] if target else [])]
@@ -103,7 +130,8 @@ def _phases(truth: str, program: Program) -> Iterator[MeasuredPhase]:
     for line in truth.splitlines():
         *sizes, name = line.split(maxsplit=3)
         memory, peak, largest = map(int, sizes)
-        figures, exact = phases[name].memory, phases[name].process_peaks_exact
+        figures = phases[name].memory
+        exact = phases[name].process_peaks_exact
         yield MeasuredPhase(
             name=name,
             memory_bytes=memory,
@@ -118,7 +146,8 @@ def _phases(truth: str, program: Program) -> Iterator[MeasuredPhase]:
 
 
 def _row(phase: MeasuredPhase, missed: int) -> list[str]:
-    error, least = phase.error_percent, f"{phase.recorded_peak_bytes / _MIB:.1f}"
+    error = phase.error_percent
+    least = f"{phase.recorded_peak_bytes / _MIB:.1f}"
     at_most = phase.peak_at_most_bytes
     if at_most is None:
         least = f"≥ {least}"

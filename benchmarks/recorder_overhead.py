@@ -1,10 +1,12 @@
-"""What `reusebench record` costs the program that it records: `python -m benchmarks.recorder_overhead`.
+"""What `reusebench record` costs the program that it records: `python -m
+benchmarks.recorder_overhead`.
 
-A pipeline of frames, all the same work, is recorded. The recorder is stopped and let go on in turn (SIGSTOP, SIGCONT),
-so that the time of a frame with it stands beside that without it, a second away: what else the machine does touches
-both. Time is CPU time; CPU time with all waiting, above all for the lock of the memory, but that for a CPU which others
-had; and wall time. Each stretch with the recorder makes a pair with the mean of the two around it. The median of the
-pairs stands with the interval that holds it at a confidence of 95 %, which is from the order of the pairs alone.
+A pipeline of frames, all the same work, is recorded. The recorder is stopped and let go on in turn
+(SIGSTOP, SIGCONT), so that the time of a frame with it stands beside that without it, a second
+away: what else the machine does touches both. Time is CPU time; CPU time with all waiting, above
+all for the lock of the memory, but that for a CPU which others had; and wall time. Each stretch
+with the recorder makes a pair with the mean of the two around it. The median of the pairs stands
+with the interval that holds it at a confidence of 95 %, which is from the order of the pairs alone.
 
 It needs a C compiler, and a kernel with CONFIG_SCHED_INFO.
 """
@@ -72,17 +74,32 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Print by how much a frame takes longer, and what the recorder itself took."""
     parser = argparse.ArgumentParser("python -m benchmarks.recorder_overhead", description=__doc__)
     parser.add_argument("--pairs", type=int, default=100, help="default: 100")
-    parser.add_argument("--stretch", type=float, default=1.0, metavar="S", help="seconds with and without; default: 1")
+    parser.add_argument(
+        "--stretch",
+        type=float,
+        default=1.0,
+        metavar="S",
+        help="seconds with and without; default: 1",
+    )
     parser.add_argument("--threads", type=int, default=1, help="of the program; default: 1")
-    parser.add_argument("--resident", type=int, default=200, metavar="MIB", help="held all the time; default: 200")
+    parser.add_argument(
+        "--resident", type=int, default=200, metavar="MIB", help="held all the time; default: 200"
+    )
     options = parse(parser, arguments, ("--pairs=3", "--stretch=0.3", "--resident=20"))
     with tempfile.TemporaryDirectory() as folder:
         pipeline = str(Path(folder) / "pipeline")
         subprocess.run([compiler(), "-O2", "-pthread", "-o", pipeline, str(_SOURCE)], check=True)
         program = [pipeline, str(options.threads), str(options.resident)]
-        progress, stretches, cpu_percent = _measure(program, options.pairs, options.stretch, Path(folder))
-    print(f"{options.pairs} pairs, {options.threads} threads, {options.resident} MiB, load {os.getloadavg()[0]:.1f}")
-    own_s = [options.threads * wall - waited for wall, waited in zip(progress.wall_s, progress.waited_s)]
+        progress, stretches, cpu_percent = _measure(
+            program, options.pairs, options.stretch, Path(folder)
+        )
+    print(
+        f"{options.pairs} pairs, {options.threads} threads, {options.resident} MiB, load"
+        f" {os.getloadavg()[0]:.1f}"
+    )
+    own_s = [
+        options.threads * wall - waited for wall, waited in zip(progress.wall_s, progress.waited_s)
+    ]
     print("A frame takes, recorded, more of:")
     print(f"  CPU time                     {_slowdown(progress, progress.cpu_s, stretches)}")
     print(f"  CPU time and locks' waits    {_slowdown(progress, own_s, stretches)}")
@@ -92,8 +109,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def median_interval(values: Sequence[float]) -> Interval:
     """Return the median with the two values between which it is at the confidence."""
-    ordered, count = sorted(values), len(values)
-    outside, beyond = 0, 1 / 2**count
+    ordered = sorted(values)
+    count = len(values)
+    outside = 0
+    beyond = 1 / 2**count
     while beyond <= (1 - _CONFIDENCE) / 2:
         outside += 1
         beyond += math.comb(count, outside) / 2**count
@@ -105,9 +124,19 @@ def median_interval(values: Sequence[float]) -> Interval:
 def _measure(
     program: Sequence[str], pairs: int, stretch_s: float, folder: Path
 ) -> tuple[Progress, list[Stretch], float]:
-    """Return the program's progress, when it was recorded, and the recorder's CPU time in percent of that time."""
+    """Return the program's progress, when it was recorded, and the recorder's CPU time in percent
+    of that time.
+    """
     seconds = _START_S + (2 * pairs + 1) * stretch_s + 1
-    record = [sys.executable, "-m", "reusebench", "record", "--storage", str(folder / "storage"), "--"]
+    record = [
+        sys.executable,
+        "-m",
+        "reusebench",
+        "record",
+        "--storage",
+        str(folder / "storage"),
+        "--",
+    ]
     command = [*record, program[0], str(seconds), *program[1:]]
     output = folder / "progress"
     with output.open("w") as file, subprocess.Popen(command, cwd=CHECKOUT, stdout=file) as recorder:
@@ -118,12 +147,16 @@ def _measure(
         stretches = _in_turn(recorder.pid, 2 * pairs + 1, stretch_s)
         cpu_s = _cpu_s(recorder.pid) - before_s
     numbers = [[float(word) for word in line.split()] for line in output.read_text().splitlines()]
-    recorded_s = sum(stretch.end_s - stretch.begin_s for stretch in stretches if stretch.is_recorded)
+    recorded_s = sum(
+        stretch.end_s - stretch.begin_s for stretch in stretches if stretch.is_recorded
+    )
     return Progress(*zip(*numbers)), stretches, 100 * cpu_s / recorded_s
 
 
 def _in_turn(recorder: int, count: int, stretch_s: float) -> list[Stretch]:
-    """Stop the recorder and let it go on, in turn; return the stretches, the first and the last without it."""
+    """Stop the recorder and let it go on, in turn; return the stretches, the first and the last
+    without it.
+    """
     stretches = []
     for number in range(count):
         is_recorded = bool(number % 2)
@@ -135,16 +168,25 @@ def _in_turn(recorder: int, count: int, stretch_s: float) -> list[Stretch]:
     return stretches
 
 
-def _slowdown(progress: Progress, clock_s: Sequence[float], stretches: Sequence[Stretch]) -> Interval:
+def _slowdown(
+    progress: Progress, clock_s: Sequence[float], stretches: Sequence[Stretch]
+) -> Interval:
     """Return by how many percent more of that clock's time a frame takes while it is recorded."""
-    costs = [_change(progress, clock_s, stretch) / _change(progress, progress.frames, stretch) for stretch in stretches]
+    costs = [
+        _change(progress, clock_s, stretch) / _change(progress, progress.frames, stretch)
+        for stretch in stretches
+    ]
     # Stretches with the recorder are those of odd numbers.
     pairs = list(zip(costs, costs[1:], costs[2:]))[::2]
-    return median_interval([200 * recorded / (before + after) - 100 for before, recorded, after in pairs])
+    return median_interval(
+        [200 * recorded / (before + after) - 100 for before, recorded, after in pairs]
+    )
 
 
 def _change(progress: Progress, values: Sequence[float], stretch: Stretch) -> float:
-    return _at(progress.wall_s, values, stretch.end_s) - _at(progress.wall_s, values, stretch.begin_s)
+    return _at(progress.wall_s, values, stretch.end_s) - _at(
+        progress.wall_s, values, stretch.begin_s
+    )
 
 
 def _at(times_s: Sequence[float], values: Sequence[float], time_s: float) -> float:

@@ -1,7 +1,9 @@
-"""How time and memory of what reads a storage grow with the stored results: `python -m benchmarks.report_scale`.
+"""How time and memory of what reads a storage grow with the stored results: `python -m
+benchmarks.report_scale`.
 
-It makes storages of so many results, with the runs of two runtimes in six versions, and runs each command in a fresh
-process. A result has five repeats of twelve contexts, and the size of such a one that was measured: 20 KB.
+It makes storages of so many results, with the runs of two runtimes in six versions, and runs each
+command in a fresh process. A result has five repeats of twelve contexts, and the size of such a one
+that was measured: 20 KB.
 """
 
 from __future__ import annotations
@@ -66,7 +68,8 @@ class Cost:
     elapsed_s: float
     #: Of all its processes; what else the machine does lengthens it less.
     cpu_s: float
-    #: At the moment when it was most, of all its processes; pages that these share are counted in each.
+    #: At the moment when it was most, of all its processes; pages that these share are counted in
+    #: each.
     rss_bytes: int
     #: The same, with shared pages once.
     pss_bytes: int
@@ -78,11 +81,17 @@ class Cost:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print what each command over storages of these sizes takes, and what another thousand results add."""
+    """Print what each command over storages of these sizes takes, and what another thousand results
+    add.
+    """
     parser = argparse.ArgumentParser("python -m benchmarks.report_scale", description=__doc__)
     sizes = [1000, 10000]
-    parser.add_argument("--results", type=int, nargs="+", default=sizes, metavar="N", help=f"default: {sizes}")
-    parser.add_argument("--command", choices=COMMANDS, action="append", metavar="NAME", help="default: all of them")
+    parser.add_argument(
+        "--results", type=int, nargs="+", default=sizes, metavar="N", help=f"default: {sizes}"
+    )
+    parser.add_argument(
+        "--command", choices=COMMANDS, action="append", metavar="NAME", help="default: all of them"
+    )
     # More results than one run has: what is compared are two.
     options = parse(parser, arguments, ("--results", "150"))
     costs: list[Cost] = []
@@ -100,8 +109,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def command_cost(folder: Path, name: str, results: int) -> Cost:
     """Return what a command takes over the storage in the folder, which has so many results."""
     output = ["--output", str(folder / "out")] if name in _WRITERS else []
-    command = [sys.executable, "-m", "reusebench", *COMMANDS[name], "--storage", str(folder / "storage"), *output]
-    start, cpu_s = time.perf_counter(), _cpu_s()
+    command = [
+        sys.executable,
+        "-m",
+        "reusebench",
+        *COMMANDS[name],
+        "--storage",
+        str(folder / "storage"),
+        *output,
+    ]
+    start = time.perf_counter()
+    cpu_s = _cpu_s()
     with subprocess.Popen(command, cwd=CHECKOUT, stdout=subprocess.DEVNULL) as process:
         readings = list(_memory_until_the_end(process))
         elapsed_s = time.perf_counter() - start
@@ -114,13 +132,16 @@ def command_cost(folder: Path, name: str, results: int) -> Cost:
 def _print_growth(costs: Sequence[Cost]) -> None:
     for less, more in zip(costs, costs[1:]):
         thousands = (more.results - less.results) / 1000
-        seconds, size = more.cpu_s - less.cpu_s, (more.pss_bytes - less.pss_bytes) / MIB
+        seconds = more.cpu_s - less.cpu_s
+        size = (more.pss_bytes - less.pss_bytes) / MIB
         added = f"{seconds / thousands:.2f} s of CPU time, {size / thousands:.1f} MiB (PSS)"
         print(f"{less.command}, {less.results} to {more.results}: {added} for each thousand more")
 
 
 def make_storage(storage: Path, count: int) -> int:
-    """Write runs of all scenarios until there are so many results, and return how many there are."""
+    """Write runs of all scenarios until there are so many results, and return how many there
+    are.
+    """
     first = [info for npu in (None, npu_account) for info in _results(storage, npu)]
     runs = -(-count // len(first))
     for number in range(runs):
@@ -132,11 +153,16 @@ def make_storage(storage: Path, count: int) -> int:
 
 def _results(storage: Path, npu: MakeAccount | None) -> list[Result]:
     costs = {
-        scenario.name: even(40, _REPEATS, 0.5) if scenario.baseline is None else dup(40, 10, _REPEATS)
+        scenario.name: (
+            even(40, _REPEATS, 0.5) if scenario.baseline is None else dup(40, 10, _REPEATS)
+        )
         for scenario in SCENARIOS
     }
     run = "npu" if npu else "cpu"
-    return [result(storage, name, cost, npu=npu, computes=not npu, run=run) for name, cost in costs.items()]
+    return [
+        result(storage, name, cost, npu=npu, computes=not npu, run=run)
+        for name, cost in costs.items()
+    ]
 
 
 def _measured(info: Result, number: int, version: int) -> Result:
@@ -164,7 +190,8 @@ def _memory_until_the_end(process: subprocess.Popen[bytes]) -> Iterator[tuple[in
         with contextlib.suppress(psutil.NoSuchProcess):
             for part in (root, *root.children(recursive=True)):
                 memory = part.memory_full_info()
-                rss_bytes, pss_bytes = rss_bytes + memory.rss, pss_bytes + memory.pss
+                rss_bytes = rss_bytes + memory.rss
+                pss_bytes = pss_bytes + memory.pss
         yield rss_bytes, pss_bytes
         time.sleep(_INTERVAL_S)
 

@@ -1,9 +1,10 @@
 """What commands cost before they do anything: `python -m benchmarks.start_ups`.
 
-Each command is run several times in an empty folder, one after the other. Printed are the median of the wall time and
-of the CPU time of all its processes, with the least and the most, in seconds. For `record` it is the CPU time until
-the recorded program runs: that program reads what the kernel has counted for its parent. `report` is that of a quick
-session of ONNX Runtime, which is measured first; or of --storage.
+Each command is run several times in an empty folder, one after the other. Printed are the median of
+the wall time and of the CPU time of all its processes, with the least and the most, in seconds. For
+`record` it is the CPU time until the recorded program runs: that program reads what the kernel has
+counted for its parent. `report` is that of a quick session of ONNX Runtime, which is measured
+first; or of --storage.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from benchmarks.quick import own_folder, parse
 _SESSION = ("bench", "--quick", "--runtime", "onnxruntime", "-q")
 #: What --quick measures: one scenario, once.
 _SMALL = ("-k", "shared_context", "--repeats", "1", "--streams", "1", "--rounds", "2")
-#: Prints the CPU times of its parent and of what that has waited for, in clock ticks: see stat in proc(5).
+#: Prints the CPU times of its parent and of what that has waited for, in clock ticks: see stat in
+#: proc(5).
 _PARENT = ("sh", "-c", "cut -d ' ' -f 14-17 /proc/$PPID/stat")
 
 
@@ -39,17 +41,25 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run all and print a line each."""
     parser = argparse.ArgumentParser("python -m benchmarks.start_ups", description=__doc__)
     parser.add_argument("--count", type=int, default=10, help="runs of each command (default: 10)")
-    parser.add_argument("--storage", type=Path, help="stored runs for `report` (default: a quick session's)")
+    parser.add_argument(
+        "--storage", type=Path, help="stored runs for `report` (default: a quick session's)"
+    )
     options = parse(parser, arguments, ["--count=1"])
     folder = own_folder()
     storage = options.storage.absolute() if options.storage else folder / "storage"
     if not options.storage:
         small = _SMALL if options.quick else ()
-        subprocess.run([*_command(*_SESSION, *small), f"--benchmark-storage=file://{storage}"], cwd=folder, check=True)
+        subprocess.run(
+            [*_command(*_SESSION, *small), f"--benchmark-storage=file://{storage}"],
+            cwd=folder,
+            check=True,
+        )
     print(f"{'':30}{'wall s':>24}{'CPU s':>24}")
     for words in (("--help",), ("--version",), ("doctor",), ("report", "--storage", str(storage))):
         starts = [_run(words, folder) for _ in range(options.count)]
-        print(f"{words[0]:30}{_spread([one.wall_s for one in starts])}{_spread([one.cpu_s for one in starts])}")
+        print(
+            f"{words[0]:30}{_spread([one.wall_s for one in starts])}{_spread([one.cpu_s for one in starts])}"
+        )
     before = [_cpu_before_the_program(folder) for _ in range(options.count)]
     print(f"{'record, until the program runs':30}{'':24}{_spread(before)}")
 
@@ -65,16 +75,24 @@ def _run(words: Sequence[str], folder: Path) -> Start:
 
 
 def _cpu_before_the_program(folder: Path) -> float:
-    """Return the CPU seconds of the recorder, and of what it has waited for, when the recorded program reads them."""
+    """Return the CPU seconds of the recorder, and of what it has waited for, when the recorded
+    program reads them.
+    """
     words = _command("record", "--storage", str(folder / "recorded"), "--", *_PARENT)
-    done = subprocess.run(words, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True)
+    done = subprocess.run(
+        words, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True
+    )
     return sum(map(int, done.stdout.split())) / os.sysconf("SC_CLK_TCK")
 
 
 def _command(*words: str) -> list[str]:
-    """Return the installed command in an environment that has one; else the package of this checkout."""
+    """Return the installed command in an environment that has one; else the package of this
+    checkout.
+    """
     program = Path(sys.executable).with_name("reusebench")
-    return [str(program), *words] if program.exists() else [sys.executable, "-m", "reusebench", *words]
+    return (
+        [str(program), *words] if program.exists() else [sys.executable, "-m", "reusebench", *words]
+    )
 
 
 def _spread(values: Sequence[float]) -> str:

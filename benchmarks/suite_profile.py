@@ -1,9 +1,10 @@
 """Where the time of the tests goes: `python -m benchmarks.suite_profile [-- ARGUMENT...]`.
 
-Runs pytest with its own module as a plug-in, and prints of all workers together, in seconds: the time before the first
-test (imports and collection), the CPU time of the tests' own processes and of those that they started and waited for,
-the rest (waits), the files that take half of it all, and what was started, how often. The wall time of a test counts
-set-up and tear-down; a fixture's time is that of the test that needed it first.
+Runs pytest with its own module as a plug-in, and prints of all workers together, in seconds: the
+time before the first test (imports and collection), the CPU time of the tests' own processes and of
+those that they started and waited for, the rest (waits), the files that take half of it all, and
+what was started, how often. The wall time of a test counts set-up and tear-down; a fixture's time
+is that of the test that needed it first.
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ _TESTS = 15
 
 @dataclass
 class Cost:
-    """Seconds of wall time, of CPU time in the process of the tests, and of CPU time in those that it waited for."""
+    """Seconds of wall time, of CPU time in the process of the tests, and of CPU time in those that
+    it waited for.
+    """
 
     wall_s: float = 0.0
     own_s: float = 0.0
@@ -77,14 +80,16 @@ class _Clock:
 
     def lap(self) -> Cost:
         """Return the cost since the last lap."""
-        now, last = self.now(), self._last
+        now = self.now()
+        last = self._last
         self._last = now
         return Cost(*(new - old for new, old in zip(now, last)))
 
     @staticmethod
     def now() -> tuple[float, float, float]:
         """Return wall time, own CPU time and that of children, in seconds."""
-        own, children = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
+        own = resource.getrusage(resource.RUSAGE_SELF)
+        children = resource.getrusage(resource.RUSAGE_CHILDREN)
         return time.monotonic(), own.ru_utime + own.ru_stime, children.ru_utime + children.ru_stime
 
 
@@ -123,12 +128,16 @@ class _Profiler:
 def pytest_configure(config: pytest.Config) -> None:
     """Begin, in the processes that run tests."""
     folder = os.environ.get(_FOLDER)
-    if folder is not None and (hasattr(config, "workerinput") or not config.getoption("numprocesses", None)):
+    if folder is not None and (
+        hasattr(config, "workerinput") or not config.getoption("numprocesses", None)
+    ):
         config.pluginmanager.register(_Profiler(Path(folder) / f"{os.getpid()}.jsonl"))
 
 
 def read_costs(folder: Path) -> list[TestCost]:
-    """Return the costs of all tests, and with an empty name what passed in each process before its first one."""
+    """Return the costs of all tests, and with an empty name what passed in each process before its
+    first one.
+    """
     tests = []
     for path in sorted(folder.glob("*.jsonl")):
         for line in path.read_text(encoding="utf-8").splitlines():
@@ -140,8 +149,12 @@ def read_costs(folder: Path) -> list[TestCost]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the tests and print the tables."""
     parser = argparse.ArgumentParser("python -m benchmarks.suite_profile", description=__doc__)
-    parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the costs of all tests there, as JSON lines")
-    parser.add_argument("words", nargs="*", metavar="ARGUMENT", help="arguments of pytest; default: as `make test`")
+    parser.add_argument(
+        "--keep", type=Path, metavar="DIR", help="keep the costs of all tests there, as JSON lines"
+    )
+    parser.add_argument(
+        "words", nargs="*", metavar="ARGUMENT", help="arguments of pytest; default: as `make test`"
+    )
     options = parse(parser, arguments, _QUICK)
     folder = options.keep or own_folder()
     folder.mkdir(parents=True, exist_ok=True)
@@ -170,14 +183,19 @@ def _show(tests: Sequence[TestCost], wall_s: float) -> None:
         for name in test.started:
             commands[name] += 1
     count = sum(1 for test in tests if test.nodeid)
-    print(f"\n{count} tests, {wall_s:.1f} s; {starting} tests start {sum(commands.values())} processes")
+    print(
+        f"\n{count} tests, {wall_s:.1f} s; {starting} tests start {sum(commands.values())}"
+        " processes"
+    )
     print(f"{'':60}{'wall':>8}{'own':>8}{'child':>8}{'waits':>8}")
     print(f"{'before the first test, all workers':60}{before}")
     print(f"{'tests':60}{total}")
     print("\nFiles that take half of it")
     _print_first(((name, cost) for name, cost in files.items()), total.wall_s / 2)
     print(f"\nThe {_TESTS} longest tests")
-    for test in sorted((test for test in tests if test.nodeid), key=lambda test: -test.cost.wall_s)[:_TESTS]:
+    for test in sorted((test for test in tests if test.nodeid), key=lambda test: -test.cost.wall_s)[
+        :_TESTS
+    ]:
         print(f"{_shortened(test.nodeid):60}{test.cost}")
     print("\nProcesses started")
     for name, number in sorted(commands.items(), key=lambda item: -item[1]):
@@ -198,7 +216,9 @@ def _shortened(text: str) -> str:
 
 
 def _command_name(words: Sequence[str]) -> str:
-    """Return a short name of a command: its program; if that is a Python, its module or script too."""
+    """Return a short name of a command: its program; if that is a Python, its module or script
+    too.
+    """
     program = Path(words[0]).name
     if not program.startswith("python"):
         return program

@@ -1,8 +1,9 @@
 """How well a leak is told from noise: `python -m benchmarks.trend_accuracy`.
 
-It makes series of many kinds of noise, of 2 minutes unless --seconds says otherwise, without a leak and with one
-of 1 MB a minute in pieces of several sizes. With --real N it also measures N processes of every kind that infer with
-ONNX Runtime and allocate frames of 3 MB, for --real-seconds, one after another.
+It makes series of many kinds of noise, of 2 minutes unless --seconds says otherwise, without a leak
+and with one of 1 MB a minute in pieces of several sizes. With --real N it also measures N processes
+of every kind that infer with ONNX Runtime and allocate frames of 3 MB, for --real-seconds, one
+after another.
 """
 
 from __future__ import annotations
@@ -42,21 +43,45 @@ POINTS: Mapping[str, Callable[[Sequence[int]], float]] = {
 _READINGS = 20
 _COST_TIMES = 20
 
-_QUICK = ("--series=1", "--seconds=30", "--real=1", "--real-seconds=5", "--warm-up=1", "--frames=pool")
+_QUICK = (
+    "--series=1",
+    "--seconds=30",
+    "--real=1",
+    "--real-seconds=5",
+    "--warm-up=1",
+    "--frames=pool",
+)
 #: Returns bytes above BASE, one for each second.
 Noise = Callable[[random.Random, int], Sequence[float]]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print how often a leak was detected, and how often one was reported where there was none."""
+    """Print how often a leak was detected, and how often one was reported if there was none."""
     parser = argparse.ArgumentParser("python -m benchmarks.trend_accuracy", description=__doc__)
     add = parser.add_argument
     add("--series", type=int, default=1000, metavar="N", help="of each kind; default: 1000")
     add("--seconds", type=int, default=120, metavar="N", help="points of a series; default: 120")
-    add("--real", type=int, default=0, metavar="N", help="processes of each kind, measured now; default: 0")
+    add(
+        "--real",
+        type=int,
+        default=0,
+        metavar="N",
+        help="processes of each kind, measured now; default: 0",
+    )
     add("--real-seconds", type=int, default=120, metavar="N", help="of each process; default: 120")
-    add("--warm-up", type=float, default=_WARM_UP_S, metavar="S", help="before a process is read; default: 10")
-    add("--frames", choices=FRAMES, action="append", help="of processes, from there; default: from all")
+    add(
+        "--warm-up",
+        type=float,
+        default=_WARM_UP_S,
+        metavar="S",
+        help="before a process is read; default: 10",
+    )
+    add(
+        "--frames",
+        choices=FRAMES,
+        action="append",
+        help="of processes, from there; default: from all",
+    )
     options = parse(parser, arguments, _QUICK)
     for line in lines(options.series, options.seconds) if options.series else ():
         print(line, flush=True)
@@ -66,7 +91,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def lines(series: int, seconds: int) -> Iterator[str]:
     """Yield a row for each kind of noise without a leak, and with each kind of leak."""
-    yield f"{series} series of each kind, {seconds} points a second apart; shares in %; resolution: median"
+    yield (
+        f"{series} series of each kind, {seconds} points a second apart; shares in %; resolution:"
+        " median"
+    )
     yield f"cost of {seconds} and 1500 points: {_cost_ms(seconds):.2f} and {_cost_ms(1500):.2f} ms"
     for leak, pieces in {"no leak": 0, **PIECES}.items():
         yield _head(leak)
@@ -76,8 +104,12 @@ def lines(series: int, seconds: int) -> Iterator[str]:
 
 
 def real_lines(options: argparse.Namespace) -> Iterator[str]:
-    """Yield a row for each kind of frames and of leak, of processes that are measured one after another."""
-    processes, seconds, model = options.real, options.real_seconds, tiny_model()
+    """Yield a row for each kind of frames and of leak, of processes that are measured one after
+    another.
+    """
+    processes = options.real
+    seconds = options.real_seconds
+    model = tiny_model()
     yield f"\n{processes} real processes of each kind, {seconds} s each after {options.warm_up:g} s"
     for leak, piece in {"no leak": 0, **PIECES}.items():
         yield _head(leak)
@@ -86,7 +118,9 @@ def real_lines(options: argparse.Namespace) -> Iterator[str]:
             words += [f"--leak={LEAK}", f"--piece={piece}"] if piece else []
             measured = [_measured(words, options.warm_up, seconds) for _ in range(processes)]
             for name, point in POINTS.items():
-                trends = [_trend([int(point(second)) for second in readings]) for readings in measured]
+                trends = [
+                    _trend([int(point(second)) for second in readings]) for readings in measured
+                ]
                 yield _row(f"frames: {frames}, {name} of a second", trends)
 
 
@@ -101,7 +135,9 @@ def _measured(words: Sequence[str], warm_up_s: float, seconds: int) -> list[list
 
 
 def _readings(pid: int, seconds: int) -> list[list[int]]:
-    counter, begin, readings = ResidentCounter(pid), time.monotonic(), []
+    counter = ResidentCounter(pid)
+    begin = time.monotonic()
+    readings = []
     for number in range(seconds * _READINGS):
         time.sleep(max(0.0, begin + number / _READINGS - time.monotonic()))
         reading = counter.read_bytes()
@@ -112,7 +148,11 @@ def _readings(pid: int, seconds: int) -> list[list[int]]:
 
 
 def _head(name: str) -> str:
-    return f"\n{name:40}{'>= 99 %':>8}" + "".join(f"{verdict:>16}" for verdict in _VERDICTS) + f"{'resolution':>16}"
+    return (
+        f"\n{name:40}{'>= 99 %':>8}"
+        + "".join(f"{verdict:>16}" for verdict in _VERDICTS)
+        + f"{'resolution':>16}"
+    )
 
 
 def _row(name: str, trends: Sequence[Trend]) -> str:
@@ -124,8 +164,11 @@ def _row(name: str, trends: Sequence[Trend]) -> str:
 
 
 def trend_of_noise(draw: random.Random, make: Noise, piece: int, seconds: int) -> Trend:
-    """Return the trend of one series of this noise, with a leak in pieces of so many bytes (0: without)."""
-    noise, counter = make(draw, seconds), _remembered(draw, seconds, 0.95, 60 * KIB)
+    """Return the trend of one series of this noise, with a leak in pieces of so many bytes (0:
+    without).
+    """
+    noise = make(draw, seconds)
+    counter = _remembered(draw, seconds, 0.95, 60 * KIB)
     leak = leaked(draw, piece, seconds) if piece else [0] * seconds
     readings = [int(BASE + sum(parts)) // PAGE * PAGE for parts in zip(noise, counter, leak)]
     return _trend(readings)
@@ -145,7 +188,8 @@ def leaked(draw: random.Random, piece: int, seconds: int) -> list[int]:
 
 def _cost_ms(count: int) -> float:
     """Return the processor time of one trend."""
-    seconds, readings = list(range(count)), [int(BASE + noise) for noise in _white(MIB)(random.Random(0), count)]
+    seconds = list(range(count))
+    readings = [int(BASE + noise) for noise in _white(MIB)(random.Random(0), count)]
     begin = time.process_time()
     for _ in range(_COST_TIMES):
         trend(seconds, readings, PRECISION)
@@ -166,7 +210,8 @@ def _uniform(reach: float) -> Noise:
 
 def _remembered(draw: random.Random, count: int, share: float, deviation: float) -> list[float]:
     """Return noise that keeps a share of its last value from second to second."""
-    values, rest = [draw.gauss(0, deviation)], deviation * (1 - share**2) ** 0.5
+    values = [draw.gauss(0, deviation)]
+    rest = deviation * (1 - share**2) ** 0.5
     while len(values) < count:
         values.append(share * values[-1] + draw.gauss(0, rest))
     return values
@@ -203,13 +248,18 @@ def _step(size: float, deviation: float) -> Noise:
 
 
 def _middle(size: float, deviation: float) -> Noise:
-    return lambda draw, count: [size * (second >= count // 2) + draw.gauss(0, deviation) for second in range(count)]
+    return lambda draw, count: [
+        size * (second >= count // 2) + draw.gauss(0, deviation) for second in range(count)
+    ]
 
 
 def _two_steps(size: float, deviation: float) -> Noise:
     def make(draw: random.Random, count: int) -> list[float]:
         steps = [draw.uniform(0.1, 0.9) * count for _ in range(2)]
-        return [size * sum(second >= step for step in steps) + draw.gauss(0, deviation) for second in range(count)]
+        return [
+            size * sum(second >= step for step in steps) + draw.gauss(0, deviation)
+            for second in range(count)
+        ]
 
     return make
 
@@ -221,7 +271,8 @@ def _drop(size: float, deviation: float) -> Noise:
 def _saturating(size: float, share: float, deviation: float) -> Noise:
     """Return what nears its level; after `share` of the series 1/e of the way is left."""
     return lambda draw, count: [
-        size * (1 - math.exp(-second / share / count)) + draw.gauss(0, deviation) for second in range(count)
+        size * (1 - math.exp(-second / share / count)) + draw.gauss(0, deviation)
+        for second in range(count)
     ]
 
 
@@ -230,13 +281,18 @@ def _sawtooth(size: float, period: float, deviation: float) -> Noise:
 
     def make(draw: random.Random, count: int) -> list[float]:
         begin = draw.uniform(0, period)
-        return [size * ((begin + second) % period) / period + draw.gauss(0, deviation) for second in range(count)]
+        return [
+            size * ((begin + second) % period) / period + draw.gauss(0, deviation)
+            for second in range(count)
+        ]
 
     return make
 
 
 def _spikes(size: float, share: float, deviation: float) -> Noise:
-    return lambda draw, count: [size * (draw.random() < share) + draw.gauss(0, deviation) for _ in range(count)]
+    return lambda draw, count: [
+        size * (draw.random() < share) + draw.gauss(0, deviation) for _ in range(count)
+    ]
 
 
 #: By what a row calls them.

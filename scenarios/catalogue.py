@@ -67,16 +67,21 @@ __all__ = [
     "without_reuse",
 ]
 
-#: Which models a scenario is made from: one per stream; several that run one after the other, the largest first; one
-#: at several resolutions, the first of which has the weights; one that takes a camera frame and gives one back; one
-#: that is made and run again and again.
-STREAMS, IN_TURN, RESOLUTIONS = "streams", "in_turn", "resolutions"
-FRAMES_1080P, FRAMES_4K = "frames_1080p", "frames_4k"
+#: Which models a scenario is made from: one per stream; several that run one after the other, the
+#: largest first; one at several resolutions, the first of which has the weights; one that takes a
+#: camera frame and gives one back; one that is made and run again and again.
+STREAMS = "streams"
+IN_TURN = "in_turn"
+RESOLUTIONS = "resolutions"
+FRAMES_1080P = "frames_1080p"
+FRAMES_4K = "frames_4k"
 CYCLES = "cycles"
 MODEL_SETS = (STREAMS, IN_TURN, RESOLUTIONS, FRAMES_1080P, FRAMES_4K, CYCLES)
 
-#: The question of the runtimes' own options, each of which is a scenario, called as the option; and its baseline.
-OPTIONS, DEFAULT_OPTIONS = "options", "default_options"
+#: The question of the runtimes' own options, each of which is a scenario, called as the option; and
+#: its baseline.
+OPTIONS = "options"
+DEFAULT_OPTIONS = "default_options"
 
 
 class TooFewModels(InvalidPlan):
@@ -101,8 +106,8 @@ class Parameters:
     schedule: Optional[Streams] = None
     #: Of the scenarios of cycles.
     cycles: int = 1
-    #: So many contexts at most of a scenario that fills. There are six such scenarios; on the virtual board a context
-    #: takes 0.2 s on a slow machine.
+    #: So many contexts at most of a scenario that fills. There are six such scenarios; on the
+    #: virtual board a context takes 0.2 s on a slow machine.
     limit_contexts: int = 24
 
 
@@ -119,7 +124,9 @@ _LayOut = Callable[[Parameters], Layout]
 
 @dataclass(frozen=True)
 class Scenario:
-    """One way to lay out contexts, with the baseline of the same models that it is compared with."""
+    """One way to lay out contexts, with the baseline of the same models that it is compared
+    with.
+    """
 
     name: str
     #: The first is measured; where the runtime has not all mechanisms that it needs, the next.
@@ -127,18 +134,22 @@ class Scenario:
     baseline: Optional[str] = None
     #: One of MODEL_SETS.
     model_set: str = STREAMS
-    #: Whether another scenario shows the same mechanism, and this one at another size, or with frames, alone.
+    #: Whether another scenario shows the same mechanism, and this one at another size, or with
+    #: frames, alone.
     is_variant: bool = False
     #: Whether its contexts take the frames of streams (Parameters.schedule).
     has_streams: bool = False
-    #: What it does again and again, a key of plan.CYCLE_KINDS; None: its contexts have a steady phase.
+    #: What it does again and again, a key of plan.CYCLE_KINDS; None: its contexts have a steady
+    #: phase.
     cycles: Optional[str] = None
     #: Whether contexts of one model are added until one fails (Plan.fills).
     fills: bool = False
 
 
 def _group(first: int, streams: Sequence[Optional[int]], model: int, reuse: str) -> list[Context]:
-    """Return contexts of one model, one for each entry of streams: the first is loaded, the others reuse it."""
+    """Return contexts of one model, one for each entry of streams: the first is loaded, the others
+    reuse it.
+    """
     contexts = [Context(streams[0], model)]
     for stream in streams[1:]:
         contexts.append(Context(stream, model, reuse, None if reuse == LOAD else first))
@@ -147,11 +158,15 @@ def _group(first: int, streams: Sequence[Optional[int]], model: int, reuse: str)
 
 def _one_model_per_stream(parameters: Parameters, reuse: str) -> Layout:
     """Each stream has its own model; the first of its contexts is loaded, the others reuse it."""
-    of_streams = [parameters.models[stream % len(parameters.models)] for stream in range(parameters.streams)]
+    of_streams = [
+        parameters.models[stream % len(parameters.models)] for stream in range(parameters.streams)
+    ]
     models = tuple(dict.fromkeys(of_streams))
     contexts: list[Context] = []
     for stream, model in enumerate(of_streams):
-        contexts += _group(len(contexts), [stream] * parameters.contexts, models.index(model), reuse)
+        contexts += _group(
+            len(contexts), [stream] * parameters.contexts, models.index(model), reuse
+        )
     return Layout(models, tuple(contexts))
 
 
@@ -162,7 +177,9 @@ def _one_model(parameters: Parameters, reuse: str) -> Layout:
 
 
 def _all_with(layout: Layout, **changes: Any) -> Layout:
-    return replace(layout, contexts=tuple(replace(context, **changes) for context in layout.contexts))
+    return replace(
+        layout, contexts=tuple(replace(context, **changes) for context in layout.contexts)
+    )
 
 
 def _internal_per_core(layout: Layout, cores: int) -> Layout:
@@ -204,14 +221,17 @@ def _internal_reuse_last_first(parameters: Parameters) -> Layout:
 
 
 def _resolutions(count: Optional[int] = None) -> _LayOut:
-    """Each of the first `count` resolutions of the network, or of all, has one context with weights of its own."""
+    """Each of the first `count` resolutions of the network, or of all, has one context with weights
+    of its own.
+    """
 
     def lay_out(parameters: Parameters) -> Layout:
-        models, given = parameters.models[:count], len(parameters.models)
+        models = parameters.models[:count]
+        given = len(parameters.models)
         if count is not None and given <= count:
             raise TooFewModels(
-                f"it needs more than {count} resolutions and there are {given}, which the scenario of all resolutions "
-                "measures. Give more with --resolution"
+                f"it needs more than {count} resolutions and there are {given}, which the scenario"
+                " of all resolutions measures. Give more with --resolution"
             )
         return Layout(models, tuple(Context(stream=0, model=index) for index in range(len(models))))
 
@@ -236,17 +256,25 @@ def _one_model_with(**changes: Any) -> _LayOut:
 
 
 def _external(allocator: str) -> _LayOut:
-    """One model; the application gives every context all of its memory: weights, internal, input and output."""
-    return _one_model_with(outside=(WEIGHTS, INTERNAL), zero_copy=(INPUT, OUTPUT), allocator=allocator)
+    """One model; the application gives every context all of its memory: weights, internal, input
+    and output.
+    """
+    return _one_model_with(
+        outside=(WEIGHTS, INTERNAL), zero_copy=(INPUT, OUTPUT), allocator=allocator
+    )
 
 
 def _one_context_with(**changes: Any) -> _LayOut:
     """One context of one model, with these changes."""
-    return lambda parameters: Layout(parameters.models[:1], (Context(stream=0, model=0, **changes),))
+    return lambda parameters: Layout(
+        parameters.models[:1], (Context(stream=0, model=0, **changes),)
+    )
 
 
 def _weight_memory(parameters: Parameters) -> Layout:
-    """One model; the application gives the first context all of its memory, and the others its memory of weights."""
+    """One model; the application gives the first context all of its memory, and the others its
+    memory of weights.
+    """
     layout = _one_model(parameters, reuse=SHARED_WEIGHT_MEMORY)
     first, *others = layout.contexts
     outside = [replace(context, outside=(INTERNAL,)) for context in others]
@@ -259,7 +287,9 @@ def _tensors_in_place(layout: Layout) -> Layout:
 
 
 def _tensors_per_core(output: str) -> Callable[[Layout], Layout]:
-    """The same, with the output in this form; the contexts of one core, which run in turn, share their tensors."""
+    """The same, with the output in this form; the contexts of one core, which run in turn, share
+    their tensors.
+    """
 
     def share(layout: Layout) -> Layout:
         shared = []
@@ -270,23 +300,31 @@ def _tensors_per_core(output: str) -> Callable[[Layout], Layout]:
     return share
 
 
-def _lean(weights: _LayOut, internal: bool, tensors: Optional[Callable[[Layout], Layout]] = None) -> _LayOut:
-    """One model for all streams, with these mechanisms together; the contexts of one core share internal memory."""
+def _lean(
+    weights: _LayOut, internal: bool, tensors: Optional[Callable[[Layout], Layout]] = None
+) -> _LayOut:
+    """One model for all streams, with these mechanisms together; the contexts of one core share
+    internal memory.
+    """
 
     def lay_out(parameters: Parameters) -> Layout:
         layout = weights(parameters)
         if internal:
             inside = []
             for context in layout.contexts:
-                inside.append(replace(context, outside=tuple(kind for kind in context.outside if kind != INTERNAL)))
+                inside.append(
+                    replace(
+                        context, outside=tuple(kind for kind in context.outside if kind != INTERNAL)
+                    )
+                )
             layout = _internal_per_core(replace(layout, contexts=tuple(inside)), parameters.cores)
         return tensors(layout) if tensors else layout
 
     return lay_out
 
 
-#: The steps to the smallest footprint: weights, with internal memory, with tensors. The first that the runtime can
-#: combine is measured: those with more mechanisms stand before the others.
+#: The steps to the smallest footprint: weights, with internal memory, with tensors. The first that
+#: the runtime can combine is measured: those with more mechanisms stand before the others.
 _LEAN_WEIGHTS: tuple[_LayOut, ...] = (_full_dup, _weight_memory)
 _LEAN_INTERNAL: tuple[_LayOut, ...] = (
     *(_lean(weights, True) for weights in (_full_dup, _weight_memory, _no_reuse_one_model)),
@@ -316,7 +354,9 @@ def _contexts(*contexts: Context) -> _LayOut:
 
 
 def _of_cycles(kind: str, *contexts: Context) -> Scenario:
-    return Scenario(f"cycles_{kind}", (_contexts(*contexts),), model_set=CYCLES, is_variant=True, cycles=kind)
+    return Scenario(
+        f"cycles_{kind}", (_contexts(*contexts),), model_set=CYCLES, is_variant=True, cycles=kind
+    )
 
 
 def _decode_only(parameters: Parameters) -> Layout:
@@ -331,14 +371,19 @@ def _bound(lay_out: _LayOut) -> _LayOut:
         layout = lay_out(parameters)
         if not parameters.binds:
             return layout
-        contexts = [replace(context, core=index % parameters.cores) for index, context in enumerate(layout.contexts)]
+        contexts = [
+            replace(context, core=index % parameters.cores)
+            for index, context in enumerate(layout.contexts)
+        ]
         return replace(layout, contexts=tuple(contexts))
 
     return lay_out_bound
 
 
 def _full_dup_per_core(parameters: Parameters) -> Layout:
-    """One model, and a context for each core, each the dup of the first; they take the frames of all streams."""
+    """One model, and a context for each core, each the dup of the first; they take the frames of
+    all streams.
+    """
     return Layout(parameters.models[:1], tuple(_group(0, [None] * parameters.cores, 0, DUP)))
 
 
@@ -346,7 +391,9 @@ def _of_streams(name: str, lay_out: _LayOut, baseline: Optional[str] = None) -> 
     return Scenario(name, (_bound(lay_out),), baseline, is_variant=True, has_streams=True)
 
 
-def _of_limit(name: str, *lay_outs: _LayOut, baseline: Optional[str] = "limit_no_reuse") -> Scenario:
+def _of_limit(
+    name: str, *lay_outs: _LayOut, baseline: Optional[str] = "limit_no_reuse"
+) -> Scenario:
     return Scenario(name, lay_outs, baseline, is_variant=True, fills=True)
 
 
@@ -361,7 +408,9 @@ def _io(suffix: str, model_set: str, make: Callable[..., _LayOut]) -> tuple[Scen
         "device_io": {"device_io": True},
     }
     others = [
-        Scenario(f"{name}{suffix}", (make(**changes),), baseline, model_set, is_variant=bool(suffix))
+        Scenario(
+            f"{name}{suffix}", (make(**changes),), baseline, model_set, is_variant=bool(suffix)
+        )
         for name, changes in ways.items()
     ]
     return (Scenario(baseline, (make(),), model_set=model_set, is_variant=bool(suffix)), *others)
@@ -377,17 +426,30 @@ SCENARIOS: tuple[Scenario, ...] = (
     Scenario("full_dup_internal_reuse", (_full_dup_internal_reuse,), baseline="no_reuse_one_model"),
     Scenario("in_turn", (_in_turn,), model_set=IN_TURN),
     Scenario("internal_reuse", (_internal_reuse,), baseline="in_turn", model_set=IN_TURN),
-    Scenario("internal_reuse_last_first", (_internal_reuse_last_first,), baseline="in_turn", model_set=IN_TURN),
+    Scenario(
+        "internal_reuse_last_first",
+        (_internal_reuse_last_first,),
+        baseline="in_turn",
+        model_set=IN_TURN,
+    ),
     Scenario("resolutions_2", (_resolutions(2),), model_set=RESOLUTIONS, is_variant=True),
-    Scenario("shared_weights_2", (_shared_weights(2),), "resolutions_2", RESOLUTIONS, is_variant=True),
+    Scenario(
+        "shared_weights_2", (_shared_weights(2),), "resolutions_2", RESOLUTIONS, is_variant=True
+    ),
     Scenario("resolutions_3", (_resolutions(3),), model_set=RESOLUTIONS, is_variant=True),
-    Scenario("shared_weights_3", (_shared_weights(3),), "resolutions_3", RESOLUTIONS, is_variant=True),
+    Scenario(
+        "shared_weights_3", (_shared_weights(3),), "resolutions_3", RESOLUTIONS, is_variant=True
+    ),
     Scenario("resolutions", (_resolutions(),), model_set=RESOLUTIONS),
     Scenario("shared_weights", (_shared_weights(),), baseline="resolutions", model_set=RESOLUTIONS),
     Scenario("runtime_memory", (_no_reuse_one_model,)),
     Scenario("external_weights", (_one_model_with(outside=(WEIGHTS,)),), baseline="runtime_memory"),
-    Scenario("external_internal", (_one_model_with(outside=(INTERNAL,)),), baseline="runtime_memory"),
-    Scenario("external_io", (_one_model_with(zero_copy=(INPUT, OUTPUT)),), baseline="runtime_memory"),
+    Scenario(
+        "external_internal", (_one_model_with(outside=(INTERNAL,)),), baseline="runtime_memory"
+    ),
+    Scenario(
+        "external_io", (_one_model_with(zero_copy=(INPUT, OUTPUT)),), baseline="runtime_memory"
+    ),
     Scenario("external_memory", (_external(CREATE_MEM),), baseline="runtime_memory"),
     Scenario("external_dma_heap", (_external(DMA_HEAP),), baseline="runtime_memory"),
     Scenario("external_physical", (_external(PHYSICAL),), baseline="runtime_memory"),
@@ -398,7 +460,9 @@ SCENARIOS: tuple[Scenario, ...] = (
     *_io("_1080p", FRAMES_1080P, _one_context_with),
     *_io("_4k", FRAMES_4K, _one_context_with),
     Scenario("cuda_copied_io", (_one_model_with(device=CUDA),)),
-    Scenario("cuda_device_io", (_one_model_with(device=CUDA, device_io=True),), baseline="cuda_copied_io"),
+    Scenario(
+        "cuda_device_io", (_one_model_with(device=CUDA, device_io=True),), baseline="cuda_copied_io"
+    ),
     Scenario("plain", (_no_reuse_one_model,)),
     Scenario("lean_weights", _LEAN_WEIGHTS, baseline="plain", is_variant=True),
     Scenario("lean_internal", _LEAN_INTERNAL, baseline="plain", is_variant=True),
@@ -409,7 +473,9 @@ SCENARIOS: tuple[Scenario, ...] = (
     _of_streams("streams_partial_dup", _partial_dup, baseline="streams_no_reuse"),
     _of_streams("streams_no_reuse_one_model", _no_reuse_one_model),
     _of_streams("streams_full_dup", _full_dup, baseline="streams_no_reuse_one_model"),
-    _of_streams("streams_full_dup_per_core", _full_dup_per_core, baseline="streams_no_reuse_one_model"),
+    _of_streams(
+        "streams_full_dup_per_core", _full_dup_per_core, baseline="streams_no_reuse_one_model"
+    ),
     _of_cycles(INFERENCES, Context(stream=0, model=0)),
     _of_cycles(CONTEXTS, Context(stream=0, model=0)),
     _of_cycles(DUPS, *_group(0, [0, 0], 0, DUP)),
@@ -424,8 +490,9 @@ SCENARIOS: tuple[Scenario, ...] = (
 )
 
 
-#: What is asked first: what no reuse, dup, internal reuse and all mechanisms together take, and what frames cost. Where
-#: there is dup the steps of LEAN are its scenarios, and measured once; where there is none they are the answer.
+#: What is asked first: what no reuse, dup, internal reuse and all mechanisms together take, and
+#: what frames cost. Where there is dup the steps of LEAN are its scenarios, and measured once;
+#: if there is none they are the answer.
 FIRST_LOOK = (
     "no_reuse_one_model",
     "full_dup",
@@ -438,7 +505,8 @@ FIRST_LOOK = (
     "streams_full_dup",
 )
 
-#: The question of the plans that users bring: each is compared with itself without reuse, which is called after it.
+#: The question of the plans that users bring: each is compared with itself without reuse, which is
+#: called after it.
 PLANS = "plans"
 #: The question of the scenarios that fill; they have no figures to compare.
 LIMIT = "limit"
@@ -446,7 +514,8 @@ LIMIT = "limit"
 LEAN = "lean"
 #: No plan's name has a dot.
 _WITHOUT_REUSE = ".no_reuse"
-#: The questions that scenarios answer, each by the baselines of its scenarios: a file of bench/, a part of the report.
+#: The questions that scenarios answer, each by the baselines of its scenarios: a file of bench/, a
+#: part of the report.
 QUESTIONS: dict[str, tuple[str, ...]] = {
     PLANS: (),
     "dup": ("no_reuse", "no_reuse_one_model"),
@@ -474,22 +543,36 @@ def question_of(scenario: str, baseline: Optional[str]) -> str:
 
 def scenarios_of(question: str) -> list[str]:
     """Return the names of a question's scenarios, in the order in which they run."""
-    return [scenario.name for scenario in SCENARIOS if question_of(scenario.name, scenario.baseline) == question]
+    return [
+        scenario.name
+        for scenario in SCENARIOS
+        if question_of(scenario.name, scenario.baseline) == question
+    ]
 
 
 def find_scenario(name: str) -> Scenario:
-    """Return the scenario of that name, or of that option (NAME=VALUE); KeyError names the valid ones."""
+    """Return the scenario of that name, or of that option (NAME=VALUE); KeyError names the valid
+    ones.
+    """
     if "=" in name:
-        return Scenario(name, (_one_context_with(options=(name,)),), DEFAULT_OPTIONS, is_variant=True)
+        return Scenario(
+            name, (_one_context_with(options=(name,)),), DEFAULT_OPTIONS, is_variant=True
+        )
     for scenario in SCENARIOS:
         if scenario.name == name:
             return scenario
-    raise KeyError(f"unknown scenario {name!r}; valid: {', '.join(scenario.name for scenario in SCENARIOS)}")
+    raise KeyError(
+        f"unknown scenario {name!r}; valid: {', '.join(scenario.name for scenario in SCENARIOS)}"
+    )
 
 
 def runs_once(name: str) -> bool:
-    """Whether one process answers the scenario of this name, whatever --repeats says; no user's plan is such."""
-    return any(scenario.name == name and (scenario.cycles or scenario.fills) for scenario in SCENARIOS)
+    """Whether one process answers the scenario of this name, whatever --repeats says; no user's
+    plan is such.
+    """
+    return any(
+        scenario.name == name and (scenario.cycles or scenario.fills) for scenario in SCENARIOS
+    )
 
 
 def name_without_reuse(plan: str) -> str:
@@ -498,25 +581,35 @@ def name_without_reuse(plan: str) -> str:
 
 
 def name_of_plan(scenario: str) -> Optional[str]:
-    """Return the name of the user's plan that this is without reuse; None where it is no such plan."""
+    """Return the name of the user's plan that this is without reuse; None if it is no such
+    plan.
+    """
     return scenario[: -len(_WITHOUT_REUSE)] if scenario.endswith(_WITHOUT_REUSE) else None
 
 
 def without_reuse(plan: Plan) -> Plan:
-    """Return the baseline of a user's plan: every context is loaded, and the runtime allocates all of its memory.
+    """Return the baseline of a user's plan: every context is loaded, and the runtime allocates all
+    of its memory.
 
     Models, streams, the order of running, cores, device and the runtime's own options stay.
     """
     contexts = []
     for index, context in enumerate(plan.contexts):
-        alone = Context(context.stream, context.model, device=context.device, core=context.core, name=context.name)
+        alone = Context(
+            context.stream,
+            context.model,
+            device=context.device,
+            core=context.core,
+            name=context.name,
+        )
         contexts.append(replace(alone, options=plan.options_of(index)))
     name = name_without_reuse(plan.scenario)
     return replace(plan, scenario=name, baseline=None, contexts=tuple(contexts))
 
 
 def build_plans(name: str, parameters: Parameters) -> list[Plan]:
-    """Return the plans of the named scenario: the first that the runtime has all mechanisms for is measured.
+    """Return the plans of the named scenario: the first that the runtime has all mechanisms for is
+    measured.
 
     Raises TooFewModels where the scenario has no further models than another one.
     """

@@ -26,7 +26,8 @@ from tests.helpers.support import Ended, Reusebench, made_once
 
 _HERE = Path(__file__).resolve().parent
 _DOUBLE = _HERE / "measured" / "runtimes" / "rknn_double.c"
-#: Folders and files whose tests take longest: they begin first, so that no worker has one of them left in the end.
+#: Folders and files whose tests take longest: they begin first, so that no worker has one of them
+#: left in the end.
 _LONGEST = (
     "measured/runtimes/test_megengine_adapter.py",
     "bench/test_bench_end_to_end.py",
@@ -44,14 +45,22 @@ _LONGEST = (
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Declare what renews the snapshots: `pytest tests/reports --update-snapshots`, or tests/storage."""
-    parser.addoption("--update-snapshots", action="store_true", help="Write what is there as what shall be there.")
+    """Declare what renews the snapshots: `pytest tests/reports --update-snapshots`, or
+    tests/storage.
+    """
+    parser.addoption(
+        "--update-snapshots",
+        action="store_true",
+        help="Write what is there as what shall be there.",
+    )
 
 
 def pytest_configure() -> None:
-    """Have signals work as on a terminal, also where a background shell has SIGINT ignored, or nohup SIGHUP.
+    """Have signals work as on a terminal, also where a background shell has SIGINT ignored, or
+    nohup SIGHUP.
 
-    Processes that tests start keep what they compile, as those of users do: half a second for each session of pytest.
+    Processes that tests start keep what they compile, as those of users do: half a second for each
+    session of pytest.
     """
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -74,7 +83,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _order(item: pytest.Item) -> int:
     """Return the index of the item's file in the order of beginning."""
     path = str(item.path)
-    return next((index for index, part in enumerate(_LONGEST) if f"/tests/{part}" in path), len(_LONGEST))
+    return next(
+        (index for index, part in enumerate(_LONGEST) if f"/tests/{part}" in path), len(_LONGEST)
+    )
 
 
 class _Starts:
@@ -101,13 +112,19 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     """Fail a test that has started a process without saying so: `make quick` would run it."""
     yield
     if _Starts.count > _Starts.before and item.get_closest_marker("process") is None:
-        pytest.fail("this test starts a process: mark it, or its file, with pytest.mark.process", pytrace=False)
+        pytest.fail(
+            "this test starts a process: mark it, or its file, with pytest.mark.process",
+            pytrace=False,
+        )
 
 
 @pytest.fixture(autouse=True)
 def own_signals() -> Iterator[None]:
     """Undo what a command that ran in this process did to the handlers of signals."""
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    handlers = {
+        number: signal.getsignal(number)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    }
     yield
     for number, handler in handlers.items():
         signal.signal(number, handler)
@@ -122,7 +139,9 @@ def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def cache(shared_folder: Path) -> Path:
-    """Return the tests' own $XDG_CACHE_HOME, so that the user's cache is neither used nor filled."""
+    """Return the tests' own $XDG_CACHE_HOME, so that the user's cache is neither used nor
+    filled.
+    """
     return shared_folder / "cache"
 
 
@@ -140,13 +159,17 @@ def tiny_model(tiny_models: tuple[Path, Path]) -> Path:
 
 @pytest.fixture(scope="session")
 def tiny_resolutions(tiny_model: Path, cache: Path) -> tuple[Path, Path]:
-    """Return the first tiny model and the same network, with the same weights, at another resolution."""
+    """Return the first tiny model and the same network, with the same weights, at another
+    resolution.
+    """
     return tiny_model, _built(cache, "tiny", 96, 1)
 
 
 @pytest.fixture(scope="session")
 def mobile_model(cache: Path) -> Path:
-    """Return a model with 14 MB of weights and small internal tensors, so that weights decide memory."""
+    """Return a model with 14 MB of weights and small internal tensors, so that weights decide
+    memory.
+    """
     return _built(cache, "mobilenet_v2", 64, 1)
 
 
@@ -158,15 +181,18 @@ def mobile_resolutions(mobile_model: Path, cache: Path) -> tuple[Path, Path]:
 
 @pytest.fixture(scope="session")
 def wide_internal_model(cache: Path) -> Path:
-    """Return a model with 0.3 MiB of weights and far larger internal tensors, so that these decide memory."""
+    """Return a model with 0.3 MiB of weights and far larger internal tensors, so that these decide
+    memory.
+    """
     return _built(cache, "tiny", 640, 1)
 
 
 @pytest.fixture(scope="session")
 def rknn_double(shared_folder: Path) -> Callable[..., Path]:
-    """Return a function that compiles the double of Rockchip's library with a version text, and without some functions.
+    """Return a function that compiles the double of Rockchip's library with a version text, and
+    without some functions.
 
-    Skips where there is no C compiler.
+    Skips if there is no C compiler.
     """
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     if compiler is None:
@@ -178,7 +204,17 @@ def rknn_double(shared_folder: Path) -> Callable[..., Path]:
         return made_once(
             shared_folder / f"{name}.so",
             lambda path: subprocess.run(
-                [compiler, "-std=gnu11", "-shared", "-fPIC", *options, "-o", str(path), str(_DOUBLE)], check=True
+                [
+                    compiler,
+                    "-std=gnu11",
+                    "-shared",
+                    "-fPIC",
+                    *options,
+                    "-o",
+                    str(path),
+                    str(_DOUBLE),
+                ],
+                check=True,
             ),
         )
 
@@ -203,14 +239,18 @@ def native_driver(shared_folder: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def mnn_files(cache: Path) -> Callable[..., list[str]]:
-    """Return mnn_files((name, size), ...), which converts built-in networks of seed 1; skips where MNN is missing."""
+    """Return mnn_files((name, size), ...), which converts built-in networks of seed 1; skips where
+    MNN is missing.
+    """
     if not PACKAGE.installed():
         pytest.skip("MNN is not installed")
 
     def convert(*networks: tuple[str, int]) -> list[str]:
         with pytest.MonkeyPatch.context() as monkeypatch:
             monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
-            return list(map(str, ensure_all(".mnn", [Recipe(name, size, 1) for name, size in networks])))
+            return list(
+                map(str, ensure_all(".mnn", [Recipe(name, size, 1) for name, size in networks]))
+            )
 
     return convert
 

@@ -28,7 +28,11 @@ def test_a_job_has_what_it_needs(jobs: ModuleType) -> None:
     """What is needed is made once, before it, with what that needs."""
     (tests,) = [job for job in jobs._JOBS if job.name == "tests"]
     (lint,) = [job for job in jobs._JOBS if job.name == "lint"]
-    assert [job.name for job in jobs._needed([lint, tests])] == ["browser", "environment", "megengine"]
+    assert [job.name for job in jobs._needed([lint, tests])] == [
+        "browser",
+        "environment",
+        "megengine",
+    ]
     assert [job.name for job in jobs._needed([lint])] == ["environment"]
 
 
@@ -49,4 +53,6 @@ def test_a_name_that_is_none(jobs: ModuleType, capsys: pytest.CaptureFixture[str
     with pytest.raises(SystemExit) as ended:
         jobs.main(["nothing"])
     assert ended.value.code == 2
-    assert "no job 'nothing'; valid: bench, wheel, lint, benchmarks, tests" in capsys.readouterr().err
+    assert (
+        "no job 'nothing'; valid: bench, wheel, lint, benchmarks, tests" in capsys.readouterr().err
+    )

@@ -20,12 +20,21 @@ _ENGLISH = [page for page in _PAGES if page.name.count(".") == 1 and page.name !
 _PLACEHOLDERS = re.compile("NAME|QUESTION|LANGUAGE")
 _SOURCES = {".py", ".c", ".h", ".j2", ".in"}
 #: A path that begins so is one of this repository.
-_FOLDERS = {".ci", "benchmarks", "docs", "src", "tests", *(path.name for path in _PACKAGE.iterdir() if path.is_dir())}
+_FOLDERS = {
+    ".ci",
+    "benchmarks",
+    "docs",
+    "src",
+    "tests",
+    *(path.name for path in _PACKAGE.iterdir() if path.is_dir()),
+}
 
 
 def _text(page: Path) -> str:
     """Return the page without its blocks of code."""
-    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(
+        r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL
+    )
     return re.sub(r"^    .*$", "", text, flags=re.MULTILINE)
 
 
@@ -42,7 +51,11 @@ def _anchors(page: Path) -> set[str]:
 def _paths(page: Path) -> set[str]:
     """Return the words in backticks that look like paths of this repository."""
     words = re.findall(r"`([\w.*-]+(?:/[\w.*-]*)+)`", _text(page))
-    return {word for word in words if Path(word).suffix in _SOURCES or word.partition("/")[0] in _FOLDERS}
+    return {
+        word
+        for word in words
+        if Path(word).suffix in _SOURCES or word.partition("/")[0] in _FOLDERS
+    }
 
 
 def _is_here(path: str) -> bool:
@@ -81,7 +94,9 @@ def test_links_lead_somewhere(page: Path) -> None:
 def test_every_page_is_in_both_languages(page: Path) -> None:
     """A page has a Chinese one with as many headings of each level."""
     chinese = page.with_suffix(".zh-CN.md")
-    assert [_level(heading) for heading in _headings(chinese)] == [_level(heading) for heading in _headings(page)]
+    assert [_level(heading) for heading in _headings(chinese)] == [
+        _level(heading) for heading in _headings(page)
+    ]
 
 
 def test_no_page_is_in_chinese_alone() -> None:
@@ -97,8 +112,12 @@ def _level(heading: str) -> int:
 @pytest.mark.parametrize("name", ["design.md", "design.zh-CN.md"])
 def test_the_table_of_imports_is_the_one_that_is_held(name: str) -> None:
     """The page of the design lists what each package may import."""
-    rows = re.findall(r"^\| (`[a-z`,、 ]+`) \| ([a-z`,、 ]*)\|$", _text(_ROOT / "docs" / name), flags=re.MULTILINE)
-    table = {package: set(_quoted(others)) for packages, others in rows for package in _quoted(packages)}
+    rows = re.findall(
+        r"^\| (`[a-z`,、 ]+`) \| ([a-z`,、 ]*)\|$", _text(_ROOT / "docs" / name), flags=re.MULTILINE
+    )
+    table = {
+        package: set(_quoted(others)) for packages, others in rows for package in _quoted(packages)
+    }
     assert table == test_imports._PACKAGES
 
 

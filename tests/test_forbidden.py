@@ -1,4 +1,6 @@
-"""What makes code of data, or a guess of a name, is nowhere in the product: held on the text of every module."""
+"""What makes code of data, or a guess of a name, is nowhere in the product: held on the text of
+every module.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,18 @@ from reusebench.system.package import PACKAGE
 from tests.helpers.support import CHECKOUT
 
 #: Their files and streams run code when they are read.
-_MODULES = {"pickle", "cPickle", "_pickle", "marshal", "shelve", "dill", "cloudpickle", "joblib", "pty", "imp"}
+_MODULES = {
+    "pickle",
+    "cPickle",
+    "_pickle",
+    "marshal",
+    "shelve",
+    "dill",
+    "cloudpickle",
+    "joblib",
+    "pty",
+    "imp",
+}
 _BUILTINS = {"eval", "exec", "compile", "__import__"}
 #: Of any object, by name: a shell gets the text, or the file may hold objects.
 _METHODS = {
@@ -35,8 +48,14 @@ _CANDIDATES_ON_BOARDS = PACKAGE / "targets" / "far" / "bootstrap.py"
 
 
 def _modules() -> list[Path]:
-    folders = [PACKAGE, *(CHECKOUT / name for name in ("bench", "reports", "scenarios", "benchmarks"))]
-    return [*CHECKOUT.glob("*.py"), *(path for folder in folders for path in sorted(folder.rglob("*.py")))]
+    folders = [
+        PACKAGE,
+        *(CHECKOUT / name for name in ("bench", "reports", "scenarios", "benchmarks")),
+    ]
+    return [
+        *CHECKOUT.glob("*.py"),
+        *(path for folder in folders for path in sorted(folder.rglob("*.py"))),
+    ]
 
 
 class _Seen(NamedTuple):
@@ -54,7 +73,9 @@ def _seen() -> dict[Path, _Seen]:
     for path in _modules():
         tree = ast.parse(path.read_text("utf-8"))
         texts = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)]
-        shared = [text for text in texts if isinstance(text, str) and text.startswith(_SHARED_FOLDERS)]
+        shared = [
+            text for text in texts if isinstance(text, str) and text.startswith(_SHARED_FOLDERS)
+        ]
         seen[path] = _Seen(list(_findings(tree)), shared)
     return seen
 
@@ -62,7 +83,9 @@ def _seen() -> dict[Path, _Seen]:
 def _findings(tree: ast.Module) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names if alias.name.partition(".")[0] in _MODULES)
+            yield from (
+                alias.name for alias in node.names if alias.name.partition(".")[0] in _MODULES
+            )
         elif isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] in _MODULES:
             yield str(node.module)
         elif isinstance(node, ast.Call):
@@ -96,7 +119,9 @@ def test_no_data_becomes_code() -> None:
 
 
 def test_no_name_in_a_shared_folder_is_fixed() -> None:
-    """Temporary files and folders have names that nobody knows beforehand; strings with others are docstrings."""
+    """Temporary files and folders have names that nobody knows beforehand; strings with others are
+    docstrings.
+    """
     for path, seen in _seen().items():
         assert seen.shared == (["/var/tmp"] * 2 if path == _CANDIDATES_ON_BOARDS else []), path
 
@@ -104,9 +129,25 @@ def test_no_name_in_a_shared_folder_is_fixed() -> None:
 @pytest.mark.parametrize(
     "source",
     [
-        *("import pickle", "from marshal import loads", "eval(text)", "exec(text)", "compile(text, '', 'exec')"),
-        *("subprocess.run(text, shell=True)", "subprocess.run(text, shell=flag)", "os.system(text)", "os.popen(text)"),
-        *("np.load(file)", "np.load(file, allow_pickle=True)", "torch.load(file)", "yaml.load(text)"),
+        *(
+            "import pickle",
+            "from marshal import loads",
+            "eval(text)",
+            "exec(text)",
+            "compile(text, '', 'exec')",
+        ),
+        *(
+            "subprocess.run(text, shell=True)",
+            "subprocess.run(text, shell=flag)",
+            "os.system(text)",
+            "os.popen(text)",
+        ),
+        *(
+            "np.load(file)",
+            "np.load(file, allow_pickle=True)",
+            "torch.load(file)",
+            "yaml.load(text)",
+        ),
         *("tempfile.mktemp()", "pd.read_pickle(file)"),
     ],
 )
@@ -116,7 +157,13 @@ def test_each_is_seen(source: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "source", ["re.compile(text)", "np.load(file, allow_pickle=False)", "platform.system()", "run(text, shell=False)"]
+    "source",
+    [
+        "re.compile(text)",
+        "np.load(file, allow_pickle=False)",
+        "platform.system()",
+        "run(text, shell=False)",
+    ],
 )
 def test_what_is_harmless_passes(source: str) -> None:
     """What only looks alike."""

@@ -39,7 +39,16 @@ _PACKAGES: dict[str, set[str]] = {
         "video",
     },
     "fit": {"accounting", "measured", "storage"},
-    "reports": {"accounting", "measured", "samplers", "scenarios", "snippets", "storage", "system", "targets"},
+    "reports": {
+        "accounting",
+        "measured",
+        "samplers",
+        "scenarios",
+        "snippets",
+        "storage",
+        "system",
+        "targets",
+    },
     "commands": {
         "fit",
         "harness",
@@ -100,25 +109,42 @@ _ONLY = {
     ("bench", "scenarios"): {"catalogue"},
 }
 
-#: The order of the parts of a package: each part imports those that stand before it, and none behind it.
+#: The order of the parts of a package: each part imports those that stand before it, and none
+#: behind it.
 _LAYERS = {
-    "measured": "messages runtimes plan failures heap usage schedule streams driver versions launch start",
+    "measured": (
+        "messages runtimes plan failures heap usage schedule streams driver versions launch start"
+    ),
     "system": "package files interrupts processes cache user_files",
     "fit": "layouts prediction study npu process search answering",
-    "reports": "errors base results sections explanation claims streams compare versions history page",
-    "harness": "errors extras mechanisms selection machine_info gate settings plans clock output progress measuring"
-    " result_text options overrides session measure plugin",
-    "samplers": "errors readings files host process cpu_time system npu pressure shortage machine sources observer"
-    " environment",
-    "models": "errors weight_files inputs networks platforms recipe built_files conversion onnx rknn megengine ncnn"
-    " mnn litert inspection __init__",
-    "recorder": "errors signals pace phases process_tree phase_figures program machine far recording stored_form"
-    " keeping summary task",
-    "targets": "errors chips boards outcome barriers victims process talks machine base interpreters folders"
-    " rknn_library compilers sandbox preload vboard reader native far resolve measured_process",
+    "reports": (
+        "errors base results sections explanation claims streams compare versions history page"
+    ),
+    "harness": (
+        "errors extras mechanisms selection machine_info gate settings plans clock output progress"
+        " measuring result_text options overrides session measure plugin"
+    ),
+    "samplers": (
+        "errors readings files host process cpu_time system npu pressure shortage machine sources"
+        " observer environment"
+    ),
+    "models": (
+        "errors weight_files inputs networks platforms recipe built_files conversion onnx rknn"
+        " megengine ncnn mnn litert inspection __init__"
+    ),
+    "recorder": (
+        "errors signals pace phases process_tree phase_figures program machine far recording"
+        " stored_form keeping summary task"
+    ),
+    "targets": (
+        "errors chips boards outcome barriers victims process talks machine base interpreters"
+        " folders rknn_library compilers sandbox preload vboard reader native far resolve"
+        " measured_process"
+    ),
 }
 
-#: Libraries that only these packages may import: elsewhere they would add to what is measured, or do another's work.
+#: Libraries that only these packages may import: elsewhere they would add to what is measured, or
+#: do another's work.
 _LIBRARIES = {
     "numpy": {"measured", "models", "reports", "storage"},
     "onnx": {"measured", "models"},  # measured: in the process that prepares models
@@ -131,12 +157,22 @@ _LIBRARIES = {
     "click": {"commands"},
     "av": {"measured", "video"},
     "psutil": {"targets"},
-    "msgspec": {"accounting", "fit", "harness", "recorder", "reports", "samplers", "storage", "targets"},
+    "msgspec": {
+        "accounting",
+        "fit",
+        "harness",
+        "recorder",
+        "reports",
+        "samplers",
+        "storage",
+        "targets",
+    },
     "pytest": {"bench", "commands", "harness"},
 }
 
 #: The part of storage that has data frames, and the packages that may import it.
-_FRAMES, _USERS_OF_FRAMES = "storage/frames", {"commands", "reports"}
+_FRAMES = "storage/frames"
+_USERS_OF_FRAMES = {"commands", "reports"}
 
 #: Parts that import this project and the standard library alone.
 _STANDARD_LIBRARY_ALONE = (
@@ -164,7 +200,9 @@ def _files(place: str) -> list[Path]:
 
 @functools.cache
 def _imports(file: Path) -> frozenset[str]:
-    """Return the full name of every module that the file imports, in functions and for annotations too."""
+    """Return the full name of every module that the file imports, in functions and for annotations
+    too.
+    """
     names: set[str] = set()
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
@@ -174,12 +212,16 @@ def _imports(file: Path) -> frozenset[str]:
             assert node.module is not None
             # `from reusebench.measured import plan` imports reusebench.measured.plan.
             package = (CHECKOUT / "src" / node.module.replace(".", "/")).is_dir()
-            names.update(f"{node.module}.{alias.name}" if package else node.module for alias in node.names)
+            names.update(
+                f"{node.module}.{alias.name}" if package else node.module for alias in node.names
+            )
     return frozenset(names)
 
 
 def _ours(file: Path) -> set[str]:
-    """Return the imported modules of this package, without its name; everybody may use its public face."""
+    """Return the imported modules of this package, without its name; everybody may use its public
+    face.
+    """
     names = {name.partition(".")[2] for name in _imports(file) if name.startswith("reusebench.")}
     return names - {*reusebench.__all__, "__version__"}
 
@@ -189,7 +231,9 @@ def _top_of(module: str) -> str:
 
 
 def _part_of(module: str) -> str:
-    """Return the subpackage or module of a package that the module is in; `__init__` for the package itself."""
+    """Return the subpackage or module of a package that the module is in; `__init__` for the
+    package itself.
+    """
     package, _, rest = module.partition(".")
     part = rest.partition(".")[0]
     is_part = (_PACKAGE / package / part).is_dir() or (_PACKAGE / package / f"{part}.py").is_file()
@@ -203,18 +247,24 @@ def _is_in(module: str, others: set[str]) -> bool:
 
 def test_every_package_is_in_the_table() -> None:
     """A new package needs a row here, and thereby a decision; `native` has no Python."""
-    packages = {path.name for path in _PACKAGE.iterdir() if path.is_dir() and not path.name.startswith("_")}
+    packages = {
+        path.name for path in _PACKAGE.iterdir() if path.is_dir() and not path.name.startswith("_")
+    }
     assert packages - {"native"} == _PACKAGES.keys()
 
 
 @pytest.mark.parametrize("package", _PACKAGES)
 def test_packages_import_one_way(package: str) -> None:
-    """A package imports those that it may, by their full names; nobody imports the tests or the benchmarks."""
+    """A package imports those that it may, by their full names; nobody imports the tests or the
+    benchmarks.
+    """
     outside = {"tests", "benchmarks", "conftest", *_PACKAGES}
     for file in _files(package):
         assert {_top_of(module) for module in _imports(file)} & outside == set(), file
         others = {module for module in _ours(file) if _top_of(module) != package}
-        assert {module for module in others if _top_of(module) not in _PACKAGES[package]} == set(), file
+        assert {
+            module for module in others if _top_of(module) not in _PACKAGES[package]
+        } == set(), file
         for (user, other), modules in _ONLY.items():
             if user == package:
                 needed = {module.partition(".")[2] for module in others if _top_of(module) == other}
@@ -226,31 +276,53 @@ def test_parts_of_a_package_import_one_way(package: str) -> None:
     """A part imports itself and those before it."""
     layers = _LAYERS[package].split()
     for file in _files(package):
-        part = _part_of(".".join(file.relative_to(_PACKAGE).with_suffix("").parts).removesuffix(".__init__"))
+        part = _part_of(
+            ".".join(file.relative_to(_PACKAGE).with_suffix("").parts).removesuffix(".__init__")
+        )
         if part == "__init__" and part not in layers:
             continue
         assert part in layers, f"{file}: {part} has no place in the order of {package}"
-        others = {_part_of(module) for module in _ours(file) if _top_of(module) == package} - {part, "__init__"}
+        others = {_part_of(module) for module in _ours(file) if _top_of(module) == package} - {
+            part,
+            "__init__",
+        }
         assert others <= set(layers[: layers.index(part)]), file
 
 
 @pytest.mark.parametrize("library", _LIBRARIES)
 def test_libraries_stay_in_their_packages(library: str) -> None:
-    """What would add to the measured memory, or does another package's work, is imported only where it belongs."""
+    """What would add to the measured memory, or does another package's work, is imported only where
+    it belongs.
+    """
     for package in _PACKAGES.keys() - _LIBRARIES[library]:
-        assert [file for file in _files(package) if library in {_top_of(module) for module in _imports(file)}] == []
+        assert [
+            file
+            for file in _files(package)
+            if library in {_top_of(module) for module in _imports(file)}
+        ] == []
 
 
 def test_data_frames_stay_out_of_what_measures() -> None:
-    """The frames alone of storage import numpy and pandas; reports, commands and users alone import the frames."""
+    """The frames alone of storage import numpy and pandas; reports, commands and users alone import
+    the frames.
+    """
     frames = _files(_FRAMES)
     for file in set(_files("storage")) - set(frames):
         assert {_top_of(module) for module in _imports(file)} & {"numpy", "pandas"} == set(), file
-    users = [file for package in _PACKAGES.keys() - _USERS_OF_FRAMES for file in _files(package) if file not in frames]
-    assert [file for file in users if any(_is_in(module, {"storage.frames"}) for module in _ours(file))] == []
+    users = [
+        file
+        for package in _PACKAGES.keys() - _USERS_OF_FRAMES
+        for file in _files(package)
+        if file not in frames
+    ]
+    assert [
+        file for file in users if any(_is_in(module, {"storage.frames"}) for module in _ours(file))
+    ] == []
 
 
-@pytest.mark.skipif(sys.version_info < (3, 10), reason="this Python does not say what its standard library has")
+@pytest.mark.skipif(
+    sys.version_info < (3, 10), reason="this Python does not say what its standard library has"
+)
 @pytest.mark.parametrize("place", _STANDARD_LIBRARY_ALONE)
 def test_the_standard_library_is_enough(place: str) -> None:
     """What a bare Python on a board or under an emulator runs needs nothing installed."""

@@ -35,10 +35,14 @@ def _program(path: Path, script: str) -> Path:
     return path
 
 
-def _install(venv: Path, python: object = sys.executable, uv: object = "/no/uv") -> subprocess.CompletedProcess[str]:
+def _install(
+    venv: Path, python: object = sys.executable, uv: object = "/no/uv"
+) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHON": str(python), "UV": str(uv)}
     command = [str(_SCRIPT), str(venv), "all"]
-    return subprocess.run(command, cwd=CHECKOUT, env=environment, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        command, cwd=CHECKOUT, env=environment, capture_output=True, text=True, check=False
+    )
 
 
 def test_each_download_has_a_line(tmp_path: Path) -> None:

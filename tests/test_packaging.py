@@ -1,4 +1,6 @@
-"""What is installed is whole, by a wheel or from the checkout; `make wheel` builds and uses them."""
+"""What is installed is whole, by a wheel or from the checkout; `make wheel` builds and uses
+them.
+"""
 
 from __future__ import annotations
 
@@ -30,12 +32,20 @@ def test_every_file_of_the_package_is_installed() -> None:
     if not (CHECKOUT / ".git").exists():
         pytest.skip("this is no checkout of git")
     command = ["git", "ls-files", "-z", "src/reusebench", *_LINKS]
-    listed = subprocess.run(command, cwd=CHECKOUT, check=True, capture_output=True, text=True).stdout
-    files = [Path(name) for name in listed.split("\0") if name and not (CHECKOUT / name).is_symlink()]
-    settings = tomllib.loads((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]
+    listed = subprocess.run(
+        command, cwd=CHECKOUT, check=True, capture_output=True, text=True
+    ).stdout
+    files = [
+        Path(name) for name in listed.split("\0") if name and not (CHECKOUT / name).is_symlink()
+    ]
+    settings = tomllib.loads((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))["tool"][
+        "setuptools"
+    ]
     patterns = ["*.py", *settings["package-data"]["*"]]
     assert len(files) > 100
-    assert [str(file) for file in files if not any(fnmatch(file.name, pattern) for pattern in patterns)] == []
+    assert [
+        str(file) for file in files if not any(fnmatch(file.name, pattern) for pattern in patterns)
+    ] == []
 
 
 @pytest.mark.parametrize("name", _LINKS)
@@ -52,6 +62,8 @@ def test_a_checkout_without_links_is_told(tmp_path: Path) -> None:
         (tmp_path / "reusebench" / name).write_text(f"../../{name}")
     command = [sys.executable, "-c", "import reusebench"]
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
-    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 1
     assert "ImportError: reusebench is not whole: bench is no folder" in done.stderr

@@ -1,4 +1,6 @@
-"""What `import reusebench` gives: documented names, and nothing that is imported before it is used."""
+"""What `import reusebench` gives: documented names, and nothing that is imported before it is
+used.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,11 @@ def test_every_name_has_a_docstring(name: str) -> None:
     assert not public.__doc__.startswith(f"{name}(")
     keys = [key for key in vars(public) if not key.startswith("_")]
     members = {key: getattr(public, key) for key in keys if inspect.isclass(public)}
-    called = {key: member for key, member in members.items() if callable(member) or isinstance(member, property)}
+    called = {
+        key: member
+        for key, member in members.items()
+        if callable(member) or isinstance(member, property)
+    }
     assert [key for key, member in called.items() if not member.__doc__] == []
 
 
@@ -54,17 +60,26 @@ def test_importing_it_imports_nothing_else() -> None:
     """A test that is collected, or a program that reads results, pays for what it uses alone."""
     command = [sys.executable, "-c", _IMPORT]
     environment = {"PYTHONPATH": str(PACKAGE.parent)}
-    done = subprocess.run(command, cwd=CHECKOUT, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+    done = subprocess.run(
+        command, cwd=CHECKOUT, env=environment, stdout=subprocess.PIPE, text=True, check=True
+    )
     assert done.stdout.split() == ["reusebench"]
 
 
 @pytest.mark.process
 def test_a_session_of_pytest_imports_no_library_of_the_measured_process(tmp_path: Path) -> None:
-    """Pytest looks at all names of a plug-in: numpy in the harness would share pages with the measured process."""
+    """Pytest looks at all names of a plug-in: numpy in the harness would share pages with the
+    measured process.
+    """
     (tmp_path / "test_mine.py").write_text("def test_it(measure):\n    pass\n")
-    code = "import pytest, sys; pytest.main(['-p', 'reusebench', '-q', '--collect-only', '-p', 'no:cacheprovider']); "
+    code = (
+        "import pytest, sys; pytest.main(['-p', 'reusebench', '-q', '--collect-only', '-p',"
+        " 'no:cacheprovider']); "
+    )
     code += "print({'numpy', 'pandas', 'onnx', 'onnxruntime'} & set(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, stdout=subprocess.PIPE, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, stdout=subprocess.PIPE, text=True, check=True
+    )
     assert done.stdout.splitlines()[-1] == "set()"
 
 

@@ -1,4 +1,6 @@
-"""`python -m benchmarks.faults CAMPAIGN`: run campaigns, and print their rows of the table of docs/reliability.md."""
+"""`python -m benchmarks.faults CAMPAIGN`: run campaigns, and print their rows of the table of
+docs/reliability.md.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +34,8 @@ _CAMPAIGNS: dict[str, tuple[Callable[[Samples, int, Path], Campaign], int]] = {
     "machines": (Machines, 4 * len(MACHINES)),
 }
 
-#: The first inputs of three campaigns: what other inputs would find shall not hold up a change that has nothing to do
-#: with it.
+#: The first inputs of three campaigns: what other inputs would find shall not hold up a change that
+#: has nothing to do with it.
 _QUICK = ("stored", "kills", "disk", "--seconds=2", "--seed=1")
 #: How often it is told how far a campaign has come.
 _TELLING_S = 60.0
@@ -42,9 +44,11 @@ _TELLING_S = 60.0
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the campaigns; exit code 1 where anything was wrong."""
     options = parse(_parser(), arguments, _QUICK)
-    # A shell has what it starts in the background ignore Ctrl-C, and so would all that is started here.
+    # A shell has what it starts in the background ignore Ctrl-C, and so would all that is started
+    # here.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    names, tallies = options.campaigns or list(_CAMPAIGNS), []
+    names = options.campaigns or list(_CAMPAIGNS)
+    tallies = []
     with tempfile.TemporaryDirectory(prefix="reusebench-faults-") as folder:
         try:
             samples = Samples(Path(folder) / "samples").make()
@@ -60,14 +64,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
             next_s = time.monotonic() + _TELLING_S
             # Ctrl-C ends a campaign with what it has come to.
             with suppress(KeyboardInterrupt):
-                for trial in run_campaign(campaign, indexes, options.workers, Path(folder) / name, options.seconds):
+                for trial in run_campaign(
+                    campaign, indexes, options.workers, Path(folder) / name, options.seconds
+                ):
                     tally.add([trial])
                     if trial.wrongs:
                         where = f"{name} {trial.index}: {trial.about}: {trial.wrongs[0].place}"
                         print(where, file=sys.stderr, flush=True)
                     if time.monotonic() >= next_s:
                         next_s += _TELLING_S
-                        print(f"{name}: {tally.tried:,} of {len(indexes):,}", file=sys.stderr, flush=True)
+                        print(
+                            f"{name}: {tally.tried:,} of {len(indexes):,}",
+                            file=sys.stderr,
+                            flush=True,
+                        )
             tallies.append(tally)
             print("\n".join(tally.places_in_words(options.keep)), file=sys.stderr)
     print(markdown_table(tallies))
@@ -78,14 +88,30 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("python -m benchmarks.faults", description=__doc__)
     names = ", ".join(_CAMPAIGNS)
     parser.add_argument(
-        "campaigns", nargs="*", choices=[*_CAMPAIGNS, []], metavar="CAMPAIGN", help=f"{names}; default: all"
+        "campaigns",
+        nargs="*",
+        choices=[*_CAMPAIGNS, []],
+        metavar="CAMPAIGN",
+        help=f"{names}; default: all",
     )
     parser.add_argument(
-        "--count", type=int, metavar="N", help="inputs of each; default: what docs/reliability.md asks for"
+        "--count",
+        type=int,
+        metavar="N",
+        help="inputs of each; default: what docs/reliability.md asks for",
     )
-    parser.add_argument("--seed", type=int, default=0, metavar="S", help="other inputs (default: %(default)s)")
-    parser.add_argument("--seconds", type=float, metavar="S", help="begin no further input of a campaign after so long")
-    parser.add_argument("--workers", type=int, default=usable_cpus(), metavar="N", help="default: the usable CPUs")
+    parser.add_argument(
+        "--seed", type=int, default=0, metavar="S", help="other inputs (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        metavar="S",
+        help="begin no further input of a campaign after so long",
+    )
+    parser.add_argument(
+        "--workers", type=int, default=usable_cpus(), metavar="N", help="default: the usable CPUs"
+    )
     parser.add_argument("--only", type=int, metavar="INDEX", help="this input alone")
     parser.add_argument(
         "--model",

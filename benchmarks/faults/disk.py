@@ -1,4 +1,6 @@
-"""The campaign `disk`: one change of a file after another fails, as on a disk that is full or breaks."""
+"""The campaign `disk`: one change of a file after another fails, as on a disk that is full or
+breaks.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +21,23 @@ from benchmarks.faults.trial import Answer, Kind, Trial, Wrong
 __all__ = ["FAILING_WRITES", "Disk", "counted"]
 
 FAILING_WRITES = Path(__file__).with_name("failing_writes.c")
-#: How many changes there were, and how much had been printed when the first failed: two numbers of 8 bytes.
+#: How many changes there were, and how much had been printed when the first failed: two numbers of
+#: 8 bytes.
 _COUNTER_BYTES = 16
 _ERRORS = (errno.ENOSPC, errno.ENOSPC, errno.ENOSPC, errno.EIO, errno.EDQUOT)
 _COMMAND_LIMIT_S = 90.0
 #: What is run; the session, which writes most, comes more often.
-_COMMANDS = ("session", "report", "session", "export", "session", "record", "prune", "models build", "history")
+_COMMANDS = (
+    "session",
+    "report",
+    "session",
+    "export",
+    "session",
+    "record",
+    "prune",
+    "models build",
+    "history",
+)
 _SESSION = ("partial_dup", "full_dup_internal_reuse")
 
 
@@ -43,18 +56,26 @@ class Disk:
         name = _COMMANDS[index % len(_COMMANDS)]
         changes = _changes_of(self, name, folder)
         at = (_ordinal(index) + self.seed) % changes
-        number, is_once = chance.choice(_ERRORS), chance.random() < 0.3
+        number = chance.choice(_ERRORS)
+        is_once = chance.random() < 0.3
         sandbox = Sandbox(folder / str(index)).make()
-        code = self._run(name, sandbox, folder, {"AT": at + 1, "ERRNO": number, "ONCE": int(is_once)})
+        code = self._run(
+            name, sandbox, folder, {"AT": at + 1, "ERRNO": number, "ONCE": int(is_once)}
+        )
         wrongs = list(self._of_end(name, sandbox, code))
         may_lose = 0 if not code else 1 if is_once else len(_SESSION)
         wrongs += after_session(sandbox, self.samples, may_lose, counted(_counter(folder))[1])
-        about = f"{errno.errorcode[number]}{' once' * is_once} at change {at + 1} of {changes} of {name}"
+        about = (
+            f"{errno.errorcode[number]}{' once' * is_once} at change {at + 1} of {changes} of"
+            f" {name}"
+        )
         trial = Trial(index, about, Answer.REFUSED if code else Answer.SURVIVED, tuple(wrongs))
         keep_sandbox(sandbox, trial, self.keep / "disk")
         return trial
 
-    def _run(self, name: str, sandbox: Sandbox, folder: Path, values: Mapping[str, int]) -> int | None:
+    def _run(
+        self, name: str, sandbox: Sandbox, folder: Path, values: Mapping[str, int]
+    ) -> int | None:
         """Run the command with the library that has changes fail."""
         if name in ("prune", "report"):
             shutil.copytree(self.samples.good, sandbox.storage, dirs_exist_ok=True)
@@ -72,7 +93,8 @@ class Disk:
         return sandbox.run(self._command(name, sandbox), _COMMAND_LIMIT_S, variables)
 
     def _command(self, name: str, sandbox: Sandbox) -> list[str]:
-        good, out = str(self.samples.good), str(sandbox.disk / "out")
+        good = str(self.samples.good)
+        out = str(sandbox.disk / "out")
         if name == "session":
             chosen = " or ".join(f"{scenario}]" for scenario in _SESSION)
             return session_command(self.samples.model, sandbox.storage, "-k", chosen)
@@ -99,7 +121,8 @@ class Disk:
             yield from page_wrongs(sandbox.disk / "out", self.samples.page)
         if code == 0:
             yield from (
-                Wrong(Kind.FALSE, f"{name}: exit code 0, and {what}", output) for what in self._missing(name, sandbox)
+                Wrong(Kind.FALSE, f"{name}: exit code 0, and {what}", output)
+                for what in self._missing(name, sandbox)
             )
 
     def _missing(self, name: str, sandbox: Sandbox) -> Iterator[str]:
@@ -107,7 +130,10 @@ class Disk:
         out = sandbox.disk / "out"
         if name in ("session", "record"):
             wanted = {"program"} if name == "record" else set(_SESSION)
-            yield from (f"{scenario} is not stored" for scenario in sorted(wanted - stored_names(sandbox.storage)))
+            yield from (
+                f"{scenario} is not stored"
+                for scenario in sorted(wanted - stored_names(sandbox.storage))
+            )
         elif name == "prune":
             yield from ("a run is still there" for _ in sandbox.storage.glob("*/0*.json"))
         elif name == "export":
@@ -120,14 +146,18 @@ class Disk:
         else:
             pages = [*out.glob("*.html")]
             yield from (
-                f"{page.name} is half a page" for page in pages if not page.read_text().rstrip().endswith("</html>")
+                f"{page.name} is half a page"
+                for page in pages
+                if not page.read_text().rstrip().endswith("</html>")
             )
             if not pages:
                 yield "there is no page"
 
 
 def _ordinal(index: int) -> int:
-    """Return how many inputs before this one run the same command: it is the number of the change that fails."""
+    """Return how many inputs before this one run the same command: it is the number of the change
+    that fails.
+    """
     rounds, place = divmod(index, len(_COMMANDS))
     return rounds * _COMMANDS.count(_COMMANDS[place]) + _COMMANDS[:place].count(_COMMANDS[place])
 

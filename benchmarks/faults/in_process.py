@@ -31,7 +31,9 @@ def run_command(arguments: tuple[str, ...], time_limit_s: float) -> End:
     return End(code, texts[0], texts[1], wrong)
 
 
-def _end(arguments: tuple[str, ...], time_limit_s: float, output: int, errors: int) -> tuple[int, Wrong | None]:
+def _end(
+    arguments: tuple[str, ...], time_limit_s: float, output: int, errors: int
+) -> tuple[int, Wrong | None]:
     streams = [
         os.fdopen(os.dup(descriptor), "w", encoding="utf-8", errors=handler)
         for descriptor, handler in ((output, "strict"), (errors, "backslashreplace"))
@@ -62,7 +64,11 @@ def _raise_too_long(_number: int, _frame: FrameType | None) -> None:
 
 def place_of(error: BaseException) -> str:
     """Return the type of an error and the last line of the project that it came through."""
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_of_product(Path(frame.filename))]
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if _is_of_product(Path(frame.filename))
+    ]
     last = frames[-1] if frames else traceback.extract_tb(error.__traceback__)[-1]
     return f"{type(error).__name__} at {_relative(Path(last.filename))}:{last.lineno} {last.name}"
 

@@ -22,8 +22,10 @@ _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL)
 #: What is killed, how often, and within how many seconds after its start the signal comes.
 _SHARES = {"session": 5, "measured": 3, "record": 2, "report": 1}
 _LENGTHS_S = {"session": 4.5, "measured": 4.5, "record": 4.5, "report": 4.0}
-#: How long a process may take to end that was told to; and a session whose measured process was stopped.
-_ENDING_S, _SESSION_S = 30.0, 90.0
+#: How long a process may take to end that was told to; and a session whose measured process was
+#: stopped.
+_ENDING_S = 30.0
+_SESSION_S = 90.0
 #: Of a step of the measured process.
 _TIME_LIMIT_S = 4
 #: What `record` has read before so long it may lose: it is stored as it goes.
@@ -54,7 +56,13 @@ class Kills:
         return trial
 
     def _told(
-        self, index: int, sandbox: Sandbox, kind: str, numbers: Sequence[int], moment_s: float, between_s: float
+        self,
+        index: int,
+        sandbox: Sandbox,
+        kind: str,
+        numbers: Sequence[int],
+        moment_s: float,
+        between_s: float,
     ) -> Trial:
         """Signal the command itself."""
         page = sandbox.disk / "page"
@@ -62,7 +70,9 @@ class Kills:
         commands = {
             "session": self._session(sandbox),
             "record": record_command(sandbox),
-            "report": reusebench("report", "--storage", str(self.samples.storage), "--output", str(page)),
+            "report": reusebench(
+                "report", "--storage", str(self.samples.storage), "--output", str(page)
+            ),
         }
         process = sandbox.start(commands[kind])
         _sleep(process, moment_s)
@@ -80,10 +90,16 @@ class Kills:
         answer = Answer.REFUSED if is_running else Answer.SURVIVED
         return Trial(index, f"{names} to {kind} after {moment_s:.2f} s", answer, tuple(wrongs))
 
-    def _measured(self, index: int, sandbox: Sandbox, chance: random.Random, moment_s: float) -> Trial:
+    def _measured(
+        self, index: int, sandbox: Sandbox, chance: random.Random, moment_s: float
+    ) -> Trial:
         """Stop or kill the measured process; perhaps the harness after it."""
         number = chance.choice((signal.SIGKILL, signal.SIGSTOP, signal.SIGSTOP))
-        after = chance.choice((None, signal.SIGKILL, signal.SIGTERM)) if number == signal.SIGSTOP else None
+        after = (
+            chance.choice((None, signal.SIGKILL, signal.SIGTERM))
+            if number == signal.SIGSTOP
+            else None
+        )
         process = sandbox.start(self._session(sandbox))
         _sleep(process, moment_s)
         pid = None
@@ -98,7 +114,12 @@ class Kills:
             *after_session(sandbox, self.samples),
         ]
         names = number.name + (f", then {after.name} to the session" if after else "")
-        return Trial(index, f"{names} to the measured process after {moment_s:.2f} s", Answer.REFUSED, tuple(wrongs))
+        return Trial(
+            index,
+            f"{names} to the measured process after {moment_s:.2f} s",
+            Answer.REFUSED,
+            tuple(wrongs),
+        )
 
     def _session(self, sandbox: Sandbox) -> list[str]:
         chosen = ("-k", "partial_dup] or full_dup_internal_reuse]", f"--time-limit={_TIME_LIMIT_S}")
@@ -109,7 +130,9 @@ def _sleep(process: subprocess.Popen[bytes], seconds: float) -> None:
     wait_until(lambda: process.poll() is not None, seconds)
 
 
-def _of_end(process: subprocess.Popen[bytes], sandbox: Sandbox, time_limit_s: float) -> Iterator[Wrong]:
+def _of_end(
+    process: subprocess.Popen[bytes], sandbox: Sandbox, time_limit_s: float
+) -> Iterator[Wrong]:
     try:
         process.wait(time_limit_s)
     except subprocess.TimeoutExpired:
@@ -120,5 +143,9 @@ def _of_end(process: subprocess.Popen[bytes], sandbox: Sandbox, time_limit_s: fl
 
 def _of_record(sandbox: Sandbox, killed_s: float) -> Iterator[Wrong]:
     started = sandbox.folder / "started"
-    if started.exists() and killed_s - started.stat().st_mtime > _UNRECORDED_S and not stored_names(sandbox.storage):
+    if (
+        started.exists()
+        and killed_s - started.stat().st_mtime > _UNRECORDED_S
+        and not stored_names(sandbox.storage)
+    ):
         yield Wrong(Kind.LOST, "what was recorded is not stored", sandbox.output())

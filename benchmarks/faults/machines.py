@@ -1,4 +1,6 @@
-"""The campaign `machines`: what lacks something, is full, closed or slow, under the commands that users begin with."""
+"""The campaign `machines`: what lacks something, is full, closed or slow, under the commands that
+users begin with.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,13 @@ from benchmarks.faults.trial import Answer, Kind, Trial, Wrong
 __all__ = ["FALSE_CLOCK", "MACHINES", "Machine", "Machines"]
 
 _COMMAND_LIMIT_S = 180.0
-#: Mounts of its own; who is not root becomes that in a namespace, where the kernel lets users make one.
-_OWN_MOUNTS = ("unshare", "--mount") if os.geteuid() == 0 else ("unshare", "--user", "--map-root-user", "--mount")
+#: Mounts of its own; who is not root becomes that in a namespace, where the kernel lets users make
+#: one.
+_OWN_MOUNTS = (
+    ("unshare", "--mount")
+    if os.geteuid() == 0
+    else ("unshare", "--user", "--map-root-user", "--mount")
+)
 _COMMANDS = ("doctor", "record", "report", "session")
 _GROUPS = Path("/sys/fs/cgroup")
 FALSE_CLOCK = Path(__file__).with_name("false_clock.c")
@@ -52,7 +59,9 @@ def _mounted(name: str, mount: str, *more: str, **codes: tuple[int, ...]) -> Mac
 
 
 def _address_space(mib: int, **codes: tuple[int, ...]) -> Machine:
-    return Machine(f"an address space of {mib} MiB", f'ulimit -v {mib << 10} && exec "$@"', codes=codes)
+    return Machine(
+        f"an address space of {mib} MiB", f'ulimit -v {mib << 10} && exec "$@"', codes=codes
+    )
 
 
 #: docs/reliability.md says what came of each.
@@ -63,7 +72,9 @@ MACHINES = (
     _mounted("no /proc/stat", "mount --bind /dev/null /proc/stat"),
     _mounted("no /proc/pressure", "mount -t tmpfs none /proc/pressure"),
     _mounted("no /proc/meminfo", "mount --bind /dev/null /proc/meminfo", record=(2,), session=(4,)),
-    _mounted("hidepid=2", "mount -t proc -o hidepid=2 none /proc", "--pid", "--fork", "--kill-child"),
+    _mounted(
+        "hidepid=2", "mount -t proc -o hidepid=2 none /proc", "--pid", "--fork", "--kill-child"
+    ),
     _mounted("a /dev/shm that cannot be written to", "mount -t tmpfs -o ro none /dev/shm"),
     Machine(
         "a home that cannot be written to",
@@ -71,7 +82,9 @@ MACHINES = (
         _OWN_MOUNTS,
         {"XDG_CACHE_HOME": ""},
     ),
-    Machine("an ASCII locale", variables={"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}),
+    Machine(
+        "an ASCII locale", variables={"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+    ),
     # Of a session pytest says so, in its own words.
     Machine(
         "no working folder",
@@ -84,7 +97,9 @@ MACHINES = (
         codes={"doctor": (2,), "report": (2,), "session": (1,)},
     ),
     Machine(
-        "standard output that is closed", 'exec "$@" >&-', codes={**dict.fromkeys(_COMMANDS, (2,)), "session": (1,)}
+        "standard output that is closed",
+        'exec "$@" >&-',
+        codes={**dict.fromkeys(_COMMANDS, (2,)), "session": (1,)},
     ),
     Machine("one core", 'exec taskset -c 0 "$@"'),
     Machine("64 file descriptors", 'ulimit -n 64 && exec "$@"'),
@@ -94,13 +109,18 @@ MACHINES = (
     _address_space(350, report=(2,), session=(0, 1)),
     Machine("512 MiB of memory", memory_bytes=512 << 20),
     Machine("a clock at 1970", variables={"FAULTS_CLOCK_S": "90000"}),
-    Machine("a clock that jumps by three days", variables={"FAULTS_CLOCK_S": "1800000000", "FAULTS_JUMP_S": "259200"}),
+    Machine(
+        "a clock that jumps by three days",
+        variables={"FAULTS_CLOCK_S": "1800000000", "FAULTS_JUMP_S": "259200"},
+    ),
 )
 
 
 @dataclass(frozen=True)
 class Machines:
-    """Each input is a machine and a command: `doctor`, `record`, `report` and a session that measures."""
+    """Each input is a machine and a command: `doctor`, `record`, `report` and a session that
+    measures.
+    """
 
     samples: Samples
     seed: int
@@ -110,7 +130,8 @@ class Machines:
     def try_input(self, index: int, folder: Path) -> Trial:
         """Run the command on the machine, and look at how it ended."""
         place, number = divmod(index % (len(MACHINES) * len(_COMMANDS)), len(_COMMANDS))
-        machine, name = MACHINES[place], _COMMANDS[number]
+        machine = MACHINES[place]
+        name = _COMMANDS[number]
         sandbox = Sandbox(folder / str(index)).make()
         variables = dict(machine.variables)
         if "FAULTS_CLOCK_S" in variables:
@@ -121,7 +142,10 @@ class Machines:
                 shutil.rmtree(sandbox.folder)
                 return Trial(index, f"{machine.name}: not possible here", Answer.PASSED_OVER)
             code = sandbox.run(self._command(name, sandbox), _COMMAND_LIMIT_S, variables, before)
-        wrongs = [*self._of_end(machine, name, code, sandbox), *after_session(sandbox, self.samples)]
+        wrongs = [
+            *self._of_end(machine, name, code, sandbox),
+            *after_session(sandbox, self.samples),
+        ]
         answer = Answer.REFUSED if code else Answer.SURVIVED
         trial = Trial(index, f"{name} with {machine.name}", answer, tuple(wrongs))
         keep_sandbox(sandbox, trial, self.keep / "machines")
@@ -134,11 +158,16 @@ class Machines:
             return record_command(sandbox)
         if name == "report":
             out = str(sandbox.disk / "out")
-            return reusebench("report", "--lang", "zh-CN", "--storage", str(self.samples.storage), "--output", out)
+            return reusebench(
+                "report", "--lang", "zh-CN", "--storage", str(self.samples.storage), "--output", out
+            )
         return reusebench(name)
 
-    def _of_end(self, machine: Machine, name: str, code: int | None, sandbox: Sandbox) -> Iterator[Wrong]:
-        output, about = sandbox.output(), f"{name} with {machine.name}"
+    def _of_end(
+        self, machine: Machine, name: str, code: int | None, sandbox: Sandbox
+    ) -> Iterator[Wrong]:
+        output = sandbox.output()
+        about = f"{name} with {machine.name}"
         if code is None:
             yield Wrong(Kind.HANG, f"{about}: no end", output)
         elif not machine.ends_well(name, code):
@@ -147,7 +176,9 @@ class Machines:
             yield Wrong(Kind.FALSE, f"{about}: exit code {code} and no word", output)
         elif code == 0 and name == "report":
             page = sandbox.disk / "out" / "index.html"
-            if not page.is_file() or not page.read_text(encoding="utf-8").rstrip().endswith("</html>"):
+            if not page.is_file() or not page.read_text(encoding="utf-8").rstrip().endswith(
+                "</html>"
+            ):
                 yield Wrong(Kind.LOST, f"{about}: the page is not whole", output)
         elif code == 0 and name in _STORED and _STORED[name] not in stored_names(sandbox.storage):
             yield Wrong(Kind.LOST, f"{about}: nothing is stored", output)
@@ -159,7 +190,9 @@ _STORED = {"record": "program", "session": "no_reuse"}
 
 @contextmanager
 def _group(memory_bytes: int | None) -> Iterator[str]:
-    """Make a control group with so much memory; yield what a shell does to join it, nothing where none is asked for."""
+    """Make a control group with so much memory; yield what a shell does to join it, nothing where
+    none is asked for.
+    """
     if memory_bytes is None:
         yield ""
         return
@@ -167,7 +200,9 @@ def _group(memory_bytes: int | None) -> Iterator[str]:
     folder = (_GROUPS / "memory" if is_version_1 else _GROUPS) / f"reusebench-faults-{os.getpid()}"
     with suppress(OSError):  # who is no root cannot; then nobody joins it either
         folder.mkdir()
-        (folder / ("memory.limit_in_bytes" if is_version_1 else "memory.max")).write_text(str(memory_bytes))
+        (folder / ("memory.limit_in_bytes" if is_version_1 else "memory.max")).write_text(
+            str(memory_bytes)
+        )
     yield f'echo $$ > "{folder}/cgroup.procs" && '
     with suppress(OSError):
         folder.rmdir()
@@ -176,12 +211,21 @@ def _group(memory_bytes: int | None) -> Iterator[str]:
 @functools.cache
 def _is_possible(before: tuple[str, ...], folder: Path) -> bool:
     """Whether a command can be started so: it makes a file."""
-    file, home = folder / "possible", folder / "home"
+    file = folder / "possible"
+    home = folder / "home"
     file.unlink(missing_ok=True)
     home.mkdir(exist_ok=True)
-    command = [*before, sys.executable, "-c", "import pathlib, sys; pathlib.Path(sys.argv[1]).touch()", str(file)]
+    command = [
+        *before,
+        sys.executable,
+        "-c",
+        "import pathlib, sys; pathlib.Path(sys.argv[1]).touch()",
+        str(file),
+    ]
     # Not the user's home, in which the interpreter may be.
     environment = {**os.environ, "HOME": str(home)}
     nowhere = subprocess.DEVNULL
-    subprocess.run(command, cwd=CHECKOUT, env=environment, stdout=nowhere, stderr=nowhere, check=False)
+    subprocess.run(
+        command, cwd=CHECKOUT, env=environment, stdout=nowhere, stderr=nowhere, check=False
+    )
     return file.exists()

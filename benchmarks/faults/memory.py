@@ -1,4 +1,6 @@
-"""The campaign `memory`: a measured process whose allocations fail, from its first step to its last."""
+"""The campaign `memory`: a measured process whose allocations fail, from its first step to its
+last.
+"""
 
 from __future__ import annotations
 
@@ -23,14 +25,19 @@ from reusebench.storage.run_file import StoredRun, read_storage
 __all__ = ["Memory"]
 
 _SCENARIOS = ("no_reuse", "partial_dup", "full_dup_internal_reuse")
-#: Of the most address space that a measured process takes: below it does not start, above nothing fails.
-_LEAST_SHARE, _MOST_SHARE = 0.1, 1.0
+#: Of the most address space that a measured process takes: below it does not start, above nothing
+#: fails.
+_LEAST_SHARE = 0.1
+_MOST_SHARE = 1.0
 #: So many shares are tried between these before they repeat, far ones one after the other.
-_SHARES, _STRIDE = 50, 17
-_SESSION_LIMIT_S, _INTERVAL_S = 120.0, 0.002
+_SHARES = 50
+_STRIDE = 17
+_SESSION_LIMIT_S = 120.0
+_INTERVAL_S = 0.002
 #: Of a step of the measured process.
 _TIME_LIMIT_S = 20
-#: Exit codes of pytest: all went well; something failed; a mistake of the user, as a model that cannot be read.
+#: Exit codes of pytest: all went well; something failed; a mistake of the user, as a model that
+#: cannot be read.
 _CODES = (0, 1, 4)
 _PEAK = re.compile(r"^VmPeak:\s+(\d+) kB", re.MULTILINE)
 
@@ -48,8 +55,12 @@ class Memory:
         """Run a session of three configurations, with one measured process limited."""
         chance = random.Random(f"memory {self.seed} {index}")
         peak_bytes, processes = _without_limit(self, folder)
-        share = _LEAST_SHARE + (_MOST_SHARE - _LEAST_SHARE) * (index * _STRIDE % _SHARES + chance.random()) / _SHARES
-        limit_bytes, number = int(share * peak_bytes), chance.randrange(processes)
+        share = (
+            _LEAST_SHARE
+            + (_MOST_SHARE - _LEAST_SHARE) * (index * _STRIDE % _SHARES + chance.random()) / _SHARES
+        )
+        limit_bytes = int(share * peak_bytes)
+        number = chance.randrange(processes)
         sandbox = Sandbox(folder / str(index)).make()
         process = self._start(sandbox)
         for place, pid in enumerate(_measured(process, sandbox)):
@@ -57,20 +68,28 @@ class Memory:
                 with contextlib.suppress(ProcessLookupError):
                     resource.prlimit(pid, resource.RLIMIT_AS, (limit_bytes, limit_bytes))
         wrongs = [*_of_session(sandbox, process), *after_session(sandbox, self.samples)]
-        about = f"{limit_bytes >> 20} MiB of {peak_bytes >> 20} MiB for measured process {number + 1} of {processes}"
+        about = (
+            f"{limit_bytes >> 20} MiB of {peak_bytes >> 20} MiB for measured process {number + 1}"
+            f" of {processes}"
+        )
         failed = set(_outcomes(sandbox).values()) != {"ok"}
         trial = Trial(index, about, Answer.REFUSED if failed else Answer.SURVIVED, tuple(wrongs))
         keep_sandbox(sandbox, trial, self.keep / "memory")
         return trial
 
     def _start(self, sandbox: Sandbox) -> subprocess.Popen[bytes]:
-        chosen = ("-k", " or ".join(f"{name}]" for name in _SCENARIOS), f"--time-limit={_TIME_LIMIT_S}")
+        chosen = (
+            "-k",
+            " or ".join(f"{name}]" for name in _SCENARIOS),
+            f"--time-limit={_TIME_LIMIT_S}",
+        )
         return sandbox.start(session_command(self.samples.model, sandbox.storage, *chosen))
 
 
 def _measured(process: subprocess.Popen[bytes], sandbox: Sandbox) -> Iterator[int]:
     """Yield each measured process when it appears, until the session ends or takes too long."""
-    end_s, known = time.monotonic() + _SESSION_LIMIT_S, set[int]()
+    end_s = time.monotonic() + _SESSION_LIMIT_S
+    known = set[int]()
     while process.poll() is None and time.monotonic() < end_s:
         pid = sandbox.measured_process()
         if pid is not None and pid not in known:
@@ -81,7 +100,8 @@ def _measured(process: subprocess.Popen[bytes], sandbox: Sandbox) -> Iterator[in
 
 def _of_session(sandbox: Sandbox, process: subprocess.Popen[bytes]) -> Iterator[Wrong]:
     """Yield what is wrong with a session of which one measured process had too little memory."""
-    output, code = sandbox.output(), process.poll()
+    output = sandbox.output()
+    code = process.poll()
     if code is None:
         yield Wrong(Kind.HANG, "the session does not end", output)
         sandbox.kill()
@@ -94,11 +114,17 @@ def _of_session(sandbox: Sandbox, process: subprocess.Popen[bytes]) -> Iterator[
     outcomes = _outcomes(sandbox)
     missing = set(_SCENARIOS) - outcomes.keys() - (set() if announced(output) else set(_SCENARIOS))
     if missing:
-        yield Wrong(Kind.LOST, "later configurations were not measured", f"{sorted(missing)}\n{output}")
+        yield Wrong(
+            Kind.LOST, "later configurations were not measured", f"{sorted(missing)}\n{output}"
+        )
     if "hung" in outcomes.values():
         yield Wrong(Kind.HANG, "a measured process without memory does not end", output)
     if outcomes and "ok" not in outcomes.values():
-        yield Wrong(Kind.LOST, "one process without memory took all configurations with it", f"{outcomes}\n{output}")
+        yield Wrong(
+            Kind.LOST,
+            "one process without memory took all configurations with it",
+            f"{outcomes}\n{output}",
+        )
 
 
 def _outcomes(sandbox: Sandbox) -> dict[str, str]:
@@ -108,7 +134,9 @@ def _outcomes(sandbox: Sandbox) -> dict[str, str]:
 
 @functools.cache
 def _without_limit(campaign: Memory, folder: Path) -> tuple[int, int]:
-    """Return the most address space that a measured process takes, in bytes, and how many of them a session starts."""
+    """Return the most address space that a measured process takes, in bytes, and how many of them a
+    session starts.
+    """
     sandbox = Sandbox(folder / "without-limit").make()
     process = campaign._start(sandbox)
     peaks: dict[int, int] = {}

@@ -29,14 +29,21 @@ __all__ = ["Models"]
 
 #: How an input is tried, and how often.
 _WAYS = {"inspected": 3, "measured": 2, "plan": 1}
-_INSPECT_LIMIT_S, _SESSION_LIMIT_S = 20.0, 120.0
+_INSPECT_LIMIT_S = 20.0
+_SESSION_LIMIT_S = 120.0
 #: Of a step of the measured process.
 _TIME_LIMIT_S = 10
 #: Exit codes of pytest: all went well; a row of failure; a mistake of the user; nothing to measure.
 _CODES = (0, 1, 4, 5)
 _INTEGERS = (0, -1, 1, 2**31 - 1, -(2**31), 2**63 - 1, -(2**63), 10**6)
 #: Whose model files are not .onnx; each is tried where it can be made or was given.
-_RUNTIMES_BY_SUFFIX = {".onnx": "onnxruntime", ".param": "ncnn", ".mnn": "mnn", ".tflite": "litert", ".xml": "openvino"}
+_RUNTIMES_BY_SUFFIX = {
+    ".onnx": "onnxruntime",
+    ".param": "ncnn",
+    ".mnn": "mnn",
+    ".tflite": "litert",
+    ".xml": "openvino",
+}
 
 
 @dataclass(frozen=True)
@@ -57,17 +64,25 @@ class Models:
             trial = self._plan(index, chance, sandbox)
         else:
             model, about = self._mutant(chance, sandbox.folder, is_measured=way == "measured")
-            trial = (self._inspect if way == "inspected" else self._measure)(index, model, f"{way}: {about}", sandbox)
+            trial = (self._inspect if way == "inspected" else self._measure)(
+                index, model, f"{way}: {about}", sandbox
+            )
         keep_sandbox(sandbox, trial, self.keep / "models")
         return trial
 
     def _mutant(self, chance: random.Random, folder: Path, is_measured: bool) -> tuple[Path, str]:
         """Write a mutant, with the files that belong to it, and return it."""
-        models = [path for path in self.samples.models if not is_measured or path.suffix in _RUNTIMES_BY_SUFFIX]
+        models = [
+            path
+            for path in self.samples.models
+            if not is_measured or path.suffix in _RUNTIMES_BY_SUFFIX
+        ]
         sample = chance.choice(models)
         for part in sample.parent.glob(f"{sample.stem}.*"):
             shutil.copy(part, folder)
-        changed = folder / chance.choice([part.name for part in sample.parent.glob(f"{sample.stem}.*")])
+        changed = folder / chance.choice(
+            [part.name for part in sample.parent.glob(f"{sample.stem}.*")]
+        )
         if changed.suffix == ".onnx" and chance.random() < 0.7:
             content, about = _mutated_onnx(changed.read_bytes(), chance)
         else:
@@ -76,7 +91,9 @@ class Models:
         return folder / sample.name, f"{changed.suffix}: {about}"
 
     def _inspect(self, index: int, model: Path, about: str, sandbox: Sandbox) -> Trial:
-        os.environ.update(XDG_CACHE_HOME=str(sandbox.disk / "cache"), TMPDIR=str(sandbox.disk / "tmp"))
+        os.environ.update(
+            XDG_CACHE_HOME=str(sandbox.disk / "cache"), TMPDIR=str(sandbox.disk / "tmp")
+        )
         reset_peak()
         arguments = ("models", "inspect", str(model)) + (("--json",) if index % 2 else ())
         end = run_command(arguments, _INSPECT_LIMIT_S)
@@ -84,13 +101,19 @@ class Models:
         return Trial(index, about, answer, tuple(end_wrongs(end, (0, 2))), peak_rss_bytes())
 
     def _measure(self, index: int, model: Path, about: str, sandbox: Sandbox) -> Trial:
-        command = session_command(model, sandbox.storage, "-k", "no_reuse_one_model]", f"--time-limit={_TIME_LIMIT_S}")
+        command = session_command(
+            model, sandbox.storage, "-k", "no_reuse_one_model]", f"--time-limit={_TIME_LIMIT_S}"
+        )
         runtime = _RUNTIMES_BY_SUFFIX[model.suffix]
-        command = [f"--runtime={runtime}" if word.startswith("--runtime=") else word for word in command]
+        command = [
+            f"--runtime={runtime}" if word.startswith("--runtime=") else word for word in command
+        ]
         return self._session(index, command, about, sandbox)
 
     def _plan(self, index: int, chance: random.Random, sandbox: Sandbox) -> Trial:
-        content, about = mutated_json(json.loads(self.samples.plan.read_text(encoding="utf-8")), chance, self.seed)
+        content, about = mutated_json(
+            json.loads(self.samples.plan.read_text(encoding="utf-8")), chance, self.seed
+        )
         plan = sandbox.folder / "plan.json"
         shutil.copy(self.samples.model, sandbox.folder)
         plan.write_bytes(content)
@@ -116,11 +139,14 @@ def _of_session(code: int | None, output: str) -> Iterator[Wrong]:
 
 def _mutated_onnx(content: bytes, chance: random.Random) -> tuple[bytes, str]:
     """Return the model with one to three fields changed."""
-    model, names = onnx.load_from_string(content), []
+    model = onnx.load_from_string(content)
+    names = []
     for _ in range(chance.choice((1, 1, 2, 3))):
         message, field = _place(model, chance)
         names.append(f"{message.DESCRIPTOR.name}.{field.name}")
-        with contextlib.suppress(ValueError, TypeError):  # an enumeration or a field of 32 bits does not hold it
+        with contextlib.suppress(
+            ValueError, TypeError
+        ):  # an enumeration or a field of 32 bits does not hold it
             _change(message, field, chance)
     return model.SerializePartialToString(), ", ".join(names)
 
@@ -129,7 +155,9 @@ def _place(model: Message, chance: random.Random) -> tuple[Message, FieldDescrip
     """Return a message and a field of it that is set."""
     message, (field, value) = model, chance.choice(model.ListFields())
     while chance.random() < 0.9:
-        inner = value if isinstance(value, (Message, str, bytes, int, float)) else chance.choice(value)
+        inner = (
+            value if isinstance(value, (Message, str, bytes, int, float)) else chance.choice(value)
+        )
         if not isinstance(inner, Message) or not inner.ListFields():
             break
         message, (field, value) = inner, chance.choice(inner.ListFields())
@@ -148,7 +176,8 @@ def _change(message: Message, field: FieldDescriptor, chance: random.Random) -> 
 
 def _change_list(values: Any, chance: random.Random) -> None:
     """Remove, repeat or replace an item of the list."""
-    at, kind = chance.randrange(len(values)), chance.choice(("remove", "repeat", "replace"))
+    at = chance.randrange(len(values))
+    kind = chance.choice(("remove", "repeat", "replace"))
     if kind == "remove":
         del values[at]
     elif kind == "repeat":
@@ -163,7 +192,11 @@ def _hostile(value: Any, chance: random.Random) -> Any:
         return not value
     if isinstance(value, int):
         number = chance.choice(_INTEGERS)
-        return number if abs(number) < 2**31 or abs(value) >= 2**31 else chance.choice((0, -1, 1, 2**31 - 1))
+        return (
+            number
+            if abs(number) < 2**31 or abs(value) >= 2**31
+            else chance.choice((0, -1, 1, 2**31 - 1))
+        )
     if isinstance(value, float):
         return chance.choice((0.0, math.inf, -math.inf, math.nan, 1e38))
     if isinstance(value, bytes):

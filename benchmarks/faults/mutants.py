@@ -1,4 +1,6 @@
-"""Files of a storage that are not as the product wrote them: changed ones, and what is no regular file."""
+"""Files of a storage that are not as the product wrote them: changed ones, and what is no regular
+file.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +22,25 @@ __all__ = ["Mutant", "make_mutant"]
 
 _MIB = 1 << 20
 #: Kinds of mutants, and how often they come.
-_SHARES = {"run": 10, "trace": 4, "run bytes": 2, "trace bytes": 2, "fit": 1, "no run": 1, "no trace": 1, "name": 1}
+_SHARES = {
+    "run": 10,
+    "trace": 4,
+    "run bytes": 2,
+    "trace bytes": 2,
+    "fit": 1,
+    "no run": 1,
+    "no trace": 1,
+    "name": 1,
+}
 #: Of what a bomb unpacks to again and again.
-_BOMB_TEXTS = (bytes(16 * _MIB), b"[" * _MIB, b"[[],[]," * _MIB, b'{"a":' * _MIB, b"0," * _MIB, b" " * (16 * _MIB))
+_BOMB_TEXTS = (
+    bytes(16 * _MIB),
+    b"[" * _MIB,
+    b"[[],[]," * _MIB,
+    b'{"a":' * _MIB,
+    b"0," * _MIB,
+    b" " * (16 * _MIB),
+)
 _BOMB_MEMBERS = 256
 #: Of a file that has so many bytes and takes no room.
 _SPARSE_BYTES = 6 << 30
@@ -53,26 +71,44 @@ def make_mutant(samples: Samples, chance: random.Random, index: int, seed: int) 
         return Mutant(f"run: {about}", name, _with_traces(samples, _writer(target, content)))
     if kind == "run bytes":
         content, about = mutated_bytes(content, chance)
-        return Mutant(f"bytes of a run: {about}", name, _with_traces(samples, _writer(target, content)))
+        return Mutant(
+            f"bytes of a run: {about}", name, _with_traces(samples, _writer(target, content))
+        )
     if kind == "fit":
         (answer,) = samples.storage.glob("fit/answer-*.json")
         content, about = mutated_json(json.loads(answer.read_bytes()), chance, seed)
-        return Mutant(f"answer of fit: {about}", name, _writer(Path("fit", f"answer-{name}.json"), content))
+        return Mutant(
+            f"answer of fit: {about}", name, _writer(Path("fit", f"answer-{name}.json"), content)
+        )
     if kind == "no run":
         label, make = chance.choice(list(_NO_FILES.items()))
         return Mutant(f"{label} as a run", name, lambda storage: _made(storage / target, make))
     if kind == "name":
         text = f"{index % 9000 + 2:04}_{name}{chance.choice(_NAMES)}.json"
-        return Mutant(f"a run's name {text!r}", name, _with_traces(samples, _writer(target.with_name(text), content)))
+        return Mutant(
+            f"a run's name {text!r}",
+            name,
+            _with_traces(samples, _writer(target.with_name(text), content)),
+        )
     return _trace_mutant(samples, chance, kind, name, run, target, seed)
 
 
 def _trace_mutant(
-    samples: Samples, chance: random.Random, kind: str, name: str, run: Path, target: Path, seed: int
+    samples: Samples,
+    chance: random.Random,
+    kind: str,
+    name: str,
+    run: Path,
+    target: Path,
+    seed: int,
 ) -> Mutant:
     """Return a run whose traces are in a folder of their own, one of them changed."""
     own = f"traces/{name}"
-    (folder,) = {path.parent for path in samples.storage.glob("traces/*/*.gz") if path.parent.name in run.read_text()}
+    (folder,) = {
+        path.parent
+        for path in samples.storage.glob("traces/*/*.gz")
+        if path.parent.name in run.read_text()
+    }
     content = run.read_bytes().replace(f"traces/{folder.name}/".encode(), f"{own}/".encode())
     trace = chance.choice(sorted(folder.iterdir()))
     change: Callable[[Path], None]
@@ -128,7 +164,9 @@ def _bind_socket(path: Path) -> None:
     folder = os.open(path.parent, os.O_PATH)
     try:
         with socket.socket(socket.AF_UNIX) as server:
-            server.bind(f"/proc/self/fd/{folder}/{path.name}")  # a path of a socket may have 107 characters
+            server.bind(
+                f"/proc/self/fd/{folder}/{path.name}"
+            )  # a path of a socket may have 107 characters
     finally:
         os.close(folder)
 
@@ -171,7 +209,10 @@ _NO_FILES: dict[str, Callable[[Path], None]] = {
     "a file of 6 GiB": _write_sparse,
     "an unreadable file": _write_unreadable,
     "a text": functools.partial(_write, content=b"no JSON and no archive"),
-    **{f"a bomb of {text[:7]!r}": functools.partial(_write_bomb, text=index) for index, text in enumerate(_BOMB_TEXTS)},
+    **{
+        f"a bomb of {text[:7]!r}": functools.partial(_write_bomb, text=index)
+        for index, text in enumerate(_BOMB_TEXTS)
+    },
 }
 #: In names of files.
 _NAMES = (

@@ -1,4 +1,6 @@
-"""Valid JSON and bytes made invalid, or hostile: each change is one that a program, a disk or an attacker makes."""
+"""Valid JSON and bytes made invalid, or hostile: each change is one that a program, a disk or an
+attacker makes.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ from hypothesis import strategies as st
 __all__ = ["FORMULA", "MARKER", "mutated_bytes", "mutated_json", "mutated_text"]
 
 #: Of an element that no page may have, and of a formula that no cell may begin with.
-MARKER, FORMULA = "faultmarker", "faultformula"
+MARKER = "faultmarker"
+FORMULA = "faultformula"
 
 #: A parsed JSON document, and the names and indexes to something in it.
 Json = Any
@@ -62,7 +65,23 @@ _TEXTS = (
     "ok",
     "no_reuse",
 )  # fmt: skip
-_NUMBERS = (0, -1, 1, 2**31, 2**53 + 1, 2**63, -(2**63) - 1, 2**64, 10**400, -(10**309), 0.0, -0.0, 1e308, 5e-324, 0.1)
+_NUMBERS = (
+    0,
+    -1,
+    1,
+    2**31,
+    2**53 + 1,
+    2**63,
+    -(2**63) - 1,
+    2**64,
+    10**400,
+    -(10**309),
+    0.0,
+    -0.0,
+    1e308,
+    5e-324,
+    0.1,
+)
 #: What json.dumps cannot write.
 _LITERALS = (
     "NaN",
@@ -96,7 +115,8 @@ _leaves = (
 _values = st.recursive(
     _leaves,
     lambda inner: (
-        st.lists(inner, max_size=5) | st.dictionaries(st.sampled_from(_TEXTS) | st.text(max_size=8), inner, max_size=5)
+        st.lists(inner, max_size=5)
+        | st.dictionaries(st.sampled_from(_TEXTS) | st.text(max_size=8), inner, max_size=5)
     ),
     max_leaves=12,
 )
@@ -128,7 +148,9 @@ class _Document:
     """JSON that is being changed."""
 
     def __init__(self, content: Json, chance: random.Random, number: int) -> None:
-        self.content, self.chance, self._number = copy.deepcopy(content), chance, number
+        self.content = copy.deepcopy(content)
+        self.chance = chance
+        self._number = number
         self._literals: list[str] = []
 
     def hostile(self) -> Json:
@@ -138,7 +160,9 @@ class _Document:
             return self.literal(self.chance.choice(_LITERALS))
         if kind == 1:
             return self.chance.choice(_NUMBERS)
-        return copy.deepcopy(self.chance.choice(_TEXTS if kind == 2 else _made_by_hypothesis(self._number)))
+        return copy.deepcopy(
+            self.chance.choice(_TEXTS if kind == 2 else _made_by_hypothesis(self._number))
+        )
 
     def literal(self, text: str) -> str:
         """Return what stands for a text of JSON that is written as it is."""
@@ -146,14 +170,18 @@ class _Document:
         return _PLACE.format(len(self._literals) - 1)
 
     def place(self) -> tuple[Json, _Key] | None:
-        """Return a container and a name or index in it; those that are deep down are as likely as those above."""
+        """Return a container and a name or index in it; those that are deep down are as likely as
+        those above.
+        """
         if self.chance.random() < 0.5:
             places = list(_places(self.content))
             return self.chance.choice(places) if places else None
-        place, inner = None, self.content
+        place = None
+        inner = self.content
         while isinstance(inner, (dict, list)) and inner:
             key = self.chance.choice(list(inner) if isinstance(inner, dict) else range(len(inner)))
-            place, inner = (inner, key), inner[key]
+            place = (inner, key)
+            inner = inner[key]
             if self.chance.random() < 0.2:
                 break
         return place
@@ -198,7 +226,9 @@ def _repeat(document: _Document, container: Json, key: _Key) -> None:
         return
     value = json.dumps(container[key])
     # A second value of the same name: what follows a literal's comma is in the text as it stands.
-    container[key] = document.literal(f"{value}, {json.dumps(key)}: {json.dumps(document.chance.choice(_TEXTS))}")
+    container[key] = document.literal(
+        f"{value}, {json.dumps(key)}: {json.dumps(document.chance.choice(_TEXTS))}"
+    )
 
 
 def _empty(_document: _Document, container: Json, key: _Key) -> None:
@@ -207,7 +237,9 @@ def _empty(_document: _Document, container: Json, key: _Key) -> None:
 
 def _as_another_type(document: _Document, container: Json, key: _Key) -> None:
     value = container[key]
-    container[key] = document.chance.choice(([value], {"value": value}, str(value)[:1000], bool(value), None))
+    container[key] = document.chance.choice(
+        ([value], {"value": value}, str(value)[:1000], bool(value), None)
+    )
 
 
 def _nudge(document: _Document, container: Json, key: _Key) -> None:
@@ -226,8 +258,11 @@ def _nudge(document: _Document, container: Json, key: _Key) -> None:
 def _swap(document: _Document, container: Json, key: _Key) -> None:
     """Exchange it with a value of another place."""
     other = document.place()
-    if other is not None and other[1] in (other[0] if isinstance(other[0], dict) else range(len(other[0]))):
-        first, second = copy.deepcopy(container[key]), copy.deepcopy(other[0][other[1]])
+    if other is not None and other[1] in (
+        other[0] if isinstance(other[0], dict) else range(len(other[0]))
+    ):
+        first = copy.deepcopy(container[key])
+        second = copy.deepcopy(other[0][other[1]])
         container[key], other[0][other[1]] = second, first
 
 
@@ -235,7 +270,9 @@ def _resize(document: _Document, container: Json, key: _Key) -> None:
     """Change how long a list is, of those whose lengths belong together."""
     value = container[key]
     container[key] = (
-        value[: len(value) // 2] if isinstance(value, list) and document.chance.random() < 0.5 else [value, value]
+        value[: len(value) // 2]
+        if isinstance(value, list) and document.chance.random() < 0.5
+        else [value, value]
     )
 
 
@@ -245,8 +282,11 @@ _CHANGES: tuple[Callable[[_Document, Json, _Key], None], ...] = (
 
 
 def mutated_json(content: Json, chance: random.Random, number: int) -> tuple[bytes, str]:
-    """Return the document with one to three changes, and what they are; `number` selects the values of hypothesis."""
-    document, names = _Document(content, chance, number), []
+    """Return the document with one to three changes, and what they are; `number` selects the values
+    of hypothesis.
+    """
+    document = _Document(content, chance, number)
+    names = []
     for _ in range(chance.choice((1, 1, 1, 2, 3))):
         place = document.place()
         if place is None:

@@ -49,7 +49,8 @@ class _Worker:
 
     def give(self, index: int) -> None:
         """Have it try an input."""
-        self.index, self.started_s = index, time.monotonic()
+        self.index = index
+        self.started_s = time.monotonic()
         self.connection.send(index)
 
     def end(self) -> None:
@@ -69,12 +70,18 @@ def usable_cpus() -> int:
 
 
 def run_campaign(
-    campaign: Campaign, indexes: Sequence[int], workers: int, folder: Path, seconds: float | None = None
+    campaign: Campaign,
+    indexes: Sequence[int],
+    workers: int,
+    folder: Path,
+    seconds: float | None = None,
 ) -> Iterator[Trial]:
     """Yield what came of each input; after so many seconds no further ones are begun."""
     end_s = time.monotonic() + (seconds or float("inf"))
     left = deque(indexes)
-    running = [_start(campaign, folder / f"worker-{number}") for number in range(min(workers, len(left)))]
+    running = [
+        _start(campaign, folder / f"worker-{number}") for number in range(min(workers, len(left)))
+    ]
     try:
         for worker in running:
             worker.give(left.popleft())
@@ -105,7 +112,9 @@ def _start(campaign: Campaign, folder: Path) -> _Worker:
 
 
 def _work(campaign: Campaign, connection: Connection, folder: Path) -> None:
-    """Try what comes through the connection until it closes; a group of its own, so that all can be killed."""
+    """Try what comes through the connection until it closes; a group of its own, so that all can be
+    killed.
+    """
     os.setpgid(0, 0)
     resource.setrlimit(resource.RLIMIT_AS, (_ADDRESS_SPACE_BYTES, _ADDRESS_SPACE_BYTES))
     folder.mkdir(parents=True, exist_ok=True)
@@ -118,7 +127,7 @@ def _work(campaign: Campaign, connection: Connection, folder: Path) -> None:
 
 
 def _trial(worker: _Worker, campaign: Campaign, is_ready: bool) -> Trial | None:
-    """Return what came of the worker's input; None where it still tries."""
+    """Return what came of the worker's input; None if it still tries."""
     if is_ready:
         with suppress(EOFError, ConnectionError):
             trial: Trial = worker.connection.recv()
@@ -129,5 +138,12 @@ def _trial(worker: _Worker, campaign: Campaign, is_ready: bool) -> Trial | None:
         worker.process.join()
     code = worker.process.exitcode
     worker.end()
-    kind, words = (Kind.HANG, "no end") if code is None else (Kind.TRACEBACK, f"a worker's end: {code}")
-    return Trial(worker.index or 0, "an input that ended its worker", Answer.REFUSED, (Wrong(kind, words, words),))
+    kind, words = (
+        (Kind.HANG, "no end") if code is None else (Kind.TRACEBACK, f"a worker's end: {code}")
+    )
+    return Trial(
+        worker.index or 0,
+        "an input that ended its worker",
+        Answer.REFUSED,
+        (Wrong(kind, words, words),),
+    )

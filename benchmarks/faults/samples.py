@@ -1,4 +1,6 @@
-"""Valid files, made by the product: what mutants are made of, and what has to be shown beside them."""
+"""Valid files, made by the product: what mutants are made of, and what has to be shown beside
+them.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,8 @@ _PLAN = {
 }
 #: Of reuse, leaks and streams.
 _CHOSEN = "partial_dup] or full_dup_internal_reuse] or cycles_contexts] or streams_no_reuse]"
-_MAKING_LIMIT_S, _NPU_RUN = 300.0, 90
+_MAKING_LIMIT_S = 300.0
+_NPU_RUN = 90
 _PREDICTED_BYTES = 40 << 20
 
 
@@ -61,22 +64,47 @@ def plan_command(plan: Path, storage: Path, *arguments: str) -> list[str]:
     return ["-m", "pytest", "bench/", "-p", "no:cacheprovider", *options, *arguments]
 
 
-def session_command(model: Path, storage: Path, *arguments: str, file: str = "bench/test_dup.py") -> list[str]:
+def session_command(
+    model: Path, storage: Path, *arguments: str, file: str = "bench/test_dup.py"
+) -> list[str]:
     """Return the command of a session that is as short as one can be."""
-    size = ("--quick", "--repeats=1", "--rounds=2", "--cycles=4", "--duration=1", "--streams=1", "--contexts=2")
-    selection = ("--runtime=onnxruntime", f"--model={model}", f"--benchmark-storage=file://{storage}")
+    size = (
+        "--quick",
+        "--repeats=1",
+        "--rounds=2",
+        "--cycles=4",
+        "--duration=1",
+        "--streams=1",
+        "--contexts=2",
+    )
+    selection = (
+        "--runtime=onnxruntime",
+        f"--model={model}",
+        f"--benchmark-storage=file://{storage}",
+    )
     return ["-m", "pytest", file, "-p", "no:cacheprovider", *size, *selection, *arguments]
 
 
 def record_command(sandbox: Sandbox) -> list[str]:
     """Return the command that records PROGRAM, which says by a file `started` that it runs."""
-    started, phases = sandbox.folder / "started", sandbox.folder / "phases"
-    command = ("record", "--storage", str(sandbox.storage), "--name", "program", "--phases", str(phases))
+    started = sandbox.folder / "started"
+    phases = sandbox.folder / "phases"
+    command = (
+        "record",
+        "--storage",
+        str(sandbox.storage),
+        "--name",
+        "program",
+        "--phases",
+        str(phases),
+    )
     return reusebench(*command, "--", sys.executable, "-c", PROGRAM, str(started))
 
 
 class MakingFailed(Exception):
-    """The product does not work here even where nothing is wrong; the message is what it printed."""
+    """The product does not work here even where nothing is wrong; the message is what it
+    printed.
+    """
 
 
 @dataclass(frozen=True)
@@ -92,7 +120,9 @@ class Samples:
 
     @property
     def storage(self) -> Path:
-        """A run of reuse, leaks and streams, one of an NPU, a recorded program, and an answer of `fit`."""
+        """A run of reuse, leaks and streams, one of an NPU, a recorded program, and an answer of
+        `fit`.
+        """
         return Sandbox(self.folder / "made").storage
 
     @property
@@ -126,22 +156,43 @@ class Samples:
             output = str(folder / f"{entry.name}{entry.suffix}")
             size = ("--size", "64", "--for", entry.name, "--output", output)
             # Where its converter is missing, there is none.
-            Sandbox(self.folder / "made").run(reusebench("models", "build", "tiny", *size), _MAKING_LIMIT_S)
+            Sandbox(self.folder / "made").run(
+                reusebench("models", "build", "tiny", *size), _MAKING_LIMIT_S
+            )
 
     def usual_files(self) -> set[str]:
-        """Return what the product leaves in its cache and among temporary files where nothing goes wrong."""
+        """Return what the product leaves in its cache and among temporary files where nothing goes
+        wrong.
+        """
         return Sandbox(self.folder / "made").files() | Sandbox(self.folder / "good").files()
 
     def make(self) -> Samples:
         """Make all but the model files of other kinds, and return the samples."""
         self.folder.mkdir(parents=True)
-        made, good = Sandbox(self.folder / "made").make(), Sandbox(self.folder / "good").make()
-        _run(made, reusebench("models", "build", "tiny", "--size", "64"))  # into its cache, as users do
+        made = Sandbox(self.folder / "made").make()
+        good = Sandbox(self.folder / "good").make()
+        _run(
+            made, reusebench("models", "build", "tiny", "--size", "64")
+        )  # into its cache, as users do
         shutil.copy(made.output().strip(), self.model)
         clip = str(self.folder / "clip.mp4")
-        _run(made, reusebench("models", "clip", "--seconds", "1", "--size", "320x240", "--output", clip))
-        _run(good, session_command(self.model, good.storage, "-k", "no_reuse]", f"--benchmark-save={GOOD}"))
-        chosen = ("bench/test_leaks.py", "bench/test_published.py", f"--video={clip}", "-k", _CHOSEN)
+        _run(
+            made,
+            reusebench("models", "clip", "--seconds", "1", "--size", "320x240", "--output", clip),
+        )
+        _run(
+            good,
+            session_command(
+                self.model, good.storage, "-k", "no_reuse]", f"--benchmark-save={GOOD}"
+            ),
+        )
+        chosen = (
+            "bench/test_leaks.py",
+            "bench/test_published.py",
+            f"--video={clip}",
+            "-k",
+            _CHOSEN,
+        )
         _run(made, session_command(self.model, made.storage, *chosen))
         _run(made, record_command(made))
         # As Rockchip's runtime would give it, which is not here; its number is no other's.
@@ -161,10 +212,20 @@ def _run(sandbox: Sandbox, command: Sequence[str]) -> None:
 
 
 def _write_fit(storage: Path) -> None:
-    """Write an answer as `fit` does, which would measure for half a minute; its plan is that of a measured result."""
-    result = next(run.results[0].info for run in read_storage(storage) if isinstance(run, StoredRun) and run.results)
+    """Write an answer as `fit` does, which would measure for half a minute; its plan is that of a
+    measured result.
+    """
+    result = next(
+        run.results[0].info
+        for run in read_storage(storage)
+        if isinstance(run, StoredRun) and run.results
+    )
     point = FitPoint(
-        layout=(FitGroup("tiny", ()),), contexts=2, lanes=1, bytes=_PREDICTED_BYTES, limited_bytes=_PREDICTED_BYTES
+        layout=(FitGroup("tiny", ()),),
+        contexts=2,
+        lanes=1,
+        bytes=_PREDICTED_BYTES,
+        limited_bytes=_PREDICTED_BYTES,
     )
     answer = FitAnswer(
         recorded_at="2026-11-30T12:00:00+00:00",

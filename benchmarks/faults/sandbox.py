@@ -53,9 +53,13 @@ class Sandbox:
         return self
 
     def start(
-        self, command: Sequence[str], variables: Mapping[str, str] | None = None, before: Sequence[str] = ()
+        self,
+        command: Sequence[str],
+        variables: Mapping[str, str] | None = None,
+        before: Sequence[str] = (),
     ) -> subprocess.Popen[bytes]:
-        """Start a command of Python's, `-m MODULE ...`; what it prints goes to the file `output` of the sandbox.
+        """Start a command of Python's, `-m MODULE ...`; what it prints goes to the file `output` of
+        the sandbox.
 
         `before` is another command, which starts the one behind it.
         """
@@ -85,7 +89,7 @@ class Sandbox:
         variables: Mapping[str, str] | None = None,
         before: Sequence[str] = (),
     ) -> int | None:
-        """Run it and return its exit code; None where it took too long, and was killed."""
+        """Run it and return its exit code; None if it took too long, and was killed."""
         process = self.start(command, variables, before)
         try:
             return process.wait(time_limit_s)
@@ -132,7 +136,9 @@ def compile_preloaded(source: Path, folder: Path) -> Path:
     """Return a library for LD_PRELOAD, compiled into the folder once in a worker."""
     compiler = find_compiler(architecture_of_this_python() or "")
     if compiler is None:
-        raise SystemExit("the campaigns `disk` and `machines` need a C compiler (Debian: apt install gcc)")
+        raise SystemExit(
+            "the campaigns `disk` and `machines` need a C compiler (Debian: apt install gcc)"
+        )
     library = folder / f"{source.stem}.so"
     compiler.compile(["-shared", "-fPIC", "-O2", "-o", str(library), str(source), "-ldl"])
     return library
@@ -156,12 +162,15 @@ def wait_until(is_so: Callable[[], bool], time_limit_s: float) -> bool:
 
 
 def tracebacks(text: str) -> Iterator[Wrong]:
-    """Yield the traceback in a text, if there is one that came through the project; its place is the last such line.
+    """Yield the traceback in a text, if there is one that came through the project; its place is
+    the last such line.
 
-    Before the project is loaded Python and pytest have tracebacks of their own: pytest where it cannot make its
-    temporary files, Python where Ctrl-C comes while it imports.
+    Before the project is loaded Python and pytest have tracebacks of their own: pytest where it
+    cannot make its temporary files, Python where Ctrl-C comes while it imports.
     """
-    at = min((index for words in _TRACEBACKS if (index := text.find(words)) >= 0), default=len(text))
+    at = min(
+        (index for words in _TRACEBACKS if (index := text.find(words)) >= 0), default=len(text)
+    )
     places = _PLACE.findall(text, at)
     if places and not (places[-1][2] == "<module>" and _INTERRUPTED.search(text, at)):
         yield Wrong(Kind.TRACEBACK, "{}:{} {}".format(*places[-1]), text[at:][:6000])

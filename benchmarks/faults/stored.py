@@ -1,4 +1,6 @@
-"""The campaign `stored`: mutants of stored files, and what is no file, under every command that reads."""
+"""The campaign `stored`: mutants of stored files, and what is no file, under every command that
+reads.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,8 @@ from benchmarks.faults.trial import Answer, End, Kind, Trial, Wrong
 __all__ = ["Stored", "end_wrongs", "file_wrongs"]
 
 #: Of one command over two stored files; hundreds of times what it takes.
-_COMMAND_LIMIT_S, _PAGE_LIMIT_S = 20.0, 90.0
+_COMMAND_LIMIT_S = 20.0
+_PAGE_LIMIT_S = 90.0
 #: Pages take a second: every so many inputs.
 _PAGE_EVERY = 20
 #: The most that a command may have in memory.
@@ -34,7 +37,8 @@ _FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r")
 _OF_LINES = "\n\t\r"
 #: They turn the direction of what follows.
 _DIRECTIONS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-_COMPARED, _EXPORTED = ("text", "md", "csv", "json"), ("bencher", "github", "github-bigger", "csv", "jsonl", "trace")
+_COMPARED = ("text", "md", "csv", "json")
+_EXPORTED = ("bencher", "github", "github-bigger", "csv", "jsonl", "trace")
 
 
 @dataclass(frozen=True)
@@ -49,9 +53,14 @@ class Stored:
     def try_input(self, index: int, folder: Path) -> Trial:
         """Write the mutant into a storage, and run the commands over it."""
         self._set_up(folder)
-        storage, out = folder / "storage", folder / "out"
-        os.environ.update(XDG_CACHE_HOME=str(folder / "cache"), HOME=str(folder), TMPDIR=str(folder / "tmp"))
-        mutant = make_mutant(self.samples, random.Random(f"stored {self.seed} {index}"), index, self.seed)
+        storage = folder / "storage"
+        out = folder / "out"
+        os.environ.update(
+            XDG_CACHE_HOME=str(folder / "cache"), HOME=str(folder), TMPDIR=str(folder / "tmp")
+        )
+        mutant = make_mutant(
+            self.samples, random.Random(f"stored {self.seed} {index}"), index, self.seed
+        )
         mutant.write(storage)
         reset_peak()
         before = _snapshot(folder)
@@ -62,8 +71,12 @@ class Stored:
             wrongs += self._of_command(arguments, storage, out)
         wrongs += _changed(before, _snapshot(folder))
         if index % _PAGE_EVERY == 0:
-            wrongs += self._of_command(("report",), storage, out) + self._of_command(("history",), storage, out)
-        wrongs += [wrong for file in out.rglob("*") if file.is_file() for wrong in file_wrongs(file)]
+            wrongs += self._of_command(("report",), storage, out) + self._of_command(
+                ("history",), storage, out
+            )
+        wrongs += [
+            wrong for file in out.rglob("*") if file.is_file() for wrong in file_wrongs(file)
+        ]
         wrongs += _of_removal(mutant, storage, answer, folder)
         peak_bytes = peak_rss_bytes()
         if peak_bytes > _MOST_BYTES:
@@ -74,7 +87,9 @@ class Stored:
         return trial
 
     def _set_up(self, folder: Path) -> None:
-        """Make the storage with the good run and the traces of the sample, and foreign files with links to them."""
+        """Make the storage with the good run and the traces of the sample, and foreign files with
+        links to them.
+        """
         for name in ("storage", "out", "tmp", "foreign"):
             shutil.rmtree(folder / name, ignore_errors=True)
             (folder / name).mkdir(parents=True)
@@ -102,7 +117,9 @@ class Stored:
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(self.samples.good, folder / "storage")
         mutant.write(folder / "storage")
-        (folder / "wrong.txt").write_text(trial.in_words(), encoding="utf-8", errors="backslashreplace")
+        (folder / "wrong.txt").write_text(
+            trial.in_words(), encoding="utf-8", errors="backslashreplace"
+        )
 
 
 def _commands(index: int) -> Iterator[tuple[str, ...]]:
@@ -123,9 +140,13 @@ def _of_list(answer: Answer, listed: End) -> Iterator[Wrong]:
     if listed.wrong:
         return
     if GOOD not in listed.output:
-        yield Wrong(Kind.LOST, "runs list: the good run is not shown", listed.output + listed.errors)
+        yield Wrong(
+            Kind.LOST, "runs list: the good run is not shown", listed.output + listed.errors
+        )
     if answer is Answer.REFUSED and listed.code != 1:
-        yield Wrong(Kind.FALSE, f"runs list: a file is left out with exit code {listed.code}", listed.errors)
+        yield Wrong(
+            Kind.FALSE, f"runs list: a file is left out with exit code {listed.code}", listed.errors
+        )
 
 
 def end_wrongs(end: End, codes: Sequence[int]) -> Iterator[Wrong]:
@@ -138,21 +159,33 @@ def end_wrongs(end: End, codes: Sequence[int]) -> Iterator[Wrong]:
     for name, text in (("output", end.output), ("errors", end.errors)):
         raw = {letter for letter in text if _is_control(letter)}
         if raw:
-            yield Wrong(Kind.FALSE, f"control characters in the {name}", f"{sorted(raw)!r} in {text!r}"[:4000])
+            yield Wrong(
+                Kind.FALSE,
+                f"control characters in the {name}",
+                f"{sorted(raw)!r} in {text!r}"[:4000],
+            )
 
 
 def _is_control(letter: str) -> bool:
-    return letter in _DIRECTIONS or (unicodedata.category(letter) in ("Cc", "Cs") and letter not in _OF_LINES)
+    return letter in _DIRECTIONS or (
+        unicodedata.category(letter) in ("Cc", "Cs") and letter not in _OF_LINES
+    )
 
 
 def _of_removal(mutant: Mutant, storage: Path, answer: Answer, folder: Path) -> Iterator[Wrong]:
-    """Remove all runs, and yield what of it is wrong: what was refused has to stay, and what is foreign."""
+    """Remove all runs, and yield what of it is wrong: what was refused has to stay, and what is
+    foreign.
+    """
     foreign = _snapshot(folder / "foreign")
-    end = run_command(("runs", "prune", "--keep", "0", "--named", "--storage", str(storage)), _COMMAND_LIMIT_S)
+    end = run_command(
+        ("runs", "prune", "--keep", "0", "--named", "--storage", str(storage)), _COMMAND_LIMIT_S
+    )
     yield from end_wrongs(end, (0, 1))
     if _snapshot(folder / "foreign") != foreign:
         yield Wrong(Kind.FALSE, "runs prune: foreign files were changed", end.output)
-    if answer is Answer.REFUSED and not any(mutant.name in path.name for path in storage.rglob("*")):
+    if answer is Answer.REFUSED and not any(
+        mutant.name in path.name for path in storage.rglob("*")
+    ):
         yield Wrong(Kind.LOST, "runs prune: a file that could not be read was removed", end.output)
 
 
@@ -169,9 +202,17 @@ def _snapshot(folder: Path) -> dict[str, tuple[int, int, int]]:
     return files
 
 
-def _changed(before: dict[str, tuple[int, int, int]], after: dict[str, tuple[int, int, int]]) -> list[Wrong]:
-    paths = sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
-    return [Wrong(Kind.FALSE, "files outside of the output were changed", repr(paths))] if paths else []
+def _changed(
+    before: dict[str, tuple[int, int, int]], after: dict[str, tuple[int, int, int]]
+) -> list[Wrong]:
+    paths = sorted(
+        path for path in before.keys() | after.keys() if before.get(path) != after.get(path)
+    )
+    return (
+        [Wrong(Kind.FALSE, "files outside of the output were changed", repr(paths))]
+        if paths
+        else []
+    )
 
 
 # What was written

@@ -31,7 +31,8 @@ class Kind(enum.Enum):
     HANG = "hangs"
     LOST = "lost results"
     LEFTOVER = "left behind"
-    #: The answer is there and is not right: exit code, unescaped text, memory over the limit, a foreign file changed.
+    #: The answer is there and is not right: exit code, unescaped text, memory over the limit, a
+    #: foreign file changed.
     FALSE = "false answers"
 
 
@@ -105,7 +106,11 @@ class Tally:
 
     def cells(self) -> list[str]:
         """Return the row of the table."""
-        counts = [self.tried, *(self.answers[answer] for answer in Answer), *(self.kinds[kind] for kind in Kind)]
+        counts = [
+            self.tried,
+            *(self.answers[answer] for answer in Answer),
+            *(self.kinds[kind] for kind in Kind),
+        ]
         peak = f"{self.peak_rss_bytes / MIB:,.0f}" if self.peak_rss_bytes else "-"
         return [self.campaign, *(f"{count:,}" for count in counts), peak]
 
@@ -114,7 +119,9 @@ class Tally:
         lines = []
         for (kind, place), trials in sorted(self.places.items(), key=lambda item: -len(item[1])):
             kept = keep / self.campaign / str(trials[0].index)
-            lines.append(f"{kind.value}: {place}: {len(trials)}, first {trials[0].about}, kept in {kept}")
+            lines.append(
+                f"{kind.value}: {place}: {len(trials)}, first {trials[0].about}, kept in {kept}"
+            )
         return lines
 
 

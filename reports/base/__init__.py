@@ -1,1 +1,3 @@
-"""What every part of a report is made with: words, numbers, tables, figures, the rendering of pages."""
+"""What every part of a report is made with: words, numbers, tables, figures, the rendering of
+pages.
+"""

@@ -1,6 +1,7 @@
 """How a figure is drawn: in one width, as SVG to stand inside the page or in a file of its own.
 
-Text and lines of the axes take the page's own colour, so one figure serves light and dark; it is scaled with the page.
+Text and lines of the axes take the page's own colour, so one figure serves light and dark; it is
+scaled with the page.
 """
 
 from __future__ import annotations
@@ -37,15 +38,27 @@ from reusebench.system.processes import end_with
 INK = "#010203"
 WIDTH_PX = 760
 #: Of texts at axes and in legends, and of numbers at bars.
-FONT_PX, SMALL_FONT_PX = 12, 11
-#: Between axes and the numbers left of them, and below them; around the figure, between panels, and of a line of text.
-_LEFT_PAD_PX, _BELOW_PAD_PX, _EDGE_PX, _BETWEEN_PX, _LINE_PX = 6.0, 10.0, 6.0, 18.0, 17.0
-#: Of an entry of the legend: its mark, from there to its text, to the next entry; and of a line of entries.
-_MARK_EM, _MARK_PAD_EM, _ENTRY_GAP_EM, _ENTRY_LINE_PX = 1.4, 0.5, 1.6, 20
+FONT_PX = 12
+SMALL_FONT_PX = 11
+#: Between axes and the numbers left of them, and below them; around the figure, between panels, and
+#: of a line of text.
+_LEFT_PAD_PX = 6.0
+_BELOW_PAD_PX = 10.0
+_EDGE_PX = 6.0
+_BETWEEN_PX = 18.0
+_LINE_PX = 17.0
+#: Of an entry of the legend: its mark, from there to its text, to the next entry; and of a line of
+#: entries.
+_MARK_EM = 1.4
+_MARK_PAD_EM = 0.5
+_ENTRY_GAP_EM = 1.6
+_ENTRY_LINE_PX = 20
 #: The most intervals between ticks, each of which takes a millisecond.
-_MOST_X_TICKS, _MOST_Y_TICKS = 6, 5
+_MOST_X_TICKS = 6
+_MOST_Y_TICKS = 5
 
-# No other code of this program draws. A context for each figure would copy and check every parameter.
+# No other code of this program draws. A context for each figure would copy and check every
+# parameter.
 mpl.rcParams.update(
     {
         "svg.fonttype": "none",
@@ -82,9 +95,11 @@ mpl.rcParams.update(
     }
 )
 
-#: Of matplotlib's SVG what a page does not need: remarks and styles for the whole page; and of each tag the names of
-#: parts, digits that no screen shows, and what holds anyway.
-_NEEDLESS = re.compile(r"<!--.*?-->|<metadata>.*?</metadata>|<style.*?</style>|<defs>\s*</defs>|\s*\n", re.DOTALL)
+#: Of matplotlib's SVG what a page does not need: remarks and styles for the whole page; and of each
+#: tag the names of parts, digits that no screen shows, and what holds anyway.
+_NEEDLESS = re.compile(
+    r"<!--.*?-->|<metadata>.*?</metadata>|<style.*?</style>|<defs>\s*</defs>|\s*\n", re.DOTALL
+)
 _NEEDLESS_IN_TAGS = re.compile(
     r' id="[\w.]+_\d+"|(?<=\.\d\d)\d+| transform="rotate\(-0 [^)]*\)"'
     r'|font-size: 12px; |font-family: [^;"]*; |text-anchor: start; |; fill: currentColor(?=")'
@@ -118,7 +133,9 @@ def svg_of(canvas: Canvas, legend: Sequence[Artist] = ()) -> str:
 
 
 def lay_out(canvas: Canvas, legend: Sequence[Artist] = ()) -> None:
-    """Give axes and legend the places that their texts leave; matplotlib's own layouts draw every text once more."""
+    """Give axes and legend the places that their texts leave; matplotlib's own layouts draw every
+    text once more.
+    """
     legend_px = _add_legend(canvas, legend) if legend else 0.0
     width_px, plots_px = canvas.get_size_inches() * 72
     height_px = plots_px + legend_px
@@ -126,7 +143,9 @@ def lay_out(canvas: Canvas, legend: Sequence[Artist] = ()) -> None:
     canvas.patch.set_visible(False)
     cells = [(axes, cell) for axes in canvas.axes if (cell := axes.get_subplotspec())]
     rows, columns = cells[0][1].get_gridspec().get_geometry()
-    left, below, right = [0.0] * columns, [0.0] * rows, _EDGE_PX
+    left = [0.0] * columns
+    below = [0.0] * rows
+    right = _EDGE_PX
     beside: dict[Axes, tuple[float, float]] = {}
     for axes, cell in cells:
         axes.patch.set_visible(False)
@@ -134,7 +153,8 @@ def lay_out(canvas: Canvas, legend: Sequence[Artist] = ()) -> None:
             locator = axis.get_major_locator()
             if isinstance(locator, MaxNLocator):
                 locator.set_params(nbins=most_ticks)
-        x_labels, y_labels = _tick_labels(axes.xaxis), _tick_labels(axes.yaxis)
+        x_labels = _tick_labels(axes.xaxis)
+        y_labels = _tick_labels(axes.yaxis)
         left_px = _LINE_PX * bool(axes.get_ylabel())
         if _has_labels(axes.yaxis):
             left_px += _text_width(y_labels) + _LEFT_PAD_PX
@@ -143,11 +163,14 @@ def lay_out(canvas: Canvas, legend: Sequence[Artist] = ()) -> None:
             below_px += _LINE_PX * max(text.count("\n") + 1 for text in x_labels) + _BELOW_PAD_PX
         beside[axes] = left_px, below_px
         # The first and the last number reach beyond the ends of the axis.
-        left[cell.colspan.start] = max(left[cell.colspan.start], left_px, _text_width(x_labels[:1]) / 2)
+        left[cell.colspan.start] = max(
+            left[cell.colspan.start], left_px, _text_width(x_labels[:1]) / 2
+        )
         below[cell.rowspan.start] = max(below[cell.rowspan.start], below_px)
         right = max(right, _text_width(x_labels[-1:]) / 2)
     title_px = _LINE_PX * any(axes.get_title(loc="left") for axes in canvas.axes)
-    top, bottom = legend_px + _EDGE_PX + title_px, _EDGE_PX + below[-1]
+    top = legend_px + _EDGE_PX + title_px
+    bottom = _EDGE_PX + below[-1]
     # The space between panels is a share of a panel, which is what remains.
     gap_x = max(left[1:], default=0) + max(right, _BETWEEN_PX)
     gap_y = max(below[:-1], default=0) + title_px + _BETWEEN_PX / 2
@@ -164,7 +187,9 @@ def lay_out(canvas: Canvas, legend: Sequence[Artist] = ()) -> None:
     for axes, (left_px, below_px) in beside.items():
         # Else all tick labels are measured once more. Panels may be of different heights.
         axes.yaxis.set_label_coords((_LINE_PX / 2 - left_px) / panel_x, 0.5)
-        axes.xaxis.set_label_coords(0.5, (_LINE_PX - below_px) / (axes.get_position().height * height_px))
+        axes.xaxis.set_label_coords(
+            0.5, (_LINE_PX - below_px) / (axes.get_position().height * height_px)
+        )
 
 
 def patch(label: str, colour: str, **look: Any) -> Artist:
@@ -178,23 +203,35 @@ def line(label: str, colour: str, **look: Any) -> Artist:
 
 
 def frontier(axes: Axes, x: Sequence[float], y: Sequence[float], label: str) -> Artist:
-    """Draw the line through the layouts that none is better than, and return its entry of the legend."""
+    """Draw the line through the layouts that none is better than, and return its entry of the
+    legend.
+    """
     axes.plot(x, y, color=INK, linewidth=1.2)
     return line(label, INK, linewidth=1.2)
 
 
 def mark(axes: Axes, x: float, y: float, marker: str, label: str) -> Artist:
     """Draw a mark around a point, and return its entry of the legend."""
-    look: dict[str, Any] = {"marker": marker, "markersize": 9, "markerfacecolor": "none", "linestyle": "none"}
+    look: dict[str, Any] = {
+        "marker": marker,
+        "markersize": 9,
+        "markerfacecolor": "none",
+        "linestyle": "none",
+    }
     axes.plot(x, y, color=INK, **look)
     return line(label, INK, **look)
 
 
-def bars(axes: Axes, parts: Sequence[tuple[float, float, float]], height: float, **look: Any) -> None:
-    """Draw horizontal bars, (start, length, middle of the row), as one artist: an artist takes a millisecond."""
+def bars(
+    axes: Axes, parts: Sequence[tuple[float, float, float]], height: float, **look: Any
+) -> None:
+    """Draw horizontal bars, (start, length, middle of the row), as one artist: an artist takes a
+    millisecond.
+    """
     corners = []
     for start, length, middle in parts:
-        low, high = middle - height / 2, middle + height / 2
+        low = middle - height / 2
+        high = middle + height / 2
         corners.append([(start, low), (start, high), (start + length, high), (start + length, low)])
     axes.add_collection(PolyCollection(corners, **{"linewidth": 0, **look}))
     axes.autoscale_view()
@@ -207,11 +244,15 @@ def label(axes: Axes, text: str, end: float, middle: float, **look: Any) -> None
 
 
 def whiskers(axes: Axes, ends: Sequence[tuple[float, float, float | None]]) -> None:
-    """Draw half the range between repeats at the ends of horizontal bars: end, middle and spread of each."""
+    """Draw half the range between repeats at the ends of horizontal bars: end, middle and spread of
+    each.
+    """
     known = [(end, middle, spread) for end, middle, spread in ends if spread]
     if known:
         positions, middles, spreads = zip(*known)
-        axes.errorbar(positions, middles, xerr=spreads, fmt="none", ecolor=INK, capsize=3, elinewidth=1)
+        axes.errorbar(
+            positions, middles, xerr=spreads, fmt="none", ecolor=INK, capsize=3, elinewidth=1
+        )
 
 
 def named_rows(axes: Axes, names: Sequence[str], middles: Sequence[float], end: float) -> None:
@@ -223,7 +264,9 @@ def named_rows(axes: Axes, names: Sequence[str], middles: Sequence[float], end: 
 
 @functools.lru_cache(maxsize=4096)
 def text_width(text: str, size_px: float = FONT_PX) -> float:
-    """Return the pixels of a line of text, at most; matplotlib's font has no Chinese characters, which are square."""
+    """Return the pixels of a line of text, at most; matplotlib's font has no Chinese characters,
+    which are square.
+    """
     return size_px * sum(map(_character_width, text))
 
 
@@ -237,7 +280,9 @@ def shortened(text: str, width_px: float) -> str:
 
 
 def start_drawing(jobs: Mapping[FigureKey, Draw]) -> Figures:
-    """Have the machine's CPUs draw, and return what will be each figure; without /dev/shm this process draws."""
+    """Have the machine's CPUs draw, and return what will be each figure; without /dev/shm this
+    process draws.
+    """
     if not jobs:
         return {}
     _jobs.clear()
@@ -245,10 +290,15 @@ def start_drawing(jobs: Mapping[FigureKey, Draw]) -> Figures:
     workers = min(len(_jobs), os.cpu_count() or 1)
     try:
         context = multiprocessing.get_context("fork")
-        pool = ProcessPoolExecutor(workers, context, initializer=_begin_worker, initargs=(os.getpid(),))
-    except OSError:  # the locks between processes are files in /dev/shm, which small systems and containers lack
+        pool = ProcessPoolExecutor(
+            workers, context, initializer=_begin_worker, initargs=(os.getpid(),)
+        )
+    except (
+        OSError
+    ):  # the locks between processes are files in /dev/shm, which small systems and containers lack
         return {key: _drawn_here(key) for key in _jobs}
-    # A collection would write into every object that the processes share, and takes a quarter of the time of drawing.
+    # A collection would write into every object that the processes share, and takes a quarter of
+    # the time of drawing.
     gc.disable()
     figures = {key: pool.submit(_draw, key) for key in _jobs}
     pool.shutdown(wait=False)
@@ -257,12 +307,18 @@ def start_drawing(jobs: Mapping[FigureKey, Draw]) -> Figures:
 
 def finished(figures: Figures, language: str) -> dict[str, str]:
     """Return the figures of a language that there was something to draw for, by their names."""
-    results = {name: future.result() for (of_language, name), future in figures.items() if of_language == language}
+    results = {
+        name: future.result()
+        for (of_language, name), future in figures.items()
+        if of_language == language
+    }
     return {name: svg for name, svg in results.items() if svg is not None}
 
 
 def write_figures(figures: Mapping[str, str], folder: Path) -> Path:
-    """Write each figure as NAME.svg into the folder, to be opened by itself, and return the folder."""
+    """Write each figure as NAME.svg into the folder, to be opened by itself, and return the
+    folder.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     for name, svg in figures.items():
         file_name = re.sub(r"[^a-z0-9._-]+", "-", name.lower()).strip("-.")
@@ -286,13 +342,16 @@ def _drawn_here(key: FigureKey) -> Future[Optional[str]]:
 
 
 def _draw(key: FigureKey) -> str | None:
-    # Ids are digests of what they are of, and of this: so figures that stand in one page share none.
+    # Ids are digests of what they are of, and of this: so figures that stand in one page share
+    # none.
     mpl.rcParams["svg.hashsalt"] = key[1]
     return _jobs[key]()
 
 
 class _Renderer(RendererSVG):
-    """Matplotlib's, which knows how wide Chinese characters are, and looks up no glyphs to know how wide others are."""
+    """Matplotlib's, which knows how wide Chinese characters are, and looks up no glyphs to know how
+    wide others are.
+    """
 
     def get_text_width_height_descent(
         self,
@@ -307,7 +366,9 @@ class _Renderer(RendererSVG):
 
 @functools.cache
 def _character_width(character: str) -> float:
-    """Return the width of a character of DejaVu Sans, which is wider than most fonts, as a share of its size."""
+    """Return the width of a character of DejaVu Sans, which is wider than most fonts, as a share of
+    its size.
+    """
     if unicodedata.east_asian_width(character) in "WF":
         return 1.0
     font = get_font(findfont(FontProperties()))
@@ -322,7 +383,9 @@ def _text_width(texts: Sequence[str]) -> float:
 
 
 def _has_labels(axis: Axis) -> bool:
-    """Whether there are tick labels left of the axis or below it; older matplotlib calls both labelleft."""
+    """Whether there are tick labels left of the axis or below it; older matplotlib calls both
+    labelleft.
+    """
     look = axis.get_tick_params()
     return bool(look.get("labelbottom", look.get("labelleft", True)))
 
@@ -363,15 +426,24 @@ def _add_legend(canvas: Canvas, entries: Sequence[Artist]) -> float:
 
 
 def _element(svg: str) -> str:
-    """Return the svg element of matplotlib's file without what makes no difference to the eye, half of it."""
+    """Return the svg element of matplotlib's file without what makes no difference to the eye, half
+    of it.
+    """
     element = re.sub(">\\s+<", "><", _NEEDLESS.sub(" ", svg[svg.index("<svg") :])).strip()
     element = re.sub("<[^>]*>", lambda tag: _NEEDLESS_IN_TAGS.sub("", tag.group()), element)
-    return element.replace("<svg ", f'<svg font-size="{FONT_PX}" fill="currentColor" stroke-linejoin="round" ', 1)
+    return element.replace(
+        "<svg ", f'<svg font-size="{FONT_PX}" fill="currentColor" stroke-linejoin="round" ', 1
+    )
 
 
 def _as_file(svg: str) -> str:
-    """Return an element of a page as a file, with the colours and the fonts that a page has and a file needs."""
-    fonts = "'DejaVu Sans', Verdana, Arial, 'Noto Sans CJK SC', 'Source Han Sans SC', 'Microsoft YaHei', sans-serif"
+    """Return an element of a page as a file, with the colours and the fonts that a page has and a
+    file needs.
+    """
+    fonts = (
+        "'DejaVu Sans', Verdana, Arial, 'Noto Sans CJK SC', 'Source Han Sans SC', 'Microsoft"
+        " YaHei', sans-serif"
+    )
     start, end, rest = svg.partition(">")
     start = re.sub(r'width="([\d.]+)pt" height="([\d.]+)pt"', r'width="\1" height="\2"', start)
     paper = '<rect width="100%" height="100%" fill="#ffffff"/>'

@@ -13,9 +13,15 @@ MIB = 2**20
 #: Where nothing was measured.
 EMPTY = "-"
 #: Decimals of MiB: those of a ledger are exact.
-_APPLICATION_DECIMALS, _NPU_DECIMALS = 1, 2
+_APPLICATION_DECIMALS = 1
+_NPU_DECIMALS = 2
 #: By a metric's unit: the unit that is shown, how many of the metric's it is, and decimals.
-_SHOWN = {BYTES: ("MiB", MIB, 2), NANOSECONDS: ("ms", 10**6, 3), PER_SECOND: ("/s", 1, 2), PERCENT: ("%", 1, 2)}
+_SHOWN = {
+    BYTES: ("MiB", MIB, 2),
+    NANOSECONDS: ("ms", 10**6, 3),
+    PER_SECOND: ("/s", 1, 2),
+    PERCENT: ("%", 1, 2),
+}
 #: Units for what would be shown as zero and is not.
 _SMALLER = {BYTES: (("KiB", 2**10), ("B", 1)), NANOSECONDS: (("ns", 1),)}
 #: MiB a minute, from which on decimals are noise.
@@ -48,14 +54,16 @@ def component_mib(figure: Figure | None) -> str:
 
 
 def counted_mib(size_bytes: float | None) -> str:
-    """Return bytes that were counted as MiB with two decimals; of what is less than that, that it is not nothing."""
+    """Return bytes that were counted as MiB with two decimals; of what is less than that, that it
+    is not nothing.
+    """
     if size_bytes is None:
         return EMPTY
     return "0" if size_bytes == 0 else mib(Figure(size_bytes), npu=True)
 
 
 def mib_spread(figure: Figure, npu: bool = False) -> str:
-    """Return the spread alone, with a space before it; nothing where there is none."""
+    """Return the spread alone, with a space before it; nothing if there is none."""
     return _spread(figure, MIB, mib_decimals(npu))
 
 
@@ -72,10 +80,17 @@ def mib_per_minute(bytes_per_s: float) -> str:
 
 
 def sized(size_bytes: float, spread_bytes: float | None = None) -> str:
-    """Return bytes in the unit in which they are a number of a few digits, with the spread in the same."""
+    """Return bytes in the unit in which they are a number of a few digits, with the spread in the
+    same.
+    """
     largest = round(max(abs(size_bytes), spread_bytes or 0))
-    unit, name = next((pair for pair in ((MIB, "MiB"), (2**10, "KiB")) if largest >= pair[0]), (1, "B"))
-    return f"{_number(Figure(size_bytes, spread_bytes), unit, 1 if unit > 1 else 0, spread=True)} {name}"
+    unit, name = next(
+        (pair for pair in ((MIB, "MiB"), (2**10, "KiB")) if largest >= pair[0]), (1, "B")
+    )
+    return (
+        f"{_number(Figure(size_bytes, spread_bytes), unit, 1 if unit > 1 else 0, spread=True)}"
+        f" {name}"
+    )
 
 
 def counted(count: float, spread: float | None = None) -> str:
@@ -111,11 +126,15 @@ def per_second(figure: Figure | None, spread: bool = True) -> str:
 
 def percent(figure: Figure | float | None, spread: bool = False) -> str:
     """Return a percentage with one decimal."""
-    return _number(figure if isinstance(figure, Figure) or figure is None else Figure(figure), 1, 1, spread)
+    return _number(
+        figure if isinstance(figure, Figure) or figure is None else Figure(figure), 1, 1, spread
+    )
 
 
 def share(value: float) -> str:
-    """Return a share of one with its first digit, of a large one with two, rounded up: 3e-7, 0.012."""
+    """Return a share of one with its first digit, of a large one with two, rounded up: 3e-7,
+    0.012.
+    """
     digits = 2 if value >= 0.01 else 1
     unit = 10.0 ** (math.floor(math.log10(value)) + 1 - digits)
     # Of what is short of a digit by the error of the division alone, nothing is rounded up.
@@ -164,7 +183,9 @@ def in_metric_unit(value: float, metric: Metric) -> float:
 
 
 def metric_number(value: float, metric: Metric, sign: bool = False) -> str:
-    """Return the value in the shown unit, without it; what would be zero there and is not has a unit of its own."""
+    """Return the value in the shown unit, without it; what would be zero there and is not has a
+    unit of its own.
+    """
     text, unit = _metric_value(value, metric, sign)
     return text if unit == metric_unit(metric) else f"{text} {unit}"
 

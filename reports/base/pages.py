@@ -1,4 +1,6 @@
-"""How a page is made from its template: one self-contained HTML file in one language, with its figures inside."""
+"""How a page is made from its template: one self-contained HTML file in one language, with its
+figures inside.
+"""
 
 from __future__ import annotations
 
@@ -29,9 +31,16 @@ def page_name(stem: str, language: str, first: str) -> str:
 
 
 def write_page(
-    folder: Path, stem: str, language: str, first: str, title: str, figures: Mapping[str, str], **values: Any
+    folder: Path,
+    stem: str,
+    language: str,
+    first: str,
+    title: str,
+    figures: Mapping[str, str],
+    **values: Any,
 ) -> Path:
-    """Write the page from its template into the folder, and return its path; it links to the same page in others.
+    """Write the page from its template into the folder, and return its path; it links to the same
+    page in others.
 
     The title is a key of the texts, figures are SVG elements.
     """
@@ -40,7 +49,10 @@ def write_page(
         t=texts_of(language),
         title=title,
         language=language,
-        others=[(other, texts_of(other)("language_name"), page_name(stem, other, first)) for other in others],
+        others=[
+            (other, texts_of(other)("language_name"), page_name(stem, other, first))
+            for other in others
+        ],
         figures={name: Markup(svg) for name, svg in figures.items()},
         unique=_numbered(),
         style=_read("style.css"),

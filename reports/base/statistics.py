@@ -19,24 +19,24 @@ __all__ = [
 
 
 def difference(greater: Figure | None, smaller: Figure | None) -> Figure | None:
-    """Return the difference; None where one of the two is not known."""
+    """Return the difference; None if one of the two is not known."""
     return None if greater is None or smaller is None else greater - smaller
 
 
 def total(figures: Iterable[Figure | None]) -> Figure | None:
-    """Return the sum of the figures that are known; None where none is."""
+    """Return the sum of the figures that are known; None if none is."""
     known = [figure for figure in figures if figure is not None]
     return sum(known[1:], known[0]) if known else None
 
 
 def known_sum(values: Iterable[float | None]) -> float | None:
-    """Return the sum of the values that are known; None where none is."""
+    """Return the sum of the values that are known; None if none is."""
     known = [value for value in values if value is not None]
     return sum(known) if known else None
 
 
 def known_mean(values: Iterable[float | None]) -> float | None:
-    """Return the mean of the values that are known; None where none is."""
+    """Return the mean of the values that are known; None if none is."""
     known = [value for value in values if value is not None]
     return statistics.fmean(known) if known else None
 
@@ -48,5 +48,5 @@ def rounded(figure: Figure | float | None, digits: int | None = None) -> float |
 
 
 def rounded_spread(figure: Figure | None, digits: int | None = None) -> float | None:
-    """Return the spread in the same form; None where there is none."""
+    """Return the spread in the same form; None if there is none."""
     return rounded(figure.spread if figure else None, digits)

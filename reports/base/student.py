@@ -1,4 +1,5 @@
-"""Student's t distribution: its lower tail and its quantiles, to 10 digits of scipy.special's stdtr and stdtrit.
+"""Student's t distribution: its lower tail and its quantiles, to 10 digits of scipy.special's stdtr
+and stdtrit.
 
 scipy would be a quarter of what an installation takes, for these two functions.
 """
@@ -28,7 +29,9 @@ def lower_tail(freedom: float, t: float) -> float:
     if math.isinf(t):
         return 0.0 if t < 0 else 1.0
     square = t * t
-    both_tails = _beta_share(freedom / 2, 0.5, freedom / (freedom + square), square / (freedom + square))
+    both_tails = _beta_share(
+        freedom / 2, 0.5, freedom / (freedom + square), square / (freedom + square)
+    )
     return both_tails / 2 if t < 0 else 1 - both_tails / 2
 
 
@@ -41,7 +44,8 @@ def quantile(freedom: float, probability: float) -> float:
     """
     if probability > 0.5:
         return -quantile(freedom, 1 - probability)
-    low, high = -1.0, 0.0
+    low = -1.0
+    high = 0.0
     while lower_tail(freedom, low) > probability:
         low, high = 2 * low, low
     while True:
@@ -55,22 +59,27 @@ def quantile(freedom: float, probability: float) -> float:
 
 
 def _beta_share(a: float, b: float, x: float, rest: float) -> float:
-    """Return the regularised incomplete beta function of x; `rest` is 1 - x, without the rounding of that difference.
+    """Return the regularised incomplete beta function of x; `rest` is 1 - x, without the rounding
+    of that difference.
 
-    The continued fraction is 8.17.22 of NIST's Digital Library of Mathematical Functions; it is taken on the side on
-    which it converges fast.
+    The continued fraction is 8.17.22 of NIST's Digital Library of Mathematical Functions; it is
+    taken on the side on which it converges fast.
     """
     if x == 0 or rest == 0:
         return 1.0 if rest == 0 else 0.0
     if x > (a + 1) / (a + b + 2):
         return 1 - _beta_share(b, a, rest, x)
-    logarithm = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log(rest)
+    logarithm = (
+        math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log(rest)
+    )
     return math.exp(logarithm) / a / _fraction(a, b, x)
 
 
 def _fraction(a: float, b: float, x: float) -> float:
     """Return 1 + d1 / (1 + d2 / (1 + ...)) by Lentz's method."""
-    value, above, below = 1.0, 1.0, 0.0
+    value = 1.0
+    above = 1.0
+    below = 0.0
     for term in range(1, _MOST_TERMS):
         half = term // 2
         if term % 2:

@@ -29,7 +29,8 @@ class Table:
 
     heads: Sequence[str]
     rows: Sequence[tuple[str, Sequence[str]]]
-    #: The columns of words, by their place; all others are of numbers. Those below zero are counted from the end.
+    #: The columns of words, by their place; all others are of numbers. Those below zero are counted
+    #: from the end.
     words: Sequence[int] = (0,)
     #: A class for each column's look; none where columns are alike.
     looks: Sequence[str] = ()
@@ -55,11 +56,15 @@ def csv(columns: Sequence[str], records: Iterable[Mapping[str, Any]]) -> str:
 
 
 def csv_cell(value: Any) -> Any:
-    """Return what stands in CSV: text that a spreadsheet would calculate gets an apostrophe, which makes it text."""
+    """Return what stands in CSV: text that a spreadsheet would calculate gets an apostrophe, which
+    makes it text.
+    """
     return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
 
 
-def markdown(columns: Sequence[str], rows: Iterable[Sequence[object]], numbers: Container[int] = ()) -> str:
+def markdown(
+    columns: Sequence[str], rows: Iterable[Sequence[object]], numbers: Container[int] = ()
+) -> str:
     """Return rows of cells as Markdown, the columns of numbers to the right.
 
     tabulate, which looks at every cell several times, takes a second for 10,000 rows.
@@ -74,9 +79,14 @@ def write_records(
     folder: Path,
     formats: Iterable[str],
 ) -> None:
-    """Write records as NAME.FORMAT into the folder, in some of TABLE_FORMATS; few of them are in memory at a time."""
+    """Write records as NAME.FORMAT into the folder, in some of TABLE_FORMATS; few of them are in
+    memory at a time.
+    """
     for form in formats:
-        with replacing(folder / f"{name}.{form}") as unfinished, unfinished.open("w", encoding="utf-8") as file:
+        with (
+            replacing(folder / f"{name}.{form}") as unfinished,
+            unfinished.open("w", encoding="utf-8") as file,
+        ):
             if form == "csv":
                 _write_csv(columns, records(), file)
             elif form == "md":
@@ -87,7 +97,8 @@ def write_records(
 
 
 def _write_csv(columns: Sequence[str], records: Iterable[Mapping[str, Any]], file: TextIO) -> None:
-    # Not above: each process that draws figures is forked from this one and would carry it, 0.4 s and 40 MiB.
+    # Not above: each process that draws figures is forked from this one and would carry it, 0.4 s
+    # and 40 MiB.
     import pandas as pd
 
     rows = ([csv_cell(record.get(column)) for column in columns] for record in records)
@@ -107,13 +118,19 @@ def _markdown_lines(
         yield f"| {' | '.join(map(_in_a_line, cells))} |\n"
 
 
-def _json_lines(name: str, columns: Sequence[str], records: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+def _json_lines(
+    name: str, columns: Sequence[str], records: Iterable[Mapping[str, Any]]
+) -> Iterator[str]:
     """Yield the document with a line for each row."""
-    opening = json.dumps({"version": _JSON_VERSION, "table": name, "columns": list(columns)}, ensure_ascii=False)
+    opening = json.dumps(
+        {"version": _JSON_VERSION, "table": name, "columns": list(columns)}, ensure_ascii=False
+    )
     yield f'{opening[:-1]}, "rows": ['
     separator = "\n"
     for record in records:
-        yield separator + json.dumps({column: record.get(column) for column in columns}, ensure_ascii=False)
+        yield separator + json.dumps(
+            {column: record.get(column) for column in columns}, ensure_ascii=False
+        )
         separator = ",\n"
     yield "\n]}\n"
 

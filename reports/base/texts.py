@@ -1,4 +1,6 @@
-"""The words of the report in each language, from texts/LANGUAGE/*.json; every language has the same keys."""
+"""The words of the report in each language, from texts/LANGUAGE/*.json; every language has the same
+keys.
+"""
 
 from __future__ import annotations
 
@@ -32,16 +34,24 @@ class Texts:
         return self.words[key].format(**values)
 
     def scenario(self, name: str) -> str:
-        """Return what the language calls a scenario, or a user's plan; its own name where it has none yet."""
+        """Return what the language calls a scenario, or a user's plan; its own name where it has
+        none yet.
+        """
         plan = name_of_plan(name)
-        return self("plan_without_reuse", plan=plan) if plan else self.words.get(f"scenario_{name}", name)
+        return (
+            self("plan_without_reuse", plan=plan)
+            if plan
+            else self.words.get(f"scenario_{name}", name)
+        )
 
     def scenarios(self, names: Iterable[str]) -> str:
         """Return what the language calls these scenarios, as one list."""
         return self.joined(map(self.scenario, names))
 
     def runtime(self, name: str) -> str:
-        """Return a runtime's title; of what is none of the project's runtimes, its text or its name."""
+        """Return a runtime's title; of what is none of the project's runtimes, its text or its
+        name.
+        """
         return _TITLES.get(name) or self.words.get(f"runtime_{name}", name)
 
     def joined(self, names: Iterable[str]) -> str:
@@ -58,12 +68,16 @@ class Texts:
 
     def starting_with(self, prefix: str) -> dict[str, str]:
         """Return every text whose key starts so, by the rest of the key, in the file's order."""
-        return {key[len(prefix) :]: text for key, text in self.words.items() if key.startswith(prefix)}
+        return {
+            key[len(prefix) :]: text for key, text in self.words.items() if key.startswith(prefix)
+        }
 
 
 @functools.cache
 def texts_of(language: str) -> Texts:
     """Return the words of a language of LANGUAGES."""
-    files = sorted((_FOLDER / language).glob("*.json"), key=lambda file: (file.name != _FIRST_FILE, file.name))
+    files = sorted(
+        (_FOLDER / language).glob("*.json"), key=lambda file: (file.name != _FIRST_FILE, file.name)
+    )
     parts = [json.loads(file.read_text(encoding="utf-8")) for file in files]
     return Texts(language, {key: text for part in parts for key, text in part.items()})

@@ -1,21 +1,25 @@
-"""Readings over time, or over cycles: the slope with the confidence in it, and whether they are level or still grow.
+"""Readings over time, or over cycles: the slope with the confidence in it, and whether they are
+level or still grow.
 
-Readings of memory depend on those before: an interval that takes each as a new one is far too narrow. So points are
-first taken together in at most 60 batches, a median each (B. Schmeiser, Batch size effects in the analysis of
-simulation output, 1982). A line is fitted to these by generalised least squares, with errors that keep a share of the
-one before (Prais and Winsten, 1954); a share that may be 1 is taken as 1 (P. Perron and T. Yabu, Estimating
-deterministic trends with an integrated or stationary noise component, 2009). Growth in k equal steps has then k ** 0.5
-standard errors. Where one step fits better than a line, growth counts only as far as it is seen besides the step.
+Readings of memory depend on those before: an interval that takes each as a new one is far too
+narrow. So points are first taken together in at most 60 batches, a median each (B. Schmeiser, Batch
+size effects in the analysis of simulation output, 1982). A line is fitted to these by generalised
+least squares, with errors that keep a share of the one before (Prais and Winsten, 1954); a share
+that may be 1 is taken as 1 (P. Perron and T. Yabu, Estimating deterministic trends with an
+integrated or stationary noise component, 2009). Growth in k equal steps has then k ** 0.5 standard
+errors. Where one step fits better than a line, growth counts only as far as it is seen besides the
+step.
 
 The verdict, by the first rule that holds:
 
-1. growing: the whole series grows at 99 %, and the last half at 75 % and half as fast at least; or the last half grows
-   at 99.5 %, and ends higher than the first ever was. Falling is the same, the other way round;
-2. grew_then_level: from the step on that fits better than a line, growth and fall above the resolution, and above
-   Precision.least_growth, can be excluded at 97.5 % each; that part is 45 % of the series or more, and lies higher
-   than what came before it, by more than the noise;
-3. level: the same can be excluded for the whole series. Where only for the last half or more of it: grew_then_level
-   where that lies higher than what came before it, level where it does not;
+1. growing: the whole series grows at 99 %, and the last half at 75 % and half as fast at least; or
+   the last half grows at 99.5 %, and ends higher than the first ever was. Falling is the same, the
+   other way round;
+2. grew_then_level: from the step on that fits better than a line, growth and fall above the
+   resolution, and above Precision.least_growth, can be excluded at 97.5 % each; that part is 45 %
+   of the series or more, and lies higher than what came before it, by more than the noise;
+3. level: the same can be excluded for the whole series. Where only for the last half or more of it:
+   grew_then_level where that lies higher than what came before it, level where it does not;
 4. unknown.
 
 benchmarks/trend_accuracy.py measures how often that is right.
@@ -36,24 +40,30 @@ from reusebench.reports.base.student import lower_tail, quantile
 #: Fewer points have no slope with an error.
 LEAST_POINTS = 5
 _BATCHES = 60
-#: One-sided confidence: of a growth, of the last half where the whole grows, of each end of an interval, and of finding
-#: a growth of the size of the resolution.
-_SURE, _LIKELY, _END, _FOUND = 0.99, 0.75, 0.975, 0.80
-#: By so much a growth must be larger than where zero alone had to be excluded, because a step may fit as well and the
-#: last half must go on: measured by trend_accuracy.py on 2 minutes of white noise (1.2 for 10 minutes and more).
+#: One-sided confidence: of a growth, of the last half where the whole grows, of each end of an
+#: interval, and of finding a growth of the size of the resolution.
+_SURE = 0.99
+_LIKELY = 0.75
+_END = 0.975
+_FOUND = 0.80
+#: By so much a growth must be larger than where zero alone had to be excluded, because a step may
+#: fit as well and the last half must go on: measured by trend_accuracy.py on 2 minutes of white
+#: noise (1.2 for 10 minutes and more).
 _HARDER = 1.75
 #: The last half is a second try.
 _SURE_OF_HALF = (1 + _SURE) / 2
 #: The slope of a last half that goes on as the whole did, as a share of that.
 _GOES_ON = 0.5
-#: A level has lasted for this share of the series at least: so long as what came before it, or nearly.
+#: A level has lasted for this share of the series at least: so long as what came before it, or
+#: nearly.
 _LEVEL_SHARE = 0.45
 #: More is not claimed: it was not tried on enough series.
 _MOST_PERCENT = 99.9
-#: Within so many standard errors of 1, a share may be 1; chosen by trend_accuracy.py on random walks.
+#: Within so many standard errors of 1, a share may be 1; chosen by trend_accuracy.py on random
+#: walks.
 _MAY_BE_ONE = 2.5
-#: A point that is off by so many times what points are off by commonly, from the median of it and its neighbours, is
-#: an outlier (the identifier of F. R. Hampel, 1974).
+#: A point that is off by so many times what points are off by commonly, from the median of it and
+#: its neighbours, is an outlier (the identifier of F. R. Hampel, 1974).
 _OUTLIER = 10
 #: A share of 1 has no constant term.
 _MOST_SHARE = 0.999
@@ -65,13 +75,16 @@ class Precision:
 
     #: Per unit of time: what could hide more than this is not called level.
     least_growth: float
-    #: By so much a reading may be off from what is meant, one standard deviation, however little the readings differ.
+    #: By so much a reading may be off from what is meant, one standard deviation, however little
+    #: the readings differ.
     reading_error: float
 
 
 @dataclass(frozen=True)
 class Trend:
-    """What a series of readings says, of the part that the verdict is about; an interval is of 95 %."""
+    """What a series of readings says, of the part that the verdict is about; an interval is of 95
+    %.
+    """
 
     #: "level", "grew_then_level", "growing", "falling" or "unknown".
     verdict: str
@@ -123,18 +136,23 @@ class _Part:
     #: Of a line alone; and of one beside the step, where that leaves less of growth or fall.
     line: _Slope
     steady: _Slope
-    #: The first batch after the step; None where a line fits better.
+    #: The first batch after the step; None if a line fits better.
     step: int | None
 
 
 def trend(times: Sequence[float], readings: Sequence[float], precision: Precision) -> Trend | None:
-    """Return the slope and the verdict of one reading for each unit of time, or fewer; None below LEAST_POINTS."""
+    """Return the slope and the verdict of one reading for each unit of time, or fewer; None below
+    LEAST_POINTS.
+    """
     return _trend(tuple(times), tuple(readings), precision)
 
 
-# A page asks for each series several times, and in each language. An hour of streams is 3,600 readings.
+# A page asks for each series several times, and in each language. An hour of streams is 3,600
+# readings.
 @functools.lru_cache(maxsize=256)
-def _trend(times: tuple[float, ...], readings: tuple[float, ...], precision: Precision) -> Trend | None:
+def _trend(
+    times: tuple[float, ...], readings: tuple[float, ...], precision: Precision
+) -> Trend | None:
     if len(times) < LEAST_POINTS:
         return None
     unit = precision.reading_error
@@ -167,7 +185,9 @@ def _calmed(readings: np.ndarray) -> np.ndarray:
 
 
 def _moving(whole: _Part, late: _Part) -> tuple[str, None, _Slope] | None:
-    """Return the verdict of a series that grows or falls to its end, and the slope of the part that it is about."""
+    """Return the verdict of a series that grows or falls to its end, and the slope of the part that
+    it is about.
+    """
     for name, sign in (("growing", 1), ("falling", -1)):
         as_fast = sign * late.line.value >= _GOES_ON * sign * whole.line.value
         if whole.steady.toward(sign) >= _SURE and as_fast and late.line.toward(sign) >= _LIKELY:
@@ -182,8 +202,12 @@ def _moving(whole: _Part, late: _Part) -> tuple[str, None, _Slope] | None:
 _Level = tuple[str, "float | None", _Slope]
 
 
-def _level(whole: _Part, times: Sequence[float], readings: np.ndarray, least_growth: float) -> _Level | None:
-    """Return the verdict of a series that is level, since when if it grew before, and the slope of that part."""
+def _level(
+    whole: _Part, times: Sequence[float], readings: np.ndarray, least_growth: float
+) -> _Level | None:
+    """Return the verdict of a series that is level, since when if it grew before, and the slope of
+    that part.
+    """
     count = len(times)
     step = 0 if whole.step is None else whole.step * count // len(whole.times)
     stepped = _level_from(step, times, readings, least_growth)
@@ -191,11 +215,15 @@ def _level(whole: _Part, times: Sequence[float], readings: np.ndarray, least_gro
         return stepped
     if whole.line.is_level(least_growth):
         return "level", None, whole.line
-    later = (_level_from(count * eighth // 8, times, readings, least_growth) for eighth in range(1, 5))
+    later = (
+        _level_from(count * eighth // 8, times, readings, least_growth) for eighth in range(1, 5)
+    )
     return stepped or next(filter(None, later), None)
 
 
-def _level_from(start: int, times: Sequence[float], readings: np.ndarray, least_growth: float) -> _Level | None:
+def _level_from(
+    start: int, times: Sequence[float], readings: np.ndarray, least_growth: float
+) -> _Level | None:
     """Return the verdict where the series is level from this point on, and that is long enough."""
     count = len(times)
     if not start or count - start < max(_LEVEL_SHARE * count, LEAST_POINTS):
@@ -210,7 +238,8 @@ def _level_from(start: int, times: Sequence[float], readings: np.ndarray, least_
 
 
 def _part(times: Sequence[float], readings: np.ndarray, start: int) -> _Part:
-    at, values = _batches(times[start:]), _batches(readings[start:].tolist())
+    at = _batches(times[start:])
+    values = _batches(readings[start:].tolist())
     ones = np.ones(len(at))
     line = steady = _slope(values, ones, at)
     step = _step(at, values)
@@ -224,14 +253,20 @@ def _batches(values: Sequence[float]) -> np.ndarray:
     """Return medians of as many neighbours each."""
     count = min(_BATCHES, len(values))
     bounds = [batch * len(values) // count for batch in range(count + 1)]
-    return np.array([statistics.median(values[low:high]) for low, high in zip(bounds, bounds[1:])], dtype=float)
+    return np.array(
+        [statistics.median(values[low:high]) for low, high in zip(bounds, bounds[1:])], dtype=float
+    )
 
 
 def _step(at: np.ndarray, values: np.ndarray) -> int | None:
-    """Return where a step fits best, two batches at least from the ends; None where a line fits better."""
-    count, splits = len(values), np.arange(2, len(values) - 1)
+    """Return where a step fits best, two batches at least from the ends; None if a line fits
+    better.
+    """
+    count = len(values)
+    splits = np.arange(2, len(values) - 1)
     centred = values - values.mean()
-    # What the two means leave: the sums before and behind a place are each other's, with the other sign.
+    # What the two means leave: the sums before and behind a place are each other's, with the other
+    # sign.
     before = centred.cumsum()[splits - 1]
     squares = centred @ centred - before**2 * count / (splits * (count - splits))
     best = int(np.argmin(squares))
@@ -248,7 +283,9 @@ def _slope(values: np.ndarray, *columns: np.ndarray) -> _Slope:
         _whitened(values, share), *(_whitened(column, share) for column in columns)
     )
     freedom = len(at) - len(columns) - 1
-    kept = _kept(residuals)  # batches of a random walk keep a quarter of each other's steps (H. Working, 1960)
+    kept = _kept(
+        residuals
+    )  # batches of a random walk keep a quarter of each other's steps (H. Working, 1960)
     error = math.sqrt(residuals @ residuals / freedom / weight * (1 + kept) / (1 - kept))
     return _Slope(coefficient, math.hypot(error, 1 / (at[-1] - at[0])), freedom)
 
@@ -261,7 +298,8 @@ def _kept(residuals: np.ndarray) -> float:
 
 def _share(residuals: np.ndarray) -> float:
     """Return what the errors keep; the estimate is (2 + 4 share) / count too low beside a line."""
-    kept, count = _kept(residuals), len(residuals)
+    kept = _kept(residuals)
+    count = len(residuals)
     share = kept + (2 + 4 * kept) / count
     may_be_one = share + _MAY_BE_ONE * math.sqrt((1 - kept**2) / count) >= 1
     return _MOST_SHARE if may_be_one else share
@@ -273,7 +311,9 @@ def _whitened(values: np.ndarray, share: float) -> np.ndarray:
 
 
 def _regression(values: np.ndarray, *columns: np.ndarray) -> tuple[float, np.ndarray, float]:
-    """Return the coefficient of the last column, the residuals, and the weight of the coefficient."""
+    """Return the coefficient of the last column, the residuals, and the weight of the
+    coefficient.
+    """
     basis, sizes = np.linalg.qr(np.column_stack(columns))
     parts = basis.T @ values
     return float(parts[-1] / sizes[-1, -1]), values - basis @ parts, float(sizes[-1, -1] ** 2)

@@ -1,4 +1,6 @@
-"""The claims ledger: what manuals and a published test say, and whether what was measured here bears it out."""
+"""The claims ledger: what manuals and a published test say, and whether what was measured here
+bears it out.
+"""
 
 from __future__ import annotations
 
@@ -95,11 +97,18 @@ def claims_table(groups: Sequence[Group], labels: Sequence[str], texts: Texts) -
     lines = []
     for judged in judge_claims(groups):
         judgement = judged.judgement
-        verdict = texts(f"claims_{judgement.verdict}") + texts("colon") + judgement.reason.in_words(texts)
+        verdict = (
+            texts(f"claims_{judgement.verdict}") + texts("colon") + judgement.reason.in_words(texts)
+        )
         measured = judgement.shown.in_words(texts) if judgement.shown else EMPTY
         cells = [judged.claim.claim[texts.language], labels[judged.group], verdict, measured]
         lines.append((group_id(judged.group), cells))
-    heads = ("claims_column_claim", "claims_column_on", "claims_column_verdict", "claims_column_figure")
+    heads = (
+        "claims_column_claim",
+        "claims_column_on",
+        "claims_column_verdict",
+        "claims_column_figure",
+    )
     return Table(heads_of(heads, texts), lines, words=(0, 1, 2, 3))
 
 
@@ -107,18 +116,27 @@ def claim_tests(texts: Texts) -> list[tuple[str, str, str, str | None, str]]:
     """Return (claim, what is looked at, title, address and dates of its source) of each claim."""
     language = texts.language
     return [
-        (one.claim[language], one.test[language], one.source.title[language], one.source.url, one.source.dates(texts))
+        (
+            one.claim[language],
+            one.test[language],
+            one.source.title[language],
+            one.source.url,
+            one.source.dates(texts),
+        )
         for one in read_claims()
     ]
 
 
 def claims_records(group: Group) -> list[dict[str, Any]]:
-    """Return a row in CLAIMS_COLUMNS for each claim that is about the group; reasons are English."""
+    """Return a row in CLAIMS_COLUMNS for each claim that is about the group; reasons are
+    English.
+    """
     texts = texts_of(LANGUAGES[0])
     identity = {name: getattr(group.info, name) for name in _IDENTITY}
     records = []
     for judged in judge_claims([group]):
-        judgement, source = judged.judgement, judged.claim.source
+        judgement = judged.judgement
+        source = judged.claim.source
         # What is no percentage is a whole number.
         digits = 3 if judgement.unit == "percent" else None
         record = {

@@ -1,4 +1,5 @@
-"""The judges of claims: each a pure function that says whether what a group measured bears a claim out.
+"""The judges of claims: each a pure function that says whether what a group measured bears a claim
+out.
 
 Where nothing can be judged, a judge raises CannotBeJudged with the reason.
 """
@@ -36,13 +37,17 @@ class Phrase:
     values: Mapping[str, object] = field(default_factory=dict)
 
     def in_words(self, texts: Texts) -> str:
-        """Return the text; values named scenario, outcome and memory are words of the language too."""
+        """Return the text; values named scenario, outcome and memory are words of the language
+        too.
+        """
         words: dict[str, Callable[[str], str]] = {
             "scenario": texts.scenario,
             "outcome": lambda value: texts(f"outcome_{value}"),
             "memory": lambda value: texts(f"claims_memory_{value}"),
         }
-        return texts(self.key, **{key: words.get(key, str)(str(value)) for key, value in self.values.items()})
+        return texts(
+            self.key, **{key: words.get(key, str)(str(value)) for key, value in self.values.items()}
+        )
 
 
 @dataclass(frozen=True)
@@ -76,7 +81,9 @@ def judge(name: str, group: Group, parameters: Mapping[str, Any]) -> Judgement:
 
 
 def share_saved(group: Group, scenario: str, claimed_percent: float, memory: str) -> Judgement:
-    """Judge by the share of "application" or "system" memory that the scenario saves: at least that many percent."""
+    """Judge by the share of "application" or "system" memory that the scenario saves: at least that
+    many percent.
+    """
     row, baseline = _compared(group, scenario)
     saving = row.saving(f"{memory}_memory_bytes")
     if saving is None or saving.percent is None:
@@ -85,51 +92,78 @@ def share_saved(group: Group, scenario: str, claimed_percent: float, memory: str
     percent_saved = saving.percent
     if saving.memory == SYSTEM and saving.saved.spread is not None:
         # What else ran in that time adds to the spread.
-        noise = Figure(0, sum(one.system_noise_bytes or 0 for one in (row, baseline))).percent_of(saving.whole)
+        noise = Figure(0, sum(one.system_noise_bytes or 0 for one in (row, baseline))).percent_of(
+            saving.whole
+        )
         percent_saved += noise or Figure(0, 0)
     if not group.computes:
-        verdict, reason = OPEN, _reason_of_virtual(group)
+        verdict = OPEN
+        reason = _reason_of_virtual(group)
     else:
         between = "within_noise" if saving.memory == SYSTEM else "within_spread"
         verdict, reason = _at_least(percent_saved, claimed_percent, between)
     values = {"share": percent(percent_saved, spread=True), "memory": memory}
     npu = row.saved_percent(NPU)
-    shown = Phrase("claims_share_npu", {**values, "npu": percent(npu)}) if npu else Phrase("claims_share", values)
+    shown = (
+        Phrase("claims_share_npu", {**values, "npu": percent(npu)})
+        if npu
+        else Phrase("claims_share", values)
+    )
     return Judgement(verdict, reason, percent_saved, "percent", shown)
 
 
 def all_but_one_saved(group: Group, scenario: str) -> Judgement:
-    """Judge by the share that is saved of NPU memory, else of that above the import: (N-1)/N of N contexts."""
+    """Judge by the share that is saved of NPU memory, else of that above the import: (N-1)/N of N
+    contexts.
+    """
     row, _ = _compared(group, scenario)
-    saving, count = row.main_saving, len(row.info.plan.contexts)
+    saving = row.main_saving
+    count = len(row.info.plan.contexts)
     if saving is None or saving.percent is None or count == 0:
         raise CannotBeJudged("not_measured", scenario=scenario)
     _check_memory_sufficed(saving, row)
     claimed = 100 * (count - 1) / count
     verdict, reason = _at_least(saving.percent, claimed, "within_spread")
-    values = {"share": percent(saving.percent, spread=True), "claimed": percent(claimed), "contexts": count}
-    shown = Phrase("claims_share_of_theory", {**values, "memory": "npu" if saving.is_npu else "over_import"})
+    values = {
+        "share": percent(saving.percent, spread=True),
+        "claimed": percent(claimed),
+        "contexts": count,
+    }
+    shown = Phrase(
+        "claims_share_of_theory", {**values, "memory": "npu" if saving.is_npu else "over_import"}
+    )
     return Judgement(verdict, reason, saving.percent, "percent", shown)
 
 
 def rate_kept(group: Group, scenarios: Sequence[str], tolerance_percent: float) -> Judgement:
-    """Judge by the loss of throughput against the baseline: no scenario loses more than the tolerance."""
+    """Judge by the loss of throughput against the baseline: no scenario loses more than the
+    tolerance.
+    """
     if not group.computes:
         raise CannotBeJudged("nothing_computes")
     judgements = [_rate_kept(group, scenario, tolerance_percent) for scenario in scenarios]
-    return min(judgements, key=lambda judgement: (DOES_NOT_HOLD, OPEN, HOLDS).index(judgement.verdict))
+    return min(
+        judgements, key=lambda judgement: (DOES_NOT_HOLD, OPEN, HOLDS).index(judgement.verdict)
+    )
 
 
 def smaller_internal_saved(group: Group, scenario: str) -> Judgement:
-    """Judge by the internal component: as much less as all internal memories but the largest have, to the page."""
+    """Judge by the internal component: as much less as all internal memories but the largest have,
+    to the page.
+    """
     row, baseline = _compared(group, scenario)
-    sizes = [-(-size // _PAGE_BYTES) * _PAGE_BYTES for size in _of_contexts(baseline, "internal")[0]]
+    sizes = [
+        -(-size // _PAGE_BYTES) * _PAGE_BYTES for size in _of_contexts(baseline, "internal")[0]
+    ]
     expected = sum(sizes) - max(sizes)
     own, whole = (Figure.of(map(sum, _of_contexts(one, "internal"))) for one in (row, baseline))
     saved = difference(whole, own)
     assert saved is not None
     equal = abs(saved.median - expected) <= _PAGE_BYTES * len(sizes)
-    shown = Phrase("claims_internal", {"saved": mib(saved, npu=True), "expected": mib(Figure(expected), npu=True)})
+    shown = Phrase(
+        "claims_internal",
+        {"saved": mib(saved, npu=True), "expected": mib(Figure(expected), npu=True)},
+    )
     return _yes_or_no(equal, "internal_equal", "internal_differs", saved, "bytes", shown)
 
 
@@ -138,23 +172,35 @@ def slaves_without_weights(group: Group, scenario: str) -> Judgement:
     row = _measured(group, scenario)
     sizes = _of_mechanism(row, "shared_weights")
     weights = sizes["weights"]
-    return _yes_or_no(not weights.median, "no_weights", "own_weights", weights, "bytes", _parts(sizes))
+    return _yes_or_no(
+        not weights.median, "no_weights", "own_weights", weights, "bytes", _parts(sizes)
+    )
 
 
 def only_weights_shared(group: Group, scenario: str) -> Judgement:
-    """Judge by the ledger: dups have no weights, and internal tensors and register commands of their own."""
+    """Judge by the ledger: dups have no weights, and internal tensors and register commands of
+    their own.
+    """
     row = _measured(group, scenario)
     sizes = _of_mechanism(row, "dup")
     shared = {memory.component for account in row.accounts for memory in account.shared}
     own = sizes["internal"].median and sizes["register_commands"].median
     alone = bool(not sizes["weights"].median and own and shared == {"weights"})
-    return _yes_or_no(alone, "weights_alone", "not_weights_alone", sizes["weights"], "bytes", _parts(sizes))
+    return _yes_or_no(
+        alone, "weights_alone", "not_weights_alone", sizes["weights"], "bytes", _parts(sizes)
+    )
 
 
 def application_memory_read(group: Group, scenarios: Sequence[str]) -> Judgement:
-    """Judge by the ledger: inferences name buffers that the application allocated; which, by kind."""
+    """Judge by the ledger: inferences name buffers that the application allocated; which, by
+    kind.
+    """
     accounts = _ledgers(_first_measured(group, scenarios))
-    repeats = [account.application_buffers for account in accounts if account.application_buffers is not None]
+    repeats = [
+        account.application_buffers
+        for account in accounts
+        if account.application_buffers is not None
+    ]
     if len(repeats) < len(accounts):
         raise CannotBeJudged("stored_before")
     if not all(repeats):
@@ -176,7 +222,8 @@ def _named_of(buffers: Sequence[ApplicationBuffers], kind: str) -> str:
 def copies_avoided(group: Group, scenarios: Sequence[str]) -> Judgement:
     """Judge by the copies that an inference makes, counted: fewer than those of the baseline."""
     row = _first_measured(group, scenarios)
-    avoided, baseline = avoided_bytes(row), copied(row.baseline) if row.baseline else None
+    avoided = avoided_bytes(row)
+    baseline = copied(row.baseline) if row.baseline else None
     if avoided is None or baseline is None:
         raise CannotBeJudged("copies_unknown")
     if not baseline.total_bytes:
@@ -192,15 +239,22 @@ def copies_avoided(group: Group, scenarios: Sequence[str]) -> Judgement:
 
 
 def memory_saved(group: Group, scenario: str) -> Judgement:
-    """Judge by NPU memory, else by application memory over the import: more is saved than repeats differ by."""
+    """Judge by NPU memory, else by application memory over the import: more is saved than repeats
+    differ by.
+    """
     row, _ = _compared(group, scenario)
     saving = row.main_saving
     if saving is None:
         raise CannotBeJudged("not_measured", scenario=scenario)
     _check_memory_sufficed(saving, row)
-    values = {"saved": mib(saving.saved, npu=True), "memory": "npu" if saving.is_npu else "over_import"}
+    values = {
+        "saved": mib(saving.saved, npu=True),
+        "memory": "npu" if saving.is_npu else "over_import",
+    }
     verdict, reason = (
-        _above_zero(saving.saved) if saving.is_npu or group.computes else (OPEN, _reason_of_virtual(group))
+        _above_zero(saving.saved)
+        if saving.is_npu or group.computes
+        else (OPEN, _reason_of_virtual(group))
     )
     return Judgement(verdict, reason, saving.saved, "bytes", Phrase("claims_saved", values))
 
@@ -234,7 +288,9 @@ JUDGES: dict[str, Callable[..., Judgement]] = {
 
 
 def _row(group: Group, scenario: str) -> Row:
-    """Return the group's row of a scenario; of several, with other models, one that was measured."""
+    """Return the group's row of a scenario; of several, with other models, one that was
+    measured.
+    """
     rows = group.named(scenario)
     if not rows:
         raise CannotBeJudged("not_measured", scenario=scenario)
@@ -263,7 +319,9 @@ def _compared(group: Group, scenario: str) -> tuple[Row, Row]:
 
 
 def _check_memory_sufficed(saving: Saving, row: Row) -> None:
-    """Raise CannotBeJudged where memory was short for the row or its baseline, and the saving is of such memory."""
+    """Raise CannotBeJudged where memory was short for the row or its baseline, and the saving is of
+    such memory.
+    """
     if row.is_compared_with_short and not saving.is_npu:
         raise CannotBeJudged("short", scenario=row.scenario)
 
@@ -278,7 +336,9 @@ def _rate_kept(group: Group, scenario: str, tolerance_percent: float) -> Judgeme
         raise CannotBeJudged("not_measured", scenario=scenario)
     verdict, reason = _at_most(figure, tolerance_percent)
     rates = {"rate": per_second(row.throughput), "baseline": per_second(baseline.throughput)}
-    shown = Phrase("claims_rate", {"scenario": scenario, **rates, "lost": percent(figure, spread=True)})
+    shown = Phrase(
+        "claims_rate", {"scenario": scenario, **rates, "lost": percent(figure, spread=True)}
+    )
     return Judgement(verdict, reason, figure, "percent", shown)
 
 
@@ -304,14 +364,23 @@ def _of_contexts(row: Row, component: str) -> list[list[int]]:
 
 
 def _of_mechanism(row: Row, mechanism: str) -> dict[str, Figure]:
-    """Return what all contexts that were made by the mechanism have of each component, by the ledger."""
-    indices = [index for index, context in enumerate(row.info.plan.contexts) if context.mechanism == mechanism]
+    """Return what all contexts that were made by the mechanism have of each component, by the
+    ledger.
+    """
+    indices = [
+        index
+        for index, context in enumerate(row.info.plan.contexts)
+        if context.mechanism == mechanism
+    ]
     accounts = _ledgers(row)
     if not indices:
         raise CannotBeJudged("not_measured", scenario=row.scenario)
     sums = {
         # A ledger knows every component.
-        name: Figure.of(sum(account.contexts[index].size_bytes(name) or 0 for index in indices) for account in accounts)
+        name: Figure.of(
+            sum(account.contexts[index].size_bytes(name) or 0 for index in indices)
+            for account in accounts
+        )
         for name in COMPONENTS
     }
     return {name: figure for name, figure in sums.items() if figure}
@@ -352,9 +421,13 @@ def _above_zero(saved: Figure) -> tuple[str, Phrase]:
     return OPEN, _reason("no_difference")
 
 
-def _yes_or_no(holds: bool, yes: str, no: str, figure: Figure, unit: str, shown: Phrase) -> Judgement:
+def _yes_or_no(
+    holds: bool, yes: str, no: str, figure: Figure, unit: str, shown: Phrase
+) -> Judgement:
     """Return the verdict on what is counted, not measured: one repeat is enough."""
-    return Judgement(HOLDS if holds else DOES_NOT_HOLD, _reason(yes if holds else no), figure, unit, shown)
+    return Judgement(
+        HOLDS if holds else DOES_NOT_HOLD, _reason(yes if holds else no), figure, unit, shown
+    )
 
 
 def _reason(name: str, **values: object) -> Phrase:
@@ -367,4 +440,6 @@ def _reason_of_virtual(group: Group) -> Phrase:
 
 
 def _parts(sizes: Mapping[str, Figure]) -> Phrase:
-    return Phrase("claims_parts", {name: mib(size, npu=True, spread=False) for name, size in sizes.items()})
+    return Phrase(
+        "claims_parts", {name: mib(size, npu=True, spread=False) for name, size in sizes.items()}
+    )

@@ -1,4 +1,6 @@
-"""What has changed between two sides of runs: every configuration and metric of both, and what cannot be compared."""
+"""What has changed between two sides of runs: every configuration and metric of both, and what
+cannot be compared.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,7 @@ class Unmeasured:
     """A configuration that only one side has figures of."""
 
     configuration: Configuration
-    #: Its outcome on each side; None where it is not in these runs.
+    #: Its outcome on each side; None if it is not in these runs.
     base: str | None
     head: str | None
 
@@ -82,7 +84,9 @@ class Changes:
 
 @dataclass(frozen=True)
 class _Side:
-    """What one side has of one configuration, oldest first, under the conditions of its newest run."""
+    """What one side has of one configuration, oldest first, under the conditions of its newest
+    run.
+    """
 
     measured: tuple[Measured, ...]
 
@@ -96,7 +100,9 @@ class _Side:
 
     @property
     def shortage_signs(self) -> tuple[Message, ...]:
-        return tuple({sign.code: sign for one in self.measured for sign in one.shortage_signs}.values())
+        return tuple(
+            {sign.code: sign for one in self.measured for sign in one.shortage_signs}.values()
+        )
 
     def is_short(self, metric: Metric) -> bool:
         return any(one.is_short(metric) for one in self.measured)
@@ -119,9 +125,11 @@ def compare_runs(
     copies = copies_in([*base, *head])
     bases, heads = (_by_configuration(side, copies) for side in (base, head))
     sides: dict[Configuration, tuple[_Side, _Side]] = {}
-    refused, allowed = [], []
+    refused = []
+    allowed = []
     for configuration in heads:
-        before, after = _side(bases.get(configuration, ())), _side(heads[configuration])
+        before = _side(bases.get(configuration, ()))
+        after = _side(heads[configuration])
         if before is None or after is None:
             continue
         pairs = {name: (before.conditions[name], after.conditions[name]) for name in CONDITIONS}
@@ -133,7 +141,8 @@ def compare_runs(
             allowed.append(Differing(configuration, differing))
         sides[configuration] = (before, after)
     # What was measured before the head.
-    first, paths = min(run.order for run in head), {run.path for run in head}
+    first = min(run.order for run in head)
+    paths = {run.path for run in head}
     earlier = _by_configuration(run for run in known if run.order < first and run.path not in paths)
     return Changes(
         tuple(base),
@@ -163,13 +172,16 @@ def _by_configuration(
 
 
 def _side(measured: Sequence[Measured]) -> _Side | None:
-    """Return the side; None where nothing could be measured."""
+    """Return the side; None if nothing could be measured."""
     good = [one for one in measured if one.outcome == "ok"]
-    return _Side(tuple(one for one in good if one.conditions == good[-1].conditions)) if good else None
+    return (
+        _Side(tuple(one for one in good if one.conditions == good[-1].conditions)) if good else None
+    )
 
 
 def _unmeasured(
-    bases: Mapping[Configuration, Sequence[Measured]], heads: Mapping[Configuration, Sequence[Measured]]
+    bases: Mapping[Configuration, Sequence[Measured]],
+    heads: Mapping[Configuration, Sequence[Measured]],
 ) -> Iterable[Unmeasured]:
     """Yield what only one side has figures of; what neither has is no news."""
     for configuration in dict.fromkeys((*heads, *bases)):
@@ -186,14 +198,27 @@ def _rows(
     earlier: Mapping[Configuration, Sequence[Measured]],
     metrics: Sequence[Metric],
 ) -> Iterable[Change]:
-    pairs = [(one, metric) for one in sides for metric in metrics if all(side.values(metric) for side in sides[one])]
+    pairs = [
+        (one, metric)
+        for one in sides
+        for metric in metrics
+        if all(side.values(metric) for side in sides[one])
+    ]
     confidence = 1 - (1 - CONFIDENCE) / max(1, len(pairs))
     for configuration, metric in pairs:
         before, after = sides[configuration]
         # Those under the base's conditions: others have another noise, and another level.
-        alike = [one for one in earlier.get(configuration, ()) if one.conditions == before.conditions]
+        alike = [
+            one for one in earlier.get(configuration, ()) if one.conditions == before.conditions
+        ]
         known = _Side(tuple(one for one in alike if not one.is_short(metric)))
         values = (before.values(metric), after.values(metric), known.values(metric))
         is_disturbed = metric.part == "speed" and (before.is_disturbed or after.is_disturbed)
         is_short = before.is_short(metric) or after.is_short(metric)
-        yield Change(configuration, metric, difference_of_means(metric, *values, confidence), is_disturbed, is_short)
+        yield Change(
+            configuration,
+            metric,
+            difference_of_means(metric, *values, confidence),
+            is_disturbed,
+            is_short,
+        )

@@ -1,4 +1,6 @@
-"""The difference of a figure between two sides of runs: how large, how sure, and what could have been seen at all."""
+"""The difference of a figure between two sides of runs: how large, how sure, and what could have
+been seen at all.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,8 @@ from reusebench.reports.base.student import quantile
 from reusebench.reports.compare.noise import Noise, RunValues, noise_of
 from reusebench.storage.metrics import Metric
 
-HIGHER, LOWER = "higher", "lower"
+HIGHER = "higher"
+LOWER = "lower"
 #: None that so many repeats could show.
 NO_CHANGE = "no change"
 #: No side has a second repeat, and there are no earlier runs: nothing shows the noise.
@@ -27,10 +30,11 @@ class Difference:
     base_count: int
     head_count: int
     base_mean: float
-    #: Of the means: of a two-valued figure the median jumps from one value to the other, the mean does not.
+    #: Of the means: of a two-valued figure the median jumps from one value to the other, the mean
+    #: does not.
     change: float
-    #: Half the width of the confidence interval of the change: the smallest change that would have been told from
-    #: noise. None where nothing shows the noise.
+    #: Half the width of the confidence interval of the change: the smallest change that would have
+    #: been told from noise. None if nothing shows the noise.
     error: float | None
     noise: Noise
 
@@ -58,7 +62,8 @@ def difference_of_means(
 ) -> Difference:
     """Return the difference of the means with its interval at this confidence, a share of 1.
 
-    Each side is a run or several, each run a value or several; `earlier` are the runs of the series before the head.
+    Each side is a run or several, each run a value or several; `earlier` are the runs of the series
+    before the head.
     """
     before, after = ([value for run in side for value in run] for side in (base, head))
     noise = noise_of(metric, (base, head), earlier)

@@ -1,6 +1,8 @@
-"""Stored runs in the forms that other tools read, one writer per form; the long form is for databases and pandas.
+"""Stored runs in the forms that other tools read, one writer per form; the long form is for
+databases and pandas.
 
-docs/ci.md says what stands in each; tests/reports/export_forms has what their documentation demands.
+docs/ci.md says what stands in each; tests/reports/export_forms has what their documentation
+demands.
 """
 
 from __future__ import annotations
@@ -81,31 +83,38 @@ class _Figure:
 
 
 def export_runs(runs: Sequence[Run], form: Export, metrics: _Metrics = ()) -> str:
-    """Return the runs' metrics, all that the form can hold if none are named, as the text of a file."""
+    """Return the runs' metrics, all that the form can hold if none are named, as the text of a
+    file.
+    """
     if not form.metrics:
         if metrics:
-            raise ReportError(f"--format {form.name} has whole traces, and no metrics: leave --metric out")
+            raise ReportError(
+                f"--format {form.name} has whole traces, and no metrics: leave --metric out"
+            )
         return form.write(runs, metrics)
     for metric in metrics:
         if metric not in form.metrics:
             others = ", ".join(other.name for other in EXPORTS if metric in other.metrics)
             raise ReportError(
-                f"--format {form.name} cannot hold {metric.name}: its figures must all be better in one direction, "
-                f"smaller or larger. Valid for {metric.name}: {others}"
+                f"--format {form.name} cannot hold {metric.name}: its figures must all be better in"
+                f" one direction, smaller or larger. Valid for {metric.name}: {others}"
             )
     chosen = metrics or form.metrics
     if len(absent_metrics(runs, chosen)) == len(chosen):
         absent = absent_metrics(runs, METRICS)
         stored = ", ".join(metric.name for metric in METRICS if metric.name not in absent) or "none"
         raise ReportError(
-            f"{', '.join(map(str, runs))}: no figures of {', '.join(metric.name for metric in chosen)}. "
-            f"There are: {stored}. Name others with --metric NAME, or another run"
+            f"{', '.join(map(str, runs))}: no figures of"
+            f" {', '.join(metric.name for metric in chosen)}. There are: {stored}. Name others with"
+            " --metric NAME, or another run"
         )
     return form.write(runs, chosen)
 
 
 def left_out(runs: Sequence[Run], form: Export) -> list[str]:
-    """Return what should have been in the form and is not: a run, its configuration, and what happened."""
+    """Return what should have been in the form and is not: a run, its configuration, and what
+    happened.
+    """
     if not form.metrics:
         return without_trace(runs)
     return [
@@ -123,7 +132,9 @@ def absent_metrics(runs: Sequence[Run], metrics: _Metrics) -> list[str]:
 
 
 def name_of(configuration: Configuration) -> str:
-    """Return what other tools know the configuration by: with all of its models, and never longer than they allow."""
+    """Return what other tools know the configuration by: with all of its models, and never longer
+    than they allow.
+    """
     models = (", ".join(configuration.models),) if configuration.models else ()
     whole = str(dataclasses.replace(configuration, models=models))
     if len(whole.encode()) <= _NAME_BYTES:
@@ -133,7 +144,9 @@ def name_of(configuration: Configuration) -> str:
 
 
 def long_form(runs: Sequence[Run], metrics: _Metrics) -> Iterator[dict[str, Any]]:
-    """Yield a record in LONG_COLUMNS for each run, configuration, metric and repeat, as databases take them."""
+    """Yield a record in LONG_COLUMNS for each run, configuration, metric and repeat, as databases
+    take them.
+    """
     for run in runs:
         of_run = {
             "run_number": run.number,
@@ -145,14 +158,24 @@ def long_form(runs: Sequence[Run], metrics: _Metrics) -> Iterator[dict[str, Any]
         }
         for measured in run.measured:
             configuration = measured.configuration
-            identity = {name: getattr(configuration, name) for name in ("runtime", "target", "name", "detail")}
+            identity = {
+                name: getattr(configuration, name)
+                for name in ("runtime", "target", "name", "detail")
+            }
             models = {"models": ";".join(configuration.models)}
-            conditions = {CONDITION_COLUMNS.get(name, name): measured.conditions[name] for name in CONDITIONS}
+            conditions = {
+                CONDITION_COLUMNS.get(name, name): measured.conditions[name] for name in CONDITIONS
+            }
             common = {**conditions, **of_run, **identity, **models}
             for metric in metrics:
                 is_short = measured.is_short(metric)
                 for repeat, value in enumerate(measured.values.get(metric.name, ()), start=1):
-                    figure = {"metric": metric.name, "unit": metric.unit, "repeat": repeat, "value": number(value)}
+                    figure = {
+                        "metric": metric.name,
+                        "unit": metric.unit,
+                        "repeat": repeat,
+                        "value": number(value),
+                    }
                     record = {**common, **figure, "memory_short": is_short}
                     yield {column: record[column] for column in LONG_COLUMNS}
 
@@ -163,16 +186,21 @@ def number(value: float) -> Number:
 
 
 def _figures(runs: Sequence[Run], metrics: _Metrics) -> Iterator[_Figure]:
-    """Yield a figure for each configuration and metric that there are values of, repeats of all runs together."""
+    """Yield a figure for each configuration and metric that there are values of, repeats of all
+    runs together.
+    """
     of_configurations: dict[Configuration, list[tuple[Run, Measured]]] = {}
     for run in runs:
         for measured in run.measured:
             if measured.values:
                 of_configurations.setdefault(measured.configuration, []).append((run, measured))
     for configuration, members in of_configurations.items():
-        name, conditions = name_of(configuration), _common_conditions(configuration, members)
+        name = name_of(configuration)
+        conditions = _common_conditions(configuration, members)
         for metric in metrics:
-            values = tuple(value for _, measured in members for value in measured.values.get(metric.name, ()))
+            values = tuple(
+                value for _, measured in members for value in measured.values.get(metric.name, ())
+            )
             if values:
                 yield _Figure(name, metric, values, conditions)
 
@@ -180,20 +208,25 @@ def _figures(runs: Sequence[Run], metrics: _Metrics) -> Iterator[_Figure]:
 def _common_conditions(
     configuration: Configuration, members: Sequence[tuple[Run, Measured]]
 ) -> Mapping[str, str | None]:
-    """Return what is equal in all of them, or raise ReportError where figures of one name are not of one thing."""
+    """Return what is equal in all of them, or raise ReportError if figures of one name are not
+    of one thing.
+    """
     for name in CONDITIONS:
         values = [(str(run), measured.conditions[name]) for run, measured in members]
         if len({value for _, value in values}) > 1:
             listed = ", ".join(f"{run}: {value}" for run, value in values)
             raise ReportError(
-                f"{configuration}: the runs differ in {name} ({listed}), and in this format one name stands for all of "
-                "them. Export one run at a time, or use --format csv or jsonl"
+                f"{configuration}: the runs differ in {name} ({listed}), and in this format one"
+                " name stands for all of them. Export one run at a time, or use --format csv or"
+                " jsonl"
             )
     return members[0][1].conditions
 
 
 def _bencher(runs: Sequence[Run], metrics: _Metrics) -> str:
-    """Return Bencher Metric Format: of each configuration and measure the median, and the range over the repeats."""
+    """Return Bencher Metric Format: of each configuration and measure the median, and the range
+    over the repeats.
+    """
     benchmarks: dict[str, dict[str, dict[str, Number]]] = {}
     for figure in _figures(runs, metrics):
         metric = {
@@ -210,11 +243,16 @@ def _github(runs: Sequence[Run], metrics: _Metrics) -> str:
     """Return the list of github-action-benchmark's custom tools."""
     entries = []
     for figure in _figures(runs, metrics):
-        median, lowest, highest = statistics.median(figure.values), min(figure.values), max(figure.values)
-        conditions = ", ".join(f"{name} {value}" for name, value in figure.conditions.items() if value is not None)
+        median = statistics.median(figure.values)
+        lowest = min(figure.values)
+        highest = max(figure.values)
+        conditions = ", ".join(
+            f"{name} {value}" for name, value in figure.conditions.items() if value is not None
+        )
         # For reading: rates have many decimals.
         spread, least, most = (
-            number(round(size, 3)) for size in (max(median - lowest, highest - median), lowest, highest)
+            number(round(size, 3))
+            for size in (max(median - lowest, highest - median), lowest, highest)
         )
         entry = {
             "name": f"{figure.name}: {figure.metric.name}",
@@ -238,7 +276,9 @@ def _csv(runs: Sequence[Run], metrics: _Metrics) -> str:
 
 
 def _json_lines(runs: Sequence[Run], metrics: _Metrics) -> str:
-    return "".join(f"{json.dumps(record, ensure_ascii=False)}\n" for record in long_form(runs, metrics))
+    return "".join(
+        f"{json.dumps(record, ensure_ascii=False)}\n" for record in long_form(runs, metrics)
+    )
 
 
 def _json(value: Any) -> str:
@@ -249,7 +289,9 @@ def _json(value: Any) -> str:
 EXPORTS = (
     Export("bencher", _bencher),
     Export("github", _github, tuple(metric for metric in METRICS if metric.less_is_better)),
-    Export("github-bigger", _github, tuple(metric for metric in METRICS if not metric.less_is_better)),
+    Export(
+        "github-bigger", _github, tuple(metric for metric in METRICS if not metric.less_is_better)
+    ),
     Export("csv", _csv),
     Export("jsonl", _json_lines),
     Export("trace", lambda runs, _: trace_events(runs), metrics=()),

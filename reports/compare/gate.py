@@ -21,8 +21,8 @@ class GateResult:
     unsure: tuple[tuple[Limit, Change], ...]
     #: Not judged, since memory was short: an eviction makes a figure smaller, and hides a rise.
     short: tuple[tuple[Limit, Change], ...]
-    #: How many changes each limit was held against, in their order, and in how many of them a change of the size that
-    #: it allows could not have been distinguished from noise.
+    #: How many changes each limit was held against, in their order, and in how many of them a
+    #: change of the size that it allows could not have been distinguished from noise.
     held: tuple[int, ...]
     blind: tuple[int, ...]
     #: Configurations that were measured before and cannot be any more.
@@ -42,23 +42,39 @@ class GateResult:
 def check_limits(changes: Changes, limits: Sequence[Limit]) -> GateResult:
     """Hold every limit against every change of its metric.
 
-    A limit is broken where the change is more than noise and worse than allowed. Both must hold: a threshold alone
-    fails builds by chance, significance alone fails them for a page.
+    A limit is broken where the change is more than noise and worse than allowed. Both must hold: a
+    threshold alone fails builds by chance, significance alone fails them for a page.
     """
     broken: list[tuple[Limit, Change]] = []
     unsure: list[tuple[Limit, Change]] = []
     short: list[tuple[Limit, Change]] = []
-    held, blind = [], []
+    held = []
+    blind = []
     for limit in limits:
-        short += ((limit, change) for change in changes.rows if change.metric == limit.metric and change.is_short)
-        of_metric = [change for change in changes.rows if change.metric == limit.metric and not change.is_short]
+        short += (
+            (limit, change)
+            for change in changes.rows
+            if change.metric == limit.metric and change.is_short
+        )
+        of_metric = [
+            change
+            for change in changes.rows
+            if change.metric == limit.metric and not change.is_short
+        ]
         held.append(len(of_metric))
         blind.append(0)
         for change in of_metric:
-            difference, allowed = change.difference, limit.allowed(change.difference.base_mean)
+            difference = change.difference
+            allowed = limit.allowed(change.difference.base_mean)
             blind[-1] += difference.error is None or difference.error > allowed
-            worse, verdict = (difference.change, HIGHER) if limit.metric.less_is_better else (-difference.change, LOWER)
+            worse, verdict = (
+                (difference.change, HIGHER)
+                if limit.metric.less_is_better
+                else (-difference.change, LOWER)
+            )
             if worse > allowed:
                 (broken if change.verdict == verdict else unsure).append((limit, change))
     lost = tuple(one for one in changes.unmeasured if one.is_broken)
-    return GateResult(tuple(limits), tuple(broken), tuple(unsure), tuple(short), tuple(held), tuple(blind), lost)
+    return GateResult(
+        tuple(limits), tuple(broken), tuple(unsure), tuple(short), tuple(held), tuple(blind), lost
+    )

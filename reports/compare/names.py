@@ -24,17 +24,29 @@ def short_names(configurations: Sequence[Configuration]) -> dict[Configuration, 
         alike.setdefault(configuration.name, []).append(configuration)
     names = {}
     for configuration in configurations:
-        parts = [part(configuration) for part in _PARTS if not _is_common(part, alike[configuration.name])]
+        parts = [
+            part(configuration)
+            for part in _PARTS
+            if not _is_common(part, alike[configuration.name])
+        ]
         differing = ", ".join(filter(None, parts))
-        names[configuration] = f"{configuration.name} ({differing})" if differing else configuration.name
+        names[configuration] = (
+            f"{configuration.name} ({differing})" if differing else configuration.name
+        )
     return names
 
 
 def common_words(configurations: Sequence[Configuration]) -> str:
     """Return what all have in common."""
-    common = [part(configurations[0]) for part in _PARTS if _is_common(part, configurations)] if configurations else []
+    common = (
+        [part(configurations[0]) for part in _PARTS if _is_common(part, configurations)]
+        if configurations
+        else []
+    )
     return ", ".join(filter(None, common))
 
 
-def _is_common(part: Callable[[Configuration], str], configurations: Sequence[Configuration]) -> bool:
+def _is_common(
+    part: Callable[[Configuration], str], configurations: Sequence[Configuration]
+) -> bool:
     return len({part(configuration) for configuration in configurations}) <= 1

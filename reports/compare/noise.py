@@ -1,9 +1,10 @@
 """How far a figure moves from process to process and from run to run while nothing changes.
 
-Memory is no bell curve. Application memory as allocated is often two-valued: of one context of MobileNetV2 on ONNX
-Runtime it was 49.4 MiB in two processes of five and 50.6 MiB in the others (1,200 processes). Three repeats may all
-show one value, and those of the next run the other. So the noise is what the earlier runs of a series show; where there
-are too few of them it is at least what is known of the figure.
+Memory is no bell curve. Application memory as allocated is often two-valued: of one context of
+MobileNetV2 on ONNX Runtime it was 49.4 MiB in two processes of five and 50.6 MiB in the others
+(1,200 processes). Three repeats may all show one value, and those of the next run the other. So the
+noise is what the earlier runs of a series show; where there are too few of them it is at least what
+is known of the figure.
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ RunValues = Sequence[float]
 
 #: From so many earlier runs on they are what the noise is known from.
 ENOUGH_RUNS = 5
-#: Standard deviations in percent of the figure that hold before any run of a series is known. Configurations differ: in
-#: whole runs of the bench the repeats of application memory moved by 0.02 % on MegEngine Lite, on ONNX Runtime by 1 %
-#: at the median and by 5 % in one configuration of ten, on the virtual board by 0.04 %, and once by 9 %.
+#: Standard deviations in percent of the figure that hold before any run of a series is known.
+#: Configurations differ: in whole runs of the bench the repeats of application memory moved by 0.02
+#: % on MegEngine Lite, on ONNX Runtime by 1 % at the median and by 5 % in one configuration of ten,
+#: on the virtual board by 0.04 %, and once by 9 %.
 _KNOWN_PERCENT = {
     "application_memory": 3.0,
     "application_memory_over_baseline": 3.0,
@@ -40,12 +42,14 @@ _KNOWN_PERCENT = {
     "latency_p99": 25.0,
     "throughput": 10.0,
 }
-#: How many degrees of freedom they count for beside those of the runs at hand (G. K. Smyth, Linear models and empirical
-#: Bayes methods, 2004: the moderated t). With two repeats alone an interval would be 50 standard errors wide.
+#: How many degrees of freedom they count for beside those of the runs at hand (G. K. Smyth, Linear
+#: models and empirical Bayes methods, 2004: the moderated t). With two repeats alone an interval
+#: would be 50 standard errors wide.
 _KNOWN_FREEDOM = 8
-#: Standard deviation of runs in percent, at least. What else runs on the machine maps some of the same files, and PSS
-#: divides their pages: beside other work 50.41 MiB became 50.29 for some runs in a row. Speed follows the clock and, on
-#: a virtual machine, its neighbours: over 220 quiet runs medians of latency moved by 11 %.
+#: Standard deviation of runs in percent, at least. What else runs on the machine maps some of the
+#: same files, and PSS divides their pages: beside other work 50.41 MiB became 50.29 for some runs
+#: in a row. Speed follows the clock and, on a virtual machine, its neighbours: over 220 quiet runs
+#: medians of latency moved by 11 %.
 _LEAST_RUN_PERCENT = {BYTES: 0.1, NANOSECONDS: 3.0, PER_SECOND: 3.0}
 #: The mean distance of two normal values from each other, in standard deviations of one.
 _MEAN_DISTANCE = 2 / math.pi**0.5
@@ -70,8 +74,12 @@ class Noise:
         return float(sum(squares) ** 0.5)
 
 
-def noise_of(metric: Metric, sides: Sequence[Sequence[RunValues]], earlier: Sequence[RunValues]) -> Noise:
-    """Return the noise that two sides, and the earlier runs of the series in their order, show of the metric."""
+def noise_of(
+    metric: Metric, sides: Sequence[Sequence[RunValues]], earlier: Sequence[RunValues]
+) -> Noise:
+    """Return the noise that two sides, and the earlier runs of the series in their order, show of
+    the metric.
+    """
     runs = [run for side in sides for run in side]
     percent = abs(statistics.fmean(value for run in runs for value in run)) / 100
     own, own_freedom = _within(runs)
@@ -80,15 +88,20 @@ def noise_of(metric: Metric, sides: Sequence[Sequence[RunValues]], earlier: Sequ
     known, freedom = _within(earlier)
     between = _between(earlier, known)
     # Bytes that are counted have no known noise.
-    least_between = percent * _LEAST_RUN_PERCENT[metric.unit] if metric.name in _KNOWN_PERCENT else 0.0
+    least_between = (
+        percent * _LEAST_RUN_PERCENT[metric.unit] if metric.name in _KNOWN_PERCENT else 0.0
+    )
     if between > least_between or not freedom:
         freedom = len(earlier) - 1
-    # A repeat that is far off shall not pass for a change: it widens the noise of its own comparison.
+    # A repeat that is far off shall not pass for a change: it widens the noise of its own
+    # comparison.
     return Noise(max(own, known), max(between, least_between), freedom, len(earlier))
 
 
 def _moderated(own: float, own_freedom: int, known: float) -> Noise:
-    """Return the noise of the runs at hand together with what is known; nothing stands for runs that show no spread."""
+    """Return the noise of the runs at hand together with what is known; nothing stands for runs
+    that show no spread.
+    """
     if not own_freedom:
         return Noise(0.0, 0.0, 0, 0)
     if not known:
@@ -106,7 +119,8 @@ def _within(runs: Sequence[RunValues]) -> tuple[float, int]:
 
 
 def _between(runs: Sequence[RunValues], repeat: float) -> float:
-    """Return the standard deviation of runs beyond that of their repeats, by the distances of neighbours.
+    """Return the standard deviation of runs beyond that of their repeats, by the distances of
+    neighbours.
 
     The largest distance is left out: one change is no noise.
     """

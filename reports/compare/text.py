@@ -1,4 +1,6 @@
-"""A comparison of two sides in words: for a terminal, a CI log, and as Markdown for its summary; and as records."""
+"""A comparison of two sides in words: for a terminal, a CI log, and as Markdown for its summary;
+and as records.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,14 @@ from tabulate import tabulate
 
 from reusebench.reports.base.formatting import EMPTY, metric_amount, metric_number, metric_unit
 from reusebench.reports.base.table import csv, markdown
-from reusebench.reports.compare.changes import CONFIDENCE, DISTURBED, SHORT, Change, Changes, Differing
+from reusebench.reports.compare.changes import (
+    CONFIDENCE,
+    DISTURBED,
+    SHORT,
+    Change,
+    Changes,
+    Differing,
+)
 from reusebench.reports.compare.difference import HIGHER, LOWER, NO_CHANGE, TOO_FEW
 from reusebench.reports.compare.gate import GateResult
 from reusebench.reports.compare.names import common_words, short_names
@@ -56,7 +65,9 @@ COMPARISON_COLUMNS = (
 
 
 def as_text(changes: Changes, result: GateResult | None) -> str:
-    """Return the comparison for a terminal; rows are as long as they must be, however narrow it is."""
+    """Return the comparison for a terminal; rows are as long as they must be, however narrow it
+    is.
+    """
     lines = _opening_lines(changes)
     alignment = ["right" if index in _NUMBERS else "left" for index in range(len(_HEADS))]
     for title, rows in _tables(changes):
@@ -85,10 +96,12 @@ def as_json(changes: Changes) -> str:
         "head": [str(run) for run in changes.head],
         "changes": [_record(change) for change in changes.rows],
         "not_compared": [
-            {"configuration": str(one.configuration), "differs": one.conditions} for one in changes.differing
+            {"configuration": str(one.configuration), "differs": one.conditions}
+            for one in changes.differing
         ],
         "on_one_side": [
-            {"configuration": str(one.configuration), "base": one.base, "head": one.head} for one in changes.unmeasured
+            {"configuration": str(one.configuration), "base": one.base, "head": one.head}
+            for one in changes.unmeasured
         ],
     }
     return json.dumps(document, ensure_ascii=False, indent=1)
@@ -117,7 +130,9 @@ def _tables(changes: Changes) -> Iterator[tuple[str, list[list[str]]]]:
         for change in changes.rows:
             if change.metric != metric:
                 continue
-            difference, interval, smallest = change.difference, EMPTY, EMPTY
+            difference = change.difference
+            interval = EMPTY
+            smallest = EMPTY
             if difference.error is not None:
                 ends = (difference.change - difference.error, difference.change + difference.error)
                 interval = " .. ".join(metric_number(end, metric, sign=True) for end in ends)
@@ -140,20 +155,23 @@ def _remarks(changes: Changes) -> Iterator[str]:
     """Yield what must be known beside the tables: what they say, and what is not in them."""
     if changes.rows:
         yield (
-            "base, head: median (repeats). change: of the means. interval: "
-            f"{CONFIDENCE:.0%} for all {len(changes.rows)} rows together. smallest: the smallest change that these "
-            "repeats could have shown."
+            f"base, head: median (repeats). change: of the means. interval: {CONFIDENCE:.0%} for"
+            f" all {len(changes.rows)} rows together. smallest: the smallest change that these"
+            " repeats could have shown."
         )
         yield _noise_remark(changes.rows)
     yield from _listed(
         [
-            f"memory was short, so that figures are too small: {configuration}: {'; '.join(map(str, signs))}"
+            f"memory was short, so that figures are too small: {configuration}:"
+            f" {'; '.join(map(str, signs))}"
             for configuration, signs in changes.short.items()
         ]
     )
     for one in changes.across:
         yield f"compared although they differ: {one.configuration}: {_conditions(one)}"
-    yield from _listed([f"not compared: {one.configuration}: {_conditions(one)}" for one in changes.differing])
+    yield from _listed(
+        [f"not compared: {one.configuration}: {_conditions(one)}" for one in changes.differing]
+    )
     if changes.differing:
         names = dict.fromkeys(name for one in changes.differing for name in one.conditions)
         yield f"To compare them all the same: {' '.join(f'--across {name}' for name in names)}"
@@ -161,7 +179,8 @@ def _remarks(changes: Changes) -> Iterator[str]:
     for unmeasured in changes.unmeasured:
         if unmeasured.base == "ok":
             lines.append(
-                f"only in the base: {unmeasured.configuration}: {unmeasured.head or 'not measured in the head'}"
+                f"only in the base: {unmeasured.configuration}:"
+                f" {unmeasured.head or 'not measured in the head'}"
             )
         else:
             before = f"{unmeasured.base} in the base" if unmeasured.base else "new"
@@ -174,17 +193,24 @@ def _noise_remark(rows: Sequence[Change]) -> str:
     runs = [change.difference.noise.runs for change in rows]
     if not any(runs):
         return (
-            "The noise is known from these runs alone, with what is known of each figure in general: 5 earlier runs of "
-            "the same configuration in the storage would show smaller changes."
+            "The noise is known from these runs alone, with what is known of each figure in"
+            " general: 5 earlier runs of the same configuration in the storage would show smaller"
+            " changes."
         )
     alone = f"; in {runs.count(0)} rows from these runs alone" if 0 in runs else ""
-    least, most = min(filter(None, runs)), max(runs)
-    return f"The noise is known from {most if least == most else f'{least} to {most}'} earlier runs{alone}."
+    least = min(filter(None, runs))
+    most = max(runs)
+    return (
+        f"The noise is known from {most if least == most else f'{least} to {most}'} earlier"
+        f" runs{alone}."
+    )
 
 
 def _conditions(differing: Differing) -> str:
     pairs = differing.conditions.items()
-    return "; ".join(f"{name} {base or 'unknown'} -> {head or 'unknown'}" for name, (base, head) in pairs)
+    return "; ".join(
+        f"{name} {base or 'unknown'} -> {head or 'unknown'}" for name, (base, head) in pairs
+    )
 
 
 def _listed(lines: Sequence[str]) -> Iterator[str]:
@@ -196,18 +222,22 @@ def _listed(lines: Sequence[str]) -> Iterator[str]:
 def _verdict_lines(changes: Changes, result: GateResult | None) -> Iterator[str]:
     """Yield what came of it: the changes that were seen, and what the limits make of them."""
     verdicts = Counter(change.verdict for change in changes.rows)
-    counts = [f"{verdicts[verdict]} {words}" for verdict, words in _COUNTED.items() if verdicts[verdict]]
+    counts = [
+        f"{verdicts[verdict]} {words}" for verdict, words in _COUNTED.items() if verdicts[verdict]
+    ]
     yield f"{len(changes.rows)} compared: {', '.join(counts)}"
     if result is None:
         return
     for limit, change in result.broken:
         yield f"FAILED {limit.text}: {_against_limit(limit, change)}"
     for lost in result.lost:
-        yield f"FAILED {lost.configuration}: it was measured in the base, and here it is: {lost.head}"
+        yield (
+            f"FAILED {lost.configuration}: it was measured in the base, and here it is: {lost.head}"
+        )
     for limit, change in result.short:
         yield (
-            f"NOT HELD {limit.text}: {_against_limit(limit, change)}; memory was short while it was measured: free "
-            "memory, or measure fewer contexts, and measure again"
+            f"NOT HELD {limit.text}: {_against_limit(limit, change)}; memory was short while it was"
+            " measured: free memory, or measure fewer contexts, and measure again"
         )
     for limit, change in result.unsure:
         yield f"unsure {limit.text}: {_against_limit(limit, change)}; {_remedy(change)}"
@@ -221,20 +251,23 @@ def _verdict_lines(changes: Changes, result: GateResult | None) -> Iterator[str]
             yield f"passed {limit.text}: {held} compared"
         else:
             yield (
-                f"passed {limit.text}: {held} compared; in {blind} of them a change as large as the limit could not "
-                "have been distinguished from noise: more repeats (--repeats) or earlier runs would show it"
+                f"passed {limit.text}: {held} compared; in {blind} of them a change as large as the"
+                " limit could not have been distinguished from noise: more repeats (--repeats) or"
+                " earlier runs would show it"
             )
 
 
 def _against_limit(limit: Limit, change: Change) -> str:
-    difference, metric = change.difference, change.metric
+    difference = change.difference
+    metric = change.metric
     error = "" if difference.error is None else f" ±{metric_number(difference.error, metric)}"
     share = "" if difference.percent is None else f" ({difference.percent:+.1f} %)"
     return (
-        f"{change.configuration}: {metric_number(difference.base_median, metric)} -> "
-        f"{metric_amount(difference.head_median, metric)}, "
-        f"{metric_number(difference.change, metric, sign=True)}{error} {metric_unit(metric)}{share}; "
-        f"allowed {metric_amount(limit.allowed(difference.base_mean), metric)}"
+        f"{change.configuration}: {metric_number(difference.base_median, metric)} ->"
+        f" {metric_amount(difference.head_median, metric)},"
+        f" {metric_number(difference.change, metric, sign=True)}{error}"
+        f" {metric_unit(metric)}{share}; allowed"
+        f" {metric_amount(limit.allowed(difference.base_mean), metric)}"
     )
 
 
@@ -243,11 +276,15 @@ def _remedy(change: Change) -> str:
         return "the machine was busy with other work: measure again"
     if change.difference.error is None:
         return "one repeat shows no spread: measure with --repeats 3 or more"
-    return "too small to be distinguished from noise: more repeats (--repeats), or more runs in the base, would show it"
+    return (
+        "too small to be distinguished from noise: more repeats (--repeats), or more runs in the"
+        " base, would show it"
+    )
 
 
 def _record(change: Change) -> dict[str, Any]:
-    configuration, difference = change.configuration, change.difference
+    configuration = change.configuration
+    difference = change.difference
     error = difference.error
     return {
         "runtime": configuration.runtime,

@@ -1,7 +1,7 @@
 """Traces of stored runs as Chrome's trace events: the JSON that Perfetto and chrome://tracing show.
 
-A process there is one measured process, or one repeat of a recorded program. Its times are whole microseconds since it
-was started. docs/ci.md says what stands in it.
+A process there is one measured process, or one repeat of a recorded program. Its times are whole
+microseconds since it was started. docs/ci.md says what stands in it.
 """
 
 from __future__ import annotations
@@ -51,7 +51,10 @@ class _Measured:
     @property
     def start_ns(self) -> int:
         """When it was started; of older traces the first reading, which was taken at once."""
-        readings_ns = (*self.trace.timeline.times_ns, *(barrier.at_ns for barrier in self.trace.barriers))
+        readings_ns = (
+            *self.trace.timeline.times_ns,
+            *(barrier.at_ns for barrier in self.trace.barriers),
+        )
         return self.trace.start_ns or min(readings_ns, default=0)
 
     @property
@@ -61,13 +64,16 @@ class _Measured:
 
 
 def trace_events(runs: Sequence[Run]) -> str:
-    """Return the processes of the runs as the text of one file; raise ReportError where no trace can be read."""
+    """Return the processes of the runs as the text of one file; raise ReportError if no trace
+    can be read.
+    """
     numbers = count(1)
     lines: list[str] = []
     for run, name, content in _processes(runs):
         if isinstance(content, str):
             continue
-        number, title = next(numbers), name if len(runs) == 1 else f"{run}: {name}"
+        number = next(numbers)
+        title = name if len(runs) == 1 else f"{run}: {name}"
         if isinstance(content, ProgramTrace):
             track = _Track(number, title, start_ns=0)
             _add_recorded(track, content)
@@ -77,10 +83,12 @@ def trace_events(runs: Sequence[Run]) -> str:
         lines += [msgspec.json.encode(event).decode() for event in track.events]
     if not lines:
         raise ReportError(
-            f"{', '.join(map(str, runs))}: no trace can be read. Traces are in the folder `traces` of the storage: "
-            "copy it with the runs, or name another run"
+            f"{', '.join(map(str, runs))}: no trace can be read. Traces are in the folder `traces`"
+            " of the storage: copy it with the runs, or name another run"
         )
-    described = [{"run": str(run), "recorded_at": run.recorded_at, "board": run.board} for run in runs]
+    described = [
+        {"run": str(run), "recorded_at": run.recorded_at, "board": run.board} for run in runs
+    ]
     head = msgspec.json.encode({"displayTimeUnit": "ms", "otherData": {"runs": described}}).decode()
     events = ",\n".join(lines)
     return f'{head[:-1]},"traceEvents":[\n{events}\n]}}\n'
@@ -88,20 +96,27 @@ def trace_events(runs: Sequence[Run]) -> str:
 
 def without_trace(runs: Sequence[Run]) -> list[str]:
     """Return what should have been in the export and is not, and why."""
-    return [f"{run}: {name}: {content}" for run, name, content in _processes(runs) if isinstance(content, str)]
+    return [
+        f"{run}: {name}: {content}"
+        for run, name, content in _processes(runs)
+        if isinstance(content, str)
+    ]
 
 
 def _processes(runs: Sequence[Run]) -> Iterator[tuple[Run, str, _Measured | ProgramTrace | str]]:
-    """Yield every process of the runs once, with its name; where it cannot be exported a string says why.
+    """Yield every process of the runs once, with its name; where it cannot be exported a string
+    says why.
 
     Configurations that were `measured_as` another one have no processes of their own.
     """
     for run in runs:
-        file, storage = read_run_file(run.path), run.path.parent.parent
+        file = read_run_file(run.path)
+        storage = run.path.parent.parent
         if file is None or isinstance(file, BadFile):
             raise ReportError(f"{run.path} was changed while it was exported. Export it again")
         for in_short, stored in zip(run.measured, file.results):
-            result, name = stored.info, str(in_short.configuration)
+            result = stored.info
+            name = str(in_short.configuration)
             if result.measured_as is not None or result.outcome == _NOT_SUPPORTED:
                 continue
             if not result.repeats:
@@ -110,30 +125,50 @@ def _processes(runs: Sequence[Run]) -> Iterator[tuple[Run, str, _Measured | Prog
                 trace = read_trace(storage, repeat.trace, Trace)
                 # One that was cut off has not come to writing it.
                 problem = _LOST if repeat.trace else result.outcome
-                yield run, f"{name} repeat {index + 1}", _Measured(result, index, trace) if trace else problem
+                yield (
+                    run,
+                    f"{name} repeat {index + 1}",
+                    _Measured(result, index, trace) if trace else problem,
+                )
         for program in file.programs:
             for number, recording in enumerate(program.repeats, start=1):
                 recorded = read_trace(storage, recording.trace, ProgramTrace)
-                yield run, f"program {program.name} repeat {number}", _LOST if recorded is None else recorded
+                yield (
+                    run,
+                    f"program {program.name} repeat {number}",
+                    _LOST if recorded is None else recorded,
+                )
 
 
 class _Track:
-    """The events of one process; the clock of all times that are added shows start_ns when it is started."""
+    """The events of one process; the clock of all times that are added shows start_ns when it is
+    started.
+    """
 
     def __init__(self, number: int, name: str, start_ns: int) -> None:
-        self._number, self._start_ns, self._ids = number, start_ns, count(1)
+        self._number = number
+        self._start_ns = start_ns
+        self._ids = count(1)
         self.events: list[dict[str, Any]] = []
         for kind, value in (("process_name", name), ("thread_name", "phases")):
             self._add("M", kind, start_ns, args={"name": value})
 
-    def span(self, name: str, begin_ns: int, end_ns: int, details: Mapping[str, object] = _NONE) -> None:
+    def span(
+        self, name: str, begin_ns: int, end_ns: int, details: Mapping[str, object] = _NONE
+    ) -> None:
         """Add a span of the phases: it lies within another one, or apart from it."""
         self._add("X", name, begin_ns, dur=self._us(end_ns) - self._us(begin_ns), args=details)
 
     def overlapping(
-        self, category: str, whole: _Span, parts: Sequence[_Span] = (), details: Mapping[str, object] = _NONE
+        self,
+        category: str,
+        whole: _Span,
+        parts: Sequence[_Span] = (),
+        details: Mapping[str, object] = _NONE,
     ) -> None:
-        """Add a span that may overlap others of its kind, and the parts that lie within it one after the other."""
+        """Add a span that may overlap others of its kind, and the parts that lie within it one
+        after the other.
+        """
         identity = {"cat": category, "id2": {"local": hex(next(self._ids))}}
         name, begin_ns, end_ns = whole
         self._add("b", name, begin_ns, **identity, args=details)
@@ -143,7 +178,9 @@ class _Track:
         self._add("e", name, end_ns, **identity)
 
     def counter(self, name: str, unit: str, readings: _Readings) -> None:
-        """Add the readings of a figure, each of which stands until the next one: those that change it, and the last."""
+        """Add the readings of a figure, each of which stands until the next one: those that change
+        it, and the last.
+        """
         steps = dict(readings)
         before: float | None = None
         for number, (at_ns, value) in enumerate(steps.items(), start=1):
@@ -171,8 +208,12 @@ def _add_recorded(track: _Track, trace: ProgramTrace) -> None:
         track.overlapping("process", whole, details={"peak_rss_bytes": process.peak_rss_bytes})
     track.counter("RSS", "bytes", zip(trace.timeline.times_ns, trace.timeline.rss_bytes))
     track.counter("PSS", "bytes", zip(trace.pss.times_ns, trace.pss.pss_bytes))
-    track.counter("system memory", "bytes", zip(trace.system.times_ns, trace.system.system_memory_bytes))
-    track.counter("NPU memory", "bytes", zip(trace.npu_held.times_ns, trace.npu_held.npu_memory_bytes))
+    track.counter(
+        "system memory", "bytes", zip(trace.system.times_ns, trace.system.system_memory_bytes)
+    )
+    track.counter(
+        "NPU memory", "bytes", zip(trace.npu_held.times_ns, trace.npu_held.npu_memory_bytes)
+    )
 
 
 # A measured process
@@ -180,12 +221,18 @@ def _add_recorded(track: _Track, trace: ProgramTrace) -> None:
 
 def _add_measured(track: _Track, measured: _Measured) -> None:
     """Add its phases, its memory, and its NPU buffers and its frames where there are any."""
-    trace, end_ns = measured.trace, measured.end_ns
-    barriers, timeline = trace.barriers, trace.timeline
+    trace = measured.trace
+    end_ns = measured.end_ns
+    barriers = trace.barriers
+    timeline = trace.timeline
     _add_phases(track, measured)
     # A process that has ended has no memory.
     track.counter("RSS", "bytes", [*zip(timeline.times_ns, timeline.rss_bytes), (end_ns, 0)])
-    track.counter("PSS", "bytes", [*((barrier.at_ns, barrier.process.pss_bytes) for barrier in barriers), (end_ns, 0)])
+    track.counter(
+        "PSS",
+        "bytes",
+        [*((barrier.at_ns, barrier.process.pss_bytes) for barrier in barriers), (end_ns, 0)],
+    )
     track.counter("system memory", "bytes", zip(timeline.times_ns, timeline.system_memory_bytes))
     npu = _npu_memory(trace)
     if npu:
@@ -201,10 +248,16 @@ def _add_measured(track: _Track, measured: _Measured) -> None:
 
 
 def _add_phases(track: _Track, measured: _Measured) -> None:
-    """Add a span for each step, with what was read of the process at its end, and one for the time of reading."""
+    """Add a span for each step, with what was read of the process at its end, and one for the time
+    of reading.
+    """
     begin_ns = measured.start_ns
     for barrier in measured.trace.barriers:
-        memory = {name: size for name, size in msgspec.structs.asdict(barrier.process).items() if size is not None}
+        memory = {
+            name: size
+            for name, size in msgspec.structs.asdict(barrier.process).items()
+            if size is not None
+        }
         details = {"phase": barrier.phase, **memory}
         track.span(_name(barrier.phase, barrier.context), begin_ns, barrier.at_ns, details)
         if barrier.data.begin_ns:
@@ -224,20 +277,30 @@ def _name(phase: str, context: int | None) -> str:
 
 
 def _npu_memory(trace: Trace) -> list[tuple[int, int]]:
-    """Return what NPU buffers took, from each change of it by the ledger, else from each barrier that tells."""
+    """Return what NPU buffers took, from each change of it by the ledger, else from each barrier
+    that tells.
+    """
     if trace.npu:
         return list(zip(trace.npu.times_ns, trace.npu.live_bytes))
     held = [(barrier.at_ns, barrier.npu_held_bytes) for barrier in trace.barriers]
     return [(at_ns, size) for at_ns, size in held if size is not None]
 
 
-def _add_buffers(track: _Track, plan: Plan, barriers: Sequence[BarrierReading], ledger: Ledger, end_ns: int) -> None:
-    """Add a span for each buffer, from when it was made to when it was given back, or the process ended."""
-    parts, makers = _parts_of_buffers(plan, barriers, ledger), owners(barriers, ledger)
+def _add_buffers(
+    track: _Track, plan: Plan, barriers: Sequence[BarrierReading], ledger: Ledger, end_ns: int
+) -> None:
+    """Add a span for each buffer, from when it was made to when it was given back, or the process
+    ended.
+    """
+    parts = _parts_of_buffers(plan, barriers, ledger)
+    makers = owners(barriers, ledger)
     for number, buffer in ledger.buffers.items():
         components = {part.component: part.size_bytes for part in parts.get(number, ())}
         name = " + ".join(components).replace("_", " ") or "buffer"
-        details: dict[str, object] = {"size_bytes": buffer.size_bytes, "asked_bytes": buffer.asked_bytes}
+        details: dict[str, object] = {
+            "size_bytes": buffer.size_bytes,
+            "asked_bytes": buffer.asked_bytes,
+        }
         if len(components) > 1:
             details.update({f"{component}_bytes": size for component, size in components.items()})
         maker = makers[number]
@@ -247,8 +310,12 @@ def _add_buffers(track: _Track, plan: Plan, barriers: Sequence[BarrierReading], 
         track.overlapping("NPU buffer", (name, buffer.born_ns, died_ns), details=details)
 
 
-def _parts_of_buffers(plan: Plan, barriers: Sequence[BarrierReading], ledger: Ledger) -> dict[int, list[Part]]:
-    """Return what is in each buffer as it is known in the steady phase, else at the first barrier that it lives at."""
+def _parts_of_buffers(
+    plan: Plan, barriers: Sequence[BarrierReading], ledger: Ledger
+) -> dict[int, list[Part]]:
+    """Return what is in each buffer as it is known in the steady phase, else at the first barrier
+    that it lives at.
+    """
     parts: dict[int, list[Part]] = {}
     for barrier in sorted(barriers, key=lambda barrier: barrier.phase != "steady"):
         if any(buffer.number not in parts for buffer in ledger.live(barrier.at_ns)):
@@ -260,9 +327,12 @@ def _parts_of_buffers(plan: Plan, barriers: Sequence[BarrierReading], ledger: Le
 
 
 def _add_frames(track: _Track, frames: FrameTimes) -> None:
-    """Add a span for each frame that is stored, with its stages in it, and one for those that are not."""
+    """Add a span for each frame that is stored, with its stages in it, and one for those that are
+    not.
+    """
     for frame in (*frames.first, *frames.last):
-        end_ns, stages = frame.due_ns, []
+        end_ns = frame.due_ns
+        stages = []
         for stage, duration_ns in zip(STAGES, frame.stages_ns):
             stages.append((stage, end_ns, end_ns + duration_ns))
             end_ns += duration_ns

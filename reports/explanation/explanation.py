@@ -1,4 +1,6 @@
-"""The explanation of a saving: what the plan predicts, what was measured, and the claim that all of it is saved."""
+"""The explanation of a saving: what the plan predicts, what was measured, and the claim that all of
+it is saved.
+"""
 
 from __future__ import annotations
 
@@ -10,23 +12,30 @@ from typing import Any, Optional
 from reusebench.accounting.account import Account
 from reusebench.accounting.sizes import COMPONENTS
 from reusebench.measured.plan import SHARED_CONTEXT, Context
-from reusebench.reports.base.statistics import Figure, difference, known_mean, known_sum, rounded, rounded_spread, total
+from reusebench.reports.base.statistics import (
+    Figure,
+    difference,
+    known_mean,
+    known_sum,
+    rounded,
+    rounded_spread,
+    total,
+)
 from reusebench.reports.results.memory import component_memory
 from reusebench.reports.results.rows import Row
 
 #: Which memory is explained.
-NPU_MEMORY, APPLICATION_MEMORY = "npu", "application"
-#: What a prediction is made from besides the plan: the baseline's account; its contexts, less what is not copied any
-#: more, where none shares anything;
-#: the first two contexts of each kind; where no kind has more, all contexts, so that only their adding up is tested.
-ACCOUNT, BASELINE_CONTEXTS, FIRST_OF_KIND, OWN_CONTEXTS = (
-    "account",
-    "baseline_contexts",
-    "first_of_kind",
-    "own_contexts",
-)
-#: Of application memory: the process with the runtime imported, decoders where frames are decoded, the contexts that
-#: reuse no other one, those that do, and what running at the same time takes.
+NPU_MEMORY = "npu"
+APPLICATION_MEMORY = "application"
+#: What a prediction is made from besides the plan: the baseline's account; its contexts, less what
+#: is not copied any more, where none shares anything; the first two contexts of each kind; where no
+#: kind has more, all contexts, so that only their adding up is tested.
+ACCOUNT = "account"
+BASELINE_CONTEXTS = "baseline_contexts"
+FIRST_OF_KIND = "first_of_kind"
+OWN_CONTEXTS = "own_contexts"
+#: Of application memory: the process with the runtime imported, decoders where frames are decoded,
+#: the contexts that reuse no other one, those that do, and what running at the same time takes.
 APPLICATION_COMPONENTS = ("import", "decoders", "loaded", "reusing", "at_once")
 #: What stands for all components together.
 TOTAL = "total"
@@ -43,8 +52,8 @@ EXPLANATION_COLUMNS = (
 )
 
 _Sizes = dict[str, Optional[float]]
-#: Of a context: the model's digest, the mechanism, the place in a shared internal memory, what is outside, what is not
-#: copied.
+#: Of a context: the model's digest, the mechanism, the place in a shared internal memory, what is
+#: outside, what is not copied.
 _Kind = tuple[str, str, str, tuple[str, ...], tuple[str, ...]]
 
 
@@ -54,7 +63,7 @@ class MeasuredMemory:
 
     #: NPU_MEMORY or APPLICATION_MEMORY.
     name: str
-    #: By component; None where the source does not tell it apart from the others.
+    #: By component; None if the source does not tell it apart from the others.
     sizes: dict[str, Figure | None]
     total: Figure
 
@@ -71,7 +80,9 @@ class MeasuredMemory:
 
 @dataclass(frozen=True)
 class Explanation:
-    """One configuration against its baseline, all in bytes of the whole configuration, by component and in total."""
+    """One configuration against its baseline, all in bytes of the whole configuration, by component
+    and in total.
+    """
 
     #: ACCOUNT, BASELINE_CONTEXTS, FIRST_OF_KIND or OWN_CONTEXTS.
     basis: str
@@ -81,16 +92,18 @@ class Explanation:
     contexts: int
     #: How many of them reuse another one.
     reusing: int
-    #: Components that these do not have for themselves, by the plan; empty where no account tells components apart.
+    #: Components that these do not have for themselves, by the plan; empty if no account tells
+    #: components apart.
     shared: tuple[str, ...]
     #: What one of these still has of its own, by component: the mean, as measured.
     own: dict[str, Figure | None]
-    #: What contexts of their models take in the baseline: the mean; None where own says more, by an account.
+    #: What contexts of their models take in the baseline: the mean; None if own says more, by an
+    #: account.
     unshared: Figure | None
 
     @property
     def naive_percent(self) -> float | None:
-        """The share of contexts that reuse another one, (N-1)/N; None where none does."""
+        """The share of contexts that reuse another one, (N-1)/N; None if none does."""
         return 100 * self.reusing / self.contexts if self.reusing else None
 
     @property
@@ -115,13 +128,17 @@ class Explanation:
 
     @property
     def error_by_component(self) -> dict[str, Figure | None]:
-        """The same of each component; None where a side does not know it."""
-        return {name: difference(size, self.predicted.sizes[name]) for name, size in self.measured.sizes.items()}
+        """The same of each component; None if a side does not know it."""
+        return {
+            name: difference(size, self.predicted.sizes[name])
+            for name, size in self.measured.sizes.items()
+        }
 
     @property
     def claim_is_reached(self) -> bool:
         """Whether the measured saving is what the claim says, as far as repeats can tell."""
-        saved, claim = self.measured_saved, self.naive_saved_bytes
+        saved = self.measured_saved
+        claim = self.naive_saved_bytes
         return claim is not None and saved.median + (saved.spread or 0) >= claim
 
     def percent(self, figure: Figure) -> Figure:
@@ -134,19 +151,27 @@ class Explanation:
 # A page asks for it several times, and in each language.
 @functools.lru_cache(maxsize=4096)
 def explain(row: Row) -> Explanation | None:
-    """Return the explanation; None where there is no baseline, or one of the two was not measured.
+    """Return the explanation; None if there is no baseline, or one of the two was not measured.
 
-    Nor what another option comes to: nothing of the plan says that. Nor where the baseline lacks a model or a
-    component, as it may in a file of somebody else's.
+    Nor what another option comes to: nothing of the plan says that. Nor where the baseline lacks a
+    model or a component, as it may in a file of somebody else's.
     """
     baseline = row.baseline
-    if baseline is None or not row.measured or not baseline.measured or row.options != baseline.options:
+    if (
+        baseline is None
+        or not row.measured
+        or not baseline.measured
+        or row.options != baseline.options
+    ):
         return None
     # Another source of accounts tells other components apart.
     sources, others = ({account.source for account in one.accounts} for one in (row, baseline))
     by_account = len(sources) == 1 and sources == others
-    memory, predict = (_npu_memory, _by_account) if by_account else (_application_memory, _by_contexts)
-    measured, before = memory(row), memory(baseline)
+    memory, predict = (
+        (_npu_memory, _by_account) if by_account else (_application_memory, _by_contexts)
+    )
+    measured = memory(row)
+    before = memory(baseline)
     if measured is None or before is None or measured.sizes.keys() != before.sizes.keys():
         return None
     if not set(_digests(row)) <= set(_digests(baseline)):
@@ -169,16 +194,21 @@ def explain(row: Row) -> Explanation | None:
 
 
 def measured_memory(row: Row) -> MeasuredMemory | None:
-    """Return the memory that the row was measured with: of the NPU by its account, else of the application."""
+    """Return the memory that the row was measured with: of the NPU by its account, else of the
+    application.
+    """
     return (_npu_memory(row) or _application_memory(row)) if row.measured else None
 
 
 def explanation_records(row: Row) -> list[dict[str, Any]]:
-    """Return a row in EXPLANATION_COLUMNS for each component and for the total; none where nothing is explained."""
+    """Return a row in EXPLANATION_COLUMNS for each component and for the total; none where nothing
+    is explained.
+    """
     explanation = explain(row)
     if explanation is None:
         return []
-    baseline, predicted = explanation.baseline.with_total, explanation.predicted.with_total
+    baseline = explanation.baseline.with_total
+    predicted = explanation.predicted.with_total
     errors = {**explanation.error_by_component, TOTAL: explanation.error}
     saved = explanation.naive_saved_bytes
     # The whole memory that the claim leaves.
@@ -207,7 +237,9 @@ def _roles(contexts: Sequence[Context]) -> list[str]:
 
 
 def _places(numbers: Iterable[int | None]) -> list[str]:
-    """Return the place in a shared memory of each of its users, by its number: "none", "first" or "further"."""
+    """Return the place in a shared memory of each of its users, by its number: "none", "first" or
+    "further".
+    """
     before: set[int] = set()
     places = []
     for number in numbers:
@@ -220,14 +252,21 @@ def _places(numbers: Iterable[int | None]) -> list[str]:
 
 
 def _reuses(contexts: Sequence[Context]) -> list[bool]:
-    """Return of each context whether it reuses another one, or an internal memory that another one has already."""
-    return [context.source is not None or role == "further" for context, role in zip(contexts, _roles(contexts))]
+    """Return of each context whether it reuses another one, or an internal memory that another one
+    has already.
+    """
+    return [
+        context.source is not None or role == "further"
+        for context, role in zip(contexts, _roles(contexts))
+    ]
 
 
 def _shares(contexts: Sequence[Context]) -> list[bool]:
     """Return of each context whether it reuses another one, or is reused."""
     sources = {context.source for context in contexts}
-    shared = {context.internal for context, role in zip(contexts, _roles(contexts)) if role == "further"}
+    shared = {
+        context.internal for context, role in zip(contexts, _roles(contexts)) if role == "further"
+    }
     return [
         reuses or index in sources or context.internal in shared
         for index, (context, reuses) in enumerate(zip(contexts, _reuses(contexts)))
@@ -253,11 +292,15 @@ def _digests(row: Row) -> list[str]:
 
 def _npu_memory(row: Row) -> MeasuredMemory | None:
     memory = component_memory(row)
-    return MeasuredMemory(NPU_MEMORY, memory.sizes, memory.total) if memory and memory.total else None
+    return (
+        MeasuredMemory(NPU_MEMORY, memory.sizes, memory.total) if memory and memory.total else None
+    )
 
 
 def _by_account(row: Row, baseline: Row) -> MeasuredMemory:
-    """Return what the plan takes if a context takes of each component what its model takes in the baseline."""
+    """Return what the plan takes if a context takes of each component what its model takes in the
+    baseline.
+    """
     repeats = [_predicted(row, baseline, account) for account in baseline.accounts]
     sizes = {name: Figure.of(repeat[name] for repeat in repeats) for name in COMPONENTS}
     whole = Figure.of(known_sum(repeat.values()) for repeat in repeats)
@@ -274,9 +317,13 @@ def _predicted(row: Row, baseline: Row, account: Account) -> _Sizes:
     pairs = list(zip(row.info.plan.contexts, _digests(row)))
     made = [(context, digest) for context, digest in pairs if context.mechanism != SHARED_CONTEXT]
     sizes = {name: known_sum(means[name][digest] for _, digest in made) for name in COMPONENTS}
-    sizes["weights"] = known_sum(means["weights"][digest] for context, digest in made if context.source is None)
+    sizes["weights"] = known_sum(
+        means["weights"][digest] for context, digest in made if context.source is None
+    )
     digests = [digest for _, digest in made]
-    sizes["internal"] = _of_shared([context.internal for context, _ in made], digests, means["internal"])
+    sizes["internal"] = _of_shared(
+        [context.internal for context, _ in made], digests, means["internal"]
+    )
     sizes["io"] = _of_shared([context.io for context, _ in made], digests, means["io"])
     sizes["other"] = known_sum([sizes["other"], account.unattributed_bytes])
     return sizes
@@ -285,7 +332,9 @@ def _predicted(row: Row, baseline: Row, account: Account) -> _Sizes:
 def _of_shared(
     numbers: Sequence[int | None], digests: Sequence[str], means: Mapping[str, float | None]
 ) -> float | None:
-    """Return the sum of what contexts need of these models: those of one number share as much as the largest needs."""
+    """Return the sum of what contexts need of these models: those of one number share as much as
+    the largest needs.
+    """
     needs: dict[object, list[float]] = {}
     for index, (number, digest) in enumerate(zip(numbers, digests)):
         size = means[digest]
@@ -298,7 +347,9 @@ def _own_by_account(row: Row, indices: Sequence[int]) -> dict[str, Figure | None
     def of_repeat(account: Account, name: str) -> float | None:
         return known_mean(account.contexts[index].size_bytes(name) for index in indices)
 
-    return {name: Figure.of(of_repeat(account, name) for account in row.accounts) for name in COMPONENTS}
+    return {
+        name: Figure.of(of_repeat(account, name) for account in row.accounts) for name in COMPONENTS
+    }
 
 
 # Application memory, by what contexts added at their barriers.
@@ -310,13 +361,18 @@ class _Repeat:
     #: What each context added.
     contexts_bytes: Sequence[int]
     whole_bytes: int
-    #: None where nothing is decoded.
+    #: None if nothing is decoded.
     decoders_bytes: int | None
 
     @property
     def at_once_bytes(self) -> int:
         """What is there beside the import, the decoders and what each context added alone."""
-        return self.whole_bytes - self.import_bytes - sum(self.contexts_bytes) - (self.decoders_bytes or 0)
+        return (
+            self.whole_bytes
+            - self.import_bytes
+            - sum(self.contexts_bytes)
+            - (self.decoders_bytes or 0)
+        )
 
 
 def _repeats(row: Row) -> list[_Repeat]:
@@ -334,7 +390,8 @@ def _repeats(row: Row) -> list[_Repeat]:
 
 
 def _application_memory(row: Row) -> MeasuredMemory | None:
-    repeats, reuses = _repeats(row), _reuses(row.info.plan.contexts)
+    repeats = _repeats(row)
+    reuses = _reuses(row.info.plan.contexts)
     whole = Figure.of(repeat.whole_bytes for repeat in repeats)
     sizes = {
         "import": Figure.of(repeat.import_bytes for repeat in repeats),
@@ -353,19 +410,25 @@ def _decoders(repeats: Sequence[_Repeat]) -> dict[str, Figure | None]:
 
 
 def _by_contexts(row: Row, baseline: Row) -> MeasuredMemory:
-    """Return what the plan takes if contexts that share nothing are as in the baseline, and others as the first ones.
+    """Return what the plan takes if contexts that share nothing are as in the baseline, and others
+    as the first ones.
 
     The import, and what running at the same time takes, are the baseline's.
     """
-    before, stand_ins = _repeats(baseline), _stand_ins(row)
+    before = _repeats(baseline)
+    stand_ins = _stand_ins(row)
     alone = [_unshared_bytes(row, baseline, repeat) for repeat in before]
-    added = [[repeat.contexts_bytes[index] for index in stand_ins.values()] for repeat in _repeats(row)]
+    added = [
+        [repeat.contexts_bytes[index] for index in stand_ins.values()] for repeat in _repeats(row)
+    ]
     all_reuse = _reuses(row.info.plan.contexts)
     reuses = [all_reuse[index] for index in stand_ins]
     sizes: dict[str, Figure | None] = {
         "import": Figure.of(repeat.import_bytes for repeat in before),
         **_decoders(before),
-        "loaded": total([Figure.of(alone), Figure.of(_sum_where(reuses, False, repeat) for repeat in added)]),
+        "loaded": total(
+            [Figure.of(alone), Figure.of(_sum_where(reuses, False, repeat) for repeat in added)]
+        ),
         "reusing": Figure.of(_sum_where(reuses, True, repeat) for repeat in added),
         "at_once": Figure.of(repeat.at_once_bytes for repeat in before),
     }
@@ -383,7 +446,8 @@ def _kept_bytes(repeat: _Repeat) -> int:
 def _unshared_bytes(row: Row, baseline: Row, repeat: _Repeat) -> float:
     """Return what contexts that share nothing take if each is as its model's in the baseline.
 
-    What is copied stands in memory twice. So a context has as much less as its inference copies less.
+    What is copied stands in memory twice. So a context has as much less as its inference copies
+    less.
     """
     own, before = _copied_bytes(row, baseline)
     uncopied = [added - copied for added, copied in zip(repeat.contexts_bytes, before)]
@@ -393,9 +457,12 @@ def _unshared_bytes(row: Row, baseline: Row, repeat: _Repeat) -> float:
 
 
 def _copied_bytes(row: Row, baseline: Row) -> tuple[list[int], list[int]]:
-    """Return what an inference of each context copies, and of the baseline's; nothing where either was not counted."""
+    """Return what an inference of each context copies, and of the baseline's; nothing where either
+    was not counted.
+    """
     own, before = (
-        [copies.input_bytes + copies.output_bytes for copies in info.copies or ()] for info in (row.info, baseline.info)
+        [copies.input_bytes + copies.output_bytes for copies in info.copies or ()]
+        for info in (row.info, baseline.info)
     )
     if own and before:
         return own, before
@@ -403,9 +470,11 @@ def _copied_bytes(row: Row, baseline: Row) -> tuple[list[int], list[int]]:
 
 
 def _stand_ins(row: Row) -> dict[int, int]:
-    """Return for each context that shares the one whose figure it takes: the first of its kind, or the second.
+    """Return for each context that shares the one whose figure it takes: the first of its kind, or
+    the second.
 
-    The first of a kind is often unlike all others: pages of libraries and of the allocator are first touched there.
+    The first of a kind is often unlike all others: pages of libraries and of the allocator are
+    first touched there.
     """
     contexts = row.info.plan.contexts
     indices_of_kind: dict[_Kind, list[int]] = {}
@@ -436,7 +505,9 @@ def _basis(row: Row) -> str:
 
 
 def _own_by_contexts(row: Row, indices: Sequence[int]) -> dict[str, Figure | None]:
-    means = (known_mean(repeat.contexts_bytes[index] for index in indices) for repeat in _repeats(row))
+    means = (
+        known_mean(repeat.contexts_bytes[index] for index in indices) for repeat in _repeats(row)
+    )
     return {"reusing": Figure.of(means)}
 
 

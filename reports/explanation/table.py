@@ -1,4 +1,6 @@
-"""The explanation in words: a table of claim, prediction and measurement, and why the claim is not reached."""
+"""The explanation in words: a table of claim, prediction and measurement, and why the claim is not
+reached.
+"""
 
 from __future__ import annotations
 
@@ -26,18 +28,25 @@ _HEADS = (
     "column_error_components",
     "column_basis",
 )
-#: The components of what contexts on a CPU are known to take, by the name in their accounts; all else is other.
-_NAMED = {"weights_bytes": "weights", "internal_bytes": "internal", "input_bytes": "io", "output_bytes": "io"}
+#: The components of what contexts on a CPU are known to take, by the name in their accounts; all
+#: else is other.
+_NAMED = {
+    "weights_bytes": "weights",
+    "internal_bytes": "internal",
+    "input_bytes": "io",
+    "output_bytes": "io",
+}
 
 
 def explanation_table(rows: Sequence[Row], texts: Texts) -> Table | None:
-    """Return a row for each scenario that is explained; None where none is."""
+    """Return a row for each scenario that is explained; None if none is."""
     lines = []
     for row in rows:
         explanation = explain(row)
         if explanation is None:
             continue
-        is_npu, errors = explanation.measured.is_npu, []
+        is_npu = explanation.measured.is_npu
+        errors = []
         for name, error in explanation.error_by_component.items():
             if error and _rounded_mib(error, is_npu):
                 size = f"{_rounded_mib(error, is_npu):+,.{mib_decimals(is_npu)}f}"
@@ -59,13 +68,19 @@ def explanation_table(rows: Sequence[Row], texts: Texts) -> Table | None:
 
 
 def explanation_sentences(rows: Iterable[Row], texts: Texts) -> list[str]:
-    """Return for each scenario that something is claimed of why it is not reached, and how good the prediction is."""
+    """Return for each scenario that something is claimed of why it is not reached, and how good the
+    prediction is.
+    """
     paragraphs = []
     for row in rows:
         explanation = explain(row)
         if explanation and explanation.reusing:
             by_account = explanation.basis == ACCOUNT
-            why = _why_of_npu(row, explanation, texts) if by_account else _why_of_application(row, explanation, texts)
+            why = (
+                _why_of_npu(row, explanation, texts)
+                if by_account
+                else _why_of_application(row, explanation, texts)
+            )
             claim = texts(
                 "explained_claim_reached" if explanation.claim_is_reached else "explained_claim",
                 scenario=texts.scenario(row.scenario),
@@ -90,7 +105,9 @@ def prediction_summary(groups: Sequence[Group], labels: Sequence[str], texts: Te
                 runtime=label,
                 count=len(explained),
                 memory=texts(f"memory_{worst.measured.name}"),
-                median=percent(statistics.median(_error_percent(explanation) for _, explanation in explained)),
+                median=percent(
+                    statistics.median(_error_percent(explanation) for _, explanation in explained)
+                ),
                 largest=percent(_error_percent(worst)),
                 scenario=texts.scenario(row.scenario),
             )
@@ -109,7 +126,11 @@ def _why_of_npu(row: Row, explanation: Explanation, texts: Texts) -> list[str]:
     shared = total(explanation.baseline.sizes[name] for name in explanation.shared)
     whole = mib(explanation.baseline.total, npu=True, spread=False)
     sentences = [texts(key, shared=mib(shared, npu=True, spread=False), whole=whole)]
-    own = {name: size for name, size in explanation.own.items() if size and _rounded_mib(size, is_npu=True)}
+    own = {
+        name: size
+        for name, size in explanation.own.items()
+        if size and _rounded_mib(size, is_npu=True)
+    }
     if own:
         parts = []
         for name, size in own.items():
@@ -121,10 +142,14 @@ def _why_of_npu(row: Row, explanation: Explanation, texts: Texts) -> list[str]:
 
 
 def _why_of_application(row: Row, explanation: Explanation, texts: Texts) -> list[str]:
-    """Return what contexts take with and without reuse, what nothing is shared of, and what is known by its name."""
-    sizes, at_once = explanation.measured.sizes, explanation.measured.sizes["at_once"]
+    """Return what contexts take with and without reuse, what nothing is shared of, and what is
+    known by its name.
+    """
+    sizes = explanation.measured.sizes
+    at_once = explanation.measured.sizes["at_once"]
     assert at_once is not None
-    own, unshared = mib(explanation.own["reusing"], spread=False), mib(explanation.unshared, spread=False)
+    own = mib(explanation.own["reusing"], spread=False)
+    unshared = mib(explanation.unshared, spread=False)
     sentences = [
         texts("explained_own_application", own=own, unshared=unshared),
         texts("explained_import", size=mib(sizes["import"], spread=False)),
@@ -136,7 +161,9 @@ def _why_of_application(row: Row, explanation: Explanation, texts: Texts) -> lis
 
 
 def _named(row: Row, texts: Texts) -> Iterator[str]:
-    """Yield what the runtime says that the contexts take, and what the application allocated for them, by component."""
+    """Yield what the runtime says that the contexts take, and what the application allocated for
+    them, by component.
+    """
     sizes: dict[str, int] = {}
     for account in row.info.runtime_accounts:
         for name, size_bytes in account.items():
@@ -152,7 +179,8 @@ def _named(row: Row, texts: Texts) -> Iterator[str]:
 
 
 def _prediction(explanation: Explanation, texts: Texts) -> str:
-    error, is_npu = explanation.error, explanation.measured.is_npu
+    error = explanation.error
+    is_npu = explanation.measured.is_npu
     predicted = percent(explanation.percent(explanation.predicted_saved))
     if not _rounded_mib(error, is_npu):
         least = f"{10 ** -mib_decimals(is_npu):.{mib_decimals(is_npu)}f}"

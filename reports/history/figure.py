@@ -1,4 +1,6 @@
-"""The figures of histories: of each configuration a panel for each metric, run by run, with its change points."""
+"""The figures of histories: of each configuration a panel for each metric, run by run, with its
+change points.
+"""
 
 from __future__ import annotations
 
@@ -9,20 +11,31 @@ from dataclasses import dataclass
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 
-from reusebench.reports.base.drawing import INK, SMALL_FONT_PX, line, new_canvas, patch, svg_of, text_width
+from reusebench.reports.base.drawing import (
+    INK,
+    SMALL_FONT_PX,
+    line,
+    new_canvas,
+    patch,
+    svg_of,
+    text_width,
+)
 from reusebench.reports.base.formatting import in_metric_unit, metric_number, metric_unit
 from reusebench.reports.base.texts import Texts
 from reusebench.reports.history.series import History, LevelChange, MetricSeries
 
 _LINE, _LEVEL, _CHANGE, _FAILED, _EVENT = "#0072b2", "#009e73", "#d55e00", "#cc3311", "#808080"
 _BAND_ALPHA = 0.25
-_PANEL_PX, _PANEL_WIDTH_PX = 185, 330
+_PANEL_PX = 185
+_PANEL_WIDTH_PX = 330
 #: A line of more points looks the same; a point makes the page larger.
 _MOST_POINTS = 200
 #: With fewer points each is seen for itself.
 _FEW_POINTS = 60
-#: Shares of a panel: the space above the line for the sizes of changes, and below it for failed runs.
-_HEADROOM, _FLOOR = 0.22, 0.06
+#: Shares of a panel: the space above the line for the sizes of changes, and below it for failed
+#: runs.
+_HEADROOM = 0.22
+_FLOOR = 0.06
 #: Digits of a commit's id that fit below the axis.
 _COMMIT = 7
 
@@ -45,7 +58,9 @@ def history_figure(histories: Sequence[History], texts: Texts) -> str:
     for axes, history in zip(axes_of, histories):
         _panel(axes, history)
         metric = history.series.metric
-        axes.set_title(texts("column_in_unit", name=texts(f"metric_{metric.name}"), unit=metric_unit(metric)))
+        axes.set_title(
+            texts("column_in_unit", name=texts(f"metric_{metric.name}"), unit=metric_unit(metric))
+        )
     for axes in axes_of[len(histories) :]:
         axes.remove()
     return svg_of(canvas, _legend(histories, texts))
@@ -54,18 +69,22 @@ def history_figure(histories: Sequence[History], texts: Texts) -> str:
 def _legend(histories: Sequence[History], texts: Texts) -> list[Artist]:
     """Return the entries for what is drawn in some panel."""
     points = [point for history in histories for point in history.series.points]
-    has_changes, has_events = (
-        any(history.changes for history in histories),
-        any(history.series.events for history in histories),
-    )
+    has_changes = any(history.changes for history in histories)
+    has_events = any(history.series.events for history in histories)
     marks = {"linestyle": "none", "markersize": 5}
     entries: dict[str, tuple[bool, Artist]] = {
         "line": (True, line("", _LINE, linewidth=1.3, marker=".")),
-        "band": (any(len(set(point.values)) > 1 for point in points), patch("", _LINE, alpha=_BAND_ALPHA)),
+        "band": (
+            any(len(set(point.values)) > 1 for point in points),
+            patch("", _LINE, alpha=_BAND_ALPHA),
+        ),
         "level": (has_changes, line("", _LEVEL, linewidth=1)),
         "change": (has_changes, line("", _CHANGE, linewidth=1.4)),
         "event": (has_events, line("", _EVENT, linewidth=1.2, linestyle=":")),
-        "failed": (any(not point.values for point in points), line("", _FAILED, marker="x", **marks)),
+        "failed": (
+            any(not point.values for point in points),
+            line("", _FAILED, marker="x", **marks),
+        ),
         "disturbed": (
             any(point.is_disturbed and point.values for point in points),
             line("", _EVENT, marker="o", markerfacecolor="none", **marks),
@@ -81,9 +100,17 @@ def _panel(axes: Axes, history: History) -> None:
     _values(axes, series)
     # The level of a series without change is nothing new.
     for level in history.levels if history.changes else ():
-        axes.hlines(in_metric_unit(level.value, series.metric), level.first, level.last, color=_LEVEL, linewidth=1)
+        axes.hlines(
+            in_metric_unit(level.value, series.metric),
+            level.first,
+            level.last,
+            color=_LEVEL,
+            linewidth=1,
+        )
     low, high = axes.get_ylim()
-    axes.set_ylim(low - _FLOOR * (high - low), high + _HEADROOM * (high - low) * bool(history.changes))
+    axes.set_ylim(
+        low - _FLOOR * (high - low), high + _HEADROOM * (high - low) * bool(history.changes)
+    )
     # A level that all ticks have in common would stand in the title's place.
     axes.ticklabel_format(axis="y", style="plain", useOffset=False)
     last = max(1, len(series.points) - 1)
@@ -98,45 +125,63 @@ def _panel(axes: Axes, history: History) -> None:
     failed = [position for position, point in enumerate(series.points) if not point.values]
     floors = [_FLOOR / 2] * len(failed)
     axes.plot(failed, floors, "x", color=_FAILED, markersize=6, transform=whole_height)
-    # The first run, the middle one and the last by their days, those of one day by their times, and commits.
+    # The first run, the middle one and the last by their days, those of one day by their times, and
+    # commits.
     count = len(series.points)
     positions = sorted({0, (count - 1) // 2, count - 1})
     runs = [series.points[position].run for position in positions]
     part = slice(10) if runs[0].moment[:10] != runs[-1].moment[:10] else slice(11, 16)
-    axes.set_xticks(positions, [f"{run.moment[part]}\n{(run.commit or '')[:_COMMIT]}".rstrip() for run in runs])
+    axes.set_xticks(
+        positions, [f"{run.moment[part]}\n{(run.commit or '')[:_COMMIT]}".rstrip() for run in runs]
+    )
 
 
 def _values(axes: Axes, series: MetricSeries) -> None:
     stretches = list(_stretches(series))
     positions = [stretch.position for stretch in stretches]
-    lowest, highest = [stretch.lowest for stretch in stretches], [stretch.highest for stretch in stretches]
+    lowest = [stretch.lowest for stretch in stretches]
+    highest = [stretch.highest for stretch in stretches]
     axes.fill_between(positions, lowest, highest, color=_LINE, alpha=_BAND_ALPHA, linewidth=0)
     marker = "." if len(stretches) <= _FEW_POINTS else ""
     medians = [stretch.median for stretch in stretches]
     axes.plot(positions, medians, color=_LINE, linewidth=1.3, marker=marker, markersize=5)
     disturbed = [position for position in series.measured if series.points[position].is_disturbed]
-    medians = [in_metric_unit(series.points[position].median, series.metric) for position in disturbed]
+    medians = [
+        in_metric_unit(series.points[position].median, series.metric) for position in disturbed
+    ]
     axes.plot(disturbed, medians, "o", markersize=5, markerfacecolor="none", markeredgecolor=_EVENT)
 
 
 def _stretches(series: MetricSeries) -> Iterator[_Stretch]:
-    """Yield the points of the line; beyond so many, neighbours are drawn as one, with the range of all of them."""
-    positions, metric = series.measured, series.metric
+    """Yield the points of the line; beyond so many, neighbours are drawn as one, with the range of
+    all of them.
+    """
+    positions = series.measured
+    metric = series.metric
     width = -(-len(positions) // _MOST_POINTS)
     for start in range(0, len(positions), width):
         stretch = positions[start : start + width]
-        values = [in_metric_unit(value, metric) for position in stretch for value in series.points[position].values]
-        median = in_metric_unit(statistics.median(series.points[position].median for position in stretch), metric)
+        values = [
+            in_metric_unit(value, metric)
+            for position in stretch
+            for value in series.points[position].values
+        ]
+        median = in_metric_unit(
+            statistics.median(series.points[position].median for position in stretch), metric
+        )
         yield _Stretch(statistics.fmean(stretch), min(values), median, max(values))
 
 
 def _label_changes(axes: Axes, changes: Sequence[LevelChange], last: int) -> None:
     """Write the sizes of the changes that fit, the largest first; the table has all of them."""
     taken: list[tuple[float, float]] = []
-    for change in sorted(changes, key=lambda change: abs(change.point.difference.change), reverse=True):
+    for change in sorted(
+        changes, key=lambda change: abs(change.point.difference.change), reverse=True
+    ):
         size = metric_number(change.point.difference.change, change.series.metric, sign=True)
         # From where to where it goes, as shares of the panel's width.
-        at, width = change.position / last, (text_width(size, SMALL_FONT_PX) + 6) / _PANEL_WIDTH_PX
+        at = change.position / last
+        width = (text_width(size, SMALL_FONT_PX) + 6) / _PANEL_WIDTH_PX
         is_left = at < 0.5
         start, end = (at, at + width) if is_left else (at - width, at)
         if all(end < other_start or other_end < start for other_start, other_end in taken):

@@ -21,8 +21,10 @@ from reusebench.storage.runs import Configuration
 
 #: The page's name inside the report's folder, without its language.
 HISTORY_PAGE = "history"
-#: More would make the page too large to send and too slow to make; beside a report, which takes its own time, fewer.
-MOST_PANELS, MOST_PANELS_BESIDE = 120, 24
+#: More would make the page too large to send and too slow to make; beside a report, which takes its
+#: own time, fewer.
+MOST_PANELS = 120
+MOST_PANELS_BESIDE = 24
 #: Conditions that changed, of one configuration: the newest.
 _MOST_EVENTS = 5
 
@@ -58,14 +60,19 @@ class HistoryPage:
 
     def __init__(self, histories: Sequence[History], most_panels: int = MOST_PANELS) -> None:
         """Begin to draw as many configurations as fit into so many panels, at least one."""
-        self._histories, self._most_panels = histories, most_panels
+        self._histories = histories
+        self._most_panels = most_panels
         members: dict[tuple[str, str | None, Configuration], list[History]] = {}
         for history in histories:
             series = history.series
-            members.setdefault((series.board, series.chip, series.configuration), []).append(history)
+            members.setdefault((series.board, series.chip, series.configuration), []).append(
+                history
+            )
         blocks = [_Block(f"h{number}", members) for number, members in enumerate(members.values())]
         # Those with change points first, then those with most runs.
-        self._blocks = sorted(blocks, key=lambda block: (not block.is_changed, -len(block.series.points)))
+        self._blocks = sorted(
+            blocks, key=lambda block: (not block.is_changed, -len(block.series.points))
+        )
         self._shown: list[_Block] = []
         panels = 0
         for block in self._blocks:
@@ -75,14 +82,19 @@ class HistoryPage:
             self._shown.append(block)
         self._figures = start_drawing(
             {
-                (language, block.figure): partial(history_figure, block.histories, texts_of(language))
+                (language, block.figure): partial(
+                    history_figure, block.histories, texts_of(language)
+                )
                 for language in LANGUAGES
                 for block in self._shown
             }
         )
 
-    def write(self, folder: Path, first: str, report: str | None, bad_files: Sequence[BadFile] = ()) -> list[Path]:
-        """Write the page into the folder in every language, the plain name for the first, and return the paths.
+    def write(
+        self, folder: Path, first: str, report: str | None, bad_files: Sequence[BadFile] = ()
+    ) -> list[Path]:
+        """Write the page into the folder in every language, the plain name for the first, and
+        return the paths.
 
         It links to the report of this name where that is written beside it.
         """
@@ -105,13 +117,16 @@ class HistoryPage:
 
     def _values(self, texts: Texts) -> dict[str, Any]:
         histories = self._histories
-        runs = {point.run.path: point.run for history in histories for point in history.series.points}
+        runs = {
+            point.run.path: point.run for history in histories for point in history.series.points
+        }
         days = sorted(run.recorded_at[:10] for run in runs.values())
         counts = {"series": len(histories), "configurations": len(self._blocks), "runs": len(runs)}
         changed = [history for history in histories if history.changes]
         opening = [texts("history_none")]
         if changed:
-            count, quiet = sum(len(history.changes) for history in changed), len(histories) - len(changed)
+            count = sum(len(history.changes) for history in changed)
+            quiet = len(histories) - len(changed)
             opening = [texts("history_changes", changes=count, series=len(changed), quiet=quiet)]
         short = sum(len(history.series.undisturbed) < LEAST_RUNS for history in histories)
         if short:
@@ -125,18 +140,25 @@ class HistoryPage:
         return {
             "lead": texts("history_lead", **counts, first=days[0], last=days[-1]),
             "opening": opening,
-            "changes": changes_table(changes_of(histories), partial(_full_name, names, texts), texts),
+            "changes": changes_table(
+                changes_of(histories), partial(_full_name, names, texts), texts
+            ),
             "meanings": [(texts(f"metric_{name}"), texts(f"meaning_{name}")) for name in metrics],
-            "left_out": texts("history_left_out", count=left_out, most=self._most_panels) if left_out else "",
+            "left_out": texts("history_left_out", count=left_out, most=self._most_panels)
+            if left_out
+            else "",
             "groups": [
-                self._group(setup, names[setup], texts) for setup in dict.fromkeys(block.setup for block in self._shown)
+                self._group(setup, names[setup], texts)
+                for setup in dict.fromkeys(block.setup for block in self._shown)
             ],
         }
 
     def _group(self, setup: _Setup, names: _Names, texts: Texts) -> dict[str, Any]:
         board, chip, runtime, target = setup
         # Where these configurations ran, and what else they have in common.
-        common = common_words(list(names)).removeprefix(runtime).removeprefix(", ").removeprefix(target)
+        common = (
+            common_words(list(names)).removeprefix(runtime).removeprefix(", ").removeprefix(target)
+        )
         facts = (texts.runtime(runtime), target, board, chip or "", common.removeprefix(", "))
         changed: list[dict[str, Any]] = []
         quiet: list[dict[str, Any]] = []
@@ -144,7 +166,12 @@ class HistoryPage:
             if block.setup == setup:
                 name = _name(block.series.configuration, names, texts)
                 note = texts("history_figure_name", configuration=name)
-                values = {"name": name, "figure": block.figure, "note": note, "remarks": _remarks(block, texts)}
+                values = {
+                    "name": name,
+                    "figure": block.figure,
+                    "note": note,
+                    "remarks": _remarks(block, texts),
+                }
                 (changed if block.is_changed else quiet).append(values)
         return {
             "label": ", ".join(filter(None, facts)),
@@ -167,7 +194,11 @@ def _full_name(groups: Mapping[_Setup, _Names], texts: Texts, series: MetricSeri
     """Return what a series' configuration is called beside all others."""
     setup = _setup_of(series)
     name = _name(series.configuration, groups[setup], texts)
-    return name if len(groups) == 1 else f"{texts.runtime(setup[2])}, {setup[3]}, {setup[0]}{texts('colon')}{name}"
+    return (
+        name
+        if len(groups) == 1
+        else f"{texts.runtime(setup[2])}, {setup[3]}, {setup[0]}{texts('colon')}{name}"
+    )
 
 
 def _remarks(block: _Block, texts: Texts) -> list[str]:

@@ -1,4 +1,6 @@
-"""Series: one figure of one configuration on one machine, run by run, with its levels and where they changed."""
+"""Series: one figure of one configuration on one machine, run by run, with its levels and where
+they changed.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,8 @@ class Point:
     conditions: Mapping[str, str | None]
     #: One per repeat, in the metric's unit; none where the run failed.
     values: tuple[float, ...]
-    #: Whether memory was short, or it is a figure of speed and the machine was busy: it says nothing of the level.
+    #: Whether memory was short, or it is a figure of speed and the machine was busy: it says
+    #: nothing of the level.
     is_disturbed: bool = False
 
     @property
@@ -58,7 +61,9 @@ class Event:
 
 @dataclass(frozen=True)
 class MetricSeries:
-    """One figure of one configuration on one machine; runs that lack the configuration are not in it."""
+    """One figure of one configuration on one machine; runs that lack the configuration are not in
+    it.
+    """
 
     board: str
     chip: str | None
@@ -80,11 +85,18 @@ class MetricSeries:
     @property
     def events(self) -> list[Event]:
         """What changed between the measured runs, where it is known of both."""
-        events, positions = [], self.measured
+        events = []
+        positions = self.measured
         for before, position in zip(positions, positions[1:]):
             for name in CONDITIONS:
-                old, new = self.points[before].conditions[name], self.points[position].conditions[name]
-                if name not in _SERIES_OF_THEIR_OWN and old is not None and new is not None and old != new:
+                old = self.points[before].conditions[name]
+                new = self.points[position].conditions[name]
+                if (
+                    name not in _SERIES_OF_THEIR_OWN
+                    and old is not None
+                    and new is not None
+                    and old != new
+                ):
                     events.append(Event(position, name, old, new))
         return events
 
@@ -130,8 +142,13 @@ class History:
     @property
     def levels(self) -> list[Level]:
         """The stretches between the change points."""
-        series, positions = self.series, self.series.undisturbed
-        calm = calmed([series.points[position].values for position in positions]) if len(positions) > 1 else []
+        series = self.series
+        positions = self.series.undisturbed
+        calm = (
+            calmed([series.points[position].values for position in positions])
+            if len(positions) > 1
+            else []
+        )
         bounds = [0, *(change.point.run for change in self.changes), len(calm)]
         levels = []
         for start, end in zip(bounds, bounds[1:]):
@@ -171,10 +188,14 @@ def histories_of(runs: Iterable[Run], metrics: Sequence[Metric]) -> list[History
     for series in all_series:
         positions = series.undisturbed
         changes = []
-        for point in change_points(series.metric, [series.points[position].values for position in positions], count):
-            before, after = positions[point.earliest - 1], positions[point.latest]
+        for point in change_points(
+            series.metric, [series.points[position].values for position in positions], count
+        ):
+            before = positions[point.earliest - 1]
+            after = positions[point.latest]
             events = tuple(event for event in series.events if before < event.position <= after)
-            first, last = series.points[before], series.points[after]
+            first = series.points[before]
+            last = series.points[after]
             changes.append(LevelChange(series, point, positions[point.run], first, last, events))
         histories.append(History(series, tuple(changes)))
     return histories
@@ -183,7 +204,9 @@ def histories_of(runs: Iterable[Run], metrics: Sequence[Metric]) -> list[History
 def changes_of(histories: Iterable[History]) -> list[LevelChange]:
     """Return all change points, the newest first."""
     changes = [change for history in histories for change in history.changes]
-    return sorted(changes, key=lambda change: change.series.points[change.position].run.order, reverse=True)
+    return sorted(
+        changes, key=lambda change: change.series.points[change.position].run.order, reverse=True
+    )
 
 
 def is_worth_a_page(histories: Iterable[History]) -> bool:
@@ -192,10 +215,18 @@ def is_worth_a_page(histories: Iterable[History]) -> bool:
 
 
 def _points(positions: Iterable[tuple[Run, int]], metric: Metric) -> Iterator[Point]:
-    """Yield a point for each run that gave values or failed; one that could not read the metric is a gap."""
+    """Yield a point for each run that gave values or failed; one that could not read the metric is
+    a gap.
+    """
     for run, position in positions:
         measured = run.measured[position]
         values = tuple(measured.values.get(metric.name, ()))
         if values or measured.outcome != "ok":
             is_busy = metric.part == "speed" and measured.busy_percent > BUSY_PERCENT
-            yield Point(run, measured.outcome, measured.conditions, values, is_busy or measured.is_short(metric))
+            yield Point(
+                run,
+                measured.outcome,
+                measured.conditions,
+                values,
+                is_busy or measured.is_short(metric),
+            )

@@ -62,26 +62,46 @@ def event_in_words(event: Event) -> str:
 
 
 def change_in_words(change: LevelChange) -> tuple[str, str, str]:
-    """Return the change of level with its interval, in percent of the old level, and the confidence in percent."""
-    difference, metric = change.point.difference, change.series.metric
+    """Return the change of level with its interval, in percent of the old level, and the confidence
+    in percent.
+    """
+    difference = change.point.difference
+    metric = change.series.metric
     size = metric_amount(difference.change, metric, sign=True)
     if difference.error:
-        size = f"{metric_number(difference.change, metric, sign=True)} ±{metric_amount(difference.error, metric)}"
+        size = (
+            f"{metric_number(difference.change, metric, sign=True)}"
+            f" ±{metric_amount(difference.error, metric)}"
+        )
     share = EMPTY if difference.percent is None else f"{difference.percent:+.1f}"
     is_sure = change.confidence > _MOST_SURE
     return size, share, f">{100 * _MOST_SURE:g}" if is_sure else f"{100 * change.confidence:.2f}"
 
 
-def changes_table(changes: Sequence[LevelChange], name: Callable[[MetricSeries], str], texts: Texts) -> Table | None:
-    """Return a row for each change point; None where there is none."""
+def changes_table(
+    changes: Sequence[LevelChange], name: Callable[[MetricSeries], str], texts: Texts
+) -> Table | None:
+    """Return a row for each change point; None if there is none."""
     lines = []
     for change in changes:
         size, share, confidence = change_in_words(change)
-        runs = [f"{run_in_words(point.run)}, {point.run.moment}" for point in (change.before, change.after)]
+        runs = [
+            f"{run_in_words(point.run)}, {point.run.moment}"
+            for point in (change.before, change.after)
+        ]
         events = "; ".join(map(event_in_words, change.events)) or EMPTY
         metric = texts(f"metric_{change.series.metric.name}")
         lines.append(("ok", [name(change.series), metric, size, share, *runs, confidence, events]))
-    names = ("configuration", "metric", "size", "percent", "before", "after", "confidence", "events")
+    names = (
+        "configuration",
+        "metric",
+        "size",
+        "percent",
+        "before",
+        "after",
+        "confidence",
+        "events",
+    )
     heads = heads_of((f"column_change_{head}" for head in names), texts)
     return Table(heads, lines, words=(0, 1, 4, 5, 7)) if lines else None
 
@@ -99,7 +119,9 @@ def change_point_records(changes: Iterable[LevelChange]) -> list[dict[str, Any]]
             "change_error": rounded(difference.error, 3),
             "change_percent": rounded(difference.percent, 3),
             "confidence": round(change.confidence, 6),
-            "conditions": "; ".join(f"{one.condition}={one.old}>{one.new}" for one in change.events) or None,
+            "conditions": (
+                "; ".join(f"{one.condition}={one.old}>{one.new}" for one in change.events) or None
+            ),
         }
         for end, point in (("before", change.before), ("after", change.after)):
             record |= {f"{end}_{column}": value for column, value in _run_values(point.run).items()}
@@ -111,11 +133,18 @@ def history_records(histories: Iterable[History]) -> list[dict[str, Any]]:
     """Return a row in HISTORY_COLUMNS for each run of each series."""
     records = []
     for history in histories:
-        levels = {position: level.value for level in history.levels for position in range(level.first, level.last + 1)}
+        levels = {
+            position: level.value
+            for level in history.levels
+            for position in range(level.first, level.last + 1)
+        }
         changes = {change.position for change in history.changes}
         for position, point in enumerate(history.series.points):
             record = {
-                **{CONDITION_COLUMNS.get(name, name): value for name, value in point.conditions.items()},
+                **{
+                    CONDITION_COLUMNS.get(name, name): value
+                    for name, value in point.conditions.items()
+                },
                 **_run_values(point.run),
                 "outcome": point.outcome,
                 "repeats": len(point.values),
@@ -125,14 +154,18 @@ def history_records(histories: Iterable[History]) -> list[dict[str, Any]]:
                 **_identity(history.series),
             }
             if point.values:
-                record |= {"lowest": number(min(point.values)), "highest": number(max(point.values))}
+                record |= {
+                    "lowest": number(min(point.values)),
+                    "highest": number(max(point.values)),
+                }
                 record["median"] = number(statistics.median(point.values))
             records.append(record)
     return records
 
 
 def _identity(series: MetricSeries) -> dict[str, Any]:
-    configuration, metric = series.configuration, series.metric
+    configuration = series.configuration
+    metric = series.metric
     return {
         "board": series.board,
         "chip": series.chip,

@@ -1,1 +1,3 @@
-"""The page as a whole: its sections put together, its figures, its tables as files, the summary for the terminal."""
+"""The page as a whole: its sections put together, its figures, its tables as files, the summary for
+the terminal.
+"""

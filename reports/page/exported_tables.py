@@ -21,7 +21,12 @@ from reusebench.reports.results.published import PUBLISHED, PublishedRow
 from reusebench.reports.results.rows import Row
 from reusebench.reports.results.runtimes import origins_of, references_of
 from reusebench.reports.results.savings import NPU, OVER_BASELINE
-from reusebench.reports.sections.contexts import FIT_COLUMNS, context_costs, fit_records, further_costs
+from reusebench.reports.sections.contexts import (
+    FIT_COLUMNS,
+    context_costs,
+    fit_records,
+    further_costs,
+)
 from reusebench.reports.sections.copies import avoided_bytes, copied
 from reusebench.reports.sections.leaks import LEAK_COLUMNS, leak_records
 from reusebench.reports.sections.limit import LIMIT_COLUMNS, limit_records
@@ -75,7 +80,14 @@ _COMPARISON = (
 _IDENTITY = ("runtime", "runtime_version", "target", "scenario", "streams", "contexts", "models")
 #: Where a configuration's result comes from, at the end of its rows.
 _ORIGIN = ("board", "recorded_at", "run_number")
-_CONTEXT = ("context", "mechanism", "added_bytes", "added_spread_bytes", "total_over_baseline_bytes", "load_ns")
+_CONTEXT = (
+    "context",
+    "mechanism",
+    "added_bytes",
+    "added_spread_bytes",
+    "total_over_baseline_bytes",
+    "load_ns",
+)
 _SLOPE = ("mechanism", "further_contexts", "slope_bytes", "slope_spread_bytes")
 _NPU_SLOPE = ("npu_slope_bytes", "npu_slope_spread_bytes")
 _RUN = ("recorded_at", "file", "run", "board")
@@ -149,13 +161,17 @@ def _npu_components(row: Row) -> _Records:
 
 
 def _streams(material: Material) -> _Records:
-    """Return a row for each stream of each configuration that has streams, and one for all of its streams."""
+    """Return a row for each stream of each configuration that has streams, and one for all of its
+    streams.
+    """
     records = (pair for group in material.groups for pair in stream_records(group))
     return ({**_identity(row), **record, **_origin(row.file)} for row, record in records)
 
 
 def _runs(material: Material) -> _Records:
-    """Return every stored result of every run, oldest first, also where a newer one stands in the comparison."""
+    """Return every stored result of every run, oldest first, also where a newer one stands in the
+    comparison.
+    """
     records = []
     for file in sorted(material.files, key=lambda file: file.order):
         for result in file.results:
@@ -166,13 +182,16 @@ def _runs(material: Material) -> _Records:
 
 
 def _of_each_row(columns: Iterable[str], records_of: Callable[[Row], _Records]) -> _Table:
-    """Return a table with records of each configuration, which have whose they are and where they come from."""
+    """Return a table with records of each configuration, which have whose they are and where they
+    come from.
+    """
 
     def records(material: Material) -> _Records:
         rows = []
         for group in material.groups:
             for row in group.rows:
-                identity, origin = _identity(row), _origin(row.file)
+                identity = _identity(row)
+                origin = _origin(row.file)
                 rows += [{**identity, **record, **origin} for record in records_of(row)]
         return rows
 
@@ -180,7 +199,8 @@ def _of_each_row(columns: Iterable[str], records_of: Callable[[Row], _Records]) 
 
 
 def _comparison_record(row: Row) -> dict[str, Any]:
-    application, counted = row.memory("application_memory_bytes"), copied(row)
+    application = row.memory("application_memory_bytes")
+    counted = copied(row)
     return {
         **_identity(row),
         "baseline": row.baseline_name,
@@ -212,7 +232,9 @@ def _comparison_record(row: Row) -> dict[str, Any]:
 
 
 def _outputs_record(row: Row, reference: Row | None) -> dict[str, Any]:
-    """Return how far outputs are those of the baseline, and of the first runtime with the same models."""
+    """Return how far outputs are those of the baseline, and of the first runtime with the same
+    models.
+    """
     record: dict[str, Any] = {"output_difference": _digits(row.output_difference)}
     if reference and row.measured:
         difference = _digits(output_difference(row.info, reference.info))
@@ -243,10 +265,15 @@ def _identity(row: Row) -> dict[str, Any]:
 
 
 def _origin(file: StoredRun) -> dict[str, Any]:
-    return {"board": file.board, "recorded_at": file.recorded_at, "run_number": run_number(file.path)}
+    return {
+        "board": file.board,
+        "recorded_at": file.recorded_at,
+        "run_number": run_number(file.path),
+    }
 
 
-#: By the name of the files: the columns, and the records that a report's material gives. New columns come at the end.
+#: By the name of the files: the columns, and the records that a report's material gives. New
+#: columns come at the end.
 TABLES: dict[str, _Table] = {
     "comparison": (_COMPARISON, _comparison),
     "contexts": _of_each_row(_CONTEXT, _contexts),
@@ -255,18 +282,27 @@ TABLES: dict[str, _Table] = {
     "mechanisms": (
         (*MECHANISM_COLUMNS, "board"),
         lambda material: [
-            {**one, "board": group.board} for group in material.groups for one in mechanism_records(group)
+            {**one, "board": group.board}
+            for group in material.groups
+            for one in mechanism_records(group)
         ],
     ),
     "explanations": _of_each_row(EXPLANATION_COLUMNS, explanation_records),
     "claims": (
         (*CLAIMS_COLUMNS, "board"),
-        lambda material: [{**one, "board": group.board} for group in material.groups for one in claims_records(group)],
+        lambda material: [
+            {**one, "board": group.board}
+            for group in material.groups
+            for one in claims_records(group)
+        ],
     ),
     "speed": _of_each_row(SPEED_COLUMNS, speed_records),
     "fits": _of_each_row(FIT_COLUMNS, fit_records),
     "limits": _of_each_row(LIMIT_COLUMNS, limit_records),
-    "runs": ((*_RUN, *_COMPARISON[:9], *_RUN_FIGURES, "commit", "memory_short", "measured_as"), _runs),
+    "runs": (
+        (*_RUN, *_COMPARISON[:9], *_RUN_FIGURES, "commit", "memory_short", "measured_as"),
+        _runs,
+    ),
     "programs": (PROGRAM_COLUMNS, lambda material: program_records(programs_in(material.files))),
     "streams": ((*_IDENTITY, *STREAM_COLUMNS, *_ORIGIN), _streams),
     "leaks": _of_each_row(LEAK_COLUMNS, leak_records),

@@ -15,11 +15,18 @@ from reusebench.reports.versions.versions import VersionSet, versions_of
 from reusebench.storage.board import board_storage
 from reusebench.storage.fit import FitAnswer, read_answers
 from reusebench.storage.references import find_runs
-from reusebench.storage.run_file import BadFile, StoredRun, check_storage, read_run_file, read_storage, storages_in
+from reusebench.storage.run_file import (
+    BadFile,
+    StoredRun,
+    check_storage,
+    read_run_file,
+    read_storage,
+    storages_in,
+)
 from reusebench.storage.runs import run_of
 
-#: Groups that the page has sections and figures of, one for each runtime and some of plans: more would make it too
-#: large to send and too slow to make.
+#: Groups that the page has sections and figures of, one for each runtime and some of plans: more
+#: would make it too large to send and too slow to make.
 MOST_SHOWN = 10
 
 
@@ -40,14 +47,17 @@ class Material:
 
     @property
     def shown(self) -> list[Group]:
-        """The groups of the page: the newest of each board, runtime and target, then the newest of the others.
+        """The groups of the page: the newest of each board, runtime and target, then the newest of
+        the others.
 
         They come newest first, those of plans behind those of scenarios.
         """
         newest = newest_groups(self.groups)
         others = [group for group in self.groups if group not in newest]
         chosen = [*newest, *others][:MOST_SHOWN]
-        return sorted((group for group in self.groups if group in chosen), key=lambda group: group.is_of_plans)
+        return sorted(
+            (group for group in self.groups if group in chosen), key=lambda group: group.is_of_plans
+        )
 
     @cached_property
     def versions(self) -> list[VersionSet]:
@@ -61,7 +71,9 @@ class Material:
 
 
 def read_material(storages: Sequence[Path] | None, runs: Sequence[str] | None) -> Material:
-    """Return what the storages hold: where runs are named, these alone, each for itself; else the newest of all."""
+    """Return what the storages hold: where runs are named, these alone, each for itself; else the
+    newest of all.
+    """
     folders: list[Path] = []
     for storage in storages or [board_storage()]:
         check_storage(storage)
@@ -76,11 +88,12 @@ def read_material(storages: Sequence[Path] | None, runs: Sequence[str] | None) -
     if not files:
         unreadable = "".join(f"\n{file}" for file in bad_files)
         raise ReportError(
-            f"no results in {', '.join(map(str, folders))}. Run `pytest bench/` first, or name another "
-            f"storage with --storage DIR{unreadable}"
+            f"no results in {', '.join(map(str, folders))}. Run `pytest bench/` first, or name"
+            f" another storage with --storage DIR{unreadable}"
         )
     if not runs:
-        groups, programs = group_results(files), newest_programs(programs_in(files))
+        groups = group_results(files)
+        programs = newest_programs(programs_in(files))
         fits = []
         for answer in (answer for folder in folders for answer in read_answers(folder)):
             if isinstance(answer, FitAnswer):

@@ -1,4 +1,6 @@
-"""The answer that opens the page: what contexts take without reuse, how little they can take, how, and at what cost."""
+"""The answer that opens the page: what contexts take without reuse, how little they can take, how,
+and at what cost.
+"""
 
 from __future__ import annotations
 
@@ -17,17 +19,24 @@ from reusebench.reports.results.speed import DISTURBED, ONE_REPEAT
 from reusebench.reports.sections.layouts import layout_in_words, set_in_words
 from reusebench.reports.sections.leaks import opening_leaks
 from reusebench.reports.sections.limit import opening_limit
-from reusebench.reports.sections.runtimes import compared_in_words, runtime_sentences, runtimes_table
+from reusebench.reports.sections.runtimes import (
+    compared_in_words,
+    runtime_sentences,
+    runtimes_table,
+)
 from reusebench.reports.streams.text import growing_parts, opening_part
 from reusebench.scenarios.catalogue import LIMIT, OPTIONS
 
-#: So many answers stand with large figures; of more, where they can be compared, a table is read at a glance.
+#: So many answers stand with large figures; of more, where they can be compared, a table is read at
+#: a glance.
 _MOST_LARGE = 3
 
 
 @dataclass(frozen=True)
 class LargeFigure:
-    """A figure that is shown large: what it is of, its number or a word in place of it, its unit, and a remark."""
+    """A figure that is shown large: what it is of, its number or a word in place of it, its unit,
+    and a remark.
+    """
 
     head: str
     value: str
@@ -43,7 +52,7 @@ class Answer:
     #: Of the group: its id on the page, and its label.
     group: str
     label: str
-    #: Of which contexts it is; empty where nothing was measured that could be compared.
+    #: Of which contexts it is; empty if nothing was measured that could be compared.
     contexts: str
     figures: Sequence[LargeFigure]
     #: What to do.
@@ -56,9 +65,10 @@ class Opening:
     """The answer of each group, and what is said of all of them."""
 
     answers: Sequence[Answer]
-    #: Of which contexts runtimes are compared; empty where they are not.
+    #: Of which contexts runtimes are compared; empty if they are not.
     compared: str
-    #: Which of them needs least, at which speed, and whether outputs agree; and all of them beside each other.
+    #: Which of them needs least, at which speed, and whether outputs agree; and all of them beside
+    #: each other.
     ranking: Sequence[str]
     runtimes: Table | None
     #: What else was found: frames kept, memory that grows, leaks, how many contexts fit.
@@ -73,11 +83,16 @@ class Opening:
 def opening(groups: Sequence[Group], labels: Sequence[str], texts: Texts) -> Opening:
     """Return what opens the page of these groups, so labelled."""
     labelled = list(zip(groups, labels))
-    made = [_answer(group, group_id(number), label, texts) for number, (group, label) in enumerate(labelled)]
+    made = [
+        _answer(group, group_id(number), label, texts)
+        for number, (group, label) in enumerate(labelled)
+    ]
     streams = [part for group, label in labelled if (part := opening_part(group, label, texts))]
     growing = [part for group, label in labelled for part in growing_parts(group, label, texts)]
     limits = [
-        part for group, label in labelled if (part := opening_limit(group.questions.get(LIMIT, []), label, texts))
+        part
+        for group, label in labelled
+        if (part := opening_limit(group.questions.get(LIMIT, []), label, texts))
     ]
     others = [
         texts("opening_streams", parts=texts.joined(streams)) if streams else None,
@@ -97,7 +112,7 @@ def opening(groups: Sequence[Group], labels: Sequence[str], texts: Texts) -> Ope
 
 
 def _answer(group: Group, group_name: str, label: str, texts: Texts) -> Answer | None:
-    """Return the answer of a group; None where it ran nothing that is a layout of contexts."""
+    """Return the answer of a group; None if it ran nothing that is a layout of contexts."""
     of_layouts = (row for row in group.rows if row.question != OPTIONS)
     if not any(row.info.plan.contexts and (row.is_compared or row.schedule) for row in of_layouts):
         return None
@@ -120,7 +135,8 @@ def _not_comparable(groups: Sequence[Group], texts: Texts) -> list[str]:
 
 
 def _before(recommendation: Recommendation, texts: Texts) -> LargeFigure:
-    row, head = recommendation.without_reuse, texts("answer_before")
+    row = recommendation.without_reuse
+    head = texts("answer_before")
     memory = texts("memory_npu" if recommendation.memory == NPU else "answer_whole_process")
     if not row.measured:
         return LargeFigure(head, texts(f"outcome_{row.outcome}"), "", memory, is_word=True)
@@ -136,15 +152,25 @@ def _least(recommendation: Recommendation, texts: Texts) -> LargeFigure:
 
 def _speed(recommendation: Recommendation, texts: Texts) -> LargeFigure:
     """Return the rate with the least memory, and how it differs; where that is not known, why."""
-    row, change = recommendation.least, recommendation.speed
+    row = recommendation.least
+    change = recommendation.speed
     head = texts("answer_frames" if row.schedule else "answer_inferences")
     if change is None or change.verdict in (DISTURBED, ONE_REPEAT):
         reason = change.verdict if change else "missing" if row.computes else "virtual"
-        return LargeFigure(head, texts("answer_unknown"), "", texts(f"answer_speed_{reason}"), is_word=True)
+        return LargeFigure(
+            head, texts("answer_unknown"), "", texts(f"answer_speed_{reason}"), is_word=True
+        )
     size = percent(abs(change.change_percent), spread=True)
-    remarks = [texts(f"answer_speed_{change.verdict}", before=per_second(change.baseline_rate), change=size)]
+    remarks = [
+        texts(
+            f"answer_speed_{change.verdict}", before=per_second(change.baseline_rate), change=size
+        )
+    ]
     if row.latency and row.baseline and row.baseline.latency:
-        latencies = {"latency": milliseconds(row.latency), "before": milliseconds(row.baseline.latency)}
+        latencies = {
+            "latency": milliseconds(row.latency),
+            "before": milliseconds(row.baseline.latency),
+        }
         remarks.append(texts("answer_latency", **latencies))
     value, _, spread = per_second(change.rate).partition(" ")
     return LargeFigure(head, value, spread, texts.joined(remarks))
@@ -153,26 +179,42 @@ def _speed(recommendation: Recommendation, texts: Texts) -> LargeFigure:
 def _advice(recommendation: Recommendation, texts: Texts) -> str:
     least = recommendation.least
     if least is not recommendation.without_reuse:
-        values = {"scenario": texts.scenario(least.scenario), "layout": layout_in_words(least, texts)}
+        values = {
+            "scenario": texts.scenario(least.scenario),
+            "layout": layout_in_words(least, texts),
+        }
         return texts("answer_advice" if recommendation.saving else "answer_fits", **values)
     return texts("answer_nothing_saves" if len(recommendation.layouts) > 1 else "answer_one_layout")
 
 
 def _remarks(recommendation: Recommendation, texts: Texts) -> Iterator[str]:
-    memory, least = recommendation.memory, recommendation.least
+    memory = recommendation.memory
+    least = recommendation.least
     if recommendation.as_little:
         sizes = [
-            texts("answer_layout", scenario=texts.scenario(row.scenario), size=mib(row.memory(memory), memory == NPU))
+            texts(
+                "answer_layout",
+                scenario=texts.scenario(row.scenario),
+                size=mib(row.memory(memory), memory == NPU),
+            )
             for row in recommendation.as_little
         ]
         yield texts("answer_as_little", layouts=texts.joined(sizes))
     if recommendation.differing:
-        yield texts("answer_differing", scenarios=texts.scenarios(row.scenario for row in recommendation.differing))
+        yield texts(
+            "answer_differing",
+            scenarios=texts.scenarios(row.scenario for row in recommendation.differing),
+        )
     if least is not recommendation.without_reuse and not recommendation.outputs_compared:
         yield texts("answer_unchecked" if least.computes else "answer_unchecked_virtual")
-    if recommendation.memory != NPU and any(row.is_compared_with_short for row in recommendation.layouts):
+    if recommendation.memory != NPU and any(
+        row.is_compared_with_short for row in recommendation.layouts
+    ):
         yield texts(
-            "opening_short", scenarios=texts.scenarios(row.scenario for row in recommendation.layouts if row.is_short)
+            "opening_short",
+            scenarios=texts.scenarios(
+                row.scenario for row in recommendation.layouts if row.is_short
+            ),
         )
     if recommendation.memory != NPU and len(least.info.repeats) == 1:
         yield texts("warning_one_repeat")

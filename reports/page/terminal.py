@@ -7,16 +7,35 @@ from collections.abc import Callable, Iterable, Sequence
 from rich.console import Console
 from rich.table import Table
 
-from reusebench.reports.base.formatting import EMPTY, doubted, mib, milliseconds, per_second, percent, seconds
+from reusebench.reports.base.formatting import (
+    EMPTY,
+    doubted,
+    mib,
+    milliseconds,
+    per_second,
+    percent,
+    seconds,
+)
 from reusebench.reports.base.statistics import Figure
 from reusebench.reports.base.texts import Texts
 from reusebench.reports.page.opening import Opening
 from reusebench.reports.results.rows import Group, Row
 from reusebench.reports.results.savings import APPLICATION, NPU
-from reusebench.reports.sections.answers import answers, equal_scenarios, group_warnings, not_supported, virtual_note
+from reusebench.reports.sections.answers import (
+    answers,
+    equal_scenarios,
+    group_warnings,
+    not_supported,
+    virtual_note,
+)
 from reusebench.reports.sections.leaks import leak_sentences, level_sentences
 from reusebench.reports.sections.limit import limit_sentences
-from reusebench.reports.sections.programs import RecordedProgram, phase_figure, phase_text, program_warnings
+from reusebench.reports.sections.programs import (
+    RecordedProgram,
+    phase_figure,
+    phase_text,
+    program_warnings,
+)
 from reusebench.reports.streams.frames import Workload, all_frames, workloads
 from reusebench.reports.streams.tables import frame_latency, frame_rate, frames_lost
 from reusebench.reports.streams.text import (
@@ -46,11 +65,15 @@ _NPU: _Columns = {
     ("npu", "MiB"): lambda row: mib(row.memory(NPU), npu=True, spread=False),
     ("saved", "MiB"): lambda row: mib(row.saved(NPU), npu=True, spread=False),
     ("saved", "%"): lambda row: percent(row.saved_percent(NPU)),
-    ("application", "MiB"): lambda row: doubted(mib(row.memory(APPLICATION), spread=False), row.is_short),
+    ("application", "MiB"): lambda row: doubted(
+        mib(row.memory(APPLICATION), spread=False), row.is_short
+    ),
     ("latency", "ms"): _SPEED[("latency", "ms")],
 }
 _STREAMS: _Columns = {
-    ("application", "MiB"): lambda row: doubted(mib(row.memory(APPLICATION), spread=False), row.is_short),
+    ("application", "MiB"): lambda row: doubted(
+        mib(row.memory(APPLICATION), spread=False), row.is_short
+    ),
     ("saved", "MiB"): lambda row: mib(row.saved(), spread=False),
     ("saved", "%"): lambda row: percent(row.saved_percent()),
 }
@@ -61,11 +84,17 @@ _FRAMES: _Columns = {
 }
 #: Characters of the names of programs and phases.
 _NAME = 16
-_PROGRAM_COLUMNS = (("time", "s"), ("application", "MiB"), ("peak_of_sum", "MiB"), ("largest", "MiB"))
+_PROGRAM_COLUMNS = (
+    ("time", "s"),
+    ("application", "MiB"),
+    ("peak_of_sum", "MiB"),
+    ("largest", "MiB"),
+)
 
 
 def print_group(group: Group, texts: Texts, console: Console) -> None:
-    """Print one group: conditions, a table of what was measured, and in sentences the answers and what was not.
+    """Print one group: conditions, a table of what was measured, and in sentences the answers and
+    what was not.
 
     Streams have a table of their own behind it.
     """
@@ -90,7 +119,10 @@ def print_group(group: Group, texts: Texts, console: Console) -> None:
         console.print(title, style="italic")
     if note := virtual_note(group, texts):
         console.print(note, highlight=False)
-    _print_list([*answers(rows, texts), equal_scenarios(group.rows, texts), not_supported(rows, texts)], console)
+    _print_list(
+        [*answers(rows, texts), equal_scenarios(group.rows, texts), not_supported(rows, texts)],
+        console,
+    )
     of_cycles = [row for row in group.rows if row.info.plan.cycles]
     _print_list([*level_sentences(of_cycles, texts), not_supported(of_cycles, texts)], console)
     _print_warnings(leak_sentences(of_cycles, texts), console)
@@ -101,10 +133,12 @@ def print_group(group: Group, texts: Texts, console: Console) -> None:
 
 
 def print_programs(programs: Sequence[RecordedProgram], texts: Texts, console: Console) -> None:
-    """Print the phases of recorded programs; nothing where there are none."""
+    """Print the phases of recorded programs; nothing if there are none."""
     if not programs:
         return
-    table = Table(title=texts("section_programs"), title_justify="left", box=None, padding=(0, 1, 0, 0))
+    table = Table(
+        title=texts("section_programs"), title_justify="left", box=None, padding=(0, 1, 0, 0)
+    )
     for name in ("program", "phase"):
         table.add_column(texts(f"terminal_{name}"), no_wrap=True, max_width=_NAME)
     _add_number_columns(table, _PROGRAM_COLUMNS, texts)
@@ -129,7 +163,12 @@ def print_opening(opening: Opening, texts: Texts, console: Console) -> None:
     for answer in opening.answers:
         console.print(answer.label, highlight=False)
         figures = [
-            texts("terminal_figure", head=one.head, value=f"{one.value} {one.unit}".strip(), remark=one.remark)
+            texts(
+                "terminal_figure",
+                head=one.head,
+                value=f"{one.value} {one.unit}".strip(),
+                remark=one.remark,
+            )
             for one in answer.figures
         ]
         _print_list([answer.contexts, *figures, answer.advice, *answer.remarks], console)
@@ -150,7 +189,9 @@ def _print_workload(group: Group, workload: Workload, texts: Texts, console: Con
         memory = {head: show for head, show in _NPU.items() if head not in _SPEED}
     columns = {**memory, **(_FRAMES if workload.computes else {})}
     # Of a run that was cut off there may be figures of frames alone.
-    console.print(_table((row for row in workload.rows if row.measured or all_frames(row)), columns, texts))
+    console.print(
+        _table((row for row in workload.rows if row.measured or all_frames(row)), columns, texts)
+    )
     sentences = (frame_sentences, memory_sentences, growth_sentences)
     _print_list([line for lines in sentences for line in lines(workload, texts)], console)
     _print_list([not_supported(workload.rows, texts)], console)

@@ -1,1 +1,3 @@
-"""Stored results as rows beside their baselines, in groups of equal conditions; published figures beside them."""
+"""Stored results as rows beside their baselines, in groups of equal conditions; published figures
+beside them.
+"""

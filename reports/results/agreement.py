@@ -1,6 +1,7 @@
 """Whether outputs agree that need not be bit-equal: those of another option, or of another runtime.
 
-A result has values of each output of floats at even distances (storage.result.Result.output_samples).
+A result has values of each output of floats at even distances
+(storage.result.Result.output_samples).
 """
 
 from __future__ import annotations
@@ -15,7 +16,10 @@ from reusebench.storage.result import Result
 #: Relative: by so much float32 may differ where the same is calculated in another order.
 TOLERANCE = 1e-3
 #: What outputs of another runtime come to.
-AGREES, DIFFERS, OTHER_PRECISION, NOT_COMPARED = "agrees", "differs", "other_precision", "not_compared"
+AGREES = "agrees"
+DIFFERS = "differs"
+OTHER_PRECISION = "other_precision"
+NOT_COMPARED = "not_compared"
 _FULL_PRECISION = "FP32"
 
 #: Of each output.
@@ -26,7 +30,7 @@ Samples = Sequence[Sequence[Optional[float]]]
 class Agreement:
     """The outputs of a result beside those of a reference, with the same models."""
 
-    #: The largest relative difference; None where it is not known.
+    #: The largest relative difference; None if it is not known.
     difference: float | None
     #: That the models were converted to where it is not float32: INT8 or FP16.
     precision: str | None
@@ -42,17 +46,20 @@ class Agreement:
 
 
 def agreement(own: Result, reference: Result) -> Agreement:
-    """Return how far the outputs of a result are those of another one, wherever it ran; see output_difference."""
+    """Return how far the outputs of a result are those of another one, wherever it ran; see
+    output_difference.
+    """
     conversions = [model.conversion for model in own.plan.models if model.conversion]
     others = [one.precision for one in conversions if one.precision != _FULL_PRECISION]
     return Agreement(output_difference(own, reference), others[0] if others else None)
 
 
 def output_difference(own: Result, reference: Result) -> float | None:
-    """Return the largest relative difference of outputs, over all models of the result; 0 where they are bit-equal.
+    """Return the largest relative difference of outputs, over all models of the result; 0 where
+    they are bit-equal.
 
-    None where it is not known: nothing was computed, or the reference lacks a model, or one of both has no samples, or
-    others.
+    None if it is not known: nothing was computed, or the reference lacks a model, or one of both
+    has no samples, or others.
     """
     if not (own.computes and reference.computes):
         return None
@@ -62,11 +69,13 @@ def output_difference(own: Result, reference: Result) -> float | None:
         digest = references.get(origin_of(model))
         if digest is None:
             return None
-        of_own, of_reference = own.output_digests.get(model.digest), reference.output_digests.get(digest)
+        of_own = own.output_digests.get(model.digest)
+        of_reference = reference.output_digests.get(digest)
         if of_own and of_own == of_reference:
             difference: float | None = 0.0
         else:
-            samples, others = own.output_samples.get(model.digest, ()), reference.output_samples.get(digest, ())
+            samples = own.output_samples.get(model.digest, ())
+            others = reference.output_samples.get(digest, ())
             difference = relative_difference(samples, others)
         if difference is None:
             return None
@@ -75,9 +84,11 @@ def output_difference(own: Result, reference: Result) -> float | None:
 
 
 def relative_difference(samples: Samples, reference: Samples) -> float | None:
-    """Return the largest over the outputs: the largest difference, as a share of the reference's largest magnitude.
+    """Return the largest over the outputs: the largest difference, as a share of the reference's
+    largest magnitude.
 
-    None where that is not known: other outputs, no samples, or other ones of them that are no finite numbers.
+    None if that is not known: other outputs, no samples, or other ones of them that are no
+    finite numbers.
     """
     if [len(output) for output in samples] != [len(output) for output in reference]:
         return None
@@ -85,7 +96,11 @@ def relative_difference(samples: Samples, reference: Samples) -> float | None:
     for own, of_reference in zip(samples, reference):
         if [value is None for value in own] != [value is None for value in of_reference]:
             return None
-        pairs = [(value, other) for value, other in zip(own, of_reference) if value is not None and other is not None]
+        pairs = [
+            (value, other)
+            for value, other in zip(own, of_reference)
+            if value is not None and other is not None
+        ]
         if not pairs:
             continue
         difference = max(abs(value - other) for value, other in pairs)

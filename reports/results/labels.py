@@ -1,4 +1,6 @@
-"""What groups are called beside each other: runtime, version and target, and what else tells two of them apart."""
+"""What groups are called beside each other: runtime, version and target, and what else tells two of
+them apart.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,8 @@ from reusebench.reports.results.rows import Group
 
 __all__ = ["driver_label", "group_id", "labels_of"]
 
-#: What a label says beyond runtime, version and target, in this order, where groups that it must tell apart differ.
+#: What a label says beyond runtime, version and target, in this order, where groups that it must
+#: tell apart differ.
 _FACTS: tuple[Callable[[Group, Texts], str], ...] = (
     lambda group, _: group.board,
     lambda group, texts: driver_label(group, texts),
@@ -42,14 +45,19 @@ def labels_of(groups: Sequence[Group], texts: Texts) -> list[str]:
     """Return the shortest label of each group that no other has, where there is one."""
     names = []
     for group in groups:
-        runtime, version = texts.runtime(group.info.runtime), group.short_version or EMPTY
-        names.append(texts("runtime_on_target", runtime=runtime, version=version, target=group.info.target))
+        runtime = texts.runtime(group.info.runtime)
+        version = group.short_version or EMPTY
+        names.append(
+            texts("runtime_on_target", runtime=runtime, version=version, target=group.info.target)
+        )
     for fact in _FACTS:
         facts_of: dict[str, set[str]] = {}
         for group, name in zip(groups, names):
             facts_of.setdefault(name, set()).add(fact(group, texts))
         names = [
-            texts("label_with", label=name, fact=fact(group, texts)) if len(facts_of[name]) > 1 else name
+            texts("label_with", label=name, fact=fact(group, texts))
+            if len(facts_of[name]) > 1
+            else name
             for group, name in zip(groups, names)
         ]
     return names

@@ -1,4 +1,6 @@
-"""What grows when the same is done again and again: of each scenario of cycles the trend of all that was read."""
+"""What grows when the same is done again and again: of each scenario of cycles the trend of all
+that was read.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +13,10 @@ from reusebench.reports.base.trend import Precision, Trend, trend
 from reusebench.reports.results.rows import Row
 
 KIB = 2**10
-#: What is judged, in the order of tables, and what its readings can show. A trimmed process still wanders by some
-#: pages; of the heap in use, malloc counts blocks that it keeps for each thread; one descriptor or mapping more at some
-#: time is no leak. Less than the least growth matters to nobody.
+#: What is judged, in the order of tables, and what its readings can show. A trimmed process still
+#: wanders by some pages; of the heap in use, malloc counts blocks that it keeps for each thread;
+#: one descriptor or mapping more at some time is no leak. Less than the least growth matters to
+#: nobody.
 QUANTITIES = {
     "memory": Precision(least_growth=40 * KIB, reading_error=128 * KIB),
     "heap": Precision(least_growth=8 * KIB, reading_error=16 * KIB),
@@ -24,13 +27,17 @@ QUANTITIES = {
 }
 #: Those in bytes; the others are counts.
 IN_BYTES = ("memory", "heap", "npu")
-#: The first cycles are left out of the slope, this share of them and so many at least: runtimes keep memory for later.
-_WARM_UP_SHARE, _LEAST_WARM_UP = 0.2, 2
+#: The first cycles are left out of the slope, this share of them and so many at least: runtimes
+#: keep memory for later.
+_WARM_UP_SHARE = 0.2
+_LEAST_WARM_UP = 2
 
 
 @dataclass(frozen=True)
 class Drift:
-    """How a quantity changes from cycle to cycle, or from inference to inference, in bytes or as a count."""
+    """How a quantity changes from cycle to cycle, or from inference to inference, in bytes or as a
+    count.
+    """
 
     quantity: str
     #: Before the first cycle, then after each.
@@ -42,7 +49,7 @@ class Drift:
 
     @property
     def verdict(self) -> str:
-        """A verdict of a trend; "unknown" too where there is none."""
+        """A verdict of a trend; "unknown" too if there is none."""
         return self.trend.verdict if self.trend else "unknown"
 
 
@@ -51,13 +58,16 @@ class Drift:
 def drifts(row: Row) -> dict[str, Drift]:
     """Return the drift of each quantity that was read, whatever the outcome; empty without cycles.
 
-    Memory under an emulator is mostly the emulator's, which keeps some for each mapping and each thread that has gone.
+    Memory under an emulator is mostly the emulator's, which keeps some for each mapping and each
+    thread that has gone.
     """
     series = row.info.cycles
     if series is None:
         return {}
     of_quantities: dict[str, Sequence[float] | None] = {
-        "memory": (series.pss_without_files_bytes or series.pss_bytes) if not row.emulated else None,
+        "memory": (series.pss_without_files_bytes or series.pss_bytes)
+        if not row.emulated
+        else None,
         "heap": series.heap_bytes,
         "npu": series.npu_memory_bytes,
         "fds": series.fds,
@@ -73,11 +83,17 @@ def kept_bytes(row: Row) -> int | None:
 
     None if it was not read, and if it is the emulator's too.
     """
-    series, memory = row.info.cycles, drifts(row).get("memory")
+    series = row.info.cycles
+    memory = drifts(row).get("memory")
     if series is None or memory is None or not series.allocated_bytes:
         return None
     allocated = series.allocated_bytes
-    return round(max(high - low - (allocated[0] - memory.readings[0]) for high, low in zip(allocated, memory.readings)))
+    return round(
+        max(
+            high - low - (allocated[0] - memory.readings[0])
+            for high, low in zip(allocated, memory.readings)
+        )
+    )
 
 
 def cycle_count(row: Row) -> int:
@@ -92,7 +108,9 @@ def is_per_inference(row: Row) -> bool:
 
 
 def growing(row: Row) -> list[Drift]:
-    """Return what grows. Memory is left out where the heap, or NPU memory, explains at least half of its growth."""
+    """Return what grows. Memory is left out where the heap, or NPU memory, explains at least half
+    of its growth.
+    """
     known = {name: drift for name, drift in drifts(row).items() if drift.verdict == "growing"}
     slopes = {name: drift.trend.slope for name, drift in known.items() if drift.trend}
     explained = slopes.get("heap", 0) + slopes.get("npu", 0)
@@ -102,11 +120,17 @@ def growing(row: Row) -> list[Drift]:
 
 
 def unclear(row: Row) -> list[Drift]:
-    """Return what may grow for all that is known, but for memory where the heap is level and speaks for it."""
+    """Return what may grow for all that is known, but for memory where the heap is level and speaks
+    for it.
+    """
     known = drifts(row)
     heap = known.get("heap")
     speaks = heap is not None and heap.verdict in ("level", "grew_then_level", "falling")
-    return [drift for name, drift in known.items() if drift.verdict == "unknown" and not (name == "memory" and speaks)]
+    return [
+        drift
+        for name, drift in known.items()
+        if drift.verdict == "unknown" and not (name == "memory" and speaks)
+    ]
 
 
 def _drift(row: Row, quantity: str, readings: Sequence[float]) -> Drift:

@@ -1,4 +1,6 @@
-"""The memory of a configuration over its repeats: by component, by context, by kind of page, and who shares what."""
+"""The memory of a configuration over its repeats: by component, by context, by kind of page, and
+who shares what.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ PAGE_KINDS = {"anonymous": "pss_anon_bytes", "file": "pss_file_bytes", "shared":
 class ComponentMemory:
     """The account of all contexts of one configuration, in bytes."""
 
-    #: By component of COMPONENTS; None where the source does not tell it apart from the others.
+    #: By component of COMPONENTS; None if the source does not tell it apart from the others.
     sizes: dict[str, Figure | None]
     total: Figure | None
     peak: Figure | None
@@ -36,7 +38,8 @@ class PageMemory:
 
     total: Figure
     baseline: Figure
-    #: Over the do-nothing baseline, by kind of PAGE_KINDS; empty where the kernel does not tell them apart.
+    #: Over the do-nothing baseline, by kind of PAGE_KINDS; empty if the kernel does not tell
+    #: them apart.
     over: dict[str, Figure]
 
 
@@ -49,7 +52,8 @@ class SharedMemory:
     owner: int
     #: Contexts besides the owner.
     readers: tuple[int, ...]
-    #: How many of the readers named it in their register commands, in every repeat; None without a ledger.
+    #: How many of the readers named it in their register commands, in every repeat; None without a
+    #: ledger.
     seen: int | None
     size: Figure | None
 
@@ -68,7 +72,9 @@ class DomainMemory:
 
 @dataclass(frozen=True)
 class FindingSummary:
-    """Something that a configuration did with memory and its plan does not say, over contexts and repeats."""
+    """Something that a configuration did with memory and its plan does not say, over contexts and
+    repeats.
+    """
 
     #: As in accounting.sharing.Finding.
     kind: str
@@ -78,12 +84,15 @@ class FindingSummary:
     owners: tuple[int, ...]
     #: Addresses, of a leak bytes: in the repeat that had most.
     amount: int
-    #: Of addresses of no known buffer: by how much the lowest one lies past the end of the owners' memory.
+    #: Of addresses of no known buffer: by how much the lowest one lies past the end of the owners'
+    #: memory.
     past_end_bytes: int | None = None
 
 
 def component_memory(row: Row) -> ComponentMemory | None:
-    """Return the account over the repeats; None where there is none, or the figures are not to be compared."""
+    """Return the account over the repeats; None if there is none, or the figures are not to be
+    compared.
+    """
     accounts = row.accounts
     if not row.measured or not accounts:
         return None
@@ -94,7 +103,10 @@ def component_memory(row: Row) -> ComponentMemory | None:
         return known_sum([*(context.size_bytes(component) for context in account.contexts), *rest])
 
     return ComponentMemory(
-        sizes={name: Figure.of(of_all_contexts(account, name) for account in accounts) for name in COMPONENTS},
+        sizes={
+            name: Figure.of(of_all_contexts(account, name) for account in accounts)
+            for name in COMPONENTS
+        },
         total=Figure.of(account.total_bytes for account in accounts),
         peak=Figure.of(account.peak_bytes for account in accounts),
         left=Figure.of(account.left_bytes for account in accounts),
@@ -102,14 +114,17 @@ def component_memory(row: Row) -> ComponentMemory | None:
 
 
 def domain_memories(row: Row) -> list[DomainMemory]:
-    """Return the domains that the configuration used, in order; none where the ledger tells none."""
+    """Return the domains that the configuration used, in order; none where the ledger tells
+    none.
+    """
     by_domain: dict[int, list[DomainUse]] = {}
     for account in row.accounts if row.measured else ():
         for use in account.domains:
             by_domain.setdefault(use.domain, []).append(use)
     memories = []
     for domain, uses in sorted(by_domain.items()):
-        peak, left = Figure.of(use.peak_bytes for use in uses), Figure.of(use.left_bytes for use in uses)
+        peak = Figure.of(use.peak_bytes for use in uses)
+        left = Figure.of(use.left_bytes for use in uses)
         assert peak is not None
         assert left is not None
         contexts = sorted({context + 1 for use in uses for context in use.contexts})
@@ -118,17 +133,25 @@ def domain_memories(row: Row) -> list[DomainMemory]:
 
 
 def context_components(row: Row) -> Iterator[tuple[int | None, str, Figure | None]]:
-    """Yield (context counted from 1, component, bytes); the context is None for what was made in no context's step."""
+    """Yield (context counted from 1, component, bytes); the context is None for what was made in no
+    context's step.
+    """
     accounts = row.accounts if row.measured else []
     for context in range(min((len(account.contexts) for account in accounts), default=0)):
         for name in COMPONENTS:
-            yield context + 1, name, Figure.of(account.contexts[context].size_bytes(name) for account in accounts)
+            yield (
+                context + 1,
+                name,
+                Figure.of(account.contexts[context].size_bytes(name) for account in accounts),
+            )
     if any(account.unattributed_bytes for account in accounts):
         yield None, COMPONENTS[-1], Figure.of(account.unattributed_bytes for account in accounts)
 
 
 def npu_source(row: Row) -> str | None:
-    """Return who gave the figure of NPU memory: "ledger", "dmabuf" or "runtime"; None where nobody did."""
+    """Return who gave the figure of NPU memory: "ledger", "dmabuf" or "runtime"; None if nobody
+    did.
+    """
     if row.memory(NPU) is None:
         return None
     if any(account.source == "ledger" for account in row.accounts):
@@ -141,24 +164,33 @@ def npu_source(row: Row) -> str | None:
 
 
 def page_memory(row: Row) -> PageMemory | None:
-    """Return application memory by kind of page over the repeats; None where the configuration was not measured."""
-    total, baseline = row.memory("application_memory_bytes"), row.memory("baseline_memory_bytes")
+    """Return application memory by kind of page over the repeats; None if the configuration was
+    not measured.
+    """
+    total = row.memory("application_memory_bytes")
+    baseline = row.memory("baseline_memory_bytes")
     if total is None or baseline is None:
         return None
 
     def growth(repeat: StoredRepeat, key: str) -> int | None:
-        imported, steady = repeat.phases.get("imported"), repeat.phases.get("steady")
+        imported = repeat.phases.get("imported")
+        steady = repeat.phases.get("steady")
         before: int | None = getattr(imported.process, key) if imported else None
         after: int | None = getattr(steady.process, key) if steady else None
         return None if before is None or after is None else after - before
 
-    over = {name: Figure.of(growth(repeat, key) for repeat in row.info.repeats) for name, key in PAGE_KINDS.items()}
+    over = {
+        name: Figure.of(growth(repeat, key) for repeat in row.info.repeats)
+        for name, key in PAGE_KINDS.items()
+    }
     known = {name: figure for name, figure in over.items() if figure is not None}
     return PageMemory(total, baseline, known if len(known) == len(PAGE_KINDS) else {})
 
 
 def shared_memories(row: Row) -> list[SharedMemory]:
-    """Return what the plan shares, weights first; none where there is no account to look it up in."""
+    """Return what the plan shares, weights first; none if there is no account to look it up
+    in.
+    """
     accounts = row.accounts if row.measured else []
     planned = list(_planned_sharing(row.info.plan)) if accounts else []
     seen = [_seen(planned, account) for account in accounts if account.source == "ledger"]
@@ -180,13 +212,20 @@ def findings_of(row: Row) -> list[FindingSummary]:
     summaries = []
     for kind in dict.fromkeys(finding.kind for repeat in repeats for finding in repeat):
         findings = [finding for repeat in repeats for finding in repeat if finding.kind == kind]
-        past_ends = [finding.past_end_bytes for finding in findings if finding.past_end_bytes is not None]
+        past_ends = [
+            finding.past_end_bytes for finding in findings if finding.past_end_bytes is not None
+        ]
         summaries.append(
             FindingSummary(
                 kind=kind,
-                contexts=tuple(sorted({one.context + 1 for one in findings if one.context is not None})),
+                contexts=tuple(
+                    sorted({one.context + 1 for one in findings if one.context is not None})
+                ),
                 owners=tuple(sorted({one.owner + 1 for one in findings if one.owner is not None})),
-                amount=max(sum(finding.amount for finding in repeat if finding.kind == kind) for repeat in repeats),
+                amount=max(
+                    sum(finding.amount for finding in repeat if finding.kind == kind)
+                    for repeat in repeats
+                ),
                 past_end_bytes=min(past_ends, default=None),
             )
         )
@@ -194,7 +233,9 @@ def findings_of(row: Row) -> list[FindingSummary]:
 
 
 def _planned_sharing(plan: Plan) -> Iterator[tuple[str, int, list[int]]]:
-    """Yield (component, owner, readers) of each memory that the plan shares, in the order in which it is made."""
+    """Yield (component, owner, readers) of each memory that the plan shares, in the order in which
+    it is made.
+    """
     contexts = plan.contexts
     for owner in range(len(contexts)):
         readers = [
@@ -212,8 +253,12 @@ def _planned_sharing(plan: Plan) -> Iterator[tuple[str, int, list[int]]]:
 
 def _seen(planned: Sequence[tuple[str, int, list[int]]], account: Account) -> list[int]:
     """Return how many of the planned readers of each memory were seen to read it."""
-    without_weights = {finding.context for finding in account.findings if finding.kind == "not_shared"}
-    readers_of = {(memory.component, memory.owner): set(memory.readers) for memory in account.shared}
+    without_weights = {
+        finding.context for finding in account.findings if finding.kind == "not_shared"
+    }
+    readers_of = {
+        (memory.component, memory.owner): set(memory.readers) for memory in account.shared
+    }
     counts = []
     for component, owner, readers in planned:
         expected = set(readers) - (without_weights if component == "weights" else set())

@@ -1,4 +1,6 @@
-"""Figures that others have published: shown beside what was measured here, never mixed with it; and their tables."""
+"""Figures that others have published: shown beside what was measured here, never mixed with it; and
+their tables.
+"""
 
 from __future__ import annotations
 
@@ -26,9 +28,9 @@ class Source(msgspec.Struct, frozen=True):
 
     #: By language.
     title: dict[str, str]
-    #: None where the document is known by its title and version alone.
+    #: None if the document is known by its title and version alone.
     url: Optional[str]
-    #: As much of the date as the source tells; None where it tells nothing.
+    #: As much of the date as the source tells; None if it tells nothing.
     published: Optional[str]
     read: str
 
@@ -91,12 +93,12 @@ class _Throughput(_Sourced, frozen=True):
 class _Breakdown(_Sourced, frozen=True):
     """What rknn-toolkit2's eval_memory printed for one model."""
 
-    #: Target and model are None where the source does not name them.
+    #: Target and model are None if the source does not name them.
     target: Optional[str]
     model: Optional[str]
     weights_mib: float
     internal_mib: float
-    #: Register commands, input and output; None where the version of the toolkit did not print it.
+    #: Register commands, input and output; None if the version of the toolkit did not print it.
     other_mib: Optional[float]
     total_mib: float
 
@@ -148,7 +150,9 @@ def published_rows() -> list[PublishedRow]:
             baseline=row.baseline,
             application_memory_bytes=row.application_memory_bytes,
             system_memory_bytes=row.system_memory_bytes,
-            saving=saving_of(APPLICATION, application.get(row.baseline or ""), application[row.scenario]),
+            saving=saving_of(
+                APPLICATION, application.get(row.baseline or ""), application[row.scenario]
+            ),
         )
         for row in test.rows
     ]
@@ -156,12 +160,23 @@ def published_rows() -> list[PublishedRow]:
 
 def published_throughput(texts: Texts) -> Reference:
     """Return the published throughputs by threads, in inferences per second."""
-    heads = ("reference_model", "reference_target", "reference_how", "column_throughput", "column_source")
+    heads = (
+        "reference_model",
+        "reference_target",
+        "reference_how",
+        "column_throughput",
+        "column_source",
+    )
     published = _published().throughput
     rows = []
     for row in published:
-        how = texts("reference_threads", threads=row.threads) if row.threads else texts("reference_one_core")
-        rate, title = f"{row.throughput_per_s:.1f}", row.source.title[texts.language]
+        how = (
+            texts("reference_threads", threads=row.threads)
+            if row.threads
+            else texts("reference_one_core")
+        )
+        rate = f"{row.throughput_per_s:.1f}"
+        title = row.source.title[texts.language]
         rows.append((PUBLISHED, [row.model, row.target, how, rate, title]))
     table = Table(heads_of(heads, texts), rows, words=(0, 1, 2, 4))
     return Reference(table, texts("reference_throughput_note"), _listed(published, texts))
@@ -170,7 +185,8 @@ def published_throughput(texts: Texts) -> Reference:
 def published_breakdown(texts: Texts) -> Reference:
     """Return the published outputs of eval_memory by component, in MiB."""
     parts = [
-        texts("column_in_mib", name=texts(f"component_{part}")) for part in ("weights", "internal", "other", "total")
+        texts("column_in_mib", name=texts(f"component_{part}"))
+        for part in ("weights", "internal", "other", "total")
     ]
     heads = [texts("reference_model"), texts("reference_target"), *parts, texts("column_source")]
     published = _published().breakdown
@@ -178,14 +194,22 @@ def published_breakdown(texts: Texts) -> Reference:
     for row in published:
         sizes = (row.weights_mib, row.internal_mib, row.other_mib, row.total_mib)
         cells = [EMPTY if size is None else f"{size:.2f}" for size in sizes]
-        rows.append((PUBLISHED, [row.model or EMPTY, row.target or EMPTY, *cells, row.source.title[texts.language]]))
+        rows.append(
+            (
+                PUBLISHED,
+                [row.model or EMPTY, row.target or EMPTY, *cells, row.source.title[texts.language]],
+            )
+        )
     table = Table(heads, rows, words=(0, 1, -1))
     return Reference(table, texts("reference_breakdown_note"), _listed(published, texts))
 
 
 def _listed(published: Iterable[_Sourced], texts: Texts) -> list[tuple[str, str | None, str]]:
     sources = {row.source_name: row.source for row in published}
-    return [(source.title[texts.language], source.url, source.dates(texts)) for source in sources.values()]
+    return [
+        (source.title[texts.language], source.url, source.dates(texts))
+        for source in sources.values()
+    ]
 
 
 @cache

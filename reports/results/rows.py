@@ -1,7 +1,8 @@
-"""The comparison: which stored results stand beside each other, and what each saves against its baseline.
+"""The comparison: which stored results stand beside each other, and what each saves against its
+baseline.
 
-Scenarios with equal plans are measured once in a session and stored under each name: one of them is the row, the
-others are copies of it.
+Scenarios with equal plans are measured once in a session and stored under each name: one of them is
+the row, the others are copies of it.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ from reusebench.scenarios.catalogue import (
 from reusebench.storage.result import BUSY_PERCENT, Result, StreamsRun
 from reusebench.storage.run_file import StoredResult, StoredRun
 
-#: What must be equal, besides the board, before two results stand in one table. A saving besides needs equal models.
-#: Results that were stored before there was a `chip` have none.
+#: What must be equal, besides the board, before two results stand in one table. A saving besides
+#: needs equal models. Results that were stored before there was a `chip` have none.
 GROUP_CONDITIONS = (
     "runtime",
     "runtime_version",
@@ -83,7 +84,11 @@ class Row:
     @property
     def baseline_name(self) -> str | None:
         """The scenario of its baseline; if that is a copy, the scenario of the copied row."""
-        return (self.baseline.original or self.baseline).scenario if self.baseline else self.info.baseline
+        return (
+            (self.baseline.original or self.baseline).scenario
+            if self.baseline
+            else self.info.baseline
+        )
 
     @property
     def is_left_out(self) -> bool:
@@ -112,19 +117,25 @@ class Row:
 
     @property
     def system_noise_bytes(self) -> int | None:
-        """By how much system memory moved in the idle time before a process, at most; None where it was not read."""
+        """By how much system memory moved in the idle time before a process, at most; None if it
+        was not read.
+        """
         noises = self.info.memory.system_memory_noise_bytes if self.measured else ()
         return max((noise for noise in noises if noise is not None), default=None)
 
     @property
     def is_disturbed(self) -> bool:
-        """Whether other work, or a shortage of memory, may show in its speed, or in that of its baseline."""
+        """Whether other work, or a shortage of memory, may show in its speed, or in that of its
+        baseline.
+        """
         rows = [row for row in (self, self.baseline) if row]
         return any(row.busy_percent > BUSY_PERCENT or row.is_short for row in rows)
 
     @property
     def is_short(self) -> bool:
-        """Whether memory was short while it was measured, so that all of it but that of an NPU reads too small."""
+        """Whether memory was short while it was measured, so that all of it but that of an NPU
+        reads too small.
+        """
         return bool(self.info.shortage_signs)
 
     @property
@@ -136,20 +147,26 @@ class Row:
     def question(self) -> str:
         """The question that the scenario answers, a key of QUESTIONS or OTHER_QUESTION.
 
-        The scenarios of LEAN belong to dup if they begin with one of dup, so that they stand beside their equals.
+        The scenarios of LEAN belong to dup if they begin with one of dup, so that they stand beside
+        their equals.
         """
-        question, first = question_of(self.scenario, self.info.baseline), self.baseline or self.original
+        question = question_of(self.scenario, self.info.baseline)
+        first = self.baseline or self.original
         return _DUP if question == LEAN and first and first.question == _DUP else question
 
     @property
     def model_set(self) -> str:
-        """Which of the session's models the scenario uses, one of MODEL_SETS; a user's plan has a set of its own."""
+        """Which of the session's models the scenario uses, one of MODEL_SETS; a user's plan has a
+        set of its own.
+        """
         return _model_set(self.info)
 
     @property
     def is_variant(self) -> bool:
         """Whether another scenario shows the same mechanism."""
-        return self.scenario in _VARIANTS or (self.question == OPTIONS and self.scenario != DEFAULT_OPTIONS)
+        return self.scenario in _VARIANTS or (
+            self.question == OPTIONS and self.scenario != DEFAULT_OPTIONS
+        )
 
     @property
     def computes(self) -> bool:
@@ -158,14 +175,17 @@ class Row:
 
     @property
     def emulated(self) -> bool:
-        """Whether an emulator is in its memory; where that was not stored, virtual boards are taken for emulated."""
+        """Whether an emulator is in its memory; where that was not stored, virtual boards are taken
+        for emulated.
+        """
         return not self.computes if self.info.emulated is None else self.info.emulated
 
     @cached_property
     def outcome(self) -> str:
         """The stored outcome; outputs that differ from the stored baseline's count as such too.
 
-        Another option may be another algorithm, which rounds in another way: TOLERANCE is allowed there.
+        Another option may be another algorithm, which rounds in another way: TOLERANCE is allowed
+        there.
         """
         outcome = self.info.outcome
         if outcome == "ok" and self.baseline and self.baseline.info.outcome == "ok":
@@ -184,9 +204,10 @@ class Row:
 
     @property
     def output_difference(self) -> float | None:
-        """The largest relative difference of its outputs from its baseline's; 0 where they are bit-equal.
+        """The largest relative difference of its outputs from its baseline's; 0 where they are
+        bit-equal.
 
-        None where it is not known.
+        None if it is not known.
         """
         return output_difference(self.info, self.baseline.info) if self.baseline else None
 
@@ -197,14 +218,18 @@ class Row:
 
     @property
     def measured(self) -> bool:
-        """Whether its figures may be compared: those of an option too that gives other outputs, as fewer bits do."""
+        """Whether its figures may be compared: those of an option too that gives other outputs, as
+        fewer bits do.
+        """
         if self.outcome == "ok":
             return True
         has_other_options = self.baseline is not None and self.options != self.baseline.options
         return self.info.outcome == "ok" and has_other_options
 
     def memory(self, name: str) -> Figure | None:
-        """Return a figure of storage.result.Memory over the repeats; None where it was not measured, or not stored."""
+        """Return a figure of storage.result.Memory over the repeats; None if it was not
+        measured, or not stored.
+        """
         return Figure.of(getattr(self.info.memory, name)) if self.measured else None
 
     @property
@@ -214,12 +239,14 @@ class Row:
 
     @property
     def schedule(self) -> Streams | None:
-        """The plan's streams of frames; None where every context infers again and again."""
+        """The plan's streams of frames; None if every context infers again and again."""
         return self.info.plan.schedule
 
     @property
     def is_compared(self) -> bool:
-        """Whether its contexts have a steady phase by which scenarios are compared: no streams, cycles or counting."""
+        """Whether its contexts have a steady phase by which scenarios are compared: no streams,
+        cycles or counting.
+        """
         plan = self.info.plan
         return plan.schedule is None and plan.cycles is None and not plan.fills
 
@@ -230,7 +257,8 @@ class Row:
 
     @property
     def latency(self) -> Figure | None:
-        """Latency in nanoseconds: the median over all inferences, the spread over the medians of the repeats.
+        """Latency in nanoseconds: the median over all inferences, the spread over the medians of
+        the repeats.
 
         Frames of streams have another one, from the time that each was due.
         """
@@ -246,16 +274,30 @@ class Row:
 
     @property
     def throughput(self) -> Figure | None:
-        """Inferences per second of all contexts together; streams have frames, as many as are due."""
-        return Figure.of(self.info.speed.throughput_per_s) if self.measured and not self.schedule else None
+        """Inferences per second of all contexts together; streams have frames, as many as are
+        due.
+        """
+        return (
+            Figure.of(self.info.speed.throughput_per_s)
+            if self.measured and not self.schedule
+            else None
+        )
 
     def saving(self, memory: str) -> Saving | None:
-        """Return what it saves of a figure of storage.result.Memory; None where that is not known of both."""
-        return saving_of(memory, self.baseline.memory(memory), self.memory(memory)) if self.baseline else None
+        """Return what it saves of a figure of storage.result.Memory; None if that is not known
+        of both.
+        """
+        return (
+            saving_of(memory, self.baseline.memory(memory), self.memory(memory))
+            if self.baseline
+            else None
+        )
 
     @property
     def main_saving(self) -> Saving | None:
-        """What it saves of NPU memory; where there is none, of the application's over the import."""
+        """What it saves of NPU memory; if there is none, of the application's over the
+        import.
+        """
         return self.saving(NPU) or self.saving(OVER_BASELINE)
 
     def saved(self, memory: str = APPLICATION) -> Figure | None:
@@ -285,7 +327,9 @@ class Row:
 
 @dataclass(frozen=True)
 class Group:
-    """Rows measured under the same conditions, with the same models, in the order of the scenarios."""
+    """Rows measured under the same conditions, with the same models, in the order of the
+    scenarios.
+    """
 
     #: Every measurement once.
     rows: tuple[Row, ...]
@@ -325,7 +369,9 @@ class Group:
 
     @property
     def is_of_plans(self) -> bool:
-        """Whether its rows are plans of the user's, which share no group with built-in scenarios."""
+        """Whether its rows are plans of the user's, which share no group with built-in
+        scenarios.
+        """
         return self.rows[0].question == PLANS
 
     @property
@@ -335,7 +381,10 @@ class Group:
         If a row answers two, as one may of external memory and of copies, the second has the copy.
         """
         shown = [row for row in self.all_rows if not row.is_left_out]
-        questions = {name: [row for row in shown if row.question == name] for name in (*QUESTIONS, OTHER_QUESTION)}
+        questions = {
+            name: [row for row in shown if row.question == name]
+            for name in (*QUESTIONS, OTHER_QUESTION)
+        }
         return {name: rows for name, rows in questions.items() if rows}
 
     @property
@@ -344,7 +393,9 @@ class Group:
         return sorted((*self.rows, *self.copies), key=lambda row: _place(row.info))
 
     def named(self, scenario: str) -> list[Row]:
-        """Return the rows and copies of a scenario, one for each set of models that it was measured with."""
+        """Return the rows and copies of a scenario, one for each set of models that it was measured
+        with.
+        """
         return [row for row in self.all_rows if row.scenario == scenario]
 
     @property
@@ -358,13 +409,16 @@ class _Gathering:
     """Results that are to become a group, from runs taken newest first."""
 
     conditions: _Conditions
-    #: The first model of each set, which tells the sets of two runs apart: some scenarios use no other of it.
+    #: The first model of each set, which tells the sets of two runs apart: some scenarios use no
+    #: other of it.
     firsts: dict[str, str]
     #: By scenario, models and workload.
     members: dict[tuple[str, _Models, _Workload | None], tuple[StoredResult, StoredRun]]
 
     def takes(self, conditions: _Conditions, firsts: dict[str, str]) -> bool:
-        """Whether a run under these conditions uses, of each set that both have, the same models."""
+        """Whether a run under these conditions uses, of each set that both have, the same
+        models.
+        """
         same = all(self.firsts.get(name, first) == first for name, first in firsts.items())
         return same and self.conditions == conditions
 
@@ -373,10 +427,13 @@ class _Gathering:
         self.firsts.update(firsts)
         for result in results:
             info = result.info
-            self.members.setdefault((info.scenario, _models(info), workload_key(info)), (result, file))
+            self.members.setdefault(
+                (info.scenario, _models(info), workload_key(info)), (result, file)
+            )
 
     def group(self) -> Group:
-        """Return the rows in their order, each joined to the baseline with the same models and the same workload.
+        """Return the rows in their order, each joined to the baseline with the same models and the
+        same workload.
 
         Of equal scenarios the first in the order is the row, whichever was measured.
         """
@@ -388,7 +445,8 @@ class _Gathering:
         baselines: dict[tuple[str | None, _Models, _Workload | None], Row] = {}
         copies = []
         for (scenario, models, workload), (result, file) in ordered:
-            info, measurement = result.info, (_measurement(result.info), models, workload)
+            info = result.info
+            measurement = (_measurement(result.info), models, workload)
             baseline = baselines.get((info.baseline, models, workload))
             row = Row(
                 result,
@@ -401,15 +459,19 @@ class _Gathering:
                 copies.append(row)
             else:
                 originals[measurement] = row
-            baselines[(scenario, models, workload)] = row.original if row.original and row.is_left_out else row
+            baselines[(scenario, models, workload)] = (
+                row.original if row.original and row.is_left_out else row
+            )
         return Group(tuple(originals.values()), tuple(copies))
 
 
 def group_results(files: Iterable[StoredRun]) -> list[Group]:
-    """Return the groups, newest first; where a configuration was measured again, its newest result stands.
+    """Return the groups, newest first; where a configuration was measured again, its newest result
+    stands.
 
-    The results of a run that were measured under the same conditions stand in one group, whatever models they use. An
-    older run joins the newest group under these conditions in which no set of models is another one.
+    The results of a run that were measured under the same conditions stand in one group, whatever
+    models they use. An older run joins the newest group under these conditions in which no set of
+    models is another one.
     """
     gatherings: list[_Gathering] = []
     # Of two runs at the same time the later file is the newer one.
@@ -419,7 +481,9 @@ def group_results(files: Iterable[StoredRun]) -> list[Group]:
             by_conditions.setdefault(_conditions(file.board, result.info), []).append(result)
         for conditions, results in by_conditions.items():
             firsts = {_model_set(result.info): _models(result.info)[0] for result in results}
-            gathering = next((other for other in gatherings if other.takes(conditions, firsts)), None)
+            gathering = next(
+                (other for other in gatherings if other.takes(conditions, firsts)), None
+            )
             if gathering is None:
                 gathering = _Gathering(conditions, {}, {})
                 gatherings.append(gathering)
@@ -429,42 +493,68 @@ def group_results(files: Iterable[StoredRun]) -> list[Group]:
 
 
 def newest_groups(groups: Iterable[Group]) -> list[Group]:
-    """Return the newest group of scenarios and of plans of each board, runtime and target; they come newest first."""
+    """Return the newest group of scenarios and of plans of each board, runtime and target; they
+    come newest first.
+    """
     newest: dict[tuple[str, str, str, bool], Group] = {}
     for group in groups:
-        newest.setdefault((group.board, group.info.runtime, group.info.target, group.is_of_plans), group)
+        newest.setdefault(
+            (group.board, group.info.runtime, group.info.target, group.is_of_plans), group
+        )
     return list(newest.values())
 
 
 def workload_key(info: Result) -> _Workload | None:
-    """Return what tells the streams of two results apart, wherever their video is; None where there are none."""
+    """Return what tells the streams of two results apart, wherever their video is; None if there
+    are none.
+    """
     schedule = info.plan.schedule
     if schedule is None:
         return None
     digest = schedule.video.digest if schedule.video else None
-    return (schedule.count, schedule.fps, schedule.queue, schedule.warm_up_s, schedule.duration_s, digest)
+    return (
+        schedule.count,
+        schedule.fps,
+        schedule.queue,
+        schedule.warm_up_s,
+        schedule.duration_s,
+        digest,
+    )
 
 
 def _conditions(board: str, info: Result) -> _Conditions:
     """Return what must be equal before two results stand in one table."""
     left_out = _OF_LAYOUT if question_of(info.scenario, info.baseline) == PLANS else ()
-    return (board, *(None if name in left_out else getattr(info, name) for name in GROUP_CONDITIONS))
+    return (
+        board,
+        *(None if name in left_out else getattr(info, name) for name in GROUP_CONDITIONS),
+    )
 
 
 def _measurement(info: Result) -> tuple[str, str]:
-    """Return the key of a measurement within a group; a failure is never a copy, and is listed by its reason."""
+    """Return the key of a measurement within a group; a failure is never a copy, and is listed by
+    its reason.
+    """
     measured_as = info.measured_as if info.failure is None else None
     return info.run, measured_as or info.scenario
 
 
 def _place(info: Result) -> tuple[int, str, bool]:
-    """Return what rows are sorted by: scenarios as they run, then plans by name; a baseline before the others."""
+    """Return what rows are sorted by: scenarios as they run, then plans by name; a baseline before
+    the others.
+    """
     name = info.baseline or info.scenario
-    return _ORDER.get(info.scenario, len(_ORDER)), name_of_plan(name) or "", info.baseline is not None
+    return (
+        _ORDER.get(info.scenario, len(_ORDER)),
+        name_of_plan(name) or "",
+        info.baseline is not None,
+    )
 
 
 def _is_comparable(info: Result, baseline: Result) -> bool:
-    """Whether a plan of this name had the same contexts when its baseline was measured; of scenarios it has."""
+    """Whether a plan of this name had the same contexts when its baseline was measured; of
+    scenarios it has.
+    """
     is_plan = question_of(info.scenario, info.baseline) == PLANS
     return not is_plan or without_reuse(info.plan).contexts == baseline.plan.contexts
 

@@ -1,4 +1,6 @@
-"""Runtimes beside each other: which ran the same contexts of the same models, and which need least or are fastest."""
+"""Runtimes beside each other: which ran the same contexts of the same models, and which need least
+or are fastest.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,8 @@ from reusebench.reports.results.recommendation import Recommendation, recommenda
 from reusebench.reports.results.rows import Group, Row, workload_key
 from reusebench.reports.results.speed import rate
 
-#: The name of a built-in model in results that do not say its origin: network, size and seed, then what differs by
-#: runtime.
+#: The name of a built-in model in results that do not say its origin: network, size and seed, then
+#: what differs by runtime.
 _BUILT_IN = re.compile(r"(\w+-\d+-seed\d+)-.*")
 _ORDER = {runtime.name: place for place, runtime in enumerate(RUNTIMES)}
 
@@ -30,7 +32,8 @@ class Member:
     #: Its place among the groups of the page.
     number: int
     recommendation: Recommendation
-    #: Of the same models on the first runtime that computes them, in the order of RUNTIMES; None: there is none.
+    #: Of the same models on the first runtime that computes them, in the order of RUNTIMES; None:
+    #: there is none.
     reference: Row | None
 
     @property
@@ -55,14 +58,16 @@ class Member:
 
     @cached_property
     def agreement(self) -> Agreement | None:
-        """Its outputs beside the reference's; None where it is the reference, or there is none."""
+        """Its outputs beside the reference's; None if it is the reference, or there is none."""
         if self.reference is None or self.is_reference:
             return None
         return agreement(self.least.info, self.reference.info)
 
     @property
     def differs(self) -> bool:
-        """Whether its outputs are not those of the reference, though it has the reference's precision."""
+        """Whether its outputs are not those of the reference, though it has the reference's
+        precision.
+        """
         return self.agreement is not None and self.agreement.verdict == DIFFERS
 
 
@@ -88,8 +93,14 @@ class RuntimeComparison:
         return self.members[0].least.schedule is not None
 
     def of_memory(self, memory: str) -> list[Member]:
-        """Return those whose layouts are compared by this memory, NPU or APPLICATION, the least first."""
-        members = [(member.size.median, member) for member in self.members if member.memory == memory and member.size]
+        """Return those whose layouts are compared by this memory, NPU or APPLICATION, the least
+        first.
+        """
+        members = [
+            (member.size.median, member)
+            for member in self.members
+            if member.memory == memory and member.size
+        ]
         return [member for _, member in sorted(members, key=lambda pair: pair[0])]
 
     def points(self, memory: str) -> list[LayoutPoint]:
@@ -97,26 +108,36 @@ class RuntimeComparison:
         points = []
         for member in self.of_memory(memory):
             for row in member.recommendation.layouts:
-                size, per_s = row.memory(memory), rate(row)
+                size = row.memory(memory)
+                per_s = rate(row)
                 if size and per_s and row.computes:
                     points.append(LayoutPoint(member, row, size, per_s))
         return points
 
     def frontier(self, memory: str) -> list[LayoutPoint]:
-        """Return, by memory, the layouts with agreeing outputs that none is better than: less memory, and faster."""
+        """Return, by memory, the layouts with agreeing outputs that none is better than: less
+        memory, and faster.
+        """
         frontier: list[LayoutPoint] = []
-        for point in sorted(self.points(memory), key=lambda point: (point.size.median, -point.rate.median)):
-            if not point.member.differs and (not frontier or point.rate.median > frontier[-1].rate.median):
+        for point in sorted(
+            self.points(memory), key=lambda point: (point.size.median, -point.rate.median)
+        ):
+            if not point.member.differs and (
+                not frontier or point.rate.median > frontier[-1].rate.median
+            ):
                 frontier.append(point)
         return frontier
 
 
 def runtime_comparison(groups: Sequence[Group]) -> RuntimeComparison | None:
-    """Return the groups that ran the same contexts: those contexts that most of them ran, streams of frames at last.
+    """Return the groups that ran the same contexts: those contexts that most of them ran, streams
+    of frames at last.
 
-    Each has run several layouts of them, on the same board. None where no two groups did.
+    Each has run several layouts of them, on the same board. None if no two groups did.
     """
-    origins = {model.origin for group in groups for row in group.rows for model in row.info.plan.models}
+    origins = {
+        model.origin for group in groups for row in group.rows for model in row.info.plan.models
+    }
     references = references_of(groups)
     alike: dict[Hashable, dict[int, Recommendation]] = {}
     for number, group in enumerate(groups):
@@ -143,9 +164,11 @@ def _weight_of(of_groups: Mapping[int, Recommendation]) -> tuple[Any, ...]:
 
 
 def references_of(groups: Iterable[Group]) -> dict[tuple[str, ...], Row]:
-    """Return, by the origins of its models, the row whose outputs those of other runtimes are compared with.
+    """Return, by the origins of its models, the row whose outputs those of other runtimes are
+    compared with.
 
-    It is of the first runtime in the order of RUNTIMES that has computed them, as it does by default.
+    It is of the first runtime in the order of RUNTIMES that has computed them, as it does by
+    default.
     """
     references: dict[tuple[str, ...], Row] = {}
     for group in sorted(groups, key=lambda group: _ORDER.get(group.info.runtime, len(_ORDER))):
@@ -160,7 +183,9 @@ def origins_of(row: Row) -> tuple[str, ...]:
     return tuple(map(origin_of, row.info.plan.models))
 
 
-def _what_ran(recommendation: Recommendation, origins: Container[Optional[str]]) -> tuple[Hashable, ...]:
+def _what_ran(
+    recommendation: Recommendation, origins: Container[Optional[str]]
+) -> tuple[Hashable, ...]:
     info = recommendation.without_reuse.info
     models = tuple(_comparable_name(model, origins) for model in info.plan.models)
     return models, tuple(context.stream for context in info.plan.contexts), workload_key(info)

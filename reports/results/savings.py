@@ -1,4 +1,6 @@
-"""What a saving is: what the baseline, which has the same models, takes of one memory more than a configuration."""
+"""What a saving is: what the baseline, which has the same models, takes of one memory more than a
+configuration.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +10,13 @@ from reusebench.reports.base.formatting import mib
 from reusebench.reports.base.statistics import Figure
 
 #: Memories that savings are of, by their names in storage.result.Memory.
-APPLICATION, OVER_BASELINE, NPU, SYSTEM = (
-    "application_memory_bytes",
-    "application_memory_over_baseline_bytes",
-    "npu_memory_bytes",
-    "system_memory_bytes",
-)
-LESS, SAME, MORE = "less", "same", "more"
+APPLICATION = "application_memory_bytes"
+OVER_BASELINE = "application_memory_over_baseline_bytes"
+NPU = "npu_memory_bytes"
+SYSTEM = "system_memory_bytes"
+LESS = "less"
+SAME = "same"
+MORE = "more"
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ class Saving:
 
     @property
     def percent(self) -> Figure | None:
-        """Of the baseline's memory; None where that is nothing."""
+        """Of the baseline's memory; None if that is nothing."""
         return self.saved.percent_of(self.whole)
 
     @property
@@ -54,7 +56,7 @@ class Saving:
 
 
 def saving_of(memory: str, baseline: Figure | None, own: Figure | None) -> Saving | None:
-    """Return what is saved; None where one of the two was not measured."""
+    """Return what is saved; None if one of the two was not measured."""
     return None if baseline is None or own is None else Saving(memory, baseline, baseline - own)
 
 

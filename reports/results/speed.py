@@ -1,4 +1,6 @@
-"""What a configuration costs in speed: its rate beside that of its baseline, and whether a difference is measurable."""
+"""What a configuration costs in speed: its rate beside that of its baseline, and whether a
+difference is measurable.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +10,19 @@ from reusebench.reports.base.statistics import Figure
 from reusebench.reports.results.rows import Row
 
 #: What a change of speed may be; a difference that is not larger than its spread is none.
-SLOWER, AS_FAST, FASTER = "slower", "as_fast", "faster"
+SLOWER = "slower"
+AS_FAST = "as_fast"
+FASTER = "faster"
 #: Why it is not judged: a single repeat has no spread; the machine was busy with other work.
-ONE_REPEAT, DISTURBED = "one_repeat", "disturbed"
+ONE_REPEAT = "one_repeat"
+DISTURBED = "disturbed"
 
 
 @dataclass(frozen=True)
 class SpeedChange:
-    """A configuration beside its baseline, per second: inferences of all contexts, or frames of all streams."""
+    """A configuration beside its baseline, per second: inferences of all contexts, or frames of all
+    streams.
+    """
 
     row: Row
     rate: Figure
@@ -36,10 +43,11 @@ class SpeedChange:
 
 
 def speed_change(row: Row) -> SpeedChange | None:
-    """Return it; None where the rate of one of the two is not known, as where nothing computes."""
+    """Return it; None if the rate of one of the two is not known, as where nothing computes."""
     if row.baseline is None or not row.computes:
         return None
-    own, baseline = rate(row), rate(row.baseline)
+    own = rate(row)
+    baseline = rate(row.baseline)
     change = own.percent_above(baseline) if own and baseline else None
     return SpeedChange(row, own, baseline, change) if own and baseline and change else None
 

@@ -1,1 +1,3 @@
-"""The sections of the page that are about all scenarios: answers, contexts, speed, savings, copies, timeline."""
+"""The sections of the page that are about all scenarios: answers, contexts, speed, savings, copies,
+timeline.
+"""

@@ -1,4 +1,6 @@
-"""What to write in an application: the program of the layout that is recommended, for each runtime."""
+"""What to write in an application: the program of the layout that is recommended, for each
+runtime.
+"""
 
 from __future__ import annotations
 
@@ -26,19 +28,25 @@ class CodeBlock:
 
 
 def code_blocks(groups: Sequence[Group], labels: Sequence[str], texts: Texts) -> list[CodeBlock]:
-    """Return the program of the layout that saves the most in each group, so labelled; or why there is none."""
+    """Return the program of the layout that saves the most in each group, so labelled; or why there
+    is none.
+    """
     blocks = []
     for number, (group, label) in enumerate(zip(groups, labels)):
         recommendation = main_recommendation(group.rows)
         if recommendation and recommendation.least is not recommendation.without_reuse:
             info = recommendation.least.info
             subject = {"group": label, "scenario": texts.scenario(info.scenario)}
-            blocks.append(replace(code_of(info.plan, info.chip, subject, texts), group=group_id(number)))
+            blocks.append(
+                replace(code_of(info.plan, info.chip, subject, texts), group=group_id(number))
+            )
     return blocks
 
 
 def code_of(plan: Plan, chip: str | None, subject: dict[str, str], texts: Texts) -> CodeBlock:
-    """Return the program of a plan, or why there is none; `subject` is its `group` and `scenario`, in words."""
+    """Return the program of a plan, or why there is none; `subject` is its `group` and `scenario`,
+    in words.
+    """
     try:
         snippet = snippet_of(plan, chip)
     except NotSupported as refusal:

@@ -1,7 +1,8 @@
 """Memory against the number of contexts, and of resolutions: tables and figures.
 
-A context's memory is measured at its own barriers, when it is made and in the step of its first inference. A straight
-line goes through the memory of the first context, of the first two, and so on.
+A context's memory is measured at its own barriers, when it is made and in the step of its first
+inference. A straight line goes through the memory of the first context, of the first two, and so
+on.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ FIT_COLUMNS = (
 #: Two points always lie on a line.
 _LEAST_CONTEXTS = 3
 #: Points, of the markers.
-_LARGEST_MARKER, _SMALLEST_MARKER = 10, 3
+_LARGEST_MARKER = 10
+_SMALLEST_MARKER = 3
 #: Without and with sharing, by the scenario of all resolutions, whose colour the line has.
 RESOLUTION_LINES = {"resolutions": False, "shared_weights": True}
 
@@ -71,7 +73,9 @@ class FurtherCost:
 
 @dataclass(frozen=True)
 class LineFit:
-    """The straight line through memory against number of contexts, by least squares within each repeat."""
+    """The straight line through memory against number of contexts, by least squares within each
+    repeat.
+    """
 
     #: Bytes per context.
     slope: Figure
@@ -83,7 +87,8 @@ class LineFit:
 
 def context_costs(row: Row) -> list[ContextCost]:
     """Return the costs in the order of making; none where the configuration was not measured."""
-    repeats, totals = _added_bytes(row), _totals(row, npu=False)
+    repeats = _added_bytes(row)
+    totals = _totals(row, npu=False)
     loads = row.info.speed.context_load_ns
     costs = []
     for index, total in enumerate(totals):
@@ -96,7 +101,9 @@ def context_costs(row: Row) -> list[ContextCost]:
 
 
 def added_by_contexts(row: Row, npu: bool) -> list[Figure | None]:
-    """Return the NPU memory, else the PSS, that each context added, in the order of making; none without figures."""
+    """Return the NPU memory, else the PSS, that each context added, in the order of making; none
+    without figures.
+    """
     repeats = _added_npu_bytes(row) if npu else _added_bytes(row)
     return [Figure.of(of_context) for of_context in zip(*repeats)]
 
@@ -119,33 +126,47 @@ def further_costs(row: Row) -> list[FurtherCost]:
 def fit(row: Row, npu: bool) -> LineFit | None:
     """Return the line through NPU memory, else through PSS over the do-nothing baseline.
 
-    None with fewer than three contexts, without figures, and where no two contexts have the same model: a line through
-    different models means nothing.
+    None with fewer than three contexts, without figures, and where no two contexts have the same
+    model: a line through different models means nothing.
     """
     models = [context.model for context in row.info.plan.contexts]
     if not _LEAST_CONTEXTS <= len(models) > len(set(models)):
         return None
-    slopes, intercepts, residuals = [], [], []
+    slopes = []
+    intercepts = []
+    residuals = []
     counts = range(1, len(models) + 1)
     for added in _added_npu_bytes(row) if npu else _added_bytes(row):
         totals = list(itertools.accumulate(added))
         # numpy's fit of equal steps leaves a residual of rounding, which would be shown.
-        middle, mean = statistics.fmean(counts), statistics.fmean(totals)
+        middle = statistics.fmean(counts)
+        mean = statistics.fmean(totals)
         offsets = [count - middle for count in counts]
-        slope = sum(offset * size for offset, size in zip(offsets, totals)) / sum(offset**2 for offset in offsets)
+        slope = sum(offset * size for offset, size in zip(offsets, totals)) / sum(
+            offset**2 for offset in offsets
+        )
         intercept = mean - slope * middle
         slopes.append(slope)
         intercepts.append(intercept)
-        residuals.append(max(abs(total - intercept - slope * count) for count, total in zip(counts, totals)))
-    slope_figure, intercept_figure = Figure.of(slopes), Figure.of(intercepts)
+        residuals.append(
+            max(abs(total - intercept - slope * count) for count, total in zip(counts, totals))
+        )
+    slope_figure = Figure.of(slopes)
+    intercept_figure = Figure.of(intercepts)
     if slope_figure is None or intercept_figure is None:
         return None
     return LineFit(slope_figure, intercept_figure, max(residuals))
 
 
 def fit_table(rows: Sequence[Row], texts: Texts) -> Table | None:
-    """Return slope, intercept and largest residual of each row that has a line; None where none has."""
-    fits = [(row, fit(row, npu=True), application) for row in rows if (application := fit(row, npu=False))]
+    """Return slope, intercept and largest residual of each row that has a line; None if none
+    has.
+    """
+    fits = [
+        (row, fit(row, npu=True), application)
+        for row in rows
+        if (application := fit(row, npu=False))
+    ]
     memories = [True, False] if any(npu for _, npu, _ in fits) else [False]
     lines = []
     for row, *both in fits:
@@ -153,17 +174,25 @@ def fit_table(rows: Sequence[Row], texts: Texts) -> Table | None:
         for npu in memories:
             fitted = both[0] if npu else both[1]
             residual = Figure(fitted.largest_residual_bytes) if fitted else None
-            figures = (fitted.slope if fitted else None, fitted.intercept if fitted else None, residual)
+            figures = (
+                fitted.slope if fitted else None,
+                fitted.intercept if fitted else None,
+                residual,
+            )
             cells += [mib(figure, npu) for figure in figures]
         lines.append((row.outcome, cells))
     heads = [
-        f"column_{'npu_' if npu else ''}fit_{name}" for npu in memories for name in ("slope", "intercept", "residual")
+        f"column_{'npu_' if npu else ''}fit_{name}"
+        for npu in memories
+        for name in ("slope", "intercept", "residual")
     ]
     return Table(heads_of(("column_scenario", *heads), texts), lines) if lines else None
 
 
 def fit_records(row: Row) -> list[dict[str, Any]]:
-    """Return the lines of a configuration in FIT_COLUMNS, in whole bytes; a spread is None with a single repeat."""
+    """Return the lines of a configuration in FIT_COLUMNS, in whole bytes; a spread is None with a
+    single repeat.
+    """
     return [
         {
             "memory": "npu" if npu else "application",
@@ -179,7 +208,9 @@ def fit_records(row: Row) -> list[dict[str, Any]]:
 
 
 def contexts_figure(rows: Sequence[Row], npu: bool, texts: Texts) -> str | None:
-    """Draw NPU memory, or that over the do-nothing baseline, against the number of contexts; None without figures."""
+    """Draw NPU memory, or that over the do-nothing baseline, against the number of contexts; None
+    without figures.
+    """
     totals = {row: figures for row in rows if (figures := _totals(row, npu))}
     if not totals:
         return None
@@ -187,15 +218,20 @@ def contexts_figure(rows: Sequence[Row], npu: bool, texts: Texts) -> str | None:
     axes = canvas.add_subplot()
     legend = []
     for position, (row, figures) in enumerate(totals.items()):
-        colour, fitted = scenario_colour(row.scenario), fit(row, npu)
+        colour = scenario_colour(row.scenario)
+        fitted = fit(row, npu)
         legend.append(line(texts.scenario(row.scenario), colour, marker="o", linestyle="none"))
-        # Equal figures cover each other: points are smaller than those before them, so that all are seen.
+        # Equal figures cover each other: points are smaller than those before them, so that all are
+        # seen.
         size = max(_LARGEST_MARKER - position, _SMALLEST_MARKER)
         points = dict(enumerate(figures, start=1))
         _points(axes, points, colour, size, linestyle="none" if fitted else "-", linewidth=size / 3)
         if fitted:
             # From no context on, so that its intercept is seen.
-            ends = [(fitted.intercept.median + fitted.slope.median * count) / MIB for count in (0, len(figures))]
+            ends = [
+                (fitted.intercept.median + fitted.slope.median * count) / MIB
+                for count in (0, len(figures))
+            ]
             axes.plot((0, len(figures)), ends, color=colour, linewidth=1, linestyle="--")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlim(left=0)
@@ -208,7 +244,7 @@ def contexts_figure(rows: Sequence[Row], npu: bool, texts: Texts) -> str | None:
 def resolutions_figure(rows: Sequence[Row], texts: Texts) -> str | None:
     """Draw memory against the number of resolutions, with and without sharing weights.
 
-    NPU memory, or where there is none application memory; None where one number alone was measured.
+    NPU memory, or if there is none application memory; None if one number alone was measured.
     """
     npu = any(row.memory(NPU) for row in rows)
     of_lines: dict[str, dict[int, Figure]] = {name: {} for name in RESOLUTION_LINES}
@@ -229,10 +265,15 @@ def resolutions_figure(rows: Sequence[Row], texts: Texts) -> str | None:
     axes.set_ylim(bottom=0)
     axes.set_xlabel(texts("axis_resolutions"))
     axes.set_ylabel(texts("axis_npu_memory" if npu else "axis_over_baseline"))
-    return svg_of(canvas, [line(texts(f"line_{name}"), scenario_colour(name), marker="o") for name in of_lines])
+    return svg_of(
+        canvas,
+        [line(texts(f"line_{name}"), scenario_colour(name), marker="o") for name in of_lines],
+    )
 
 
-def _points(axes: Axes, points: Mapping[int, Figure], colour: str, size: float, **look: Any) -> None:
+def _points(
+    axes: Axes, points: Mapping[int, Figure], colour: str, size: float, **look: Any
+) -> None:
     """Draw memory by a number, in MiB."""
     axes.errorbar(
         list(points),
@@ -249,7 +290,9 @@ def _points(axes: Axes, points: Mapping[int, Figure], colour: str, size: float, 
 
 def _added_bytes(row: Row) -> list[tuple[int, ...]]:
     """Return the bytes that each context added, per repeat."""
-    return [added for added in row.info.memory.context_memory_bytes if added] if row.measured else []
+    return (
+        [added for added in row.info.memory.context_memory_bytes if added] if row.measured else []
+    )
 
 
 def _added_npu_bytes(row: Row) -> list[tuple[int, ...]]:
@@ -260,6 +303,9 @@ def _added_npu_bytes(row: Row) -> list[tuple[int, ...]]:
 
 def _totals(row: Row, npu: bool) -> list[Figure]:
     """Return the memory of the first context, of the first two, and so on; none without figures."""
-    repeats = [list(itertools.accumulate(added)) for added in (_added_npu_bytes(row) if npu else _added_bytes(row))]
+    repeats = [
+        list(itertools.accumulate(added))
+        for added in (_added_npu_bytes(row) if npu else _added_bytes(row))
+    ]
     figures = [Figure.of(totals) for totals in zip(*repeats)]
     return [figure for figure in figures if figure]

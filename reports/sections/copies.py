@@ -1,4 +1,6 @@
-"""Copies of input and output: what each way to move them copies, and whether leaving that out can be measured."""
+"""Copies of input and output: what each way to move them copies, and whether leaving that out can
+be measured.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ _PANEL_PX = 175
 
 @dataclass(frozen=True)
 class Copied:
-    """Bytes that one inference of one context copies: the mean over the contexts, whose models may differ."""
+    """Bytes that one inference of one context copies: the mean over the contexts, whose models may
+    differ.
+    """
 
     input_bytes: float
     output_bytes: float
@@ -33,7 +37,9 @@ class Copied:
 
 
 def copied(row: Row) -> Copied | None:
-    """Return what was counted; None where the configuration was not measured, or before copies were counted."""
+    """Return what was counted; None if the configuration was not measured, or before copies were
+    counted.
+    """
     contexts = row.info.copies if row.measured else None
     if not contexts:
         return None
@@ -44,13 +50,16 @@ def copied(row: Row) -> Copied | None:
 
 
 def avoided_bytes(row: Row) -> float | None:
-    """Return what an inference of the baseline copies more; None where either was not counted."""
-    own, baseline = copied(row), copied(row.baseline) if row.baseline else None
+    """Return what an inference of the baseline copies more; None if either was not counted."""
+    own = copied(row)
+    baseline = copied(row.baseline) if row.baseline else None
     return baseline.total_bytes - own.total_bytes if own and baseline else None
 
 
 def by_size(rows: Iterable[Row], texts: Texts) -> dict[str, list[Row]]:
-    """Return the rows by the size of their tensors in words; a baseline stands with those compared with it."""
+    """Return the rows by the size of their tensors in words; a baseline stands with those compared
+    with it.
+    """
     sizes: dict[str, list[Row]] = {}
     for row in rows:
         baseline = row.info.baseline or row.scenario
@@ -59,20 +68,28 @@ def by_size(rows: Iterable[Row], texts: Texts) -> dict[str, list[Row]]:
 
 
 def copies_table(group: Group, rows: Sequence[Row], texts: Texts) -> Table | None:
-    """Return what each way copies and saves, with a verdict; None where copies were not counted."""
+    """Return what each way copies and saves, with a verdict; None if copies were not counted."""
     lines = []
     for size, of_size in by_size(rows, texts).items():
         for row in of_size:
             own = copied(row)
             if own is None:
                 continue
-            cells = [texts.scenario(row.scenario), size, counted_mib(own.input_bytes), counted_mib(own.output_bytes)]
+            cells = [
+                texts.scenario(row.scenario),
+                size,
+                counted_mib(own.input_bytes),
+                counted_mib(own.output_bytes),
+            ]
             cells.append(counted_mib(avoided_bytes(row)))
             if group.has_npu_memory:
                 cells.append(mib(row.saved(NPU), npu=True))
             cells.append(mib(row.saved(OVER_BASELINE)))
             if group.computes:
-                cells += [milliseconds(row.latency), milliseconds(row.baseline.latency if row.baseline else None)]
+                cells += [
+                    milliseconds(row.latency),
+                    milliseconds(row.baseline.latency if row.baseline else None),
+                ]
             lines.append((row.outcome, [*cells, _verdict(row, texts)]))
     heads = [
         "column_scenario",
@@ -89,8 +106,13 @@ def copies_table(group: Group, rows: Sequence[Row], texts: Texts) -> Table | Non
 
 
 def copies_figure(rows: Sequence[Row], texts: Texts) -> str | None:
-    """Draw what each way saves of memory and of latency, by size; None where no way differs from its baseline."""
-    sizes = {size: [row for row in of_size if row.saved()] for size, of_size in by_size(rows, texts).items()}
+    """Draw what each way saves of memory and of latency, by size; None if no way differs from
+    its baseline.
+    """
+    sizes = {
+        size: [row for row in of_size if row.saved()]
+        for size, of_size in by_size(rows, texts).items()
+    }
     columns = {size: of_size for size, of_size in sizes.items() if of_size}
     npu = any(row.saved(NPU) for row in rows)
     measures: dict[str, list[dict[str, Figure]]] = {
@@ -116,7 +138,15 @@ def copies_figure(rows: Sequence[Row], texts: Texts) -> str | None:
             medians = [figure.median for figure in figures.values()]
             axes.bar(range(len(figures)), medians, 0.62, color=colours)
             spreads = [figure.spread or math.nan for figure in figures.values()]
-            axes.errorbar(range(len(figures)), medians, spreads, fmt="none", ecolor=INK, capsize=3, elinewidth=1)
+            axes.errorbar(
+                range(len(figures)),
+                medians,
+                spreads,
+                fmt="none",
+                ecolor=INK,
+                capsize=3,
+                elinewidth=1,
+            )
             axes.axhline(0, color=INK, linewidth=0.8)
             if not _differ(figures):
                 axes.set_yticks([0])
@@ -131,7 +161,9 @@ def copies_figure(rows: Sequence[Row], texts: Texts) -> str | None:
 
 
 def _way(row: Row) -> str:
-    """Return the scenario that moves the tensors the same way at the size of the streams' models."""
+    """Return the scenario that moves the tensors the same way at the size of the streams'
+    models.
+    """
     baseline = row.info.baseline or row.scenario
     suffix = baseline[len("copied_io") :] if baseline.startswith("copied_io") else ""
     return row.scenario[: len(row.scenario) - len(suffix)]
@@ -144,7 +176,8 @@ def _differ(figures: dict[str, Figure]) -> bool:
 
 def _verdict(row: Row, texts: Texts) -> str:
     """Return in words whether the differences are more than what repeats differ by."""
-    saving, latency = row.main_saving, row.latency_saved
+    saving = row.main_saving
+    latency = row.latency_saved
     if not row.saved():
         return EMPTY
     if (saving and saving.saved.spread is None) or (latency and latency.spread is None):

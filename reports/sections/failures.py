@@ -1,4 +1,6 @@
-"""What failed or is not supported, and why: equal reasons once, with all scenarios that they are of."""
+"""What failed or is not supported, and why: equal reasons once, with all scenarios that they are
+of.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ class Reason:
 
     scenarios: str
     outcome: str
-    #: Empty where it bears on nothing.
+    #: Empty if it bears on nothing.
     phase: str
     message: str
     #: The end of what the process wrote.
@@ -37,7 +39,8 @@ def failures(group: Group, texts: Texts) -> list[Reason]:
         alike.setdefault(reason, []).append(row)
     reasons = []
     for rows in alike.values():
-        row, failure = rows[0], rows[0].info.failure
+        row = rows[0]
+        failure = rows[0].info.failure
         scenarios = texts.scenarios(row.scenario for row in rows)
         outcome = texts(f"outcome_{row.outcome}")
         if failure is None:
@@ -46,7 +49,11 @@ def failures(group: Group, texts: Texts) -> list[Reason]:
             reasons.append(Reason(scenarios, outcome, "", texts.message(failure.message), ""))
         else:
             phase = phase_in_words(failure.phase, failure.context, texts)
-            reasons.append(Reason(scenarios, outcome, phase, texts.message(failure.message), failure.last_words))
+            reasons.append(
+                Reason(
+                    scenarios, outcome, phase, texts.message(failure.message), failure.last_words
+                )
+            )
     return reasons
 
 

@@ -1,4 +1,6 @@
-"""What `reusebench fit` answered: memory against frames of every layout, the frontier, the recommended layout."""
+"""What `reusebench fit` answered: memory against frames of every layout, the frontier, the
+recommended layout.
+"""
 
 from __future__ import annotations
 
@@ -31,14 +33,21 @@ def fit_id(number: int) -> str:
 def fit_title(answer: FitAnswer, texts: Texts) -> str:
     """Return what the answer is of."""
     where = answer.target if answer.chip is None else answer.chip
-    return texts("fit_title", runtime=texts.runtime(answer.runtime), target=where, models=texts.joined(answer.models))
+    return texts(
+        "fit_title",
+        runtime=texts.runtime(answer.runtime),
+        target=where,
+        models=texts.joined(answer.models),
+    )
 
 
 def fit_sentences(answer: FitAnswer, texts: Texts) -> list[str]:
     """Return the answer in words: what it takes today, what it can take, and whether that fits."""
     short = _short(answer, texts)
     memory = texts(f"fit_of_{answer.limit_of}")
-    today = texts("fit_today", contexts=answer.today.contexts, size=_size(answer.today, answer), memory=memory)
+    today = texts(
+        "fit_today", contexts=answer.today.contexts, size=_size(answer.today, answer), memory=memory
+    )
     best = answer.best
     if best is None:
         return [today, texts("fit_no_frames", fps=plain(answer.fps or 0.0)), *short]
@@ -58,18 +67,25 @@ def frontier_table(answer: FitAnswer, texts: Texts) -> Table:
 
 
 def fit_figure(answer: FitAnswer, texts: Texts) -> str:
-    """Draw every layout as a point of memory and frames; of memory and contexts where frames are not known."""
+    """Draw every layout as a point of memory and frames; of memory and contexts where frames are
+    not known.
+    """
     canvas = new_canvas(_HEIGHT_PX)
     axes = canvas.add_subplot()
     has_frames = answer.today.frames_per_s is not None
     colours = dict(zip(sorted({point.lanes for point in answer.points}), cycle(RUNTIME_COLOURS)))
     for lanes, colour in colours.items():
         points = [point for point in answer.points if point.lanes == lanes]
-        axes.plot(*_places(points), "o", color=colour, markersize=_POINT, alpha=0.5, markeredgewidth=0)
+        axes.plot(
+            *_places(points), "o", color=colour, markersize=_POINT, alpha=0.5, markeredgewidth=0
+        )
     legend = [_entry(texts, lanes, colour) for lanes, colour in colours.items()]
     if has_frames:
         legend.append(frontier(axes, *_places(answer.frontier), texts("fit_frontier")))
-    for point, marker, key in ((answer.today, "s", "fit_today_mark"), (answer.best, "D", "fit_best_mark")):
+    for point, marker, key in (
+        (answer.today, "s", "fit_today_mark"),
+        (answer.best, "D", "fit_best_mark"),
+    ):
         if point is not None:
             (x,), (y,) = _places([point])
             legend.append(mark(axes, x, y, marker, texts(key)))
@@ -80,19 +96,25 @@ def fit_figure(answer: FitAnswer, texts: Texts) -> str:
         axes.yaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlim(left=0)
     axes.set_ylim(bottom=0)
-    axes.set_xlabel(texts("axis_npu_memory" if answer.limit_of == "npu_memory" else "axis_application_memory"))
+    axes.set_xlabel(
+        texts("axis_npu_memory" if answer.limit_of == "npu_memory" else "axis_application_memory")
+    )
     axes.set_ylabel(texts("fit_frames" if has_frames else "fit_contexts"))
     return svg_of(canvas, legend)
 
 
 def _places(points: Sequence[FitPoint]) -> tuple[list[float], list[float]]:
     """Return the points as matplotlib takes them."""
-    amounts = [point.contexts if point.frames_per_s is None else point.frames_per_s for point in points]
+    amounts = [
+        point.contexts if point.frames_per_s is None else point.frames_per_s for point in points
+    ]
     return [point.bytes / MIB for point in points], amounts
 
 
 def _entry(texts: Texts, lanes: int, colour: str) -> Artist:
-    return line(texts("fit_lanes", lanes=lanes), colour, marker="o", markersize=2 * _POINT, linestyle="none")
+    return line(
+        texts("fit_lanes", lanes=lanes), colour, marker="o", markersize=2 * _POINT, linestyle="none"
+    )
 
 
 def _judgement(answer: FitAnswer, best: FitPoint, texts: Texts) -> list[str]:
@@ -121,11 +143,15 @@ def _per_s(point: FitPoint) -> str:
 
 
 def _size(point: FitPoint, answer: FitAnswer) -> str:
-    return mib(Figure(point.bytes, point.plus_minus_bytes or None), npu=answer.limit_of == "npu_memory")
+    return mib(
+        Figure(point.bytes, point.plus_minus_bytes or None), npu=answer.limit_of == "npu_memory"
+    )
 
 
 def _layout(point: FitPoint, answer: FitAnswer, texts: Texts) -> str:
-    return texts("fit_groups_separator").join(_group(group, answer, texts) for group in point.layout)
+    return texts("fit_groups_separator").join(
+        _group(group, answer, texts) for group in point.layout
+    )
 
 
 def _group(group: FitGroup, answer: FitAnswer, texts: Texts) -> str:

@@ -1,4 +1,6 @@
-"""Layouts of the same contexts: what to do for the one that takes the least memory, and all of them as a figure."""
+"""Layouts of the same contexts: what to do for the one that takes the least memory, and all of them
+as a figure.
+"""
 
 from __future__ import annotations
 
@@ -35,14 +37,20 @@ from reusebench.reports.base.formatting import EMPTY, MIB, mib, percent
 from reusebench.reports.base.table import Table, heads_of
 from reusebench.reports.base.texts import Texts
 from reusebench.reports.results.labels import group_id
-from reusebench.reports.results.recommendation import Recommendation, main_recommendation, recommendations
+from reusebench.reports.results.recommendation import (
+    Recommendation,
+    main_recommendation,
+    recommendations,
+)
 from reusebench.reports.results.rows import Group, Row
 from reusebench.reports.results.savings import NPU, best_percent
 
 #: What saves less is in the tables below.
 _LEAST_PERCENT = 5.0
 #: Pixels of a layout's row, of the bar in it, and below the last panel.
-_ROW_PX, _BAR_PX, _AXIS_PX = 21, 14, 50
+_ROW_PX = 21
+_BAR_PX = 14
+_AXIS_PX = 50
 #: Left of the names of rows, between these and the axes, and right of them.
 _AROUND_PX = 24
 #: Between two panels: the title of the lower one, and space.
@@ -65,7 +73,11 @@ def set_in_words(recommendation: Recommendation, texts: Texts) -> str:
     row = recommendation.without_reuse
     values = {"contexts": len(row.info.plan.contexts), "models": row.models}
     schedule = row.schedule
-    return texts("set_streams", streams=schedule.count, **values) if schedule else texts("set_contexts", **values)
+    return (
+        texts("set_streams", streams=schedule.count, **values)
+        if schedule
+        else texts("set_contexts", **values)
+    )
 
 
 def memory_in_words(memory: str, texts: Texts) -> str:
@@ -73,8 +85,12 @@ def memory_in_words(memory: str, texts: Texts) -> str:
     return texts("memory_npu" if memory == NPU else "memory_application")
 
 
-def recommendations_table(groups: Sequence[Group], labels: Sequence[str], texts: Texts) -> Table | None:
-    """Return what each set of contexts takes without reuse and at least; None where there is one set alone."""
+def recommendations_table(
+    groups: Sequence[Group], labels: Sequence[str], texts: Texts
+) -> Table | None:
+    """Return what each set of contexts takes without reuse and at least; None if there is one
+    set alone.
+    """
     lines = []
     for number, (group, name) in enumerate(zip(groups, labels)):
         for recommendation in recommendations(group.rows):
@@ -106,7 +122,8 @@ def speed_in_words(recommendation: Recommendation, texts: Texts) -> str:
 
 
 def layouts_figure(groups: Sequence[Group], labels: Sequence[str], texts: Texts) -> str | None:
-    """Draw the memory of the main contexts of each group, layout by layout; None where none saves in any group.
+    """Draw the memory of the main contexts of each group, layout by layout; None if none saves
+    in any group.
 
     Panels of the same memory have the same scale.
     """
@@ -126,7 +143,8 @@ def layouts_figure(groups: Sequence[Group], labels: Sequence[str], texts: Texts)
     ends: dict[str, float] = {}
     panels: dict[str, list[Axes]] = {}
     for index, (name, recommendation) in enumerate(shown.items()):
-        axes, memory = canvas.add_subplot(grid[index]), recommendation.memory
+        axes = canvas.add_subplot(grid[index])
+        memory = recommendation.memory
         end = _draw_panel(axes, recommendation, of_panels[name], texts)
         title = texts("layouts_of", group=name, memory=memory_in_words(memory, texts))
         axes.set_title(shortened(title, title_px))
@@ -138,7 +156,9 @@ def layouts_figure(groups: Sequence[Group], labels: Sequence[str], texts: Texts)
             axes.set_xlim(0, 1.15 * ends[memory])
     canvas.axes[-1].set_xlabel(texts("axis_memory"))
     colours = {"without": _WITHOUT_COLOUR, "with": _WITH_COLOUR, "least": _LEAST_COLOUR}
-    return svg_of(canvas, [patch(texts(f"layout_{name}"), colour) for name, colour in colours.items()])
+    return svg_of(
+        canvas, [patch(texts(f"layout_{name}"), colour) for name, colour in colours.items()]
+    )
 
 
 def _actions(plan: Plan) -> Mapping[str, bool]:
@@ -168,8 +188,10 @@ def _actions(plan: Plan) -> Mapping[str, bool]:
 
 
 def _cells(recommendation: Recommendation, texts: Texts) -> list[str]:
-    memory, is_npu = recommendation.memory, recommendation.memory == NPU
-    least, saving = recommendation.least, recommendation.saving
+    memory = recommendation.memory
+    is_npu = recommendation.memory == NPU
+    least = recommendation.least
+    saving = recommendation.saving
     first = recommendation.layouts[0].baseline or recommendation.layouts[0]
     result = [EMPTY, EMPTY, texts("layout_none"), EMPTY]
     if saving:
@@ -190,21 +212,28 @@ def _rows_of_panel(recommendation: Recommendation) -> list[Row]:
     saving = [
         row
         for row in recommendation.layouts
-        if row.info.baseline and row is not recommendation.least and best_percent(row.saving(memory)) >= _LEAST_PERCENT
+        if row.info.baseline
+        and row is not recommendation.least
+        and best_percent(row.saving(memory)) >= _LEAST_PERCENT
     ]
     saving.sort(key=lambda row: best_percent(row.saving(memory)))
     return [recommendation.without_reuse, *saving, recommendation.least]
 
 
-def _draw_panel(axes: Axes, recommendation: Recommendation, rows: Sequence[Row], texts: Texts) -> float:
+def _draw_panel(
+    axes: Axes, recommendation: Recommendation, rows: Sequence[Row], texts: Texts
+) -> float:
     """Draw a bar for each of the rows, and return where the longest ends, in MiB."""
-    memory, is_npu = recommendation.memory, recommendation.memory == NPU
+    memory = recommendation.memory
+    is_npu = recommendation.memory == NPU
     middles = [(index + 0.5) * _ROW_PX for index in range(len(rows))]
-    parts, ends = [], []
+    parts = []
+    ends = []
     for row, middle in zip(rows, middles):
         figure = row.memory(memory)
         assert figure is not None
-        size, spread = figure.median / MIB, (figure.spread or 0) / MIB
+        size = figure.median / MIB
+        spread = (figure.spread or 0) / MIB
         parts.append((0.0, size, middle))
         ends.append((size, middle, spread))
         label(axes, mib(figure, is_npu, spread=False), size + spread, middle)

@@ -1,4 +1,6 @@
-"""The section of leaks: what grows with each cycle in sentences, a table of verdicts, one of figures, and a picture."""
+"""The section of leaks: what grows with each cycle in sentences, a table of verdicts, one of
+figures, and a picture.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,9 @@ def leak_sentences(rows: Sequence[Row], texts: Texts) -> list[str]:
 
 
 def level_sentences(rows: Sequence[Row], texts: Texts) -> list[str]:
-    """Return where nothing grows, and how much would have been seen; what is not clear; and what failed."""
+    """Return where nothing grows, and how much would have been seen; what is not clear; and what
+    failed.
+    """
     clear = [row for row in rows if drifts(row) and not growing(row) and not unclear(row)]
     sentences = []
     if clear:
@@ -77,15 +81,20 @@ def level_sentences(rows: Sequence[Row], texts: Texts) -> list[str]:
     kept = {row: kept_bytes(row) or 0 for row in rows}
     if max(kept.values(), default=0) >= _MUCH_KEPT_BYTES:
         row = max(kept, key=lambda row: kept[row])
-        sentences.append(texts("leaks_kept", scenario=texts.scenario(row.scenario), amount=sized(kept[row])))
+        sentences.append(
+            texts("leaks_kept", scenario=texts.scenario(row.scenario), amount=sized(kept[row]))
+        )
     unread = [row.scenario for row in rows if row.measured and not drifts(row)]
     if unread:
         sentences.append(texts("leaks_not_read", scenarios=texts.scenarios(unread)))
     for row in rows:
         parts = [_hidden_in_words(drift, texts) for drift in unclear(row)]
         if parts:
-            scenario, more = texts.scenario(row.scenario), _MORE * cycle_count(row)
-            sentences.append(texts("leaks_unclear", scenario=scenario, parts=texts.joined(parts), cycles=more))
+            scenario = texts.scenario(row.scenario)
+            more = _MORE * cycle_count(row)
+            sentences.append(
+                texts("leaks_unclear", scenario=scenario, parts=texts.joined(parts), cycles=more)
+            )
         if row.supported and not row.measured and row.info.failure:
             sentences.append(
                 texts(
@@ -100,30 +109,42 @@ def level_sentences(rows: Sequence[Row], texts: Texts) -> list[str]:
 
 
 def opening_leaks(group: Group, label: str, texts: Texts) -> str | None:
-    """Return what leaks in a group, so labelled, or that nothing does; None where nothing is clear."""
+    """Return what leaks in a group, so labelled, or that nothing does; None if nothing is
+    clear.
+    """
     rows = [row for row in group.rows if row.measured and drifts(row)]
     leaks = leak_sentences(rows, texts)
     if leaks:
         return texts("opening_leaks", group=label, leaks=texts.sentences(leaks))
     if not rows or any(map(unclear, rows)):
         return None
-    return texts("opening_no_leak", group=label, count=len(rows), cycles=min(map(cycle_count, rows)))
+    return texts(
+        "opening_no_leak", group=label, count=len(rows), cycles=min(map(cycle_count, rows))
+    )
 
 
 def verdicts_table(rows: Iterable[Row], texts: Texts) -> Table | None:
-    """Return the verdict on each quantity of each scenario; None where none was read."""
+    """Return the verdict on each quantity of each scenario; None if none was read."""
     shown = {row: known for row in rows if (known := drifts(row))}
     names = [name for name in QUANTITIES if any(name in known for known in shown.values())]
     lines = []
     for row, known in shown.items():
-        cells = [_verdict_in_words(known[name], texts) if name in known else EMPTY for name in names]
+        cells = [
+            _verdict_in_words(known[name], texts) if name in known else EMPTY for name in names
+        ]
         lines.append((row.outcome, [texts.scenario(row.scenario), texts(_per(row)), *cells]))
-    heads = [texts("column_scenario"), texts("leaks_column_per"), *(texts(f"leaks_what_{name}") for name in names)]
+    heads = [
+        texts("column_scenario"),
+        texts("leaks_column_per"),
+        *(texts(f"leaks_what_{name}") for name in names),
+    ]
     return Table(heads, lines, words=range(len(heads))) if lines else None
 
 
 def slopes_of_cycles_table(rows: Iterable[Row], texts: Texts) -> Table | None:
-    """Return the slope of each quantity of each scenario, with all that the verdict follows from; None without any."""
+    """Return the slope of each quantity of each scenario, with all that the verdict follows from;
+    None without any.
+    """
     lines = []
     for row in rows:
         for name, drift in drifts(row).items():
@@ -132,7 +153,12 @@ def slopes_of_cycles_table(rows: Iterable[Row], texts: Texts) -> Table | None:
             if fitted:
                 figures = [_slope(drift, fitted), _amount(name, fitted.resolution)]
             verdict = texts(f"leaks_verdict_{drift.verdict}")
-            cells = [texts.scenario(row.scenario), texts(f"leaks_what_{name}"), texts(_per(row)), *figures]
+            cells = [
+                texts.scenario(row.scenario),
+                texts(f"leaks_what_{name}"),
+                texts(_per(row)),
+                *figures,
+            ]
             lines.append((row.outcome, [*cells, _amount(name, drift.kept), verdict]))
     names = ("what", "per", "slope", "resolution", "kept", "verdict")
     heads = [texts("column_scenario"), *(texts(f"leaks_column_{name}") for name in names)]
@@ -140,7 +166,9 @@ def slopes_of_cycles_table(rows: Iterable[Row], texts: Texts) -> Table | None:
 
 
 def leaks_figure(rows: Iterable[Row], texts: Texts) -> str | None:
-    """Draw the memory that was read over the cycles, from before the first; None where none was read."""
+    """Draw the memory that was read over the cycles, from before the first; None if none was
+    read.
+    """
     panels: dict[str, dict[Row, Sequence[float]]] = {}
     for row in rows:
         known = {name: drift.readings for name, drift in drifts(row).items() if name in IN_BYTES}
@@ -152,10 +180,14 @@ def leaks_figure(rows: Iterable[Row], texts: Texts) -> str | None:
     if not panels:
         return None
     canvas = new_canvas(_PANEL_PX)
-    for axes, (name, shown) in zip(canvas.subplots(1, len(panels), squeeze=False).flat, panels.items()):
+    for axes, (name, shown) in zip(
+        canvas.subplots(1, len(panels), squeeze=False).flat, panels.items()
+    ):
         for row, readings in shown.items():
             grown_mib = [(reading - readings[0]) / MIB for reading in readings]
-            axes.plot(range(len(readings)), grown_mib, color=scenario_colour(row.scenario), linewidth=1.6)
+            axes.plot(
+                range(len(readings)), grown_mib, color=scenario_colour(row.scenario), linewidth=1.6
+            )
         axes.axhline(0, color=INK, linewidth=0.6, alpha=0.5)
         low, high = axes.get_ylim()
         if high - low < _LEAST_MIB:
@@ -164,7 +196,9 @@ def leaks_figure(rows: Iterable[Row], texts: Texts) -> str | None:
         axes.set_xlabel(texts("leaks_axis_cycles"))
     canvas.axes[0].set_ylabel(texts("leaks_axis_growth"))
     names = dict.fromkeys(row.scenario for shown in panels.values() for row in shown)
-    return svg_of(canvas, [line(texts.scenario(name), scenario_colour(name), linewidth=1.6) for name in names])
+    return svg_of(
+        canvas, [line(texts.scenario(name), scenario_colour(name), linewidth=1.6) for name in names]
+    )
 
 
 def leak_records(row: Row) -> list[dict[str, Any]]:
@@ -182,7 +216,9 @@ def leak_records(row: Row) -> list[dict[str, Any]]:
                 "slope": fitted and round(fitted.slope, 4),
                 "slope_low": fitted and round(fitted.low, 4),
                 "slope_high": fitted and round(fitted.high, 4),
-                "growing_confidence_percent": fitted and round(fitted.growing_confidence_percent, 2),
+                "growing_confidence_percent": (
+                    fitted and round(fitted.growing_confidence_percent, 2)
+                ),
                 "resolution": fitted and round(fitted.resolution, 4),
                 "kept": drift.kept,
             }
@@ -194,7 +230,10 @@ def leak_definitions(groups: Sequence[Group], texts: Texts) -> list[tuple[str, s
     """Return what the figures of leaks mean; nothing where no group has any."""
     if not any(row.info.cycles for group in groups for row in group.rows):
         return []
-    return [(texts(f"leak_term_{key}"), text) for key, text in texts.starting_with("leak_define_").items()]
+    return [
+        (texts(f"leak_term_{key}"), text)
+        for key, text in texts.starting_with("leak_define_").items()
+    ]
 
 
 def _growth_in_words(drift: Drift, texts: Texts) -> str:
@@ -210,7 +249,9 @@ def _hidden_in_words(drift: Drift, texts: Texts) -> str:
 
 
 def _resolutions(rows: Sequence[Row], texts: Texts) -> Iterable[str]:
-    """Return the smallest growth that would have been found of each quantity, in the worst of these scenarios."""
+    """Return the smallest growth that would have been found of each quantity, in the worst of these
+    scenarios.
+    """
     for name in QUANTITIES:
         per_cycle = []
         for row in rows:
@@ -222,7 +263,9 @@ def _resolutions(rows: Sequence[Row], texts: Texts) -> Iterable[str]:
 
 
 def _verdict_in_words(drift: Drift, texts: Texts) -> str:
-    """Return the verdict, with the slope where it moves, or what could hide where that is not known."""
+    """Return the verdict, with the slope where it moves, or what could hide where that is not
+    known.
+    """
     verdict = texts(f"leaks_verdict_{drift.verdict}")
     if drift.trend is None:
         return verdict

@@ -1,4 +1,6 @@
-"""How many contexts fit: which mechanism moves the limit, how the next one fails, and what becomes of the others."""
+"""How many contexts fit: which mechanism moves the limit, how the next one fails, and what becomes
+of the others.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,8 @@ LIMIT_COLUMNS = (
     "fd_count",
     "fd_limit",
 )
-_BAR_PX, _ROW_PX = 18, 30
+_BAR_PX = 18
+_ROW_PX = 30
 
 
 @dataclass(frozen=True)
@@ -63,14 +66,18 @@ class _Fit:
 
 
 def is_out_of_files(limit: Limit) -> bool:
-    """Whether a further context had too few file descriptors left, which libraries call lack of memory."""
+    """Whether a further context had too few file descriptors left, which libraries call lack of
+    memory.
+    """
     if limit.failure is None or limit.fd_limit is None or limit.further_fds is None:
         return False
     return limit.fd_count + limit.further_fds > limit.fd_limit
 
 
 def full_domain(limit: Limit) -> DomainUse | None:
-    """Return the address space in which a further context would not have found room; None where all had room."""
+    """Return the address space in which a further context would not have found room; None if all
+    had room.
+    """
     needed = limit.further_npu_bytes
     if limit.failure is None or needed is None:
         return None
@@ -78,7 +85,8 @@ def full_domain(limit: Limit) -> DomainUse | None:
 
 
 def limit_sentences(rows: Sequence[Row], texts: Texts) -> list[str]:
-    """Return how many fit without reuse, what moves that and what does not, how the next one fails, and why.
+    """Return how many fit without reuse, what moves that and what does not, how the next one fails,
+    and why.
 
     Without reuse not measured, how many fit with each mechanism.
     """
@@ -93,12 +101,16 @@ def limit_sentences(rows: Sequence[Row], texts: Texts) -> list[str]:
         failure = row.info.failure
         if failure and row.supported:
             key = "limit_not_one" if failure.context == 0 else "limit_failed"
-            sentences.append(texts(key, scenario=texts.scenario(row.scenario), failure=_in_words(failure, texts)))
+            sentences.append(
+                texts(key, scenario=texts.scenario(row.scenario), failure=_in_words(failure, texts))
+            )
     return sentences
 
 
 def opening_limit(rows: Sequence[Row], group: str, texts: Texts) -> str | None:
-    """Return how many contexts fit without reuse and with what fits most; None where that was not measured."""
+    """Return how many contexts fit without reuse and with what fits most; None if that was not
+    measured.
+    """
     fits = _fits(rows)
     before = next((fit for fit in fits if fit.row.info.baseline is None), None)
     if before is None:
@@ -111,12 +123,15 @@ def opening_limit(rows: Sequence[Row], group: str, texts: Texts) -> str | None:
 
 
 def limit_table(rows: Sequence[Row], texts: Texts) -> Table | None:
-    """Return what fitted, what it took, and how the next context failed; None where nothing was measured."""
+    """Return what fitted, what it took, and how the next context failed; None if nothing was
+    measured.
+    """
     lines = []
     fits = _fits(rows)
     has_limit = any(fit.row.info.npu_memory_limit_bytes for fit in fits)
     for fit in fits:
-        limit, total = fit.limit, fit.row.info.npu_memory_limit_bytes
+        limit = fit.limit
+        total = fit.row.info.npu_memory_limit_bytes
         taken = limit.npu_memory_bytes
         left = None if taken is None or total is None else Figure(total - taken)
         files = [whole(count) for count in (limit.fd_count, limit.fd_limit) if count is not None]
@@ -125,7 +140,10 @@ def limit_table(rows: Sequence[Row], texts: Texts) -> Table | None:
             fit.number,
             mib(None if taken is None else Figure(taken), npu=True),
             *([mib(left, npu=True)] if has_limit else []),
-            mib(None if limit.further_npu_bytes is None else Figure(limit.further_npu_bytes), npu=True),
+            mib(
+                None if limit.further_npu_bytes is None else Figure(limit.further_npu_bytes),
+                npu=True,
+            ),
             " / ".join(files),
             _in_words(limit.failure, texts) if limit.failure else texts("limit_none_failed"),
             texts(f"limit_short_{_others(limit)}") if limit.failure else EMPTY,
@@ -145,7 +163,9 @@ def limit_table(rows: Sequence[Row], texts: Texts) -> Table | None:
 
 
 def limit_last_words(rows: Sequence[Row], texts: Texts) -> list[tuple[str, str]]:
-    """Return (scenarios, words) of what the library wrote when the next context failed, equal words once."""
+    """Return (scenarios, words) of what the library wrote when the next context failed, equal words
+    once.
+    """
     alike: dict[str, list[_Fit]] = {}
     for fit in _fits(rows):
         if fit.limit.failure and fit.limit.failure.last_words:
@@ -154,7 +174,7 @@ def limit_last_words(rows: Sequence[Row], texts: Texts) -> list[tuple[str, str]]
 
 
 def limit_figure(rows: Sequence[Row], texts: Texts) -> str | None:
-    """Draw a bar for each scenario, as long as contexts fit; None where nothing was measured."""
+    """Draw a bar for each scenario, as long as contexts fit; None if nothing was measured."""
     fits = _fits(rows)
     if not fits:
         return None
@@ -162,7 +182,12 @@ def limit_figure(rows: Sequence[Row], texts: Texts) -> str | None:
     axes = canvas.add_subplot()
     middles = [(index + 0.5) * _ROW_PX for index in range(len(fits))]
     for fit, middle in zip(fits, middles):
-        bars(axes, [(0, fit.limit.contexts, middle)], _BAR_PX, facecolors=scenario_colour(fit.row.scenario))
+        bars(
+            axes,
+            [(0, fit.limit.contexts, middle)],
+            _BAR_PX,
+            facecolors=scenario_colour(fit.row.scenario),
+        )
         label(axes, fit.number, fit.limit.contexts, middle)
     named_rows(axes, [fit.name(texts) for fit in fits], middles, len(fits) * _ROW_PX)
     axes.set_xlim(0, 1.12 * max(fit.limit.contexts for fit in fits))
@@ -221,7 +246,9 @@ def _moves(before: _Fit, fits: Sequence[_Fit], texts: Texts) -> list[str]:
     parts = []
     for fit in sorted(more, key=lambda fit: -fit.limit.contexts):
         times = plain(fit.limit.contexts / before.limit.contexts)
-        parts.append(texts("limit_moves_to", scenario=fit.name(texts), count=fit.count(texts), times=times))
+        parts.append(
+            texts("limit_moves_to", scenario=fit.name(texts), count=fit.count(texts), times=times)
+        )
     same = [fit for fit in others if fit not in more]
     return [
         *([texts("limit_moves", parts=texts.joined(parts))] if parts else []),
@@ -250,7 +277,9 @@ def _failures(fits: Sequence[_Fit], texts: Texts) -> list[str]:
 
 
 def _remarks(fits: Sequence[_Fit], texts: Texts) -> list[str]:
-    """Return what is to be known of these figures, each remark once with all scenarios that it is of."""
+    """Return what is to be known of these figures, each remark once with all scenarios that it is
+    of.
+    """
     files = [fit for fit in fits if is_out_of_files(fit.limit)]
     misleading = [fit for fit in fits if _code_misleads(fit.limit)]
     unfailing = [fit for fit in fits if fit.limit.failure is None]
@@ -258,17 +287,29 @@ def _remarks(fits: Sequence[_Fit], texts: Texts) -> list[str]:
     short = [fit for fit in unfailing if fit not in bounded]
     remarks = []
     if files:
-        remarks.append(texts("limit_files", scenarios=_names(files, texts), limit=whole(files[0].limit.fd_limit or 0)))
+        remarks.append(
+            texts(
+                "limit_files",
+                scenarios=_names(files, texts),
+                limit=whole(files[0].limit.fd_limit or 0),
+            )
+        )
     for fit in fits:
         domain = full_domain(fit.limit)
         if domain:
             sizes = {"taken": domain.peak_bytes, "left": domain.left_bytes}
             values = {name: mib(Figure(size), npu=True) for name, size in sizes.items()}
-            remarks.append(texts("limit_domain", scenario=fit.name(texts), domain=domain.domain, **values))
+            remarks.append(
+                texts("limit_domain", scenario=fit.name(texts), domain=domain.domain, **values)
+            )
     if misleading:
         remarks.append(texts("limit_code_misleads", scenarios=_names(misleading, texts)))
     if bounded:
-        remarks.append(texts("limit_bound", scenarios=_names(bounded, texts), bound=whole(bounded[0].limit.bound)))
+        remarks.append(
+            texts(
+                "limit_bound", scenarios=_names(bounded, texts), bound=whole(bounded[0].limit.bound)
+            )
+        )
     if short:
         remarks.append(texts("limit_system_memory", scenarios=_names(short, texts)))
     for fit in fits:
@@ -279,7 +320,9 @@ def _remarks(fits: Sequence[_Fit], texts: Texts) -> list[str]:
 
 
 def _code_misleads(limit: Limit) -> bool:
-    """Whether memory ran out and a call returned another code, though the library wrote that it got none."""
+    """Whether memory ran out and a call returned another code, though the library wrote that it got
+    none.
+    """
     if limit.failure is None or is_out_of_files(limit) or full_domain(limit):
         return False
     name = limit.failure.message.values.get("name", "MALLOC")
@@ -294,9 +337,11 @@ def _others(limit: Limit) -> str:
 
 
 def _in_words(failure: Failure, texts: Texts) -> str:
-    """Return in which step a context failed, and with what: of a call its code, of a process its end.
+    """Return in which step a context failed, and with what: of a call its code, of a process its
+    end.
 
-    Causes are left out: the library's lines are below, and a remedy is no answer to how the next one fails.
+    Causes are left out: the library's lines are below, and a remedy is no answer to how the next
+    one fails.
     """
     values = failure.message.values
     step = texts.words.get(f"limit_in_{failure.phase}", failure.phase)
@@ -306,5 +351,7 @@ def _in_words(failure: Failure, texts: Texts) -> str:
         return texts("limit_call", step=step, call=values["call"], code=values["code"], name=words)
     end = values.get("end")
     return texts(
-        "limit_failure", step=step, message=texts.message(end if isinstance(end, Message) else failure.message)
+        "limit_failure",
+        step=step,
+        message=texts.message(end if isinstance(end, Message) else failure.message),
     )

@@ -1,4 +1,6 @@
-"""Mechanisms beside runtimes, by what was measured: which works, what each saves, and why one does not work."""
+"""Mechanisms beside runtimes, by what was measured: which works, what each saves, and why one does
+not work.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +24,18 @@ from reusebench.scenarios.catalogue import LEAN, SCENARIOS
 
 _ENGLISH = texts_of(LANGUAGES[0])
 #: Scenarios that each show a mechanism.
-MECHANISMS = tuple(scenario.name for scenario in SCENARIOS if scenario.baseline and not scenario.is_variant)
+MECHANISMS = tuple(
+    scenario.name for scenario in SCENARIOS if scenario.baseline and not scenario.is_variant
+)
 #: Of those the ones with several plans: as many mechanisms together as the runtime has.
 COMBINING = tuple(scenario.name for scenario in SCENARIOS if len(scenario.lay_outs) > 1)
 #: Exported tables name them, so they do not change.
-MECHANISM_VERDICTS = WORKS, SAVES_NOTHING, NOT_SUPPORTED, FAILS = ("works", "saves_nothing", "not_supported", "fails")
+MECHANISM_VERDICTS = WORKS, SAVES_NOTHING, NOT_SUPPORTED, FAILS = (
+    "works",
+    "saves_nothing",
+    "not_supported",
+    "fails",
+)
 #: Of the exported table; new columns come at the end.
 MECHANISM_COLUMNS = (
     "runtime",
@@ -50,7 +59,8 @@ MECHANISM_COLUMNS = (
 #: The table has what saves less; a figure with it would be as long as the table.
 _LEAST_PERCENT = 1.0
 #: Pixels of a group's mark, and between two mechanisms.
-_MARK_PX, _GAP_PX = 6, 14
+_MARK_PX = 6
+_GAP_PX = 14
 
 
 @dataclass(frozen=True)
@@ -60,9 +70,9 @@ class MechanismVerdict:
     row: Row
     #: One of MECHANISM_VERDICTS.
     name: str
-    #: None where there is nothing to compare.
+    #: None if there is nothing to compare.
     saving: Saving | None = None
-    #: What an inference of the baseline copies more; None where that was not counted.
+    #: What an inference of the baseline copies more; None if that was not counted.
     avoided_bytes: float | None = None
 
     @property
@@ -77,7 +87,7 @@ class MechanismVerdict:
 
 
 def verdict_of(row: Row) -> MechanismVerdict | None:
-    """Return the verdict on a scenario of MECHANISMS; None where its baseline is not stored.
+    """Return the verdict on a scenario of MECHANISMS; None if its baseline is not stored.
 
     It works where it saves more than repeats differ by, or where an inference copies less.
     """
@@ -87,18 +97,23 @@ def verdict_of(row: Row) -> MechanismVerdict | None:
         return None
     if not row.baseline.measured:
         return MechanismVerdict(row, FAILS)
-    avoided, saving = avoided_bytes(row), row.main_saving
+    avoided = avoided_bytes(row)
+    saving = row.main_saving
     works = (saving and saving.change == LESS) or (avoided or 0) > 0
     return MechanismVerdict(row, WORKS if works else SAVES_NOTHING, saving, avoided)
 
 
 def combines(row: Row) -> bool:
-    """Whether it stands for as many mechanisms together as the runtime has, itself or as what is equal to it."""
+    """Whether it stands for as many mechanisms together as the runtime has, itself or as what is
+    equal to it.
+    """
     return row.scenario in COMBINING or LEAN in row.equal
 
 
 def combined_mechanisms(plan: Plan) -> list[str]:
-    """Return those mechanisms that can be combined and that the plan uses, by the scenario that shows each."""
+    """Return those mechanisms that can be combined and that the plan uses, by the scenario that
+    shows each.
+    """
     mechanisms = {context.mechanism for context in plan.contexts}
     used = {
         "full_dup": DUP in mechanisms,
@@ -125,9 +140,10 @@ def lacking_mechanisms(plan: Plan) -> list[str]:
 def mechanisms_table(
     groups: Sequence[Group], labels: Sequence[str], texts: Texts, question: str | None = None
 ) -> Table | None:
-    """Return the verdict on each mechanism, or on those of one question, in each group, so labelled.
+    """Return the verdict on each mechanism, or on those of one question, in each group, so
+    labelled.
 
-    None where no group was measured with any.
+    None if no group was measured with any.
     """
     lines = []
     for name, rows in _mechanism_rows(groups, question).items():
@@ -140,9 +156,10 @@ def mechanisms_table(
 
 
 def savings_figure(groups: Sequence[Group], labels: Sequence[str], texts: Texts) -> str | None:
-    """Draw a row for each mechanism that measurably saves in some group, with a mark for each group.
+    """Draw a row for each mechanism that measurably saves in some group, with a mark for each
+    group.
 
-    None where none does.
+    None if none does.
     """
     shown = {
         name: rows
@@ -157,16 +174,31 @@ def savings_figure(groups: Sequence[Group], labels: Sequence[str], texts: Texts)
     legend = []
     for number, name in enumerate(_with_memories(groups, labels, texts)):
         colour = RUNTIME_COLOURS[number % len(RUNTIME_COLOURS)]
-        look: dict[str, Any] = {"marker": RUNTIME_MARKERS[number % len(RUNTIME_MARKERS)], "linestyle": "none"}
+        look: dict[str, Any] = {
+            "marker": RUNTIME_MARKERS[number % len(RUNTIME_MARKERS)],
+            "linestyle": "none",
+        }
         ends = []
         for index, rows in enumerate(shown.values()):
             row = rows[number]
             figure = row.main_saving.percent if row and row.main_saving else None
             if figure:
                 # One above the other, so that none hides another.
-                ends.append((figure.median, index * row_px + _GAP_PX / 2 + (number + 0.5) * _MARK_PX, figure.spread))
+                ends.append(
+                    (
+                        figure.median,
+                        index * row_px + _GAP_PX / 2 + (number + 0.5) * _MARK_PX,
+                        figure.spread,
+                    )
+                )
         whiskers(axes, ends)
-        axes.plot([end for end, _, _ in ends], [middle for _, middle, _ in ends], color=colour, markersize=6, **look)
+        axes.plot(
+            [end for end, _, _ in ends],
+            [middle for _, middle, _ in ends],
+            color=colour,
+            markersize=6,
+            **look,
+        )
         legend.append(line(name, colour, markersize=6, **look))
     middles = [(index + 0.5) * row_px for index in range(len(shown))]
     named_rows(axes, [texts.scenario(name) for name in shown], middles, len(shown) * row_px)
@@ -177,8 +209,12 @@ def savings_figure(groups: Sequence[Group], labels: Sequence[str], texts: Texts)
     return svg_of(canvas, legend)
 
 
-def mechanism_reasons(groups: Sequence[Group], labels: Sequence[str], texts: Texts) -> list[tuple[str, str, str]]:
-    """Return (group, mechanisms, reason) where mechanisms do not work, equal reasons of a group once."""
+def mechanism_reasons(
+    groups: Sequence[Group], labels: Sequence[str], texts: Texts
+) -> list[tuple[str, str, str]]:
+    """Return (group, mechanisms, reason) where mechanisms do not work, equal reasons of a group
+    once.
+    """
     alike: dict[tuple[str, str], list[MechanismVerdict]] = {}
     for group, name in zip(groups, labels):
         for verdict in _verdicts(group):
@@ -186,20 +222,33 @@ def mechanism_reasons(groups: Sequence[Group], labels: Sequence[str], texts: Tex
                 # By the English words, so that every language has the same reasons.
                 alike.setdefault((name, _reason(verdict, _ENGLISH)), []).append(verdict)
     return [
-        (name, texts.scenarios(verdict.row.scenario for verdict in verdicts), _reason(verdicts[0], texts))
+        (
+            name,
+            texts.scenarios(verdict.row.scenario for verdict in verdicts),
+            _reason(verdicts[0], texts),
+        )
         for (name, _), verdicts in alike.items()
     ]
 
 
 def mechanism_records(group: Group) -> list[dict[str, Any]]:
-    """Return a row in MECHANISM_COLUMNS for each mechanism that the group was measured with; reasons are English."""
+    """Return a row in MECHANISM_COLUMNS for each mechanism that the group was measured with;
+    reasons are English.
+    """
     records = []
     for verdict in _verdicts(group):
-        info, saving = verdict.row.info, verdict.saving
+        info = verdict.row.info
+        saving = verdict.saving
         records.append(
             {
-                **{name: getattr(info, name) for name in ("runtime", "runtime_version", "target", "python_version")},
-                **{name: getattr(info, name) for name in ("chip", "scenario", "streams", "contexts")},
+                **{
+                    name: getattr(info, name)
+                    for name in ("runtime", "runtime_version", "target", "python_version")
+                },
+                **{
+                    name: getattr(info, name)
+                    for name in ("chip", "scenario", "streams", "contexts")
+                },
                 "recorded_at": verdict.row.file.recorded_at,
                 "verdict": verdict.name,
                 "reason": None if verdict.name == WORKS else _reason(verdict, _ENGLISH),
@@ -214,24 +263,39 @@ def mechanism_records(group: Group) -> list[dict[str, Any]]:
     return records
 
 
-def _mechanism_rows(groups: Sequence[Group], question: str | None = None) -> dict[str, list[Row | None]]:
-    """Return the mechanisms that any group was measured with, or those of one question, with the row of every group.
+def _mechanism_rows(
+    groups: Sequence[Group], question: str | None = None
+) -> dict[str, list[Row | None]]:
+    """Return the mechanisms that any group was measured with, or those of one question, with the
+    row of every group.
 
     If all of these are copies, the mechanism stands there already under another name.
     """
     rows = {name: [_mechanism_row(group, name) for group in groups] for name in MECHANISMS}
-    return {name: of_groups for name, of_groups in rows.items() if any(_shows(row, question) for row in of_groups)}
+    return {
+        name: of_groups
+        for name, of_groups in rows.items()
+        if any(_shows(row, question) for row in of_groups)
+    }
 
 
 def _shows(row: Row | None, question: str | None) -> bool:
-    """Whether a table of all mechanisms, or of those of one question, shows something by this row alone."""
+    """Whether a table of all mechanisms, or of those of one question, shows something by this row
+    alone.
+    """
     if row is None:
         return False
-    return row.original is None if question is None else row.question == question and not row.is_left_out
+    return (
+        row.original is None
+        if question is None
+        else row.question == question and not row.is_left_out
+    )
 
 
 def _mechanism_row(group: Group, scenario: str) -> Row | None:
-    """Return the group's row of a scenario; of several, with other models, one that can be compared."""
+    """Return the group's row of a scenario; of several, with other models, one that can be
+    compared.
+    """
     rows = group.named(scenario)
     comparable = (row for row in rows if row.main_saving and row.main_saving.percent)
     return next(comparable, rows[0] if rows else None)
@@ -247,12 +311,18 @@ def _verdicts(group: Group) -> Iterator[MechanismVerdict]:
 
 def _with_memories(groups: Sequence[Group], labels: Sequence[str], texts: Texts) -> list[str]:
     """Return the groups' labels with the memory that savings are of."""
-    memories = [texts("memory_npu" if group.has_npu_memory else "memory_application") for group in groups]
-    return [texts("savings_of", group=name, memory=memory) for name, memory in zip(labels, memories)]
+    memories = [
+        texts("memory_npu" if group.has_npu_memory else "memory_application") for group in groups
+    ]
+    return [
+        texts("savings_of", group=name, memory=memory) for name, memory in zip(labels, memories)
+    ]
 
 
 def _verdict_in_words(row: Row, texts: Texts) -> str:
-    """Return what was measured where it works, else the verdict: short, since many groups stand beside each other."""
+    """Return what was measured where it works, else the verdict: short, since many groups stand
+    beside each other.
+    """
     verdict = verdict_of(row)
     if verdict is None:
         return texts("not_compared")
@@ -269,14 +339,19 @@ def _verdict_in_words(row: Row, texts: Texts) -> str:
 
 def _reason(verdict: MechanismVerdict, texts: Texts) -> str:
     """Return why a mechanism does not work."""
-    row, saving = verdict.row, verdict.saving
+    row = verdict.row
+    saving = verdict.saving
     if saving:
         if saving.change == MORE:
             return texts("mechanism_takes_more", more=mib(-saving.saved, saving.is_npu))
         return texts("mechanism_takes_as_much", saved=mib(saving.saved, saving.is_npu))
     if row.measured and row.baseline:
         failure = _failure_in_words(row.baseline, texts)
-        return texts("mechanism_baseline_fails", baseline=texts.scenario(row.baseline.scenario), failure=failure)
+        return texts(
+            "mechanism_baseline_fails",
+            baseline=texts.scenario(row.baseline.scenario),
+            failure=failure,
+        )
     return _failure_in_words(row, texts)
 
 
@@ -288,4 +363,6 @@ def _failure_in_words(row: Row, texts: Texts) -> str:
     if not row.supported:
         return message
     phase = phase_in_words(failure.phase, failure.context, texts)
-    return texts("mechanism_failure", outcome=texts(f"outcome_{row.outcome}"), phase=phase, message=message)
+    return texts(
+        "mechanism_failure", outcome=texts(f"outcome_{row.outcome}"), phase=phase, message=message
+    )

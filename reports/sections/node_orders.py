@@ -10,7 +10,7 @@ from reusebench.storage.result import NodeOrder
 
 
 def node_order_note(group: Group, texts: Texts) -> str | None:
-    """Return one sentence for all models of the group that were prepared; None where none was."""
+    """Return one sentence for all models of the group that were prepared; None if none was."""
     models: dict[str, list[str]] = {}
     for name, order in _orders(group).values():
         models.setdefault(_in_words(order, texts), []).append(name)
@@ -31,6 +31,10 @@ def _orders(group: Group) -> dict[str, tuple[str, NodeOrder]]:
 
 def _in_words(order: NodeOrder, texts: Texts) -> str:
     if order.chosen_bytes is None or order.saved_bytes is None:
-        return texts("node_order_as_saved", reason=texts.message(order.reason) if order.reason else "")
-    chosen, saved = (mib(Figure(size_bytes)) for size_bytes in (order.chosen_bytes, order.saved_bytes))
+        return texts(
+            "node_order_as_saved", reason=texts.message(order.reason) if order.reason else ""
+        )
+    chosen, saved = (
+        mib(Figure(size_bytes)) for size_bytes in (order.chosen_bytes, order.saved_bytes)
+    )
     return texts("node_order_chosen", chosen=chosen, saved=saved, tried=order.tried)

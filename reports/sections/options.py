@@ -1,4 +1,6 @@
-"""The runtime's own options: what one context takes with each, how fast it is, and how its outputs differ."""
+"""The runtime's own options: what one context takes with each, how fast it is, and how its outputs
+differ.
+"""
 
 from __future__ import annotations
 
@@ -14,24 +16,29 @@ from reusebench.reports.sections.runtimes import outputs_in_words
 
 
 def options_table(rows: Sequence[Row], texts: Texts) -> Table | None:
-    """Return a row for each option, below that of the default; None where nothing was measured with any.
+    """Return a row for each option, below that of the default; None if nothing was measured with
+    any.
 
     Speed and outputs are left out where nothing computes.
     """
     if not any(row.measured for row in rows):
         return None
     memory = NPU if any(row.memory(NPU) for row in rows) else OVER_BASELINE
-    is_npu, computes = memory == NPU, all(row.computes for row in rows)
+    is_npu = memory == NPU
+    computes = all(row.computes for row in rows)
     lines = []
     for row in rows:
-        saving, latency = row.saving(memory), _latency_change(row)
+        saving = row.saving(memory)
+        latency = _latency_change(row)
         sizes = [
             mib(row.memory(memory), is_npu),
             mib(-saving.saved, is_npu) if saving else EMPTY,
             percent(-saving.percent, spread=True) if saving and saving.percent else EMPTY,
         ]
         outputs = outputs_in_words(row.output_difference, texts) if row.baseline else EMPTY
-        speed = [milliseconds(row.latency), percent(latency, spread=True), outputs] if computes else []
+        speed = (
+            [milliseconds(row.latency), percent(latency, spread=True), outputs] if computes else []
+        )
         cells = [texts.scenario(row.scenario), *sizes, *speed, texts(f"outcome_{row.outcome}")]
         lines.append((row.outcome, cells))
     heads = (

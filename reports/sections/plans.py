@@ -1,4 +1,6 @@
-"""Plans of users: how each is laid out, context by context, and what each context adds with and without reuse."""
+"""Plans of users: how each is laid out, context by context, and what each context adds with and
+without reuse.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +26,14 @@ _HEADS = (
 
 
 def layout_tables(rows: Iterable[Row], npu: bool, texts: Texts) -> list[tuple[str, Table]]:
-    """Return (name, contexts) of each plan, whether it was measured or not; those without reuse are part of them."""
-    return [(texts.scenario(row.scenario), _layout_table(row, npu, texts)) for row in rows if row.info.baseline]
+    """Return (name, contexts) of each plan, whether it was measured or not; those without reuse are
+    part of them.
+    """
+    return [
+        (texts.scenario(row.scenario), _layout_table(row, npu, texts))
+        for row in rows
+        if row.info.baseline
+    ]
 
 
 def _layout_table(row: Row, npu: bool, texts: Texts) -> Table:
@@ -36,24 +44,33 @@ def _layout_table(row: Row, npu: bool, texts: Texts) -> Table:
     for index, context in enumerate(plan.contexts):
         figures = [_cell(figures, index, npu) for figures in (before, own)]
         lines.append((row.outcome, [*_words(plan, index, context, texts), *figures]))
-    heads = [*_HEADS, "column_plan_added_before", "column_plan_added_npu" if npu else "column_plan_added"]
+    heads = [
+        *_HEADS,
+        "column_plan_added_before",
+        "column_plan_added_npu" if npu else "column_plan_added",
+    ]
     return Table(heads_of(heads, texts), lines, words=range(len(_HEADS)))
 
 
 def _words(plan: Plan, index: int, context: Context, texts: Texts) -> list[str]:
     """Return what the plan says of a context."""
-    chain, names = plan.chain_of(index), [_name(plan, other) for other in range(len(plan.contexts))]
+    chain = plan.chain_of(index)
+    names = [_name(plan, other) for other in range(len(plan.contexts))]
     made = texts(f"mechanism_{context.mechanism}")
     if context.source is not None:
         made = texts("plan_made_from", mechanism=made, source=names[context.source])
-    sharing = plan.internal_memories().get(context.internal, []) if context.internal is not None else []
+    sharing = (
+        plan.internal_memories().get(context.internal, []) if context.internal is not None else []
+    )
     others = [names[other] for other in sharing if other != index]
     return [
         names[index],
         plan.models[context.model].name,
         texts("plan_all_streams") if context.stream is None else str(context.stream),
         made,
-        texts("plan_shared_internal", others=texts.joined(others)) if others else texts("plan_own_internal"),
+        texts("plan_shared_internal", others=texts.joined(others))
+        if others
+        else texts("plan_own_internal"),
         EMPTY if index == chain[0] else names[chain[chain.index(index) - 1]],
         EMPTY if context.core is None else str(context.core),
     ]

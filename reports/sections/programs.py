@@ -1,4 +1,6 @@
-"""Programs that `reusebench record` measured: what each of their phases took, which process how much, and a figure."""
+"""Programs that `reusebench record` measured: what each of their phases took, which process how
+much, and a figure.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ from reusebench.storage.run_file import StoredRun, run_number
 from reusebench.storage.trace import ProgramTrace, read_trace
 
 #: Programs that the page has a timeline of, and processes of each that it names.
-_MOST_PROGRAMS, _MOST_PROCESSES = 6, 8
+_MOST_PROGRAMS = 6
+_MOST_PROCESSES = 8
 _PANEL_PX = 195
 #: Characters of a panel's title that fit.
 _TITLE = 40
@@ -84,7 +87,9 @@ class RecordedProgram:
 
     @property
     def is_short(self) -> bool:
-        """Whether memory was short while it was recorded, so that all of it but that of an NPU reads too small."""
+        """Whether memory was short while it was recorded, so that all of it but that of an NPU
+        reads too small.
+        """
         return bool(self.info.shortage_signs)
 
 
@@ -109,7 +114,9 @@ def phase_figure(phase: Phase, name: str) -> Figure | None:
 
 
 def phase_text(phase: Phase, name: str) -> str:
-    """Return a figure in MiB; of a peak what is known of it: that it was no less, or between what it was."""
+    """Return a figure in MiB; of a peak what is known of it: that it was no less, or between what
+    it was.
+    """
     figure = phase_figure(phase, name)
     if figure is None or name not in _PEAKS:
         return mib(figure)
@@ -123,7 +130,7 @@ def phase_text(phase: Phase, name: str) -> str:
 
 
 def programs_table(programs: Sequence[RecordedProgram], texts: Texts) -> Table | None:
-    """Return a row for each phase of each program; None where there is none."""
+    """Return a row for each phase of each program; None if there is none."""
     phases = [(program, phase) for program in programs for phase in program.info.phases]
     shown = [name for name in _SHOWN if any(phase_figure(phase, name) for _, phase in phases)]
     several_boards = len({program.file.board for program in programs}) > 1
@@ -138,29 +145,44 @@ def programs_table(programs: Sequence[RecordedProgram], texts: Texts) -> Table |
             result = texts("program_outcome", outcome=result, why=why)
         result = outcome_in_words(result, program.info.shortage_signs, texts)
         names = [program.name, *([program.file.board] if several_boards else []), phase.name]
-        memory = (doubted(phase_text(phase, name), program.is_short and name != _NEVER_SHORT) for name in shown)
+        memory = (
+            doubted(phase_text(phase, name), program.is_short and name != _NEVER_SHORT)
+            for name in shown
+        )
         figures = [doubted(seconds(Figure.of(phase.durations_ns)), program.is_short), *memory]
         lines.append((outcome, [*names, str(len(program.info.repeats)), *figures, result]))
     board = ["board"] if several_boards else []
     heads = [
-        f"program_column_{name}" for name in ("program", *board, "phase", "repeats", "duration", *shown, "outcome")
+        f"program_column_{name}"
+        for name in ("program", *board, "phase", "repeats", "duration", *shown, "outcome")
     ]
-    return Table(heads_of(heads, texts), lines, words=(*range(2 + len(board)), -1)) if lines else None
+    return (
+        Table(heads_of(heads, texts), lines, words=(*range(2 + len(board)), -1)) if lines else None
+    )
 
 
 def program_warnings(programs: Sequence[RecordedProgram], texts: Texts) -> list[str]:
     """Return a sentence where memory was short, which says what to do."""
-    short = [short_row(program.name, program.info.shortage_signs, texts) for program in programs if program.is_short]
+    short = [
+        short_row(program.name, program.info.shortage_signs, texts)
+        for program in programs
+        if program.is_short
+    ]
     return [texts("programs_warning_short", mark=DOUBT, programs="; ".join(short))] if short else []
 
 
 def processes_table(programs: Sequence[RecordedProgram], texts: Texts) -> Table | None:
-    """Return the processes with the highest peaks in the first repeat of each program; None where there are none."""
+    """Return the processes with the highest peaks in the first repeat of each program; None where
+    there are none.
+    """
     lines = []
     for program in programs:
         first = program.info.repeats[0] if program.info.repeats else None
         for process in first.processes[:_MOST_PROCESSES] if first else ():
-            times = [seconds(Figure(time_ns)) for time_ns in (process.first_seen_ns, process.last_seen_ns)]
+            times = [
+                seconds(Figure(time_ns))
+                for time_ns in (process.first_seen_ns, process.last_seen_ns)
+            ]
             peak = doubted(mib(Figure(process.peak_rss_bytes)), program.is_short)
             cells = [program.name, f"{process.name} ({process.pid})", peak, *times]
             lines.append(("ok", [*cells, texts("yes" if process.pss_readable else "no")]))
@@ -196,14 +218,16 @@ def program_records(programs: Sequence[RecordedProgram]) -> list[dict[str, Any]]
                     "run_number": run_number(program.file.path),
                     "reading_age_ns": rounded(Figure.of(phase.reading_ages_ns)),
                     "process_peaks_exact": all(phase.process_peaks_exact),
-                    "memory_short": " ".join(sign.code for sign in program.info.shortage_signs) or None,
+                    "memory_short": " ".join(sign.code for sign in program.info.shortage_signs)
+                    or None,
                 }
             )
     return records
 
 
 def programs_figure(programs: Sequence[RecordedProgram], texts: Texts) -> str | None:
-    """Draw the sum of RSS and PSS over time in the first repeat of each program; None where all traces are lost.
+    """Draw the sum of RSS and PSS over time in the first repeat of each program; None if all
+    traces are lost.
 
     NPU memory is a thin line where it was read.
     """
@@ -223,7 +247,9 @@ def programs_figure(programs: Sequence[RecordedProgram], texts: Texts) -> str | 
     canvas = new_canvas(_PANEL_PX * lines + 40)
     for index, (program, trace) in enumerate(traces):
         axes = canvas.add_subplot(lines, columns, index + 1)
-        spans = [(phase.begin_ns / 1e9, (phase.end_ns - phase.begin_ns) / 1e9) for phase in trace.phases]
+        spans = [
+            (phase.begin_ns / 1e9, (phase.end_ns - phase.begin_ns) / 1e9) for phase in trace.phases
+        ]
         axes.broken_barh(
             spans,
             (0, 1),
@@ -234,7 +260,11 @@ def programs_figure(programs: Sequence[RecordedProgram], texts: Texts) -> str | 
         )
         for series, sizes, look in (
             (trace.timeline, trace.timeline.rss_bytes, {"linewidth": 1.2}),
-            (trace.pss, trace.pss.pss_bytes, {"linestyle": "none", "marker": "o", "markersize": 2.4}),
+            (
+                trace.pss,
+                trace.pss.pss_bytes,
+                {"linestyle": "none", "marker": "o", "markersize": 2.4},
+            ),
             (trace.npu_held, trace.npu_held.npu_memory_bytes, {"linewidth": 1, "linestyle": ":"}),
         ):
             times_s = [time_ns / 1e9 for time_ns in series.times_ns]

@@ -1,4 +1,6 @@
-"""Runtimes beside each other, with the same contexts: which needs least, at which speed, and whether outputs agree."""
+"""Runtimes beside each other, with the same contexts: which needs least, at which speed, and
+whether outputs agree.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,15 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 
 from reusebench.reports.base.drawing import frontier, line, mark, new_canvas, svg_of
-from reusebench.reports.base.formatting import EMPTY, MIB, mib, milliseconds, per_second, percent, share
+from reusebench.reports.base.formatting import (
+    EMPTY,
+    MIB,
+    mib,
+    milliseconds,
+    per_second,
+    percent,
+    share,
+)
 from reusebench.reports.base.statistics import Figure
 from reusebench.reports.base.table import Table, heads_of
 from reusebench.reports.base.texts import Texts
@@ -17,13 +27,19 @@ from reusebench.reports.results.agreement import AGREES, DIFFERS, OTHER_PRECISIO
 from reusebench.reports.results.colours import RUNTIME_COLOURS, RUNTIME_MARKERS
 from reusebench.reports.results.labels import group_id
 from reusebench.reports.results.rows import Group, Row
-from reusebench.reports.results.runtimes import LayoutPoint, Member, RuntimeComparison, runtime_comparison
+from reusebench.reports.results.runtimes import (
+    LayoutPoint,
+    Member,
+    RuntimeComparison,
+    runtime_comparison,
+)
 from reusebench.reports.results.savings import APPLICATION, NPU, SAME, saving_of
 from reusebench.reports.results.speed import rate
 from reusebench.reports.sections.layouts import memory_in_words, set_in_words
 
 #: Pixels of a panel, and of a point.
-_PANEL_PX, _POINT_PX = 340, 6
+_PANEL_PX = 340
+_POINT_PX = 6
 #: What runtimes are called, by the number of their group.
 Names = Mapping[int, str]
 
@@ -34,23 +50,35 @@ def outputs_in_words(difference: float | None, texts: Texts) -> str:
         return texts("outputs_not_compared")
     if difference == 0:
         return texts("outputs_equal")
-    return texts("outputs_agree" if difference <= TOLERANCE else "outputs_differ", difference=share(difference))
+    return texts(
+        "outputs_agree" if difference <= TOLERANCE else "outputs_differ",
+        difference=share(difference),
+    )
 
 
-def runtime_sentences(comparison: RuntimeComparison, labels: Sequence[str], texts: Texts) -> list[str]:
+def runtime_sentences(
+    comparison: RuntimeComparison, labels: Sequence[str], texts: Texts
+) -> list[str]:
     """Return which needs least of each memory, which is the fastest, and whether outputs agree."""
     names = _names(comparison, labels, texts)
-    return [sentence for part in (_ranking, _disturbed, _outputs) for sentence in part(comparison, names, texts)]
+    return [
+        sentence
+        for part in (_ranking, _disturbed, _outputs)
+        for sentence in part(comparison, names, texts)
+    ]
 
 
 def compared_in_words(comparison: RuntimeComparison, texts: Texts) -> str:
-    """Return which contexts all of them ran, with the models as the reference's files are called."""
+    """Return which contexts all of them ran, with the models as the reference's files are
+    called.
+    """
     first = min(comparison.members, key=lambda member: not member.is_reference)
     return set_in_words(first.recommendation, texts)
 
 
 def runtimes_table(comparison: RuntimeComparison, labels: Sequence[str], texts: Texts) -> Table:
-    """Return a row for each runtime: what it takes without reuse and at least, how fast it is then, its outputs.
+    """Return a row for each runtime: what it takes without reuse and at least, how fast it is then,
+    its outputs.
 
     Speed and outputs are left out where nothing computes.
     """
@@ -58,16 +86,26 @@ def runtimes_table(comparison: RuntimeComparison, labels: Sequence[str], texts: 
     computes = any(member.least.computes for member in comparison.members)
     for memory in (APPLICATION, NPU):
         for member in comparison.of_memory(memory):
-            saving, is_npu = member.recommendation.saving, memory == NPU
+            saving = member.recommendation.saving
+            is_npu = memory == NPU
             sizes = [
                 mib(member.recommendation.without_reuse.memory(memory), is_npu),
                 mib(member.size, is_npu),
                 percent(saving.percent) if saving else EMPTY,
             ]
-            speed = [per_second(rate(member.least)), milliseconds(member.least.latency)] if computes else []
+            speed = (
+                [per_second(rate(member.least)), milliseconds(member.least.latency)]
+                if computes
+                else []
+            )
             layout = [texts.scenario(member.least.scenario), memory_in_words(memory, texts)]
             outputs = [_outputs_cell(member, texts)] if computes else []
-            lines.append((group_id(member.number), [labels[member.number], *sizes, *speed, *layout, *outputs]))
+            lines.append(
+                (
+                    group_id(member.number),
+                    [labels[member.number], *sizes, *speed, *layout, *outputs],
+                )
+            )
     heads = (
         "column_run_runtime",
         "column_without_reuse",
@@ -82,14 +120,17 @@ def runtimes_table(comparison: RuntimeComparison, labels: Sequence[str], texts: 
 
 
 def runtimes_figure(groups: Sequence[Group], labels: Sequence[str], texts: Texts) -> str | None:
-    """Draw every layout of every runtime that ran the same contexts, by memory and speed; None where no two did.
+    """Draw every layout of every runtime that ran the same contexts, by memory and speed; None
+    where no two did.
 
     NPU memory and application memory have a panel each, with a frontier of its own.
     """
     comparison = runtime_comparison(groups)
     if comparison is None:
         return None
-    panels = {memory: points for memory in (APPLICATION, NPU) if (points := comparison.points(memory))}
+    panels = {
+        memory: points for memory in (APPLICATION, NPU) if (points := comparison.points(memory))
+    }
     drawn = {point.member.number: point.member for points in panels.values() for point in points}
     if len(drawn) < 2:
         return None
@@ -97,7 +138,11 @@ def runtimes_figure(groups: Sequence[Group], labels: Sequence[str], texts: Texts
     looks = {number: _look(member) for number, member in sorted(drawn.items())}
     legend = []
     for number, look in looks.items():
-        name = texts("runtimes_differing", runtime=names[number]) if drawn[number].differs else names[number]
+        name = (
+            texts("runtimes_differing", runtime=names[number])
+            if drawn[number].differs
+            else names[number]
+        )
         legend.append(line(name, _colour(number), **look))
     canvas = new_canvas(_PANEL_PX * len(panels))
     for index, (memory, points) in enumerate(panels.items()):
@@ -134,11 +179,21 @@ def _colour(number: int) -> str:
     return RUNTIME_COLOURS[number % len(RUNTIME_COLOURS)]
 
 
-def _draw_best(axes: Axes, best: Sequence[LayoutPoint], names: Names, texts: Texts) -> Iterator[Artist]:
-    """Draw marks at the least and the fastest of a frontier; yield the entries of the legend, which name them."""
-    for point, marker, key in ((best[0], "D", "runtimes_least_mark"), (best[-1], "s", "runtimes_fastest_mark")):
+def _draw_best(
+    axes: Axes, best: Sequence[LayoutPoint], names: Names, texts: Texts
+) -> Iterator[Artist]:
+    """Draw marks at the least and the fastest of a frontier; yield the entries of the legend, which
+    name them.
+    """
+    for point, marker, key in (
+        (best[0], "D", "runtimes_least_mark"),
+        (best[-1], "s", "runtimes_fastest_mark"),
+    ):
         (x,), (y,) = _places([point])
-        layout = {"runtime": names[point.member.number], "scenario": texts.scenario(point.row.scenario)}
+        layout = {
+            "runtime": names[point.member.number],
+            "scenario": texts.scenario(point.row.scenario),
+        }
         yield mark(axes, x, y, marker, texts(key, **layout))
 
 
@@ -148,16 +203,22 @@ def _places(points: Sequence[LayoutPoint]) -> tuple[list[float], list[float]]:
 
 
 def _names(comparison: RuntimeComparison, labels: Sequence[str], texts: Texts) -> Names:
-    """Return what each member is called, by its number: its runtime alone where no other is of that, else its label."""
+    """Return what each member is called, by its number: its runtime alone where no other is of
+    that, else its label.
+    """
     runtimes = [member.group.info.runtime for member in comparison.members]
     return {
-        member.number: texts.runtime(runtime) if runtimes.count(runtime) == 1 else labels[member.number]
+        member.number: (
+            texts.runtime(runtime) if runtimes.count(runtime) == 1 else labels[member.number]
+        )
         for member, runtime in zip(comparison.members, runtimes)
     }
 
 
 def _ranking(comparison: RuntimeComparison, names: Names, texts: Texts) -> Iterator[str]:
-    """Yield, of each memory, which runtime needs least, those that differ from it by noise alone besides."""
+    """Yield, of each memory, which runtime needs least, those that differ from it by noise alone
+    besides.
+    """
     for memory in (APPLICATION, NPU):
         known = [member for member in comparison.of_memory(memory) if not member.differs]
         if len(known) < 2:
@@ -197,7 +258,8 @@ def _is_disturbed(member: Member) -> bool:
 
 def _named(member: Member, names: Names, texts: Texts) -> str:
     """Return a runtime with what its least layout takes, and how fast that is where it computes."""
-    size, per_s = mib(member.size, member.memory == NPU), rate(member.least)
+    size = mib(member.size, member.memory == NPU)
+    per_s = rate(member.least)
     values = {"scenario": names[member.number], "size": size}
     if per_s is None:
         return texts("answer_layout", **values)
@@ -205,7 +267,9 @@ def _named(member: Member, names: Names, texts: Texts) -> str:
 
 
 def _rate_in_words(row: Row, per_s: Figure, texts: Texts) -> str:
-    return texts("runtimes_frames" if row.schedule else "runtimes_inferences", rate=per_second(per_s))
+    return texts(
+        "runtimes_frames" if row.schedule else "runtimes_inferences", rate=per_second(per_s)
+    )
 
 
 def _outputs(comparison: RuntimeComparison, names: Names, texts: Texts) -> Iterator[str]:

@@ -15,7 +15,15 @@ from reusebench.reports.base.texts import Texts
 from reusebench.reports.results.colours import scenario_colour
 from reusebench.reports.results.rows import Group, Row
 from reusebench.reports.results.savings import LESS, MORE, SAME, Saving
-from reusebench.reports.results.speed import AS_FAST, DISTURBED, FASTER, ONE_REPEAT, SLOWER, SpeedChange, speed_change
+from reusebench.reports.results.speed import (
+    AS_FAST,
+    DISTURBED,
+    FASTER,
+    ONE_REPEAT,
+    SLOWER,
+    SpeedChange,
+    speed_change,
+)
 from reusebench.scenarios.catalogue import OTHER_QUESTION, QUESTIONS
 
 #: Of the exported table, behind what identifies a configuration; new columns come at the end.
@@ -31,7 +39,8 @@ SPEED_COLUMNS = (
     "verdict",
 )
 _MEMORY = {LESS: "saves", SAME: "same", MORE: "takes_more"}
-#: Each has its words in a text `speed_verdict_NAME`; exported tables name them, so they do not change.
+#: Each has its words in a text `speed_verdict_NAME`; exported tables name them, so they do not
+#: change.
 SPEED_VERDICTS = (
     *(f"{memory}_{speed}" for memory in _MEMORY.values() for speed in (SLOWER, AS_FAST, FASTER)),
     ONE_REPEAT,
@@ -39,14 +48,19 @@ SPEED_VERDICTS = (
 )
 #: Of each question; a scenario has a colour within its question.
 _MARKERS = dict(zip((*QUESTIONS, OTHER_QUESTION), "Xos^Dv*hPdp<"))
-#: Percent of the baseline's throughput. What lies farther out is drawn here: one disturbed measurement would else leave
-#: no space for the others. Beside a point at an end there is this margin.
-_LOWEST, _HIGHEST, _MARGIN = 50.0, 150.0, 3.0
+#: Percent of the baseline's throughput. What lies farther out is drawn here: one disturbed
+#: measurement would else leave no space for the others. Beside a point at an end there is this
+#: margin.
+_LOWEST = 50.0
+_HIGHEST = 150.0
+_MARGIN = 3.0
 
 
 @dataclass(frozen=True)
 class SpeedComparison:
-    """One scenario against its baseline, in percent of it; changes are below zero where this is less."""
+    """One scenario against its baseline, in percent of it; changes are below zero where this is
+    less.
+    """
 
     row: Row
     saving: Saving
@@ -79,12 +93,18 @@ class SpeedComparison:
 
 
 def speed_comparison(row: Row) -> SpeedComparison | None:
-    """Return memory and speed of a row against its baseline; None where one of them is not known of both."""
+    """Return memory and speed of a row against its baseline; None if one of them is not known of
+    both.
+    """
     saving = row.main_saving
     change = speed_change(row) if row.is_compared else None
     if row.baseline is None or saving is None or saving.percent is None or change is None:
         return None
-    latency = row.latency.percent_above(row.baseline.latency) if row.latency and row.baseline.latency else None
+    latency = (
+        row.latency.percent_above(row.baseline.latency)
+        if row.latency and row.baseline.latency
+        else None
+    )
     return SpeedComparison(row, saving, saving.percent, change, latency)
 
 
@@ -95,7 +115,7 @@ def speed_comparisons(group: Group) -> list[SpeedComparison]:
 
 
 def speed_table(group: Group, texts: Texts) -> Table | None:
-    """Return memory saved beside speed, with a verdict; None where no speed was compared."""
+    """Return memory saved beside speed, with a verdict; None if no speed was compared."""
     lines = []
     for one in speed_comparisons(group):
         cells = [
@@ -128,7 +148,9 @@ def speed_sentences(group: Group, texts: Texts) -> list[str]:
     if not comparisons:
         return [texts("speed_of_streams")] if all(row.schedule for row in group.rows) else []
     disturbed = [one.row.scenario for one in comparisons if one.verdict == DISTURBED]
-    sentences = [texts("speed_disturbed", scenarios=texts.scenarios(disturbed))] if disturbed else []
+    sentences = (
+        [texts("speed_disturbed", scenarios=texts.scenarios(disturbed))] if disturbed else []
+    )
     quiet = [one for one in comparisons if one.verdict != DISTURBED]
     if not quiet:
         return sentences
@@ -170,7 +192,8 @@ def speed_records(row: Row) -> list[dict[str, Any]]:
 
 
 def speed_figure(group: Group, texts: Texts) -> str | None:
-    """Draw the memory that each scenario saves against its throughput; None where no speed was compared.
+    """Draw the memory that each scenario saves against its throughput; None if no speed was
+    compared.
 
     A saving that costs frames stands above the one line and left of the other.
     """
@@ -181,7 +204,8 @@ def speed_figure(group: Group, texts: Texts) -> str | None:
     axes = canvas.add_subplot()
     axes.axvline(100, color=INK, linewidth=0.8)
     axes.axhline(0, color=INK, linewidth=0.8)
-    legend, ends = [], []
+    legend = []
+    ends = []
     for one in comparisons:
         throughput = 100 + one.speed.change_percent.median
         shown = min(max(throughput, _LOWEST), _HIGHEST)
@@ -202,7 +226,17 @@ def speed_figure(group: Group, texts: Texts) -> str | None:
         legend.append(line(name, scenario_colour(one.row.scenario), linestyle="none", **look))
     x, y, x_spreads, y_spreads = zip(*ends)
     # One artist for all, below the points.
-    axes.errorbar(x, y, xerr=x_spreads, yerr=y_spreads, fmt="none", ecolor=INK, elinewidth=0.8, capsize=2, zorder=1.9)
+    axes.errorbar(
+        x,
+        y,
+        xerr=x_spreads,
+        yerr=y_spreads,
+        fmt="none",
+        ecolor=INK,
+        elinewidth=0.8,
+        capsize=2,
+        zorder=1.9,
+    )
     axes.margins(0.08)
     left, right = axes.get_xlim()
     axes.set_xlim(max(left, _LOWEST - _MARGIN), min(right, _HIGHEST + _MARGIN))

@@ -71,8 +71,14 @@ _COMPARISON = (
     "column_saved_over",
     "column_system",
 )
-_NPU_COMPARISON = ("column_npu", "column_npu_saved", "column_npu_saved_percent", "column_application")
-#: Of an NPU whose arithmetic is missing: most of application memory is the emulator's, or it lacks what the NPU writes.
+_NPU_COMPARISON = (
+    "column_npu",
+    "column_npu_saved",
+    "column_npu_saved_percent",
+    "column_application",
+)
+#: Of an NPU whose arithmetic is missing: most of application memory is the emulator's, or it lacks
+#: what the NPU writes.
 _VIRTUAL_COMPARISON = ("column_baseline_memory", "column_saved_over_bytes", "column_saved_over")
 _DETAILS = (
     "column_repeats",
@@ -89,7 +95,9 @@ _DETAILS = (
 _COMMIT = 10
 
 
-def comparison_table(group: Group, rows: Sequence[Row], published: Sequence[PublishedRow], texts: Texts) -> Table:
+def comparison_table(
+    group: Group, rows: Sequence[Row], published: Sequence[PublishedRow], texts: Texts
+) -> Table:
     """Return the comparison of these rows of the group, and the published ones below it."""
     columns = _comparison_columns(group)
     lines = []
@@ -132,7 +140,13 @@ def slopes_table(group: Group, texts: Texts) -> Table:
         for cost in further_costs(row):
             mechanism = texts.words.get(f"mechanism_{cost.mechanism}", cost.mechanism)
             npu = [mib(cost.npu_slope, npu=True)] if group.has_npu_memory else []
-            cells = [texts.scenario(row.scenario), mechanism, *npu, mib(cost.slope), str(cost.count)]
+            cells = [
+                texts.scenario(row.scenario),
+                mechanism,
+                *npu,
+                mib(cost.slope),
+                str(cost.count),
+            ]
             lines.append((row.outcome, cells))
     npu_head = ["column_npu_slope"] if group.has_npu_memory else []
     heads = ("column_scenario", "column_mechanism", *npu_head, "column_slope", "column_count")
@@ -140,20 +154,29 @@ def slopes_table(group: Group, texts: Texts) -> Table:
 
 
 def components_table(rows: Sequence[Row], texts: Texts) -> Table | None:
-    """Return the NPU memory of these rows by component; None where no row has an account."""
+    """Return the NPU memory of these rows by component; None if no row has an account."""
     lines = []
     for row in rows:
         memory = component_memory(row)
         if memory:
-            figures = (*(memory.sizes[name] for name in COMPONENTS), memory.total, memory.peak, memory.left)
-            lines.append((row.outcome, [texts.scenario(row.scenario), *map(component_mib, figures)]))
+            figures = (
+                *(memory.sizes[name] for name in COMPONENTS),
+                memory.total,
+                memory.peak,
+                memory.left,
+            )
+            lines.append(
+                (row.outcome, [texts.scenario(row.scenario), *map(component_mib, figures)])
+            )
     names = [texts(f"component_{name}") for name in (*COMPONENTS, "total", "peak", "left")]
     heads = [texts("column_scenario"), *(texts("column_in_mib", name=name) for name in names)]
     return Table(heads, lines) if lines else None
 
 
 def page_kinds_table(rows: Sequence[Row], texts: Texts) -> Table | None:
-    """Return the application memory of these rows by kind of page; None where the kernel does not tell them apart."""
+    """Return the application memory of these rows by kind of page; None if the kernel does not
+    tell them apart.
+    """
     lines = []
     for row in rows:
         memory = page_memory(row)
@@ -161,33 +184,60 @@ def page_kinds_table(rows: Sequence[Row], texts: Texts) -> Table | None:
             figures = (memory.baseline, *memory.over.values(), memory.total)
             lines.append((row.outcome, [texts.scenario(row.scenario), *map(mib, figures)]))
     kinds = [texts("column_in_mib", name=texts(f"part_{name}")) for name in PAGE_KINDS]
-    heads = [texts("column_scenario"), texts("column_baseline_memory"), *kinds, texts("column_application")]
+    heads = [
+        texts("column_scenario"),
+        texts("column_baseline_memory"),
+        *kinds,
+        texts("column_application"),
+    ]
     return Table(heads, lines) if lines else None
 
 
 def sharing_table(group: Group, texts: Texts) -> Table | None:
-    """Return each memory that contexts share; None where no plan shares any, or none has an account."""
+    """Return each memory that contexts share; None if no plan shares any, or none has an
+    account.
+    """
     lines = []
     for row in group.rows:
         for shared in shared_memories(row):
-            size, component = component_mib(shared.size), texts(f"component_{shared.component}")
-            cells = [texts.scenario(row.scenario), component, size, str(shared.owner), ranges(shared.readers)]
+            size = component_mib(shared.size)
+            component = texts(f"component_{shared.component}")
+            cells = [
+                texts.scenario(row.scenario),
+                component,
+                size,
+                str(shared.owner),
+                ranges(shared.readers),
+            ]
             lines.append((row.outcome, [*cells, _verified(shared, texts)]))
-    heads = heads_of((f"column_{name}" for name in ("scenario", "shared", "owner", "readers", "verified")), texts)
+    heads = heads_of(
+        (f"column_{name}" for name in ("scenario", "shared", "owner", "readers", "verified")), texts
+    )
     heads.insert(2, texts("column_in_mib", name=texts("column_size")))
     return Table(heads, lines, words=(0, 1, 3, 4, 5)) if lines else None
 
 
 def domains_table(group: Group, texts: Texts) -> Table | None:
-    """Return how full each domain of the NPU's IOMMU was; None where no ledger tells."""
+    """Return how full each domain of the NPU's IOMMU was; None if no ledger tells."""
     lines = []
     for row in group.rows:
         for memory in domain_memories(row):
             sizes = [component_mib(memory.peak), component_mib(memory.left)]
             lines.append(
-                (row.outcome, [texts.scenario(row.scenario), str(memory.domain), *sizes, ranges(memory.contexts)])
+                (
+                    row.outcome,
+                    [
+                        texts.scenario(row.scenario),
+                        str(memory.domain),
+                        *sizes,
+                        ranges(memory.contexts),
+                    ],
+                )
             )
-    heads = heads_of((f"column_{name}" for name in ("scenario", "domain", "taken", "left", "domain_contexts")), texts)
+    heads = heads_of(
+        (f"column_{name}" for name in ("scenario", "domain", "taken", "left", "domain_contexts")),
+        texts,
+    )
     for column in (2, 3):
         heads[column] = texts("column_in_mib", name=heads[column])
     return Table(heads, lines, words=(0, 1, 4)) if lines else None
@@ -225,7 +275,9 @@ def environment_table(machine: MachineInfo, texts: Texts) -> Table:
 
 
 def memory_sources_table(machine: MachineInfo, texts: Texts) -> Table | None:
-    """Return what could be read on the machine; None in runs that were stored before this was noted."""
+    """Return what could be read on the machine; None in runs that were stored before this was
+    noted.
+    """
     lines = []
     for source in machine.reusebench.memory_sources:
         readable = texts("yes" if source.readable else "no")
@@ -235,14 +287,18 @@ def memory_sources_table(machine: MachineInfo, texts: Texts) -> Table | None:
 
 
 def runs_table(files: Sequence[StoredRun], texts: Texts) -> Table | None:
-    """Return a row for each runtime and each recorded program of a run, newest first; None without runs."""
+    """Return a row for each runtime and each recorded program of a run, newest first; None without
+    runs.
+    """
     lines = []
     for file in sorted(files, key=lambda file: file.order, reverse=True):
         measured: list[tuple[str, str, list[str]]] = []
         of_runtimes: dict[tuple[str, str, str], list[StoredResult]] = {}
         for result in file.results:
             version = (result.info.runtime_version or EMPTY).partition(" ")[0]
-            of_runtimes.setdefault((result.info.runtime, version, result.info.target), []).append(result)
+            of_runtimes.setdefault((result.info.runtime, version, result.info.target), []).append(
+                result
+            )
         for (runtime, version, target), results in of_runtimes.items():
             outcomes = [result.info.outcome for result in results]
             measured.append((f"{texts.runtime(runtime)} {version}", target, outcomes))
@@ -250,11 +306,22 @@ def runs_table(files: Sequence[StoredRun], texts: Texts) -> Table | None:
             measured.append((texts("program_run", name=program.name), EMPTY, [program.outcome]))
         name = file.file_name if file.is_finished else texts("run_unfinished", file=file.file_name)
         for subject, target, outcomes in measured:
-            ok, lacking = outcomes.count("ok"), outcomes.count("not_supported")
+            ok = outcomes.count("ok")
+            lacking = outcomes.count("not_supported")
             counts = [str(count) for count in (ok, lacking, len(outcomes) - ok - lacking)]
             cells = [to_the_minute(file.recorded_at), name, file.board, subject, target, *counts]
             lines.append(("ok", [*cells, (file.commit.id or EMPTY)[:_COMMIT]]))
-    names = ("date", "file", "board", "runtime", "target", "measured", "lacking", "failed", "commit")
+    names = (
+        "date",
+        "file",
+        "board",
+        "runtime",
+        "target",
+        "measured",
+        "lacking",
+        "failed",
+        "commit",
+    )
     heads = heads_of((f"column_run_{name}" for name in names), texts)
     return Table(heads, lines, words=(0, 1, 2, 3, 4, 8)) if lines else None
 
@@ -266,7 +333,9 @@ def against(row: Row, texts: Texts) -> str:
 
 
 def _figures(row: Row, columns: Sequence[str]) -> list[str]:
-    """Return the cells of these columns; where memory was short, figures that it falsifies are marked."""
+    """Return the cells of these columns; where memory was short, figures that it falsifies are
+    marked.
+    """
     cells = []
     for column in columns:
         is_short = row.is_compared_with_short if "saved" in column else row.is_short
@@ -281,7 +350,9 @@ def _outcome(row: Row, texts: Texts) -> str:
 
 def outcome_in_words(outcome: str, signs: Sequence[Message], texts: Texts) -> str:
     """Return the outcome, and what shows that memory was short."""
-    return texts("outcome_short", outcome=outcome, signs=_in_words(signs, texts)) if signs else outcome
+    return (
+        texts("outcome_short", outcome=outcome, signs=_in_words(signs, texts)) if signs else outcome
+    )
 
 
 def short_row(name: str, signs: Sequence[Message], texts: Texts) -> str:
@@ -298,12 +369,18 @@ def _comparison_columns(group: Group) -> Sequence[str]:
         return (*_COMPARISON, *_SPEED) if group.computes else _COMPARISON
     if not group.computes:
         return (*_NPU_COMPARISON, *_VIRTUAL_COMPARISON)
-    return (*_NPU_COMPARISON, "column_application_saved", "column_application_saved_percent", *_SPEED)
+    return (
+        *_NPU_COMPARISON,
+        "column_application_saved",
+        "column_application_saved_percent",
+        *_SPEED,
+    )
 
 
 def _system_memory_with_noise(row: Row) -> Figure | None:
     """Return the system memory with the idle noise as its spread, which is mostly the larger."""
-    system, noise = row.memory("system_memory_bytes"), row.system_noise_bytes
+    system = row.memory("system_memory_bytes")
+    noise = row.system_noise_bytes
     return Figure(system.median, noise) if system and noise is not None else None
 
 

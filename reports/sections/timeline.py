@@ -9,15 +9,22 @@ from matplotlib.axes import Axes
 from reusebench.reports.base.drawing import INK, line, new_canvas, patch, svg_of
 from reusebench.reports.base.formatting import MIB
 from reusebench.reports.base.texts import Texts
-from reusebench.reports.results.colours import OTHER_COLOUR, PHASE_ALPHA, PHASE_COLOURS, scenario_colour
+from reusebench.reports.results.colours import (
+    OTHER_COLOUR,
+    PHASE_ALPHA,
+    PHASE_COLOURS,
+    scenario_colour,
+)
 from reusebench.reports.results.rows import Row
 from reusebench.storage.trace import Trace, read_trace
 
-_COLUMNS, _PANEL_PX = 2, 165
+_COLUMNS = 2
+_PANEL_PX = 165
 
 
 def timeline_figure(rows: Sequence[Row], texts: Texts) -> str | None:
-    """Draw RSS over time in the first repeat of each scenario, with its phases; None where all traces are lost.
+    """Draw RSS over time in the first repeat of each scenario, with its phases; None if all
+    traces are lost.
 
     Where there is a ledger, the NPU memory is drawn as the line of steps that it is.
     """
@@ -50,7 +57,9 @@ def timeline_figure(rows: Sequence[Row], texts: Texts) -> str | None:
 
 
 def finish_panels(axes_of: Sequence[Axes], count: int, ylabel: str, xlabel: str) -> None:
-    """Take away the panels behind the last one, and name the axes of the outer ones, which have the numbers of all."""
+    """Take away the panels behind the last one, and name the axes of the outer ones, which have the
+    numbers of all.
+    """
     for index in range(count, len(axes_of)):
         axes_of[index].remove()
         axes_of[index - _COLUMNS].tick_params(labelbottom=True)
@@ -70,7 +79,12 @@ def _panel(axes: Axes, trace: Trace, colour: str) -> None:
         return [size / MIB for size in sizes]
 
     # A phase ends at its last barrier.
-    ends_s = dict(zip((barrier.phase for barrier in trace.barriers), seconds([one.at_ns for one in trace.barriers])))
+    ends_s = dict(
+        zip(
+            (barrier.phase for barrier in trace.barriers),
+            seconds([one.at_ns for one in trace.barriers]),
+        )
+    )
     begins_s = [0.0, *ends_s.values()]
     axes.broken_barh(
         [(begin_s, end_s - begin_s) for begin_s, end_s in zip(begins_s, ends_s.values())],
@@ -80,14 +94,21 @@ def _panel(axes: Axes, trace: Trace, colour: str) -> None:
         alpha=PHASE_ALPHA,
         linewidth=0,
     )
-    axes.plot(seconds(trace.timeline.times_ns), in_mib(trace.timeline.rss_bytes), color=colour, linewidth=1.4)
+    axes.plot(
+        seconds(trace.timeline.times_ns),
+        in_mib(trace.timeline.rss_bytes),
+        color=colour,
+        linewidth=1.4,
+    )
     at_s = seconds([barrier.at_ns for barrier in trace.barriers])
     pss_mib = in_mib([barrier.process.pss_bytes for barrier in trace.barriers])
     axes.plot(at_s, pss_mib, linestyle="none", marker="o", markersize=2.4, color=INK)
     if trace.npu:
         # From nothing at the start to what was left at the end.
         times_s = seconds([start_ns, *trace.npu.times_ns, trace.timeline.times_ns[-1]])
-        live_mib = in_mib([0, *trace.npu.live_bytes, trace.npu.live_bytes[-1] if trace.npu.live_bytes else 0])
+        live_mib = in_mib(
+            [0, *trace.npu.live_bytes, trace.npu.live_bytes[-1] if trace.npu.live_bytes else 0]
+        )
         axes.step(times_s, live_mib, where="post", color=INK, linewidth=1)
 
 

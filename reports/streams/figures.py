@@ -7,14 +7,32 @@ from typing import Any
 
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from reusebench.reports.base.drawing import INK, bars, label, line, named_rows, new_canvas, patch, svg_of, whiskers
+from reusebench.reports.base.drawing import (
+    INK,
+    bars,
+    label,
+    line,
+    named_rows,
+    new_canvas,
+    patch,
+    svg_of,
+    whiskers,
+)
 from reusebench.reports.base.formatting import MIB, mib, per_second
 from reusebench.reports.base.texts import Texts
 from reusebench.reports.results.colours import OTHER_COLOUR, scenario_colour
 from reusebench.reports.results.rows import Row
 from reusebench.reports.results.savings import APPLICATION
 from reusebench.reports.sections.timeline import finish_panels
-from reusebench.reports.streams.frames import HEAP, PERCENTILES, Workload, all_frames, growth, memory_parts, trends
+from reusebench.reports.streams.frames import (
+    HEAP,
+    PERCENTILES,
+    Workload,
+    all_frames,
+    growth,
+    memory_parts,
+    trends,
+)
 from reusebench.reports.streams.text import growth_in_words
 from reusebench.storage.result import Series
 
@@ -22,22 +40,31 @@ _PART_COLOURS = {"imported": "#999999", "decoding": "#e69f00", "inference": "#00
 _FRAMES_COLOUR = "#009e73"
 #: Of each percentile of latency.
 _MARKERS = dict(zip(PERCENTILES, ("o", "s", "D", "|")))
-#: Pixels of a row, of the bar in it, of the axis below all; of a panel of memory over time, with its title.
-_ROW_PX, _BAR_PX, _AXIS_PX, _PANEL_PX = 26, 15, 50, 150
+#: Pixels of a row, of the bar in it, of the axis below all; of a panel of memory over time, with
+#: its title.
+_ROW_PX = 26
+_BAR_PX = 15
+_AXIS_PX = 50
+_PANEL_PX = 150
 #: MiB that a panel shows at least: less is noise, and would look like a mountain.
 _LEAST_MIB = 2.0
 
 
 def memory_figure(workload: Workload, texts: Texts) -> str | None:
-    """Draw what the memory of each mode is for, and beside it the frames that it kept; None without measurements."""
-    shown = {row: parts for row in workload.rows if (parts := memory_parts(row, workload.decode_only))}
+    """Draw what the memory of each mode is for, and beside it the frames that it kept; None without
+    measurements.
+    """
+    shown = {
+        row: parts for row in workload.rows if (parts := memory_parts(row, workload.decode_only))
+    }
     if not shown or not workload.computes:
         return None
     canvas = new_canvas(_ROW_PX * len(shown) + _AXIS_PX)
     memory, frames = canvas.subplots(1, 2, sharey=True, width_ratios=(5, 3))
     middles = [(index + 0.5) * _ROW_PX for index in range(len(shown))]
     sizes: dict[str, list[tuple[float, float, float]]] = {}
-    memory_ends, frames_ends = [], []
+    memory_ends = []
+    frames_ends = []
     for middle, (row, parts) in zip(middles, shown.items()):
         end_mib = 0.0
         for name in _PART_COLOURS:
@@ -47,36 +74,58 @@ def memory_figure(workload: Workload, texts: Texts) -> str | None:
                 size_mib = max(0.0, part.median / MIB)
                 sizes.setdefault(name, []).append((end_mib, size_mib, middle))
                 end_mib += size_mib
-        whole, kept = row.memory(APPLICATION), all_frames(row)
+        whole = row.memory(APPLICATION)
+        kept = all_frames(row)
         spread_mib = (whole.spread or 0) / MIB if whole else 0.0
         memory_ends.append((end_mib, middle, spread_mib))
         label(memory, mib(whole, spread=False), end_mib + spread_mib, middle)
         if kept:
-            rate, spread = kept.per_s.median, kept.per_s.spread or 0
+            rate = kept.per_s.median
+            spread = kept.per_s.spread or 0
             frames_ends.append((rate, middle, spread))
             label(frames, per_second(kept.per_s, spread=False), rate + spread, middle)
     for name, of_name in sizes.items():
         bars(memory, of_name, _BAR_PX, facecolors=_PART_COLOURS[name])
-    bars(frames, [(0, rate, middle) for rate, middle, _ in frames_ends], _BAR_PX, facecolors=_FRAMES_COLOUR)
+    bars(
+        frames,
+        [(0, rate, middle) for rate, middle, _ in frames_ends],
+        _BAR_PX,
+        facecolors=_FRAMES_COLOUR,
+    )
     whiskers(memory, memory_ends)
     whiskers(frames, frames_ends)
-    named_rows(memory, [texts.scenario(row.scenario) for row in shown], middles, len(shown) * _ROW_PX)
+    named_rows(
+        memory, [texts.scenario(row.scenario) for row in shown], middles, len(shown) * _ROW_PX
+    )
     frames.grid(axis="y", visible=False)
     frames.tick_params(labelleft=False)
     if workload.due_per_s:
         frames.axvline(workload.due_per_s, color=INK, linewidth=1, linestyle="--")
-    for axes, margin, name in ((memory, 0.2, "streams_axis_memory"), (frames, 0.3, "streams_axis_rate")):
+    for axes, margin, name in (
+        (memory, 0.2, "streams_axis_memory"),
+        (frames, 0.3, "streams_axis_rate"),
+    ):
         axes.margins(x=margin)
         # Where no frame was done at all there is an axis too.
         axes.set_xlim(0, max(axes.get_xlim()[1], 1))
         axes.set_xlabel(texts(name))
-    legend = [patch(texts(f"streams_part_{name}"), colour) for name, colour in _PART_COLOURS.items() if name in sizes]
+    legend = [
+        patch(texts(f"streams_part_{name}"), colour)
+        for name, colour in _PART_COLOURS.items()
+        if name in sizes
+    ]
     return svg_of(canvas, [*legend, patch(texts("streams_part_frames"), _FRAMES_COLOUR)])
 
 
 def latency_figure(workload: Workload, texts: Texts) -> str | None:
-    """Draw how late the frames of each mode are, by percentile, on a scale of powers; None where none was done."""
-    shown = {row: frames.latency for row in workload.rows if (frames := all_frames(row)) and frames.latency}
+    """Draw how late the frames of each mode are, by percentile, on a scale of powers; None where
+    none was done.
+    """
+    shown = {
+        row: frames.latency
+        for row in workload.rows
+        if (frames := all_frames(row)) and frames.latency
+    }
     if not shown:
         return None
     canvas = new_canvas(_ROW_PX * len(shown) + _AXIS_PX)
@@ -104,18 +153,23 @@ def latency_figure(workload: Workload, texts: Texts) -> str | None:
     # So many of each power of ten that a few numbers stand below the figure, whatever it spans.
     low, high = axes.get_xlim()
     powers = math.log10(high / low)
-    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 3, 5) if powers < 1 else (1, 3) if powers < 3 else (1,)))
+    axes.xaxis.set_major_locator(
+        LogLocator(subs=(1, 2, 3, 5) if powers < 1 else (1, 3) if powers < 3 else (1,))
+    )
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.set_xlabel(texts("streams_axis_latency"))
     entries = [(texts(f"streams_percentile_{name}"), look) for name, look in looks.items()]
-    return svg_of(canvas, [line(name, OTHER_COLOUR, linestyle="none", **look) for name, look in entries])
+    return svg_of(
+        canvas, [line(name, OTHER_COLOUR, linestyle="none", **look) for name, look in entries]
+    )
 
 
 def over_time_figure(workload: Workload, texts: Texts) -> str | None:
-    """Draw RSS over the steady state of one repeat of each row, from its start, with the verdict on its growth.
+    """Draw RSS over the steady state of one repeat of each row, from its start, with the verdict on
+    its growth.
 
-    None where no run was long enough for a slope.
+    None if no run was long enough for a slope.
     """
     shown = [(row, series) for row in workload.rows if (series := _series(row))]
     if not shown or not any(growth(row) for row in workload.rows):
@@ -127,7 +181,11 @@ def over_time_figure(workload: Workload, texts: Texts) -> str | None:
     for axes, (row, series) in zip(axes_of, shown):
         grown_mib = [(size - series.rss_bytes[0]) / MIB for size in series.rss_bytes]
         axes.plot(series.seconds, grown_mib, color=scenario_colour(row.scenario), linewidth=1.6)
-        heap = [(time, size) for time, size in zip(series.seconds, series.heap_bytes or ()) if size is not None]
+        heap = [
+            (time, size)
+            for time, size in zip(series.seconds, series.heap_bytes or ())
+            if size is not None
+        ]
         if heap:
             heap_mib = [(size - heap[0][1]) / MIB for _, size in heap]
             axes.plot([time for time, _ in heap], heap_mib, color=INK, linewidth=0.8)
@@ -139,20 +197,32 @@ def over_time_figure(workload: Workload, texts: Texts) -> str | None:
     if high - low < _LEAST_MIB:
         axes_of[0].set_ylim((low + high - _LEAST_MIB) / 2, (low + high + _LEAST_MIB) / 2)
     legend = [line(texts("streams_what_memory"), OTHER_COLOUR, linewidth=1.6)]
-    return svg_of(canvas, [*legend, *([line(texts("streams_what_heap"), INK, linewidth=0.8)] if has_heap else [])])
+    return svg_of(
+        canvas,
+        [*legend, *([line(texts("streams_what_heap"), INK, linewidth=0.8)] if has_heap else [])],
+    )
 
 
 def _series(row: Row) -> Series | None:
-    """Return the readings of the first repeat that the verdict is of; of a short one of the first."""
+    """Return the readings of the first repeat that the verdict is of; of a short one of the
+    first.
+    """
     grown = growth(row)
     judged = [series for series, trend in trends(row) if grown and trend.verdict == grown.verdict]
-    drawable = [streams.series for streams in row.frames if streams.series and len(streams.series.seconds) > 1]
+    drawable = [
+        streams.series
+        for streams in row.frames
+        if streams.series and len(streams.series.seconds) > 1
+    ]
     return next(iter((*judged, *drawable)), None)
 
 
 def _panel_title(row: Row, texts: Texts) -> str:
-    """Return the scenario with the verdict on its RSS, and on its heap where that grows and RSS does not."""
-    rss, heap = growth(row), growth(row, HEAP)
+    """Return the scenario with the verdict on its RSS, and on its heap where that grows and RSS
+    does not.
+    """
+    rss = growth(row)
+    heap = growth(row, HEAP)
     name = texts.scenario(row.scenario)
     if rss is None:
         return name

@@ -1,4 +1,6 @@
-"""The section of streams of video: for each group and workload the sentences, the figures by name, and the tables."""
+"""The section of streams of video: for each group and workload the sentences, the figures by name,
+and the tables.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,12 @@ from reusebench.reports.results.rows import Group
 from reusebench.reports.sections.tables import components_table, page_kinds_table
 from reusebench.reports.streams.figures import latency_figure, memory_figure, over_time_figure
 from reusebench.reports.streams.frames import workloads
-from reusebench.reports.streams.tables import machine_table, memory_table, per_stream_table, stages_table
+from reusebench.reports.streams.tables import (
+    machine_table,
+    memory_table,
+    per_stream_table,
+    stages_table,
+)
 from reusebench.reports.streams.text import (
     frame_sentences,
     growth_sentences,
@@ -24,13 +31,19 @@ from reusebench.reports.streams.text import (
 )
 
 
-def workload_parts(group: Group, published: Sequence[PublishedRow], texts: Texts) -> list[dict[str, Any]]:
+def workload_parts(
+    group: Group, published: Sequence[PublishedRow], texts: Texts
+) -> list[dict[str, Any]]:
     """Return what the page says of each workload of the group."""
     parts = []
     for number, workload in enumerate(workloads(group.rows), start=1):
         table = memory_table(group, workload, published, texts)
         first = published[0] if any(look == PUBLISHED for look, _ in table.rows) else None
-        values = {key: getattr(first, key) for key in ("target", "streams", "contexts", "source")} if first else {}
+        values = (
+            {key: getattr(first, key) for key in ("target", "streams", "contexts", "source")}
+            if first
+            else {}
+        )
         parts.append(
             {
                 "id": f"streams_{number}",
@@ -70,4 +83,7 @@ def stream_definitions(groups: Sequence[Group], texts: Texts) -> list[tuple[str,
     """Return what the figures of streams mean; nothing where no group has any."""
     if not any(row.schedule for group in groups for row in group.rows):
         return []
-    return [(texts(f"stream_term_{key}"), text) for key, text in texts.starting_with("stream_define_").items()]
+    return [
+        (texts(f"stream_term_{key}"), text)
+        for key, text in texts.starting_with("stream_define_").items()
+    ]

@@ -1,4 +1,6 @@
-"""The tables of streams: memory beside frames, each stream, where the time goes, the machine; and the exported one."""
+"""The tables of streams: memory beside frames, each stream, where the time goes, the machine; and
+the exported one.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from reusebench.measured.streams.frames import STAGES
-from reusebench.reports.base.formatting import EMPTY, mib, mib_per_minute, milliseconds, per_second, percent, whole
+from reusebench.reports.base.formatting import (
+    EMPTY,
+    mib,
+    mib_per_minute,
+    milliseconds,
+    per_second,
+    percent,
+    whole,
+)
 from reusebench.reports.base.statistics import Figure, rounded
 from reusebench.reports.base.table import Table, heads_of
 from reusebench.reports.base.texts import Texts
@@ -84,12 +94,19 @@ _NPU = ("column_npu", "column_npu_saved", "column_npu_saved_percent")
 #: On a virtual board most of application memory is the emulator's, or it lacks what the NPU writes.
 _VIRTUAL_SAVED = ("column_baseline_memory", "column_saved_over_bytes", "column_saved_over")
 #: By the column that shows it: what is read when a repeat has come to the end of its steady state.
-_READ_AT_THE_END = {"column_application": "application_memory_bytes", "column_system": "system_memory_bytes"}
+_READ_AT_THE_END = {
+    "column_application": "application_memory_bytes",
+    "column_system": "system_memory_bytes",
+}
 _WITH_FRAMES = ("parts", "inference_saved", "rate", "lost", "latencies")
 
 
-def memory_table(group: Group, workload: Workload, published: Sequence[PublishedRow], texts: Texts) -> Table:
-    """Return the published table of this workload: memory, what of it is saved and what it is for, and frames."""
+def memory_table(
+    group: Group, workload: Workload, published: Sequence[PublishedRow], texts: Texts
+) -> Table:
+    """Return the published table of this workload: memory, what of it is saved and what it is for,
+    and frames.
+    """
     memory: tuple[str, ...]
     if not group.has_npu_memory:
         saved = ("column_saved", "column_saved_percent") if group.computes else _VIRTUAL_SAVED
@@ -102,9 +119,13 @@ def memory_table(group: Group, workload: Workload, published: Sequence[Published
     with_frames = _WITH_FRAMES if workload.computes else ()
     lines = []
     for row in workload.rows:
-        figures = [FIGURE_COLUMNS[name](row) if row.measured else _of_finished_repeats(row, name) for name in memory]
+        figures = [
+            FIGURE_COLUMNS[name](row) if row.measured else _of_finished_repeats(row, name)
+            for name in memory
+        ]
         if with_frames:
-            frames, saving = all_frames(row), inference_saving(row, workload.decode_only)
+            frames = all_frames(row)
+            saving = inference_saving(row, workload.decode_only)
             parts = memory_parts(row, workload.decode_only)
             sizes = (parts.imported, parts.decoding, parts.inference) if parts else ()
             latencies = [frame_latency(frames, name) for name in ("p50", "p99", "max")]
@@ -117,7 +138,9 @@ def memory_table(group: Group, workload: Workload, published: Sequence[Published
             ]
         is_early = is_interrupted(row) and row.measured
         outcome = texts("streams_outcome_interrupted" if is_early else f"outcome_{row.outcome}")
-        lines.append((row.outcome, [texts.scenario(row.scenario), *figures, against(row, texts), outcome]))
+        lines.append(
+            (row.outcome, [texts.scenario(row.scenario), *figures, against(row, texts), outcome])
+        )
     info = workload.rows[0].info
     for one in published:
         if (one.streams, one.contexts) == (info.streams, info.contexts):
@@ -132,7 +155,7 @@ def memory_table(group: Group, workload: Workload, published: Sequence[Published
 
 
 def per_stream_table(workload: Workload, texts: Texts) -> Table | None:
-    """Return what became of the frames of the first streams; None where nothing computed."""
+    """Return what became of the frames of the first streams; None if nothing computed."""
     lines: list[tuple[str, list[str]]] = []
     left_out = 0
     for row in workload.rows:
@@ -140,20 +163,34 @@ def per_stream_table(workload: Workload, texts: Texts) -> Table | None:
             if len(lines) == _MOST_STREAM_LINES:
                 left_out += 1
                 continue
-            counts = [whole(count.median) for count in (frames.due, frames.done, frames.dropped, frames.missed)]
+            counts = [
+                whole(count.median)
+                for count in (frames.due, frames.done, frames.dropped, frames.missed)
+            ]
             latencies = [frame_latency(frames, name) for name in PERCENTILES]
-            cells = [texts.scenario(row.scenario), str(number), *counts, frame_rate(frames), frames_lost(frames)]
+            cells = [
+                texts.scenario(row.scenario),
+                str(number),
+                *counts,
+                frame_rate(frames),
+                frames_lost(frames),
+            ]
             lines.append((row.outcome, [*cells, *latencies]))
     if left_out:
-        lines.append(("", [texts("streams_more", count=left_out), *[EMPTY] * (len(lines[0][1]) - 1)]))
+        lines.append(
+            ("", [texts("streams_more", count=left_out), *[EMPTY] * (len(lines[0][1]) - 1)])
+        )
     names = ("stream", "due", "done", "dropped", "missed", "rate", "lost")
     heads = heads_of(("column_scenario", *(f"streams_column_{name}" for name in names)), texts)
-    heads += [texts("streams_column_latency", name=texts(f"streams_percentile_{name}")) for name in PERCENTILES]
+    heads += [
+        texts("streams_column_latency", name=texts(f"streams_percentile_{name}"))
+        for name in PERCENTILES
+    ]
     return Table(heads, lines) if lines else None
 
 
 def stages_table(workload: Workload, texts: Texts) -> Table | None:
-    """Return where the time of a frame goes; None where nothing computed."""
+    """Return where the time of a frame goes; None if nothing computed."""
     columns = [(name, end) for name in STAGES for end in ("p50", "p99")]
     lines = []
     for row in workload.rows:
@@ -163,12 +200,14 @@ def stages_table(workload: Workload, texts: Texts) -> Table | None:
     heads = [texts("column_scenario")]
     for name, end in columns:
         percentile = texts(f"streams_percentile_{end}")
-        heads.append(texts("streams_column_stage", stage=texts(f"streams_stage_{name}"), name=percentile))
+        heads.append(
+            texts("streams_column_stage", stage=texts(f"streams_stage_{name}"), name=percentile)
+        )
     return Table(heads, lines) if lines else None
 
 
 def machine_table(workload: Workload, texts: Texts) -> Table | None:
-    """Return what the machine did meanwhile, and memory over time; None where nothing is known."""
+    """Return what the machine did meanwhile, and memory over time; None if nothing is known."""
     cells: dict[str, Callable[[Row], str]] = {
         "cores": lambda row: _of_cores([one.cpu.cores_percent for one in row.frames if one.cpu]),
         "process": lambda row: _mean([one.cpu.process_percent for one in row.frames if one.cpu], 0),
@@ -177,25 +216,41 @@ def machine_table(workload: Workload, texts: Texts) -> Table | None:
         "temperature": _temperature,
         "frequency": _frequency,
     }
-    shown = {name: cell for name, cell in cells.items() if any(cell(row) != EMPTY for row in workload.rows)}
+    shown = {
+        name: cell
+        for name, cell in cells.items()
+        if any(cell(row) != EMPTY for row in workload.rows)
+    }
     rows = [row for row in workload.rows if row.frames]
     if not rows or not (shown or any(growth(row) or throttling(row) for row in workload.rows)):
         return None
     lines = []
     for row in rows:
-        causes, rss, heap = throttling(row), growth(row), growth(row, HEAP)
+        causes = throttling(row)
+        rss = growth(row)
+        heap = growth(row, HEAP)
         throttled = texts("streams_throttling_unknown") if causes is None else texts("no")
         if causes and causes.names:
             share = percent(causes.share_percent)
             throttled = texts("streams_throttled_by", names=texts.joined(causes.names), share=share)
         rates = [EMPTY] * 3
         if rss:
-            interval = texts("streams_range", low=mib_per_minute(rss.low), high=mib_per_minute(rss.high))
+            interval = texts(
+                "streams_range", low=mib_per_minute(rss.low), high=mib_per_minute(rss.high)
+            )
             rates = [mib_per_minute(rss.slope), interval, mib_per_minute(rss.resolution)]
         verdicts = [growth_in_words(grown, texts) if grown else EMPTY for grown in (rss, heap)]
         heap_slope = mib_per_minute(heap.slope) if heap else EMPTY
         figures = [cell(row) for cell in shown.values()]
-        line = [texts.scenario(row.scenario), *figures, throttled, verdicts[0], *rates, verdicts[1], heap_slope]
+        line = [
+            texts.scenario(row.scenario),
+            *figures,
+            throttled,
+            verdicts[0],
+            *rates,
+            verdicts[1],
+            heap_slope,
+        ]
         lines.append((row.outcome, line))
     names = (*shown, "throttled", "growth", "slope", "interval", "resolution", "heap", "heap_slope")
     heads = heads_of(("column_scenario", *(f"streams_column_{name}" for name in names)), texts)
@@ -213,12 +268,16 @@ def frames_lost(frames: FrameFigures | None) -> str:
 
 
 def frame_latency(frames: FrameFigures | None, name: str) -> str:
-    """Return a percentile of latency in ms with one decimal, which a frame's time does not repeat to."""
+    """Return a percentile of latency in ms with one decimal, which a frame's time does not repeat
+    to.
+    """
     return milliseconds(frames.latency.get(name) if frames else None, spread=False, decimals=1)
 
 
 def stream_records(group: Group) -> Iterator[tuple[Row, dict[str, Any]]]:
-    """Yield each row that has streams with the rows of the exported table: all of its streams together, then each."""
+    """Yield each row that has streams with the rows of the exported table: all of its streams
+    together, then each.
+    """
     for workload in workloads(group.rows):
         schedule = workload.schedule
         for row in workload.rows:
@@ -231,14 +290,28 @@ def stream_records(group: Group) -> Iterator[tuple[Row, dict[str, Any]]]:
                 "repeats": len(row.frames),
                 "interrupted": "yes" if is_interrupted(row) else "no",
             }
-            of_all = {"stream": "all", "asked_per_s": workload.due_per_s, **_values_of_all(row, workload)}
+            of_all = {
+                "stream": "all",
+                "asked_per_s": workload.due_per_s,
+                **_values_of_all(row, workload),
+            }
             yield row, {**common, **of_all, **_frame_values(all_frames(row))}
             for number, frames in enumerate(stream_frames(row), start=1):
-                yield row, {**common, "stream": number, "asked_per_s": schedule.fps, **_frame_values(frames)}
+                yield (
+                    row,
+                    {
+                        **common,
+                        "stream": number,
+                        "asked_per_s": schedule.fps,
+                        **_frame_values(frames),
+                    },
+                )
 
 
 def _of_finished_repeats(row: Row, column: str) -> str:
-    """Return what the repeats read that were finished when the run was cut off; of other failures nothing."""
+    """Return what the repeats read that were finished when the run was cut off; of other failures
+    nothing.
+    """
     name = _READ_AT_THE_END.get(column)
     return mib(Figure.of(getattr(row.info.memory, name))) if name and is_cut_off(row) else EMPTY
 
@@ -282,7 +355,8 @@ def _frequency(row: Row) -> str:
     clocks = [clock for machine in _machines(row) for clock in machine.frequencies]
     if not clocks:
         return EMPTY
-    lowest_hz, mean_hz = min(clock.lowest_hz for clock in clocks), min(clock.mean_hz for clock in clocks)
+    lowest_hz = min(clock.lowest_hz for clock in clocks)
+    mean_hz = min(clock.mean_hz for clock in clocks)
     return f"{whole(lowest_hz / 1e6)} / {whole(mean_hz / 1e6)}"
 
 
@@ -291,13 +365,17 @@ def _frame_values(frames: FrameFigures | None) -> dict[str, Any]:
         return {}
     counts = {name: rounded(getattr(frames, name)) for name in ("due", "done", "dropped", "missed")}
     latency = {f"latency_{name}_ns": rounded(figure) for name, figure in frames.latency.items()}
-    rates = {"done_per_s": rounded(frames.per_s, 3), "lost_percent": rounded(frames.lost_percent, 3)}
+    rates = {
+        "done_per_s": rounded(frames.per_s, 3),
+        "lost_percent": rounded(frames.lost_percent, 3),
+    }
     return {**counts, **rates, **latency}
 
 
 def _values_of_all(row: Row, workload: Workload) -> dict[str, Any]:
     """Return what is of all streams together alone."""
-    parts, causes = memory_parts(row, workload.decode_only), throttling(row)
+    parts = memory_parts(row, workload.decode_only)
+    causes = throttling(row)
     saving = inference_saving(row, workload.decode_only)
     values: dict[str, Any] = {
         "system_memory_bytes": rounded(row.memory("system_memory_bytes")),
@@ -308,8 +386,12 @@ def _values_of_all(row: Row, workload: Workload) -> dict[str, Any]:
         "saved_bytes": rounded(row.saved()),
         "saved_percent": rounded(row.saved_percent(), 3),
         "inference_saved_percent": rounded(saving.percent if saving else None, 3),
-        "cpu_process_percent": rounded(Figure.of(one.cpu.process_percent for one in row.frames if one.cpu), 3),
-        "cpu_harness_percent": rounded(Figure.of(one.cpu.harness_percent for one in row.frames if one.cpu), 3),
+        "cpu_process_percent": rounded(
+            Figure.of(one.cpu.process_percent for one in row.frames if one.cpu), 3
+        ),
+        "cpu_harness_percent": rounded(
+            Figure.of(one.cpu.harness_percent for one in row.frames if one.cpu), 3
+        ),
         "throttled_percent": rounded(causes.share_percent, 3) if causes else None,
     }
     for memory in (RSS, HEAP):

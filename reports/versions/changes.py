@@ -1,4 +1,6 @@
-"""What changed from one version to the next: NPU memory by component, application memory, and what can be measured."""
+"""What changed from one version to the next: NPU memory by component, application memory, and what
+can be measured.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,12 @@ from dataclasses import dataclass
 
 from reusebench.reports.base.statistics import difference
 from reusebench.reports.compare.changes import CONFIDENCE
-from reusebench.reports.compare.difference import NO_CHANGE, TOO_FEW, Difference, difference_of_means
+from reusebench.reports.compare.difference import (
+    NO_CHANGE,
+    TOO_FEW,
+    Difference,
+    difference_of_means,
+)
 from reusebench.reports.results.memory import context_components
 from reusebench.reports.results.rows import Row
 from reusebench.reports.results.savings import NPU
@@ -46,8 +53,8 @@ class VersionChange:
     npu_compared: int
     npu: tuple[float, ...]
     components: tuple[ComponentChange, ...]
-    #: What application memory is compared with: the newest earlier version of the same architecture, since that
-    #: decides most of it; else `before`.
+    #: What application memory is compared with: the newest earlier version of the same
+    #: architecture, since that decides most of it; else `before`.
     like: Version
     #: Of application memory above the baseline, of each configuration that both measured.
     application: tuple[Difference, ...]
@@ -69,17 +76,25 @@ def version_changes(versions: VersionSet) -> list[VersionChange]:
 
 
 def _change(versions: VersionSet, before: Version, after: Version) -> VersionChange:
-    gained, lost, neither = [], [], []
+    gained = []
+    lost = []
+    neither = []
     for configuration in versions.configurations:
-        old, new = configuration.measured(before), configuration.measured(after)
+        old = configuration.measured(before)
+        new = configuration.measured(after)
         if new and not old and before in configuration.rows:
             gained.append(configuration.rows[before])
         elif old and not new and after in configuration.rows:
             lost.append(configuration.rows[after])
         elif not old and not new and before in configuration.rows and after in configuration.rows:
             neither.append(configuration.rows[after])
-    pairs, like = _measured_in_both(versions, before, after), _before_of_architecture(versions, before, after)
-    npu = [change.median for old, new in pairs if (change := difference(new.memory(NPU), old.memory(NPU)))]
+    pairs = _measured_in_both(versions, before, after)
+    like = _before_of_architecture(versions, before, after)
+    npu = [
+        change.median
+        for old, new in pairs
+        if (change := difference(new.memory(NPU), old.memory(NPU)))
+    ]
     return VersionChange(
         before,
         after,
@@ -95,7 +110,9 @@ def _change(versions: VersionSet, before: Version, after: Version) -> VersionCha
     )
 
 
-def _measured_in_both(versions: VersionSet, before: Version, after: Version) -> list[tuple[Row, Row]]:
+def _measured_in_both(
+    versions: VersionSet, before: Version, after: Version
+) -> list[tuple[Row, Row]]:
     pairs = ((one.measured(before), one.measured(after)) for one in versions.configurations)
     return [(old, new) for old, new in pairs if old and new]
 
@@ -103,7 +120,9 @@ def _measured_in_both(versions: VersionSet, before: Version, after: Version) -> 
 def _before_of_architecture(versions: VersionSet, before: Version, after: Version) -> Version:
     """Return the newest version before it that has its architecture; else the one before it."""
     earlier = versions.versions[: versions.versions.index(after)]
-    return next((one for one in reversed(earlier) if one.architecture == after.architecture), before)
+    return next(
+        (one for one in reversed(earlier) if one.architecture == after.architecture), before
+    )
 
 
 def _component_changes(pairs: Sequence[tuple[Row, Row]]) -> list[ComponentChange]:
@@ -129,7 +148,9 @@ def _component_changes(pairs: Sequence[tuple[Row, Row]]) -> list[ComponentChange
             is_of_each = matching == scenarios
             count = sum(bool(of_scenario) for of_scenario in matching)
             low, high = sorted((min(sizes), max(sizes)), key=abs)
-            found.append(ComponentChange(mechanism, component, low, high, is_of_each, count, len(scenarios)))
+            found.append(
+                ComponentChange(mechanism, component, low, high, is_of_each, count, len(scenarios))
+            )
     return found
 
 
@@ -137,4 +158,8 @@ def _application_changes(pairs: Sequence[tuple[Row, Row]]) -> list[Difference]:
     confidence = 1 - (1 - CONFIDENCE) / max(1, len(pairs))
     values = [(APPLICATION.values(old.info), APPLICATION.values(new.info)) for old, new in pairs]
     # Earlier runs are of other versions: they have another level.
-    return [difference_of_means(APPLICATION, [old], [new], (), confidence) for old, new in values if old and new]
+    return [
+        difference_of_means(APPLICATION, [old], [new], (), confidence)
+        for old, new in values
+        if old and new
+    ]

@@ -1,4 +1,6 @@
-"""Versions in the forms of `reusebench compare --across library`: for a terminal, as Markdown, and as records."""
+"""Versions in the forms of `reusebench compare --across library`: for a terminal, as Markdown, and
+as records.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,12 @@ from reusebench.reports.base.formatting import metric_unit
 from reusebench.reports.base.table import Table, csv, markdown
 from reusebench.reports.base.texts import LANGUAGES, texts_of
 from reusebench.reports.versions.sentences import version_sentences
-from reusebench.reports.versions.table import VERSION_COLUMNS, component_table, version_records, version_table
+from reusebench.reports.versions.table import (
+    VERSION_COLUMNS,
+    component_table,
+    version_records,
+    version_table,
+)
 from reusebench.reports.versions.versions import VersionSet
 from reusebench.storage.metrics import Metric
 
@@ -26,7 +33,11 @@ def as_text(sets: Sequence[VersionSet], metrics: Sequence[Metric]) -> str:
         for title, table in _tables(versions, metrics):
             alignment = ["right" if is_number else "left" for is_number in table.is_number]
             rows = [cells for _, cells in table.rows]
-            lines += [title, tabulate(rows, table.heads, "plain", disable_numparse=True, colalign=alignment), ""]
+            lines += [
+                title,
+                tabulate(rows, table.heads, "plain", disable_numparse=True, colalign=alignment),
+                "",
+            ]
         lines += [*version_sentences(versions, _texts), ""]
     return "\n".join(lines[:-1])
 
@@ -50,10 +61,14 @@ def as_csv(sets: Sequence[VersionSet], metrics: Sequence[Metric]) -> str:
 
 
 def as_json(sets: Sequence[VersionSet], metrics: Sequence[Metric]) -> str:
-    """Return the sets: their versions, the records, and what changed from each version to the next."""
+    """Return the sets: their versions, the records, and what changed from each version to the
+    next.
+    """
     document = [
         {
-            "versions": [{"version": one.full, "architecture": one.architecture} for one in versions.versions],
+            "versions": [
+                {"version": one.full, "architecture": one.architecture} for one in versions.versions
+            ],
             "changes": version_sentences(versions, _texts),
             "rows": list(version_records(versions, metrics)),
         }

@@ -21,7 +21,8 @@ class Version:
     full: str
     #: None in results that are older than this field.
     architecture: str | None
-    #: What tables call it: its number, and where another one has that too, its architecture or its build.
+    #: What tables call it: its number, and where another one has that too, its architecture or its
+    #: build.
     name: str
 
     def __str__(self) -> str:
@@ -42,7 +43,7 @@ class Configuration:
         return list(self.rows.values())[-1]
 
     def measured(self, version: Version) -> Row | None:
-        """Return the row of the version; None where it has no figures."""
+        """Return the row of the version; None if it has no figures."""
         row = self.rows.get(version)
         return row if row and row.measured else None
 
@@ -64,27 +65,43 @@ class VersionSet:
         return list(zip(self.versions, self.versions[1:]))
 
     def label(self, version: Version) -> str:
-        """Return what a version is called beside the others: with the architecture where that differs."""
+        """Return what a version is called beside the others: with the architecture where that
+        differs.
+        """
         alike = len({one.architecture for one in self.versions}) == 1
         return version.name if alike else str(version)
 
     @property
     def measures_npu(self) -> bool:
         """Whether there are figures of NPU memory."""
-        return any(row.memory("npu_memory_bytes") for one in self.configurations for row in one.rows.values())
+        return any(
+            row.memory("npu_memory_bytes")
+            for one in self.configurations
+            for row in one.rows.values()
+        )
 
     def names(self, of: Configuration) -> tuple[str, str | None]:
-        """Return the scenario's name, and where another has it too the models; of equal names with a digest."""
+        """Return the scenario's name, and where another has it too the models; of equal names with
+        a digest.
+        """
         row = of.newest
-        models = [other.newest.models for other in self.configurations if other.newest.scenario == row.scenario]
+        models = [
+            other.newest.models
+            for other in self.configurations
+            if other.newest.scenario == row.scenario
+        ]
         if len(models) == 1:
             return row.scenario, None
         digest = row.info.models[0].digest[:_DIGITS]
-        return row.scenario, f"{row.models} {digest}" if models.count(row.models) > 1 else row.models
+        return row.scenario, (
+            f"{row.models} {digest}" if models.count(row.models) > 1 else row.models
+        )
 
 
 def versions_of(groups: Iterable[Group]) -> list[VersionSet]:
-    """Return the sets of two or more versions that there are among groups, which come newest first."""
+    """Return the sets of two or more versions that there are among groups, which come newest
+    first.
+    """
     alike: dict[Hashable, list[Group]] = {}
     for group in groups:
         info = group.info
@@ -95,7 +112,9 @@ def versions_of(groups: Iterable[Group]) -> list[VersionSet]:
 
 
 def _version_set(groups: Sequence[Group]) -> VersionSet | None:
-    """Return the set of groups that differ in their versions; None where no two have the same models and plans."""
+    """Return the set of groups that differ in their versions; None if no two have the same
+    models and plans.
+    """
     libraries = {(str(group.info.runtime_version), group.info.architecture) for group in groups}
     ordered = sorted(libraries, key=lambda library: (version_order(library[0]), library[1] or ""))
     names = _names(ordered)
@@ -113,8 +132,14 @@ def _version_set(groups: Sequence[Group]) -> VersionSet | None:
         # Copies of all versions are compared as what they are copies of.
         are_copies = all(row.original for row in rows.values())
         if len(rows) > 1 and not are_copies and any(row.measured for row in rows.values()):
-            configurations.append(Configuration({one: rows[one] for one in versions.values() if one in rows}))
-    tried = [one for one in versions.values() if any(one in configuration.rows for configuration in configurations)]
+            configurations.append(
+                Configuration({one: rows[one] for one in versions.values() if one in rows})
+            )
+    tried = [
+        one
+        for one in versions.values()
+        if any(one in configuration.rows for configuration in configurations)
+    ]
     return VersionSet(groups[0], tuple(tried), tuple(configurations)) if configurations else None
 
 
@@ -125,6 +150,12 @@ def _names(libraries: Sequence[tuple[str, str | None]]) -> dict[tuple[str, str |
         number = version.partition(" ")[0]
         same = [other for other in libraries if other[0].partition(" ")[0] == number]
         of_architecture = [other for other in same if other[1] == architecture]
-        name = number if len(same) == 1 else f"{number} ({architecture})" if len(of_architecture) == 1 else version
+        name = (
+            number
+            if len(same) == 1
+            else f"{number} ({architecture})"
+            if len(of_architecture) == 1
+            else version
+        )
         names[version, architecture] = name
     return names

@@ -1,7 +1,7 @@
 """What memory reuse between neural-network contexts really saves: measured, stored and explained.
 
-`pytest -p reusebench` gives tests the fixture `measure`; `load` reads what is stored. Everything that is not in
-`__all__` is private and may change.
+`pytest -p reusebench` gives tests the fixture `measure`; `load` reads what is stored. Everything
+that is not in `__all__` is private and may change.
 """
 
 from __future__ import annotations
@@ -41,13 +41,14 @@ _MODULES = {
 for _folder in ("bench", "native", "reports", "scenarios"):
     if not os.path.isdir(os.path.join(os.path.dirname(__file__), _folder)):
         raise ImportError(
-            f"reusebench is not whole: {_folder} is no folder. A checkout needs symbolic links: "
-            "git config core.symlinks true, then git checkout -- src/reusebench; then install it again"
+            f"reusebench is not whole: {_folder} is no folder. A checkout needs symbolic links: git"
+            " config core.symlinks true, then git checkout -- src/reusebench; then install it"
+            " again"
         )
 
 
-# There is no __dir__: pytest looks at all names of a plug-in. It would import pandas, and with it numpy, whose pages
-# would then be shared with the measured process.
+# There is no __dir__: pytest looks at all names of a plug-in. It would import pandas, and with it
+# numpy, whose pages would then be shared with the measured process.
 if not TYPE_CHECKING:  # type checkers would take every name
 
     def __getattr__(name):  # noqa: ANN001, ANN202

@@ -1,4 +1,6 @@
-"""Plans, barriers and ledgers written by hand: one barrier every 100 ns, so that a time belongs to a step."""
+"""Plans, barriers and ledgers written by hand: one barrier every 100 ns, so that a time belongs to
+a step.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ from tests.helpers.support import barrier
 
 PAGE = 4096
 
-#: What the library reports of every context: weights, internal memory, and both with register commands and task list.
+#: What the library reports of every context: weights, internal memory, and both with register
+#: commands and task list.
 ACCOUNT = {"weights_bytes": 8 * PAGE, "internal_bytes": 3 * PAGE, "dma_bytes": 14 * PAGE}
 
 #: The driver's flag of a buffer that the driver itself reads: a task list.
@@ -26,7 +29,15 @@ _STEP_NS = 100
 def make_plan(*contexts: Context, cores: int = 1, models: int = 2) -> Plan:
     """Return a plan of these contexts."""
     names = [f"model-{index}" for index in range(models)]
-    return Plan("mine", None, "rknn", tuple(Model(name, name, name) for name in names), contexts, cores, rounds=1)
+    return Plan(
+        "mine",
+        None,
+        "rknn",
+        tuple(Model(name, name, name) for name in names),
+        contexts,
+        cores,
+        rounds=1,
+    )
 
 
 def make_barriers(
@@ -35,7 +46,8 @@ def make_barriers(
     allocations: Mapping[Step, Sequence[Allocation]] | None = None,
     io: int = 0,
 ) -> list[BarrierReading]:
-    """Return the barriers of a whole walk; `accounts` by context, `allocations` by the step that has them.
+    """Return the barriers of a whole walk; `accounts` by context, `allocations` by the step that
+    has them.
 
     `io` is what the library's totals grow by with the first inference.
     """
@@ -60,20 +72,36 @@ def steady_of(barriers: Sequence[BarrierReading]) -> int:
 
 def during(barriers: Sequence[BarrierReading], phase: str, context: int | None = None) -> int:
     """Return a time at which that step was under way."""
-    times_ns = (reached.at_ns for reached in barriers if (reached.phase, reached.context) == (phase, context))
+    times_ns = (
+        reached.at_ns
+        for reached in barriers
+        if (reached.phase, reached.context) == (phase, context)
+    )
     return next(times_ns) - _STEP_NS // 2
 
 
 def make_buffer(number: int, size: int, born_ns: int, **fields: Any) -> Buffer:
     """Return a buffer of so many bytes, in whole pages; the requested size is the size itself."""
     whole = -(-size // PAGE) * PAGE
-    common: dict[str, Any] = {"asked_bytes": size, "size_bytes": whole, "flags": 3, "source": "rknpu"}
+    common: dict[str, Any] = {
+        "asked_bytes": size,
+        "size_bytes": whole,
+        "flags": 3,
+        "source": "rknpu",
+    }
     return Buffer(number=number, born_ns=born_ns, **{**common, **fields})
 
 
-def make_ledger(*buffers: Buffer, submits: Sequence[Submit] = (), mappings: Sequence[Addresses] = ()) -> Ledger:
+def make_ledger(
+    *buffers: Buffer, submits: Sequence[Submit] = (), mappings: Sequence[Addresses] = ()
+) -> Ledger:
     """Return the ledger of these buffers."""
-    return Ledger({buffer.number: buffer for buffer in buffers}, tuple(submits), "virtual", mappings=tuple(mappings))
+    return Ledger(
+        {buffer.number: buffer for buffer in buffers},
+        tuple(submits),
+        "virtual",
+        mappings=tuple(mappings),
+    )
 
 
 def make_submit(task_buffer: int, registers: int, *reads: Read, at_ns: int = 0) -> Submit:

@@ -6,7 +6,12 @@ import random
 
 import pytest
 
-from reusebench.accounting.account import Account, ApplicationBuffers, account_of_ledger, account_of_runtime
+from reusebench.accounting.account import (
+    Account,
+    ApplicationBuffers,
+    account_of_ledger,
+    account_of_runtime,
+)
 from reusebench.accounting.ledger import Buffer, Ledger, Read, Submit
 from reusebench.accounting.sharing import Finding, Shared
 from reusebench.accounting.sizes import COMPONENTS, ContextMemory
@@ -32,14 +37,19 @@ _DUP = make_plan(Context(0, 0), Context(0, 0, DUP, 0))
 
 
 def _row(**pages: int) -> ContextMemory:
-    return ContextMemory(**{f"{component}_bytes": pages.get(component, 0) * PAGE for component in COMPONENTS})
+    return ContextMemory(
+        **{f"{component}_bytes": pages.get(component, 0) * PAGE for component in COMPONENTS}
+    )
 
 
 def _dup_ledger(barriers: list[BarrierReading]) -> Ledger:
-    """Return the ledger of a context and its dup, as librknnrt makes it: all given back in the end."""
+    """Return the ledger of a context and its dup, as librknnrt makes it: all given back in the
+    end.
+    """
     buffers: list[Buffer] = []
     for context, size in ((0, 10 * PAGE), (1, 2 * PAGE)):
-        made, ran = during(barriers, "context", context), during(barriers, "first_inference", context)
+        made = during(barriers, "context", context)
+        ran = during(barriers, "first_inference", context)
         gone = {"died_ns": during(barriers, "destroy", context)}
         first = 10 * context
         buffers += [
@@ -48,7 +58,10 @@ def _dup_ledger(barriers: list[BarrierReading]) -> Ledger:
             make_buffer(first + 3, 3 * PAGE, made, **gone),
             make_buffer(first + 4, 5000, ran, **gone),
         ]
-    submits = [make_submit(1, 2, weights_in(2), tensors_in(3)), make_submit(11, 12, weights_in(2), tensors_in(13))]
+    submits = [
+        make_submit(1, 2, weights_in(2), tensors_in(3)),
+        make_submit(11, 12, weights_in(2), tensors_in(13)),
+    ]
     return make_ledger(*buffers, submits=submits)
 
 
@@ -59,7 +72,9 @@ def _account(plan: Plan, barriers: list[BarrierReading], ledger: Ledger) -> Acco
 
 
 def test_a_dup_to_the_byte() -> None:
-    """Every buffer is in its context's row, shared weights once, and the rows add up to the total."""
+    """Every buffer is in its context's row, shared weights once, and the rows add up to the
+    total.
+    """
     barriers = make_barriers(_DUP)
     assert _account(_DUP, barriers, _dup_ledger(barriers)) == Account(
         source="ledger",
@@ -78,11 +93,15 @@ def test_a_dup_to_the_byte() -> None:
 
 
 def test_buffers_of_the_application_are_counted_with_what_inferences_name() -> None:
-    """By kind: of three inputs one died early and one is named, by the first submit; of outputs none is."""
+    """By kind: of three inputs one died early and one is named, by the first submit; of outputs
+    none is.
+    """
     plan = make_plan(Context(0, 0))
     step = Step("first_inference", 0)
     kinds = {11: "input", 12: "input", 13: "input", 14: "output"}
-    barriers = make_barriers(plan, allocations={step: [Allocation(kind, 0, inode) for inode, kind in kinds.items()]})
+    barriers = make_barriers(
+        plan, allocations={step: [Allocation(kind, 0, inode) for inode, kind in kinds.items()]}
+    )
     made = during(barriers, "first_inference", 0)
     ledger = make_ledger(
         make_buffer(9, PAGE, during(barriers, "context", 0), flags=KERNEL_MAPPING),
@@ -101,14 +120,20 @@ def test_buffers_of_the_application_are_counted_with_what_inferences_name() -> N
 
 
 def test_what_belongs_to_no_context_and_what_was_there_before() -> None:
-    """It is in the total and in no row; a buffer that an init needs for a moment is in the peak alone."""
+    """It is in the total and in no row; a buffer that an init needs for a moment is in the peak
+    alone.
+    """
     barriers = make_barriers(_DUP)
     made = during(barriers, "context", 0)
     imported = make_buffer(1, 5 * PAGE, during(barriers, "imported"), died_ns=10**9)
     ledger = make_ledger(imported, make_buffer(2, 9 * PAGE, made, died_ns=made + 1))
     account = _account(_DUP, barriers, ledger)
     assert account.contexts == (_row(), _row())
-    assert (account.unattributed_bytes, account.total_bytes, account.peak_bytes) == (5 * PAGE, 5 * PAGE, 14 * PAGE)
+    assert (account.unattributed_bytes, account.total_bytes, account.peak_bytes) == (
+        5 * PAGE,
+        5 * PAGE,
+        14 * PAGE,
+    )
 
 
 def test_what_is_left_is_a_leak() -> None:
@@ -145,18 +170,26 @@ def test_internal_memory_of_a_group_is_its_first_contexts() -> None:
     plan = make_plan(Context(0, 0, internal=0), Context(0, 1, internal=0))
     allocation = Allocation("internal", 7 * PAGE, 55)
     barriers = make_barriers(plan, allocations={Step("internal_memory", 0): [allocation]})
-    buffers = [make_buffer(10 + context, PAGE, during(barriers, "context", context), flags=8) for context in (0, 1)]
+    buffers = [
+        make_buffer(10 + context, PAGE, during(barriers, "context", context), flags=8)
+        for context in (0, 1)
+    ]
     shared = make_buffer(1, 7 * PAGE, during(barriers, "internal_memory", 0), inode=55)
-    ledger = make_ledger(*buffers, shared, submits=[make_submit(number, 0, tensors_in(1)) for number in (10, 11)])
+    ledger = make_ledger(
+        *buffers, shared, submits=[make_submit(number, 0, tensors_in(1)) for number in (10, 11)]
+    )
     account = _account(plan, barriers, ledger)
     assert account.contexts == (_row(internal=7, task_list=1), _row(task_list=1))
     assert account.shared == (Shared(1, "internal", 7 * PAGE, owner=0, readers=(1,)),)
     assert [finding.kind for finding in account.findings] == ["leak"]
 
 
-#: Decoding alone has no context, cycles and counting have no steady phase of all; so they have no account.
+#: Decoding alone has no context, cycles and counting have no steady phase of all; so they have no
+#: account.
 _WITH_CONTEXTS = [
-    scenario.name for scenario in SCENARIOS if make_scenario(scenario.name, *"abcd").contexts and not scenario.cycles
+    scenario.name
+    for scenario in SCENARIOS
+    if make_scenario(scenario.name, *"abcd").contexts and not scenario.cycles
 ]
 
 
@@ -180,13 +213,23 @@ def test_parts_add_up_to_the_ledger_whatever_is_in_it(seed: int) -> None:
 
 
 def _any_run(plan: Plan, chance: random.Random) -> tuple[list[BarrierReading], Ledger]:
-    """Return a walk with arbitrary buffers: of any size, life, flags and kind, and arbitrary runs over them."""
+    """Return a walk with arbitrary buffers: of any size, life, flags and kind, and arbitrary runs
+    over them.
+    """
     sizes = [chance.randrange(0, 9 * PAGE) for _ in range(6)]
     accounts = {
-        index: {"weights_bytes": chance.choice(sizes), "internal_bytes": chance.choice(sizes), "dma_bytes": 0}
+        index: {
+            "weights_bytes": chance.choice(sizes),
+            "internal_bytes": chance.choice(sizes),
+            "dma_bytes": 0,
+        }
         for index in range(len(plan.contexts))
     }
-    steps = [step for step in plan.steps() if step.phase in ("context", "internal_memory", "first_inference")]
+    steps = [
+        step
+        for step in plan.steps()
+        if step.phase in ("context", "internal_memory", "first_inference")
+    ]
     allocations = {
         step: [
             Allocation(chance.choice(("weights", "internal", "input", "output")), 1, inode)
@@ -201,12 +244,20 @@ def _any_run(plan: Plan, chance: random.Random) -> tuple[list[BarrierReading], L
         born = chance.randrange(end)
         size = max(1, chance.choice((*sizes, chance.randrange(20 * PAGE))))
         died = chance.choice((None, born + chance.randrange(1, end)))
-        common = {"flags": chance.randrange(16), "inode": chance.choice((0, number)), "died_ns": died}
+        common = {
+            "flags": chance.randrange(16),
+            "inode": chance.choice((0, number)),
+            "died_ns": died,
+        }
         buffers.append(make_buffer(number, size, born, **common))
     return barriers, make_ledger(*buffers, submits=[_any_submit(chance) for _ in range(12)])
 
 
 def _any_submit(chance: random.Random) -> Submit:
-    states = [(chance.choice(("0x1070", "0x1110", "0x4020")), chance.randrange(40)) for _ in range(6)]
-    reads = [Read(register, buffer, "live" if buffer % 3 else "dead", 1) for register, buffer in states]
+    states = [
+        (chance.choice(("0x1070", "0x1110", "0x4020")), chance.randrange(40)) for _ in range(6)
+    ]
+    reads = [
+        Read(register, buffer, "live" if buffer % 3 else "dead", 1) for register, buffer in states
+    ]
     return make_submit(chance.randrange(40), chance.randrange(40), *reads)

@@ -47,16 +47,27 @@ def test_a_buffer_belongs_to_the_context_whose_step_it_was_made_in() -> None:
     plan = make_plan(Context(0, 0, internal=0), Context(0, 1, internal=0))
     barriers = make_barriers(plan)
     steps = [step for step in plan.steps() if step.context is not None and step.phase != "destroy"]
-    assert [step.phase for step in steps] == [*["context"] * 2, "internal_memory", *["first_inference"] * 2]
-    buffers = [make_buffer(number, PAGE, during(barriers, *step)) for number, step in enumerate(steps, start=1)]
-    assert [part[1] for part in _parts(plan, make_ledger(*buffers))] == [step.context for step in steps]
+    assert [step.phase for step in steps] == [
+        *["context"] * 2,
+        "internal_memory",
+        *["first_inference"] * 2,
+    ]
+    buffers = [
+        make_buffer(number, PAGE, during(barriers, *step))
+        for number, step in enumerate(steps, start=1)
+    ]
+    assert [part[1] for part in _parts(plan, make_ledger(*buffers))] == [
+        step.context for step in steps
+    ]
 
 
 @pytest.mark.parametrize("step", [Step("imported"), Step("steady")])
 def test_a_buffer_of_no_context(step: Step) -> None:
     """What the runtime makes on import, or while all run, belongs to none of them."""
     barriers = make_barriers(_LOADS)
-    assert _parts(_LOADS, make_ledger(make_buffer(1, PAGE, during(barriers, *step)))) == [(1, None, "other", 1)]
+    assert _parts(_LOADS, make_ledger(make_buffer(1, PAGE, during(barriers, *step)))) == [
+        (1, None, "other", 1)
+    ]
 
 
 def test_only_what_lives_is_attributed() -> None:
@@ -65,14 +76,17 @@ def test_only_what_lives_is_attributed() -> None:
     made = during(barriers, "context", 0)
     gone = make_buffer(1, PAGE, made, died_ns=during(barriers, "first_inference", 0))
     later = make_buffer(2, PAGE, during(barriers, "destroy", 1))
-    assert _parts(_LOADS, make_ledger(gone, later, make_buffer(3, PAGE, made))) == [(3, 0, "register_commands", 1)]
+    assert _parts(_LOADS, make_ledger(gone, later, make_buffer(3, PAGE, made))) == [
+        (3, 0, "register_commands", 1)
+    ]
 
 
 # Which component
 
 
 def test_the_buffers_of_an_init() -> None:
-    """Task list by the driver's flag, internal memory by its size, the rest is weights and register commands.
+    """Task list by the driver's flag, internal memory by its size, the rest is weights and register
+    commands.
 
     Where internal memory has no buffer of its own, as with librknnmrt, it is beside the weights.
     """
@@ -95,14 +109,21 @@ def test_the_buffers_of_an_init() -> None:
 
 @pytest.mark.parametrize("context", [Context(0, 0, internal=0), Context(0, 0, outside=(INTERNAL,))])
 def test_internal_memory_of_the_application_is_not_beside_weights(context: Context) -> None:
-    """Of contexts that share it, only the first has its buffer; the library reports its size of each."""
+    """Of contexts that share it, only the first has its buffer; the library reports its size of
+    each.
+    """
     plan = make_plan(context, context)
     large = make_buffer(1, 12 * PAGE, during(make_barriers(plan), "context", 1))
-    assert _parts(plan, make_ledger(large)) == [(1, 1, "weights", 8), (1, 1, "register_commands", 4)]
+    assert _parts(plan, make_ledger(large)) == [
+        (1, 1, "weights", 8),
+        (1, 1, "register_commands", 4),
+    ]
 
 
 def test_submits_decide_what_sizes_do_not() -> None:
-    """A task list without the flag, and register commands beside weights, are known by what a run does with them."""
+    """A task list without the flag, and register commands beside weights, are known by what a run
+    does with them.
+    """
     made = during(make_barriers(_LOADS), "context", 0)
     ledger = make_ledger(
         make_buffer(1, PAGE, made),
@@ -133,7 +154,9 @@ def test_weights_stand_apart_where_a_run_reads_them_elsewhere() -> None:
 @pytest.mark.parametrize("walked", [True, False])
 @pytest.mark.parametrize("mechanism", [DUP, SHARED_WEIGHTS])
 def test_shared_weights_count_once(mechanism: str, walked: bool) -> None:
-    """The library reports the weights of a dup and a slave again; they are in the source's buffer, and only there."""
+    """The library reports the weights of a dup and a slave again; they are in the source's buffer,
+    and only there.
+    """
     plan = make_plan(Context(0, 0), Context(0, 0, mechanism, 0))
     barriers = make_barriers(plan)
     source, further = (during(barriers, "context", index) for index in (0, 1))
@@ -142,7 +165,9 @@ def test_shared_weights_count_once(mechanism: str, walked: bool) -> None:
         make_buffer(2, 10 * PAGE, source),
         make_buffer(3, PAGE, further, flags=KERNEL_MAPPING),
         make_buffer(4, 9 * PAGE, further),
-        submits=[make_submit(1, 2, weights_in(2)), make_submit(3, 4, weights_in(2))] if walked else [],
+        submits=[make_submit(1, 2, weights_in(2)), make_submit(3, 4, weights_in(2))]
+        if walked
+        else [],
     )
     assert _parts(plan, ledger) == [
         (1, 0, "task_list", 1),
@@ -161,11 +186,14 @@ def test_what_the_first_inference_makes_is_input_and_output() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "component"), [("weights", "weights"), ("internal", "internal"), ("input", "io"), ("output", "io")]
+    ("kind", "component"),
+    [("weights", "weights"), ("internal", "internal"), ("input", "io"), ("output", "io")],
 )
 @pytest.mark.parametrize("flags", [3, KERNEL_MAPPING])
 def test_what_the_adapter_allocated(kind: str, component: str, flags: int) -> None:
-    """Its component is the adapter's, by its inode, whatever its size and flags, from any later barrier."""
+    """Its component is the adapter's, by its inode, whatever its size and flags, from any later
+    barrier.
+    """
     plan = make_plan(Context(0, 0, outside=(WEIGHTS, INTERNAL)))
     made = during(make_barriers(plan), "context", 0)
     allocation = Allocation(kind, 10 * PAGE, 77)
@@ -175,10 +203,16 @@ def test_what_the_adapter_allocated(kind: str, component: str, flags: int) -> No
 
 
 def test_a_buffer_without_an_inode_is_not_the_adapters() -> None:
-    """Memory without a file descriptor has inode 0, and so has a buffer that never had one: no match."""
+    """Memory without a file descriptor has inode 0, and so has a buffer that never had one: no
+    match.
+    """
     made = during(make_barriers(_LOADS), "context", 0)
     allocation = Allocation("input", PAGE, 0)
-    parts = _parts(_LOADS, make_ledger(make_buffer(1, PAGE, made)), allocations={Step("context", 0): [allocation]})
+    parts = _parts(
+        _LOADS,
+        make_ledger(make_buffer(1, PAGE, made)),
+        allocations={Step("context", 0): [allocation]},
+    )
     assert parts == [(1, 0, "register_commands", 1)]
 
 
@@ -191,10 +225,16 @@ def test_a_buffer_without_an_inode_is_not_the_adapters() -> None:
         (100, 0, "register_commands"),
     ],
 )
-def test_internal_memory_is_recognised_by_its_size(size: int, internal: int, component: str) -> None:
-    """It is the library's, rounded up to a page and no further; an account of zero bytes matches no buffer."""
+def test_internal_memory_is_recognised_by_its_size(
+    size: int, internal: int, component: str
+) -> None:
+    """It is the library's, rounded up to a page and no further; an account of zero bytes matches no
+    buffer.
+    """
     ledger = make_ledger(make_buffer(1, size, during(make_barriers(_LOADS), "context", 0)))
-    ((_, _, name, _),) = _parts(_LOADS, ledger, accounts={0: {**ACCOUNT, "internal_bytes": internal}})
+    ((_, _, name, _),) = _parts(
+        _LOADS, ledger, accounts={0: {**ACCOUNT, "internal_bytes": internal}}
+    )
     assert name == component
 
 

@@ -15,7 +15,9 @@ def _uses(*mappings: Mapping) -> list[DomainUse]:
 
 
 def test_a_domain_at_its_fullest() -> None:
-    """What had gone before its peak, or came after it, is not in it; an import takes addresses of its own."""
+    """What had gone before its peak, or came after it, is not in it; an import takes addresses of
+    its own.
+    """
     first, second = (during(_BARRIERS, "context", context) for context in (0, 1))
     ran = during(_BARRIERS, "first_inference", 0)
     uses = _uses(
@@ -36,8 +38,11 @@ def test_addresses_that_are_given_back_may_be_given_out_at_once() -> None:
 
 
 def test_domains_are_told_apart() -> None:
-    """Each with the contexts that have addresses there; what no context's step made belongs to none."""
-    early, made = during(_BARRIERS, "imported"), during(_BARRIERS, "context", 1)
+    """Each with the contexts that have addresses there; what no context's step made belongs to
+    none.
+    """
+    early = during(_BARRIERS, "imported")
+    made = during(_BARRIERS, "context", 1)
     assert _uses(Mapping(1, 7, PAGE, made), Mapping(2, 2, 2 * PAGE, early)) == [
         DomainUse(2, 2 * PAGE, ()),
         DomainUse(7, PAGE, (1,)),

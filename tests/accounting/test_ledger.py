@@ -11,7 +11,15 @@ from tests.accounting.hand_made import PAGE, make_buffer, make_ledger
 
 def _create(number: int, at_ns: int, requested: int = 5000) -> dict[str, Any]:
     sizes = {"asked_bytes": requested, "bytes": -(-requested // PAGE) * PAGE, "sram_bytes": 0}
-    return {"event": "create", "at_ns": at_ns, "buffer": number, **sizes, "flags": 11, "source": "rknpu", "thread": 7}
+    return {
+        "event": "create",
+        "at_ns": at_ns,
+        "buffer": number,
+        **sizes,
+        "flags": 11,
+        "source": "rknpu",
+        "thread": 7,
+    }
 
 
 def _destroy(number: int, at_ns: int) -> dict[str, Any]:
@@ -24,7 +32,9 @@ def _lines(*events: dict[str, Any]) -> bytes:
 
 def test_a_buffer_lives_from_its_birth_to_its_death() -> None:
     """At its birth it is there, at its death it is gone; without a death it stays."""
-    events = _lines(_create(1, at_ns=10), _create(2, at_ns=20, requested=PAGE), _destroy(1, at_ns=30))
+    events = _lines(
+        _create(1, at_ns=10), _create(2, at_ns=20, requested=PAGE), _destroy(1, at_ns=30)
+    )
     ledger = read_ledger(events)
     pages = [ledger.live_bytes(at_ns) / PAGE for at_ns in (9, 10, 20, 29, 30, 99)]
     assert pages == [0, 2, 3, 3, 1, 1]
@@ -32,11 +42,18 @@ def test_a_buffer_lives_from_its_birth_to_its_death() -> None:
 
 
 def test_all_facts_of_a_buffer_are_kept() -> None:
-    """The requested size, what it takes in whole pages, flags, source, and the inode that is known later."""
+    """The requested size, what it takes in whole pages, flags, source, and the inode that is known
+    later.
+    """
     inode = {"event": "inode", "at_ns": 11, "buffer": 1, "inode": 4242}
     ledger = read_ledger(_lines(_create(1, at_ns=10), inode, _create(2, at_ns=12)))
     buffer = ledger.buffers[1]
-    assert (buffer.asked_bytes, buffer.size_bytes, buffer.flags, buffer.source) == (5000, 2 * PAGE, 11, "rknpu")
+    assert (buffer.asked_bytes, buffer.size_bytes, buffer.flags, buffer.source) == (
+        5000,
+        2 * PAGE,
+        11,
+        "rknpu",
+    )
     assert (buffer.inode, buffer.born_ns, buffer.died_ns) == (4242, 10, None)
     assert ledger.buffers[2].inode == 0
 
@@ -55,11 +72,27 @@ def test_the_timeline_and_its_peak() -> None:
 
 
 def test_submits_are_read_with_all_their_reads() -> None:
-    """Also of an address where no buffer was, with the buffer that ends last before it, and how far away."""
-    known = {"register": "0x1110", "buffer": 2, "state": "dead", "count": 3, "lowest": 0, "highest": 64}
+    """Also of an address where no buffer was, with the buffer that ends last before it, and how far
+    away.
+    """
+    known = {
+        "register": "0x1110",
+        "buffer": 2,
+        "state": "dead",
+        "count": 3,
+        "lowest": 0,
+        "highest": 64,
+    }
     unknown = {**known, "buffer": 0, "state": "unknown"}
     reads = [known, unknown, {**unknown, "after": 2, "past_end": PAGE}]
-    event = {"event": "submit", "at_ns": 50, "thread": 7, "task_buffer": 1, "registers": [2, 3], "reads": reads}
+    event = {
+        "event": "submit",
+        "at_ns": 50,
+        "thread": 7,
+        "task_buffer": 1,
+        "registers": [2, 3],
+        "reads": reads,
+    }
     ledger = read_ledger(_lines(_create(1, at_ns=10), event))
     expected = (
         Read("0x1110", 2, "dead", 3),
@@ -86,10 +119,19 @@ def test_addresses_are_taken_and_given_back() -> None:
 
 
 def test_other_events_make_no_buffer() -> None:
-    """An import is a further name of a buffer; a start has the mode; what was refused is kept once."""
+    """An import is a further name of a buffer; a start has the mode; what was refused is kept
+    once.
+    """
     refused = {"event": "refused", "at_ns": 4, "call": "open", "path": "/dev/dri/card0"}
     events = _lines(
-        {"event": "start", "at_ns": 1, "mode": "pass-through", "chip": None, "pid": 1, "page_bytes": PAGE},
+        {
+            "event": "start",
+            "at_ns": 1,
+            "mode": "pass-through",
+            "chip": None,
+            "pid": 1,
+            "page_bytes": PAGE,
+        },
         _create(1, at_ns=2),
         {"event": "import", "at_ns": 3, "buffer": 1, "thread": 7},
         {"event": "import", "at_ns": 3, "buffer": 0, "bytes": 12345, "thread": 7},
@@ -119,7 +161,9 @@ def test_a_process_without_buffers_has_an_empty_ledger() -> None:
 
 
 def test_a_buffer_whose_creation_was_not_written() -> None:
-    """A process that may open no file more cannot write: what follows of such a buffer is left out."""
+    """A process that may open no file more cannot write: what follows of such a buffer is left
+    out.
+    """
     inode = {"event": "inode", "at_ns": 11, "buffer": 2, "inode": 4242}
     unmap = {"event": "unmap", "at_ns": 12, "buffer": 2, "domain": 0, "bytes": PAGE}
     ledger = read_ledger(_lines(_create(1, at_ns=10), inode, unmap, _destroy(2, at_ns=12)))

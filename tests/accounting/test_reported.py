@@ -1,4 +1,4 @@
-"""The account that the runtime itself reports, where there is no ledger."""
+"""The account that the runtime itself reports, if there is no ledger."""
 
 from __future__ import annotations
 
@@ -8,7 +8,17 @@ import pytest
 
 from reusebench.accounting.account import Account, account_of_runtime
 from reusebench.accounting.sizes import ContextMemory
-from reusebench.measured.plan import DUP, INPUT, INTERNAL, SHARED_CONTEXT, SHARED_WEIGHTS, WEIGHTS, Context, Plan, Step
+from reusebench.measured.plan import (
+    DUP,
+    INPUT,
+    INTERNAL,
+    SHARED_CONTEXT,
+    SHARED_WEIGHTS,
+    WEIGHTS,
+    Context,
+    Plan,
+    Step,
+)
 from reusebench.targets.barriers import Allocation
 from tests.accounting.hand_made import ACCOUNT, PAGE, make_barriers, make_plan
 
@@ -26,9 +36,13 @@ def _pages(account: Account, component: str) -> list[float]:
 
 
 def test_loaded_contexts() -> None:
-    """Weights and internal memory, and the rest of the total as other; what has no figure of its own is None."""
+    """Weights and internal memory, and the rest of the total as other; what has no figure of its
+    own is None.
+    """
     account = _account(make_plan(Context(0, 0), Context(0, 0)))
-    row = ContextMemory(weights_bytes=8 * PAGE, internal_bytes=3 * PAGE, other_bytes=3 * PAGE, io_bytes=0)
+    row = ContextMemory(
+        weights_bytes=8 * PAGE, internal_bytes=3 * PAGE, other_bytes=3 * PAGE, io_bytes=0
+    )
     assert account.contexts == (row, row)
     assert account.total_bytes == 2 * _TOTAL
     assert (account.source, account.peak_bytes, account.left_bytes) == ("runtime", None, None)
@@ -53,7 +67,9 @@ def test_input_and_output_in_place() -> None:
 
 @pytest.mark.parametrize("dups", [1, 3, 11])
 def test_a_dups_weights_are_never_summed_again(dups: int) -> None:
-    """The total of a dup has the weights and register commands of its source: what it adds is the difference."""
+    """The total of a dup has the weights and register commands of its source: what it adds is the
+    difference.
+    """
     plan = make_plan(Context(0, 0), *[Context(0, 0, DUP, 0)] * dups)
     dup = {**ACCOUNT, "dma_bytes": _TOTAL + 2 * PAGE}
     account = _account(plan, accounts={index + 1: dup for index in range(dups)})
@@ -81,15 +97,24 @@ def test_weights_and_internal_memory_from_outside() -> None:
         accounts={0: {**ACCOUNT, "dma_bytes": 3 * PAGE}},
         allocations={Step("context", 0): allocations, Step("first_inference", 0): allocations},
     )
-    assert [_pages(account, component) for component in ("weights", "internal", "other")] == [[8], [3], [3]]
+    assert [_pages(account, component) for component in ("weights", "internal", "other")] == [
+        [8],
+        [3],
+        [3],
+    ]
     assert account.total_bytes == _TOTAL
 
 
 def test_internal_memory_of_a_group_counts_once() -> None:
-    """It is as large as was allocated, and belongs to the first context; the rest of each context is in full."""
+    """It is as large as was allocated, and belongs to the first context; the rest of each context
+    is in full.
+    """
     contexts = [Context(0, 0, internal=core, core=core) for core in (0, 1, 0, 1)]
     plan = make_plan(*contexts, cores=2)
-    allocations = {Step("first_inference", first): [Allocation("internal", 9 * PAGE, first)] for first in (0, 1)}
+    allocations = {
+        Step("first_inference", first): [Allocation("internal", 9 * PAGE, first)]
+        for first in (0, 1)
+    }
     without = {**ACCOUNT, "dma_bytes": _TOTAL - 3 * PAGE}
     account = _account(plan, accounts=dict.fromkeys(range(4), without), allocations=allocations)
     assert _pages(account, "internal") == [9, 9, 0, 0]
@@ -116,7 +141,9 @@ def test_a_shared_context_adds_nothing() -> None:
 
 def test_a_total_that_is_less_than_its_parts() -> None:
     """Nothing becomes negative where a library counts otherwise."""
-    account = _account(make_plan(Context(0, 0)), accounts={0: {**ACCOUNT, "dma_bytes": PAGE}}, io=-5 * PAGE)
+    account = _account(
+        make_plan(Context(0, 0)), accounts={0: {**ACCOUNT, "dma_bytes": PAGE}}, io=-5 * PAGE
+    )
     assert _pages(account, "other") == _pages(account, "io") == [0]
 
 

@@ -26,7 +26,9 @@ _DUPS = make_plan(*[Context(0, 0), *[Context(0, 0, DUP, 0)] * 2])
 
 
 def _ledger(plan: Plan, *submits: Submit) -> Ledger:
-    """Return a ledger in which context C has task list 10 * C + 1, weights and registers ... + 2, internal ... + 3."""
+    """Return a ledger in which context C has task list 10 * C + 1, weights and registers ... + 2,
+    internal ... + 3.
+    """
     barriers = make_barriers(plan)
     buffers = [
         make_buffer(10 * context + number, PAGE, during(barriers, "context", context))
@@ -42,10 +44,14 @@ def _findings(plan: Plan, *submits: Submit) -> list[Finding]:
 
 
 def _shared(plan: Plan, *submits: Submit) -> list[tuple[int, int, tuple[int, ...]]]:
-    barriers, ledger = make_barriers(plan), _ledger(plan, *submits)
+    barriers = make_barriers(plan)
+    ledger = _ledger(plan, *submits)
     steady = barriers[steady_of(barriers)]
     parts = attribute(plan, barriers, ledger, steady.at_ns)
-    return [(shared.buffer, shared.owner, shared.readers) for shared in shared_parts(parts, barriers, ledger)]
+    return [
+        (shared.buffer, shared.owner, shared.readers)
+        for shared in shared_parts(parts, barriers, ledger)
+    ]
 
 
 # Reads
@@ -53,20 +59,31 @@ def _shared(plan: Plan, *submits: Submit) -> list[tuple[int, int, tuple[int, ...
 
 def test_own_memory_is_no_finding() -> None:
     """Each context reads its own buffers, and those that belong to no context."""
-    runs = [make_submit(1, 2, weights_in(2), tensors_in(3)), make_submit(11, 12, weights_in(12), tensors_in(99))]
+    runs = [
+        make_submit(1, 2, weights_in(2), tensors_in(3)),
+        make_submit(11, 12, weights_in(12), tensors_in(99)),
+    ]
     assert _findings(_LOADS, *runs) == []
     assert _shared(_LOADS, *runs) == []
 
 
 def test_freed_memory() -> None:
-    """A read of a buffer that was given back names the buffer, its owner of then, also itself, and the addresses."""
-    assert _findings(_LOADS, make_submit(11, 12, weights_in(2, "dead", 4))) == [Finding("reads_freed", 1, 2, 0, 4)]
-    assert _findings(_LOADS, make_submit(1, 2, tensors_in(3, "dead"))) == [Finding("reads_freed", 0, 3, 0, 7)]
+    """A read of a buffer that was given back names the buffer, its owner of then, also itself, and
+    the addresses.
+    """
+    assert _findings(_LOADS, make_submit(11, 12, weights_in(2, "dead", 4))) == [
+        Finding("reads_freed", 1, 2, 0, 4)
+    ]
+    assert _findings(_LOADS, make_submit(1, 2, tensors_in(3, "dead"))) == [
+        Finding("reads_freed", 0, 3, 0, 7)
+    ]
 
 
 def test_foreign_memory() -> None:
     """Another context's buffer that the plan does not share."""
-    assert _findings(_LOADS, make_submit(1, 2, weights_in(12))) == [Finding("reads_foreign", 0, 12, 1, 5)]
+    assert _findings(_LOADS, make_submit(1, 2, weights_in(12))) == [
+        Finding("reads_foreign", 0, 12, 1, 5)
+    ]
 
 
 def test_addresses_of_no_buffer() -> None:
@@ -79,12 +96,19 @@ def test_addresses_of_no_buffer() -> None:
 
 def test_addresses_past_an_end_belong_to_the_buffer_before_them() -> None:
     """They name that buffer, its owner, and the least distance from its end."""
-    reads = [Read(register, 0, "unknown", 3, 12, past) for register, past in (("0x1070", 2 * PAGE), ("0x4020", PAGE))]
-    assert _findings(_LOADS, make_submit(1, 2, *reads)) == [Finding("reads_unknown", 0, 12, 1, 6, PAGE)]
+    reads = [
+        Read(register, 0, "unknown", 3, 12, past)
+        for register, past in (("0x1070", 2 * PAGE), ("0x4020", PAGE))
+    ]
+    assert _findings(_LOADS, make_submit(1, 2, *reads)) == [
+        Finding("reads_unknown", 0, 12, 1, 6, PAGE)
+    ]
 
 
 def test_one_finding_for_all_reads_of_a_buffer() -> None:
-    """Over registers and over submits the addresses add up; another buffer, or another context, is another finding."""
+    """Over registers and over submits the addresses add up; another buffer, or another context, is
+    another finding.
+    """
     runs = [
         make_submit(1, 2, weights_in(12, count=1), tensors_in(12, count=2)),
         make_submit(1, 2, tensors_in(12, count=4), tensors_in(13, count=8)),
@@ -117,21 +141,30 @@ def test_a_source_lends_its_weights(mechanism: str) -> None:
 def test_the_source_borrows_nothing_in_return() -> None:
     """A source that reads its dup's buffers, or a dup another dup's, reads what is not its own."""
     runs = [make_submit(1, 2, tensors_in(13)), make_submit(11, 12, weights_in(2), tensors_in(23))]
-    assert _findings(_DUPS, *runs) == [Finding("reads_foreign", 0, 13, 1, 7), Finding("reads_foreign", 1, 23, 2, 7)]
+    assert _findings(_DUPS, *runs) == [
+        Finding("reads_foreign", 0, 13, 1, 7),
+        Finding("reads_foreign", 1, 23, 2, 7),
+    ]
 
 
 def test_internal_memory_is_read_by_its_group_alone() -> None:
-    """The memory belongs to the group's first context; the other members read it, and nobody else."""
+    """The memory belongs to the group's first context; the other members read it, and nobody
+    else.
+    """
     contexts = [Context(0, 0, internal=core, core=core) for core in (0, 1, 0)]
     plan = make_plan(*contexts, cores=2)
     members = [make_submit(1, 2, tensors_in(3)), make_submit(21, 22, tensors_in(3))]
     assert _findings(plan, *members) == []
     assert _shared(plan, *members) == [(3, 0, (2,))]
-    assert _findings(plan, make_submit(11, 12, tensors_in(3))) == [Finding("reads_foreign", 1, 3, 0, 7)]
+    assert _findings(plan, make_submit(11, 12, tensors_in(3))) == [
+        Finding("reads_foreign", 1, 3, 0, 7)
+    ]
 
 
 def test_dups_in_one_internal_memory() -> None:
-    """A dup may read its source's weights and its group's internal memory, which may be another context's."""
+    """A dup may read its source's weights and its group's internal memory, which may be another
+    context's.
+    """
     contexts = [
         Context(0, 0, internal=0, core=0),
         Context(0, 0, DUP, 0, internal=1, core=1),
@@ -146,11 +179,17 @@ def test_dups_in_one_internal_memory() -> None:
 
 @pytest.mark.parametrize("mechanism", [DUP, SHARED_WEIGHTS])
 def test_weights_that_should_be_shared_and_are_not(mechanism: str) -> None:
-    """A dup or a slave that reads weights of its own saves nothing; that is a finding of the context and its source."""
+    """A dup or a slave that reads weights of its own saves nothing; that is a finding of the
+    context and its source.
+    """
     plan = make_plan(Context(0, 0), Context(0, 0, mechanism, 0))
-    assert _findings(plan, make_submit(11, 12, weights_in(12))) == [Finding("not_shared", 1, None, 0, 0)]
+    assert _findings(plan, make_submit(11, 12, weights_in(12))) == [
+        Finding("not_shared", 1, None, 0, 0)
+    ]
     # Tensors of the source are not its weights.
-    assert _findings(plan, make_submit(11, 12, tensors_in(2))) == [Finding("not_shared", 1, None, 0, 0)]
+    assert _findings(plan, make_submit(11, 12, tensors_in(2))) == [
+        Finding("not_shared", 1, None, 0, 0)
+    ]
 
 
 def test_what_did_not_run_is_not_blamed() -> None:

@@ -15,13 +15,15 @@ from reusebench.storage.result import Result
 from reusebench.storage.run_file import BadFile, StoredRun, read_storage
 from tests.helpers.support import CHECKOUT, TIME_LIMIT_S
 
-#: The limit of a whole bench: far longer than one takes on a machine that is busy with other things.
+#: The limit of a whole bench: far longer than one takes on a machine that is busy with other
+#: things.
 BENCH_LIMIT_S = 5 * TIME_LIMIT_S
 
 #: As little work as there is.
 _SMALL = ("--quick", "--repeats=1", "--rounds=2", "--duration=1")
-#: The plugins that users have, named: if pytest finds them by itself, as in test_working_folder.py, it also loads those
-#: of the development environment, which takes longer than all of a small session.
+#: The plugins that users have, named: if pytest finds them by itself, as in test_working_folder.py,
+#: it also loads those of the development environment, which takes longer than all of a small
+#: session.
 _PLUGINS = ("-p", "pytest_benchmark.plugin", "-p", "no:cacheprovider")
 #: The layout of a scenario; a plan has its own.
 _SMALL_LAYOUT = ("--streams=2", "--contexts=2")
@@ -30,8 +32,8 @@ _SELECTIONS = ("--runtime", "--target", "--rknn-library", "hidden")
 #: Parts of arguments that select streams.
 _STREAMS = ("published", "streams_")
 
-#: The code of a plugin: a session does not watch the idle machine before each process, and streams hardly warm up.
-#: Sessions of test_working_folder.py do both.
+#: The code of a plugin: a session does not watch the idle machine before each process, and streams
+#: hardly warm up. Sessions of test_working_folder.py do both.
 _WAITS_LESS = """
 from dataclasses import replace
 
@@ -71,9 +73,13 @@ def stored_runs(storage: Path) -> list[StoredRun]:
 def start_pytest(
     *arguments: str, environment: Mapping[str, str] | None = None, **options: Any
 ) -> subprocess.Popen[bytes]:
-    """Start pytest in the checkout, with the plugins that users have; `environment` is added to that of the tests."""
+    """Start pytest in the checkout, with the plugins that users have; `environment` is added to
+    that of the tests.
+    """
     # The variables of pytest-xdist are for the worker that runs the test.
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    inherited = {
+        name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")
+    }
     return subprocess.Popen(
         [sys.executable, "-m", "pytest", *_PLUGINS, *arguments],
         cwd=CHECKOUT,
@@ -109,7 +115,8 @@ class Bench:
     """Runs `pytest bench/` on one storage."""
 
     def __init__(self, folder: Path, cache: Path) -> None:
-        self.folder, self._cache = folder, cache
+        self.folder = folder
+        self._cache = cache
         self.storage = folder / "storage"
 
     def plugin(self, name: str, code: str) -> tuple[str, str]:
@@ -117,11 +124,15 @@ class Bench:
         (self.folder / f"{name}.py").write_text(code)
         return "-p", name
 
-    def start(self, *arguments: object, cache: Path | None = None, **options: Any) -> subprocess.Popen[bytes]:
-        """Start it; the arguments come after those that make it small. `cache` is another one than the tests'.
+    def start(
+        self, *arguments: object, cache: Path | None = None, **options: Any
+    ) -> subprocess.Popen[bytes]:
+        """Start it; the arguments come after those that make it small. `cache` is another one than
+        the tests'.
 
-        It measures ONNX Runtime, whatever else the machine has, unless the arguments select something; streams, which
-        take seconds, and the limit, which a CPU has none of, only where the arguments name them.
+        It measures ONNX Runtime, whatever else the machine has, unless the arguments select
+        something; streams, which take seconds, and the limit, which a CPU has none of, only where
+        the arguments name them.
         """
         words = list(map(str, arguments))
         layout = () if "--plan" in words else _SMALL_LAYOUT

@@ -1,4 +1,5 @@
-"""`pytest bench/` as a user runs it: a whole pytest in a process of its own, on a tiny model and the real runtime.
+"""`pytest bench/` as a user runs it: a whole pytest in a process of its own, on a tiny model and
+the real runtime.
 
 A bench takes seconds: as few as possible are run, and several tests read one.
 """
@@ -29,10 +30,20 @@ from tests.helpers.support import Reusebench, known
 
 pytestmark = pytest.mark.process
 
-#: What is measured once from end to end: one question that ONNX Runtime can answer, a part of others, among them what a
-#: CPU cannot answer, and a scenario whose plan another one has.
-_CHOSEN = "test_dup or external_internal or shared_weights or copied_io_4k or runtime_memory or limit_lean"
-_NAMES = ["no_reuse", "partial_dup", "no_reuse_one_model", "full_dup", "shared_context", "full_dup_internal_reuse"]
+#: What is measured once from end to end: one question that ONNX Runtime can answer, a part of
+#: others, among them what a CPU cannot answer, and a scenario whose plan another one has.
+_CHOSEN = (
+    "test_dup or external_internal or shared_weights or copied_io_4k or runtime_memory or"
+    " limit_lean"
+)
+_NAMES = [
+    "no_reuse",
+    "partial_dup",
+    "no_reuse_one_model",
+    "full_dup",
+    "shared_context",
+    "full_dup_internal_reuse",
+]
 #: They select this scenario and not the other one whose name begins with it.
 _NO_REUSE = "(no_reuse and not one_model)"
 _FULL_DUP = "(full_dup and not internal)"
@@ -46,7 +57,8 @@ import json, pathlib, sys
 def pytest_unconfigure():
     pathlib.Path(__file__).with_name("modules.json").write_text(json.dumps(sorted(sys.modules)))
 """
-#: The disk of the storage is full: for traces always, for the run where `is_full` is true of the number of the write.
+#: The disk of the storage is full: for traces always, for the run where `is_full` is true of the
+#: number of the write.
 _FULL_DISK = """
 import errno, os
 from reusebench.storage import run_file, trace
@@ -94,7 +106,8 @@ def snapshot_and_kill(self):
 
 RepeatMeasurement.step, Observer.snapshot = step, snapshot_and_kill
 """
-#: As if the user pressed Ctrl-C twice, once something of the streams has been stored; leaves behind the process's id.
+#: As if the user pressed Ctrl-C twice, once something of the streams has been stored; leaves behind
+#: the process's id.
 _INTERRUPTS = """
 import os, pathlib, signal
 from reusebench.harness.measuring import repeat
@@ -122,7 +135,9 @@ interpreters.available = lambda _: False
 
 @dataclass
 class Whole:
-    """Two runs on one storage: all scenarios with one model, then two of them with two models, on a terminal."""
+    """Two runs on one storage: all scenarios with one model, then two of them with two models, on a
+    terminal.
+    """
 
     first: Done
     #: What pytest-benchmark has saved, as --benchmark-json and in the storage.
@@ -133,20 +148,31 @@ class Whole:
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory, cache: Path, tiny_models: tuple[Path, Path]) -> Whole:
+def whole(
+    tmp_path_factory: pytest.TempPathFactory, cache: Path, tiny_models: tuple[Path, Path]
+) -> Whole:
     """Return what `pytest bench/` gave, with pytest-benchmark's own options in use."""
     folder = tmp_path_factory.mktemp("whole")
     bench = Bench(folder, cache)
     output = folder / "out.json"
     options = ["--benchmark-save=mine", "--benchmark-save-data", f"--benchmark-json={output}"]
-    first = bench.run("--model", tiny_models[0], *options, *bench.plugin("modules", _MODULES), "-k", _CHOSEN)
+    first = bench.run(
+        "--model", tiny_models[0], *options, *bench.plugin("modules", _MODULES), "-k", _CHOSEN
+    )
     (path,) = bench.storage.glob("*/*.json")
     modules = json.loads((folder / "modules.json").read_text())
     models = [word for model in tiny_models for word in ("--model", str(model))]
-    chosen = ["-k", f"{_NO_REUSE} or partial_dup", "--benchmark-compare", "--benchmark-group-by=param:scenario"]
+    chosen = [
+        "-k",
+        f"{_NO_REUSE} or partial_dup",
+        "--benchmark-compare",
+        "--benchmark-group-by=param:scenario",
+    ]
     full = bench.plugin("full", _FULL_DISK.format(is_full="writes <= 2"))
     second = _run_on_terminal(bench, *models, *chosen, *full, "--repeats=2")
-    return Whole(first, json.loads(output.read_text()), json.loads(path.read_text()), modules, second)
+    return Whole(
+        first, json.loads(output.read_text()), json.loads(path.read_text()), modules, second
+    )
 
 
 def _run_on_terminal(bench: Bench, *arguments: str) -> Done:
@@ -164,7 +190,9 @@ def _run_on_terminal(bench: Bench, *arguments: str) -> Done:
 
 
 def test_everything_is_measured_and_stored(whole: Whole) -> None:
-    """Exit code 0, one file with a result for each scenario, in the order of the list, and the machine."""
+    """Exit code 0, one file with a result for each scenario, in the order of the list, and the
+    machine.
+    """
     assert whole.first.code == 0, whole.first.words
     run = whole.first.runs()[0]
     infos = [stored.info for stored in run.results]
@@ -175,16 +203,21 @@ def test_everything_is_measured_and_stored(whole: Whole) -> None:
     assert run.machine.reusebench.memory_total_bytes > 0
     for info in infos[:-1]:
         assert (info.outcome, info.streams, info.contexts, info.rounds) == ("ok", 2, 2, 2)
-        application, baseline = info.memory.application_memory_bytes[0], info.memory.baseline_memory_bytes[0]
+        application = info.memory.application_memory_bytes[0]
+        baseline = info.memory.baseline_memory_bytes[0]
         assert (application or 0) > (baseline or 0) > 0
     # With one model these plans are equal: they are measured once.
     equal = {info.scenario: info.repeats for info in infos if info.measured_as}
     assert equal == dict.fromkeys(("no_reuse_one_model", "runtime_memory"), infos[0].repeats)
-    assert len(list((whole.first.storage / "traces" / infos[0].run).iterdir())) == len(infos) - len(equal)
+    assert len(list((whole.first.storage / "traces" / infos[0].run).iterdir())) == len(infos) - len(
+        equal
+    )
 
 
 def test_what_the_runtime_lacks_is_stored_too(whole: Whole) -> None:
-    """A missing mechanism is skipped and stored as such; a question without models is skipped with the reason."""
+    """A missing mechanism is skipped and stored as such; a question without models is skipped with
+    the reason.
+    """
     (entry,) = whole.saved[WITHOUT_SPEED]
     assert (entry["name"], entry["group"]) == (
         "test_external_memory[onnxruntime-external_internal]",
@@ -195,8 +228,14 @@ def test_what_the_runtime_lacks_is_stored_too(whole: Whole) -> None:
     assert "7 passed, 9 skipped" in whole.first.words
     for words in (
         str(known(info.failure).message),
-        "onnxruntime: --model is given without --resolution: weights are shared between resolutions",
-        "onnxruntime: --model is given, and this scenario needs the built-in network that takes and returns a camera",
+        (
+            "onnxruntime: --model is given without --resolution: weights are shared between"
+            " resolutions"
+        ),
+        (
+            "onnxruntime: --model is given, and this scenario needs the built-in network that takes"
+            " and returns a camera"
+        ),
     ):
         assert words in whole.first.words
 
@@ -213,7 +252,9 @@ def test_outputs_are_equal_whatever_is_reused(whole: Whole) -> None:
 
 
 def test_latencies_are_those_of_the_measured_process(whole: Whole) -> None:
-    """pytest-benchmark's data and statistics are the reported times to the last bit, and not those of the harness."""
+    """pytest-benchmark's data and statistics are the reported times to the last bit, and not those
+    of the harness.
+    """
     for entry in whole.saved["benchmarks"]:
         latencies_ns: list[int] = []
         for repeat in entry["extra_info"]["repeats"]:
@@ -223,15 +264,24 @@ def test_latencies_are_those_of_the_measured_process(whole: Whole) -> None:
         seconds = [ns / 1e9 for ns in latencies_ns]
         stats = entry["stats"]
         assert stats["data"] == seconds
-        assert (stats["min"], stats["max"], stats["rounds"]) == (min(seconds), max(seconds), 2 * 2 * 2)
+        assert (stats["min"], stats["max"], stats["rounds"]) == (
+            min(seconds),
+            max(seconds),
+            2 * 2 * 2,
+        )
         assert stats["median"] == pytest.approx(statistics.median(seconds))
 
 
 def test_the_options_of_pytest_benchmark_work(whole: Whole) -> None:
-    """A name for the run, raw data, a JSON elsewhere, comparison with the last run, groups by question or parameter."""
+    """A name for the run, raw data, a JSON elsewhere, comparison with the last run, groups by
+    question or parameter.
+    """
     names = [run.path.name[:5] for run in whole.first.runs()]
     assert (names, whole.first.runs()[0].path.name) == (["0001_", "0002_"], "0001_mine.json")
-    assert [entry["extra_info"]["scenario"] for entry in whole.json["benchmarks"]] == [*_NAMES, "runtime_memory"]
+    assert [entry["extra_info"]["scenario"] for entry in whole.json["benchmarks"]] == [
+        *_NAMES,
+        "runtime_memory",
+    ]
     assert {entry["group"] for entry in whole.saved["benchmarks"]} == {"dup", "external_memory"}
     assert "benchmark '" not in whole.first.words
     assert "Comparing against benchmarks from:" in whole.second.words
@@ -253,40 +303,62 @@ def test_two_models_for_two_streams(whole: Whole) -> None:
 
 
 def test_the_harness_maps_nothing_of_the_runtime(whole: Whole) -> None:
-    """The process that reads memory has measured all scenarios without importing what is weighed."""
+    """The process that reads memory has measured all scenarios without importing what is
+    weighed.
+    """
     packages = {name.partition(".")[0] for name in whole.modules}
     assert not packages & {"numpy", "onnx", "onnxruntime", "pandas", "matplotlib"}
     assert "reusebench.harness.session" in whole.modules
 
 
 def test_only_a_terminal_shows_progress(whole: Whole) -> None:
-    """Configuration, repeat and step are on a line that is erased; the end names the results and the next command."""
+    """Configuration, repeat and step are on a line that is erased; the end names the results and
+    the next command.
+    """
     shown = whole.second.words
-    expected = ("onnxruntime partial_dup", "preparing", "repeat 1/2", "repeat 2/2", "first inference 4", "s left")
+    expected = (
+        "onnxruntime partial_dup",
+        "preparing",
+        "repeat 1/2",
+        "repeat 2/2",
+        "first inference 4",
+        "s left",
+    )
     assert [part for part in expected if part not in shown] == []
-    # A line is written over the one before: a new line of the terminal only begins with pytest's own words.
+    # A line is written over the one before: a new line of the terminal only begins with pytest's
+    # own words.
     assert all("\n" not in line.rstrip() for line in shown.split("\r") if "repeat 1/2" in line)
     assert [part for part in ("\r", "\x1b", "repeat 1/1") if part in whole.first.words] == []
     assert f"reusebench report --storage {whole.first.storage}" in whole.first.words
 
 
 def test_each_result_has_a_line(whole: Whole) -> None:
-    """Also where the output is no terminal: memory, what is saved, why it is not measured; there are no dots.
+    """Also where the output is no terminal: memory, what is saved, why it is not measured; there
+    are no dots.
 
     The end names what is equal to another, and has no line.
     """
     lines = dict(re.findall(r"^onnxruntime (\w+) +(\S.*)$", whole.first.words, re.MULTILINE))
     equal = ["no_reuse_one_model", "runtime_memory"]
-    assert [name for name in lines if name in (*_NAMES, *equal)] == [name for name in _NAMES if name not in equal]
+    assert [name for name in lines if name in (*_NAMES, *equal)] == [
+        name for name in _NAMES if name not in equal
+    ]
     names = ", ".join(f"{name} (as no_reuse)" for name in equal)
     assert f"Equal to others, and measured once: {names}\n" in whole.first.words
     memory = r"[\d.]+ MiB memory"
     assert re.fullmatch(rf"{memory}, [\d.]+ ms", lines["no_reuse"])
-    assert re.match(rf"{memory}, .*(less|more) than no_reuse,|{memory}, as much as no_reuse,", lines["shared_context"])
-    assert lines["external_internal"].startswith("not supported: ONNX Runtime's Python API takes no allocator")
+    assert re.match(
+        rf"{memory}, .*(less|more) than no_reuse,|{memory}, as much as no_reuse,",
+        lines["shared_context"],
+    )
+    assert lines["external_internal"].startswith(
+        "not supported: ONNX Runtime's Python API takes no allocator"
+    )
     assert lines["resolutions_2"].startswith("skipped: --model is given without --resolution")
     assert lines["resolutions_3"] == "skipped, as above"
-    assert re.search(r"^SKIPPED \[\d\] .*--model is given without --resolution", whole.first.words, re.MULTILINE)
+    assert re.search(
+        r"^SKIPPED \[\d\] .*--model is given without --resolution", whole.first.words, re.MULTILINE
+    )
     assert not re.search(r"^bench/test_\w+\.py", whole.first.words, re.MULTILINE)
 
 
@@ -301,15 +373,23 @@ def test_a_disk_that_is_full_for_a_while(whole: Whole) -> None:
 
 
 def test_a_run_that_the_storage_does_not_take(bench: Bench, on_double: tuple[str, ...]) -> None:
-    """It is written elsewhere, with the reason and the path; results are shown, and the code is 1."""
+    """It is written elsewhere, with the reason and the path; results are shown, and the code is
+    1.
+    """
     full = bench.plugin("full", _FULL_DISK.format(is_full="True"))
-    done = bench.run(*on_double, "-k", f"no_reuse_one_model or {_FULL_DUP}", "--benchmark-save=mine", *full)
+    done = bench.run(
+        *on_double, "-k", f"no_reuse_one_model or {_FULL_DUP}", "--benchmark-save=mine", *full
+    )
     assert done.code == 1, done.words
     assert done.words.count("(No space left on device): the measurement goes on") == 1
-    assert re.search(r"no_reuse_one_model-1.json.gz cannot be written \(No space left on device\)", done.words)
+    assert re.search(
+        r"no_reuse_one_model-1.json.gz cannot be written \(No space left on device\)", done.words
+    )
     assert "Traceback" not in done.words
     assert re.search(r"rknn full_dup +[\d.]+ MiB NPU memory, ", done.words)
-    saved = known(re.search(r"The run is in (\S+)\. When there is room, move it to (\S+)/", done.words))
+    saved = known(
+        re.search(r"The run is in (\S+)\. When there is room, move it to (\S+)/", done.words)
+    )
     path = Path(saved[1])
     assert saved[2] == str(bench.storage)
     assert path.name == "0001_mine.json"
@@ -321,9 +401,13 @@ def test_a_run_that_the_storage_does_not_take(bench: Bench, on_double: tuple[str
 
 
 def test_a_run_that_nothing_takes(bench: Bench, on_double: tuple[str, ...]) -> None:
-    """Where temporary files cannot be written either, that is said; results are shown, and the code is 1."""
+    """Where temporary files cannot be written either, that is said; results are shown, and the code
+    is 1.
+    """
     full = bench.plugin("full", _FULL_DISK.format(is_full="True"))
-    nowhere = bench.plugin("nowhere", "import tempfile\ntempfile.mkdtemp = lambda **_: open('/missing/folder')\n")
+    nowhere = bench.plugin(
+        "nowhere", "import tempfile\ntempfile.mkdtemp = lambda **_: open('/missing/folder')\n"
+    )
     done = bench.run(*on_double, "-k", "no_reuse_one_model", *full, *nowhere)
     assert (done.code, done.runs()) == (1, []), done.words
     end = r"nor can temporary files \(No such file or directory\)\. Nothing of this run is stored"
@@ -333,12 +417,16 @@ def test_a_run_that_nothing_takes(bench: Bench, on_double: tuple[str, ...]) -> N
 
 
 def test_a_cpu_has_no_limit_to_fill(whole: Whole, bench: Bench, tiny_model: Path) -> None:
-    """Asked for alone the question is refused in a sentence; beside others it is skipped, and they are measured."""
+    """Asked for alone the question is refused in a sentence; beside others it is skipped, and they
+    are measured.
+    """
     alone = bench.run("--model", tiny_model, "bench/test_limit.py", "-k", "limit_full_dup")
     assert (alone.code, alone.runs()) == (4, [])
     assert "limited by the system's memory" in alone.words
     assert whole.first.code == 0, whole.first.words
-    assert re.search("onnxruntime limit_lean +skipped: .*limited by the system's memory", whole.first.words)
+    assert re.search(
+        "onnxruntime limit_lean +skipped: .*limited by the system's memory", whole.first.words
+    )
 
 
 def test_failures_are_rows(bench: Bench, on_double: tuple[str, ...]) -> None:
@@ -351,7 +439,11 @@ def test_failures_are_rows(bench: Bench, on_double: tuple[str, ...]) -> None:
     assert done.code == 1, done.words
     failures = {}
     for name, info in done.results().items():
-        failures[name] = info.failure and (info.failure.kind, info.failure.phase, info.failure.context)
+        failures[name] = info.failure and (
+            info.failure.kind,
+            info.failure.phase,
+            info.failure.context,
+        )
     assert failures == {
         "no_reuse_one_model": None,
         "full_dup": ("crashed", "steady", None),
@@ -360,27 +452,37 @@ def test_failures_are_rows(bench: Bench, on_double: tuple[str, ...]) -> None:
     }
     failure = known(done.results()["full_dup"].failure)
     assert failure.message == Message("process_ended_by_signal", {"signal": "SIGKILL"})
-    for words in ("crashed in phase 'steady'", "a further thread needs a dup", "1 failed, 2 passed, 1 skipped"):
+    for words in (
+        "crashed in phase 'steady'",
+        "a further thread needs a dup",
+        "1 failed, 2 passed, 1 skipped",
+    ):
         assert words in done.words
     assert "Traceback" not in done.words
     assert "Nothing was measured" not in done.words
 
 
 def test_a_model_that_cannot_be_read(bench: Bench, tiny_model: Path) -> None:
-    """It is named before anything is measured; what needs other models is measured, and the exit code is 1."""
+    """It is named before anything is measured; what needs other models is measured, and the exit
+    code is 1.
+    """
     damaged = bench.folder / "damaged.onnx"
     damaged.write_bytes(tiny_model.read_bytes()[:-2000])
     alone = bench.run("--model", damaged, "-k", _FULL_DUP)
     assert alone.code == 4
     assert alone.words.count("--model damaged.onnx cannot be loaded") == 1
-    beside = bench.run("--model", tiny_model, *["--resolution", damaged] * 3, "-k", f"{_FULL_DUP} or resolutions_2")
+    beside = bench.run(
+        "--model", tiny_model, *["--resolution", damaged] * 3, "-k", f"{_FULL_DUP} or resolutions_2"
+    )
     assert beside.code == 1
     assert beside.outcomes() == {"full_dup": "ok"}
     assert "Not all was measured. --resolution damaged.onnx cannot be loaded" in beside.words
 
 
 def test_a_session_that_measures_nothing_fails(bench: Bench, on_double: tuple[str, ...]) -> None:
-    """Where every mechanism is missing the exit code is not 0, and each reason stands once in one sentence."""
+    """Where every mechanism is missing the exit code is not 0, and each reason stands once in one
+    sentence.
+    """
     done = bench.run(*on_double, "-k", "shared_context or cuda_copied_io or cuda_device_io")
     assert done.code == 1
     assert set(done.outcomes().values()) == {"not_supported"}
@@ -390,24 +492,42 @@ def test_a_session_that_measures_nothing_fails(bench: Bench, on_double: tuple[st
 
 
 def test_what_was_assumed_is_shown_and_stored(bench: Bench) -> None:
-    """A model of free sizes is measured with usual ones that run; the terminal and the result say which."""
+    """A model of free sizes is measured with usual ones that run; the terminal and the result say
+    which.
+    """
     free = bench.folder / "free.onnx"
-    tensors = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [None, 3, "h", "w"]) for name in "xy"]
-    graph = onnx.helper.make_graph([onnx.helper.make_node("Identity", ["x"], ["y"])], "free", tensors[:1], tensors[1:])
-    onnx.save(onnx.helper.make_model(graph, ir_version=8, opset_imports=[onnx.helper.make_opsetid("", 13)]), str(free))
+    tensors = [
+        onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [None, 3, "h", "w"])
+        for name in "xy"
+    ]
+    graph = onnx.helper.make_graph(
+        [onnx.helper.make_node("Identity", ["x"], ["y"])], "free", tensors[:1], tensors[1:]
+    )
+    onnx.save(
+        onnx.helper.make_model(
+            graph, ir_version=8, opset_imports=[onnx.helper.make_opsetid("", 13)]
+        ),
+        str(free),
+    )
     done = bench.run("--model", free, "-k", f"{_NO_REUSE}")
     assert done.code == 0, done.words
     assert "assumed for free.onnx: --shape x=1x3x640x640" in done.words
     (result,) = done.results().values()
     (model,) = result.plan.models
     assert model.name == "free 1x3x640x640"
-    assert [(tensor.shape, tensor.assumed) for tensor in model.inputs] == [((1, 3, 640, 640), (0, 2, 3))]
+    assert [(tensor.shape, tensor.assumed) for tensor in model.inputs] == [
+        ((1, 3, 640, 640), (0, 2, 3))
+    ]
 
 
 def test_a_hang_ends_at_the_time_limit_of_the_option(bench: Bench) -> None:
-    """A limit that is too short for a start ends the process; its row is stored although there is no other."""
+    """A limit that is too short for a start ends the process; its row is stored although there is
+    no other.
+    """
     plan = bench.folder / "mine.toml"
-    plan.write_text("[models]\nm = { network = 'tiny', size = 64, seed = 1 }\n[contexts]\na = { model = 'm' }")
+    plan.write_text(
+        "[models]\nm = { network = 'tiny', size = 64, seed = 1 }\n[contexts]\na = { model = 'm' }"
+    )
     done = bench.run("--plan", plan, "-k", "not no_reuse", "--time-limit=0.01")
     assert done.code == 1, done.words
     assert "time limit of 0.01 s (--time-limit)" in done.words
@@ -418,8 +538,12 @@ def test_a_hang_ends_at_the_time_limit_of_the_option(bench: Bench) -> None:
 # Sessions that end early
 
 
-def test_an_interrupted_run_keeps_what_was_measured(bench: Bench, tiny_model: Path, cache: Path) -> None:
-    """After Ctrl-C finished configurations and streams as far as stored are a finished run; no process is left."""
+def test_an_interrupted_run_keeps_what_was_measured(
+    bench: Bench, tiny_model: Path, cache: Path
+) -> None:
+    """After Ctrl-C finished configurations and streams as far as stored are a finished run; no
+    process is left.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(cache))
         clip = ensure_clip(Clip(320, 180, fps=30, seconds=0.5))
@@ -435,7 +559,9 @@ def test_an_interrupted_run_keeps_what_was_measured(bench: Bench, tiny_model: Pa
 def test_a_session_that_is_killed_leaves_what_it_measured(
     bench: Bench, tiny_model: Path, reusebench: Reusebench
 ) -> None:
-    """As a power cut would: the run has every finished configuration, and all commands work on it as it is."""
+    """As a power cut would: the run has every finished configuration, and all commands work on it
+    as it is.
+    """
     process = bench.start("--model", tiny_model, "-v", "-k", "test_dup")
     stored = wait_for(lambda: [run for run in stored_runs(bench.storage) if len(run.results) >= 2])
     process.kill()
@@ -467,7 +593,10 @@ def test_a_session_that_is_killed_leaves_what_it_measured(
             ["--model", "{model}", "--benchmark-storage=file://{model}/storage"],
             "the storage {model}/storage cannot be written (Not a directory). Choose another",
         ),
-        (["--benchmark-storage=nothing://x"], "results and traces need a folder; valid: file://PATH or a path"),
+        (
+            ["--benchmark-storage=nothing://x"],
+            "results and traces need a folder; valid: file://PATH or a path",
+        ),
         (
             ["--runtime=onnxruntime", "--runtime=rknn", "--model", "{model}"],
             "rknn: --model {model} is not converted: a .rknn file is made for one chip",
@@ -479,13 +608,19 @@ def test_a_session_that_is_killed_leaves_what_it_measured(
     ],
 )
 def test_mistakes_of_a_user(
-    bench: Bench, tiny_model: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], words: str
+    bench: Bench,
+    tiny_model: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    words: str,
 ) -> None:
     """pytest's own exit code for them, the words, no traceback, and nothing is measured."""
     monkeypatch.setenv("REUSEBENCH_RKNN_LIBRARY", str(bench.folder / "librknnrt.so"))
     bench.plugin("hidden", _NO_RUNTIME)
     # In an empty cache there is no environment of a runtime's own.
-    done = bench.run(*(argument.format(model=tiny_model) for argument in arguments), cache=bench.folder)
+    done = bench.run(
+        *(argument.format(model=tiny_model) for argument in arguments), cache=bench.folder
+    )
     assert done.code == pytest.ExitCode.USAGE_ERROR, done.words
     assert words.format(model=tiny_model) in done.words
     for part in ("Traceback", "INTERNALERROR", "conftest.py"):
@@ -493,12 +628,24 @@ def test_mistakes_of_a_user(
     assert done.runs() == []
 
 
-def test_a_dry_run_of_all_installed_runtimes(bench: Bench, monkeypatch: pytest.MonkeyPatch, tiny_model: Path) -> None:
-    """One without models is skipped with the reason; with --benchmark-disable all are run and nothing is stored."""
+def test_a_dry_run_of_all_installed_runtimes(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, tiny_model: Path
+) -> None:
+    """One without models is skipped with the reason; with --benchmark-disable all are run and
+    nothing is stored.
+    """
     monkeypatch.setenv("REUSEBENCH_RKNN_LIBRARY", str(bench.folder / "librknnrt.so"))
-    chosen = ("--target=python", "-k", "shared_context and (onnxruntime or rknn)", "--benchmark-disable")
+    chosen = (
+        "--target=python",
+        "-k",
+        "shared_context and (onnxruntime or rknn)",
+        "--benchmark-disable",
+    )
     done = bench.run("--model", tiny_model, *chosen, cache=bench.folder)
     assert done.code == 0, done.words
     assert "1 passed, 1 skipped" in done.words
-    assert f"rknn: --model {tiny_model} is not converted: a .rknn file is made for one chip" in done.words
+    assert (
+        f"rknn: --model {tiny_model} is not converted: a .rknn file is made for one chip"
+        in done.words
+    )
     assert done.runs() == []

@@ -1,4 +1,6 @@
-"""`pytest bench/` on a board far away whose connection breaks: a real server, and a real runtime behind it."""
+"""`pytest bench/` on a board far away whose connection breaks: a real server, and a real runtime
+behind it.
+"""
 
 from __future__ import annotations
 
@@ -23,14 +25,19 @@ pytestmark = pytest.mark.process
 
 _ON_FAR_BOARD = ("--target=far", "--runtime=onnxruntime", "bench/test_dup.py")
 
-#: Where the connection breaks: by configuration the phase, and whether the client ends or the server's end of it.
+#: Where the connection breaks: by configuration the phase, and whether the client ends or the
+#: server's end of it.
 _BREAKS = {
     "partial_dup": ("imported", True),
     "full_dup": ("context", False),
     "shared_context": ("steady", True),
 }
 #: All configurations that are measured, in order.
-_OUTCOMES = {"no_reuse": "ok", **dict.fromkeys(_BREAKS, "connection_lost"), "full_dup_internal_reuse": "ok"}
+_OUTCOMES = {
+    "no_reuse": "ok",
+    **dict.fromkeys(_BREAKS, "connection_lost"),
+    "full_dup_internal_reuse": "ok",
+}
 
 #: A board of another machine, and configurations with plans of their own that its library measures.
 _CHIP = "rv1106"
@@ -38,7 +45,8 @@ _RESTARTED = ("--runtime=rknn", "-k=external_internal or in_turn or lean_interna
 # Read when the tests are collected, before any of them has a cache of its own.
 _CACHE = cache_root()
 
-#: A plugin that breaks something: by the number of the measured process what it has written by then, and what breaks.
+#: A plugin that breaks something: by the number of the measured process what it has written by
+#: then, and what breaks.
 _BREAK = """
 import os, psutil
 from reusebench.targets.far.process import FarProcess
@@ -59,7 +67,9 @@ def receive_and_break(self, timeout_s):
 
 FarProcess.receive = receive_and_break
 """
-_KILL_SSH_OF = "[child.kill() for child in psutil.Process({pid}).children() if child.name().startswith('ssh')]"
+_KILL_SSH_OF = (
+    "[child.kill() for child in psutil.Process({pid}).children() if child.name().startswith('ssh')]"
+)
 
 
 @pytest.fixture
@@ -74,7 +84,8 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SshServe
 
 
 def test_a_connection_that_breaks_is_a_result(bench: Bench, server: SshServer) -> None:
-    """It is of the configuration that it broke in; the others are measured, and nothing is left running there.
+    """It is of the configuration that it broke in; the others are measured, and nothing is left
+    running there.
 
     No model is named: a built-in network is measured.
     """
@@ -88,8 +99,14 @@ def test_a_connection_that_breaks_is_a_result(bench: Bench, server: SshServer) -
     assert done.outcomes() == _OUTCOMES, done.words
     for name, (phase, is_client) in _BREAKS.items():
         assert known(done.results()[name].failure).phase == phase
-        cause = r"`ssh` ended \(signal 9\)" if is_client else r"the connection was closed \(.*\); did the board restart"
-        assert re.search(f"connection lost in phase '{phase}.*ssh:{HOSTS.good} was lost: {cause}", done.words)
+        cause = (
+            r"`ssh` ended \(signal 9\)"
+            if is_client
+            else r"the connection was closed \(.*\); did the board restart"
+        )
+        assert re.search(
+            f"connection lost in phase '{phase}.*ssh:{HOSTS.good} was lost: {cause}", done.words
+        )
     assert "Traceback" not in done.words
     wait_until_idle(server.processes)
 

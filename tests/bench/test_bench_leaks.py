@@ -1,4 +1,6 @@
-"""Known leaks are found by `pytest bench/test_leaks.py`, named and sized, and where there is none nothing is told."""
+"""Known leaks are found by `pytest bench/test_leaks.py`, named and sized, and if there is none
+nothing is told.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,18 @@ def _rows(bench: Bench, *arguments: object) -> dict[str, Row]:
 def _rows_of_double(bench: Bench, library: Path, kinds: str, cycles: int = 20) -> dict[str, Row]:
     model = bench.folder / "model.rknn"
     model.write_text("9000 5000 1 ")
-    options = ("--runtime", "rknn", "--rknn-library", library, "--model", model, "--cycles", cycles, "-k", kinds)
+    options = (
+        "--runtime",
+        "rknn",
+        "--rknn-library",
+        library,
+        "--model",
+        model,
+        "--cycles",
+        cycles,
+        "-k",
+        kinds,
+    )
     return _rows(bench, *options)
 
 
@@ -48,7 +61,9 @@ def library(rknn_double: Callable[..., Path]) -> Path:
 
 
 def test_a_clean_library_leaks_nothing(bench: Bench, library: Path) -> None:
-    """Every kind of cycles is walked to its end; nothing grows, and the heap, descriptors and mappings are clear."""
+    """Every kind of cycles is walked to its end; nothing grows, and the heap, descriptors and
+    mappings are clear.
+    """
     rows = _rows_of_double(bench, library, "cycles")
     assert list(rows) == ["inferences", "contexts", "dups", "io_memory", "replaced"]
     for row in rows.values():
@@ -60,19 +75,24 @@ def test_a_clean_library_leaks_nothing(bench: Bench, library: Path) -> None:
 def test_heap_that_each_inference_leaks(
     bench: Bench, library: Path, monkeypatch: pytest.MonkeyPatch, reusebench: Reusebench
 ) -> None:
-    """40 KiB per inference are told as such, of inferences and of twice as much per cycle of contexts."""
+    """40 KiB per inference are told as such, of inferences and of twice as much per cycle of
+    contexts.
+    """
     monkeypatch.setenv("DOUBLE_LEAK", "rknn_run=heap")
     rows = _rows_of_double(bench, library, "inferences or replaced")
     assert _grown(rows["inferences"]) == {"heap": pytest.approx(40 * KIB, rel=0.02)}
     assert _grown(rows["replaced"]) == {"heap": pytest.approx(80 * KIB, rel=0.02)}
     (leak, _) = leak_sentences(list(rows.values()), texts_of("en"))
     assert leak.startswith("Inferences: each inference leaks 40.")
-    shown = reusebench("report", "--storage", bench.storage, "--output", bench.folder / "report", "--format", "csv")
+    shown = reusebench(
+        "report", "--storage", bench.storage, "--output", bench.folder / "report", "--format", "csv"
+    )
     assert "each inference leaks 40." in shown.out.replace("\n", " ")
 
 
 @pytest.mark.parametrize(
-    ("of_context", "of_dup"), [("fd", "mapping"), pytest.param("mapping", "fd", marks=pytest.mark.slow)]
+    ("of_context", "of_dup"),
+    [("fd", "mapping"), pytest.param("mapping", "fd", marks=pytest.mark.slow)],
 )
 def test_what_each_cycle_leaks(
     bench: Bench, library: Path, monkeypatch: pytest.MonkeyPatch, of_context: str, of_dup: str
@@ -84,20 +104,37 @@ def test_what_each_cycle_leaks(
     assert _grown(rows["dups"]) == {_QUANTITIES[of_dup]: pytest.approx(1, abs=0.1)}
 
 
-def test_a_leak_of_each_binding(bench: Bench, library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Input and output are given back and made anew: a descriptor for each, and no more where contexts stay."""
+def test_a_leak_of_each_binding(
+    bench: Bench, library: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Input and output are given back and made anew: a descriptor for each, and no more where
+    contexts stay.
+    """
     monkeypatch.setenv("DOUBLE_LEAK", "rknn_create_mem=fd")
     rows = _rows_of_double(bench, library, "io_memory or inferences")
     assert _grown(rows["io_memory"]) == {"fds": pytest.approx(2, abs=0.1)}
     assert _grown(rows["inferences"]) == {}
 
 
-def test_cycles_that_end_early(bench: Bench, library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cycles_that_end_early(
+    bench: Bench, library: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What was read until the process failed is stored, and judged."""
     monkeypatch.setenv("DOUBLE_LEAK", "rknn_init=fd")
     model = bench.folder / "model.rknn"
     model.write_text("9000 5000 1 ")
-    options = ("--runtime", "rknn", "--rknn-library", library, "--model", model, "--cycles", 150, "-k", "contexts")
+    options = (
+        "--runtime",
+        "rknn",
+        "--rknn-library",
+        library,
+        "--model",
+        model,
+        "--cycles",
+        150,
+        "-k",
+        "contexts",
+    )
     done = bench.run(_LEAKS, *options)
     assert done.code == 1
     assert "too many contexts" in done.words

@@ -1,4 +1,6 @@
-"""`pytest bench/` with MegEngine Lite, under the interpreter of its own environment, where it is installed."""
+"""`pytest bench/` with MegEngine Lite, under the interpreter of its own environment, where it is
+installed.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ _CACHE = cache_root()
 pytestmark = [
     pytest.mark.process,
     pytest.mark.skipif(
-        not MEGENGINE.installed(), reason="MegEngine is not installed: reusebench models install megengine"
+        not MEGENGINE.installed(),
+        reason="MegEngine is not installed: reusebench models install megengine",
     ),
 ]
 
@@ -30,7 +33,9 @@ def test_a_runtime_in_its_own_environment(bench: Bench) -> None:
     except (CacheError, ModelError) as error:
         pytest.skip(str(error))
     scenarios = "(full_dup and not internal) or external_physical"
-    done = bench.run("--runtime=megengine_lite", "--model", mge_model, "-k", scenarios, cache=_CACHE.parent)
+    done = bench.run(
+        "--runtime=megengine_lite", "--model", mge_model, "-k", scenarios, cache=_CACHE.parent
+    )
     assert done.code == 0, done.words
     assert done.outcomes() == {"full_dup": "ok", "external_physical": "not_supported"}
     info = done.results()["full_dup"]
@@ -41,12 +46,16 @@ def test_a_runtime_in_its_own_environment(bench: Bench) -> None:
 
 
 def test_a_pipeline(bench: Bench) -> None:
-    """A detector and then a recogniser in one runtime memory, and a dup of each for a further stream."""
+    """A detector and then a recogniser in one runtime memory, and a dup of each for a further
+    stream.
+    """
     try:
         ensure_all(".mge", [Recipe("tiny", 64, 1), Recipe("tiny", 320, 1)])
     except (CacheError, ModelError) as error:
         pytest.skip(str(error))
-    done = bench.run("--runtime=megengine_lite", "--plan", pipeline_file(bench.folder), cache=_CACHE.parent)
+    done = bench.run(
+        "--runtime=megengine_lite", "--plan", pipeline_file(bench.folder), cache=_CACHE.parent
+    )
     assert done.code == 0, done.words
     assert done.outcomes() == {"pipeline.no_reuse": "ok", "pipeline": "ok"}
     assert saved_bytes(done.results()) > 0

@@ -1,4 +1,6 @@
-"""`pytest bench/` where the process has a ledger, or computes nothing, and on a double of Rockchip's library."""
+"""`pytest bench/` where the process has a ledger, or computes nothing, and on a double of
+Rockchip's library.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,8 @@ _HAS = ("full_dup", "internal_reuse", "shared_weights", "external_memory", "lean
 _LACKING = ("shared_context", "external_weights", "device_io", "cuda_copied_io")
 _PAGE = 4096
 
-#: A pytest plugin that puts another library in the place of one, when the first configuration has been measured.
+#: A pytest plugin that puts another library in the place of one, when the first configuration has
+#: been measured.
 _REPLACE = """
 from pathlib import Path
 
@@ -38,7 +41,8 @@ def pytest_runtest_logfinish():
     other.replace(library)
 """
 
-#: A pytest plugin that makes of this machine a virtual board with the runtime of tests/helpers/scripted_driver.py.
+#: A pytest plugin that makes of this machine a virtual board with the runtime of
+#: tests/helpers/scripted_driver.py.
 _VIRTUAL = """
 from dataclasses import replace
 
@@ -69,7 +73,9 @@ def _virtual(bench: Bench, script: str, *arguments: str) -> Done:
 
 
 def test_everything_is_stored_where_nothing_computes(bench: Bench) -> None:
-    """Scenarios of every question pass, without speed and statistics, and all of them are one run of the storage."""
+    """Scenarios of every question pass, without speed and statistics, and all of them are one run
+    of the storage.
+    """
     done = _virtual(bench, "create-1-5000@load0", _only(*_OF_QUESTIONS))
     assert done.code == 0, done.words
     assert f"{len(_OF_QUESTIONS)} passed" in done.words
@@ -92,7 +98,9 @@ def test_everything_is_stored_where_nothing_computes(bench: Bench) -> None:
 
 
 def test_wrong_memory_fails(bench: Bench) -> None:
-    """A run that reads what is not its own is a failure of that configuration, stored with its findings."""
+    """A run that reads what is not its own is a failure of that configuration, stored with its
+    findings.
+    """
     buffers = "create-1-100@load0;create-2-9000@load0;create-3-100@load1"
     done = _virtual(bench, f"{buffers};submit-3-2-2@infer1", "-k", "no_reuse_one_model")
     assert done.code == 1, done.words
@@ -111,13 +119,20 @@ def test_rockchips_adapter_from_end_to_end(bench: Bench, rknn_double: Callable[.
     for model, sizes in zip(models, ("9000 5000 1 ", "7000 12345 1 ")):
         model.write_text(sizes)
     options = [word for model in models for word in ("--model", str(model))]
-    options += [word for model in (*models, *models) for word in ("--resolution", f"{model},{model}")]
+    options += [
+        word for model in (*models, *models) for word in ("--resolution", f"{model},{model}")
+    ]
     library = rknn_double("librknnrt version: 1.6.0 (double)")
-    done = bench.run("--runtime", "rknn", "--rknn-library", str(library), *options, _only(*_HAS, *_LACKING))
+    done = bench.run(
+        "--runtime", "rknn", "--rknn-library", str(library), *options, _only(*_HAS, *_LACKING)
+    )
     assert done.code == 0, done.words
     assert "a context from one thread at a time; a further thread needs a dup" in done.words
     results = done.results()
-    assert done.outcomes() == {**dict.fromkeys(_HAS, "ok"), **dict.fromkeys(_LACKING, "not_supported")}
+    assert done.outcomes() == {
+        **dict.fromkeys(_HAS, "ok"),
+        **dict.fromkeys(_LACKING, "not_supported"),
+    }
     info = results["internal_reuse"]
     assert (info.runtime_version, info.driver_version, info.cores) == ("1.6.0 (double)", "0.9.8", 1)
     assert [model.name for model in info.models] == ["model-0", "model-1"]
@@ -132,8 +147,11 @@ def test_rockchips_adapter_from_end_to_end(bench: Bench, rknn_double: Callable[.
 def test_a_library_that_is_replaced_between_configurations(
     bench: Bench, rknn_double: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, named_by: str
 ) -> None:
-    """Figures are of the one that the session began with: a board far away has it, here the others have none."""
-    model, library = bench.folder / "model.rknn", bench.folder / "librknnrt.so"
+    """Figures are of the one that the session began with: a board far away has it, here the others
+    have none.
+    """
+    model = bench.folder / "model.rknn"
+    library = bench.folder / "librknnrt.so"
     model.write_text("9000 5000 1 ")
     shutil.copy(rknn_double("librknnrt version: 1.6.0 (double)"), library)
     options = ["--runtime=rknn", f"--model={model}", "-k=-in_turn] or -internal_reuse]"]

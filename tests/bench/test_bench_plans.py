@@ -1,4 +1,6 @@
-"""`pytest bench/ --plan FILE` as a user runs it, on ONNX Runtime, with small models made from code."""
+"""`pytest bench/ --plan FILE` as a user runs it, on ONNX Runtime, with small models made from
+code.
+"""
 
 from __future__ import annotations
 
@@ -37,13 +39,17 @@ def measured(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> _Measured
         clip = ensure_clip(Clip(320, 180, fps=30, seconds=0.5))
     plans = (pipeline_file(bench.folder), pipeline_file(bench.folder, "video", _STREAMS))
     chosen = ("-k", "not video.no_reuse")
-    done = bench.run(*(word for plan in plans for word in ("--plan", plan)), "--video", clip, *chosen)
+    done = bench.run(
+        *(word for plan in plans for word in ("--plan", plan)), "--video", clip, *chosen
+    )
     assert done.code == 0, done.words
     return _Measured(done, done.results())
 
 
 def test_plans_alone_are_measured(measured: _Measured) -> None:
-    """Each under its own name, after itself without reuse; no question of the built-in scenarios is asked."""
+    """Each under its own name, after itself without reuse; no question of the built-in scenarios is
+    asked.
+    """
     assert list(measured.results) == ["pipeline.no_reuse", "pipeline", "video"]
     for name, info in measured.results.items():
         assert (info.outcome, info.failure) == ("ok", None)
@@ -56,7 +62,8 @@ def test_plans_alone_are_measured(measured: _Measured) -> None:
 
 def test_without_reuse_every_context_is_loaded(measured: _Measured) -> None:
     """The outputs are the same bit by bit, and memory is not."""
-    whole, own = measured.results["pipeline.no_reuse"], measured.results["pipeline"]
+    whole = measured.results["pipeline.no_reuse"]
+    own = measured.results["pipeline"]
     assert {context.mechanism for context in whole.plan.contexts} == {"load"}
     assert {context.internal for context in whole.plan.contexts} == {None}
     assert whole.output_digests == own.output_digests
@@ -75,7 +82,9 @@ def test_frames_go_through_the_chain(measured: _Measured) -> None:
     assert (schedule.count, schedule.fps, schedule.queue, schedule.duration_s) == (2, 10.0, 4, 1.0)
 
 
-def test_a_stored_plan_is_compared_and_printed(measured: _Measured, tmp_path: Path, reusebench: Reusebench) -> None:
+def test_a_stored_plan_is_compared_and_printed(
+    measured: _Measured, tmp_path: Path, reusebench: Reusebench
+) -> None:
     """It has a row of its own in the comparison, and its JSON is a plan file."""
     storage = ("--storage", measured.done.storage)
     (run,) = measured.done.runs()
@@ -90,8 +99,12 @@ def test_a_stored_plan_is_compared_and_printed(measured: _Measured, tmp_path: Pa
     assert "pipeline, no reuse" in (tmp_path / "index.html").read_text(encoding="utf-8")
 
 
-def test_a_printed_scenario_is_measured_as_the_scenario(bench: Bench, reusebench: Reusebench) -> None:
-    """The plan of a printed file, and that of its results' JSON, are the plan that the scenario has."""
+def test_a_printed_scenario_is_measured_as_the_scenario(
+    bench: Bench, reusebench: Reusebench
+) -> None:
+    """The plan of a printed file, and that of its results' JSON, are the plan that the scenario
+    has.
+    """
     text = reusebench("plan", "full_dup", "--streams", 1, "--contexts", 2).out
     path = bench.folder / "mine.toml"
     path.write_text(text.replace('network = "yolov5s", size = 320', 'network = "tiny", size = 64'))
@@ -100,7 +113,9 @@ def test_a_printed_scenario_is_measured_as_the_scenario(bench: Bench, reusebench
     plan = first.results()["my_full_dup"].plan
     assert [context.mechanism for context in plan.contexts] == ["load", "dup"]
     again = bench.folder / "again.json"
-    again.write_text(reusebench("plan", "my_full_dup", "--run", "latest", "--storage", bench.storage).out)
+    again.write_text(
+        reusebench("plan", "my_full_dup", "--run", "latest", "--storage", bench.storage).out
+    )
     second = bench.run("--plan", again, "-k", "not no_reuse")
     assert second.code == 0, second.words
     assert second.runs()[-1].results[0].info.plan == plan
@@ -110,7 +125,10 @@ def test_a_printed_scenario_is_measured_as_the_scenario(bench: Bench, reusebench
     ("arguments", "words"),
     [
         (("--plan", "absent.toml"), "ERROR: --plan absent.toml: it does not exist"),
-        (("bench/test_plans.py",), "ERROR: bench/test_plans.py measures plans of yours: name one with --plan FILE"),
+        (
+            ("bench/test_plans.py",),
+            "ERROR: bench/test_plans.py measures plans of yours: name one with --plan FILE",
+        ),
         (
             ("bench/test_dup.py", "--plan", "PIPELINE"),
             "ERROR: --plan is measured by bench/test_plans.py: name no other",
@@ -121,7 +139,9 @@ def test_a_printed_scenario_is_measured_as_the_scenario(bench: Bench, reusebench
 def test_mistakes(bench: Bench, arguments: tuple[str, ...], words: str) -> None:
     """A sentence and exit code 4: nothing is measured, and there is no traceback."""
     cores = bench.folder / "cores.toml"
-    cores.write_text("[models]\nm = { network = 'tiny' }\n[contexts]\na = { model = 'm', core = 99 }")
+    cores.write_text(
+        "[models]\nm = { network = 'tiny' }\n[contexts]\na = { model = 'm', core = 99 }"
+    )
     files = {"PIPELINE": pipeline_file(bench.folder), "CORES": cores}
     done = bench.run(*(files.get(word, word) for word in arguments))
     assert done.code == 4, done.words

@@ -1,4 +1,6 @@
-"""`pytest bench/ -k published` as a user runs it, on ONNX Runtime, with a short clip made on the spot."""
+"""`pytest bench/ -k published` as a user runs it, on ONNX Runtime, with a short clip made on the
+spot.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,10 @@ def clip(cache: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def published(
-    tmp_path_factory: pytest.TempPathFactory, cache: Path, clip: Path, tiny_models: tuple[Path, Path]
+    tmp_path_factory: pytest.TempPathFactory,
+    cache: Path,
+    clip: Path,
+    tiny_models: tuple[Path, Path],
 ) -> Done:
     """Return the published experiment, as small as it can be."""
     bench = Bench(tmp_path_factory.mktemp("published"), cache)
@@ -65,8 +70,12 @@ def _streams(info: Result) -> tuple[StreamsRun, FrameCount]:
 
 
 @pytest.mark.parametrize("scenario", _SCENARIOS)
-def test_every_frame_that_was_due_is_accounted_for(results: dict[str, Result], scenario: str) -> None:
-    """In each stream and in all; one second of two streams at 30 frames per second. Speed is that of frames."""
+def test_every_frame_that_was_due_is_accounted_for(
+    results: dict[str, Result], scenario: str
+) -> None:
+    """In each stream and in all; one second of two streams at 30 frames per second. Speed is that
+    of frames.
+    """
     streams, whole = _streams(results[scenario])
     counts = streams.streams or ()
     assert len(counts) == 2
@@ -84,7 +93,9 @@ def test_every_frame_that_was_due_is_accounted_for(results: dict[str, Result], s
 
 
 def test_memory_of_decoding_is_told_apart(results: dict[str, Result]) -> None:
-    """It is about the same in all modes, which differ by what contexts take; decoding alone takes less than any."""
+    """It is about the same in all modes, which differ by what contexts take; decoding alone takes
+    less than any.
+    """
     decoding = [info.memory.decoder_memory_bytes[0] or 0 for info in results.values()]
     assert 0 < max(decoding) < 1.5 * min(decoding)
     whole = {name: info.memory.application_memory_bytes[0] or 0 for name, info in results.items()}
@@ -93,7 +104,10 @@ def test_memory_of_decoding_is_told_apart(results: dict[str, Result]) -> None:
 
 def test_stages_are_those_of_the_mode(results: dict[str, Result]) -> None:
     """Decoding alone neither scales nor infers."""
-    alone, full = (_streams(results[name])[0].stages_ns or {} for name in ("streams_decode_only", "streams_full_dup"))
+    alone, full = (
+        _streams(results[name])[0].stages_ns or {}
+        for name in ("streams_decode_only", "streams_full_dup")
+    )
     assert all(full.values())
     assert {name for name, figures in alone.items() if figures} == {"wait", "decode"}
 
@@ -102,7 +116,9 @@ def test_stages_are_those_of_the_mode(results: dict[str, Result]) -> None:
 def test_the_exported_timeline_has_every_frame(
     published: Done, results: dict[str, Result], reusebench: Reusebench, scenario: str
 ) -> None:
-    """Each was due in the steady state, after the warm-up, and its stages are within the process's time."""
+    """Each was due in the steady state, after the warm-up, and its stages are within the process's
+    time.
+    """
     done = reusebench("export", "--storage", published.storage, "--format", "trace")
     assert (done.exit_code, done.err) == (0, "")
     events = json.loads(done.out)["traceEvents"]
@@ -113,7 +129,9 @@ def test_the_exported_timeline_has_every_frame(
     )
     events = [event for event in events if event["pid"] == process]
     steps = {event["name"]: event for event in events if event["ph"] == "X"}
-    begun = [event for event in events if event["ph"] == "b" and event["name"].startswith("stream ")]
+    begun = [
+        event for event in events if event["ph"] == "b" and event["name"].startswith("stream ")
+    ]
     info = results[scenario]
     streams, whole = _streams(info)
     assert len(begun) == whole.done
@@ -130,7 +148,9 @@ def test_the_exported_timeline_has_every_frame(
 
 
 def test_frames_change_the_outputs(published: Done, results: dict[str, Result]) -> None:
-    """What is inferred is the video: frames differ from each other, and are the same in every mode."""
+    """What is inferred is the video: frames differ from each other, and are the same in every
+    mode.
+    """
     of_frame: dict[tuple[str, str], set[int]] = {}
     of_model: dict[str, set[int]] = {}
     for name in _MODES:
@@ -148,7 +168,9 @@ def test_frames_change_the_outputs(published: Done, results: dict[str, Result]) 
 
 def test_as_fast_as_possible(bench: Bench, clip: Path, tiny_model: Path) -> None:
     """With --fps 0 nothing is lost, whatever the machine can do."""
-    done = bench.run("-k", "streams_full_dup_per_core", "--video", clip, "--fps=0", "--model", tiny_model)
+    done = bench.run(
+        "-k", "streams_full_dup_per_core", "--video", clip, "--fps=0", "--model", tiny_model
+    )
     assert done.code == 0, done.words
     (info,) = done.results().values()
     _, whole = _streams(info)
@@ -167,11 +189,17 @@ def test_a_video_that_is_none_stops_the_session(bench: Bench, tiny_model: Path) 
 
 
 def test_ctrl_c_keeps_what_streams_did(bench: Bench, clip: Path, tiny_model: Path) -> None:
-    """The result is stored with all its figures of memory, in a finished run, and says that it was interrupted.
+    """The result is stored with all its figures of memory, in a finished run, and says that it was
+    interrupted.
 
     What streams have done is stored before, while they run: a power cut, or a kill, leaves that.
     """
-    chosen = ("-k", "streams_full_dup and not core", "--duration=599", *bench.plugin("often", _KEEPS_OFTEN))
+    chosen = (
+        "-k",
+        "streams_full_dup and not core",
+        "--duration=599",
+        *bench.plugin("often", _KEEPS_OFTEN),
+    )
     process = bench.start(*chosen, "--video", clip, "--model", tiny_model)
     (kept,) = wait_for(lambda: stored_runs(bench.storage))
     process.send_signal(signal.SIGINT)

@@ -24,7 +24,9 @@ def _own_cache(bench: Bench) -> Path:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_session_that_is_asked_to_end(number: int, bench: Bench, tiny_model: Path) -> None:
-    """It is as with Ctrl-C, also where it is asked again at once: a finished run of what there is, and no leftover."""
+    """It is as with Ctrl-C, also where it is asked again at once: a finished run of what there is,
+    and no leftover.
+    """
     process = bench.start("--model", tiny_model, *_CHOSEN, cache=_own_cache(bench))
     wait_for(lambda: stored_runs(bench.storage))
     for _ in range(3):
@@ -42,7 +44,9 @@ def test_a_session_that_is_asked_to_end(number: int, bench: Bench, tiny_model: P
 def test_a_session_that_is_killed_with_a_stuck_process(
     bench: Bench, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A measured process that is stopped ends with it; what was prepared is removed by whoever comes next."""
+    """A measured process that is stopped ends with it; what was prepared is removed by whoever
+    comes next.
+    """
     process = bench.start("--model", tiny_model, *_CHOSEN, cache=_own_cache(bench))
     wait_for(lambda: list(_own_cache(bench).glob("reusebench/prepared/*/onnxruntime/*")))
     children = psutil.Process(process.pid).children(recursive=True)
@@ -50,7 +54,13 @@ def test_a_session_that_is_killed_with_a_stuck_process(
         child.send_signal(signal.SIGSTOP)
     os.kill(process.pid, signal.SIGKILL)
     bench.finish(process)
-    wait_for(lambda: not any(child.is_running() and child.status() != psutil.STATUS_ZOMBIE for child in children))
+    wait_for(
+        lambda: (
+            not any(
+                child.is_running() and child.status() != psutil.STATUS_ZOMBIE for child in children
+            )
+        )
+    )
     assert children
     monkeypatch.setenv("XDG_CACHE_HOME", str(_own_cache(bench)))
     (leftover,) = remove_leftovers()

@@ -1,7 +1,8 @@
-"""The same plan on the same virtual board, near by the driver in Python and far away over ssh: how equal figures are.
+"""The same plan on the same virtual board, near by the driver in Python and far away over ssh: how
+equal figures are.
 
-It runs where reusebench/rknn in the user's cache has librknnmrt, reusebench/models an .rknn file for RV1106, and the
-virtual board was installed.
+It runs where reusebench/rknn in the user's cache has librknnmrt, reusebench/models an .rknn file
+for RV1106, and the virtual board was installed.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ def near() -> Target:
 def machine(near: Target, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FarMachine]:
     """Return a board with Python and the NPU of an RV1106, over ssh."""
     assert near.chip == "rv1106"
-    board_folder, server_folder = tmp_path_factory.mktemp("board"), tmp_path_factory.mktemp("ssh")
+    board_folder = tmp_path_factory.mktemp("board")
+    server_folder = tmp_path_factory.mktemp("ssh")
     with ExitStack() as resources:
         board = resources.enter_context(running_board(board_folder, PYTHON, "rv1106"))
         server = resources.enter_context(openssh(server_folder, board))
@@ -69,19 +71,25 @@ class _Figures:
     def __init__(self, target: Target) -> None:
         self.npu_bytes: set[int] = set()
         over_import = []
-        plan = make_plan("no_reuse_one_model", _MODELS[0], streams=2, contexts=3, runtime="rknn", cores=1)
+        plan = make_plan(
+            "no_reuse_one_model", _MODELS[0], streams=2, contexts=3, runtime="rknn", cores=1
+        )
         for _ in range(_REPEATS):
             run = walk(plan, target, Observer(target.machine.host, 200))
             assert run.failure is None, run.failure
             barriers = {barrier.phase: barrier for barrier in run.barriers}
             self.npu_bytes.add(read_ledger(known(run.ledger)).live_bytes(barriers["steady"].at_ns))
-            over_import.append(barriers["trimmed"].process.pss_bytes - barriers["imported"].process.pss_bytes)
+            over_import.append(
+                barriers["trimmed"].process.pss_bytes - barriers["imported"].process.pss_bytes
+            )
         self.over_import_bytes = median(over_import)
 
 
 @pytest.mark.parametrize("driver", ["python", "c"])
 def test_near_and_far(near: Target, machine: FarMachine, driver: str) -> None:
-    """NPU memory is equal to the byte, whichever driver; PSS over the import within 1 % with the same driver."""
+    """NPU memory is equal to the byte, whichever driver; PSS over the import within 1 % with the
+    same driver.
+    """
     far = _Figures(far_target(machine, None, _RKNN, driver))
     here = _Figures(parse_target("vboard:rv1106", _LIBRARY, _RKNN, None, driver))
     assert far.npu_bytes == here.npu_bytes == _Figures(near).npu_bytes

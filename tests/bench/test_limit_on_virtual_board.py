@@ -1,6 +1,7 @@
 """How many contexts fit on the virtual board, with Rockchip's own libraries where they are found.
 
-As in test_rknn_on_virtual_board.py: they run where the libraries, the virtual board and the tiny models are.
+As in test_rknn_on_virtual_board.py: they run where the libraries, the virtual board and the tiny
+models are.
 """
 
 from __future__ import annotations
@@ -32,12 +33,18 @@ Limits = Callable[[str, Optional[int]], Limit]
 @pytest.fixture(scope="module")
 def limits(board: Board) -> Limits:
     """Return a function that walks each scenario once in NPU memory of one size."""
-    return lru_cache(maxsize=None)(lambda scenario, memory_bytes: _limit(board, scenario, memory_bytes))
+    return lru_cache(maxsize=None)(
+        lambda scenario, memory_bytes: _limit(board, scenario, memory_bytes)
+    )
 
 
 def _limit(board: Board, scenario: str, memory_bytes: int | None) -> Limit:
-    """Return how many contexts of a tiny model fit into `memory_bytes` of NPU memory, up to _MOST."""
-    plan = build_plans(scenario, Parameters("rknn", board.models[:1], 1, 1, 1, 1, limit_contexts=_MOST))[-1]
+    """Return how many contexts of a tiny model fit into `memory_bytes` of NPU memory, up to
+    _MOST.
+    """
+    plan = build_plans(
+        scenario, Parameters("rknn", board.models[:1], 1, 1, 1, 1, limit_contexts=_MOST)
+    )[-1]
     variables = dict(board.target.environment)
     if memory_bytes is not None:
         variables["REUSEBENCH_NPU_MEMORY"] = str(memory_bytes)
@@ -56,7 +63,9 @@ def _memory_bytes(endless: Limit) -> int:
 
 
 def test_memory_ends(limits: Limits) -> None:
-    """As many contexts fit as the ledger of endless memory says; the next one fails, which is told."""
+    """As many contexts fit as the ledger of endless memory says; the next one fails, which is
+    told.
+    """
     endless = limits("limit_no_reuse", None)
     assert (endless.contexts, endless.failure) == (_MOST, None)
     memory_bytes = _memory_bytes(endless)
@@ -69,7 +78,9 @@ def test_memory_ends(limits: Limits) -> None:
 
 
 def test_dup_moves_the_limit(board: Board, limits: Limits) -> None:
-    """More contexts fit into the same memory where they share weights, where the runtime has that."""
+    """More contexts fit into the same memory where they share weights, where the runtime has
+    that.
+    """
     if board.is_mini or board.is_old:
         pytest.skip("no dup here")
     memory_bytes = _memory_bytes(limits("limit_no_reuse", None))

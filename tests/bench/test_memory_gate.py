@@ -23,7 +23,9 @@ _GATE = ("--memory-baseline=base", "--memory-fail=application_memory:20%+8MiB")
 
 
 @pytest.fixture(scope="module")
-def bench(tmp_path_factory: pytest.TempPathFactory, cache: Path, on_double: tuple[str, ...]) -> Bench:
+def bench(
+    tmp_path_factory: pytest.TempPathFactory, cache: Path, on_double: tuple[str, ...]
+) -> Bench:
     """Return a bench whose storage has a baseline."""
     folder = tmp_path_factory.mktemp("gate")
     (folder / "sitecustomize.py").write_text(_GROWING)
@@ -41,7 +43,9 @@ def test_a_run_like_the_baseline_passes(bench: Bench, on_double: tuple[str, ...]
 
 
 def test_a_rise_fails_the_build(bench: Bench, on_double: tuple[str, ...]) -> None:
-    """A process that takes more fails a run whose tests have all passed; it is stored, and is not the baseline."""
+    """A process that takes more fails a run whose tests have all passed; it is stored, and is not
+    the baseline.
+    """
     grow = bench.folder / "grow"
     grow.touch()
     try:
@@ -55,7 +59,9 @@ def test_a_rise_fails_the_build(bench: Bench, on_double: tuple[str, ...]) -> Non
 
 
 def test_a_mistake_is_said_before_anything_is_measured(bench: Bench) -> None:
-    """A gate that could not be judged at the end stops the session at its start, with exit code 4."""
+    """A gate that could not be judged at the end stops the session at its start, with exit code
+    4.
+    """
     done = bench.run(*_CHOSEN, "--memory-baseline=nobody", "--memory-fail=npu_memory:0")
     assert done.code == 4
     assert "there is no run 'nobody'" in done.words

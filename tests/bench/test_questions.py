@@ -8,19 +8,32 @@ import re
 import pytest
 
 from reusebench.measured.runtimes import find_runtime
-from reusebench.scenarios.catalogue import DEFAULT_OPTIONS, FIRST_LOOK, OPTIONS, SCENARIOS, find_scenario, scenarios_of
+from reusebench.scenarios.catalogue import (
+    DEFAULT_OPTIONS,
+    FIRST_LOOK,
+    OPTIONS,
+    SCENARIOS,
+    find_scenario,
+    scenarios_of,
+)
 from tests.bench.bench_process import BENCH_LIMIT_S, start_pytest
 from tests.helpers.support import CHECKOUT
 
 pytestmark = pytest.mark.process
 
 #: Their scenarios are those of the user's files, and the runtimes' own options.
-_PLANS, _OPTIONS = "bench.test_plans", "bench.test_options"
-_MODULES = [importlib.import_module(f"bench.{path.stem}") for path in sorted((CHECKOUT / "bench").glob("test_*.py"))]
+_PLANS = "bench.test_plans"
+_OPTIONS = "bench.test_options"
+_MODULES = [
+    importlib.import_module(f"bench.{path.stem}")
+    for path in sorted((CHECKOUT / "bench").glob("test_*.py"))
+]
 
 
 def test_every_scenario_is_in_one_file_with_its_baseline() -> None:
-    """In the order of the catalogue, a baseline before what is compared with it: choosing a file is enough."""
+    """In the order of the catalogue, a baseline before what is compared with it: choosing a file is
+    enough.
+    """
     order = {scenario.name: scenario for scenario in SCENARIOS}
     in_files: list[str] = []
     for module in _MODULES:
@@ -39,12 +52,16 @@ def test_every_scenario_is_in_one_file_with_its_baseline() -> None:
 
 def test_every_file_opens_with_its_question() -> None:
     """The first line of a file ends with a question mark."""
-    assert [module for module in _MODULES if not (module.__doc__ or "").partition("\n")[0].endswith("?")] == []
+    assert [
+        module for module in _MODULES if not (module.__doc__ or "").partition("\n")[0].endswith("?")
+    ] == []
 
 
 def test_the_first_look_has_its_baselines() -> None:
     """In the order of the catalogue, so that each line of the terminal can say what is saved."""
-    assert [scenario.name for scenario in SCENARIOS if scenario.name in FIRST_LOOK] == list(FIRST_LOOK)
+    assert [scenario.name for scenario in SCENARIOS if scenario.name in FIRST_LOOK] == list(
+        FIRST_LOOK
+    )
     assert {find_scenario(name).baseline for name in FIRST_LOOK} - {None} <= set(FIRST_LOOK)
 
 
@@ -65,10 +82,11 @@ def _collected(*arguments: str) -> tuple[int, str]:
     ],
 )
 def test_what_quick_measures(arguments: tuple[str, ...], expected: tuple[str, ...]) -> None:
-    """The first look; what -k chooses and what a file or a test names is measured whatever --quick says.
+    """The first look; what -k chooses and what a file or a test names is measured whatever --quick
+    says.
 
-    Plans have a file in bench/ too: without one of the user's nothing is said of them. That the name of a file alone is
-    enough is tested with the command (tests/commands/test_bench.py).
+    Plans have a file in bench/ too: without one of the user's nothing is said of them. That the
+    name of a file alone is enough is tested with the command (tests/commands/test_bench.py).
     """
     code, words = _collected(*arguments, "--quick", "--runtime=onnxruntime")
     assert code == 0, words
@@ -79,9 +97,14 @@ def test_what_quick_measures(arguments: tuple[str, ...], expected: tuple[str, ..
 
 
 def test_options_are_those_of_the_runtimes() -> None:
-    """Each runtime has its options, after one by default; one without options has no question, and no error."""
+    """Each runtime has its options, after one by default; one without options has no question, and
+    no error.
+    """
     _, words = _collected("bench/test_options.py", "--runtime=onnxruntime")
     names = [line.partition("[")[2].rstrip("]") for line in words.splitlines() if "[" in line]
-    assert names == [f"onnxruntime-{option}" for option in (DEFAULT_OPTIONS, *find_runtime("onnxruntime").options)]
+    assert names == [
+        f"onnxruntime-{option}"
+        for option in (DEFAULT_OPTIONS, *find_runtime("onnxruntime").options)
+    ]
     code, words = _collected("bench/test_options.py", "--runtime=rknn")
     assert code == pytest.ExitCode.NO_TESTS_COLLECTED, words

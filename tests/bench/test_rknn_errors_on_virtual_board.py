@@ -1,7 +1,9 @@
-"""What Rockchip's own libraries say where something is wrong, and what it is recognised as: on the virtual board.
+"""What Rockchip's own libraries say where something is wrong, and what it is recognised as: on the
+virtual board.
 
-They run where the libraries are in reusebench/rknn in the user's cache (any file name), where the virtual board is
-installed for them (`reusebench board install`), and where the tiny models are in the cache or can be built.
+They run where the libraries are in reusebench/rknn in the user's cache (any file name), where the
+virtual board is installed for them (`reusebench board install`), and where the tiny models are in
+the cache or can be built.
 """
 
 from __future__ import annotations
@@ -41,7 +43,9 @@ def library(request: pytest.FixtureRequest) -> Library:
     library: Library = request.param[0]
     missing = missing_parts(library)
     if missing:
-        pytest.skip(f"the virtual board is not ready for {library.path}: {', '.join(missing)} missing")
+        pytest.skip(
+            f"the virtual board is not ready for {library.path}: {', '.join(missing)} missing"
+        )
     if library.version < _NEWER:
         pytest.skip(f"{library.kind} {library.version} takes models of its time")
     return library
@@ -61,14 +65,20 @@ def _failure(
     contexts: int = 1,
     descriptors: int | None = None,
 ) -> Failure:
-    """Return why so many contexts of the model, with one inference each, do not run on the library's chip."""
+    """Return why so many contexts of the model, with one inference each, do not run on the
+    library's chip.
+    """
     target = parse_target(f"vboard:{_CHIPS[library.kind]}", library.path, find_runtime("rknn"))
     target = replace(target, environment={**target.environment, **(variables or {})})
     if descriptors is not None:
         limited = ("sh", "-c", f'ulimit -n {descriptors} && exec "$@"', "sh", *target.command)
         target = replace(target, command=limited)
     models = (Model("tiny", str(model), "0"),)
-    failure = try_plan(target, Plan("trial", None, "rknn", models, (Context(None, 0),) * contexts, 1, 1), TIME_LIMIT_S)
+    failure = try_plan(
+        target,
+        Plan("trial", None, "rknn", models, (Context(None, 0),) * contexts, 1, 1),
+        TIME_LIMIT_S,
+    )
     assert failure is not None
     return failure
 
@@ -98,7 +108,9 @@ def test_a_fault_of_the_board(library: Library, variable: str, value: str, code:
 
 def test_the_driver_that_a_library_wants(library: Library) -> None:
     """It is the library itself that says which one is the oldest."""
-    cause = _cause(_failure(library, _model(_CHIPS[library.kind]), {"REUSEBENCH_FAULTS": "driver=0.2.0"}))
+    cause = _cause(
+        _failure(library, _model(_CHIPS[library.kind]), {"REUSEBENCH_FAULTS": "driver=0.2.0"})
+    )
     oldest = "0.2.1" if library.kind == MINI_RUNTIME else "0.7.0"
     assert cause.values == {"driver": "0.2.0", "needed": oldest}
 
@@ -133,7 +145,9 @@ def test_a_damaged_model(library: Library, tmp_path: Path, damage: Damage) -> No
 
 
 def test_a_model_whose_end_is_missing(library: Library, tmp_path: Path) -> None:
-    """librknnrt aborts without a word of its own: what it threw is recognised. (librknnmrt runs such a file.)"""
+    """librknnrt aborts without a word of its own: what it threw is recognised. (librknnmrt runs
+    such a file.)
+    """
     if library.kind == RUNTIME:
         path = tmp_path / "model.rknn"
         path.write_bytes(_model("rk3588").read_bytes()[:-100])

@@ -1,7 +1,9 @@
-"""Inputs of users' `.rknn` files on Rockchip's own libraries: small networks that rknn-toolkit2 converts here.
+"""Inputs of users' `.rknn` files on Rockchip's own libraries: small networks that rknn-toolkit2
+converts here.
 
-They run where the toolkit is installed in the user's cache (`reusebench models install rknn-toolkit`), the libraries
-are in reusebench/rknn there, and the virtual board is installed for them.
+They run where the toolkit is installed in the user's cache (`reusebench models install
+rknn-toolkit`), the libraries are in reusebench/rknn there, and the virtual board is installed for
+them.
 """
 
 from __future__ import annotations
@@ -37,7 +39,8 @@ _PYTHON = TOOLKIT.python()
 pytestmark = [
     pytest.mark.process,
     pytest.mark.skipif(
-        not TOOLKIT.installed(), reason="rknn-toolkit2 is not there: run `reusebench models install rknn-toolkit`"
+        not TOOLKIT.installed(),
+        reason="rknn-toolkit2 is not there: run `reusebench models install rknn-toolkit`",
     ),
 ]
 
@@ -60,7 +63,9 @@ _CONVERT = dedent("""
 
 
 def _weights(name: str, *shape: int) -> TensorProto:
-    return numpy_helper.from_array(np.random.default_rng(1).normal(0, 0.2, shape).astype(np.float32), name)
+    return numpy_helper.from_array(
+        np.random.default_rng(1).normal(0, 0.2, shape).astype(np.float32), name
+    )
 
 
 def _network(
@@ -70,12 +75,16 @@ def _network(
     constants: Sequence[TensorProto],
     **attributes: Any,
 ) -> onnx.ModelProto:
-    """Return a network whose nodes are operator, inputs and output; attributes are the convolutions'."""
+    """Return a network whose nodes are operator, inputs and output; attributes are the
+    convolutions'.
+    """
     made = []
     for operator, sources, target in nodes:
         own = attributes if operator == "Conv" else {}
         made.append(helper.make_node(operator, sources.split(), [target], **own))
-    taken = [helper.make_tensor_value_info(name, kind, shape) for name, (kind, shape) in inputs.items()]
+    taken = [
+        helper.make_tensor_value_info(name, kind, shape) for name, (kind, shape) in inputs.items()
+    ]
     given = [helper.make_tensor_value_info("out", TensorProto.FLOAT, output)]
     graph = helper.make_graph(made, "network", taken, given, constants)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
@@ -119,7 +128,12 @@ _FILES: dict[str, tuple[onnx.ModelProto, str, bool, dict[str, Any]]] = {
     "tokens": (_tokens(), "rk3588", False, {}),
     "features": (_features(), "rk3588", True, {}),
     "dynamic": (_any_size(), "rk3588", False, {"dynamic_input": [[shape] for shape in _SHAPES]}),
-    "mini_dynamic": (_any_size(), "rv1106", True, {"dynamic_input": [[shape] for shape in _SHAPES]}),
+    "mini_dynamic": (
+        _any_size(),
+        "rv1106",
+        True,
+        {"dynamic_input": [[shape] for shape in _SHAPES]},
+    ),
     "mini_two": (_picture_and_vector(), "rv1106", True, {}),
     "mini_features": (_features(), "rv1106", True, {}),
 }
@@ -133,7 +147,12 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     for name, (network, platform, is_int8, options) in _FILES.items():
         onnx.save(network, folder / f"{name}.onnx")
         data = _calibration(folder, name, network) if is_int8 else None
-        job = {"platform": platform, "options": options, "onnx": str(folder / f"{name}.onnx"), "data": data}
+        job = {
+            "platform": platform,
+            "options": options,
+            "onnx": str(folder / f"{name}.onnx"),
+            "data": data,
+        }
         jobs.append({**job, "output": str(folder / f"{name}.rknn")})
     command = [str(_PYTHON), "-c", _CONVERT, json.dumps(jobs)]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
@@ -159,7 +178,9 @@ def board(request: pytest.FixtureRequest) -> Board:
     library, chip = request.param
     missing = missing_parts(library)
     if missing:
-        pytest.skip(f"the virtual board is not ready for {library.path}: {', '.join(missing)} missing")
+        pytest.skip(
+            f"the virtual board is not ready for {library.path}: {', '.join(missing)} missing"
+        )
     return Board(library, parse_target(f"vboard:{chip}", library.path, find_runtime("rknn")), ())
 
 
@@ -186,7 +207,9 @@ def _prefix(board: Board) -> str:
 
 
 def test_a_picture_and_a_vector(board: Board, files: dict[str, Path]) -> None:
-    """Pixels and numbers are fed; each is counted with the application's bytes, and none is copied in place."""
+    """Pixels and numbers are fed; each is counted with the application's bytes, and none is copied
+    in place.
+    """
     model = _model(board, files[f"{_prefix(board)}two"])
     vector = Input("vector", "float32", (1, 8))
     assert model.inputs == (Input("image", "uint8", (1, 32, 32, 3)), vector)
@@ -208,7 +231,9 @@ def test_indices_and_dup(board: Board, files: dict[str, Path]) -> None:
 def test_data_in_the_order_of_onnx(
     board: Board, files: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Channels first, as the ONNX file has them, copied and in place; the mini runtime's own order is named."""
+    """Channels first, as the ONNX file has them, copied and in place; the mini runtime's own order
+    is named.
+    """
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     np.savez(tmp_path / "data.npz", x=np.random.default_rng(1).random((1, 32, 8, 8), np.float32))
     file = files[f"{_prefix(board)}features"]
@@ -224,7 +249,9 @@ def test_data_in_the_order_of_onnx(
 
 
 def test_dynamic_shapes(board: Board, files: dict[str, Path]) -> None:
-    """The largest is assumed, another one can be chosen; what the file does not allow is refused."""
+    """The largest is assumed, another one can be chosen; what the file does not allow is
+    refused.
+    """
     if board.is_mini:
         with pytest.raises(UnusableModel, match="incompatible model version"):
             _model(board, files["mini_dynamic"])
@@ -242,5 +269,8 @@ def test_dynamic_shapes(board: Board, files: dict[str, Path]) -> None:
     assert [(known(one).input_bytes, known(one).output_bytes) for one in copies] == [
         (3 * count, 2 * 8 * count) for count in pixels
     ]
-    with pytest.raises(UnusableModel, match="allows these shapes alone: image=1x96x96x3, image=1x64x64x3, image=1x32x"):
+    with pytest.raises(
+        UnusableModel,
+        match="allows these shapes alone: image=1x96x96x3, image=1x64x64x3, image=1x32x",
+    ):
         _model(board, files["dynamic"], InputShape("image", (1, 50, 50, 3)))

@@ -1,7 +1,9 @@
-"""Rockchip's own libraries on the virtual board, from the plan to the account: real allocations, exact to the byte.
+"""Rockchip's own libraries on the virtual board, from the plan to the account: real allocations,
+exact to the byte.
 
-They run where the libraries are in reusebench/rknn in the user's cache (any file name), where the virtual board
-is installed for them (`reusebench board install`), and where the tiny models are in the cache or can be built.
+They run where the libraries are in reusebench/rknn in the user's cache (any file name), where the
+virtual board is installed for them (`reusebench board install`), and where the tiny models are in
+the cache or can be built.
 """
 
 from __future__ import annotations
@@ -44,8 +46,8 @@ pytestmark = pytest.mark.process
 _CACHE = cache_root()
 _PAGE = 4096
 _SCENARIOS = ("full_dup", "in_turn", "internal_reuse", "shared_weights", "external_memory")
-#: Before it, librknnrt takes models of its time alone, does not know the flag for internal memory from outside, and
-#: keeps weights in buffers of their own.
+#: Before it, librknnrt takes models of its time alone, does not know the flag for internal memory
+#: from outside, and keeps weights in buffers of their own.
 _NEWER = "1.5"
 #: From which on librknnrt has rknn_create_mem2.
 _WITH_CREATE_MEM2 = "2.1"
@@ -55,11 +57,14 @@ _LOGGED_BUFFER = re.compile(r"allocated? memory.*?[, ]size ?[:=] ?(\d+), aligned
 
 
 #: One chip that each library knows, and those that only newer ones do.
-_CHIPS, _LATER_CHIPS = ("rk3588", "rv1106"), ("rk3576", "rv1126b")
+_CHIPS = ("rk3588", "rv1106")
+_LATER_CHIPS = ("rk3576", "rv1126b")
 
 
 def _on_chips(chips: Sequence[str]) -> list[Any]:
-    """Return every library on those of the chips that it is for; older versions are slow variants of the newest."""
+    """Return every library on those of the chips that it is for; older versions are slow variants
+    of the newest.
+    """
     folder = _CACHE / "rknn"
     libraries = find_libraries([folder]) if folder.is_dir() else []
     newest = {library.kind: library.version for library in libraries}  # the last of a kind stands
@@ -116,7 +121,9 @@ class Walked:
 
     def barrier(self, phase: str, context: int | None = None) -> BarrierReading:
         """Return one barrier."""
-        return next(row for row in self.run.barriers if (row.phase, row.context) == (phase, context))
+        return next(
+            row for row in self.run.barriers if (row.phase, row.context) == (phase, context)
+        )
 
     def component(self, name: str) -> list[int]:
         """Return one component of all contexts."""
@@ -138,7 +145,9 @@ def board(request: pytest.FixtureRequest) -> Board:
     library, chip = request.param
     missing = missing_parts(library)
     if missing:
-        pytest.skip(f"the virtual board is not ready for {library.path}: {', '.join(missing)} missing")
+        pytest.skip(
+            f"the virtual board is not ready for {library.path}: {', '.join(missing)} missing"
+        )
     target = parse_target(f"vboard:{chip}", library.path, find_runtime("rknn"))
     try:
         return Board(library, target, _models(library, chip))
@@ -150,9 +159,15 @@ def _models(library: Library, chip: str) -> tuple[Model, ...]:
     if Board(library, THIS_INTERPRETER, ()).is_old:
         older = sorted((_CACHE / "rknn").glob(f"*{chip}*.rknn"))
         if not older:
-            pytest.skip(f"librknnrt {library.version} takes models of its time, and none for {chip} is beside it")
+            pytest.skip(
+                f"librknnrt {library.version} takes models of its time, and none for {chip} is"
+                " beside it"
+            )
         return (_model(older[0]),) * 2
-    first, second = (_model(path) for path in ensure_all(".rknn", [Recipe("tiny", 64, 1), Recipe("tiny", 96, 1)], chip))
+    first, second = (
+        _model(path)
+        for path in ensure_all(".rknn", [Recipe("tiny", 64, 1), Recipe("tiny", 96, 1)], chip)
+    )
     if library.kind != MINI_RUNTIME:
         (weightless,) = ensure_all(".rknn", [Recipe("tiny", 96, 1)], chip, weightless=True)
         second = replace(second, weightless=str(weightless))
@@ -171,7 +186,9 @@ def walked(board: Board) -> Callable[[str], Walked]:
 
 def _walk(board: Board, scenario: str, contexts: int = 2, rounds: int = 2) -> Walked:
     chip = CHIPS[board.target.chip or ""]
-    plan, *_ = build_plans(scenario, Parameters("rknn", board.models, 1, contexts, chip.npu_cores, rounds))
+    plan, *_ = build_plans(
+        scenario, Parameters("rknn", board.models, 1, contexts, chip.npu_cores, rounds)
+    )
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log"
         environment = {**board.target.environment, **_LOGGING, "LOG": str(log)}
@@ -181,7 +198,13 @@ def _walk(board: Board, scenario: str, contexts: int = 2, rounds: int = 2) -> Wa
         run = walk(plan, replace(target, machine=_writing(target.machine, folder)))
         ledger = known(run.ledger)
         events = [json.loads(line) for line in ledger.splitlines()]
-        return Walked(plan, run, read_ledger(ledger), tuple(events), log.read_text(encoding="utf-8", errors="replace"))
+        return Walked(
+            plan,
+            run,
+            read_ledger(ledger),
+            tuple(events),
+            log.read_text(encoding="utf-8", errors="replace"),
+        )
 
 
 def _writing(machine: Machine, folder: str) -> Machine:
@@ -202,10 +225,16 @@ def _runs(walked: Callable[[str], Walked], board: Board) -> list[Walked]:
 
 
 def test_the_ledger_is_what_was_allocated(board: Board, walked: Callable[[str], Walked]) -> None:
-    """To the byte, in whole pages, as the library logs it; the account's parts are all of it, and all is given back."""
+    """To the byte, in whole pages, as the library logs it; the account's parts are all of it, and
+    all is given back.
+    """
     for run in _runs(walked, board):
         logged = [(int(size), int(aligned)) for size, aligned in _LOGGED_BUFFER.findall(run.log)]
-        created = [(event["asked_bytes"], event["bytes"]) for event in run.events if event["event"] == "create"]
+        created = [
+            (event["asked_bytes"], event["bytes"])
+            for event in run.events
+            if event["event"] == "create"
+        ]
         assert created == logged, run.plan.scenario
         live: dict[int, int] = {}
         for event in run.events:
@@ -215,7 +244,9 @@ def test_the_ledger_is_what_was_allocated(board: Board, walked: Callable[[str], 
                 if event["event"] == "destroy":
                     del live[event["buffer"]]
         account = run.account
-        sizes = [context.size_bytes(name) or 0 for context in account.contexts for name in COMPONENTS]
+        sizes = [
+            context.size_bytes(name) or 0 for context in account.contexts for name in COMPONENTS
+        ]
         assert account.total_bytes == sum(live.values()) == sum(sizes) > 0, run.plan.scenario
         assert min(sizes) >= 0
         assert account.unattributed_bytes == 0
@@ -225,36 +256,49 @@ def test_the_ledger_is_what_was_allocated(board: Board, walked: Callable[[str], 
 
 
 def test_the_library_and_the_ledger_agree(board: Board, walked: Callable[[str], Walked]) -> None:
-    """What the library reports of its first context is what the ledger has when it was made, to the byte."""
+    """What the library reports of its first context is what the ledger has when it was made, to the
+    byte.
+    """
     run = walked("in_turn")
     made = run.barrier("context", 0)
     # The mini runtime leaves the task list out of its total.
     task_list = run.component("task_list")[0] if board.is_mini else 0
     assert made.data.account["dma_bytes"] + task_list == run.ledger.live_bytes(made.at_ns)
-    reported, counted = made.data.account["weights_bytes"], run.component("weights")[0]
+    reported = made.data.account["weights_bytes"]
+    counted = run.component("weights")[0]
     assert counted > reported if board.is_old else counted == reported
 
 
 def test_the_librarys_own_account_adds_up(board: Board, walked: Callable[[str], Walked]) -> None:
-    """Without a ledger the account lacks some task lists, of a page each, and what fills up pages; no more."""
+    """Without a ledger the account lacks some task lists, of a page each, and what fills up pages;
+    no more.
+    """
     if board.is_old:
         pytest.skip(f"librknnrt {board.library.version} counts otherwise")
     for run in _runs(walked, board):
         reported = account_of_runtime(run.plan, run.run.barriers)
         assert reported is not None
-        firsts = [reading.data for reading in run.run.barriers if reading.phase == "first_inference"]
+        firsts = [
+            reading.data for reading in run.run.barriers if reading.phase == "first_inference"
+        ]
         pages = len(run.plan.contexts) + sum(len(data.allocations) for data in firsts)
-        assert 0 <= run.account.total_bytes - reported.total_bytes <= _PAGE * pages, run.plan.scenario
+        assert 0 <= run.account.total_bytes - reported.total_bytes <= _PAGE * pages, (
+            run.plan.scenario
+        )
 
 
 def test_weights_of_dups_count_once(board: Board, walked: Callable[[str], Walked]) -> None:
-    """The dup reports the weights again, and reads those of its source; everything else it has of its own."""
+    """The dup reports the weights again, and reads those of its source; everything else it has of
+    its own.
+    """
     run = walked("full_dup")
     if board.is_mini:
         failure = run.run.failure
         assert failure is not None
         assert (failure.kind, failure.phase, failure.context) == ("not_supported", "context", 1)
-        assert str(failure.message).startswith("rknn_dup_context returned -1 (RKNN_ERR_FAIL): E RKNN")
+        assert str(failure.message).startswith(
+            "rknn_dup_context returned -1 (RKNN_ERR_FAIL): E RKNN"
+        )
         assert "not supported in mini runtime" in str(failure.message)
         return
     reported = [run.barrier("context", index).data.account["weights_bytes"] for index in (0, 1)]
@@ -271,20 +315,30 @@ def test_weights_of_dups_count_once(board: Board, walked: Callable[[str], Walked
 
 
 def test_internal_reuse_saves_the_smaller(board: Board, walked: Callable[[str], Walked]) -> None:
-    """Two models that run in turn need the larger internal memory alone; both were seen to use the same buffer."""
+    """Two models that run in turn need the larger internal memory alone; both were seen to use the
+    same buffer.
+    """
     if board.is_old:
-        pytest.skip(f"librknnrt {board.library.version} keeps its own internal memory beside one from outside")
-    apart, together = walked("in_turn"), walked("internal_reuse")
+        pytest.skip(
+            f"librknnrt {board.library.version} keeps its own internal memory beside one from"
+            " outside"
+        )
+    apart = walked("in_turn")
+    together = walked("internal_reuse")
     sizes = apart.component("internal")
     assert together.component("internal") == [_whole_pages(max(sizes)), 0]
     assert together.shared() == [(0, (1,))]
     # The mini runtime keeps weights apart then, which fills further pages.
     pages = 2 * 2 * _PAGE if board.is_mini else 0
-    assert min(sizes) - pages <= apart.account.total_bytes - together.account.total_bytes <= min(sizes)
+    assert (
+        min(sizes) - pages <= apart.account.total_bytes - together.account.total_bytes <= min(sizes)
+    )
 
 
 def test_a_slave_reads_its_masters_weights(board: Board, walked: Callable[[str], Walked]) -> None:
-    """Where the library knows shared weights it is seen; where it ignores the flag, that is a finding."""
+    """Where the library knows shared weights it is seen; where it ignores the flag, that is a
+    finding.
+    """
     run = walked("shared_weights")
     findings = [(finding.kind, finding.context, finding.owner) for finding in run.account.findings]
     if board.is_mini:
@@ -296,7 +350,9 @@ def test_a_slave_reads_its_masters_weights(board: Board, walked: Callable[[str],
 
 
 def test_memory_from_outside_has_its_kind(walked: Callable[[str], Walked]) -> None:
-    """What the adapter allocated is in the component of its kind, with as many bytes as requested, in whole pages."""
+    """What the adapter allocated is in the component of its kind, with as many bytes as requested,
+    in whole pages.
+    """
     run = walked("external_memory")
     sizes = dict.fromkeys(("weights", "internal", "input", "output"), 0)
     for allocation in run.barrier("first_inference", 0).data.allocations:
@@ -308,18 +364,25 @@ def test_memory_from_outside_has_its_kind(walked: Callable[[str], Walked]) -> No
 
 
 def test_bound_tensors_are_the_only_ones(board: Board, walked: Callable[[str], Walked]) -> None:
-    """With input and output in place the library makes none of its own: all that comes with the first inferences."""
+    """With input and output in place the library makes none of its own: all that comes with the
+    first inferences.
+    """
     run = walked("external_memory")
     kinds = [allocation.kind for allocation in run.barrier("first_inference", 1).data.allocations]
     bound = [kind for kind in kinds if kind in ("input", "output")]
     assert set(bound) == {"input", "output"}
-    begin_ns, end_ns = run.barrier("context", 1).at_ns, run.barrier("first_inference", 1).at_ns
+    begin_ns = run.barrier("context", 1).at_ns
+    end_ns = run.barrier("first_inference", 1).at_ns
     made = [buffer for buffer in run.ledger.buffers.values() if begin_ns < buffer.born_ns <= end_ns]
     assert len(made) == 2 * len(bound) or board.is_old
 
 
-def test_one_weight_memory_serves_several_contexts(board: Board, walked: Callable[[str], Walked]) -> None:
-    """Without a dup, so on the mini runtime too: the second reads the first one's weights, and has all else itself."""
+def test_one_weight_memory_serves_several_contexts(
+    board: Board, walked: Callable[[str], Walked]
+) -> None:
+    """Without a dup, so on the mini runtime too: the second reads the first one's weights, and has
+    all else itself.
+    """
     if board.is_old:
         pytest.skip(f"librknnrt {board.library.version} keeps weights in buffers of their own")
     run = walked("weight_memory")
@@ -332,7 +395,9 @@ def test_one_weight_memory_serves_several_contexts(board: Board, walked: Callabl
 
 
 def test_a_model_in_place_is_in_memory_once(board: Board, walked: Callable[[str], Walked]) -> None:
-    """Each context's weights and register commands are in a buffer as large as the file, which is given back too."""
+    """Each context's weights and register commands are in a buffer as large as the file, which is
+    given back too.
+    """
     run = walked("model_in_place")
     if board.is_mini or board.library.version < _WITH_CREATE_MEM2:
         failure = run.run.failure
@@ -347,7 +412,9 @@ def test_a_model_in_place_is_in_memory_once(board: Board, walked: Callable[[str]
 
 
 def test_native_outputs_are_written_by_the_npu(board: Board) -> None:
-    """The register commands name an output in the NPU's order; librknnrt fills a plain one in from its own buffer."""
+    """The register commands name an output in the NPU's order; librknnrt fills a plain one in from
+    its own buffer.
+    """
     if board.is_old:
         pytest.skip(f"librknnrt {board.library.version} takes models of its time")
     (frame,) = ensure_all(".rknn", [Recipe("frame", 1080, 1)], board.target.chip)
@@ -360,7 +427,9 @@ def test_native_outputs_are_written_by_the_npu(board: Board) -> None:
 
 
 def test_contexts_of_a_core_share_tensors(board: Board, walked: Callable[[str], Walked]) -> None:
-    """In the smallest plan input and output exist once for each core; every context reads those of its core."""
+    """In the smallest plan input and output exist once for each core; every context reads those of
+    its core.
+    """
     if board.is_mini or board.is_old:
         pytest.skip(f"{board.library.kind} {board.library.version} has no dup that runs")
     run = walked("lean")
@@ -371,20 +440,30 @@ def test_contexts_of_a_core_share_tensors(board: Board, walked: Callable[[str], 
 
 @pytest.mark.parametrize("board", _on_chips(_LATER_CHIPS), indirect=True)
 def test_chips_with_other_registers(walked: Callable[[str], Walked]) -> None:
-    """What is shared is seen there as well, no address is read that none is, and the ledger is what was allocated."""
+    """What is shared is seen there as well, no address is read that none is, and the ledger is what
+    was allocated.
+    """
     for scenario in ("full_dup", "internal_reuse", "shared_weights"):
         run = walked(scenario)
         logged = [(int(size), int(aligned)) for size, aligned in _LOGGED_BUFFER.findall(run.log)]
-        assert [(event["asked_bytes"], event["bytes"]) for event in run.events if event["event"] == "create"] == logged
+        assert [
+            (event["asked_bytes"], event["bytes"])
+            for event in run.events
+            if event["event"] == "create"
+        ] == logged
         assert run.account.findings == ()
         assert (0, (1,)) in run.shared()
 
 
 @pytest.mark.parametrize("board", _LIBRARIES[-1:], indirect=True)
-def test_a_whole_bench_on_the_virtual_board(bench: Bench, board: Board, reusebench: Reusebench) -> None:
-    """By the options alone: stored with target, chip, versions and the ledger's account, and without speed.
+def test_a_whole_bench_on_the_virtual_board(
+    bench: Bench, board: Board, reusebench: Reusebench
+) -> None:
+    """By the options alone: stored with target, chip, versions and the ledger's account, and
+    without speed.
 
-    In the exported timeline the buffers that lived at the end of the steady phase add up to what is stored.
+    In the exported timeline the buffers that lived at the end of the steady phase add up to what is
+    stored.
     """
     models = [word for model in board.models for word in ("--model", model.path)]
     options = ["--target", board.target.name, "--rknn-library", board.library.path, *models]
@@ -405,17 +484,25 @@ def test_a_whole_bench_on_the_virtual_board(bench: Bench, board: Board, reuseben
     end_us = steady["ts"] + steady["dur"]
     buffers = [event for event in events if event.get("cat") == "NPU buffer"]
     ends_us = {event["id2"]["local"]: event["ts"] for event in buffers if event["ph"] == "e"}
-    live = [event for event in buffers if event["ph"] == "b" and event["ts"] <= end_us < ends_us[event["id2"]["local"]]]
+    live = [
+        event
+        for event in buffers
+        if event["ph"] == "b" and event["ts"] <= end_us < ends_us[event["id2"]["local"]]
+    ]
     counted = [event for event in events if event["name"] == "NPU memory" and event["ts"] <= end_us]
     assert sum(event["args"]["size_bytes"] for event in live) == info.memory.npu_memory_bytes[0]
     assert counted[-1]["args"] == {"bytes": info.memory.npu_memory_bytes[0]}
-    assert {"internal", "io"} <= {component for event in live for component in event["name"].split(" + ")}
+    assert {"internal", "io"} <= {
+        component for event in live for component in event["name"].split(" + ")
+    }
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("board", _LIBRARIES[-1:], indirect=True)
 def test_a_pipeline_on_the_virtual_board(bench: Bench, board: Board) -> None:
-    """A detector and then a recogniser share internal memory without a core: the ledger sees both use it."""
+    """A detector and then a recogniser share internal memory without a core: the ledger sees both
+    use it.
+    """
     (bench.folder / "pipeline.json").write_text(
         json.dumps(
             {
@@ -435,5 +522,7 @@ def test_a_pipeline_on_the_virtual_board(bench: Bench, board: Board) -> None:
     npu = results["pipeline"].repeats[0].npu
     assert npu is not None
     assert [(shared.owner, shared.readers) for shared in npu.shared] == [(0, (1,))]
-    whole, own = (results[name].memory.npu_memory_bytes[0] for name in ("pipeline.no_reuse", "pipeline"))
+    whole, own = (
+        results[name].memory.npu_memory_bytes[0] for name in ("pipeline.no_reuse", "pipeline")
+    )
     assert 0 < (own or 0) < (whole or 0)

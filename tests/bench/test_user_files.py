@@ -24,7 +24,8 @@ _FOLDER = ONNX2TF.folder()
 pytestmark = [
     pytest.mark.process,
     pytest.mark.skipif(
-        not ONNX2TF.installed(), reason=f"{_FOLDER} is not there: run `reusebench models install onnx2tf` to test it"
+        not ONNX2TF.installed(),
+        reason=f"{_FOLDER} is not there: run `reusebench models install onnx2tf` to test it",
     ),
 ]
 
@@ -43,8 +44,11 @@ def _save(folder: Path) -> tuple[Path, Path]:
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
     (folder / "parts").mkdir(parents=True)
-    path, data = folder / "model.onnx", folder / "data.npz"
-    onnx.save(model, path, save_as_external_data=True, location="parts/weights.data", size_threshold=0)
+    path = folder / "model.onnx"
+    data = folder / "data.npz"
+    onnx.save(
+        model, path, save_as_external_data=True, location="parts/weights.data", size_threshold=0
+    )
     np.savez(data, x=np.random.RandomState(1).rand(*_SHAPE).astype(np.float32))
     for file in (path, data, folder / "parts" / "weights.data"):
         file.chmod(0o444)
@@ -59,8 +63,11 @@ def _digests(*folders: Path) -> dict[Path, str]:
 def test_no_file_of_the_user_or_of_the_cache_changes(
     bench: Bench, reusebench: Reusebench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A user's model with external data is converted for LiteRT and measured, then a built-in network is converted."""
-    cache, user = bench.folder / "cache", bench.folder / "user"
+    """A user's model with external data is converted for LiteRT and measured, then a built-in
+    network is converted.
+    """
+    cache = bench.folder / "cache"
+    user = bench.folder / "user"
     monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
     ONNX2TF.folder().parent.mkdir(parents=True)
     ONNX2TF.folder().symlink_to(_FOLDER)

@@ -1,6 +1,8 @@
-"""A working folder full of traps: modules by the names of ours and of others', of which no process imports any.
+"""A working folder full of traps: modules by the names of ours and of others', of which no process
+imports any.
 
-`python -m` and `python -c` search the working folder first, and users measure in folders of their own.
+`python -m` and `python -c` search the working folder first, and users measure in folders of their
+own.
 """
 
 from __future__ import annotations
@@ -21,31 +23,66 @@ from tests.helpers.support import CHECKOUT
 
 pytestmark = pytest.mark.process
 
-#: What a user may have a module or a folder of: ours, those that Python imports by itself, the standard library's,
-#: those of packages.
+#: What a user may have a module or a folder of: ours, those that Python imports by itself, the
+#: standard library's, those of packages.
 _TRAPS = (
-    *("commands", "conftest", "harness", "models", "reusebench", "runtimes", "scenarios", "storage", "system"),
+    *(
+        "commands",
+        "conftest",
+        "harness",
+        "models",
+        "reusebench",
+        "runtimes",
+        "scenarios",
+        "storage",
+        "system",
+    ),
     *("codeop", "linecache", "pkgutil", "runpy", "sitecustomize", "usercustomize"),
     *("ctypes", "dataclasses", "json", "random", "subprocess", "typing"),
-    *("av", "click", "msgspec", "numpy", "onnx", "onnxruntime", "pip", "psutil", "pytest", "ziglang"),
+    *(
+        "av",
+        "click",
+        "msgspec",
+        "numpy",
+        "onnx",
+        "onnxruntime",
+        "pip",
+        "psutil",
+        "pytest",
+        "ziglang",
+    ),
 )
 _PACKAGES = ("commands", "models", "numpy")
 _TRAP = "with open({marker!r}, 'a') as marker:\n    marker.write({name!r} + '\\n')\n"
 
-_SMALL = ("--quick", "--repeats=1", "--rounds=2", "--runtime=onnxruntime", "-p", "no:cacheprovider", "-q")
+_SMALL = (
+    "--quick",
+    "--repeats=1",
+    "--rounds=2",
+    "--runtime=onnxruntime",
+    "-p",
+    "no:cacheprovider",
+    "-q",
+)
 _LAYOUT = ("--streams=2", "--contexts=2")
 _CHOSEN = ("-k", "full_dup and not internal", *_LAYOUT)
 _LIMIT = "application_memory:50%+64MiB"
 
 #: Commands with -m or -c that are no Python's: pytest's settings, a shell, compilers.
-_NO_PYTHON = ("commands/bench.py", "system/processes.py", "targets/native/build.py", "targets/reader/build.py")
+_NO_PYTHON = (
+    "commands/bench.py",
+    "system/processes.py",
+    "targets/native/build.py",
+    "targets/reader/build.py",
+)
 
 
 class _Folder:
     """The working folder."""
 
     def __init__(self, path: Path, cache: Path) -> None:
-        self.path, self._cache = path, cache
+        self.path = path
+        self._cache = cache
         self._marker = path.with_name("imported")
         path.mkdir()
         for name in _TRAPS:
@@ -59,9 +96,12 @@ class _Folder:
 
     def start(self, command: list[str]) -> subprocess.CompletedProcess[str]:
         """Run a command there."""
-        # Variables of pytest-xdist are for the worker that runs the test; the last one makes `python -m` safe.
+        # Variables of pytest-xdist are for the worker that runs the test; the last one makes
+        # `python -m` safe.
         left_out = ("PYTEST_", "PYTHONSAFEPATH")
-        environment = {name: value for name, value in os.environ.items() if not name.startswith(left_out)}
+        environment = {
+            name: value for name, value in os.environ.items() if not name.startswith(left_out)
+        }
         return subprocess.run(
             command,
             cwd=self.path,
@@ -89,9 +129,11 @@ def folder(tmp_path: Path, cache: Path) -> _Folder:
 
 
 def test_a_session_and_another_with_a_gate(folder: _Folder, tiny_model: Path) -> None:
-    """Session, preparation and measured processes of pytest, and of the command, which compares with a baseline.
+    """Session, preparation and measured processes of pytest, and of the command, which compares
+    with a baseline.
 
-    What imports from the working folder does so whatever it imports, so that one comparison is enough.
+    What imports from the working folder does so whatever it imports, so that one comparison is
+    enough.
     """
     session = (*_SMALL, *_CHOSEN, "--model", tiny_model)
     folder.run("pytest", CHECKOUT / "bench" / "test_dup.py", *session, "--benchmark-save=base")
@@ -101,7 +143,9 @@ def test_a_session_and_another_with_a_gate(folder: _Folder, tiny_model: Path) ->
 
 
 def test_commands(folder: _Folder) -> None:
-    """A model is built and shown, the machine looked at, a program recorded and the storage listed."""
+    """A model is built and shown, the machine looked at, a program recorded and the storage
+    listed.
+    """
     folder.run("reusebench", "models", "build", "tiny", "--size", 96, "--output", "tiny.onnx")
     folder.run("reusebench", "models", "inspect", "tiny.onnx")
     folder.run("reusebench", "doctor")
@@ -114,8 +158,18 @@ def test_streams_of_a_clip(folder: _Folder, tiny_model: Path) -> None:
     pytest.importorskip("av")
     size = ("--size", "64x48", "--fps", 30, "--seconds", 1)
     folder.run("reusebench", "models", "clip", *size, "--output", "clip.mp4")
-    chosen = ("-k", "streams_full_dup]", *_LAYOUT, "--duration=1", "--video", "clip.mp4", "--model", tiny_model)
-    # pytest itself loads the conftest.py beside a file that an option names; the command has it load none.
+    chosen = (
+        "-k",
+        "streams_full_dup]",
+        *_LAYOUT,
+        "--duration=1",
+        "--video",
+        "clip.mp4",
+        "--model",
+        tiny_model,
+    )
+    # pytest itself loads the conftest.py beside a file that an option names; the command has it
+    # load none.
     words = folder.run("reusebench", "bench", "test_published.py", *_SMALL, *chosen)
     assert "1 passed" in words
 
@@ -127,17 +181,23 @@ def test_a_trap_is_one(folder: _Folder) -> None:
 
 
 def test_no_command_has_python_search_the_working_folder() -> None:
-    """-m and -c without -I are on boards, in a folder of ours there, and where interpreters are tried, in "/"."""
+    """-m and -c without -I are on boards, in a folder of ours there, and where interpreters are
+    tried, in "/".
+    """
     found: Counter[str] = Counter()
     for root in (PACKAGE, *(CHECKOUT / name for name in ("bench", "reports", "scenarios"))):
         for path in root.rglob("*.py"):
-            found[str(path.relative_to(root))] += len(list(_unsafe_options(path.read_text("utf-8"))))
+            found[str(path.relative_to(root))] += len(
+                list(_unsafe_options(path.read_text("utf-8")))
+            )
     unsafe = {name: count for name, count in found.items() if count and name not in _NO_PYTHON}
     assert unsafe == {"targets/far/machine.py": 3, "targets/interpreters.py": 1}
 
 
 def _unsafe_options(source: str) -> Iterator[str]:
-    """Yield -m and -c where they are words of a command: in a list, a tuple, or the arguments of a call."""
+    """Yield -m and -c where they are words of a command: in a list, a tuple, or the arguments of a
+    call.
+    """
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Call):
             parts = node.args
@@ -145,6 +205,10 @@ def _unsafe_options(source: str) -> Iterator[str]:
             parts = node.elts
         else:
             continue
-        words = [part.value for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, str)]
+        words = [
+            part.value
+            for part in parts
+            if isinstance(part, ast.Constant) and isinstance(part.value, str)
+        ]
         if "-I" not in words:
             yield from (word for word in words if word in ("-m", "-c"))

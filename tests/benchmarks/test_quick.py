@@ -13,7 +13,7 @@ from tests.helpers.support import CHECKOUT
 
 _FOLDER = CHECKOUT / "benchmarks"
 #: What is no script, and what runs them.
-_OTHERS = {"quick", "__main__"}
+_OTHERS = {"quick", "texts", "__main__"}
 
 
 def _options(*words: str) -> argparse.Namespace:
@@ -89,7 +89,9 @@ def test_a_skipped_script_says_why() -> None:
     assert not ended.has_failed
 
 
-@pytest.mark.parametrize(("code", "words"), [(1, "exit code 1"), (-9, "exit code -9"), (None, "no end within 180 s")])
+@pytest.mark.parametrize(
+    ("code", "words"), [(1, "exit code 1"), (-9, "exit code -9"), (None, "no end within 180 s")]
+)
 def test_a_failed_script_shows_the_end_of_its_output(code: int | None, words: str) -> None:
     """An exit code that is neither 0 nor that of skipped, or the time limit, is a failure."""
     lines = [f"line {number}" for number in range(1000)]

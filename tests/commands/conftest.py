@@ -1,4 +1,6 @@
-"""Imports the commands that need most libraries before any test: what these warn of is not of the tests."""
+"""Imports the commands that need most libraries before any test: what these warn of is not of the
+tests.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""`reusebench board`: its options, sentences and mistakes; the installation itself is tested with the targets."""
+"""`reusebench board`: its options, sentences and mistakes; the installation itself is tested with
+the targets.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ def test_the_virtual_board_is_installed(
 ) -> None:
     """The options arrive, and the chips that there are then are printed."""
     installed = []
-    monkeypatch.setattr(board, "install_virtual_board", lambda *given: installed.append((given[0].path, given[1])))
+    monkeypatch.setattr(
+        board, "install_virtual_board", lambda *given: installed.append((given[0].path, given[1]))
+    )
     path = write_library(tmp_path / "library.so", "librknnmrt")
     done = reusebench("board", "install", "--rknn-library", path, "--apt-sources", "ports.list")
     assert done == Ended(0, "librknnmrt 1.6.0 (armhf) runs on vboard:rv1103, vboard:rv1106\n", "")
@@ -33,16 +37,22 @@ def test_the_virtual_board_is_installed(
 def test_the_ledger_is_compiled(monkeypatch: pytest.MonkeyPatch, reusebench: Reusebench) -> None:
     """For this Python's processor; one that it is not made for is an error."""
     compiled = []
-    monkeypatch.setattr(board, "ensure_preload", lambda architecture, _: compiled.append(architecture))
+    monkeypatch.setattr(
+        board, "ensure_preload", lambda architecture, _: compiled.append(architecture)
+    )
     assert reusebench("board", "install-ledger") == Ended(0, "--target board is ready\n", "")
     assert compiled == [architecture_of_this_python()]
     monkeypatch.setattr(board, "architecture_of_this_python", lambda: None)
     done = reusebench("board", "install-ledger")
     assert (done.exit_code, done.out) == (2, "")
-    assert done.err.startswith("Error: the library that keeps the ledger is not made for this Python's processor")
+    assert done.err.startswith(
+        "Error: the library that keeps the ledger is not made for this Python's processor"
+    )
 
 
-def test_a_board_far_away(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, reusebench: Reusebench) -> None:
+def test_a_board_far_away(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, reusebench: Reusebench
+) -> None:
     """It is reached before it has a name; what was put there is removed again."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "configuration"))
     (tmp_path / "home").mkdir()
@@ -69,7 +79,10 @@ def test_a_board_far_away(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, reuse
             ["install", "--rknn-library", "{library}", "--chip", "rv1106"],
             "this is librknnrt, and rv1106 needs librknnm",
         ),
-        (["install", "--rknn-library", "{library}", "--chip", "moon"], "'moon' is not one of 'rk3562'"),
+        (
+            ["install", "--rknn-library", "{library}", "--chip", "moon"],
+            "'moon' is not one of 'rk3562'",
+        ),
         (["install"], "give a board (its name, or ssh:HOST, adb, adb:SERIAL, "),
         (["install", "moon"], "Error: moon is no board far away; valid: ssh:HOST, "),
         (["clean", "moon"], "Error: moon is no board far away"),
@@ -81,7 +94,11 @@ def test_a_board_far_away(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, reuse
     ],
 )
 def test_mistakes(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, arguments: list[str], sentence: str, reusebench: Reusebench
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    arguments: list[str],
+    sentence: str,
+    reusebench: Reusebench,
 ) -> None:
     """They end with exit code 2, and what is valid; nothing is installed."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))

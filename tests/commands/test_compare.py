@@ -13,7 +13,17 @@ import pytest
 
 from reusebench.storage.result import Result
 from tests.helpers.support import Ended, Reusebench
-from tests.reports.stored import FAILED, MIB, changed, dup, even, npu_account, result, with_memory, write_run
+from tests.reports.stored import (
+    FAILED,
+    MIB,
+    changed,
+    dup,
+    even,
+    npu_account,
+    result,
+    with_memory,
+    write_run,
+)
 from tests.reports.versions.stored_versions import three_versions
 
 pytestmark = pytest.mark.process
@@ -47,10 +57,16 @@ def compare(storage: Path, reusebench: Reusebench) -> Callable[..., Ended]:
 
 
 def test_a_rise_is_told_with_its_size(compare: Callable[..., Ended]) -> None:
-    """The table has both medians, the change with its interval and the verdict; without a limit it fails nothing."""
+    """The table has both medians, the change with its interval and the verdict; without a limit it
+    fails nothing.
+    """
     done = compare(1)
     assert done.exit_code == 0
-    (row,) = [line.split() for line in done.out.splitlines() if line.startswith("full_dup") and "+60.00" in line][:1]
+    (row,) = [
+        line.split()
+        for line in done.out.splitlines()
+        if line.startswith("full_dup") and "+60.00" in line
+    ][:1]
     assert row[0] == "full_dup"
     assert {"180.00", "240.00", "+60.00", "higher"} <= set(row)
     assert "base: 0001_" in done.out
@@ -58,7 +74,9 @@ def test_a_rise_is_told_with_its_size(compare: Callable[..., Ended]) -> None:
 
 
 def test_limits(compare: Callable[..., Ended]) -> None:
-    """A rise beyond the limit ends with 1 and one line that says all of it; else it is said what was compared."""
+    """A rise beyond the limit ends with 1 and one line that says all of it; else it is said what
+    was compared.
+    """
     done = compare(1, 3, *LIMIT)
     assert done.exit_code == 1
     (line,) = [line for line in done.out.splitlines() if line.startswith("FAILED")]
@@ -71,7 +89,9 @@ def test_limits(compare: Callable[..., Ended]) -> None:
 
 
 def test_a_run_is_not_compared_with_itself(compare: Callable[..., Ended], storage: Path) -> None:
-    """Where the base's words mean the head too it is left out of the base, and where nothing is left that is said."""
+    """Where the base's words mean the head too it is left out of the base, and where nothing is
+    left that is said.
+    """
     done = compare(storage, "latest")
     assert done.exit_code == 0
     assert "base: 0001_" in done.out
@@ -80,8 +100,12 @@ def test_a_run_is_not_compared_with_itself(compare: Callable[..., Ended], storag
     assert "3 and 3 are the same" in done.err
 
 
-def test_other_conditions_are_said_and_fail_a_gate(compare: Callable[..., Ended], storage: Path) -> None:
-    """Another version of the runtime is not compared silently: with a limit the exit code is not 0."""
+def test_other_conditions_are_said_and_fail_a_gate(
+    compare: Callable[..., Ended], storage: Path
+) -> None:
+    """Another version of the runtime is not compared silently: with a limit the exit code is not
+    0.
+    """
     store(storage, 4, grown(storage, runtime_version="9.9"), result(storage, "no_reuse", even(40)))
     done = compare(3, 4)
     assert done.exit_code == 0
@@ -144,8 +168,12 @@ def test_a_baseline_in_a_folder_of_its_own_shows_its_noise(
     assert "The noise is known from 9 earlier runs" in done.out
 
 
-def test_a_narrow_terminal_cuts_nothing(compare: Callable[..., Ended], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A row is as long as it must be: what does not fit goes on in the next line of the terminal."""
+def test_a_narrow_terminal_cuts_nothing(
+    compare: Callable[..., Ended], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A row is as long as it must be: what does not fit goes on in the next line of the
+    terminal.
+    """
     monkeypatch.setenv("COLUMNS", "40")
     lines = compare(1, "--metric", "application_memory").out.splitlines()
     assert any(line.startswith("full_dup") and line.endswith("higher") for line in lines)
@@ -167,10 +195,15 @@ def test_counted_memory(tmp_path: Path, reusebench: Reusebench) -> None:
 
 
 def test_forms(compare: Callable[..., Ended]) -> None:
-    """CSV and JSON hold the rows in the metrics' own units; Markdown is for the summary of a CI job."""
+    """CSV and JSON hold the rows in the metrics' own units; Markdown is for the summary of a CI
+    job.
+    """
     words = (1, 3, "--metric", "application_memory", "--format")
     rows = list(csv.DictReader(io.StringIO(compare(*words, "csv").out)))
-    assert [(row["name"], row["verdict"]) for row in rows] == [("full_dup", "higher"), ("no_reuse", "no change")]
+    assert [(row["name"], row["verdict"]) for row in rows] == [
+        ("full_dup", "higher"),
+        ("no_reuse", "no change"),
+    ]
     assert float(rows[0]["change"]) == 60 * MIB
     assert json.loads(compare(*words, "json").out)["changes"][0]["change"] == 60 * MIB
     lines = compare(1, 3, *LIMIT, "--format", "md").out.splitlines()
@@ -189,12 +222,19 @@ def test_versions_of_a_library(tmp_path: Path, reusebench: Reusebench) -> None:
     heads = [line.split() for line in done.out.splitlines() if line.startswith("Scenario  ")]
     assert ["Scenario", "1.5.2", "(aarch64)", "1.6.0", "(armhf)", "2.3.2", "(aarch64)"] in heads
     assert "Each dup takes 69,632 bytes more in register commands." in done.out
-    done = reusebench("compare", 1, 2, "--across", "library", "--storage", storage, "--metric", "npu_memory")
+    done = reusebench(
+        "compare", 1, 2, "--across", "library", "--storage", storage, "--metric", "npu_memory"
+    )
     assert done.exit_code == 0
     assert "1.5.2" not in done.out
     assert "application_memory_over_baseline" not in done.out
-    done = reusebench("compare", 1, 2, "--across", "library", "--storage", storage, "--format", "csv")
-    assert {row["version"][:5] for row in csv.DictReader(io.StringIO(done.out))} == {"1.6.0", "2.3.2"}
+    done = reusebench(
+        "compare", 1, 2, "--across", "library", "--storage", storage, "--format", "csv"
+    )
+    assert {row["version"][:5] for row in csv.DictReader(io.StringIO(done.out))} == {
+        "1.6.0",
+        "2.3.2",
+    }
 
 
 def test_there_must_be_two_versions(compare: Callable[..., Ended]) -> None:
@@ -212,7 +252,10 @@ def test_there_must_be_two_versions(compare: Callable[..., Ended]) -> None:
         (["1", "--metric", "memory"], "'memory' is not one of 'application_memory'"),
         (["1", "--across", "weather"], "'weather' is not one of 'board'"),
         ([], "name the run to compare with, BASE"),
-        (["--across", "library", "--fail", "npu_memory:0"], "leave out --fail and other conditions"),
+        (
+            ["--across", "library", "--fail", "npu_memory:0"],
+            "leave out --fail and other conditions",
+        ),
         (["--across", "library", "--across", "models"], "leave out --fail and other conditions"),
         (["77"], "there is no run '77'"),
         (["1", "latest~9"], "there is no run 'latest~9'"),

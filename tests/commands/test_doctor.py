@@ -22,7 +22,9 @@ from tests.targets.library_files import write_library
 
 pytestmark = pytest.mark.process
 
-_HERE = RuntimeEntry("here", "Here", "tests.helpers.scripted_driver", "json", "pip install here", "cpu", (".here",))
+_HERE = RuntimeEntry(
+    "here", "Here", "tests.helpers.scripted_driver", "json", "pip install here", "cpu", (".here",)
+)
 _MISSING = RuntimeEntry(
     "missing",
     "Missing",
@@ -32,7 +34,9 @@ _MISSING = RuntimeEntry(
     "cpu",
     (".missing",),
 )
-_BROKEN = RuntimeEntry("broken", "Broken", "no_such_package.adapter", "json", "pip install broken", "npu", (".broken",))
+_BROKEN = RuntimeEntry(
+    "broken", "Broken", "no_such_package.adapter", "json", "pip install broken", "npu", (".broken",)
+)
 
 
 @pytest.fixture
@@ -55,18 +59,29 @@ def row(done: Ended, name: str) -> tuple[str, str]:
 
 
 def test_what_is_here(reusebench: Reusebench) -> None:
-    """This Python, each runtime with its version, targets, converters and sources of figures; the exit code is 0."""
+    """This Python, each runtime with its version, targets, converters and sources of figures; the
+    exit code is 0.
+    """
     done = reusebench("doctor")
     assert (done.exit_code, done.err) == (0, "")
     assert done.out.startswith("reusebench ")
     assert f"({sys.executable})" in done.out.splitlines()[0]
     assert row(done, "onnxruntime") == ("yes", f"version {onnxruntime.__version__}")
     assert row(done, "python")[0] == "yes"
-    for name in ("megengine_lite", "rknn", "board", "rknn-toolkit2 2.5.0", "MegEngine 1.13.0", "/proc/meminfo"):
+    for name in (
+        "megengine_lite",
+        "rknn",
+        "board",
+        "rknn-toolkit2 2.5.0",
+        "MegEngine 1.13.0",
+        "/proc/meminfo",
+    ):
         assert row(done, name)[0] in ("yes", "no")
 
 
-def test_what_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, reusebench: Reusebench) -> None:
+def test_what_is_missing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, reusebench: Reusebench
+) -> None:
     """Each extra, target and converter that is not here stands with the command that brings it."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr("platform.machine", lambda: "x86_64")
@@ -90,24 +105,32 @@ def test_what_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, reuseb
     assert all(line.endswith(": reusebench board install --rknn-library FILE") for line in boards)
 
 
-def test_what_is_not_made_for_this_machine(monkeypatch: pytest.MonkeyPatch, reusebench: Reusebench) -> None:
+def test_what_is_not_made_for_this_machine(
+    monkeypatch: pytest.MonkeyPatch, reusebench: Reusebench
+) -> None:
     """The remark names the machines; nothing that would fail is advised."""
     monkeypatch.setattr("platform.machine", lambda: "armv7l")
-    monkeypatch.setattr("reusebench.targets.interpreters.available", lambda entry: entry.name != "megengine_lite")
+    monkeypatch.setattr(
+        "reusebench.targets.interpreters.available", lambda entry: entry.name != "megengine_lite"
+    )
     done = reusebench("doctor")
     assert row(done, "MegEngine 1.13.0") == ("no", "makes .mge files, on x86-64 alone")
     assert row(done, "megengine_lite") == ("no", "it is made for x86-64 alone")
 
 
 def test_a_runtime_that_does_not_work(doctor_of: Callable[..., Ended]) -> None:
-    """Missing or broken, its row has what to do, and the others work; the exit code is 1 where none works."""
+    """Missing or broken, its row has what to do, and the others work; the exit code is 1 where none
+    works.
+    """
     done = doctor_of(_MISSING, _BROKEN, _HERE)
     assert done.exit_code == 0
     assert row(done, "missing") == ("no", "pip install missing==1")
     assert row(done, "here") == ("yes", "version 1.2.3")
     is_here, remark = row(done, "broken")
     assert is_here == "no"
-    reason = "installed, but cannot be imported: ModuleNotFoundError: No module named 'no_such_package'"
+    reason = (
+        "installed, but cannot be imported: ModuleNotFoundError: No module named 'no_such_package'"
+    )
     assert remark.startswith(reason)
     assert remark.endswith("Install it again: pip install broken")
     assert doctor_of(_MISSING).exit_code == 1
@@ -116,7 +139,9 @@ def test_a_runtime_that_does_not_work(doctor_of: Callable[..., Ended]) -> None:
 def test_rockchips_runtime_is_here_where_its_library_is(
     doctor_of: Callable[..., Ended], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Without a library the option is named; a file that is none is a sentence, without a traceback."""
+    """Without a library the option is named; a file that is none is a sentence, without a
+    traceback.
+    """
     rknn = find_runtime("rknn")
     monkeypatch.setattr(library, "_FOLDERS", ())
     monkeypatch.delenv(LIBRARY_VARIABLE, raising=False)
@@ -136,21 +161,32 @@ def test_rockchips_library_without_an_npu(
     rknn_double: Callable[[str], Path],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Its library loads, and runs nothing without the NPU's driver: how to get it; with a node that opens it runs."""
-    monkeypatch.setenv(LIBRARY_VARIABLE, str(rknn_double("librknnrt version: 2.3.2 (429f97ae6b@2025-04-09T09:09:27)")))
+    """Its library loads, and runs nothing without the NPU's driver: how to get it; with a node that
+    opens it runs.
+    """
+    monkeypatch.setenv(
+        LIBRARY_VARIABLE,
+        str(rknn_double("librknnrt version: 2.3.2 (429f97ae6b@2025-04-09T09:09:27)")),
+    )
     monkeypatch.setattr(doctor, "device_nodes", list)
     done = doctor_of(find_runtime("rknn"))
     is_here, remark = row(done, "rknn")
     assert (done.exit_code, is_here) == (1, "no")
     version = "version 2.3.2 (429f97ae6b@2025-04-09T09:09:27)"
-    assert remark.startswith(f"{version} is here, and runs nothing: this kernel has no driver of Rockchip's NPU: ")
+    assert remark.startswith(
+        f"{version} is here, and runs nothing: this kernel has no driver of Rockchip's NPU: "
+    )
     assert remark.endswith("The virtual board needs no NPU: --target vboard:CHIP")
     monkeypatch.setattr(doctor, "device_nodes", lambda: [Node("/dev/rknpu", errno.EACCES)])
     assert (
         "is here, and runs nothing: this user may not open /dev/rknpu"
         in row(doctor_of(find_runtime("rknn")), "rknn")[1]
     )
-    monkeypatch.setattr(doctor, "device_nodes", lambda: [Node("/dev/dri/card1", errno.EACCES), Node("/dev/rknpu", 0)])
+    monkeypatch.setattr(
+        doctor,
+        "device_nodes",
+        lambda: [Node("/dev/dri/card1", errno.EACCES), Node("/dev/rknpu", 0)],
+    )
     assert row(doctor_of(find_runtime("rknn")), "rknn") == ("yes", version)
 
 
@@ -167,17 +203,24 @@ def on_rk3588(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
 
 def test_the_npu_of_a_board(
-    on_rk3588: Callable[..., None], doctor_of: Callable[..., Ended], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    on_rk3588: Callable[..., None],
+    doctor_of: Callable[..., Ended],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
     """The driver, against what the library takes, and who may open which node, with the remedy."""
-    monkeypatch.setenv(LIBRARY_VARIABLE, str(write_library(tmp_path / "lib.so", "librknnrt", "2.3.2")))
+    monkeypatch.setenv(
+        LIBRARY_VARIABLE, str(write_library(tmp_path / "lib.so", "librknnrt", "2.3.2"))
+    )
     on_rk3588([Node("/dev/dri/card1", 0), Node("/dev/dri/renderD129", errno.EACCES)], "0.9.8")
     done = doctor_of(_HERE)
     assert row(done, "driver") == ("yes", "version 0.9.8; librknnrt 2.3.2 takes 0.7.0 and later")
     assert row(done, "/dev/dri/card1") == ("yes", "this user may open it")
     is_here, remark = row(done, "/dev/dri/renderD129")
     assert is_here == "no"
-    assert remark.startswith("this user may not open /dev/dri/renderD129, which the NPU's library needs. ")
+    assert remark.startswith(
+        "this user may not open /dev/dri/renderD129, which the NPU's library needs. "
+    )
     on_rk3588([Node("/dev/rknpu", 0)], "0.6.4")
     is_here, remark = row(doctor_of(_HERE), "driver")
     assert is_here == "no"
@@ -185,7 +228,10 @@ def test_the_npu_of_a_board(
 
 
 def test_the_npu_of_a_board_that_shows_little(
-    on_rk3588: Callable[..., None], doctor_of: Callable[..., Ended], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    on_rk3588: Callable[..., None],
+    doctor_of: Callable[..., Ended],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
     """A version that only root sees, a file that is no library, and a kernel without the driver."""
     monkeypatch.setenv(LIBRARY_VARIABLE, str(tmp_path))
@@ -199,7 +245,9 @@ def test_the_npu_of_a_board_that_shows_little(
     assert remark.startswith("this kernel has no driver of Rockchip's NPU")
 
 
-def test_a_machine_without_an_npu(doctor_of: Callable[..., Ended], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_without_an_npu(
+    doctor_of: Callable[..., Ended], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Nothing is said of one."""
     monkeypatch.setattr(doctor, "chip_of", lambda _: None)
     monkeypatch.setattr(doctor, "has_npu", lambda _: False)
@@ -214,12 +262,23 @@ _REINSTALL = "Install it again: pip install missing==1"
     [
         # What the import prints does not matter.
         (
-            'echo "loaded plugins"; echo "reusebench-versions 3.10.13 1.13.0"; echo "said at the end"',
+            (
+                'echo "loaded plugins"; echo "reusebench-versions 3.10.13 1.13.0"; echo "said at'
+                ' the end"'
+            ),
             "yes",
             "version 1.13.0, in an environment of its own: Python 3.10.13 ({python})",
         ),
-        ("echo one >&2; echo two >&2; exit 1", "no", f"installed, but cannot be imported: two. {_REINSTALL}"),
-        ("exit 3", "no", f"installed, but cannot be imported: its process ended with 3. {_REINSTALL}"),
+        (
+            "echo one >&2; echo two >&2; exit 1",
+            "no",
+            f"installed, but cannot be imported: two. {_REINSTALL}",
+        ),
+        (
+            "exit 3",
+            "no",
+            f"installed, but cannot be imported: its process ended with 3. {_REINSTALL}",
+        ),
     ],
 )
 def test_a_runtime_in_an_environment_of_its_own(
@@ -230,7 +289,9 @@ def test_a_runtime_in_an_environment_of_its_own(
     is_here: str,
     remark: str,
 ) -> None:
-    """Its version is read by the interpreter there, which is named; where it fails its last line is the reason."""
+    """Its version is read by the interpreter there, which is named; where it fails its last line is
+    the reason.
+    """
     python = tmp_path / "python"
     python.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
     python.chmod(0o755)

@@ -43,16 +43,23 @@ def median_of(text: str) -> float:
 
 @pytest.mark.parametrize("form", [form.name for form in EXPORTS])
 def test_every_format_is_printed(export: Callable[..., Ended], form: str) -> None:
-    """Each format goes to standard output, with nothing beside it there, and none on standard error."""
+    """Each format goes to standard output, with nothing beside it there, and none on standard
+    error.
+    """
     done = export("--format", form)
     assert (done.exit_code, done.err) == (0, "")
     assert "no_reuse" in done.out
     assert done.out.startswith(("{", "[", "run_number,"))
 
 
-def test_runs_are_named_as_for_every_other_command(export: Callable[..., Ended], storage: Path) -> None:
+def test_runs_are_named_as_for_every_other_command(
+    export: Callable[..., Ended], storage: Path
+) -> None:
     """Without a word the newest run is exported; the path of a storage means all of its runs."""
-    medians = [median_of(export(*words, "--format", "bencher").out) for words in ((), ("latest",), (2,), (1,))]
+    medians = [
+        median_of(export(*words, "--format", "bencher").out)
+        for words in ((), ("latest",), (2,), (1,))
+    ]
     assert medians[0] == medians[1] == medians[2] > medians[3]
     lines = export(storage, "--format", "csv", "--metric", "application_memory").out.splitlines()
     assert [line.partition(",")[0] for line in lines[1:]] == ["1"] * 3 + ["2"] * 3
@@ -68,29 +75,55 @@ def test_output_is_a_file(export: Callable[..., Ended], tmp_path: Path) -> None:
     assert len(pd.read_csv(tmp_path / "csv")) > 0
     done = export("--format", "csv", "--output", tmp_path / "none" / "file")
     assert done.exit_code == 2
-    assert done.err.startswith(f"Error: cannot write {tmp_path}/none/file (No such file or directory). Name another")
+    assert done.err.startswith(
+        f"Error: cannot write {tmp_path}/none/file (No such file or directory). Name another"
+    )
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
 def test_standard_output_that_is_full(storage: Path) -> None:
     """It is a sentence, in a locale without the characters of the export too."""
-    command = [sys.executable, "-m", "reusebench", "export", "--storage", str(storage), "--format", "github"]
-    environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONUNBUFFERED": ""}
+    command = [
+        sys.executable,
+        "-m",
+        "reusebench",
+        "export",
+        "--storage",
+        str(storage),
+        "--format",
+        "github",
+    ]
+    environment = {
+        **os.environ,
+        "LC_ALL": "C",
+        "PYTHONUTF8": "0",
+        "PYTHONCOERCECLOCALE": "0",
+        "PYTHONUNBUFFERED": "",
+    }
     with Path("/dev/full").open("wb") as full:
-        done = subprocess.run(command, cwd=CHECKOUT, env=environment, stdout=full, stderr=subprocess.PIPE, check=False)
+        done = subprocess.run(
+            command, cwd=CHECKOUT, env=environment, stdout=full, stderr=subprocess.PIPE, check=False
+        )
     assert done.returncode == 2
-    assert done.stderr == (
-        b"Error: cannot write standard output (No space left on device). Name another with --output FILE\n"
+    assert (
+        done.stderr
+        == b"Error: cannot write standard output (No space left on device). Name another with"
+        b" --output FILE\n"
     )
 
 
 def test_metrics_are_chosen(export: Callable[..., Ended]) -> None:
-    """--metric is repeatable, and nothing else is exported; one that nothing has is named, with the exit code 1."""
+    """--metric is repeatable, and nothing else is exported; one that nothing has is named, with the
+    exit code 1.
+    """
     done = export("--format", "jsonl", "--metric", "latency", "--metric", "application_memory")
     records = [json.loads(line) for line in done.out.splitlines()]
     assert {record["metric"] for record in records} == {"latency", "application_memory"}
     done = export("--format", "github", "--metric", "latency", "--metric", "npu_memory")
-    assert (done.exit_code, done.err) == (1, "Warning: not in the export: no figures of npu_memory\n")
+    assert (done.exit_code, done.err) == (
+        1,
+        "Warning: not in the export: no figures of npu_memory\n",
+    )
 
 
 @pytest.mark.parametrize(
@@ -109,7 +142,9 @@ def test_metrics_are_chosen(export: Callable[..., Ended]) -> None:
         ([], "Missing option '--format'"),
     ],
 )
-def test_mistakes(export: Callable[..., Ended], words: list[str], sentence: str, tmp_path: Path) -> None:
+def test_mistakes(
+    export: Callable[..., Ended], words: list[str], sentence: str, tmp_path: Path
+) -> None:
     """They end with exit code 2 and what is valid, and no empty file is written."""
     done = export(*(word.format(file=tmp_path / "file") for word in words))
     assert (done.exit_code, done.out) == (2, "")
@@ -118,12 +153,16 @@ def test_mistakes(export: Callable[..., Ended], words: list[str], sentence: str,
 
 
 def test_what_failed_is_named(tmp_path: Path, reusebench: Reusebench) -> None:
-    """The rest of a run with a failure is exported; the failure is named, and the exit code is 1."""
+    """The rest of a run with a failure is exported; the failure is named, and the exit code is
+    1.
+    """
     full_run(tmp_path)
     done = reusebench("export", "--storage", tmp_path, "--format", "github")
     assert done.exit_code == 1
     assert len(json.loads(done.out)) > 0
-    assert done.err.startswith("Warning: not in the export: 0001_run: onnxruntime shared_context (4 x 3, ")
+    assert done.err.startswith(
+        "Warning: not in the export: 0001_run: onnxruntime shared_context (4 x 3, "
+    )
     assert done.err.endswith(f": {FAILED.kind}\n")
 
 
@@ -145,7 +184,9 @@ def test_what_a_runtime_does_not_have_is_no_failure(tmp_path: Path, reusebench: 
 
 
 def test_a_damaged_file_is_named(export: Callable[..., Ended], storage: Path) -> None:
-    """A file cut short may have been the newest: it is named, the newest of the others exported, the exit code 1."""
+    """A file cut short may have been the newest: it is named, the newest of the others exported,
+    the exit code 1.
+    """
     path = next(storage.glob("*/0002_run.json"))
     path.with_name("0003_cut.json").write_text(path.read_text()[:500])
     done = export("--format", "bencher")
@@ -154,24 +195,31 @@ def test_a_damaged_file_is_named(export: Callable[..., Ended], storage: Path) ->
     assert median_of(done.out) > 0
 
 
-def test_a_trace_that_is_lost_is_named(export: Callable[..., Ended], storage: Path, tmp_path: Path) -> None:
-    """The other processes are exported, with the exit code 1; where none is left, nothing is, and it is an error."""
+def test_a_trace_that_is_lost_is_named(
+    export: Callable[..., Ended], storage: Path, tmp_path: Path
+) -> None:
+    """The other processes are exported, with the exit code 1; where none is left, nothing is, and
+    it is an error.
+    """
     first, *others = sorted((storage / "traces" / "run2").iterdir())
     first.write_bytes(first.read_bytes()[:100])
     done = export("--format", "trace")
     assert done.exit_code == 1
     assert re.fullmatch(
-        r"Warning: not in the export: 0002_run: onnxruntime no_reuse \(.*\) repeat 1: its trace is lost or damaged\n",
+        r"Warning: not in the export: 0002_run: onnxruntime no_reuse \(.*\) repeat 1: its trace is"
+        r" lost or damaged\n",
         done.err,
     )
-    names = [event for event in json.loads(done.out)["traceEvents"] if event["name"] == "process_name"]
+    names = [
+        event for event in json.loads(done.out)["traceEvents"] if event["name"] == "process_name"
+    ]
     assert len(names) == len(others) == 2
     for other in others:
         other.unlink()
     done = export("--format", "trace", "--output", tmp_path / "file")
     assert (done.exit_code, done.out) == (2, "")
     assert done.err.endswith(
-        "Error: 0002_run: no trace can be read. Traces are in the folder `traces` of the storage: copy it with the "
-        "runs, or name another run\n"
+        "Error: 0002_run: no trace can be read. Traces are in the folder `traces` of the storage:"
+        " copy it with the runs, or name another run\n"
     )
     assert not (tmp_path / "file").exists()

@@ -18,27 +18,43 @@ from tests.helpers.support import Reusebench
 
 pytestmark = pytest.mark.process
 
-_ELSEWHERE = RuntimeEntry("elsewhere", "Elsewhere", "no.adapter", "no_such_module", "pip install it", "cpu", (".it",))
+_ELSEWHERE = RuntimeEntry(
+    "elsewhere", "Elsewhere", "no.adapter", "no_such_module", "pip install it", "cpu", (".it",)
+)
 
 
-def test_a_board_is_looked_at(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, reusebench: Reusebench) -> None:
-    """Beyond a shell on a pipe: its kernel, its folder, what it can run and which readings it has."""
+def test_a_board_is_looked_at(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, reusebench: Reusebench
+) -> None:
+    """Beyond a shell on a pipe: its kernel, its folder, what it can run and which readings it
+    has.
+    """
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "configuration"))
-    assert reusebench("board", "add", "here", shell_at(tmp_path), "--python", sys.executable).exit_code == 0
+    assert (
+        reusebench("board", "add", "here", shell_at(tmp_path), "--python", sys.executable).exit_code
+        == 0
+    )
     done = reusebench("doctor", "--target", "here")
     assert (done.exit_code, done.err) == (0, "")
     rows = {line.split()[0]: line for line in done.out.splitlines() if line}
     assert f"Linux {platform.release()}" in rows["system"]
     assert f"user {os.getuid()}" in rows["system"]
     assert str(tmp_path / ".cache" / "reusebench-board") in rows["folder"]
-    assert {"model", "memory", "reader", "Python", "rknn", "onnxruntime", "/proc/meminfo"} <= set(rows)
+    assert {"model", "memory", "reader", "Python", "rknn", "onnxruntime", "/proc/meminfo"} <= set(
+        rows
+    )
 
 
-def test_a_board_without_a_runtime(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, reusebench: Reusebench) -> None:
+def test_a_board_without_a_runtime(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, reusebench: Reusebench
+) -> None:
     """Nothing can be measured there, although there is much to be read: the exit code is 1."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "configuration"))
     monkeypatch.setattr(far_doctor, "RUNTIMES", (_ELSEWHERE,))
-    assert reusebench("board", "add", "here", shell_at(tmp_path), "--python", sys.executable).exit_code == 0
+    assert (
+        reusebench("board", "add", "here", shell_at(tmp_path), "--python", sys.executable).exit_code
+        == 0
+    )
     done = reusebench("doctor", "--target", "here")
     assert (done.exit_code, done.err) == (1, "")
     rows = {line.split()[0]: line.split()[1] for line in done.out.splitlines() if line}
@@ -46,7 +62,9 @@ def test_a_board_without_a_runtime(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
 
 
 def test_what_is_in_the_way(tmp_path: Path) -> None:
-    """A camera service, a governor that changes frequencies, compressed memory and files in memory, each by name."""
+    """A camera service, a governor that changes frequencies, compressed memory and files in memory,
+    each by name.
+    """
     tree = {
         "proc/7/comm": "rkipc\n",
         "proc/8/comm": "sh\n",
@@ -80,5 +98,12 @@ def _host(root: Path, tree: dict[str, str]) -> LocalHost:
 
 
 def _meminfo(shmem_kb: int) -> str:
-    sizes = {"MemTotal": 65536, "MemFree": 20000, "MemAvailable": 30000, "Cached": 9000, "Slab": 900, "SwapFree": 0}
+    sizes = {
+        "MemTotal": 65536,
+        "MemFree": 20000,
+        "MemAvailable": 30000,
+        "Cached": 9000,
+        "Slab": 900,
+        "SwapFree": 0,
+    }
     return "".join(f"{name}: {size} kB\n" for name, size in {**sizes, "Shmem": shmem_kb}.items())

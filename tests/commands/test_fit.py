@@ -34,8 +34,14 @@ _PAGE_BYTES = 4096
 def _library() -> Library | None:
     """Return the newest librknnrt that is here with the virtual board for it."""
     folder = _CACHE / "rknn"
-    full = [one for one in find_libraries([folder]) if one.kind == "librknnrt"] if folder.is_dir() else []
-    return max((one for one in full if not missing_parts(one)), key=lambda one: one.version, default=None)
+    full = (
+        [one for one in find_libraries([folder]) if one.kind == "librknnrt"]
+        if folder.is_dir()
+        else []
+    )
+    return max(
+        (one for one in full if not missing_parts(one)), key=lambda one: one.version, default=None
+    )
 
 
 _LIBRARY = _library()
@@ -62,7 +68,8 @@ class Calibrated:
     """A storage in which one call has measured; the calls after it measure nothing."""
 
     def __init__(self, reusebench: Reusebench, storage: Path, *words: object) -> None:
-        self._reusebench, self._words = reusebench, ("fit", "--storage", storage, *words)
+        self._reusebench = reusebench
+        self._words = ("fit", "--storage", storage, *words)
         self.storage = storage
 
     def fit(self, *words: object) -> Ended:
@@ -80,7 +87,9 @@ class Calibrated:
 
 @pytest.fixture(autouse=True)
 def plain_pytest(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a worker of pytest-xdist pytest-benchmark would measure nothing; the plugins of these tests are not needed."""
+    """In a worker of pytest-xdist pytest-benchmark would measure nothing; the plugins of these
+    tests are not needed.
+    """
     monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     monkeypatch.setenv("PYTEST_ADDOPTS", "--quick -p pytest_benchmark.plugin")
@@ -101,7 +110,9 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def model_of_internal_memory(cache: Path) -> Path:
-    """Return a model whose internal memory is far more than what a heap has left over, and which infers quickly."""
+    """Return a model whose internal memory is far more than what a heap has left over, and which
+    infers quickly.
+    """
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
         return ensure(Recipe("tiny", 320, 1))
@@ -111,8 +122,8 @@ def model_of_internal_memory(cache: Path) -> Path:
 def users_of_the_runtime(model_of_internal_memory: Path) -> Iterator[None]:
     """Run processes that have the runtime's library in memory.
 
-    Pages of the library are divided by the processes that map them. Among these processes, a test that maps them for a
-    while beside the measured process takes little off that process's share.
+    Pages of the library are divided by the processes that map them. Among these processes, a test
+    that maps them for a while beside the measured process takes little off that process's share.
     """
     command = [sys.executable, "-c", _USES_THE_RUNTIME, str(model_of_internal_memory)]
     with ExitStack() as stack:
@@ -134,7 +145,16 @@ def on_cpu(
     users_of_the_runtime: None,  # noqa: ARG001  they run meanwhile
 ) -> Calibrated:
     """Return two contexts of a tiny network on ONNX Runtime."""
-    words = ("--runtime", "onnxruntime", "--model", model_of_internal_memory, "--streams", 1, "--contexts", 2)
+    words = (
+        "--runtime",
+        "onnxruntime",
+        "--model",
+        model_of_internal_memory,
+        "--streams",
+        1,
+        "--contexts",
+        2,
+    )
     return Calibrated(reusebench, folders / "cpu", *words)
 
 
@@ -144,21 +164,32 @@ def on_npu(folders: Path, reusebench: Reusebench, monkeypatch: pytest.MonkeyPatc
     assert _LIBRARY is not None
     monkeypatch.setenv("XDG_CACHE_HOME", str(_CACHE.parent))
     words = ("--runtime", "rknn", "--target", "vboard:rk3588", "--rknn-library", _LIBRARY.path)
-    return Calibrated(reusebench, folders / "npu", *words, "--model", _RKNN_MODELS[0], "--contexts", 1)
+    return Calibrated(
+        reusebench, folders / "npu", *words, "--model", _RKNN_MODELS[0], "--contexts", 1
+    )
 
 
 @pytest.mark.slow
 def test_a_process_on_a_cpu(on_cpu: Calibrated) -> None:
-    """What is recommended takes what was predicted, and less than without reuse; the answer is stored as printed."""
+    """What is recommended takes what was predicted, and less than without reuse; the answer is
+    stored as printed.
+    """
     answer = on_cpu.answer("--verify", "--limit", "1GiB")
-    assert (answer["limit_of"], answer["limit_bytes"], answer["fits"]) == ("application_memory", 2**30, True)
-    # Not of the whole process: another test that maps the runtime's library meanwhile takes half of it off.
+    assert (answer["limit_of"], answer["limit_bytes"], answer["fits"]) == (
+        "application_memory",
+        2**30,
+        True,
+    )
+    # Not of the whole process: another test that maps the runtime's library meanwhile takes half of
+    # it off.
     assert answer["predicted_application_memory_bytes"] > 0
     assert answer["measured_application_memory_bytes"] > 0
-    # A tiny network takes little more than what a heap has left over, which differs from process to process.
+    # A tiny network takes little more than what a heap has left over, which differs from process to
+    # process.
     left_over_bytes = 4 * 2**20
     predicted, measured = (
-        answer[f"{kind}_application_memory_over_baseline_bytes"] for kind in ("predicted", "measured")
+        answer[f"{kind}_application_memory_over_baseline_bytes"]
+        for kind in ("predicted", "measured")
     )
     assert measured == pytest.approx(predicted, rel=0.05, abs=left_over_bytes)
     assert answer["predicted_npu_memory_bytes"] is answer["least_bytes"] is None
@@ -175,7 +206,9 @@ def test_a_process_on_a_cpu(on_cpu: Calibrated) -> None:
 
 
 def test_the_plan_is_a_file_that_pytest_takes(on_cpu: Calibrated) -> None:
-    """Its path is in the last line, and it holds the recommended plan; what is stored is not measured again."""
+    """Its path is in the last line, and it holds the recommended plan; what is stored is not
+    measured again.
+    """
     on_cpu.fit()
     ended = on_cpu.fit()
     assert ended.exit_code == 0, ended.err
@@ -229,13 +262,24 @@ def test_a_library_that_is_replaced_meanwhile(
     monkeypatch.setenv("XDG_CACHE_HOME", str(_CACHE.parent))
     library = Path(shutil.copy(_LIBRARY.path, tmp_path))
 
-    def run_and_replace(options: Any, storage: Path, tests: Any, output: Any) -> tuple[int, list[Path]]:
+    def run_and_replace(
+        options: Any, storage: Path, tests: Any, output: Any
+    ) -> tuple[int, list[Path]]:
         done = run_bench(options, storage, tests[:1], output)
         library.write_bytes(library.read_bytes() + bytes(1))
         return done
 
     monkeypatch.setattr("reusebench.commands.fit.run_bench", run_and_replace)
-    words = ["--storage", tmp_path, "--runtime", "rknn", "--target", "vboard:rk3588", "--rknn-library", library]
+    words = [
+        "--storage",
+        tmp_path,
+        "--runtime",
+        "rknn",
+        "--target",
+        "vboard:rk3588",
+        "--rknn-library",
+        library,
+    ]
     ended = reusebench("fit", *words, "--model", _RKNN_MODELS[0], "--contexts", 1)
     assert ended.exit_code == 2
     assert f"--rknn-library {library}: it has changed since it was first read" in ended.err
@@ -243,12 +287,21 @@ def test_a_library_that_is_replaced_meanwhile(
 
 @_with_library
 def test_npu_memory_to_the_byte(on_npu: Calibrated) -> None:
-    """Predicted and measured are equal by component, and not below the lower bound; frames are not known."""
+    """Predicted and measured are equal by component, and not below the lower bound; frames are not
+    known.
+    """
     answer = on_npu.answer("--verify")
     assert answer["limit_of"] == "npu_memory"
     assert answer["measured_npu_components_bytes"] == answer["predicted_npu_components_bytes"]
-    assert sum(answer["predicted_npu_components_bytes"].values()) == answer["predicted_npu_memory_bytes"]
-    assert answer["measured_npu_memory_bytes"] == answer["predicted_npu_memory_bytes"] >= answer["least_bytes"]
+    assert (
+        sum(answer["predicted_npu_components_bytes"].values())
+        == answer["predicted_npu_memory_bytes"]
+    )
+    assert (
+        answer["measured_npu_memory_bytes"]
+        == answer["predicted_npu_memory_bytes"]
+        >= answer["least_bytes"]
+    )
     assert answer["predicted_npu_memory_bytes"] < answer["today"]["bytes"]
     assert (answer["best"]["contexts"], answer["best"]["lanes"]) == (4, 3)
     assert answer["predicted_frames_per_s"] is answer["measured_frames_per_s"] is None
@@ -259,7 +312,9 @@ def test_npu_memory_to_the_byte(on_npu: Calibrated) -> None:
 
 @_with_library
 def test_the_limit_is_exact_to_the_byte(on_npu: Calibrated) -> None:
-    """What is recommended fits in as much as it takes, and in a byte less it does not; what does is shown beside."""
+    """What is recommended fits in as much as it takes, and in a byte less it does not; what does is
+    shown beside.
+    """
     exact = on_npu.answer()["predicted_npu_memory_bytes"]
     assert on_npu.fit("--limit", f"{exact}B").exit_code == 0
     ended = on_npu.fit("--limit", f"{exact - 1}B")
@@ -290,7 +345,9 @@ def test_frames_are_not_considered_where_nothing_computes(on_npu: Calibrated) ->
         (("--target", "nowhere"), "nowhere"),
     ],
 )
-def test_a_mistake_is_a_sentence(words: tuple[str, ...], sentence: str, reusebench: Reusebench, tmp_path: Path) -> None:
+def test_a_mistake_is_a_sentence(
+    words: tuple[str, ...], sentence: str, reusebench: Reusebench, tmp_path: Path
+) -> None:
     """Exit code 2, what is valid, and nothing is measured or stored."""
     ended = reusebench("fit", "--storage", tmp_path / "storage", "--runtime", "onnxruntime", *words)
     assert ended.exit_code == 2
@@ -299,7 +356,9 @@ def test_a_mistake_is_a_sentence(words: tuple[str, ...], sentence: str, reuseben
     assert not (tmp_path / "storage").exists()
 
 
-def test_models_and_resolutions_are_two_questions(reusebench: Reusebench, tmp_path: Path, tiny_model: Path) -> None:
+def test_models_and_resolutions_are_two_questions(
+    reusebench: Reusebench, tmp_path: Path, tiny_model: Path
+) -> None:
     """Both together are refused."""
     words = ("--runtime", "onnxruntime", "--model", tiny_model, "--resolution", tiny_model)
     ended = reusebench("fit", "--storage", tmp_path, *words)
@@ -307,9 +366,20 @@ def test_models_and_resolutions_are_two_questions(reusebench: Reusebench, tmp_pa
     assert "leave one of them out" in ended.err
 
 
-def test_more_models_than_streams(reusebench: Reusebench, tmp_path: Path, tiny_models: tuple[Path, Path]) -> None:
+def test_more_models_than_streams(
+    reusebench: Reusebench, tmp_path: Path, tiny_models: tuple[Path, Path]
+) -> None:
     """A model serves one stream or more."""
-    words = ("--runtime", "onnxruntime", "--model", tiny_models[0], "--model", tiny_models[1], "--streams", 1)
+    words = (
+        "--runtime",
+        "onnxruntime",
+        "--model",
+        tiny_models[0],
+        "--model",
+        tiny_models[1],
+        "--streams",
+        1,
+    )
     ended = reusebench("fit", "--storage", tmp_path, *words)
     assert ended.exit_code == 2
     assert "2 models and 1 stream" in ended.err
@@ -319,7 +389,9 @@ def test_a_model_that_does_not_run(reusebench: Reusebench, tmp_path: Path) -> No
     """The runtime's own reason is in the sentence."""
     model = tmp_path / "broken.onnx"
     model.write_bytes(b"no model")
-    ended = reusebench("fit", "--storage", tmp_path / "storage", "--runtime", "onnxruntime", "--model", model)
+    ended = reusebench(
+        "fit", "--storage", tmp_path / "storage", "--runtime", "onnxruntime", "--model", model
+    )
     assert ended.exit_code == 2
     assert "broken.onnx" in ended.err
     assert "Traceback" not in ended.err

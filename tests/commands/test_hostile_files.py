@@ -1,4 +1,6 @@
-"""Every command that reads stored files, with files that nobody should have: named, left out, the others are shown."""
+"""Every command that reads stored files, with files that nobody should have: named, left out, the
+others are shown.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,11 @@ def storage(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("command", _COMMANDS, ids=" ".join)
 def test_bad_files_are_named(
-    storage: Path, command: tuple[str, ...], reusebench: Reusebench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    storage: Path,
+    command: tuple[str, ...],
+    reusebench: Reusebench,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Each with its reason, once, and without its escape sequences; the exit code is 1."""
     monkeypatch.chdir(tmp_path)
@@ -61,28 +67,39 @@ def test_bad_files_are_named(
     assert done.exit_code == 1, done
     warnings = [line for line in done.err.splitlines() if line.startswith(f"Warning: {storage}")]
     assert len(warnings) == 9
-    assert "0099_\\x1b[2J.json: cannot be read (it is a named pipe; a regular file is needed)" in done.err
+    assert (
+        "0099_\\x1b[2J.json: cannot be read (it is a named pipe; a regular file is needed)"
+        in done.err
+    )
     assert "\x1b" not in done.out + done.err
     assert done.out
 
 
 def test_text_of_others(tmp_path: Path, reusebench: Reusebench) -> None:
-    """A name in a stored file is shown as it is, with what is not printable escaped, and calculated by nobody."""
+    """A name in a stored file is shown as it is, with what is not printable escaped, and calculated
+    by nobody.
+    """
     path = full_run(tmp_path)
     hostile = json.dumps(f"={_HOSTILE}")[1:-1].encode()
     content = path.read_bytes().replace(b"model-a", hostile).replace(b"board-123456", hostile)
     path.write_bytes(content.replace(b"full_dup", b"[/]dup"))
-    done = reusebench("report", "--storage", tmp_path, "--output", tmp_path / "out", "--format", "html")
+    done = reusebench(
+        "report", "--storage", tmp_path, "--output", tmp_path / "out", "--format", "html"
+    )
     assert done.exit_code == 0, done.err
     assert "\x1b" not in done.out
     assert "[/]dup" in done.out
-    assert "=[/][red]\\x1b[2J=1\\u202e" in (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
+    assert "=[/][red]\\x1b[2J=1\\u202e" in (tmp_path / "out" / "index.html").read_text(
+        encoding="utf-8"
+    )
     done = reusebench("export", "--format", "csv", "--storage", tmp_path)
     assert ",'=[/][red]\\x1b[2J=1\\u202e," in done.out
     assert ",=" not in done.out
 
 
-def test_a_page_that_cannot_be_written(tmp_path: Path, reusebench: Reusebench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_that_cannot_be_written(
+    tmp_path: Path, reusebench: Reusebench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As on a full disk: the one that was there stays as it was, nothing half is left beside it."""
     full_run(tmp_path)
     arguments = ("report", "--storage", tmp_path, "--output", tmp_path / "out", "--format", "html")
@@ -106,7 +123,10 @@ def test_a_storage_that_may_not_be_read(tmp_path: Path, reusebench: Reusebench) 
     full_run(storage)
     (tmp_path / "loop").symlink_to("loop")
     done = reusebench("report", "--storage", tmp_path / "loop")
-    assert (done.exit_code, "cannot be read (Too many levels of symbolic links)" in done.err) == (2, True)
+    assert (done.exit_code, "cannot be read (Too many levels of symbolic links)" in done.err) == (
+        2,
+        True,
+    )
     for command in ("report", "history", "export --format csv", "runs list"):
         done = reusebench(*command.split(), "--storage", tmp_path / "none")
         assert (done.exit_code, "no storage at" in done.err) == (2, True), done

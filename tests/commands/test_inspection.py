@@ -28,7 +28,9 @@ def _network(tmp_path: Path) -> Path:
 
 
 def test_a_model_as_a_person_reads_it(tmp_path: Path, reusebench: Reusebench) -> None:
-    """Facts, inputs with what is assumed and the option that changes it, outputs, weights, operators, mechanisms."""
+    """Facts, inputs with what is assumed and the option that changes it, outputs, weights,
+    operators, mechanisms.
+    """
     path = _network(tmp_path)
     shown = reusebench("models", "inspect", path)
     assert (shown.exit_code, shown.err) == (0, "")
@@ -45,11 +47,19 @@ def test_a_model_as_a_person_reads_it(tmp_path: Path, reusebench: Reusebench) ->
         "images   float32  batch x 3 x height x width  1x3x320x320, noise",
         "rate     int64    scalar                      ones",
     ]
-    assert paragraphs[2].startswith("--shape NAME=SIZES gives another shape, --inputs FILE.npz values.")
+    assert paragraphs[2].startswith(
+        "--shape NAME=SIZES gives another shape, --inputs FILE.npz values."
+    )
     assert paragraphs[3].splitlines()[1] == "y         float32  batch x 8 x ? x ?"
-    assert paragraphs[4].splitlines() == ["weights      tensors    MiB", "float32            1   8.24"]
+    assert paragraphs[4].splitlines() == [
+        "weights      tensors    MiB",
+        "float32            1   8.24",
+    ]
     assert paragraphs[5] == "operators: 2, Conv 1, com.microsoft.FastGelu 1"
-    assert paragraphs[6].splitlines()[:2] == ["on ONNX Runtime    applies", "full_dup           yes"]
+    assert paragraphs[6].splitlines()[:2] == [
+        "on ONNX Runtime    applies",
+        "full_dup           yes",
+    ]
     assert len(paragraphs) == 7
 
 
@@ -73,13 +83,17 @@ def test_a_model_as_tools_read_it(tmp_path: Path, reusebench: Reusebench) -> Non
     assert (shown["runtime"], shown["hindrances"]) == ("onnxruntime", [])
     assert shown["mechanisms"][0] == {"scenario": "full_dup", "applies": True, "remark": ""}
     assert shown["onnx"]["opsets"] == {"": 17, "com.microsoft": 1, "unused": 1}
-    mini = json.loads(reusebench("models", "inspect", "--json", save_rknn(tmp_path / "m.rknn", {}, MINI)).out)
+    mini = json.loads(
+        reusebench("models", "inspect", "--json", save_rknn(tmp_path / "m.rknn", {}, MINI)).out
+    )
     assert mini["weights"] is mini["weight_bytes"] is mini["operators"] is None
     assert mini["rknn"]["is_mini"]
 
 
 def test_texts_of_a_model_do_not_move_the_cursor(tmp_path: Path, reusebench: Reusebench) -> None:
-    """A person sees escapes in place of control characters; JSON has the text as it is, in ASCII."""
+    """A person sees escapes in place of control characters; JSON has the text as it is, in
+    ASCII.
+    """
     name = "a\x1b[2J\x9b31mb\u4e2d"
     path = save_model(tmp_path / "net.onnx", [], [value(name, (1,))], [value("y", (1,))])
     assert r"a\x1b[2J\x9b31mb" in reusebench("models", "inspect", path).out
@@ -89,10 +103,18 @@ def test_texts_of_a_model_do_not_move_the_cursor(tmp_path: Path, reusebench: Reu
 
 
 def test_long_lists_are_short(tmp_path: Path, reusebench: Reusebench) -> None:
-    """Tensors that differ in nothing but numbers are one row, of others the first are shown; JSON has them all."""
-    caches = [value(f"past.{layer}.{part}", (1, 8, "past", 64)) for layer in range(12) for part in ("key", "value")]
+    """Tensors that differ in nothing but numbers are one row, of others the first are shown; JSON
+    has them all.
+    """
+    caches = [
+        value(f"past.{layer}.{part}", (1, 8, "past", 64))
+        for layer in range(12)
+        for part in ("key", "value")
+    ]
     others = [value(f"x{'abcdefghijklmnopqrstuvwxyz'[index]}", (index + 1,)) for index in range(26)]
-    path = save_model(tmp_path / "net.onnx", [], [*caches, *others], [value("present", (1, 8, "all", 64))])
+    path = save_model(
+        tmp_path / "net.onnx", [], [*caches, *others], [value("present", (1, 8, "all", 64))]
+    )
     lines = reusebench("models", "inspect", path).out.split("\n\n")[1].splitlines()
     assert [line.split("  ")[0] for line in lines[1:4]] == [
         "past.0.key to past.11.key, 12",
@@ -106,10 +128,14 @@ def test_long_lists_are_short(tmp_path: Path, reusebench: Reusebench) -> None:
 
 
 def test_an_rknn_file(tmp_path: Path, reusebench: Reusebench) -> None:
-    """Its chip, what made it, all of its shapes, how tensors are in memory, and what dynamic shapes rule out."""
+    """Its chip, what made it, all of its shapes, how tensors are in memory, and what dynamic shapes
+    rule out.
+    """
     shapes = {"images": ((1, 3, 64, 64), (1, 3, 32, 32))}
     out = reusebench(
-        "models", "inspect", save_rknn(tmp_path / "n.rknn", {"images": (1, 3, 64, 64)}, dynamic_shapes=shapes)
+        "models",
+        "inspect",
+        save_rknn(tmp_path / "n.rknn", {"images": (1, 3, 64, 64)}, dynamic_shapes=shapes),
     ).out
     for line in (
         "chip     rk3588",
@@ -117,18 +143,26 @@ def test_an_rknn_file(tmp_path: Path, reusebench: Reusebench) -> None:
         "shapes   dynamic",
         "images   int8    1x3x64x64 or 1x3x32x32  NHWC         noise",
         "y         float16  1 x 10",
-        "shared_weights     no         dynamic shapes: this one file has all resolutions over its weights",
+        (
+            "shared_weights     no         dynamic shapes: this one file has all resolutions over"
+            " its weights"
+        ),
     ):
         assert line in out.splitlines()
 
 
 def test_a_model_that_cannot_be_run(tmp_path: Path, reusebench: Reusebench) -> None:
     """The reason stands in place of the mechanisms; looking at the file has worked all the same."""
-    sequence = helper.make_sequence_type_proto(helper.make_tensor_type_proto(TensorProto.FLOAT, None))
+    sequence = helper.make_sequence_type_proto(
+        helper.make_tensor_type_proto(TensorProto.FLOAT, None)
+    )
     path = save_model(tmp_path / "net.onnx", [], [helper.make_value_info("s", sequence)], [])
     shown = reusebench("models", "inspect", path)
     assert shown.exit_code == 0
-    reason = "ONNX Runtime cannot run it: input 's' is seq(tensor(float)): this runtime cannot be fed with it"
+    reason = (
+        "ONNX Runtime cannot run it: input 's' is seq(tensor(float)): this runtime cannot be fed"
+        " with it"
+    )
     assert shown.out.rstrip().split("\n\n")[-1].startswith(reason)
     assert json.loads(reusebench("models", "inspect", path, "--json").out)["mechanisms"] == []
 
@@ -139,4 +173,7 @@ def test_what_is_no_model_is_a_mistake(tmp_path: Path, reusebench: Reusebench) -
     path.write_bytes(b"no model")
     shown = reusebench("models", "inspect", path)
     assert (shown.exit_code, shown.out) == (2, "")
-    assert shown.err == f"Error: {path} is not an ONNX model, or is cut short. Export or copy it again\n"
+    assert (
+        shown.err
+        == f"Error: {path} is not an ONNX model, or is cut short. Export or copy it again\n"
+    )

@@ -17,7 +17,13 @@ from reusebench.targets.rknn_library import Library, architecture_of_this_python
 from reusebench.targets.vboard.guest import missing_parts
 from tests.helpers.far_shell import connected, shell_at
 from tests.helpers.support import Ended, Reusebench
-from tests.reports.versions.stored_versions import NEW, OLD, heavier_dups, of_version, store_versions
+from tests.reports.versions.stored_versions import (
+    NEW,
+    OLD,
+    heavier_dups,
+    of_version,
+    store_versions,
+)
 from tests.targets.library_files import write_library
 
 # Read when the tests are collected, before any of them has a cache of its own.
@@ -38,7 +44,9 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def stores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """Have pytest, which is not started, store a run of each library; return the commands that it would have had."""
+    """Have pytest, which is not started, store a run of each library; return the commands that it
+    would have had.
+    """
     commands: list[list[str]] = []
     storage = tmp_path / "storage"
     of_library: dict[str, Callable[[], list[Result]]] = {
@@ -58,11 +66,15 @@ def stores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 
 
 def run(reusebench: Reusebench, folder: Path, *words: object) -> Ended:
-    return reusebench("libraries", "run", "--rknn-library", folder, "--storage", folder.parent / "storage", *words)
+    return reusebench(
+        "libraries", "run", "--rknn-library", folder, "--storage", folder.parent / "storage", *words
+    )
 
 
 def test_the_list(folder: Path, reusebench: Reusebench) -> None:
-    """Kind, version with its build, architecture, chips and file of each; where there is none, what to do."""
+    """Kind, version with its build, architecture, chips and file of each; if there is none, what
+    to do.
+    """
     done = reusebench("libraries", "list", "--rknn-library", folder)
     assert done.exit_code == 0
     lines = done.out.splitlines()
@@ -78,11 +90,18 @@ def test_the_list(folder: Path, reusebench: Reusebench) -> None:
     assert "there is no library of Rockchip's in" in done.out
 
 
-def test_each_library_is_measured(folder: Path, stores: list[list[str]], reusebench: Reusebench) -> None:
-    """The target's, the oldest first, with the options behind --; the end is what came of each and what changed."""
+def test_each_library_is_measured(
+    folder: Path, stores: list[list[str]], reusebench: Reusebench
+) -> None:
+    """The target's, the oldest first, with the options behind --; the end is what came of each and
+    what changed.
+    """
     done = run(reusebench, folder, "--target", "vboard:rk3588", "--", "--quick", "-k", "dup")
     assert done.exit_code == 0
-    assert [Path(command[command.index("--rknn-library") + 1]).name for command in stores] == ["old.so", "new.so"]
+    assert [Path(command[command.index("--rknn-library") + 1]).name for command in stores] == [
+        "old.so",
+        "new.so",
+    ]
     for command in stores:
         assert command[command.index("--target") + 1] == "vboard:rk3588"
         assert command[4:7] == ["--quick", "-k", "dup"]
@@ -118,7 +137,9 @@ def test_one_that_does_not_load_ends_nothing(
         ("elsewhere", "no such target"),
     ],
 )
-def test_no_library_for_the_target(target: str, sentence: str, folder: Path, reusebench: Reusebench) -> None:
+def test_no_library_for_the_target(
+    target: str, sentence: str, folder: Path, reusebench: Reusebench
+) -> None:
     """It is said why, and nothing is measured."""
     (folder / "mini.so").unlink()
     done = run(reusebench, folder, "--target", target)
@@ -137,8 +158,13 @@ def test_a_board_measures_the_libraries_of_its_chip(
     monkeypatch.setattr(resolve, "is_built", lambda _: True)
     monkeypatch.setattr(resolve, "chip_of", lambda _: "rk3588")
     done = run(reusebench, folder, "--target", "board")
-    assert f"left out: --rknn-library {folder / 'mini.so'}: this is librknnmrt, and rk3588 needs librknnrt" in done.out
-    assert [Path(command[command.index("--rknn-library") + 1]).name for command in stores] == ["old.so"]
+    assert (
+        f"left out: --rknn-library {folder / 'mini.so'}: this is librknnmrt, and rk3588 needs"
+        " librknnrt" in done.out
+    )
+    assert [Path(command[command.index("--rknn-library") + 1]).name for command in stores] == [
+        "old.so"
+    ]
 
 
 @pytest.mark.process
@@ -152,7 +178,9 @@ def test_a_board_far_away_is_left_to_the_measurement(
     foreign = "aarch64" if own == "x86_64" else "x86_64"
     named: list[object] = []
     for architecture, version in ((own, "1.6.0"), (foreign, "2.3.2")):
-        library = write_library(tmp_path / f"{architecture}.so", version=version, architecture=architecture)
+        library = write_library(
+            tmp_path / f"{architecture}.so", version=version, architecture=architecture
+        )
         named += ["--rknn-library", library]
     measured = []
 
@@ -163,7 +191,9 @@ def test_a_board_far_away_is_left_to_the_measurement(
         return 0, []
 
     monkeypatch.setattr(libraries, "run_bench", bench)
-    done = reusebench("libraries", "run", "--target", target, "--storage", tmp_path / "storage", *named)
+    done = reusebench(
+        "libraries", "run", "--target", target, "--storage", tmp_path / "storage", *named
+    )
     assert f"is for {foreign}, and the programs of {target} are for {own}" in done.out
     assert (done.exit_code, measured) == (0, [tmp_path / f"{own}.so"]), done.err
 
@@ -171,7 +201,11 @@ def test_a_board_far_away_is_left_to_the_measurement(
 def _installed() -> list[Library]:
     """Return two versions of librknnrt that are here, with the virtual board for them."""
     folder = _CACHE / "rknn"
-    full = [one for one in find_libraries([folder]) if one.kind == "librknnrt"] if folder.is_dir() else []
+    full = (
+        [one for one in find_libraries([folder]) if one.kind == "librknnrt"]
+        if folder.is_dir()
+        else []
+    )
     ready = [one for one in full if not missing_parts(one)]
     return [ready[0], ready[-1]] if len({one.version for one in ready}) > 1 else []
 
@@ -179,10 +213,15 @@ def _installed() -> list[Library]:
 _LIBRARIES = _installed()
 
 
-@pytest.mark.skipif(not (_LIBRARIES and _MODELS), reason="needs two versions of librknnrt, their board and a model")
+@pytest.mark.skipif(
+    not (_LIBRARIES and _MODELS), reason="needs two versions of librknnrt, their board and a model"
+)
 @pytest.mark.process
 def test_two_libraries_of_rockchips(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], reusebench: Reusebench
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    reusebench: Reusebench,
 ) -> None:
     """They are measured one after another, and stand beside each other in the end."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(_CACHE.parent))
@@ -198,6 +237,10 @@ def test_two_libraries_of_rockchips(
     assert done.exit_code == 0, capfd.readouterr()
     old, new = _LIBRARIES
     assert f"2 of 2: {new}" in done.out
-    (heads,) = {line for line in done.out.splitlines() if line.startswith("Scenario") and old.version in line}
+    (heads,) = {
+        line
+        for line in done.out.splitlines()
+        if line.startswith("Scenario") and old.version in line
+    }
     assert new.version in heads
     assert "NPU memory" in done.out

@@ -1,4 +1,6 @@
-"""`reusebench` itself: its help, its completion, what it needs to be installed, and how its commands end."""
+"""`reusebench` itself: its help, its completion, what it needs to be installed, and how its
+commands end.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,8 @@ from tests.reports.stored import full_run
 
 pytestmark = pytest.mark.process
 
-#: Runs commands where the modules of the first argument are not installed; prints their exit codes at the end.
+#: Runs commands where the modules of the first argument are not installed; prints their exit codes
+#: at the end.
 _WITHOUT = """
 import json, sys
 sys.modules.update(dict.fromkeys(sys.argv[1].split(",")))
@@ -35,7 +38,8 @@ for arguments in json.loads(sys.argv[2]):
         exit_codes.append(ended.code)
 print(json.dumps(exit_codes))
 """
-#: Heavy for a board, and pages that the measured process would share: only what needs them may import them.
+#: Heavy for a board, and pages that the measured process would share: only what needs them may
+#: import them.
 _HEAVY = ("numpy", "onnxruntime", *(name for modules in EXTRAS.values() for name in modules))
 
 
@@ -54,12 +58,16 @@ def test_the_help_fits_a_screen(reusebench: Reusebench) -> None:
     lines = reusebench("--help").out.splitlines()
     assert len(lines) <= 24
     assert max(map(len, lines)) <= 80
-    assert [line.split()[0] for line in lines[lines.index("Commands:") + 1 :][: len(COMMANDS)]] == list(COMMANDS)
+    assert [
+        line.split()[0] for line in lines[lines.index("Commands:") + 1 :][: len(COMMANDS)]
+    ] == list(COMMANDS)
     assert "_REUSEBENCH_COMPLETE=bash_source reusebench" in lines[-1]
 
 
 def test_every_option_is_explained() -> None:
-    """Each command and option of the tree has a help text, and no line of one is over 100 characters."""
+    """Each command and option of the tree has a help text, and no line of one is over 100
+    characters.
+    """
     contexts = list(_tree(main, click.Context(main, info_name="reusebench")))
     assert len(contexts) > len(COMMANDS)
     for context in contexts:
@@ -109,17 +117,23 @@ def test_a_command_whose_libraries_are_missing(tmp_path: Path, reusebench: Reuse
         sentence = "Error: this command needs no_such_module: pip install no_such_module\n"
         assert reusebench(name, "--help") == Ended(2, "", sentence)
     done = reusebench("models", "clip", "--output", tmp_path / "clip.mp4")
-    assert done == Ended(2, "", f"Error: this command needs no_such_module: {install_line('streams')}\n")
+    assert done == Ended(
+        2, "", f"Error: this command needs no_such_module: {install_line('streams')}\n"
+    )
 
 
 def test_what_is_looked_for_is_what_is_installed() -> None:
-    """pyproject.toml installs the modules of reports and frames for everybody, and those of streams with an extra."""
+    """pyproject.toml installs the modules of reports and frames for everybody, and those of streams
+    with an extra.
+    """
     tomllib = pytest.importorskip("tomllib", reason="Python 3.11 is the first that reads TOML")
     project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
     installed = {requirement.partition(">")[0] for requirement in project["dependencies"]}
     assert {*EXTRAS["reports"], *EXTRAS["frames"]} <= installed
-    assert {requirement.partition(">")[0] for requirement in extras["streams"]} == set(EXTRAS["streams"])
+    assert {requirement.partition(">")[0] for requirement in extras["streams"]} == set(
+        EXTRAS["streams"]
+    )
     assert project["scripts"] == {"reusebench": "reusebench.commands:main"}
 
 
@@ -134,7 +148,9 @@ def test_what_is_looked_for_is_what_is_installed() -> None:
     ],
 )
 @pytest.mark.usefixtures("without_extras")
-def test_completion(words: str, completed: list[str], monkeypatch: pytest.MonkeyPatch, reusebench: Reusebench) -> None:
+def test_completion(
+    words: str, completed: list[str], monkeypatch: pytest.MonkeyPatch, reusebench: Reusebench
+) -> None:
     """The shell passes the words in a variable."""
     monkeypatch.setenv("_REUSEBENCH_COMPLETE", "bash_complete")
     monkeypatch.setenv("COMP_WORDS", words)
@@ -175,7 +191,9 @@ def test_an_output_that_takes_nothing(tmp_path: Path, output: str, unbuffered: s
     environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
     for command in ((*_LIST, str(tmp_path)), (*_LIST[:3], "--help")):
         shell = ["sh", "-c", f'"$@" {output}', "sh", *command]
-        done = subprocess.run(shell, cwd=CHECKOUT, env=environment, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            shell, cwd=CHECKOUT, env=environment, capture_output=True, text=True, check=False
+        )
         assert done.returncode == 2
         (line,) = done.stderr.splitlines()
         assert line.startswith("Error: standard output ")
@@ -184,10 +202,23 @@ def test_an_output_that_takes_nothing(tmp_path: Path, output: str, unbuffered: s
 def test_an_output_of_ascii(tmp_path: Path) -> None:
     """What it has no letters for is escaped."""
     full_run(tmp_path)
-    command = [*_LIST[:3], "report", "--storage", str(tmp_path), "--output", str(tmp_path / "out"), "--lang", "zh-CN"]
+    command = [
+        *_LIST[:3],
+        "report",
+        "--storage",
+        str(tmp_path),
+        "--output",
+        str(tmp_path / "out"),
+        "--lang",
+        "zh-CN",
+    ]
     environment = {**os.environ, "PYTHONIOENCODING": "ascii", "LC_ALL": "C"}
     done = subprocess.run(
-        [*command, "--format", "csv"], cwd=CHECKOUT, env=environment, capture_output=True, check=False
+        [*command, "--format", "csv"],
+        cwd=CHECKOUT,
+        env=environment,
+        capture_output=True,
+        check=False,
     )
     assert (done.returncode, done.stderr) == (0, b"")
     assert done.stdout.isascii()
@@ -202,11 +233,15 @@ def test_a_working_folder_that_is_gone(tmp_path: Path) -> None:
     shell = ["sh", "-c", 'cd "$0" && rmdir "$0" && exec "$@"', str(gone), *_LIST, str(tmp_path)]
     done = subprocess.run(shell, env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.splitlines()[-1] == "Error: the working folder is gone; change to one that is there"
+    assert (
+        done.stderr.splitlines()[-1]
+        == "Error: the working folder is gone; change to one that is there"
+    )
 
 
 def test_too_little_memory(monkeypatch: pytest.MonkeyPatch, reusebench: Reusebench) -> None:
-    """What cannot be loaded for it is said in a sentence; another fault of a module is none of the user's.
+    """What cannot be loaded for it is said in a sentence; another fault of a module is none of the
+    user's.
 
     Where the address space is limited, a library in C may have lost the reason.
     """
@@ -223,7 +258,11 @@ def test_too_little_memory(monkeypatch: pytest.MonkeyPatch, reusebench: Reuseben
         fail(lost)
     no_limit = resource.RLIM_INFINITY
     monkeypatch.setattr(resource, "getrlimit", lambda _: (500 << 20, no_limit))
-    for error in (MemoryError(), lost, ImportError("pandas/ops.so: failed to map segment from shared object")):
+    for error in (
+        MemoryError(),
+        lost,
+        ImportError("pandas/ops.so: failed to map segment from shared object"),
+    ):
         ended = fail(error)
         assert (ended.exit_code, ended.out) == (2, "")
         assert ended.err.startswith("Error: too little memory for this command; ")

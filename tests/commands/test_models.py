@@ -1,4 +1,6 @@
-"""`reusebench models`: model files and clips made from code, and the installation of what makes further kinds."""
+"""`reusebench models`: model files and clips made from code, and the installation of what makes
+further kinds.
+"""
 
 from __future__ import annotations
 
@@ -41,12 +43,17 @@ def test_every_network_is_listed(reusebench: Reusebench) -> None:
 
 
 @pytest.mark.process
-def test_files_of_all_kinds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reusebench: Reusebench) -> None:
-    """Of the default size and seed 0, into the cache or to --output; a conversion that fails leaves the old file."""
+def test_files_of_all_kinds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reusebench: Reusebench
+) -> None:
+    """Of the default size and seed 0, into the cache or to --output; a conversion that fails leaves
+    the old file.
+    """
     install_scripted_toolkit()
     install_scripted_megengine()
     to_rknn = ["--for", "rknn", "--platform", "rk3588"]
-    mge, rknn = tmp_path / "model.mge", tmp_path / "model.rknn"
+    mge = tmp_path / "model.mge"
+    rknn = tmp_path / "model.rknn"
     for output, arguments in ((mge, ["--for", "megengine_lite"]), (rknn, to_rknn)):
         done = reusebench("models", "build", "tiny", *arguments, "--output", output)
         assert done == Ended(0, f"{output}\n", "")
@@ -61,7 +68,9 @@ def test_files_of_all_kinds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reu
         assert not cached_path(recipe).exists()
         # The chip may be written as Rockchip does.
         arguments = [argument.replace("rk3588", "RK3588") for argument in arguments]
-        assert reusebench("models", "build", "tiny", *arguments) == Ended(0, f"{cached_path(recipe)}\n", "")
+        assert reusebench("models", "build", "tiny", *arguments) == Ended(
+            0, f"{cached_path(recipe)}\n", ""
+        )
         assert is_intact(cached_path(recipe))
     content = rknn.read_bytes()
     monkeypatch.setenv("SCRIPTED_TOOLKIT", "refuse")
@@ -72,7 +81,9 @@ def test_files_of_all_kinds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reu
 
 
 def test_output_is_written_and_nothing_else(tmp_path: Path, reusebench: Reusebench) -> None:
-    """--output gets the file of that size and seed, and the cache stays empty; without it the cache gets the file."""
+    """--output gets the file of that size and seed, and the cache stays empty; without it the cache
+    gets the file.
+    """
     output = tmp_path / "model.onnx"
     done = reusebench("models", "build", "tiny", "--size", 48, "--seed", 9, "--output", output)
     assert done == Ended(0, f"{output}\n", "")
@@ -89,20 +100,32 @@ def test_output_is_written_and_nothing_else(tmp_path: Path, reusebench: Reuseben
         (["build", "yolov5s", "--size", "100"], "valid: a multiple of 32 from 32 to 16384"),
         (["build", "tiny", "--size", "-64"], "valid: a whole number from 32 to 16384"),
         (["build", "tiny", "--seed", "-1"], "valid: a whole number from 0 to 4294967295"),
-        (["build", "tiny", "--output", "/nowhere/at/all.onnx"], "cannot write /nowhere/at/all.onnx: No such file"),
+        (
+            ["build", "tiny", "--output", "/nowhere/at/all.onnx"],
+            "cannot write /nowhere/at/all.onnx: No such file",
+        ),
         (["build", "tiny", "--output", "."], "cannot write .: it exists and is not a regular file"),
         (["build", "tiny", "--output", "long" * 99], "File name too long"),
         (["build", "tiny", "--for", "rknn"], "add --platform CHIP, one of rk3588, rk3576, "),
         (
             ["build", "tiny", "--for", "rknn", "--platform", "rv1106", "--remove-weight"],
-            "no file without weights can be made for rv1106: the toolkit ignores remove_weight there; valid: rk",
+            (
+                "no file without weights can be made for rv1106: the toolkit ignores remove_weight"
+                " there; valid: rk"
+            ),
         ),
-        (["build", "tiny", "--for", "rknn", "--platform", "rk3588"], ".rknn files are made by rknn-toolkit2 2.5.0"),
+        (
+            ["build", "tiny", "--for", "rknn", "--platform", "rk3588"],
+            ".rknn files are made by rknn-toolkit2 2.5.0",
+        ),
         (
             ["build", "tiny", "--for", "onnxruntime", "--platform", "rk3588"],
             "--platform is for .rknn files only; add --for",
         ),
-        (["build", "tiny", "--remove-weight"], "--remove-weight is for .rknn files only; add --for rknn"),
+        (
+            ["build", "tiny", "--remove-weight"],
+            "--remove-weight is for .rknn files only; add --for rknn",
+        ),
         (["clip", "--size", "15x16"], "a clip cannot have the size 15x16; valid: even numbers"),
         (["clip", "--output", "/nowhere/x.mp4"], "cannot write /nowhere/x.mp4: No such file"),
     ],
@@ -119,8 +142,14 @@ def test_mistakes(arguments: list[str], sentence: str, reusebench: Reusebench) -
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["build", "vgg"], "'vgg' is not one of 'resnet50', 'mobilenet_v2', 'yolov5s', 'tiny', 'frame'"),
-        (["build", "tiny", "--for", "rknn", "--platform", "rk1"], "'rk1' is not one of 'rk3588', 'rk3576'"),
+        (
+            ["build", "vgg"],
+            "'vgg' is not one of 'resnet50', 'mobilenet_v2', 'yolov5s', 'tiny', 'frame'",
+        ),
+        (
+            ["build", "tiny", "--for", "rknn", "--platform", "rk1"],
+            "'rk1' is not one of 'rk3588', 'rk3576'",
+        ),
         (["build", "tiny", "--size", "large"], "'large' is not a valid integer"),
         (["clip", "--size", "large"], "'large' is no size; valid: WIDTHxHEIGHT in pixels"),
         (["build"], "Missing argument 'NAME'"),
@@ -128,7 +157,9 @@ def test_mistakes(arguments: list[str], sentence: str, reusebench: Reusebench) -
         (["install"], "Usage: reusebench models install"),
     ],
 )
-def test_what_is_no_command_line(arguments: list[str], sentence: str, reusebench: Reusebench) -> None:
+def test_what_is_no_command_line(
+    arguments: list[str], sentence: str, reusebench: Reusebench
+) -> None:
     """It gets the usage, and what is valid."""
     done = reusebench("models", *arguments)
     assert "Usage: reusebench models" in done.out + done.err
@@ -137,14 +168,18 @@ def test_what_is_no_command_line(arguments: list[str], sentence: str, reusebench
 
 @pytest.mark.process
 def test_a_full_disk(tmp_path: Path) -> None:
-    """When the file system takes no more bytes, the command reports it, exits with 2 and leaves nothing behind."""
+    """When the file system takes no more bytes, the command reports it, exits with 2 and leaves
+    nothing behind.
+    """
     output = tmp_path / "model.onnx"
     code = (
         "import resource; from reusebench.commands import main;"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (65536, 65536));"
         f"main(['models', 'build', 'tiny', '--output', {str(output)!r}])"
     )
-    build = subprocess.run([sys.executable, "-c", code], cwd=CHECKOUT, capture_output=True, text=True, check=False)
+    build = subprocess.run(
+        [sys.executable, "-c", code], cwd=CHECKOUT, capture_output=True, text=True, check=False
+    )
     assert build.returncode == 2
     assert build.stderr.startswith(f"Error: cannot write {output}: File too large; choose a folder")
     assert build.stderr.count("\n") == 1
@@ -164,7 +199,9 @@ def test_clips(tmp_path: Path, reusebench: Reusebench) -> None:
 
 @pytest.fixture
 def python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ScriptedPython:
-    """Put a scripted interpreter into the path, and nothing else, on a machine that both libraries are made for."""
+    """Put a scripted interpreter into the path, and nothing else, on a machine that both libraries
+    are made for.
+    """
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(sys, "executable", str(tmp_path / "absent"))
     monkeypatch.setattr(platform, "machine", lambda: "x86_64")
@@ -173,8 +210,12 @@ def python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ScriptedPython:
 
 @pytest.mark.process
 def test_libraries_are_installed(python: ScriptedPython, reusebench: Reusebench) -> None:
-    """The folder goes to standard output, the steps to standard error; --python and --torch are heeded."""
-    done = reusebench("models", "install", "rknn-toolkit", "--python", python.path, "--torch", "mine")
+    """The folder goes to standard output, the steps to standard error; --python and --torch are
+    heeded.
+    """
+    done = reusebench(
+        "models", "install", "rknn-toolkit", "--python", python.path, "--torch", "mine"
+    )
     assert (done.exit_code, done.out) == (0, f"{TOOLKIT.folder()}\n")
     assert done.err.splitlines()[-2:] == ["mine ...", "trying it ..."]
     done = reusebench("models", "install", "megengine", "--python", python.path)

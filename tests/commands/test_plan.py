@@ -14,7 +14,9 @@ from tests.reports.stored import MODELS, changed, dup, even, full_run, result, r
 
 def test_a_scenario(tmp_path: Path, reusebench: Reusebench) -> None:
     """With so many streams, contexts and cores; by default those of `pytest bench/`."""
-    done = reusebench("plan", "full_dup_internal_reuse", "--streams", 2, "--contexts", 1, "--cores", 3)
+    done = reusebench(
+        "plan", "full_dup_internal_reuse", "--streams", 2, "--contexts", 1, "--cores", 3
+    )
     assert (done.exit_code, done.err) == (0, "")
     path = tmp_path / "mine.toml"
     path.write_text(done.out)
@@ -33,7 +35,9 @@ def test_a_scenario_as_a_runtime_runs_it(tmp_path: Path, reusebench: Reusebench)
     path = tmp_path / "mine.toml"
     cores = {}
     for runtime in ("onnxruntime", "rknn"):
-        path.write_text(reusebench("plan", "streams_full_dup", "--runtime", runtime, "--cores", 2).out)
+        path.write_text(
+            reusebench("plan", "streams_full_dup", "--runtime", runtime, "--cores", 2).out
+        )
         cores[runtime] = {context.core for context in read_plan_file(path).contexts}
     assert cores == {"onnxruntime": {None}, "rknn": {0, 1}}
 
@@ -44,7 +48,9 @@ def test_a_stored_plan(tmp_path: Path, reusebench: Reusebench) -> None:
     write_run(tmp_path, [result(tmp_path, "no_reuse", even(40))], 2, at="2026-01-03T03:04:05")
     done = reusebench("plan", "full_dup", "--run", "1..2", "--storage", tmp_path)
     assert done.exit_code == 0, done.err
-    stored = next(one.info for one in runs_of(tmp_path)[0].results if one.info.scenario == "full_dup")
+    stored = next(
+        one.info for one in runs_of(tmp_path)[0].results if one.info.scenario == "full_dup"
+    )
     assert Plan.from_json(json.loads(done.out)) == stored.plan
 
 
@@ -56,12 +62,20 @@ def test_a_stored_plan_that_is_not_there(tmp_path: Path, reusebench: Reusebench)
     for words, sentence in (
         (["gate"], "latest has no 'gate'; it has: full_dup"),
         (["full_dup", "--runtime", "rknn"], "latest has no 'full_dup' on rknn; it has: full_dup"),
-        (["full_dup"], "has 'full_dup' on several runtimes; add --runtime, one of onnxruntime, megengine_lite"),
+        (
+            ["full_dup"],
+            "has 'full_dup' on several runtimes; add --runtime, one of onnxruntime, megengine_lite",
+        ),
     ):
         done = reusebench("plan", *words, "--run", "latest", "--storage", tmp_path)
         assert (done.exit_code, done.out) == (2, "")
         assert sentence in done.err
-    assert reusebench("plan", "full_dup", "--run", 1, "--runtime", "onnxruntime", "--storage", tmp_path).exit_code == 0
+    assert (
+        reusebench(
+            "plan", "full_dup", "--run", 1, "--runtime", "onnxruntime", "--storage", tmp_path
+        ).exit_code
+        == 0
+    )
 
 
 def test_an_unknown_scenario(reusebench: Reusebench) -> None:
@@ -72,7 +86,9 @@ def test_an_unknown_scenario(reusebench: Reusebench) -> None:
 
 
 def test_the_code_of_a_scenario(reusebench: Reusebench) -> None:
-    """On the runtime, for the chip: where it lacks a mechanism, the next plan of the scenario that it has."""
+    """On the runtime, for the chip: where it lacks a mechanism, the next plan of the scenario that
+    it has.
+    """
     assert "import onnxruntime" in reusebench("plan", "full_dup", "--code").out
     full = reusebench("plan", "lean", "--code", "--chip", "rk3588")
     assert (full.exit_code, full.err) == (0, "")
@@ -87,7 +103,9 @@ def test_the_code_of_a_file_and_of_a_stored_plan(tmp_path: Path, reusebench: Reu
     """The files and names of the plan, the chip of the result."""
     (tmp_path / "detector.onnx").write_bytes(b"model")
     path = tmp_path / "gate.toml"
-    path.write_text('[models]\nm = "detector.onnx"\n[contexts]\none = { model = "m" }\ntwo = { dup = "one" }\n')
+    path.write_text(
+        '[models]\nm = "detector.onnx"\n[contexts]\none = { model = "m" }\ntwo = { dup = "one" }\n'
+    )
     done = reusebench("plan", path, "--code", "--runtime", "rknn")
     assert (done.exit_code, done.err) == (0, "")
     assert "./gate detector.rknn" in done.out
@@ -103,10 +121,19 @@ def test_the_code_of_a_file_and_of_a_stored_plan(tmp_path: Path, reusebench: Reu
 def test_no_code(tmp_path: Path, reusebench: Reusebench) -> None:
     """A sentence of what is lacking, or of what contradicts itself; exit code 2."""
     for words, sentence in (
-        (["full_dup", "--code", "--chip", "rv1106"], "rv1106 runs librknnmrt, which lacks rknn_dup_context"),
+        (
+            ["full_dup", "--code", "--chip", "rv1106"],
+            "rv1106 runs librknnmrt, which lacks rknn_dup_context",
+        ),
         (["full_dup", "--chip", "rv1106"], "--chip is the chip that a program is for: add --code"),
-        (["full_dup", "--code", "--chip", "rk3588", "--runtime", "onnxruntime"], "leave one of them out"),
-        (["shared_context", "--code", "--runtime", "rknn"], "runs a context from one thread at a time"),
+        (
+            ["full_dup", "--code", "--chip", "rk3588", "--runtime", "onnxruntime"],
+            "leave one of them out",
+        ),
+        (
+            ["shared_context", "--code", "--runtime", "rknn"],
+            "runs a context from one thread at a time",
+        ),
         ([tmp_path / "gate.toml"], "is a plan file already; with --code its program is printed"),
         ([tmp_path / "gate.toml", "--code"], "gate.toml: it does not exist"),
     ):

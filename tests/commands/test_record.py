@@ -60,8 +60,8 @@ if not os.fork():
 os.wait()
 raise SystemExit(3)
 """
-#: Both workers hold their memory from the mark `steady` to the mark `end`, however busy the machine is. It marks them
-#: through the descriptor.
+#: Both workers hold their memory from the mark `steady` to the mark `end`, however busy the machine
+#: is. It marks them through the descriptor.
 _WORKERS = r"""
 import os, time
 def mark(name):
@@ -110,7 +110,9 @@ class Done:
 
     def values(self, figure: str) -> dict[str, int]:
         """Return the first repeat's figure of each phase."""
-        return {phase.name: getattr(phase.memory, f"{figure}_bytes")[0] for phase in self.program.phases}
+        return {
+            phase.name: getattr(phase.memory, f"{figure}_bytes")[0] for phase in self.program.phases
+        }
 
     def trace(self, repeat: int = 0) -> ProgramTrace:
         """Return the trace of a repeat."""
@@ -125,14 +127,26 @@ def _runs(storage: Path) -> list[StoredRun]:
     return [file for file in files if isinstance(file, StoredRun)]
 
 
-#: All are recorded once for all tests, some side by side: with all of them a busy machine exceeds the time limit.
+#: All are recorded once for all tests, some side by side: with all of them a busy machine exceeds
+#: the time limit.
 _AT_ONCE = 3
 _COMMANDS: dict[str, Sequence[str]] = {
     "marks": ("--phases", "{folder}/marks", "--", sys.executable, "-c", _PHASES),
     "workers": ("--name", "two workers", "--marker", "4", "--", sys.executable, "-c", _WORKERS),
     "daemon": ("--", sys.executable, "-c", _DAEMON),
     "spike": ("--", sys.executable, "-c", _SPIKE),
-    "passed": ("--name", "a/b c", "--project", "{folder}", "--repeats", "2", "--", sys.executable, "-c", _PASSED),
+    "passed": (
+        "--name",
+        "a/b c",
+        "--project",
+        "{folder}",
+        "--repeats",
+        "2",
+        "--",
+        sys.executable,
+        "-c",
+        _PASSED,
+    ),
     "killed": ("--repeats", "3", "--", "sh", "-c", "sleep 0.2; kill -9 $$"),
     "short": ("--", "sh", "-c", ":"),
     "lost": ("--", "sh", "-c", 'rm -r "$0"; touch "$0"', "{folder}/storage"),
@@ -165,7 +179,9 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Done]:
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         for name, words in _COMMANDS.items():
             command = _ON_NPU if name == "npu" else _RECORD
-            pending[name] = pool.submit(record, tmp_path_factory.mktemp("record"), *words, command=command)
+            pending[name] = pool.submit(
+                record, tmp_path_factory.mktemp("record"), *words, command=command
+            )
         return {name: future.result() for name, future in pending.items()}
 
 
@@ -182,7 +198,9 @@ def test_marked_phases_have_figures_of_their_own(recorded: dict[str, Done]) -> N
     assert own["steady"] - own["start"] >= 20 * _MIB
     # A first end is always read.
     assert [phase.reading_ages_ns for phase in done.program.phases[:3:2]] == [(0,)] * 2
-    assert done.values("application_peak_rss")["start"] < done.values("application_peak_rss")["steady"]
+    assert (
+        done.values("application_peak_rss")["start"] < done.values("application_peak_rss")["steady"]
+    )
     durations_ns = {phase.name: phase.durations_ns[0] or 0 for phase in done.program.phases}
     assert sum(durations_ns.values()) == done.program.repeats[0].duration_ns
     assert durations_ns["load"] >= 0.35e9
@@ -199,10 +217,23 @@ def test_a_run_is_in_the_storage_as_any_other(recorded: dict[str, Done]) -> None
     (stored,) = _runs(recorded["marks"].storage)
     run = run_of(stored)
     assert (run.number, run.is_named) == (1, False)
-    assert [measured.configuration.detail for measured in run.measured] == ["start", "load", "steady", "end"]
+    assert [measured.configuration.detail for measured in run.measured] == [
+        "start",
+        "load",
+        "steady",
+        "end",
+    ]
     steady = run.measured[2]
-    assert (steady.configuration.runtime, steady.configuration.name) == ("program", Path(sys.executable).name)
-    assert {"application_memory", "application_peak_rss", "process_peak_rss", "system_memory"} <= set(steady.values)
+    assert (steady.configuration.runtime, steady.configuration.name) == (
+        "program",
+        Path(sys.executable).name,
+    )
+    assert {
+        "application_memory",
+        "application_peak_rss",
+        "process_peak_rss",
+        "system_memory",
+    } <= set(steady.values)
     assert stored.machine.reusebench.memory_sources
     assert stored.machine.python_version
 
@@ -213,7 +244,8 @@ def test_all_processes_count(recorded: dict[str, Done]) -> None:
     repeat = done.program.repeats[0]
     assert (done.program.name, repeat.process_count) == ("two workers", 3)
     assert done.values("application_memory")["steady"] >= 32 * _MIB
-    largest, peak = done.values("process_peak_rss")["steady"], done.values("application_peak_rss")["steady"]
+    largest = done.values("process_peak_rss")["steady"]
+    peak = done.values("application_peak_rss")["steady"]
     assert 24 * _MIB <= largest <= peak - 8 * _MIB
     peaks = [process.peak_rss_bytes for process in repeat.processes]
     assert peaks == sorted(peaks, reverse=True)
@@ -221,7 +253,9 @@ def test_all_processes_count(recorded: dict[str, Done]) -> None:
 
 
 def test_a_daemon_is_still_of_the_program(recorded: dict[str, Done]) -> None:
-    """Who leaves the session and its parent is recorded to its end, and the exit code is the program's."""
+    """Who leaves the session and its parent is recorded to its end, and the exit code is the
+    program's.
+    """
     done = recorded["daemon"]
     repeat = done.program.repeats[0]
     assert done.code == 3
@@ -232,7 +266,9 @@ def test_a_daemon_is_still_of_the_program(recorded: dict[str, Done]) -> None:
 
 
 def test_a_spike_between_readings_is_not_missed(recorded: dict[str, Done]) -> None:
-    """The kernel's high-water mark has it, but for pages that it had not counted yet: 2 % have been seen."""
+    """The kernel's high-water mark has it, but for pages that it had not counted yet: 2 % have been
+    seen.
+    """
     spike = 0.9 * 64 * _MIB
     assert recorded["spike"].values("process_peak_rss")["run"] >= spike
     assert recorded["spike"].values("application_peak_rss")["run"] >= spike
@@ -255,7 +291,9 @@ def test_a_failure_is_a_result_and_ends_the_repeats(recorded: dict[str, Done]) -
     """What was measured until then is stored with what happened; the exit code is the shell's."""
     done = recorded["killed"]
     assert (done.code, done.program.outcome) == (128 + signal.SIGKILL, "crashed")
-    assert [(repeat.exit_code, repeat.signal) for repeat in done.program.repeats] == [(None, "SIGKILL")]
+    assert [(repeat.exit_code, repeat.signal) for repeat in done.program.repeats] == [
+        (None, "SIGKILL")
+    ]
     assert "outcome crashed" in done.err
 
 
@@ -268,7 +306,9 @@ def test_a_program_that_is_over_at_once(recorded: dict[str, Done]) -> None:
 
 
 def test_npu_memory_is_read_where_there_is_an_npu(recorded: dict[str, Done]) -> None:
-    """A program that holds no buffer has none of it; elsewhere it is not known. Only the first -- is ours."""
+    """A program that holds no buffer has none of it; elsewhere it is not known. Only the first --
+    is ours.
+    """
     done = recorded["npu"]
     assert done.values("npu_memory") == {"run": 0}
     assert (done.code, done.program.command[-2:]) == (4, ("--", "4"))
@@ -280,11 +320,27 @@ def test_npu_memory_is_read_where_there_is_an_npu(recorded: dict[str, Done]) -> 
         (("--", "no-such-command"), 127, "no-such-command: there is no such command"),
         (("--", "/etc/passwd"), 126, "/etc/passwd: it cannot be executed"),
         (("--pid", "4194304"), 2, "there is no process 4194304"),
-        (("--phases", "/proc/none", "--", "true"), 2, "the file of phases /proc/none cannot be written"),
-        (("--phases", "/dev/null", "--", "true"), 2, "/dev/null cannot be written (it is a device; a regular file"),
-        (("--phases", "/etc", "--", "true"), 2, "/etc cannot be written (it is a folder; a regular file is needed)"),
+        (
+            ("--phases", "/proc/none", "--", "true"),
+            2,
+            "the file of phases /proc/none cannot be written",
+        ),
+        (
+            ("--phases", "/dev/null", "--", "true"),
+            2,
+            "/dev/null cannot be written (it is a device; a regular file",
+        ),
+        (
+            ("--phases", "/etc", "--", "true"),
+            2,
+            "/etc cannot be written (it is a folder; a regular file is needed)",
+        ),
         (("--phases", "x" * 300, "--", "true"), 2, "cannot be written (File name too long)"),
-        (("--project", "/etc/passwd", "--", "true"), 2, "/etc/passwd is not a folder. --project DIR"),
+        (
+            ("--project", "/etc/passwd", "--", "true"),
+            2,
+            "/etc/passwd is not a folder. --project DIR",
+        ),
         ((), 2, "there is no program: put it behind --, or give --pid PID"),
         (("--",), 2, "there is no program: put it behind --, or give --pid PID"),
         (("--pid", "1", "--", "true"), 2, "--pid records a program that runs already"),
@@ -292,7 +348,11 @@ def test_npu_memory_is_read_where_there_is_an_npu(recorded: dict[str, Done]) -> 
         (("--pid", "1", "--repeats", "2"), 2, "--repeats needs a program that is started here"),
         (("--pid", "0"), 2, "0 is not in the range x>=1"),
         (("--marker", "2", "--", "true"), 2, "2 is not in the range 3<=x<=255"),
-        (("--marker", "3", "--phases", "f", "--", "true"), 2, "marks come by --phases FILE or by --marker FD"),
+        (
+            ("--marker", "3", "--phases", "f", "--", "true"),
+            2,
+            "marks come by --phases FILE or by --marker FD",
+        ),
         (("--repeats", "0", "--", "true"), 2, "0 is not in the range x>=1"),
         (("--name", " ", "--", "true"), 2, "' ' is not valid; valid: printable characters"),
     ],
@@ -305,7 +365,9 @@ def test_nothing_is_stored_of_a_mistake(
     reusebench: Reusebench,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """One sentence has what was wrong and what to do; the exit codes of what cannot be started are the shell's."""
+    """One sentence has what was wrong and what to do; the exit codes of what cannot be started are
+    the shell's.
+    """
     monkeypatch.setattr(recording, "_IDLE_S", 0.02)
     done = reusebench("record", "--storage", tmp_path / "storage", *arguments)
     assert (done.exit_code, done.out) == (code, "")
@@ -314,8 +376,12 @@ def test_nothing_is_stored_of_a_mistake(
     assert not list(tmp_path.glob("storage/*/*.json"))
 
 
-def test_a_storage_that_cannot_be_written(recorded: dict[str, Done], tmp_path: Path, reusebench: Reusebench) -> None:
-    """The program is not started, so nothing is measured in vain; one that is lost meanwhile is a failure too."""
+def test_a_storage_that_cannot_be_written(
+    recorded: dict[str, Done], tmp_path: Path, reusebench: Reusebench
+) -> None:
+    """The program is not started, so nothing is measured in vain; one that is lost meanwhile is a
+    failure too.
+    """
     (tmp_path / "file").touch()
     started = tmp_path / "started"
     done = reusebench("record", "--storage", tmp_path / "file", "--", "touch", started)
@@ -332,7 +398,9 @@ def _has_pending_interrupt(pid: int) -> bool:
 
 
 def _in_terminal(storage: Path, *arguments: str, presses: int) -> tuple[int, Program]:
-    """Record in a terminal of its own, press Ctrl-C there so often, and return the exit code and what was stored."""
+    """Record in a terminal of its own, press Ctrl-C there so often, and return the exit code and
+    what was stored.
+    """
     pid, terminal = pty.fork()
     if pid == 0:
         os.chdir(CHECKOUT)
@@ -370,7 +438,10 @@ def test_ctrl_c_ends_the_program_and_not_the_recording(tmp_path: Path) -> None:
 
 def test_a_second_ctrl_c_kills(tmp_path: Path) -> None:
     """A program that does not heed the first is ended, with its processes, and stored."""
-    script = "trap 'echo program is there' INT; (sleep 60)& echo program is there; while :; do sleep 0.05; done"
+    script = (
+        "trap 'echo program is there' INT; (sleep 60)& echo program is there; while :; do sleep"
+        " 0.05; done"
+    )
     code, program = _in_terminal(tmp_path, "--", "sh", "-c", script, presses=2)
     assert (code, program.outcome) == (128 + signal.SIGKILL, "crashed")
 
@@ -378,7 +449,9 @@ def test_a_second_ctrl_c_kills(tmp_path: Path) -> None:
 def test_sigterm_is_passed_on(tmp_path: Path) -> None:
     """Who ends the recorder ends the program, and what was measured is kept."""
     command = [*_RECORD, "--storage", str(tmp_path), "--", "sh", "-c", "echo; exec sleep 60"]
-    with subprocess.Popen(command, cwd=CHECKOUT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as recorder:
+    with subprocess.Popen(
+        command, cwd=CHECKOUT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as recorder:
         assert recorder.stdout is not None
         recorder.stdout.readline()
         recorder.terminate()
@@ -409,9 +482,23 @@ finally:
 
 
 def test_a_killed_recorder_keeps_what_it_has_read(tmp_path: Path, reusebench: Reusebench) -> None:
-    """Each phase that has ended is in the run, which is unfinished; the program goes on, also at its next mark."""
-    storage, alive = tmp_path / "storage", tmp_path / "alive"
-    command = [*_RECORD, "--storage", str(storage), "--marker", "3", "--", sys.executable, "-c", _GOES_ON, str(alive)]
+    """Each phase that has ended is in the run, which is unfinished; the program goes on, also at
+    its next mark.
+    """
+    storage = tmp_path / "storage"
+    alive = tmp_path / "alive"
+    command = [
+        *_RECORD,
+        "--storage",
+        str(storage),
+        "--marker",
+        "3",
+        "--",
+        sys.executable,
+        "-c",
+        _GOES_ON,
+        str(alive),
+    ]
     with subprocess.Popen(command, cwd=CHECKOUT, stderr=subprocess.DEVNULL) as recorder:
         while _recorded_so_far(storage) is None:
             assert recorder.poll() is None
@@ -432,7 +519,8 @@ def test_a_killed_recorder_keeps_what_it_has_read(tmp_path: Path, reusebench: Re
 
 
 def test_phases_of_a_known_program(tmp_path: Path) -> None:
-    """Its memory is recorded within 1 % at the end of each phase, and other peaks are said to be seen ones.
+    """Its memory is recorded within 1 % at the end of each phase, and other peaks are said to be
+    seen ones.
 
     Peaks are within the pages that the kernel has not counted yet.
     """
@@ -441,20 +529,28 @@ def test_phases_of_a_known_program(tmp_path: Path) -> None:
         # The marks of the kernel may lack some pages of each CPU.
         assert phase.recorded_largest_bytes <= phase.largest_bytes * 1.02, phase
         if phase.is_largest_exact:
-            assert phase.recorded_largest_bytes == pytest.approx(phase.largest_bytes, rel=0.02), phase
+            assert phase.recorded_largest_bytes == pytest.approx(phase.largest_bytes, rel=0.02), (
+                phase
+            )
         if phase.peak_at_most_bytes is not None:
             assert phase.peak_bytes <= phase.peak_at_most_bytes * 1.02, phase
 
 
 def test_a_running_process_is_recorded_until_it_ends(tmp_path: Path) -> None:
-    """Its peak from before is not taken for one of now, and a script may mark phases in the file."""
+    """Its peak from before is not taken for one of now, and a script may mark phases in the
+    file.
+    """
     held = "import time; held = bytearray(64 << 20); del held; print(flush=True); input()"
-    with subprocess.Popen([sys.executable, "-c", held], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+    with subprocess.Popen(
+        [sys.executable, "-c", held], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
         assert process.stdout is not None
         process.stdout.readline()
         command = [*_RECORD, "--pid", str(process.pid), "--storage", str(tmp_path)]
         marks = tmp_path / "marks"
-        with subprocess.Popen([*command, "--phases", str(marks)], cwd=CHECKOUT, stderr=subprocess.DEVNULL) as recorder:
+        with subprocess.Popen(
+            [*command, "--phases", str(marks)], cwd=CHECKOUT, stderr=subprocess.DEVNULL
+        ) as recorder:
             while not marks.exists():  # it is emptied when it is made
                 assert recorder.poll() is None
                 time.sleep(0.01)

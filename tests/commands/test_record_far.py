@@ -28,8 +28,8 @@ pytestmark = pytest.mark.process
 _MIB = 2**20
 _RECORD = record_command()
 
-#: Marks its phases through the descriptor 3, and waits for the answers. In C: of what Python takes, other processes
-#: share pages, and come and go.
+#: Marks its phases through the descriptor 3, and waits for the answers. In C: of what Python takes,
+#: other processes share pages, and come and go.
 _PHASES = r"""
 #include <stdlib.h>
 #include <string.h>
@@ -106,7 +106,13 @@ class _Board:
 
 def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        command, cwd=CHECKOUT, input="in", capture_output=True, text=True, timeout=TIME_LIMIT_S, check=False
+        command,
+        cwd=CHECKOUT,
+        input="in",
+        capture_output=True,
+        text=True,
+        timeout=TIME_LIMIT_S,
+        check=False,
     )
 
 
@@ -140,24 +146,41 @@ def _values(program: Program, figure: str) -> dict[str, int]:
 
 
 def test_far_figures_are_the_near_ones(board: _Board, tmp_path: Path) -> None:
-    """One program, near and through the reader: what it holds in a phase, and its peaks, are within a percent."""
+    """One program, near and through the reader: what it holds in a phase, and its peaks, are within
+    a percent.
+    """
     compiler = shutil.which("gcc")
     if compiler is None:
         pytest.skip("this machine has no gcc")
     program = tmp_path / "program"
-    subprocess.run([compiler, "-O1", "-x", "c", "-", "-o", program], input=_PHASES, text=True, check=True)
+    subprocess.run(
+        [compiler, "-O1", "-x", "c", "-", "-o", program], input=_PHASES, text=True, check=True
+    )
     words = ("--marker", "3", "--", str(program))
     near = _run([*_RECORD, "--storage", str(tmp_path / "near"), *words])
     far = board.record(tmp_path / "far", *words)
     assert (near.returncode, far.returncode) == (0, 0), near.stderr + far.stderr
-    of_near, of_far = _program(tmp_path / "near"), _program(tmp_path / "far")
-    assert [phase.name for phase in of_far.phases] == ["start", "load", "loaded", "worker", "steady", "spike", "end"]
+    of_near = _program(tmp_path / "near")
+    of_far = _program(tmp_path / "far")
+    assert [phase.name for phase in of_far.phases] == [
+        "start",
+        "load",
+        "loaded",
+        "worker",
+        "steady",
+        "spike",
+        "end",
+    ]
     for figures, phases in (
-        (("application_memory", "application_uss", "application_rss"), ("load", "loaded", "worker", "steady")),
+        (
+            ("application_memory", "application_uss", "application_rss"),
+            ("load", "loaded", "worker", "steady"),
+        ),
         (("application_peak_rss", "process_peak_rss"), ("load", "steady", "spike")),
     ):
         for figure in figures:
-            values, there = _values(of_near, figure), _values(of_far, figure)
+            values = _values(of_near, figure)
+            there = _values(of_far, figure)
             for phase in phases:
                 assert there[phase] == pytest.approx(values[phase], rel=0.01), (figure, phase)
     assert _values(of_far, "application_uss")["steady"] >= 80 * _MIB
@@ -166,9 +189,21 @@ def test_far_figures_are_the_near_ones(board: _Board, tmp_path: Path) -> None:
 
 
 def test_input_output_and_exit_code_are_passed_on(board: _Board, tmp_path: Path) -> None:
-    """As they come, with the end of the input; the board's facts and its storage are stored, and repeats too."""
+    """As they come, with the end of the input; the board's facts and its storage are stored, and
+    repeats too.
+    """
     done = subprocess.run(
-        [*_RECORD, "--target", board.target, "--repeats", "2", "--", "sh", "-c", _PASSED.replace("5", "0")],
+        [
+            *_RECORD,
+            "--target",
+            board.target,
+            "--repeats",
+            "2",
+            "--",
+            "sh",
+            "-c",
+            _PASSED.replace("5", "0"),
+        ],
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(CHECKOUT)},
         input="in",
@@ -195,7 +230,9 @@ def test_a_program_works_in_the_folder_of_the_login(board: _Board, tmp_path: Pat
 
 
 def test_marks_in_a_file_there(board: _Board, tmp_path: Path) -> None:
-    """The file is made there, and its path given to the program; a relative one is of the login's folder."""
+    """The file is made there, and its path given to the program; a relative one is of the login's
+    folder.
+    """
     marks = Path(os.path.relpath(tmp_path / "marks", CHECKOUT))
     done = board.record(tmp_path / "storage", "--phases", str(marks), "--", "sh", "-c", _IN_FILE)
     assert done.returncode == 0, done.stderr
@@ -220,7 +257,9 @@ def test_the_peak_of_a_program_that_no_reading_has_seen(board: _Board, tmp_path:
 
 
 @contextmanager
-def _recording(board: _Board, storage: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
+def _recording(
+    board: _Board, storage: Path, *arguments: str
+) -> Iterator[tuple[subprocess.Popen[str], int]]:
     """Begin to record a program that prints its number first."""
     with subprocess.Popen(
         board.command(storage, *arguments),
@@ -275,9 +314,16 @@ def test_a_reader_of_the_output_that_goes(board: _Board, tmp_path: Path) -> None
 def test_an_output_that_takes_nothing(board: _Board, tmp_path: Path) -> None:
     """A full disk here ends the program there, and its recording is stored."""
     with Path("/dev/full").open("wb") as full:
-        command = board.command(tmp_path / "storage", "--", "sh", "-c", "while :; do echo; sleep 0.1; done")
+        command = board.command(
+            tmp_path / "storage", "--", "sh", "-c", "while :; do echo; sleep 0.1; done"
+        )
         done = subprocess.run(
-            command, cwd=CHECKOUT, stdin=subprocess.DEVNULL, stdout=full, timeout=TIME_LIMIT_S, check=False
+            command,
+            cwd=CHECKOUT,
+            stdin=subprocess.DEVNULL,
+            stdout=full,
+            timeout=TIME_LIMIT_S,
+            check=False,
         )
     assert done.returncode == 128 + signal.SIGPIPE
     assert _program(tmp_path / "storage").repeats[0].signal == "SIGPIPE"
@@ -285,7 +331,16 @@ def test_an_output_that_takes_nothing(board: _Board, tmp_path: Path) -> None:
 
 def test_a_lost_connection_keeps_what_was_read(board: _Board, tmp_path: Path) -> None:
     """A sentence says so, the exit code is ssh's, and nothing runs on there."""
-    words = ("--repeats", "3", "--marker", "3", "--", "sh", "-c", "echo $$; echo load >&3; exec sleep 1000")
+    words = (
+        "--repeats",
+        "3",
+        "--marker",
+        "3",
+        "--",
+        "sh",
+        "-c",
+        "echo $$; echo load >&3; exec sleep 1000",
+    )
     with _recording(board, tmp_path / "storage", *words) as (recorder, pid):
         reader = psutil.Process(pid).parent()
         assert reader is not None
@@ -306,10 +361,14 @@ def test_a_process_that_runs_there(board: _Board, tmp_path: Path) -> None:
     """It is recorded until it ends, and is left alone; a script there marks its phases."""
     held = "import time; held = bytearray(64 << 20); del held; print(flush=True); input()"
     marks = tmp_path / "marks"
-    with subprocess.Popen([sys.executable, "-c", held], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+    with subprocess.Popen(
+        [sys.executable, "-c", held], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
         assert process.stdout is not None
         process.stdout.readline()
-        command = board.command(tmp_path / "storage", "--pid", str(process.pid), "--phases", str(marks))
+        command = board.command(
+            tmp_path / "storage", "--pid", str(process.pid), "--phases", str(marks)
+        )
         with subprocess.Popen(command, cwd=CHECKOUT, stderr=subprocess.DEVNULL) as recorder:
             while not marks.exists():
                 assert recorder.poll() is None
@@ -331,7 +390,11 @@ def test_a_process_that_runs_there(board: _Board, tmp_path: Path) -> None:
         (("--", "no-such-command"), 127, "no-such-command cannot be started: it is not there"),
         (("--", "/etc/passwd"), 126, "/etc/passwd cannot be started: it may not be run"),
         (("--pid", "4194304"), 2, "there is no process 4194304"),
-        (("--phases", "/proc/none", "--", "true"), 2, "the file of phases /proc/none cannot be written"),
+        (
+            ("--phases", "/proc/none", "--", "true"),
+            2,
+            "the file of phases /proc/none cannot be written",
+        ),
         (("--marker", "4", "--", "true"), 2, "on a board far away the descriptor is 3"),
     ],
 )
@@ -346,7 +409,9 @@ def test_nothing_is_stored_of_a_mistake(
 ) -> None:
     """One sentence has what was wrong; the exit codes of what cannot be started are the shell's."""
     monkeypatch.setattr(recording, "_IDLE_S", 0.02)
-    done = reusebench("record", "--target", board.target, "--storage", tmp_path / "storage", *arguments)
+    done = reusebench(
+        "record", "--target", board.target, "--storage", tmp_path / "storage", *arguments
+    )
     assert (done.exit_code, done.out) == (code, "")
     assert sentence in done.err
     assert not list(tmp_path.glob("storage/*/*.json"))

@@ -35,7 +35,11 @@ def test_report_of_a_storage(tmp_path: Path, reusebench: Reusebench) -> None:
     assert {path.name for path in output.iterdir()} == {*PAGES, "tables"}
     assert "330.0" in done.out
     index = f"Report: {output / 'index.html'}"
-    assert done.out.index("The answer") < done.out.index("Full dup saves the most") < done.out.index(index)
+    assert (
+        done.out.index("The answer")
+        < done.out.index("Full dup saves the most")
+        < done.out.index(index)
+    )
 
 
 def test_no_results(tmp_path: Path, reusebench: Reusebench) -> None:
@@ -48,12 +52,18 @@ def test_no_results(tmp_path: Path, reusebench: Reusebench) -> None:
         (tmp_path / "storage").mkdir(exist_ok=True)
 
 
-def test_damaged_files_are_named_and_the_rest_is_reported(tmp_path: Path, reusebench: Reusebench) -> None:
+def test_damaged_files_are_named_and_the_rest_is_reported(
+    tmp_path: Path, reusebench: Reusebench
+) -> None:
     """One cut short, and one of another version of the schema; the exit code is 1."""
     storage = tmp_path / "storage"
     path = full_run(storage)
     (path.parent / "0002_cut.json").write_text(path.read_text()[:500])
-    write_run(storage, [changed(result(storage, "no_reuse", even(40)), schema="reusebench-result-99")], number=3)
+    write_run(
+        storage,
+        [changed(result(storage, "no_reuse", even(40)), schema="reusebench-result-99")],
+        number=3,
+    )
     done = reusebench("report", "--storage", storage, "--output", tmp_path / "out")
     assert done.exit_code == 1
     assert (tmp_path / "out" / "index.html").exists()
@@ -67,31 +77,54 @@ def test_several_boards(tmp_path: Path, reusebench: Reusebench) -> None:
     boards = ("board-a", "board-b")
     for board in boards:
         full_run(tmp_path / "boards" / board, machine=machine(board=board))
-    assert reusebench("report", "--storage", tmp_path / "boards", "--output", tmp_path / "folder").exit_code == 0
+    assert (
+        reusebench(
+            "report", "--storage", tmp_path / "boards", "--output", tmp_path / "folder"
+        ).exit_code
+        == 0
+    )
     html = (tmp_path / "folder" / "index.html").read_text(encoding="utf-8")
     for board in boards:
         assert f"ONNX Runtime 1.2.3, python, {board}" in html
     assert "Boards: board-b; board-a." in html
     storages = [word for board in boards for word in ("--storage", tmp_path / "boards" / board)]
-    assert reusebench("report", *storages, "--output", tmp_path / "named", "--format", "csv").exit_code == 0
+    assert (
+        reusebench("report", *storages, "--output", tmp_path / "named", "--format", "csv").exit_code
+        == 0
+    )
     for output in (tmp_path / "folder", tmp_path / "named"):
         rows = rows_of(output, "comparison")
         assert {row["board"] for row in rows if row["scenario"] == "full_dup"} == {*boards, ""}
 
 
 def test_runs_are_chosen_and_stand_each_for_itself(tmp_path: Path, reusebench: Reusebench) -> None:
-    """--run takes numbers, with or without zeros, and `latest`; equal configurations of two runs both stand."""
+    """--run takes numbers, with or without zeros, and `latest`; equal configurations of two runs
+    both stand.
+    """
     storage = tmp_path / "storage"
     for number in (1, 2, 3):
-        write_run(storage, [result(storage, "no_reuse", even(40 + number))], number, at=f"2026-01-0{number}T00:00:00")
+        write_run(
+            storage,
+            [result(storage, "no_reuse", even(40 + number))],
+            number,
+            at=f"2026-01-0{number}T00:00:00",
+        )
     command = ["report", "--storage", storage, "--output", tmp_path, "--format", "csv"]
-    for runs, numbers in ((["1", "0002"], ["2", "1"]), (["latest"], ["3"]), (["latest", "3"], ["3"])):
-        assert reusebench(*command, *(word for run in runs for word in ("--run", run))).exit_code == 0
+    for runs, numbers in (
+        (["1", "0002"], ["2", "1"]),
+        (["latest"], ["3"]),
+        (["latest", "3"], ["3"]),
+    ):
+        assert (
+            reusebench(*command, *(word for run in runs for word in ("--run", run))).exit_code == 0
+        )
         rows = [row for row in rows_of(tmp_path, "comparison") if row["outcome"] == "ok"]
         assert [row["run_number"] for row in rows] == numbers
     done = reusebench(*command, "--run", "7")
     assert done.exit_code == 2
-    assert re.match(r"Error: there is no run '7'\. Valid: a number, .* Stored: 3 runs; numbers 1", done.err)
+    assert re.match(
+        r"Error: there is no run '7'\. Valid: a number, .* Stored: 3 runs; numbers 1", done.err
+    )
 
 
 @pytest.mark.parametrize(
@@ -103,17 +136,30 @@ def test_runs_are_chosen_and_stand_each_for_itself(tmp_path: Path, reusebench: R
         (["csv", "svg", "html"], {*PAGES, "tables", "figures"}),
     ],
 )
-def test_formats_are_chosen(tmp_path: Path, names: list[str], written: set[str], reusebench: Reusebench) -> None:
+def test_formats_are_chosen(
+    tmp_path: Path, names: list[str], written: set[str], reusebench: Reusebench
+) -> None:
     """Only what was named is written; tables in the formats that were named alone."""
     full_run(tmp_path / "storage")
     output = tmp_path / "out"
-    assert reusebench("report", "--storage", tmp_path / "storage", "--output", output, *formats(*names)).exit_code == 0
+    assert (
+        reusebench(
+            "report", "--storage", tmp_path / "storage", "--output", output, *formats(*names)
+        ).exit_code
+        == 0
+    )
     assert {path.name for path in output.iterdir()} == written
-    assert {path.suffix[1:] for path in output.glob("tables/*")} == set(names) & {"csv", "md", "json"}
+    assert {path.suffix[1:] for path in output.glob("tables/*")} == set(names) & {
+        "csv",
+        "md",
+        "json",
+    }
 
 
 def test_everything_is_in_the_language_of_the_user(tmp_path: Path, reusebench: Reusebench) -> None:
-    """--lang is the language of the terminal, of the page's first view and of the figures in files."""
+    """--lang is the language of the terminal, of the page's first view and of the figures in
+    files.
+    """
     full_run(tmp_path / "storage")
     arguments = ["--storage", tmp_path / "storage", "--output", tmp_path / "out", "--lang", "zh-CN"]
     done = reusebench("report", *arguments, *formats("html", "svg"))
@@ -121,7 +167,9 @@ def test_everything_is_in_the_language_of_the_user(tmp_path: Path, reusebench: R
     chinese = texts_of("zh-CN")
     assert chinese("terminal_scenario") in done.out
     assert '<html lang="zh-CN">' in (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
-    figure = (tmp_path / "out" / "figures" / "onnx-runtime-1.2.3-python-dup-explanation.svg").read_text("utf-8")
+    figure = (
+        tmp_path / "out" / "figures" / "onnx-runtime-1.2.3-python-dup-explanation.svg"
+    ).read_text("utf-8")
     assert chinese.scenario("full_dup") in figure
     assert texts_of("en").scenario("full_dup") not in figure
 
@@ -130,6 +178,8 @@ def test_output_that_cannot_be_written(tmp_path: Path, reusebench: Reusebench) -
     """It is a mistake, and the sentence names the option."""
     full_run(tmp_path / "storage")
     (tmp_path / "file").write_text("")
-    done = reusebench("report", "--storage", tmp_path / "storage", "--output", tmp_path / "file" / "out")
+    done = reusebench(
+        "report", "--storage", tmp_path / "storage", "--output", tmp_path / "file" / "out"
+    )
     assert done.exit_code == 2
     assert re.match(r"Error: cannot write the report into .*--output DIR$", done.err)

@@ -36,7 +36,13 @@ def _path(storage: Path, number: int, name: str = _DATE_NAME) -> Path:
     return storage / "Linux-CPython-3.11-64bit" / f"{number:04}_{name}.json"
 
 
-def _run(storage: Path, number: int, name: str = _DATE_NAME, commit: Commit = NO_COMMIT, finished: bool = True) -> Path:
+def _run(
+    storage: Path,
+    number: int,
+    name: str = _DATE_NAME,
+    commit: Commit = NO_COMMIT,
+    finished: bool = True,
+) -> Path:
     """Write a run of the day `number`, with its traces in a folder of its own."""
     info = result(storage, "no_reuse", even(3), run=_id(number))
     moment = f"2026-01-{number:02}T10:00:00"
@@ -97,7 +103,9 @@ def _left_trace(storage: Path, run: str, name: str, days: float) -> Path:
 
 
 def test_runs_are_listed(storage: Path, words: _Words) -> None:
-    """Number, date, name, board, commit, runtimes, what came of the results, and the size with traces; newest last."""
+    """Number, date, name, board, commit, runtimes, what came of the results, and the size with
+    traces; newest last.
+    """
     infos = [
         result(storage, "no_reuse", even(3), run=_id(5)),
         result(storage, "partial_dup", [], failure=FAILED, run=_id(5)),
@@ -105,8 +113,12 @@ def test_runs_are_listed(storage: Path, words: _Words) -> None:
     ]
     path = write_run(storage, infos, 5, "2026-02-01T00:00:00", _COMMIT, is_finished=False)
     lines = words("list").splitlines()
-    assert " ".join(lines[0].split()) == "number date (UTC) name board commit runtimes ok failed MiB"
-    assert " ".join(lines[2].split()[:-1]) == "2 2026-01-02 10:00 main board-123456 - onnxruntime 1 0"
+    assert (
+        " ".join(lines[0].split()) == "number date (UTC) name board commit runtimes ok failed MiB"
+    )
+    assert (
+        " ".join(lines[2].split()[:-1]) == "2 2026-01-02 10:00 main board-123456 - onnxruntime 1 0"
+    )
     cells = "5 2026-02-01 00:00 run (unfinished) board-123456 de6755279b changed onnxruntime 1 1"
     assert " ".join(lines[-2].split()[:-1]) == cells
     traces = sum(file.stat().st_size for file in (storage / "traces" / _id(5)).iterdir())
@@ -133,9 +145,11 @@ def test_several_boards(tmp_path: Path, words: _Words) -> None:
 
 
 def test_all_but_the_newest_go_with_their_traces(storage: Path, words: _Words) -> None:
-    """Every file that goes is named by a dry run that removes none; a run that a user gave a name to goes on request.
+    """Every file that goes is named by a dry run that removes none; a run that a user gave a name
+    to goes on request.
 
-    Traces of a run that it does not name are in its folder: they are of plans that were passed over.
+    Traces of a run that it does not name are in its folder: they are of plans that were passed
+    over.
     """
     _left_trace(storage, _id(0xB), "001", 9)
     passed_over = _left_trace(storage, _id(1), "000-lean-1", 0)
@@ -148,7 +162,11 @@ def test_all_but_the_newest_go_with_their_traces(storage: Path, words: _Words) -
     gone = before - _files(storage)
     assert passed_over in gone
     assert gone == {Path(line.split()[-1]) for line in dry.splitlines()} & before
-    assert (_numbers(storage), _owners(storage), len(gone)) == ([2, 3, 4], {_id(2), _id(3), _id(4)}, 6)
+    assert (_numbers(storage), _owners(storage), len(gone)) == (
+        [2, 3, 4],
+        {_id(2), _id(3), _id(4)},
+        6,
+    )
     assert "2026-01-01 10:00  " in printed
     assert "1 run with 4 traces\n1 file that no run has, a day old or more\n" in printed
     assert "kept for the name: 1 run (main); --named removes named runs too" in printed
@@ -174,7 +192,9 @@ def test_runs_before_a_date(storage: Path, words: _Words, date: str, left: list[
 
 
 def test_a_clock_that_was_not_set(storage: Path, words: _Words) -> None:
-    """The newest run is that of the highest number, whatever its date; by a date that cannot be right none goes."""
+    """The newest run is that of the highest number, whatever its date; by a date that cannot be
+    right none goes.
+    """
     newest = _path(storage, 4)
     newest.write_text(newest.read_text().replace("2026-01-04T", "1970-01-01T"))
     assert words("list").splitlines()[4].split()[:2] == ["4", "1970-01-01"]
@@ -191,7 +211,9 @@ def test_a_run_that_is_still_measured(storage: Path, words: _Words) -> None:
     document = json.loads(_path(storage, 1).read_bytes())
     writer = RunWriter(storage, _DATE_NAME)
     path = _age(writer.write(document, finished=False), 9)
-    assert f"kept: 1 run ({path.stem}) that may still be measured" in words("prune", "--keep", "0", "--named")
+    assert f"kept: 1 run ({path.stem}) that may still be measured" in words(
+        "prune", "--keep", "0", "--named"
+    )
     _age(path, 9)
     writer.write(document)
     words("prune", "--keep", "0", "--named")
@@ -214,7 +236,8 @@ def test_what_has_the_name_of_a_trace_and_is_none(storage: Path, words: _Words) 
 
 def test_unfinished_runs_go_a_day_after_their_last_change(storage: Path, words: _Words) -> None:
     """Until then a session may still write them: they stay with their traces, with a note."""
-    young, old = _run(storage, 5, finished=False), _age(_run(storage, 6, finished=False), 1.1)
+    young = _run(storage, 5, finished=False)
+    old = _age(_run(storage, 6, finished=False), 1.1)
     printed = words("prune", "--keep", "0")
     assert f"kept: 1 run ({young.stem}) that may still be measured" in printed
     assert (young.exists(), old.exists()) == (True, False)
@@ -222,7 +245,9 @@ def test_unfinished_runs_go_a_day_after_their_last_change(storage: Path, words: 
 
 
 def test_what_no_run_has(storage: Path, words: _Words) -> None:
-    """Traces of broken sessions and passed-over plans, and files never finished, go when a day has passed."""
+    """Traces of broken sessions and passed-over plans, and files never finished, go when a day has
+    passed.
+    """
     old = [_left_trace(storage, _id(0xB), name, 2) for name in ("001", "002")]
     unfinished = storage / ".0005.unfinished"
     unfinished.write_text("{")
@@ -236,16 +261,22 @@ def test_what_no_run_has(storage: Path, words: _Words) -> None:
 
 
 def test_what_is_being_written_is_safe(storage: Path, words: _Words) -> None:
-    """A session that is under way has traces and no run yet; its first trace may be older than a day."""
+    """A session that is under way has traces and no run yet; its first trace may be older than a
+    day.
+    """
     unfinished = storage / ".0005.unfinished"
     unfinished.write_text("{")
-    traces = [_left_trace(storage, _id(0xA), name, days) for name, days in (("001", 1.5), ("900", 0.5))]
+    traces = [
+        _left_trace(storage, _id(0xA), name, days) for name, days in (("001", 1.5), ("900", 0.5))
+    ]
     words("prune", "--keep", "0", "--named")
     assert [path.exists() for path in (unfinished, *traces)] == [True] * 3
 
 
 def test_traces_that_two_runs_have(storage: Path, words: _Words) -> None:
-    """A copy of a file has the same traces: they stay while one of both does; those of passed-over plans do not."""
+    """A copy of a file has the same traces: they stay while one of both does; those of passed-over
+    plans do not.
+    """
     passed_over = _left_trace(storage, _id(3), "000-lean-1", 0)
     content = _path(storage, 1).read_text()
     _path(storage, 5).write_text(content.replace("2026-01-01T", "2026-03-01T"))
@@ -267,7 +298,9 @@ def test_programs_have_traces_too(storage: Path, words: _Words) -> None:
 
 
 def test_damaged_files_and_what_may_be_theirs_stay(storage: Path, words: _Words) -> None:
-    """Which traces a damaged file has is not known; the rest is listed or removed, and the exit code is 1."""
+    """Which traces a damaged file has is not known; the rest is listed or removed, and the exit
+    code is 1.
+    """
     damaged = _path(storage, 1)
     damaged.write_text(damaged.read_text()[:5000])
     for trace in (storage / "traces" / _id(1)).iterdir():
@@ -283,7 +316,9 @@ def test_damaged_files_and_what_may_be_theirs_stay(storage: Path, words: _Words)
 
 
 def test_files_of_others_in_a_storage(storage: Path, words: _Words) -> None:
-    """Other names, runs of other benchmarks, and what stands where this project never writes, stay, however old."""
+    """Other names, runs of other benchmarks, and what stands where this project never writes, stay,
+    however old.
+    """
     others = [
         storage / "traces" / "x" / "m.json.gz",
         storage / "traces" / "m.json.gz",
@@ -310,7 +345,9 @@ def test_a_folder_that_is_no_storage(tmp_path: Path, words: _Words) -> None:
 
 
 def test_links_are_not_followed(storage: Path, words: _Words, tmp_path: Path) -> None:
-    """Of traces, of a folder of them, of runs and their folders: what they lead to stays, and they do too."""
+    """Of traces, of a folder of them, of runs and their folders: what they lead to stays, and they
+    do too.
+    """
     elsewhere = tmp_path / "elsewhere"
     trace = _left_trace(elsewhere, _id(0xB), "001", 9)
     other_run = _run(elsewhere, 9)
@@ -326,8 +363,9 @@ def test_links_are_not_followed(storage: Path, words: _Words, tmp_path: Path) ->
     first = _path(storage, 1)
     first.rename(tmp_path / "moved.json")
     first.symlink_to(tmp_path / "moved.json")
-    assert f"kept: 2 runs ({first.stem}, {other_run.stem}) behind links, which are not followed" in words(
-        "prune", "--keep", "0", "--named"
+    assert (
+        f"kept: 2 runs ({first.stem}, {other_run.stem}) behind links, which are not followed"
+        in words("prune", "--keep", "0", "--named")
     )
     assert not inside.exists()
     assert all(path.is_symlink() for path in (linked, first, unfinished))
@@ -344,12 +382,16 @@ def test_a_linked_folder_of_traces(storage: Path, words: _Words, tmp_path: Path)
     assert _files(tmp_path / "traces") == traces
 
 
-def test_a_path_in_a_file_does_not_lead_out_of_the_storage(storage: Path, words: _Words, tmp_path: Path) -> None:
+def test_a_path_in_a_file_does_not_lead_out_of_the_storage(
+    storage: Path, words: _Words, tmp_path: Path
+) -> None:
     """Only what is in the folder of traces is removed, whatever path a stored file has."""
     outside = tmp_path / "outside.json.gz"
     outside.touch()
     first = _path(storage, 1)
-    first.write_text(first.read_text().replace(f"traces/{_id(1)}/no_reuse-1.json.gz", "../outside.json.gz"))
+    first.write_text(
+        first.read_text().replace(f"traces/{_id(1)}/no_reuse-1.json.gz", "../outside.json.gz")
+    )
     words("prune", "--keep", "1")
     assert not first.exists()
     assert outside.exists()
@@ -362,7 +404,9 @@ def test_a_file_that_cannot_be_removed(words: _Words, monkeypatch: pytest.Monkey
         raise PermissionError(13, "Permission denied", str(path))
 
     monkeypatch.setattr(os, "unlink", refuse)
-    assert f"0001_{_DATE_NAME}.json cannot be removed (Permission denied)" in words("prune", "--keep", "1", code=2)
+    assert f"0001_{_DATE_NAME}.json cannot be removed (Permission denied)" in words(
+        "prune", "--keep", "1", code=2
+    )
 
 
 @pytest.mark.parametrize(
@@ -374,7 +418,10 @@ def test_a_file_that_cannot_be_removed(words: _Words, monkeypatch: pytest.Monkey
             "name the runs that are old, by --keep N or by --before DATE",
         ),
         (["prune", "--keep", "-1"], "-1 is not in the range x>=0"),
-        (["prune", "--before", "soon"], "'soon' is not valid; valid: 2026-11-30 or 2026-11-30T12:00"),
+        (
+            ["prune", "--before", "soon"],
+            "'soon' is not valid; valid: 2026-11-30 or 2026-11-30T12:00",
+        ),
         (["list", "--limit", "x"], "'x' is not a valid integer"),
         (["list", "--storage", "/none"], "no storage at /none. Run `pytest bench/` first"),
     ],

@@ -12,7 +12,11 @@ from tests.helpers.support import models_of
 
 
 def demand_of(
-    streams: Sequence[int], contexts: int = 1, cores: int = 3, binds: bool = True, are_resolutions: bool = False
+    streams: Sequence[int],
+    contexts: int = 1,
+    cores: int = 3,
+    binds: bool = True,
+    are_resolutions: bool = False,
 ) -> Demand:
     """Return a demand of as many models as there are numbers of streams."""
     models = models_of(*(f"/models/{number}" for number in range(len(streams))))
@@ -47,14 +51,22 @@ class MadeUpCosts:
 
     def predict(self, layout: Layout) -> Prediction:
         """Add them up."""
-        internal, total = [0] * len(layout.groups[0].per_core), 0
+        internal = [0] * len(layout.groups[0].per_core)
+        total = 0
         for group in layout.groups:
             first, further, of_core, io = self.sizes_of[group.model, group.form]
             total += first + further * (group.count - 1) + io * group.cores
             for core, count in enumerate(group.per_core):
                 internal[core] = max(internal[core], of_core if count else 0)
         frames = frames_per_s(layout, self.shares, self.rates, self.cores) if self.rates else None
-        return Prediction({"other": total + sum(internal)}, None, Figure(0.0, 0.0), None, Figure(total, 0.0), frames)
+        return Prediction(
+            {"other": total + sum(internal)},
+            None,
+            Figure(0.0, 0.0),
+            None,
+            Figure(total, 0.0),
+            frames,
+        )
 
     def least_bytes(self, layout: Layout) -> None:
         """Return None."""

@@ -22,7 +22,9 @@ from tests.reports import stored
 
 @pytest.fixture
 def answer(tmp_path: Path) -> FitAnswer:
-    """Return an answer whose frontier has every form of a resolution, each of one context and of four."""
+    """Return an answer whose frontier has every form of a resolution, each of one context and of
+    four.
+    """
     demand = demand_of((2, 2), contexts=2, are_resolutions=True)
     points = []
     for form in forms(demand, 1):
@@ -31,14 +33,20 @@ def answer(tmp_path: Path) -> FitAnswer:
             steady = Prediction({"weights": 7}, 9, Figure(5.0, 0.0), None, Figure(3.0, 0.0), None)
             points.append(Point(layout, steady))
     study = Study(demand, computes=False)
-    study.add([stored.result(tmp_path, "no_reuse", stored.even(1), npu=stored.npu_account)], tmp_path)
+    study.add(
+        [stored.result(tmp_path, "no_reuse", stored.even(1), npu=stored.npu_account)], tmp_path
+    )
     first = points[0]
-    return stored_answer(study, Wish(limit_bytes=9), Answer(first, first, tuple(points), tuple(points), None))
+    return stored_answer(
+        study, Wish(limit_bytes=9), Answer(first, first, tuple(points), tuple(points), None)
+    )
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_form_has_words_of_its_own(answer: FitAnswer, language: str) -> None:
-    """No two layouts of four contexts are told alike; of a single one there is nothing to share weights with."""
+    """No two layouts of four contexts are told alike; of a single one there is nothing to share
+    weights with.
+    """
     told = []
     for point in answer.frontier:
         (group,) = point.layout
@@ -62,7 +70,9 @@ def test_an_answer_is_read_as_it_was_stored(answer: FitAnswer, tmp_path: Path) -
 
 def test_plans_that_were_measured_while_memory_was_short(answer: FitAnswer, tmp_path: Path) -> None:
     """They are named, that of --verify too, and what shows it is kept with the answer."""
-    short = stored.with_short_memory(stored.result(tmp_path, "no_reuse", stored.even(1), npu=stored.npu_account))
+    short = stored.with_short_memory(
+        stored.result(tmp_path, "no_reuse", stored.even(1), npu=stored.npu_account)
+    )
     study = Study(demand_of((2, 2)), computes=False)
     study.add([short], tmp_path)
     assert [one.plan for one in study.short] == ["no_reuse"]

@@ -8,7 +8,16 @@ import pytest
 
 from reusebench.fit.layouts import NO_REUSE, Demand, Form, Group, Layout, plan_of, spread
 from reusebench.fit.study import Study, forms
-from reusebench.measured.plan import DUP, INPUT, INTERNAL, LOAD, OUTPUT, SHARED_WEIGHT_MEMORY, SHARED_WEIGHTS, WEIGHTS
+from reusebench.measured.plan import (
+    DUP,
+    INPUT,
+    INTERNAL,
+    LOAD,
+    OUTPUT,
+    SHARED_WEIGHT_MEMORY,
+    SHARED_WEIGHTS,
+    WEIGHTS,
+)
 from tests.fit.made_up import demand_of
 
 _DEMANDS = [
@@ -22,17 +31,23 @@ _DEMANDS = [
 
 @pytest.mark.parametrize("demand", _DEMANDS)
 def test_every_form_makes_a_valid_plan_on_all_cores(demand: Demand) -> None:
-    """A Plan refuses what contradicts itself: every form of every model, at every number of contexts, is none."""
+    """A Plan refuses what contradicts itself: every form of every model, at every number of
+    contexts, is none.
+    """
     for model, most in enumerate(demand.most):
         for form in forms(demand, model):
             for count in range(1, most + 1):
                 groups = [Group(model, form, spread(count, range(demand.cores), demand.cores))]
                 if model:
-                    groups.insert(0, Group(0, NO_REUSE, spread(1, range(demand.cores), demand.cores)))
+                    groups.insert(
+                        0, Group(0, NO_REUSE, spread(1, range(demand.cores), demand.cores))
+                    )
                 plan = plan_of(Layout(tuple(groups)), demand, "mine", rounds=2)
                 assert len(plan.contexts) == count + bool(model)
                 assert plan.cores == demand.cores
-                assert {context.core is None for context in plan.contexts} == {not (demand.binds or form.needs_cores)}
+                assert {context.core is None for context in plan.contexts} == {
+                    not (demand.binds or form.needs_cores)
+                }
 
 
 def test_contexts_take_the_cores_in_turn() -> None:
@@ -57,20 +72,32 @@ def test_memory_of_tensors_is_shared_by_contexts_of_one_model_and_core() -> None
 
 
 def test_one_weight_memory_is_the_application_s() -> None:
-    """The first context's weights are outside, those of the others are its; internal memory is outside of all."""
+    """The first context's weights are outside, those of the others are its; internal memory is
+    outside of all.
+    """
     layout = Layout((Group(0, Form(SHARED_WEIGHT_MEMORY), (2,)),))
     first, second = plan_of(layout, demand_of((2,), cores=1), "mine", rounds=1).contexts
     assert (first.mechanism, first.outside) == (LOAD, (WEIGHTS, INTERNAL))
-    assert (second.mechanism, second.source, second.outside) == (SHARED_WEIGHT_MEMORY, 0, (INTERNAL,))
+    assert (second.mechanism, second.source, second.outside) == (
+        SHARED_WEIGHT_MEMORY,
+        0,
+        (INTERNAL,),
+    )
 
 
 def test_a_dup_of_a_context_with_its_weights_outside() -> None:
-    """Such a dup has no internal memory of the library's: each has its own of the application, or that of its core."""
+    """Such a dup has no internal memory of the library's: each has its own of the application, or
+    that of its core.
+    """
     demand = demand_of((2,), cores=1)
-    first, second = plan_of(Layout((Group(0, Form(DUP, outside=True), (2,)),)), demand, "mine", rounds=1).contexts
+    first, second = plan_of(
+        Layout((Group(0, Form(DUP, outside=True), (2,)),)), demand, "mine", rounds=1
+    ).contexts
     assert (first.mechanism, first.outside) == (LOAD, (WEIGHTS, INTERNAL))
     assert (second.mechanism, second.source, second.outside) == (DUP, 0, (INTERNAL,))
-    first, second = plan_of(Layout((Group(0, Form(DUP, True, outside=True), (2,)),)), demand, "mine", rounds=1).contexts
+    first, second = plan_of(
+        Layout((Group(0, Form(DUP, True, outside=True), (2,)),)), demand, "mine", rounds=1
+    ).contexts
     assert (first.outside, second.outside) == ((WEIGHTS,), ())
     assert first.internal == second.internal == 0
 

@@ -15,7 +15,14 @@ from reusebench.fit.layouts import Demand, Group, Layout, spread
 from reusebench.fit.npu import NpuCosts
 from reusebench.fit.study import Study, forms
 from reusebench.measured.messages import Message
-from reusebench.measured.plan import DUP, LOAD, SHARED_CONTEXT, SHARED_WEIGHT_MEMORY, SHARED_WEIGHTS, Plan
+from reusebench.measured.plan import (
+    DUP,
+    LOAD,
+    SHARED_CONTEXT,
+    SHARED_WEIGHT_MEMORY,
+    SHARED_WEIGHTS,
+    Plan,
+)
 from reusebench.storage.result import Result
 from reusebench.targets.outcome import Failure
 from tests.fit.made_up import demand_of
@@ -25,17 +32,19 @@ _PAGE = 4096
 #: By the model's name: weights, internal memory, register commands, input and output, in pages.
 _SIZES = {"model-0": (900, 70, 11, 5), "model-1": (300, 110, 7, 3)}
 #: With weights outside the library rounds them up, and has fewer register commands.
-_OUTSIDE, _FEWER = 1, 2
+_OUTSIDE = 1
+_FEWER = 2
 #: What the full library refuses, and what the mini runtime does.
-_FULL, _MINI = (SHARED_CONTEXT,), (SHARED_CONTEXT, DUP)
+_FULL = (SHARED_CONTEXT,)
+_MINI = (SHARED_CONTEXT, DUP)
 _REFUSED = Failure("not_supported", "context", 1, Message("rknn_one_thread"))
 
 
 def _account(plan: Plan, is_mini: bool) -> Account:
     """Return what a plan takes by rules that are simple, and no simpler than a library's.
 
-    Memory that is shared belongs to the first context that has it; that for tensors in place has a page more. The mini
-    runtime has weights outside where internal memory is.
+    Memory that is shared belongs to the first context that has it; that for tensors in place has a
+    page more. The mini runtime has weights outside where internal memory is.
     """
     contexts = []
     internal_of: dict[int, int] = {}
@@ -45,7 +54,11 @@ def _account(plan: Plan, is_mini: bool) -> Account:
         has_outside = "weights" in context.outside or context.mechanism == SHARED_WEIGHT_MEMORY
         has_outside |= is_mini and context.internal is not None
         largest = max(
-            (_SIZES[plan.models[other.model].name][1] for other in plan.contexts if other.internal == context.internal),
+            (
+                _SIZES[plan.models[other.model].name][1]
+                for other in plan.contexts
+                if other.internal == context.internal
+            ),
             default=0,
         )
         if context.internal is not None:
@@ -62,7 +75,11 @@ def _account(plan: Plan, is_mini: bool) -> Account:
             "io": tensors,
             "other": 0,
         }
-        contexts.append(ContextMemory(**{f"{component}_bytes": pages[component] * _PAGE for component in COMPONENTS}))
+        contexts.append(
+            ContextMemory(
+                **{f"{component}_bytes": pages[component] * _PAGE for component in COMPONENTS}
+            )
+        )
     return stored.account_with(contexts, stored.npu_account(plan))
 
 
@@ -71,10 +88,14 @@ def _result(folder: Path, plan: Plan, refused: tuple[str, ...]) -> Result:
     failure = _REFUSED if any(context.mechanism in refused for context in plan.contexts) else None
     sizes = [] if failure else [[2**20] * len(plan.contexts)]
     account = partial(_account, is_mini=DUP in refused)
-    return stored.result(folder, "fit", sizes, plan=plan, failure=failure, npu=account, computes=False)
+    return stored.result(
+        folder, "fit", sizes, plan=plan, failure=failure, npu=account, computes=False
+    )
 
 
-def _calibrated(folder: Path, demand: Demand, refused: tuple[str, ...] = _FULL) -> tuple[Study, NpuCosts]:
+def _calibrated(
+    folder: Path, demand: Demand, refused: tuple[str, ...] = _FULL
+) -> tuple[Study, NpuCosts]:
     """Return a study in which everything is measured that was missing."""
     study = Study(demand, computes=False)
     costs = NpuCosts(study)
@@ -93,7 +114,11 @@ def _layouts(demand: Demand, costs: NpuCosts, count: int) -> list[Layout]:
             cores = chance.sample(range(demand.cores), chance.randint(1, demand.cores))
             form = chance.choice(list(costs.forms(model)))
             groups.append(
-                Group(model, form, spread(chance.randint(1, demand.most[model]), sorted(cores), demand.cores))
+                Group(
+                    model,
+                    form,
+                    spread(chance.randint(1, demand.most[model]), sorted(cores), demand.cores),
+                )
             )
         layouts.append(Layout(tuple(groups)))
     return layouts
@@ -144,12 +169,15 @@ def test_a_composed_form_is_to_be_measured_before_it_is_recommended(tmp_path: Pa
         assert costs.unproven(layout) == []
 
 
-@pytest.mark.parametrize("demand", [demand_of((4,)), demand_of((2, 2)), demand_of((2, 2), are_resolutions=True)])
+@pytest.mark.parametrize(
+    "demand", [demand_of((4,)), demand_of((2, 2)), demand_of((2, 2), are_resolutions=True)]
+)
 def test_nothing_takes_less_than_the_lower_bound(demand: Demand, tmp_path: Path) -> None:
     """Of all forms of all models, on all cores."""
     study, costs = _calibrated(tmp_path, demand)
     most = [
-        Group(model, next(costs.forms(model)), spread(count, range(3), 3)) for model, count in enumerate(demand.most)
+        Group(model, next(costs.forms(model)), spread(count, range(3), 3))
+        for model, count in enumerate(demand.most)
     ]
     least = costs.least_bytes(Layout(tuple(most)))
     for chosen in product(*(list(costs.forms(model)) for model in range(len(demand.models)))):

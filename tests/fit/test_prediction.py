@@ -12,15 +12,20 @@ from reusebench.storage.figure import Figure
 
 
 def test_a_limit_is_of_npu_memory_where_there_is_any() -> None:
-    """Its peak; layouts are compared by what they take afterwards. Else of the whole process, its import included."""
-    over_baseline, baseline = Figure(10.0, 1.0), Figure(40.0, 0.0)
+    """Its peak; layouts are compared by what they take afterwards. Else of the whole process, its
+    import included.
+    """
+    over_baseline = Figure(10.0, 1.0)
+    baseline = Figure(40.0, 0.0)
     on_npu = Prediction({"weights": 3, "io": 4}, 9, over_baseline, None, baseline, None)
     assert (on_npu.limited, on_npu.steady) == (Figure(9, 0.0), Figure(7, 0.0))
     assert Prediction(None, None, over_baseline, None, baseline, None).limited == Figure(50.0, 1.0)
 
 
 def test_a_model_alone_does_what_its_cores_do() -> None:
-    """Two cores of 30 inferences per second serve 60 frames; a third core without contexts adds none."""
+    """Two cores of 30 inferences per second serve 60 frames; a third core without contexts adds
+    none.
+    """
     layout = Layout((Group(0, NO_REUSE, (2, 1, 0)),))
     frames = frames_per_s(layout, {0: 4.0}, {0: Figure(30.0, 3.0)}, 3)
     assert frames is not None
@@ -28,7 +33,9 @@ def test_a_model_alone_does_what_its_cores_do() -> None:
 
 
 def test_a_slow_model_on_a_core_of_its_own_leaves_the_other_s_idle() -> None:
-    """Both get as many frames: the slow one's core decides, and more cores for the other change nothing."""
+    """Both get as many frames: the slow one's core decides, and more cores for the other change
+    nothing.
+    """
     layout = Layout((Group(0, NO_REUSE, (1, 0, 0)), Group(1, NO_REUSE, (0, 1, 1))))
     frames = frames_per_s(layout, {0: 1.0, 1: 1.0}, {0: Figure(10.0), 1: Figure(100.0)}, 3)
     assert frames is not None
@@ -37,9 +44,12 @@ def test_a_slow_model_on_a_core_of_its_own_leaves_the_other_s_idle() -> None:
 
 @pytest.mark.parametrize("seed", range(25))
 def test_frames_are_the_largest_flow_from_models_to_cores(seed: int) -> None:
-    """A linear program that gives each model time on the cores of its contexts comes to the same."""
+    """A linear program that gives each model time on the cores of its contexts comes to the
+    same.
+    """
     chance = random.Random(seed)
-    cores, models = chance.randint(1, 4), chance.randint(1, 3)
+    cores = chance.randint(1, 4)
+    models = chance.randint(1, 3)
     groups = []
     for model in range(models):
         per_core = [chance.randint(0, 1) for _ in range(cores)]
@@ -49,13 +59,19 @@ def test_frames_are_the_largest_flow_from_models_to_cores(seed: int) -> None:
     rates = {model: Figure(chance.uniform(5, 100)) for model in range(models)}
     frames = frames_per_s(Layout(tuple(groups)), shares, rates, cores)
     assert frames is not None
-    assert frames.median == pytest.approx(sum(shares.values()) * _largest_flow(groups, shares, rates))
+    assert frames.median == pytest.approx(
+        sum(shares.values()) * _largest_flow(groups, shares, rates)
+    )
 
 
 def _largest_flow(groups: list[Group], shares: dict[int, float], rates: dict[int, Figure]) -> float:
-    """Return the most frames per share; the variables are these, then the time of each model on each core."""
-    models, cores = len(groups), len(groups[0].per_core)
-    needs, times = [], []
+    """Return the most frames per share; the variables are these, then the time of each model on
+    each core.
+    """
+    models = len(groups)
+    cores = len(groups[0].per_core)
+    needs = []
+    times = []
     for group in groups:
         row = [shares[group.model] / rates[group.model].median] + [0.0] * (models * cores)
         for core in range(cores):

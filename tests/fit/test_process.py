@@ -52,7 +52,9 @@ def _result(folder: Path, plan: Plan) -> Result:
     return stored.with_speed(made, throughput_per_s=(20.0 * lanes, 22.0 * lanes))
 
 
-def _calibrated(folder: Path, demand: Demand, measured: Callable[[Plan], None] = lambda _: None) -> ProcessCosts:
+def _calibrated(
+    folder: Path, demand: Demand, measured: Callable[[Plan], None] = lambda _: None
+) -> ProcessCosts:
     study = Study(demand)
     costs = ProcessCosts(study)
     while missing := costs.missing():
@@ -67,8 +69,12 @@ def _of_one(form: Form, count: int, cores: int) -> Layout:
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 7, 12])
-def test_memory_is_on_lines_between_measured_numbers_of_contexts(count: int, tmp_path: Path) -> None:
-    """Above the baseline, trimmed, and of the whole process; beyond the largest number on the last line."""
+def test_memory_is_on_lines_between_measured_numbers_of_contexts(
+    count: int, tmp_path: Path
+) -> None:
+    """Above the baseline, trimmed, and of the whole process; beyond the largest number on the last
+    line.
+    """
     demand = demand_of((12,), cores=2, binds=False)
     costs = _calibrated(tmp_path, demand)
     for form in costs.forms(0):

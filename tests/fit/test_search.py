@@ -29,7 +29,9 @@ def _costs(demand: Demand, seed: int, with_frames: bool = False) -> MadeUpCosts:
     chance = random.Random(seed)
     sizes = {}
     for model in range(len(demand.models)):
-        weights, internal, io = chance.randint(1, 50), chance.randint(1, 20), chance.randint(1, 5)
+        weights = chance.randint(1, 50)
+        internal = chance.randint(1, 20)
+        io = chance.randint(1, 5)
         for form in _FORMS:
             further = chance.randint(0, 2) + (0 if form.mechanism == DUP else weights)
             further += 0 if form.shares_internal else internal
@@ -37,27 +39,46 @@ def _costs(demand: Demand, seed: int, with_frames: bool = False) -> MadeUpCosts:
             of_core = internal if form.shares_internal else 0
             first = further + (weights if form.mechanism == DUP else 0)
             sizes[model, form] = (first, further, of_core, io if form.shares_io else 0)
-    rates = {model: Figure(chance.uniform(10, 50)) for model in range(len(demand.models))} if with_frames else {}
+    rates = (
+        {model: Figure(chance.uniform(10, 50)) for model in range(len(demand.models))}
+        if with_frames
+        else {}
+    )
     return MadeUpCosts(sizes, demand.cores, rates, dict(enumerate(map(float, demand.streams))))
 
 
 def _every_layout(demand: Demand, costs: MadeUpCosts) -> Iterator[Layout]:
-    """Yield the layouts with every form, and every number of contexts of every model on every core."""
+    """Yield the layouts with every form, and every number of contexts of every model on every
+    core.
+    """
     choices = []
     for model, most in enumerate(demand.most):
-        spreads = [counts for counts in product(range(most + 1), repeat=demand.cores) if 0 < sum(counts) <= most]
-        choices.append([Group(model, form, counts) for form in costs.forms(model) for counts in spreads])
+        spreads = [
+            counts
+            for counts in product(range(most + 1), repeat=demand.cores)
+            if 0 < sum(counts) <= most
+        ]
+        choices.append(
+            [Group(model, form, counts) for form in costs.forms(model) for counts in spreads]
+        )
     for groups in product(*choices):
         yield Layout(groups)
 
 
-_DEMANDS = (demand_of((4,)), demand_of((3,), cores=2), demand_of((2, 1), cores=2), demand_of((2, 2), cores=2))
+_DEMANDS = (
+    demand_of((4,)),
+    demand_of((3,), cores=2),
+    demand_of((2, 1), cores=2),
+    demand_of((2, 2), cores=2),
+)
 
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("demand", _DEMANDS)
 def test_nothing_takes_less_than_what_is_recommended(demand: Demand, seed: int) -> None:
-    """Of all layouts with as many contexts, as many at once, however they are spread over the cores."""
+    """Of all layouts with as many contexts, as many at once, however they are spread over the
+    cores.
+    """
     costs = _costs(demand, seed)
     answer = search(demand, costs, Wish())
     able = (answer.today.layout.lanes, sum(demand.most))
@@ -73,7 +94,9 @@ def test_nothing_takes_less_than_what_is_recommended(demand: Demand, seed: int) 
 @pytest.mark.parametrize("with_frames", [False, True])
 @pytest.mark.parametrize("demand", _DEMANDS)
 def test_nothing_is_better_than_the_frontier(demand: Demand, with_frames: bool) -> None:
-    """Its points rise in memory and in what they do, and no layout at all does as much in less memory."""
+    """Its points rise in memory and in what they do, and no layout at all does as much in less
+    memory.
+    """
     costs = _costs(demand, 5, with_frames)
     frontier = search(demand, costs, Wish()).frontier
     for low, high in zip(frontier, frontier[1:]):
@@ -81,12 +104,19 @@ def test_nothing_is_better_than_the_frontier(demand: Demand, with_frames: bool) 
         assert low.able < high.able
     for layout in _every_layout(demand, costs):
         point = Point(layout, costs.predict(layout))
-        as_good = [other for other in frontier if other.bytes <= point.bytes and _does_as_much(other, point)]
+        as_good = [
+            other
+            for other in frontier
+            if other.bytes <= point.bytes and _does_as_much(other, point)
+        ]
         assert as_good
 
 
 def _does_as_much(one: Point, other: Point) -> bool:
-    return all(mine >= theirs - 1e-9 for mine, theirs in zip(one.able, other.able)) or one.able >= other.able
+    return (
+        all(mine >= theirs - 1e-9 for mine, theirs in zip(one.able, other.able))
+        or one.able >= other.able
+    )
 
 
 def _frames(answer: Answer) -> float:
@@ -97,7 +127,9 @@ def _frames(answer: Answer) -> float:
 
 
 def test_fewer_frames_need_less_memory() -> None:
-    """With --fps contexts are left out until the frames are just enough; what nothing reaches is not recommended."""
+    """With --fps contexts are left out until the frames are just enough; what nothing reaches is
+    not recommended.
+    """
     demand = demand_of((4,))
     costs = _costs(demand, 1, with_frames=True)
     usual = search(demand, costs, Wish())
@@ -113,7 +145,9 @@ def test_fewer_frames_need_less_memory() -> None:
 def test_the_limit_includes_the_uncertainty() -> None:
     """What may be above the limit does not fit, although its median is below."""
     layout = Layout((Group(0, NO_REUSE, (1,)),))
-    point = Point(layout, Prediction(None, None, Figure(900.0, 50.0), None, Figure(100.0, 0.0), None))
+    point = Point(
+        layout, Prediction(None, None, Figure(900.0, 50.0), None, Figure(100.0, 0.0), None)
+    )
     assert [point.fits(limit) for limit in (None, 1050, 1049)] == [True, True, False]
 
 
@@ -123,7 +157,11 @@ def test_what_is_exactly_known_fits_to_the_byte() -> None:
     answer = search(demand, _costs(demand, 2), Wish())
     assert answer.recommended is not None
     size = round(answer.recommended.bytes)
-    assert [answer.recommended.fits(limit) for limit in (None, size, size - 1)] == [True, True, False]
+    assert [answer.recommended.fits(limit) for limit in (None, size, size - 1)] == [
+        True,
+        True,
+        False,
+    ]
 
 
 def test_one_process_on_a_cpu_has_one_form() -> None:

@@ -33,12 +33,16 @@ def test_a_whole_result_is_used(npu_result: Result) -> None:
 
 @pytest.mark.parametrize("name", _NEEDED)
 def test_a_result_without_a_needed_figure_is_not_used(npu_result: Result, name: str) -> None:
-    """An empty list, which a stored result may have, is as good as no result: its plan is measured again."""
+    """An empty list, which a stored result may have, is as good as no result: its plan is measured
+    again.
+    """
     assert not _can_use(with_memory(npu_result, **{name: ()}))
 
 
 @pytest.mark.parametrize("name", _NEEDED)
-def test_a_result_with_a_figure_of_some_repeats_alone_is_not_used(npu_result: Result, name: str) -> None:
+def test_a_result_with_a_figure_of_some_repeats_alone_is_not_used(
+    npu_result: Result, name: str
+) -> None:
     """A repeat that has not given the figure makes the result as good as none."""
     first, *others = getattr(npu_result.memory, name)
     assert first is not None
@@ -60,4 +64,6 @@ def test_an_npu_needs_accounts(npu_result: Result) -> None:
 
 def test_what_failed_is_known_to_fail(tmp_path: Path) -> None:
     """A layout that does not run has no figures, and is not measured again for that."""
-    assert _can_use(result(tmp_path, "no_reuse", [], failure=FAILED, npu=npu_account, computes=False))
+    assert _can_use(
+        result(tmp_path, "no_reuse", [], failure=FAILED, npu=npu_account, computes=False)
+    )

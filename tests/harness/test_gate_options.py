@@ -31,11 +31,23 @@ def storage(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_baseline_makes_a_gate(storage: Path) -> None:
-    """The name that a run was saved with is a baseline, with limits and conditions or without; no baseline, no gate."""
+    """The name that a run was saved with is a baseline, with limits and conditions or without; no
+    baseline, no gate.
+    """
     assert _gate(storage) is None
     assert _gate(storage, "--memory-baseline=run") == Gate("run", (), (), storage)
-    gate = known(_gate(storage, "--memory-baseline=run", "--memory-fail=npu_memory:2%+1KiB", "--memory-across=board"))
-    assert ([limit.text for limit in gate.limits], gate.across) == (["npu_memory:2%+1KiB"], ("board",))
+    gate = known(
+        _gate(
+            storage,
+            "--memory-baseline=run",
+            "--memory-fail=npu_memory:2%+1KiB",
+            "--memory-across=board",
+        )
+    )
+    assert ([limit.text for limit in gate.limits], gate.across) == (
+        ["npu_memory:2%+1KiB"],
+        ("board",),
+    )
 
 
 @pytest.mark.parametrize(
@@ -59,7 +71,9 @@ def test_mistakes(storage: Path, arguments: list[str], sentence: str) -> None:
 
 
 def test_the_limits_and_conditions_are_those_of_the_comparison(tmp_path: Path) -> None:
-    """A version that differs is compared on request alone; a broken limit is no pass; what was printed is the text."""
+    """A version that differs is compared on request alone; a broken limit is no pass; what was
+    printed is the text.
+    """
     base = result(tmp_path, "no_reuse", even(40))
     head = changed(result(tmp_path, "no_reuse", even(50), run="run2"), runtime_version="9")
     write_run(tmp_path, [base])
@@ -67,8 +81,16 @@ def test_the_limits_and_conditions_are_those_of_the_comparison(tmp_path: Path) -
     limit = "--memory-fail=application_memory:{}%"
     for arguments, passed, text in (
         ([limit.format(50)], False, "runtime_version"),
-        (["--memory-across=runtime_version", limit.format(50)], True, "passed application_memory:50%"),
-        (["--memory-across=runtime_version", limit.format(2)], False, "FAILED application_memory:2%"),
+        (
+            ["--memory-across=runtime_version", limit.format(50)],
+            True,
+            "passed application_memory:50%",
+        ),
+        (
+            ["--memory-across=runtime_version", limit.format(2)],
+            False,
+            "FAILED application_memory:2%",
+        ),
     ):
         gate = known(_gate(tmp_path, "--memory-baseline=1", *arguments))
         verdict = gate.judge(saved)
@@ -81,10 +103,16 @@ def test_a_storage_that_is_not_made_yet(storage: Path) -> None:
         _gate(storage / "new", "--memory-baseline=base")
 
 
-def test_a_comparison_that_cannot_be_made_here(storage: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the libraries of reports it is refused before anything is measured, with the line that installs it."""
+def test_a_comparison_that_cannot_be_made_here(
+    storage: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the libraries of reports it is refused before anything is measured, with the line
+    that installs it.
+    """
     monkeypatch.setitem(EXTRAS, "reports", ("no_such_module",))
-    with pytest.raises(UserError, match=r"^--memory-baseline needs no_such_module: pip install no_such_module$"):
+    with pytest.raises(
+        UserError, match=r"^--memory-baseline needs no_such_module: pip install no_such_module$"
+    ):
         _gate(storage, "--memory-baseline=run")
 
 
@@ -95,7 +123,9 @@ def test_a_comparison_that_cannot_be_made_here(storage: Path, monkeypatch: pytes
         ("--memory-across=weather", "invalid choice: 'weather'"),
     ],
 )
-def test_what_cannot_be_read(storage: Path, argument: str, sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_cannot_be_read(
+    storage: Path, argument: str, sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     """A limit or a condition that does not exist is refused with what is valid."""
     with pytest.raises(SystemExit):
         _gate(storage, "--memory-baseline=run", argument)

@@ -12,7 +12,9 @@ from reusebench.harness.session import _exposures
 from reusebench.targets.base import Target
 
 
-def test_a_library_that_is_not_confined_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_library_that_is_not_confined_is_told(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """With the reason, of a virtual board alone: other libraries are the machine's own."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     stored: dict[str, dict[str, Any]] = {name: {} for name in ("vboard:rk3588", "python")}
@@ -21,7 +23,10 @@ def test_a_library_that_is_not_confined_is_told(monkeypatch: pytest.MonkeyPatch,
     reason = stored["vboard:rk3588"]["reusebench"]["exposure"]
     assert "reusebench board install" in reason
     assert stored["python"]["reusebench"]["exposure"] is None
-    targets = {"rknn": Target("vboard:rk3588", (), exposure=reason), "onnxruntime": Target("python", ())}
+    targets = {
+        "rknn": Target("vboard:rk3588", (), exposure=reason),
+        "onnxruntime": Target("python", ()),
+    }
     (line,) = _exposures(targets)
     assert f"({reason})" in line
     assert "docs/security.md" in line

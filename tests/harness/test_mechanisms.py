@@ -18,7 +18,15 @@ from reusebench.models.inspection.result import Inspection, OtherFacts, RknnFact
 from reusebench.scenarios.catalogue import find_scenario
 from tests.models.inspection.onnx_models import constant, save_model, value
 
-_RKNN = RknnFacts(("rk3588",), "2.3.2", "2.3.2", "ONNX", is_mini=False, has_dynamic_shapes=False, lacks_weights=None)
+_RKNN = RknnFacts(
+    ("rk3588",),
+    "2.3.2",
+    "2.3.2",
+    "ONNX",
+    is_mini=False,
+    has_dynamic_shapes=False,
+    lacks_weights=None,
+)
 #: What the scenarios ask of a context.
 _MEMORY = {
     "external_weights": Memory(outside=("weights",)),
@@ -30,13 +38,19 @@ _MEMORY = {
 
 
 def _by_name(inspection: Inspection) -> dict[str, Mechanism]:
-    """Return the mechanisms on the runtime whose own kind the file is of, by the scenarios that measure them."""
+    """Return the mechanisms on the runtime whose own kind the file is of, by the scenarios that
+    measure them.
+    """
     (runtime,) = (entry for entry in RUNTIMES if entry.suffix == Path(inspection.file).suffix)
     return {mechanism.scenario: mechanism for mechanism in mechanisms(inspection, runtime)}
 
 
 def _applying(inspection: Inspection, answer: bool | None = True) -> set[str]:
-    return {scenario for scenario, mechanism in _by_name(inspection).items() if mechanism.applies is answer}
+    return {
+        scenario
+        for scenario, mechanism in _by_name(inspection).items()
+        if mechanism.applies is answer
+    }
 
 
 def _rknn(facts: RknnFacts = _RKNN) -> Inspection:
@@ -45,7 +59,9 @@ def _rknn(facts: RknnFacts = _RKNN) -> Inspection:
 
 def _identity(tmp_path: Path, kind: int = TensorProto.FLOAT) -> Path:
     nodes = [helper.make_node("Identity", ["x"], ["y"])]
-    return save_model(tmp_path / "net.onnx", nodes, [value("x", (2,), kind)], [value("y", (2,), kind)])
+    return save_model(
+        tmp_path / "net.onnx", nodes, [value("x", (2,), kind)], [value("y", (2,), kind)]
+    )
 
 
 def test_each_is_measured_by_a_scenario(tmp_path: Path) -> None:
@@ -54,7 +70,9 @@ def test_each_is_measured_by_a_scenario(tmp_path: Path) -> None:
         assert find_scenario(scenario)
 
 
-@pytest.mark.parametrize(("kind", "name"), [(TensorProto.FLOAT, "float32"), (TensorProto.STRING, "str")])
+@pytest.mark.parametrize(
+    ("kind", "name"), [(TensorProto.FLOAT, "float32"), (TensorProto.STRING, "str")]
+)
 def test_the_adapter_of_onnxruntime_refuses_the_same(tmp_path: Path, kind: int, name: str) -> None:
     """What cannot apply is what the adapter refuses when a context is made, in the same words."""
     path = _identity(tmp_path, kind)
@@ -76,12 +94,19 @@ def test_the_adapter_of_onnxruntime_refuses_the_same(tmp_path: Path, kind: int, 
 
 def test_what_a_dup_shares(tmp_path: Path) -> None:
     """Without weights there is nothing."""
-    assert _by_name(inspect(_identity(tmp_path)))["full_dup"].remark == "the file has no weights to share"
+    assert (
+        _by_name(inspect(_identity(tmp_path)))["full_dup"].remark
+        == "the file has no weights to share"
+    )
 
 
 def test_what_hinders_onnxruntime(tmp_path: Path) -> None:
-    """Inputs that cannot be fed, operators of nobody, weights that are missing or cut short; not those that it has."""
-    sequence = helper.make_sequence_type_proto(helper.make_tensor_type_proto(TensorProto.FLOAT, None))
+    """Inputs that cannot be fed, operators of nobody, weights that are missing or cut short; not
+    those that it has.
+    """
+    sequence = helper.make_sequence_type_proto(
+        helper.make_tensor_type_proto(TensorProto.FLOAT, None)
+    )
     outside = [constant("a", 4), constant("b", 4)]
     for tensor in outside:
         tensor.data_location = TensorProto.EXTERNAL
@@ -105,15 +130,28 @@ def test_what_hinders_onnxruntime(tmp_path: Path) -> None:
         "operator theirs.Odd is not ONNX Runtime's, and no library of it is loaded",
     ]
     body = [helper.make_node("Relu", ["x"], ["y"])]
-    function = helper.make_function("theirs", "Odd", ["x"], ["y"], body, [helper.make_opsetid("", 17)])
+    function = helper.make_function(
+        "theirs", "Odd", ["x"], ["y"], body, [helper.make_opsetid("", 17)]
+    )
     nodes = [helper.make_node("Odd", ["x"], ["y"], domain="theirs")]
-    whole = save_model(path, nodes, [value("x")], [value("y")], functions=[function], domains=["theirs"])
+    whole = save_model(
+        path, nodes, [value("x")], [value("y")], functions=[function], domains=["theirs"]
+    )
     assert hindrances(inspect(whole)) == []
 
 
 def test_rknn() -> None:
-    """A dup needs librknnrt and the weights; a file with dynamic shapes has all resolutions by itself."""
-    usual = {"full_dup", "internal_reuse", "shared_weights", "external_internal", "external_memory", "zero_copy_io"}
+    """A dup needs librknnrt and the weights; a file with dynamic shapes has all resolutions by
+    itself.
+    """
+    usual = {
+        "full_dup",
+        "internal_reuse",
+        "shared_weights",
+        "external_internal",
+        "external_memory",
+        "zero_copy_io",
+    }
     assert _applying(_rknn()) == usual
     assert _applying(_rknn(replace(_RKNN, is_mini=True))) == usual - {"full_dup", "shared_weights"}
     assert _applying(_rknn(replace(_RKNN, has_dynamic_shapes=True))) == usual - {"shared_weights"}
@@ -123,5 +161,10 @@ def test_rknn() -> None:
 def test_megengine() -> None:
     """It allocates weights and runtime memory itself, and a network runs in one thread."""
     inspection = Inspection("net.mge", 1, (), (), (), (), OtherFacts({"format": "MegEngine"}))
-    refused: Sequence[str] = ("shared_context", "external_weights", "external_internal", "external_memory")
+    refused: Sequence[str] = (
+        "shared_context",
+        "external_weights",
+        "external_internal",
+        "external_memory",
+    )
     assert _applying(inspection, False) == set(refused)

@@ -13,7 +13,12 @@ import pytest
 
 from reusebench.harness.errors import UserError
 from reusebench.harness.measuring.user_models import ModelFile
-from reusebench.harness.options import add_options, resolve_model_sets, resolve_plan_files, resolve_settings
+from reusebench.harness.options import (
+    add_options,
+    resolve_model_sets,
+    resolve_plan_files,
+    resolve_settings,
+)
 from reusebench.harness.session import choose_board_storage, hide_latency_table
 from reusebench.harness.settings import Settings, check_kernel
 from reusebench.samplers.host import LOCAL_HOST, LocalHost
@@ -48,18 +53,27 @@ def test_defaults() -> None:
 
 def test_quick_gives_way_to_what_is_given_beside_it() -> None:
     """--quick means less effort, but only where no option says otherwise."""
-    default, quick = _settings(), _settings("--quick")
-    assert quick.expected_s("full_dup", has_streams=True) < default.expected_s("full_dup", has_streams=True)
+    default = _settings()
+    quick = _settings("--quick")
+    assert quick.expected_s("full_dup", has_streams=True) < default.expected_s(
+        "full_dup", has_streams=True
+    )
     assert quick.rounds < default.rounds
     assert 0 < quick.pace.duration_s < default.pace.duration_s
     counts = ("--repeats", 7, "--rounds", 9, "--streams", 2)
     own = _settings("--quick", *counts, "--fps", 0, "--queue", 2, "--duration", "90s")
     assert (own.repeats, own.rounds, own.streams) == (7, 9, 2)
-    assert (own.pace.fps, own.pace.queue, own.pace.duration_s, own.pace.warm_up_s) == (0, 2, 90, quick.pace.warm_up_s)
+    assert (own.pace.fps, own.pace.queue, own.pace.duration_s, own.pace.warm_up_s) == (
+        0,
+        2,
+        90,
+        quick.pace.warm_up_s,
+    )
 
 
 @pytest.mark.parametrize(
-    ("text", "seconds"), [("90", 90), ("90s", 90), ("1.5", 1.5), ("2m", 120), ("0.5h", 1800), ("24h", 86_400)]
+    ("text", "seconds"),
+    [("90", 90), ("90s", 90), ("1.5", 1.5), ("2m", 120), ("0.5h", 1800), ("24h", 86_400)],
 )
 def test_a_duration_has_a_unit(text: str, seconds: float) -> None:
     """Seconds where none is given."""
@@ -72,7 +86,9 @@ def _repeats(*arguments: object, scenario: str = "full_dup") -> tuple[int, int]:
 
 
 def test_repeats() -> None:
-    """Two, and more where memory differs; exactly as many as the user says; one where cycles are the repeats."""
+    """Two, and more where memory differs; exactly as many as the user says; one where cycles are
+    the repeats.
+    """
     fewest, most = _repeats()
     assert (fewest, most > fewest) == (2, True)
     assert _repeats("--repeats", 3) == _repeats("--quick", "--repeats", 3) == (3, 3)
@@ -90,12 +106,16 @@ def test_a_soak_runs_once() -> None:
 def test_streams_are_expected_to_take_their_time() -> None:
     """The time left of a session with streams is known before any has run."""
     settings = _settings("--duration", "50s", "--repeats", 2)
-    more_s = settings.expected_s("full_dup", has_streams=True) - settings.expected_s("full_dup", has_streams=False)
+    more_s = settings.expected_s("full_dup", has_streams=True) - settings.expected_s(
+        "full_dup", has_streams=False
+    )
     assert more_s == 2 * (50 + settings.pace.warm_up_s)
 
 
 def test_the_latency_table_is_shown_to_who_asks_for_it() -> None:
-    """Else it is hidden as --benchmark-quiet hides it; any option of pytest-benchmark's about it shows it."""
+    """Else it is hidden as --benchmark-quiet hides it; any option of pytest-benchmark's about it
+    shows it.
+    """
     for words, is_quiet in (
         (("bench/", "--benchmark-save=x"), True),
         (("--benchmark-sort=mean",), False),
@@ -103,7 +123,8 @@ def test_the_latency_table_is_shown_to_who_asks_for_it() -> None:
         (("--benchmark-verbose",), False),
     ):
         config: Any = SimpleNamespace(
-            option=argparse.Namespace(benchmark_quiet=False), invocation_params=SimpleNamespace(args=words)
+            option=argparse.Namespace(benchmark_quiet=False),
+            invocation_params=SimpleNamespace(args=words),
         )
         hide_latency_table(config)
         assert config.option.benchmark_quiet is is_quiet
@@ -119,7 +140,11 @@ def test_the_latency_table_is_shown_to_who_asks_for_it() -> None:
         ),
         (("--queue",), ("-1", "0.5", "1001"), "a whole number from 0 to 1,000"),
         (("--fps",), ("-1", "nan", "inf", "1e9"), "a number from 0 to 1,000"),
-        (("--sample-hz", "--time-limit"), ("0", "-1", "x", "nan", "inf", "", "1e10"), "a number from 0.001 to "),
+        (
+            ("--sample-hz", "--time-limit"),
+            ("0", "-1", "x", "nan", "inf", "", "1e10"),
+            "a number from 0.001 to ",
+        ),
         (
             ("--duration",),
             ("", "0", "0.5", "-3", "2d", "1 h", "1h30m", "inf", "nan", "1e9"),
@@ -127,7 +152,9 @@ def test_the_latency_table_is_shown_to_who_asks_for_it() -> None:
         ),
     ],
 )
-def test_numbers_that_are_not_valid(options: tuple[str, ...], values: tuple[str, ...], valid: str) -> None:
+def test_numbers_that_are_not_valid(
+    options: tuple[str, ...], values: tuple[str, ...], valid: str
+) -> None:
     """The message quotes the value and what is valid."""
     for option in options:
         for value in values:
@@ -139,9 +166,15 @@ def test_numbers_that_are_not_valid(options: tuple[str, ...], values: tuple[str,
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
-        (("--streams=64", "--contexts=17"), "1,088 contexts are too many; valid: up to 1,024 in all"),
+        (
+            ("--streams=64", "--contexts=17"),
+            "1,088 contexts are too many; valid: up to 1,024 in all",
+        ),
         (("--rounds=1000000",), "1,000,000 rounds of 12 contexts are too many"),
-        (("--streams=100", "--contexts=1", "--fps=101"), "100 streams of 101 frames per second are too many"),
+        (
+            ("--streams=100", "--contexts=1", "--fps=101"),
+            "100 streams of 101 frames per second are too many",
+        ),
     ],
 )
 def test_more_than_a_session_can_hold(words: tuple[str, ...], problem: str) -> None:
@@ -152,14 +185,17 @@ def test_more_than_a_session_can_hold(words: tuple[str, ...], problem: str) -> N
 
 def test_as_many_infer_at_once_as_there_are_cores_of_what_infers() -> None:
     """On a CPU its usable CPUs, on an NPU its cores; of an NPU that is not known, one."""
-    on_chip, elsewhere = _settings(chip="rk3588"), _settings()
+    on_chip = _settings(chip="rk3588")
+    elsewhere = _settings()
     assert on_chip.parameters("onnxruntime", ()).cores == len(os.sched_getaffinity(0))
     assert on_chip.parameters("rknn", ()).cores == 3
     assert elsewhere.parameters("rknn", ()).cores == 1
 
 
 def test_a_kernel_without_pss(tmp_path: Path) -> None:
-    """Where neither smaps_rollup nor smaps can be read nothing is measured, and the kernel's option is named."""
+    """Where neither smaps_rollup nor smaps can be read nothing is measured, and the kernel's option
+    is named.
+    """
     check_kernel(LOCAL_HOST)
     (tmp_path / "proc/77").mkdir(parents=True)
     (tmp_path / "proc/self").symlink_to("77")
@@ -168,9 +204,22 @@ def test_a_kernel_without_pss(tmp_path: Path) -> None:
 
 
 def test_models_of_the_options(tmp_path: Path) -> None:
-    """--model and --resolution arrive with the target's chip, and must be there; --quick takes other networks."""
-    model, first, second, weightless = (tmp_path / f"{name}.rknn" for name in ("m", "a", "b", "b-weightless"))
-    words = ("--model", model, "--resolution", first, "--resolution", f"{second},{weightless}", "--streams", 2)
+    """--model and --resolution arrive with the target's chip, and must be there; --quick takes
+    other networks.
+    """
+    model, first, second, weightless = (
+        tmp_path / f"{name}.rknn" for name in ("m", "a", "b", "b-weightless")
+    )
+    words = (
+        "--model",
+        model,
+        "--resolution",
+        first,
+        "--resolution",
+        f"{second},{weightless}",
+        "--streams",
+        2,
+    )
     for path in (model, first, second, weightless):
         with pytest.raises(UserError, match=f"{path}: it does not exist"):
             resolve_model_sets(_option(*words), _BOARD)
@@ -181,7 +230,9 @@ def test_models_of_the_options(tmp_path: Path) -> None:
         ModelFile(first, "--resolution"),
         ModelFile(second, "--resolution", weightless),
     ]
-    default, quick = (resolve_model_sets(_option(*options), {}).built_in for options in ((), ("--quick",)))
+    default, quick = (
+        resolve_model_sets(_option(*options), {}).built_in for options in ((), ("--quick",))
+    )
     assert default != quick
     for built_in, count in ((default, 5), (quick, 3)):
         assert len(built_in.in_turn) > 1
@@ -202,7 +253,9 @@ def test_files_with_floating_point() -> None:
 
 def _chosen(storage: object, compare: object = None, target: str = "python") -> argparse.Namespace:
     """Return pytest-benchmark's options after the storage was chosen."""
-    given = argparse.Namespace(benchmark_storage=str(storage), benchmark_compare=compare, target=target)
+    given = argparse.Namespace(
+        benchmark_storage=str(storage), benchmark_compare=compare, target=target
+    )
     config: Any = SimpleNamespace(option=given)
     choose_board_storage(config)
     option: argparse.Namespace = config.option
@@ -213,14 +266,19 @@ def test_the_common_storage_becomes_the_boards() -> None:
     """pytest-benchmark's default is one for all boards; what the user names stays."""
     common = "file://./.benchmarks"
     assert _chosen(common).benchmark_storage == f"file://{board_storage()}"
-    assert _chosen(common, target="ssh:root@10.0.0.2").benchmark_storage == "file://.benchmarks/ssh-root-10.0.0.2"
+    assert (
+        _chosen(common, target="ssh:root@10.0.0.2").benchmark_storage
+        == "file://.benchmarks/ssh-root-10.0.0.2"
+    )
     for uri in ("file:///data/store", "/data/store"):
         assert _chosen(uri).benchmark_storage == uri
 
 
 def test_a_storage_that_is_no_folder() -> None:
     """It is refused before pytest-benchmark opens it."""
-    with pytest.raises(pytest.UsageError, match=r"elasticsearch.*: results and traces need a folder"):
+    with pytest.raises(
+        pytest.UsageError, match=r"elasticsearch.*: results and traces need a folder"
+    ):
         _chosen("elasticsearch+http://host/index")
 
 
@@ -238,7 +296,9 @@ def test_a_storage_that_is_no_folder() -> None:
 def test_the_run_that_benchmark_compare_alone_means(
     tmp_path: Path, numbers: tuple[int, ...], option_value: object, loaded: object
 ) -> None:
-    """It is the newest of this Python, past 9999 too, and it alone is read; what the user names stays."""
+    """It is the newest of this Python, past 9999 too, and it alone is read; what the user names
+    stays.
+    """
     folder = tmp_path / python_folder()
     folder.mkdir()
     for number in numbers:
@@ -259,7 +319,9 @@ def test_the_run_that_benchmark_compare_alone_means(
 )
 def test_a_plan_says_itself_what_options_say(tmp_path: Path, option: tuple[str, object]) -> None:
     """Both together are refused, before a file is read."""
-    with pytest.raises(UserError, match=rf"--plan says itself what {option[0]} says: leave {option[0]} out"):
+    with pytest.raises(
+        UserError, match=rf"--plan says itself what {option[0]} says: leave {option[0]} out"
+    ):
         resolve_plan_files(_option("--plan", tmp_path / "none.toml", *option))
 
 

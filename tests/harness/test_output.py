@@ -30,14 +30,22 @@ if output.error:
 def test_the_first_error_is_told_and_ends_nothing(redirection: str, reason: str) -> None:
     """The program goes on to its end, and Python does not fail when it flushes what is left."""
     command = f"exec {sys.executable} -c '{_SCRIPT}' {redirection}"
-    done = subprocess.run(command, shell=True, cwd=_CHECKOUT, stderr=subprocess.PIPE, text=True, check=False)
-    told = f"Standard output cannot be written ({reason}). Results are in the-storage\n" if reason else ""
+    done = subprocess.run(
+        command, shell=True, cwd=_CHECKOUT, stderr=subprocess.PIPE, text=True, check=False
+    )
+    told = (
+        f"Standard output cannot be written ({reason}). Results are in the-storage\n"
+        if reason
+        else ""
+    )
     assert (done.returncode, done.stderr) == (0, told)
 
 
 def test_what_is_written_is_passed_on() -> None:
     """As long as there is no error nothing is changed."""
-    done = subprocess.run([sys.executable, "-c", _SCRIPT], cwd=_CHECKOUT, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", _SCRIPT], cwd=_CHECKOUT, capture_output=True, text=True, check=True
+    )
     assert done.stdout == "a line\nanother\n"
 
 
@@ -48,9 +56,15 @@ def test_what_is_written_is_passed_on() -> None:
         ("bench/ --target nowhere", 4, "ERROR: --target nowhere: no such target"),
     ],
 )
-def test_pytest_ends_without_a_traceback_where_it_is_closed(arguments: str, code: int, told: str) -> None:
-    """Pytest puts back that there is none, and flushes it: its exit code is its own all the same."""
+def test_pytest_ends_without_a_traceback_where_it_is_closed(
+    arguments: str, code: int, told: str
+) -> None:
+    """Pytest puts back that there is none, and flushes it: its exit code is its own all the
+    same.
+    """
     command = f"exec {sys.executable} -m pytest -p no:cacheprovider {arguments} >&-"
-    done = subprocess.run(command, shell=True, cwd=_CHECKOUT, stderr=subprocess.PIPE, text=True, check=False)
+    done = subprocess.run(
+        command, shell=True, cwd=_CHECKOUT, stderr=subprocess.PIPE, text=True, check=False
+    )
     assert (done.returncode, "Traceback" in done.stderr) == (code, False)
     assert told in done.stderr

@@ -122,22 +122,30 @@ _OUTCOMES = {
     "test_speed": "PASSED",
 }
 _MISTAKES = {
-    "test_unknown_scenario": "there is no scenario 'ful_dup'; did you mean 'full_dup'? valid: no_reuse, ",
+    "test_unknown_scenario": (
+        "there is no scenario 'ful_dup'; did you mean 'full_dup'? valid: no_reuse, "
+    ),
     "test_unknown_runtime": (
-        "unknown runtime 'onxruntime'; valid: onnxruntime, ncnn, mnn, litert, openvino, megengine_lite, rknn. "
-        "`reusebench doctor` shows what this machine has\n"
+        "unknown runtime 'onxruntime'; valid: onnxruntime, ncnn, mnn, litert, openvino,"
+        " megengine_lite, rknn. `reusebench doctor` shows what this machine has\n"
     ),
     "test_absent_model": (
-        "model absent.onnx: it does not exist. Give a model file, or leave model out for the built-in set\n"
+        "model absent.onnx: it does not exist. Give a model file, or leave model out for the"
+        " built-in set\n"
     ),
     "test_no_repeats": "measure(repeats=0) is not valid; valid: a whole number from 1 to 1,024\n",
     "test_too_many": (
-        "1,000,000 contexts are too many; valid: up to 1,024 in all. Lower streams, contexts or rounds\n"
+        "1,000,000 contexts are too many; valid: up to 1,024 in all. Lower streams, contexts or"
+        " rounds\n"
     ),
     "test_wrong_plan": (
-        "reusebench.Plan('wrong'), contexts.first.model: there is no model 'nett'; did you mean 'net'? valid: net\n"
+        "reusebench.Plan('wrong'), contexts.first.model: there is no model 'nett'; did you mean"
+        " 'net'? valid: net\n"
     ),
-    "test_other_plan": ("reusebench.Plan('gate'): this session has another plan of this name; give it another name\n"),
+    "test_other_plan": (
+        "reusebench.Plan('gate'): this session has another plan of this name; give it another"
+        " name\n"
+    ),
 }
 
 
@@ -150,7 +158,9 @@ class Project:
 
     def outcomes(self) -> dict[str, str]:
         """Return the outcome of each test that has ended."""
-        lines = re.findall(r"^test_own\.py::(\S+) (PASSED|FAILED|SKIPPED|ERROR)\b", self.words, re.MULTILINE)
+        lines = re.findall(
+            r"^test_own\.py::(\S+) (PASSED|FAILED|SKIPPED|ERROR)\b", self.words, re.MULTILINE
+        )
         return dict(lines)
 
     def message(self, test: str) -> str:
@@ -166,10 +176,21 @@ def project(tmp_path_factory: pytest.TempPathFactory, cache: Path, tiny_model: P
     storage = folder / "storage"
     (folder / "test_own.py").write_text(_OWN)
     shutil.copy(tiny_model, folder / "net.onnx")
-    options = ("-p", "no:cacheprovider", "-p", "reusebench", "--quick", "--runtime=onnxruntime", "-v", "-rA")
+    options = (
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "reusebench",
+        "--quick",
+        "--runtime=onnxruntime",
+        "-v",
+        "-rA",
+    )
     command = python_command("pytest", *options, f"--benchmark-storage=file://{storage}")
     # The variables of pytest-xdist are for the worker that runs the test.
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")
+    }
     done = subprocess.run(
         command,
         cwd=folder,
@@ -186,7 +207,9 @@ def project(tmp_path_factory: pytest.TempPathFactory, cache: Path, tiny_model: P
 
 
 def test_outcomes(project: Project) -> None:
-    """Tests pass by their own asserts; a mechanism that the runtime lacks skips, a mistake fails."""
+    """Tests pass by their own asserts; a mechanism that the runtime lacks skips, a mistake
+    fails.
+    """
     assert project.outcomes() == _OUTCOMES, project.words
 
 
@@ -216,7 +239,9 @@ def test_a_mistake_is_a_sentence(project: Project, test: str) -> None:
 
 
 def test_nothing_is_told_of_the_inside(project: Project) -> None:
-    """Mistakes have no tracebacks, and pytest-benchmark does not complain of a fixture without use."""
+    """Mistakes have no tracebacks, and pytest-benchmark does not complain of a fixture without
+    use.
+    """
     for words in ("Traceback", "During handling", "was not used at all"):
         assert words not in project.words
 
@@ -233,7 +258,9 @@ def test_a_pytest_without_the_plug_in_has_nothing_of_it(tmp_path: Path) -> None:
 
     def say(*arguments: str) -> str:
         command = [*pytest_alone, *arguments]
-        return subprocess.run(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True, check=False).stdout
+        return subprocess.run(
+            command, cwd=tmp_path, stdout=subprocess.PIPE, text=True, check=False
+        ).stdout
 
     options = say("--help")
     assert "--benchmark-storage" in options

@@ -1,4 +1,6 @@
-"""The lines of progress, as a terminal gets them; that only a terminal gets one that is erased is in tests/bench."""
+"""The lines of progress, as a terminal gets them; that only a terminal gets one that is erased is
+in tests/bench.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,9 @@ def test_the_time_left_before_the_first_process_is_what_is_expected(lines: list[
 
 
 def test_the_time_left_follows_the_pace_of_what_has_ended(lines: list[str], clock: _Clock) -> None:
-    """Contexts count from 1; processes that take half as long as expected halve all that is to come."""
+    """Contexts count from 1; processes that take half as long as expected halve all that is to
+    come.
+    """
     progress = Progress()
     progress.expect({"full_dup": 20.0, "lean": 20.0, "plain": 20.0})
     progress.begin("full_dup", 2, 20.0)

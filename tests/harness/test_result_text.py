@@ -38,7 +38,10 @@ def _of_memory(storage: Path, scenario: str, *mib: float) -> Result:
 def test_memory_saving_and_speed(tmp_path: Path, baseline: Result) -> None:
     """The median with its spread, what it takes less than its baseline, and the latency."""
     own = _of_memory(tmp_path, "full_dup", 25.0, 25.2, 25.1)
-    assert result_text(own, baseline) == "25.1 ±0.1 MiB memory, 74.9 % less than no_reuse_one_model, 40.0 ±0.0 ms"
+    assert (
+        result_text(own, baseline)
+        == "25.1 ±0.1 MiB memory, 74.9 % less than no_reuse_one_model, 40.0 ±0.0 ms"
+    )
     assert result_text(baseline, None) == "100.0 ±2.0 MiB memory, 40.0 ±0.0 ms"
     assert result_text(own, None) == "25.1 ±0.1 MiB memory, 40.0 ±0.0 ms"
 
@@ -46,24 +49,40 @@ def test_memory_saving_and_speed(tmp_path: Path, baseline: Result) -> None:
 def test_a_baseline_is_called_what_it_was_measured_as(tmp_path: Path) -> None:
     """One that is equal to another scenario has no line: the other's name is that of its line."""
     plain = changed(_of_memory(tmp_path, "plain", 99.9, 100.1), measured_as="no_reuse_one_model")
-    for mib, words in ((25.0, "75.0 % less than"), (100.0, "as much as"), (200.0, "100.0 % more than")):
+    for mib, words in (
+        (25.0, "75.0 % less than"),
+        (100.0, "as much as"),
+        (200.0, "100.0 % more than"),
+    ):
         own = _of_memory(tmp_path, "lean", mib - 0.1, mib + 0.1)
         assert f"{words} no_reuse_one_model" in result_text(own, plain)
 
 
 def test_equal_scenarios_are_named_once(baseline: Result) -> None:
-    """Each stands with the scenario that has its line; the runtimes are named if it is not so on all."""
-    mnn, plain = changed(baseline, runtime="mnn"), changed(baseline, scenario="plain", measured_as=baseline.scenario)
+    """Each stands with the scenario that has its line; the runtimes are named if it is not so on
+    all.
+    """
+    mnn = changed(baseline, runtime="mnn")
+    plain = changed(baseline, scenario="plain", measured_as=baseline.scenario)
     assert equal_text([baseline]) == ""
     words = "Equal to others, and measured once: plain (as no_reuse_one_model)"
-    assert equal_text([baseline, plain]) == equal_text([baseline, plain, mnn, changed(plain, runtime="mnn")]) == words
+    assert (
+        equal_text([baseline, plain])
+        == equal_text([baseline, plain, mnn, changed(plain, runtime="mnn")])
+        == words
+    )
     lean = changed(plain, scenario="lean", runtime="mnn", measured_as="full_dup")
-    assert equal_text([baseline, plain, mnn, lean]) == f"{words} on onnxruntime, lean (as full_dup) on mnn"
+    assert (
+        equal_text([baseline, plain, mnn, lean])
+        == f"{words} on onnxruntime, lean (as full_dup) on mnn"
+    )
 
 
 def test_what_failed_or_is_asked_for_again_has_its_line(baseline: Result) -> None:
     """Nothing was measured of the one, and the other's line has its own name."""
-    failed = changed(baseline, measured_as="no_reuse", outcome="not_supported", failure=NOT_SUPPORTED)
+    failed = changed(
+        baseline, measured_as="no_reuse", outcome="not_supported", failure=NOT_SUPPORTED
+    )
     again = changed(baseline, measured_as=baseline.scenario)
     assert not is_equal(failed)
     assert not is_equal(again)
@@ -78,7 +97,9 @@ def test_what_failed_or_is_asked_for_again_has_its_line(baseline: Result) -> Non
         ((100.0,), "as much as no_reuse_one_model, as far as can be measured"),
     ],
 )
-def test_what_is_not_saved(tmp_path: Path, baseline: Result, mib: tuple[float, ...], words: str) -> None:
+def test_what_is_not_saved(
+    tmp_path: Path, baseline: Result, mib: tuple[float, ...], words: str
+) -> None:
     """A difference that is no larger than both spreads is none; more memory is said to be more."""
     assert words in result_text(_of_memory(tmp_path, "full_dup", *mib), baseline)
 
@@ -87,11 +108,14 @@ def test_npu_memory_comes_first(tmp_path: Path) -> None:
     """Where there is a figure of it the saving is of it; with two decimals, since it is counted."""
     whole, own = (
         with_memory(
-            result(tmp_path, name, [[MIB] * 12] * 2, npu=npu_account, computes=False), npu_memory_bytes=[size * MIB] * 2
+            result(tmp_path, name, [[MIB] * 12] * 2, npu=npu_account, computes=False),
+            npu_memory_bytes=[size * MIB] * 2,
         )
         for name, size in (("no_reuse_one_model", 120), ("full_dup", 30))
     )
-    assert result_text(own, whole) == "30.00 ±0.00 MiB NPU memory, 75.0 % less than no_reuse_one_model"
+    assert (
+        result_text(own, whole) == "30.00 ±0.00 MiB NPU memory, 75.0 % less than no_reuse_one_model"
+    )
 
 
 def test_streams_say_how_many_frames_they_kept(tmp_path: Path) -> None:
@@ -103,7 +127,10 @@ def test_streams_say_how_many_frames_they_kept(tmp_path: Path) -> None:
 def test_failures_are_said_in_words(baseline: Result) -> None:
     """What the runtime lacks is no failure; of others the phase is told."""
     message = Message("process_ended_by_signal", {"signal": "SIGKILL"})
-    for kind, words in (("not_supported", "not supported: "), ("crashed", "crashed in phase 'steady'")):
+    for kind, words in (
+        ("not_supported", "not supported: "),
+        ("crashed", "crashed in phase 'steady'"),
+    ):
         failed = changed(baseline, outcome=kind, failure=Failure(kind, "steady", None, message))
         text = result_text(failed, None)
         assert text.startswith(words)

@@ -10,7 +10,13 @@ import pytest
 
 from reusebench.harness import selection
 from reusebench.harness.errors import UserError
-from reusebench.harness.selection import Selection, add_selection_options, chip_of, resolve_targets, selected_runtimes
+from reusebench.harness.selection import (
+    Selection,
+    add_selection_options,
+    chip_of,
+    resolve_targets,
+    selected_runtimes,
+)
 from reusebench.measured.runtimes import RuntimeEntry
 from reusebench.targets import interpreters
 from reusebench.targets.base import THIS_INTERPRETER, Target
@@ -26,7 +32,9 @@ def _selection(*arguments: object) -> Selection:
 
 @pytest.fixture
 def here(monkeypatch: pytest.MonkeyPatch) -> set[str]:
-    """Return the names of the runtimes that this Python has, which a test fills; none has an own environment."""
+    """Return the names of the runtimes that this Python has, which a test fills; none has an own
+    environment.
+    """
     names: set[str] = set()
     monkeypatch.setattr(interpreters, "available", lambda entry: entry.name in names)
     monkeypatch.setattr(interpreters, "_own_environment", lambda _: None)
@@ -34,19 +42,31 @@ def here(monkeypatch: pytest.MonkeyPatch) -> set[str]:
 
 
 def test_runtimes_by_name(here: set[str]) -> None:
-    """Without a name all that are here are measured; a name given twice counts once, and the order is the user's."""
+    """Without a name all that are here are measured; a name given twice counts once, and the order
+    is the user's.
+    """
     here.add("onnxruntime")
     assert selected_runtimes(_selection()) == ["onnxruntime"]
-    assert selected_runtimes(_selection("--runtime", "onnxruntime", "--runtime", "onnxruntime")) == ["onnxruntime"]
-    assert selected_runtimes(_selection("--runtime", "rknn", "--runtime", "onnxruntime")) == ["rknn", "onnxruntime"]
-    with pytest.raises(argparse.ArgumentError, match=r"unknown runtime 'onnx'; valid: onnxruntime, .*, rknn"):
+    assert selected_runtimes(
+        _selection("--runtime", "onnxruntime", "--runtime", "onnxruntime")
+    ) == ["onnxruntime"]
+    assert selected_runtimes(_selection("--runtime", "rknn", "--runtime", "onnxruntime")) == [
+        "rknn",
+        "onnxruntime",
+    ]
+    with pytest.raises(
+        argparse.ArgumentError, match=r"unknown runtime 'onnx'; valid: onnxruntime, .*, rknn"
+    ):
         _selection("--runtime", "onnx")
 
 
 def test_a_runtime_that_is_not_installed(here: set[str]) -> None:
     """One that is named is an error with what to install, whatever else there is."""
     here.add("onnxruntime")
-    for name, words in (("megengine_lite", "make bench-megengine"), ("rknn", "--rknn-library FILE")):
+    for name, words in (
+        ("megengine_lite", "make bench-megengine"),
+        ("rknn", "--rknn-library FILE"),
+    ):
         with pytest.raises(UserError, match=rf"^--runtime {name} is not here: .*{words}"):
             resolve_targets(_selection("--runtime", "onnxruntime", "--runtime", name))
 
@@ -54,19 +74,30 @@ def test_a_runtime_that_is_not_installed(here: set[str]) -> None:
 @pytest.mark.usefixtures("here")
 @pytest.mark.process
 def test_no_runtime_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is selected; the error of the targets names the Python, another one as the user wrote it."""
+    """Nothing is selected; the error of the targets names the Python, another one as the user wrote
+    it.
+    """
     monkeypatch.setattr(
-        selection, "RUNTIMES", (RuntimeEntry("none", "None", "none", "no_such_module", "", "cpu", (".none",)),)
+        selection,
+        "RUNTIMES",
+        (RuntimeEntry("none", "None", "none", "no_such_module", "", "cpu", (".none",)),),
     )
     target = f"python:{sys.executable}"
-    for options, python in (((), r"this Python\."), (("--target", target), f"the Python of --target {target}")):
+    for options, python in (
+        ((), r"this Python\."),
+        (("--target", target), f"the Python of --target {target}"),
+    ):
         assert selected_runtimes(_selection(*options)) == []
         with pytest.raises(UserError, match=f"no runtime is installed for {python}"):
             resolve_targets(_selection(*options))
 
 
-def test_each_runtime_has_its_interpreter(here: set[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """This one has what it has; what has an environment of its own runs there, under the name that the user wrote."""
+def test_each_runtime_has_its_interpreter(
+    here: set[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """This one has what it has; what has an environment of its own runs there, under the name that
+    the user wrote.
+    """
     here.add("onnxruntime")
     python = tmp_path / "python"
     monkeypatch.setattr(interpreters, "_own_environment", own_environment("megengine_lite", python))
@@ -80,7 +111,9 @@ def test_each_runtime_has_its_interpreter(here: set[str], monkeypatch: pytest.Mo
 
 
 def test_a_target_that_cannot_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error of the targets is a mistake of the user, with the option; runtimes may be named or not."""
+    """The error of the targets is a mistake of the user, with the option; runtimes may be named or
+    not.
+    """
 
     def refuse(text: str, library: Path | None, *_: object) -> Target:
         raise TargetError(f"--target {text}: not with {library}")
@@ -96,4 +129,7 @@ def test_a_target_that_cannot_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_chip_of_a_session() -> None:
     """It is that of the target that has one."""
     assert chip_of({"one": THIS_INTERPRETER}) is None
-    assert chip_of({"one": THIS_INTERPRETER, "other": Target("board", ("true",), chip="rk3588")}) == "rk3588"
+    assert (
+        chip_of({"one": THIS_INTERPRETER, "other": Target("board", ("true",), chip="rk3588")})
+        == "rk3588"
+    )

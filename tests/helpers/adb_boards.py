@@ -1,4 +1,6 @@
-"""Boards that a real `adb` knows: Debian's, with a server and a home of its own, and our adbd.py on the boards."""
+"""Boards that a real `adb` knows: Debian's, with a server and a home of its own, and our adbd.py on
+the boards.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ from tests.helpers.support import CHECKOUT, TIME_LIMIT_S
 __all__ = ["NEW", "OLD", "UNAUTHORIZED", "AdbBoards", "adb_boards"]
 
 #: Forms of adbd (tests/helpers/adbd.py).
-NEW, OLD, UNAUTHORIZED = "new", "old", "unauthorized"
+NEW = "new"
+OLD = "old"
+UNAUTHORIZED = "unauthorized"
 
 
 @dataclass(frozen=True)
@@ -35,7 +39,9 @@ class AdbBoards:
     def connect(self, form: str, shell: str = "/bin/sh") -> str:
         """Start a board with that form of adbd and that shell; return its serial."""
         command = [sys.executable, "-m", "tests.helpers.adbd", form, shell]
-        daemon = subprocess.Popen(command, cwd=CHECKOUT, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
+        daemon = subprocess.Popen(
+            command, cwd=CHECKOUT, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL
+        )
         assert daemon.stdout is not None
         serial = f"{LOOPBACK}:{int(daemon.stdout.readline())}"
         self.daemons[serial] = daemon
@@ -52,13 +58,20 @@ class AdbBoards:
     def start(self, *arguments: str) -> subprocess.Popen[bytes]:
         """Start adb with pipes."""
         return subprocess.Popen(
-            [self.programs / "adb", *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            [self.programs / "adb", *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
         )
 
     def run(self, *arguments: str, data: bytes = b"") -> subprocess.CompletedProcess[bytes]:
         """Return how adb ended."""
         return subprocess.run(
-            [self.programs / "adb", *arguments], input=data, capture_output=True, check=False, timeout=TIME_LIMIT_S
+            [self.programs / "adb", *arguments],
+            input=data,
+            capture_output=True,
+            check=False,
+            timeout=TIME_LIMIT_S,
         )
 
 

@@ -1,12 +1,15 @@
-"""The part of Android's debug bridge that is on the board, for a real `adb` to connect to: shells, and nothing else.
+"""The part of Android's debug bridge that is on the board, for a real `adb` to connect to: shells,
+and nothing else.
 
     python -m tests.helpers.adbd FORM SHELL
 
-prints its port and serves until it is interrupted, which pulls the cable. FORM is `new` (shell protocol 2: clean pipes
-and exit codes), `old` (what Rockchip's SDKs have, adbd 4.2.2: every command has a terminal with echo, standard error is
-merged and there is no exit code) or `unauthorized` (it never accepts the host's key).
+prints its port and serves until it is interrupted, which pulls the cable. FORM is `new` (shell
+protocol 2: clean pipes and exit codes), `old` (what Rockchip's SDKs have, adbd 4.2.2: every command
+has a terminal with echo, standard error is merged and there is no exit code) or `unauthorized` (it
+never accepts the host's key).
 
-The messages are those that Android's own description has: protocol.txt, SERVICES.TXT and shell_protocol.h of adb.
+The messages are those that Android's own description has: protocol.txt, SERVICES.TXT and
+shell_protocol.h of adb.
 """
 
 from __future__ import annotations
@@ -25,14 +28,17 @@ from contextlib import suppress
 from typing import Any, Callable
 
 _LOOPBACK = "127.0.0.1"
-#: Command, two arguments, number of bytes, checksum (ignored by the version below), the command's complement.
+#: Command, two arguments, number of bytes, checksum (ignored by the version below), the command's
+#: complement.
 _HEADER = struct.Struct("<6I")
 _CNXN, _AUTH, _OPEN, _OKAY, _CLSE, _WRTE = (
-    int.from_bytes(name, "little") for name in (b"CNXN", b"AUTH", b"OPEN", b"OKAY", b"CLSE", b"WRTE")
+    int.from_bytes(name, "little")
+    for name in (b"CNXN", b"AUTH", b"OPEN", b"OKAY", b"CLSE", b"WRTE")
 )
 _VERSION = 0x01000001
 _MAX_DATA_BYTES = 4096
-_TOKEN, _TOKEN_BYTES = 1, 20
+_TOKEN = 1
+_TOKEN_BYTES = 20
 
 #: The shell protocol's packets: kind, number of bytes.
 _PACKET = struct.Struct("<BI")
@@ -42,7 +48,9 @@ _STDIN, _STDOUT, _STDERR, _EXIT, _CLOSE_STDIN = range(5)
 class _Connection:
     """A host that is connected, and the streams that it has opened."""
 
-    def __init__(self, form: str, shell: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(
+        self, form: str, shell: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         self._form = form
         self._shell = shell
         self._reader = reader
@@ -54,7 +62,9 @@ class _Connection:
         """Answer until the host has gone; what it started loses its pipes or its terminal then."""
         with suppress(asyncio.IncompleteReadError, ConnectionError):
             while True:
-                command, first, second, length, _, _ = _HEADER.unpack(await self._reader.readexactly(_HEADER.size))
+                command, first, second, length, _, _ = _HEADER.unpack(
+                    await self._reader.readexactly(_HEADER.size)
+                )
                 self._answer(command, first, second, await self._reader.readexactly(length))
         streams = [stream.task for stream in self._streams.values()]
         for task in streams:
@@ -68,16 +78,24 @@ class _Connection:
 
     def send(self, command: int, first: int, second: int, data: bytes = b"") -> None:
         """Send a message."""
-        self._writer.write(_HEADER.pack(command, first, second, len(data), sum(data), command ^ 0xFFFFFFFF) + data)
+        self._writer.write(
+            _HEADER.pack(command, first, second, len(data), sum(data), command ^ 0xFFFFFFFF) + data
+        )
 
     def _answer(self, command: int, first: int, second: int, data: bytes) -> None:
         if self._form == "unauthorized":
-            # It asks for another signature until the host has no more keys; then a person would have to accept one.
+            # It asks for another signature until the host has no more keys; then a person would
+            # have to accept one.
             if command == _CNXN or first != _TOKEN + 2:
                 self.send(_AUTH, _TOKEN, 0, bytes(_TOKEN_BYTES))
         elif command == _CNXN:
             features = ";features=shell_v2" if self._form == "new" else ""
-            self.send(_CNXN, _VERSION, _MAX_DATA_BYTES, f"device::ro.product.name=board{features}".encode())
+            self.send(
+                _CNXN,
+                _VERSION,
+                _MAX_DATA_BYTES,
+                f"device::ro.product.name=board{features}".encode(),
+            )
         elif command == _OPEN:
             self._open(first, data.rstrip(b"\0").decode())
         elif second in self._streams:
@@ -91,7 +109,10 @@ class _Connection:
         self._opened += 1
         own_id = self._opened
         kind = _PipedShell if "v2" in name.split(",") else _TerminalShell
-        stream = kind([self._shell, "-c", command], lambda message, data=b"": self.send(message, own_id, host_id, data))
+        stream = kind(
+            [self._shell, "-c", command],
+            lambda message, data=b"": self.send(message, own_id, host_id, data),
+        )
         self._streams[own_id] = stream
         stream.task.add_done_callback(lambda _: self._streams.pop(own_id))
 
@@ -143,7 +164,9 @@ class _TerminalShell(_Stream):
     async def _run(self) -> None:
         ours, theirs = pty.openpty()
         os.set_blocking(ours, False)
-        subprocess.Popen(self._command, stdin=theirs, stdout=theirs, stderr=theirs, preexec_fn=_take_terminal)
+        subprocess.Popen(
+            self._command, stdin=theirs, stdout=theirs, stderr=theirs, preexec_fn=_take_terminal
+        )
         os.close(theirs)
         feeding = asyncio.create_task(self._feed(ours))
         try:
@@ -162,8 +185,12 @@ class _PipedShell(_Stream):
     """A command with pipes of its own, whose exit code is told."""
 
     async def _run(self) -> None:
-        process = subprocess.Popen(self._command, stdin=-1, stdout=-1, stderr=-1, start_new_session=True)
-        pipes = [pipe for pipe in (process.stdin, process.stdout, process.stderr) if pipe is not None]
+        process = subprocess.Popen(
+            self._command, stdin=-1, stdout=-1, stderr=-1, start_new_session=True
+        )
+        pipes = [
+            pipe for pipe in (process.stdin, process.stdout, process.stderr) if pipe is not None
+        ]
         for pipe in pipes:
             os.set_blocking(pipe.fileno(), False)
         feeding = asyncio.create_task(self._feed(pipes[0]))
@@ -191,7 +218,8 @@ class _PipedShell(_Stream):
                 kind, length = _PACKET.unpack_from(unread)
                 if len(unread) < _PACKET.size + length:
                     break
-                data, unread = unread[_PACKET.size : _PACKET.size + length], unread[_PACKET.size + length :]
+                data = unread[_PACKET.size : _PACKET.size + length]
+                unread = unread[_PACKET.size + length :]
                 if kind == _STDIN:
                     with suppress(BrokenPipeError):
                         await _write_whole(pipe.fileno(), data)

@@ -1,7 +1,9 @@
-"""A board in a namespace: a small armhf Linux with BusyBox, under qemu, whose shell stands for the board's.
+"""A board in a namespace: a small armhf Linux with BusyBox, under qemu, whose shell stands for the
+board's.
 
-Its programs run as they would on a board: the kernel starts the emulator for them, registered in a user namespace of
-the board's own (kernel 6.7 or newer). It has its own processes and mounts; its root is the user of the tests.
+Its programs run as they would on a board: the kernel starts the emulator for them, registered in a
+user namespace of the board's own (kernel 6.7 or newer). It has its own processes and mounts; its
+root is the user of the tests.
 """
 
 from __future__ import annotations
@@ -23,7 +25,12 @@ from reusebench.system.cache import cache_root, locked
 from reusebench.targets.compilers import compiler_for
 from reusebench.targets.errors import TargetError
 from reusebench.targets.folders import sysroot
-from reusebench.targets.preload.build import compile_preload, ensure_preload, preload_library, uclibc_folder
+from reusebench.targets.preload.build import (
+    compile_preload,
+    ensure_preload,
+    preload_library,
+    uclibc_folder,
+)
 from reusebench.targets.rknn_library import find_libraries
 from reusebench.targets.vboard.emulator import ensure_emulator, find_emulator
 from reusebench.targets.vboard.system import ensure_system, python_of
@@ -37,18 +44,33 @@ _ARCHITECTURE = "armhf"
 #: How the names of the variables begin that the board's NPU goes by (native/preload/preload.h).
 NPU_VARIABLES = "BOARDNPU"
 #: What a board has beside BusyBox: the C library of Debian, the same and Python, or uClibc.
-GLIBC, PYTHON, UCLIBC = "glibc", "python", "uclibc"
+GLIBC = "glibc"
+PYTHON = "python"
+UCLIBC = "uclibc"
 # Read when the tests are collected, before any of them has a cache of its own.
 _LIBRARY_FOLDER = cache_root() / "rknn"
 
 #: Where the SDK of small boards has Rockchip's libraries.
 _LIBRARIES = "oem/usr/lib"
-_FOLDERS = ("bin", "dev", "etc", "mnt", _LIBRARIES, "proc", "root", "run", "sbin", "sys", "tmp", "userdata")
+_FOLDERS = (
+    "bin",
+    "dev",
+    "etc",
+    "mnt",
+    _LIBRARIES,
+    "proc",
+    "root",
+    "run",
+    "sbin",
+    "sys",
+    "tmp",
+    "userdata",
+)
 _FOLDERS_OF_LIBRARIES = ("lib", "usr/lib/arm-linux-gnueabihf")
 _PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 
-#: A program for 32-bit Arm: what of an ELF header is compared, and with what. F: the emulator is opened here and now.
-#: P: it gets argument 0 as it was, which BusyBox goes by.
+#: A program for 32-bit Arm: what of an ELF header is compared, and with what. F: the emulator is
+#: opened here and now. P: it gets argument 0 as it was, which BusyBox goes by.
 _FORMAT = (
     r":arm:M::\x7fELF\x01\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00\x28\x00"
     r":\xff\xff\xff\xff\xff\xff\xff\x00\xff\xff\xff\xff\xff\xff\xff\xff\xfe\xff\xff\xff:{emulator}:FP"
@@ -103,7 +125,10 @@ class Board:
         )
         if known(self._power.stdout).readline() != "up\n":
             _, errors = self._power.communicate(timeout=TIME_LIMIT_S)
-            pytest.skip(f"no namespace for a board of another architecture here (Linux 6.7 has them): {errors.strip()}")
+            pytest.skip(
+                "no namespace for a board of another architecture here (Linux 6.7 has them):"
+                f" {errors.strip()}"
+            )
         (init,) = psutil.Process(self._power.pid).children()
         self._init.write_text(f"{init.pid}\n", encoding="ascii")
         while self.processes():  # what init itself starts at first
@@ -127,7 +152,11 @@ class Board:
     def run(self, script: str) -> str:
         """Return what a script prints on the board, where it must end well."""
         done = subprocess.run(
-            [self.shell, "-c", script], capture_output=True, text=True, check=False, timeout=TIME_LIMIT_S
+            [self.shell, "-c", script],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=TIME_LIMIT_S,
         )
         assert done.returncode == 0, done.stderr
         return done.stdout
@@ -164,10 +193,13 @@ def running_board(folder: Path, kind: str = GLIBC, chip: str | None = None) -> I
         _add_npu(board.root, npu)
     if chip is not None:
         _add_library(board.root, chip, kind)
-    # No second copy of the preload library is compiled for uClibc: the one that keeps the ledger plays the NPU as well.
+    # No second copy of the preload library is compiled for uClibc: the one that keeps the ledger
+    # plays the NPU as well.
     playing = "REUSEBENCH" if kind == UCLIBC else NPU_VARIABLES
     variables = f"LD_LIBRARY_PATH=/{_LIBRARIES} {playing}_BOARD={chip or ''}"
-    board.shell.write_text(_SHELL.format(folder=folder, path=_PATH, variables=variables), encoding="utf-8")
+    board.shell.write_text(
+        _SHELL.format(folder=folder, path=_PATH, variables=variables), encoding="utf-8"
+    )
     board.shell.chmod(0o755)
     board.switch_on()
     try:
@@ -193,7 +225,9 @@ def _make_root(root: Path, kind: str, emulator: Path) -> None:
         (root / folder).mkdir(parents=True, exist_ok=True)
     busybox = unpacked_packages(_ARCHITECTURE, "busybox-static", follow=False) / "bin" / "busybox"
     shutil.copy(busybox, root / "bin" / "busybox")
-    applets = subprocess.run([emulator, busybox, "--list-full"], capture_output=True, text=True, check=True).stdout
+    applets = subprocess.run(
+        [emulator, busybox, "--list-full"], capture_output=True, text=True, check=True
+    ).stdout
     for applet in applets.splitlines():
         path = root / applet
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -204,7 +238,9 @@ def _make_root(root: Path, kind: str, emulator: Path) -> None:
 
 
 def _npu() -> Path:
-    """Return the library that plays the board's NPU, which is the preload library with variables of its own."""
+    """Return the library that plays the board's NPU, which is the preload library with variables of
+    its own.
+    """
     npu = preload_library(_ARCHITECTURE).with_name("board_npu.so")
     ensure_preload(_ARCHITECTURE, lambda _: None)
     with locked(npu), tempfile.TemporaryDirectory(dir=npu.parent) as space:

@@ -14,7 +14,9 @@ _NAMES = {"CMA", "CPU", "CUDA", "MiB", "NPU", "Python", "RSS", "USS", "dup", "ma
 
 
 def with_foreign_punctuation(texts: Iterable[str]) -> list[str]:
-    """Return those with a comma, colon, semicolon, question mark or bracket of ASCII beside a Chinese character."""
+    """Return those with a comma, colon, semicolon, question mark or bracket of ASCII beside a
+    Chinese character.
+    """
     return [text for text in texts if _FOREIGN.search(text)]
 
 

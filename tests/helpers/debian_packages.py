@@ -1,4 +1,6 @@
-"""Programs of Debian packages that tests need: this machine's own, else fetched and unpacked in the user's cache."""
+"""Programs of Debian packages that tests need: this machine's own, else fetched and unpacked in the
+user's cache.
+"""
 
 from __future__ import annotations
 
@@ -43,19 +45,24 @@ class Program:
 
 def find_program(name: str, package: str) -> Program:
     """Return the program, which the package has; skip the test where it cannot be had."""
-    own = shutil.which(name, path=os.pathsep.join((os.environ.get("PATH", ""), "/usr/sbin", "/sbin")))
+    own = shutil.which(
+        name, path=os.pathsep.join((os.environ.get("PATH", ""), "/usr/sbin", "/sbin"))
+    )
     if own:
         return Program(Path(own))
     architecture = architecture_of_this_python()
     if architecture is None:
         pytest.skip(f"no {name}, and no package of it for this machine's processor")
     folder = unpacked_packages(architecture, package)
-    path = next(path for path in (folder / part / name for part in _PROGRAM_FOLDERS) if path.exists())
+    path = next(
+        path for path in (folder / part / name for part in _PROGRAM_FOLDERS) if path.exists()
+    )
     return Program(path.resolve(), folder)
 
 
 def unpacked_packages(architecture: str, package: str, follow: bool = True) -> Path:
-    """Return the folder with the package's files, and with the libraries that it needs unless told otherwise.
+    """Return the folder with the package's files, and with the libraries that it needs unless told
+    otherwise.
 
     Skips the test where this machine cannot fetch packages of that architecture.
     """
@@ -66,7 +73,7 @@ def unpacked_packages(architecture: str, package: str, follow: bool = True) -> P
 
 
 def fetched_packages(architecture: str, package: str, follow: bool = False) -> Path:
-    """Return that folder; raise TargetError where the packages cannot be fetched."""
+    """Return that folder; raise TargetError if the packages cannot be fetched."""
     folder = _FOLDER / f"{package}-{architecture}"
     with locked(folder), tempfile.TemporaryDirectory(dir=_FOLDER, prefix=".fetching-") as space:
         if not folder.exists():
@@ -80,7 +87,8 @@ def fetched_packages(architecture: str, package: str, follow: bool = False) -> P
 
 
 def _with_libraries(source: PackageSource, package: str) -> Iterable[str]:
-    names, unread = {package}, [package]
+    names = {package}
+    unread = [package]
     while unread:
         for name in source.dependencies(unread.pop()):
             if name.startswith(("lib", "android-lib")) and name not in (*_NOT_FOLLOWED, *names):

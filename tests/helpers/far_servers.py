@@ -1,8 +1,9 @@
 """SSH servers on the loopback, for tests of far boards: OpenSSH's and dropbear.
 
-They run as the user of the tests, with keys of their own in a temporary folder. nss_wrapper shows them a password file
-in which that user has another home, so that nothing of the user's own is read or written. Who logs in gets the shell
-that the server was given, whatever was asked for: that of this machine, or of a board (tests/helpers/board.py).
+They run as the user of the tests, with keys of their own in a temporary folder. nss_wrapper shows
+them a password file in which that user has another home, so that nothing of the user's own is read
+or written. Who logs in gets the shell that the server was given, whatever was asked for: that of
+this machine, or of a board (tests/helpers/board.py).
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ __all__ = ["HOSTS", "LOOPBACK", "SshServer", "dropbear", "free_port", "openssh",
 
 
 class Hosts(NamedTuple):
-    """Names by which the client knows the server, as in --target ssh:board, and what is wrong with it by that name."""
+    """Names by which the client knows the server, as in --target ssh:board, and what is wrong with
+    it by that name.
+    """
 
     good: str = "board"
     without_key: str = "board-without-key"
@@ -51,7 +54,8 @@ _SESSION = """\
 exec {shell} ${{SSH_ORIGINAL_COMMAND:+-c "$SSH_ORIGINAL_COMMAND"}}
 """
 
-#: The first value of an option that fits the host holds. Nothing listens on the discard port of the loopback.
+#: The first value of an option that fits the host holds. Nothing listens on the discard port of the
+#: loopback.
 _CLIENT_CONFIG = """\
 Host {names.without_key}
   PubkeyAuthentication no
@@ -102,7 +106,9 @@ class SshServer:
 
     @property
     def programs(self) -> Path:
-        """Return a folder to begin PATH with: its `ssh` knows the server as `board`, and nothing of the user's."""
+        """Return a folder to begin PATH with: its `ssh` knows the server as `board`, and nothing of
+        the user's.
+        """
         return self.folder / "bin"
 
     @property
@@ -119,10 +125,14 @@ class SshServer:
         """Return what a script prints that runs where the sessions run, without a connection."""
         if self.board:
             return self.board.run(script)
-        return subprocess.run([_SHELL, "-c", script], capture_output=True, text=True, check=True).stdout
+        return subprocess.run(
+            [_SHELL, "-c", script], capture_output=True, text=True, check=True
+        ).stdout
 
     def processes(self) -> dict[int, list[str]]:
-        """Return the commands of what runs in sessions, or has been left behind by them, by their ids."""
+        """Return the commands of what runs in sessions, or has been left behind by them, by their
+        ids.
+        """
         if self.board:
             return self.board.processes()
         commands = {}
@@ -161,7 +171,9 @@ def wait_until_idle(processes: Callable[[], dict[int, list[str]]]) -> None:
 
 @contextmanager
 def openssh(folder: Path, board: Board | None = None) -> Iterator[SshServer]:
-    """Run OpenSSH's server; sessions have the board's shell, or this machine's. Skips where it cannot be had or run."""
+    """Run OpenSSH's server; sessions have the board's shell, or this machine's. Skips where it
+    cannot be had or run.
+    """
     program = find_program("sshd", "openssh-server")
     with _server("openssh", program, folder, board, _openssh_command) as server:
         yield server
@@ -169,7 +181,9 @@ def openssh(folder: Path, board: Board | None = None) -> Iterator[SshServer]:
 
 @contextmanager
 def dropbear(folder: Path, board: Board | None = None) -> Iterator[SshServer]:
-    """Run dropbear; sessions have the board's shell, or this machine's. Skips where it cannot be had or run."""
+    """Run dropbear; sessions have the board's shell, or this machine's. Skips where it cannot be
+    had or run.
+    """
     program = find_program("dropbear", "dropbear-bin")
     with _server("dropbear", program, folder, board, _dropbear_command) as server:
         yield server
@@ -179,7 +193,8 @@ def _openssh_command(program: Program, folder: Path, port: int) -> list[str]:
     _make_key(folder / "host_key")
     config = folder / "sshd_config"
     config.write_text(
-        _OPENSSH_CONFIG.format(loopback=LOOPBACK, port=port, folder=folder, home=folder / "home"), encoding="utf-8"
+        _OPENSSH_CONFIG.format(loopback=LOOPBACK, port=port, folder=folder, home=folder / "home"),
+        encoding="utf-8",
     )
     return [str(program.path), "-D", "-e", "-f", str(config)]
 
@@ -188,16 +203,34 @@ def _dropbear_command(program: Program, folder: Path, port: int) -> list[str]:
     maker = program.path.parent.parent / "bin" / "dropbearkey"
     key = folder / "host_key"
     made = subprocess.run(
-        [maker, "-t", "ed25519", "-f", key], env=program.environment(), capture_output=True, text=True, check=True
+        [maker, "-t", "ed25519", "-f", key],
+        env=program.environment(),
+        capture_output=True,
+        text=True,
+        check=True,
     )
     public = next(line for line in made.stdout.splitlines() if line.startswith("ssh-ed25519 "))
     key.with_suffix(".pub").write_text(public + "\n", encoding="ascii")
-    return [str(program.path), "-F", "-E", "-r", str(key), "-p", f"{LOOPBACK}:{port}", "-P", str(folder / "pid")]
+    return [
+        str(program.path),
+        "-F",
+        "-E",
+        "-r",
+        str(key),
+        "-p",
+        f"{LOOPBACK}:{port}",
+        "-P",
+        str(folder / "pid"),
+    ]
 
 
 @contextmanager
 def _server(
-    name: str, program: Program, folder: Path, board: Board | None, command: Callable[[Program, Path, int], list[str]]
+    name: str,
+    program: Program,
+    folder: Path,
+    board: Board | None,
+    command: Callable[[Program, Path, int], list[str]],
 ) -> Iterator[SshServer]:
     environment = {**program.environment(), **_other_home(folder)}
     _allow_login(folder, str(board.shell) if board else _SHELL)
@@ -227,17 +260,24 @@ def _entrance() -> list[str]:
     tried = subprocess.run([*enter, "true"], capture_output=True, text=True, check=False)
     if tried.returncode:
         pytest.skip(
-            f"this root may not mount, so a server would need a folder of the machine's: {tried.stderr.strip()}"
+            "this root may not mount, so a server would need a folder of the machine's:"
+            f" {tried.stderr.strip()}"
         )
     return enter
 
 
 def _other_home(folder: Path) -> dict[str, str]:
-    """Return the variables by which a program takes a folder below this one for the home of the tests' user."""
+    """Return the variables by which a program takes a folder below this one for the home of the
+    tests' user.
+    """
     library = next(Path("/usr/lib").glob("*/libnss_wrapper.so"), None)
     architecture = architecture_of_this_python()
     if library is None and architecture is not None:
-        library = next(unpacked_packages(architecture, "libnss-wrapper", follow=False).glob("usr/lib/*/*wrapper.so"))
+        library = next(
+            unpacked_packages(architecture, "libnss-wrapper", follow=False).glob(
+                "usr/lib/*/*wrapper.so"
+            )
+        )
     user = pwd.getpwuid(os.getuid())
     lines = [
         f"{user.pw_name}:*:{user.pw_uid}:{user.pw_gid}::{folder / 'home'}:/bin/sh",
@@ -259,7 +299,9 @@ def _allow_login(folder: Path, shell: str) -> None:
     session.chmod(0o755)
     keys = folder / "home" / ".ssh" / "authorized_keys"
     keys.parent.mkdir(mode=0o700, parents=True)
-    keys.write_text(f'command="{session}" {(folder / "key.pub").read_text(encoding="ascii")}', encoding="ascii")
+    keys.write_text(
+        f'command="{session}" {(folder / "key.pub").read_text(encoding="ascii")}', encoding="ascii"
+    )
     keys.chmod(0o600)
 
 
@@ -268,9 +310,13 @@ def _prepare_client(server: SshServer) -> None:
     public = (folder / "host_key.pub").read_text(encoding="ascii").split()[:2]
     other = (folder / "key.pub").read_text(encoding="ascii").split()[:2]
     for name, key in (("known_hosts", public), ("known_hosts_changed", other)):
-        (folder / name).write_text(f"[{LOOPBACK}]:{server.port} {' '.join(key)}\n", encoding="ascii")
+        (folder / name).write_text(
+            f"[{LOOPBACK}]:{server.port} {' '.join(key)}\n", encoding="ascii"
+        )
     user = pwd.getpwuid(os.getuid()).pw_name
-    text = _CLIENT_CONFIG.format(loopback=LOOPBACK, port=server.port, user=user, folder=folder, names=HOSTS)
+    text = _CLIENT_CONFIG.format(
+        loopback=LOOPBACK, port=server.port, user=user, folder=folder, names=HOSTS
+    )
     server.config.write_text(text, encoding="utf-8")
     client = shutil.which("ssh")
     if client is None:
@@ -305,7 +351,9 @@ def _wait_until_it_listens(server: SshServer, process: subprocess.Popen[bytes]) 
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End the server and what serves its connections; what runs in a session has lost its pipes then."""
+    """End the server and what serves its connections; what runs in a session has lost its pipes
+    then.
+    """
     served = psutil.Process(process.pid).children(recursive=True) if process.poll() is None else []
     process.kill()
     process.wait()

@@ -1,4 +1,6 @@
-"""A shell of this machine that stands for a far board: what the reader does there can be looked at from here."""
+"""A shell of this machine that stands for a far board: what the reader does there can be looked at
+from here.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ def shell_at(home: Path, before: str = "") -> str:
 
 @contextmanager
 def connected(home: Path, before: str = "") -> Iterator[Connection]:
-    """Connect to a shell with that home; skip where the home is in memory, which the harness refuses."""
+    """Connect to a shell with that home; skip where the home is in memory, which the harness
+    refuses.
+    """
     try:
         connection = connect(shell_at(home, before), print)
     except TargetError as error:

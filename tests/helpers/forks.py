@@ -1,6 +1,8 @@
-"""Drivers that are forks of one process which has imported their runtime: imports are most of what a short walk takes.
+"""Drivers that are forks of one process which has imported their runtime: imports are most of what
+a short walk takes.
 
-For tests of what a driver does. What it imports and what its memory is can be told of one that is started alone.
+For tests of what a driver does. What it imports and what its memory is can be told of one that is
+started alone.
 """
 
 from __future__ import annotations
@@ -39,7 +41,8 @@ _OF_LOADER = "LD_"
 
 
 def _forking(target: Target, program: str, *modules: str) -> Target:
-    """Return the target, whose drivers are forks of a process that has imported the program and these modules.
+    """Return the target, whose drivers are forks of a process that has imported the program and
+    these modules.
 
     That process is started with the first driver. The program is a module with a `main`.
     """
@@ -50,7 +53,8 @@ class _ForkingMachine(LocalMachine):
     """This machine."""
 
     def __init__(self, command: tuple[str, ...], modules: tuple[str, ...]) -> None:
-        self._command, self._modules = command, modules
+        self._command = command
+        self._modules = modules
         self._requests: socket.socket | None = None
 
     def start(
@@ -62,7 +66,9 @@ class _ForkingMachine(LocalMachine):
         reach: Reach,
     ) -> Process:
         """Have the driver forked; start what is another program, or is loaded in another way."""
-        is_loaded_alike = not keeps_ledger and not any(name.startswith(_OF_LOADER) for name in environment)
+        is_loaded_alike = not keeps_ledger and not any(
+            name.startswith(_OF_LOADER) for name in environment
+        )
         if command != self._command or not is_loaded_alike:
             return super().start(command, folder, environment, keeps_ledger, reach)
         if self._requests is None:
@@ -80,7 +86,8 @@ class _ForkingMachine(LocalMachine):
                 env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
                 stdin=theirs.fileno(),
             )
-        # In the order of their registration from the last: the server ends when there can be no more requests.
+        # In the order of their registration from the last: the server ends when there can be no
+        # more requests.
         atexit.register(server.wait)
         atexit.register(requests.close)
         return requests
@@ -89,7 +96,9 @@ class _ForkingMachine(LocalMachine):
 class _ForkedDriver:
     """A driver that another process has forked."""
 
-    def __init__(self, requests: socket.socket, folder: Path, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self, requests: socket.socket, folder: Path, environment: Mapping[str, str]
+    ) -> None:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  closed by close()
         stdin, self._commands = os.pipe()
         self._messages, stdout = os.pipe()
@@ -97,7 +106,9 @@ class _ForkedDriver:
         self._reports = ours.makefile("r")
         request = json.dumps({"folder": str(folder), "environment": {**os.environ, **environment}})
         self.started_ns = time.monotonic_ns()
-        socket.send_fds(requests, [request.encode()], [stdin, stdout, self._errors.fileno(), reports.fileno()])
+        socket.send_fds(
+            requests, [request.encode()], [stdin, stdout, self._errors.fileno(), reports.fileno()]
+        )
         for end in (stdin, stdout):
             os.close(end)
         for socket_ in (ours, reports):
@@ -164,7 +175,9 @@ SCRIPTED_FORKS = _forking(SCRIPTED, "tests.helpers.scripted_driver")
 
 
 def _serve(requests: socket.socket) -> int:
-    """Fork a driver for each request until there are no more; return the exit code, in a driver its own."""
+    """Fork a driver for each request until there are no more; return the exit code, in a driver its
+    own.
+    """
     while True:
         request, descriptors, _, _ = socket.recv_fds(requests, 1 << 20, 4)
         _forget_ended(os.WNOHANG if request else 0)

@@ -1,15 +1,16 @@
-"""`python -m tests.helpers.scripted_driver`: the driver with a runtime, `scripted`, that does what a model's path says.
+"""`python -m tests.helpers.scripted_driver`: the driver with a runtime, `scripted`, that does what
+a model's path says.
 
-A path is a list of parts divided by `;`. `abort@dup1` aborts in the second dup of the process (they count from 0),
-`abort@infer1` in any inference of the second context; `differ@dup` lets the outputs of dups differ; `log=FILE` writes
-a line to FILE for each operation, `calls=FILE` a line of JSON for how each context was made and which contexts were
-inside an inference when another one began.
+A path is a list of parts divided by `;`. `abort@dup1` aborts in the second dup of the process (they
+count from 0), `abort@infer1` in any inference of the second context; `differ@dup` lets the outputs
+of dups differ; `log=FILE` writes a line to FILE for each operation, `calls=FILE` a line of JSON for
+how each context was made and which contexts were inside an inference when another one began.
 
-`create-1-5000@load0` makes NPU buffer 1 of 5000 bytes in the ledger (accounting/ledger.py), `create-1-5000-internal@..`
-one that the context says it allocated itself; `destroy-1@destroy0` gives it back. `submit-1-2-3@infer0` is a run whose
-task list is buffer 1 and whose register commands, in buffer 2, read weights in buffer 3; `submit-1-2-3-dead@infer0`
-one that reads them where buffer 3 was.
-Runs in the measured process: standard library only, Python 3.8.
+`create-1-5000@load0` makes NPU buffer 1 of 5000 bytes in the ledger (accounting/ledger.py),
+`create-1-5000-internal@..` one that the context says it allocated itself; `destroy-1@destroy0`
+gives it back. `submit-1-2-3@infer0` is a run whose task list is buffer 1 and whose register
+commands, in buffer 2, read weights in buffer 3; `submit-1-2-3-dead@infer0` one that reads them
+where buffer 3 was. Runs in the measured process: standard library only, Python 3.8.
 """
 
 # ruff: noqa: ARG002  an interface names arguments that this runtime does not use
@@ -85,10 +86,13 @@ class Script:
 
     def read(self, model: str) -> None:
         """Take the script from the model's path, in which it stands."""
-        self.model, self._parts = model, model.split(";")
+        self.model = model
+        self._parts = model.split(";")
 
     def at(self, operation: str, number: int | None = None) -> list[str]:
-        """Do what the script says of an operation, counted where it has no number; return the script's words."""
+        """Do what the script says of an operation, counted where it has no number; return the
+        script's words.
+        """
         if number is None:
             number = self._calls.get(operation, 0)
             self._calls[operation] = number + 1
@@ -105,14 +109,18 @@ class Script:
 
     def value(self, name: str) -> str | None:
         """Return what stands behind `name=`."""
-        return next((part.split("=", 1)[1] for part in self._parts if part.startswith(f"{name}=")), None)
+        return next(
+            (part.split("=", 1)[1] for part in self._parts if part.startswith(f"{name}=")), None
+        )
 
     def note(self, **fields: Any) -> None:
         """Write down a call of the runtime, or of a context."""
         self._write("calls", json.dumps(fields))
 
     def enter(self, context: int) -> None:
-        """Write down which contexts are inside an inference when this one begins, and stay a little."""
+        """Write down which contexts are inside an inference when this one begins, and stay a
+        little.
+        """
         if self.value("calls"):
             with self._lock:
                 thread = threading.current_thread().name
@@ -161,9 +169,12 @@ class Script:
                 file.write(line + "\n")
 
     def _create(self, buffer: str, size: str, kind: str = "") -> None:
-        number, asked_bytes = int(buffer), int(size)
+        number = int(buffer)
+        asked_bytes = int(size)
         whole = -(-asked_bytes // _PAGE_BYTES) * _PAGE_BYTES
-        _append("create", buffer=number, asked_bytes=asked_bytes, bytes=whole, flags=3, source="rknpu")
+        _append(
+            "create", buffer=number, asked_bytes=asked_bytes, bytes=whole, flags=3, source="rknpu"
+        )
         _append("inode", buffer=number, inode=1000 + number)
         if kind:
             self.allocated.append(Allocation(kind, asked_bytes, 1000 + number))
@@ -188,7 +199,9 @@ def _append(event: str, **fields: Any) -> None:
     path = os.environ.get("REUSEBENCH_LEDGER")
     if path:
         with Path(path).open("a", encoding="utf-8") as ledger:
-            ledger.write(json.dumps({"event": event, "at_ns": time.monotonic_ns(), **fields}) + "\n")
+            ledger.write(
+                json.dumps({"event": event, "at_ns": time.monotonic_ns(), **fields}) + "\n"
+            )
 
 
 class ScriptedContext(Context):
@@ -221,7 +234,9 @@ class ScriptedContext(Context):
 
     def outputs(self) -> list[memoryview]:
         """Return the same bytes of each model, others where the script says `differ`."""
-        differ = "differ" in self._script.at("outputs") or self._script.says(f"differ@{self._made_by}")
+        differ = "differ" in self._script.at("outputs") or self._script.says(
+            f"differ@{self._made_by}"
+        )
         return [memoryview(b"others" if differ else self._outputs)]
 
     def destroy(self) -> None:
@@ -232,7 +247,9 @@ class ScriptedContext(Context):
     def copies(self) -> Copies:
         """Return what is left to copy."""
         in_place = ("input", "output") if self._memory.device_io else self._memory.zero_copy
-        return Copies(*(0 if way in in_place else size for way, size in zip(("input", "output"), COPIES)))
+        return Copies(
+            *(0 if way in in_place else size for way, size in zip(("input", "output"), COPIES))
+        )
 
     def account(self) -> dict[str, int]:
         """Return an account, as some runtimes have one."""
@@ -252,14 +269,21 @@ class ScriptedRuntime(Runtime):
         self._script = Script()
 
     def interface(self, model: str) -> Interface:
-        """Do what the script says of `inspect`; the input is a picture, of free sizes where the script has `free=1`."""
+        """Do what the script says of `inspect`; the input is a picture, of free sizes where the
+        script has `free=1`.
+        """
         self._script.read(model)
         self._script.at("inspect")
         sides = ("height", "width") if self._script.value("free") else (8, 8)
         return Interface((DeclaredTensor("picture", "float32", (1, 3, *sides)),), (), {})
 
     def prepare(
-        self, model: str, digest: str, folder: str, alive: Callable[[], None], inputs: Inputs = NO_INPUTS
+        self,
+        model: str,
+        digest: str,
+        folder: str,
+        alive: Callable[[], None],
+        inputs: Inputs = NO_INPUTS,
     ) -> Preparation:
         """Return the model itself: a dup needs no more."""
         self._script.read(model)
@@ -267,8 +291,12 @@ class ScriptedRuntime(Runtime):
         self._script.at("prepare")
         return Preparation(model, NODE_ORDER)
 
-    def load(self, model: str, prepared: str | None, memory: Memory, inputs: Inputs = NO_INPUTS) -> Context:
-        """Do what the script says of `load`, or of `load_prepared`; `driver=V` is the driver's version from then on."""
+    def load(
+        self, model: str, prepared: str | None, memory: Memory, inputs: Inputs = NO_INPUTS
+    ) -> Context:
+        """Do what the script says of `load`, or of `load_prepared`; `driver=V` is the driver's
+        version from then on.
+        """
         self._script.read(model)
         self.driver_version = self._script.value("driver")
         return self._make("load_prepared" if prepared else "load", memory)
@@ -277,12 +305,16 @@ class ScriptedRuntime(Runtime):
         """Do what the script says of `dup`."""
         return self._make("dup", memory, source)
 
-    def share_weights(self, model: str, source: Context, memory: Memory, inputs: Inputs = NO_INPUTS) -> Context:
+    def share_weights(
+        self, model: str, source: Context, memory: Memory, inputs: Inputs = NO_INPUTS
+    ) -> Context:
         """Do what the script says of `share_weights`."""
         self._script.read(model)
         return self._make("share_weights", memory, source)
 
-    def share_weight_memory(self, model: str, source: Context, memory: Memory, inputs: Inputs = NO_INPUTS) -> Context:
+    def share_weight_memory(
+        self, model: str, source: Context, memory: Memory, inputs: Inputs = NO_INPUTS
+    ) -> Context:
         """Do what the script says of `share_weight_memory`."""
         self._script.read(model)
         return self._make("share_weight_memory", memory, source)
@@ -292,7 +324,9 @@ class ScriptedRuntime(Runtime):
         return self._make("shared_context", memory, source)
 
     def share_internal(self, contexts: Sequence[Context]) -> None:
-        """Do what the script says of `share_internal`; what it allocates belongs to the first context."""
+        """Do what the script says of `share_internal`; what it allocates belongs to the first
+        context.
+        """
         self._script.note(operation="share_internal", contexts=list(map(_number, contexts)))
         self._script.at("share_internal")
         first = contexts[0]
@@ -306,7 +340,9 @@ class ScriptedRuntime(Runtime):
 
     def _make(self, operation: str, memory: Memory, source: Context | None = None) -> Context:
         number = source and _number(source)
-        self._script.note(operation=operation, model=self._script.model, memory=asdict(memory), source=number)
+        self._script.note(
+            operation=operation, model=self._script.model, memory=asdict(memory), source=number
+        )
         self._script.at(operation)
         return ScriptedContext(self._script, operation, memory)
 

@@ -27,7 +27,8 @@ _Value = TypeVar("_Value")
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 
-#: The driver in a real process, with a runtime that does what a model's path says (tests/helpers/scripted_driver.py).
+#: The driver in a real process, with a runtime that does what a model's path says
+#: (tests/helpers/scripted_driver.py).
 SCRIPTED = Target("scripted", (sys.executable, "-m", "tests.helpers.scripted_driver"), CHECKOUT)
 
 #: Far longer than anything takes; a test fails, and does not hang.
@@ -41,8 +42,12 @@ NPU = NpuMemory(**dict.fromkeys(NpuMemory.__struct_fields__))
 
 
 def reading(npu_bytes: int | None = None, **process: int | None) -> Reading:
-    """Return a reading with these figures of the process; with an NPU whose dma-bufs take so much, if any is given."""
-    npu = None if npu_bytes is None else msgspec.structs.replace(NPU, process_dmabuf_bytes=npu_bytes)
+    """Return a reading with these figures of the process; with an NPU whose dma-bufs take so much,
+    if any is given.
+    """
+    npu = (
+        None if npu_bytes is None else msgspec.structs.replace(NPU, process_dmabuf_bytes=npu_bytes)
+    )
     return Reading(msgspec.structs.replace(_PROCESS, **process), _SYSTEM, npu)
 
 
@@ -54,7 +59,9 @@ def barrier(
     trimmed: bool = False,
     **process: int | None,
 ) -> BarrierReading:
-    """Return a barrier with these figures of the process, `pss_bytes` above all; the others are 0."""
+    """Return a barrier with these figures of the process, `pss_bytes` above all; the others are
+    0.
+    """
     read = reading(**process)
     return BarrierReading(phase, context, at_ns, data, trimmed, read.process, read.system)
 
@@ -65,15 +72,23 @@ def known(value: Optional[_Value]) -> _Value:
     return value
 
 
-def own_environment(runtime: str, python: Path, is_installed: bool = True) -> Callable[[RuntimeEntry], Any]:
-    """Return what stands for targets.interpreters._own_environment where one runtime has an environment of its own."""
+def own_environment(
+    runtime: str, python: Path, is_installed: bool = True
+) -> Callable[[RuntimeEntry], Any]:
+    """Return what stands for targets.interpreters._own_environment where one runtime has an
+    environment of its own.
+    """
     machines = (platform.machine(),)
-    environment = SimpleNamespace(installed=lambda: is_installed, python=lambda: python, machines=machines)
+    environment = SimpleNamespace(
+        installed=lambda: is_installed, python=lambda: python, machines=machines
+    )
     return lambda entry: environment if entry.name == runtime else None
 
 
 def made_once(path: Path, make: Callable[[Path], object]) -> Path:
-    """Return the file or folder, which is made if it is not there; two workers that do so at once make the same one."""
+    """Return the file or folder, which is made if it is not there; two workers that do so at once
+    make the same one.
+    """
     if not path.exists():
         unfinished = path.with_name(f"{os.getpid()}-{path.name}")
         make(unfinished)
@@ -88,7 +103,9 @@ def made_once(path: Path, make: Callable[[Path], object]) -> Path:
 def models_of(*paths: object) -> tuple[Model, ...]:
     """Return models of these paths, with the path's digest instead of the file's."""
     digests = [hashlib.sha256(str(path).encode()).hexdigest() for path in paths]
-    return tuple(Model(f"model-{index}", str(path), digests[index]) for index, path in enumerate(paths))
+    return tuple(
+        Model(f"model-{index}", str(path), digests[index]) for index, path in enumerate(paths)
+    )
 
 
 def make_plan(
@@ -101,18 +118,26 @@ def make_plan(
     schedule: Streams | None = None,
     choice: int = 0,
 ) -> Plan:
-    """Return a plan of a scenario over models of these paths, the best by default, small enough to walk in no time."""
-    parameters = Parameters(runtime, models_of(*paths), streams, contexts, cores, rounds=3, schedule=schedule)
+    """Return a plan of a scenario over models of these paths, the best by default, small enough to
+    walk in no time.
+    """
+    parameters = Parameters(
+        runtime, models_of(*paths), streams, contexts, cores, rounds=3, schedule=schedule
+    )
     return build_plans(scenario, parameters)[choice]
 
 
 def prepared_plan(plan: Plan, target: Target, folder: Path) -> Plan | Failure:
-    """Return the plan with its models prepared, if it needs that; a Failure where they could not be."""
+    """Return the plan with its models prepared, if it needs that; a Failure where they could not
+    be.
+    """
     models = plan.models_to_prepare()
     made = prepare_models(target, plan.runtime, models, folder, TIME_LIMIT_S) if models else {}
     if isinstance(made, Failure):
         return made
-    return plan.with_prepared({digest: known(preparation).path for digest, preparation in made.items()})
+    return plan.with_prepared(
+        {digest: known(preparation).path for digest, preparation in made.items()}
+    )
 
 
 @dataclass(frozen=True)
@@ -129,7 +154,9 @@ Reusebench = Callable[..., Ended]
 
 
 class StubObserver:
-    """An observer that reads no memory: at each barrier it calls `look` with the process's id and keeps the answer."""
+    """An observer that reads no memory: at each barrier it calls `look` with the process's id and
+    keeps the answer.
+    """
 
     interval_s = 0.01
 
@@ -142,7 +169,8 @@ class StubObserver:
 
     def attach(self, pid: int) -> None:
         """Begin."""
-        self.pid, self.attached = pid, True
+        self.pid = pid
+        self.attached = True
 
     def detach(self) -> None:
         """End."""
@@ -169,7 +197,9 @@ class StubListener:
 
 
 def record_command(*changes: str) -> tuple[str, ...]:
-    """Return `reusebench record` with statements that change it; it watches the idle machine for a moment alone."""
+    """Return `reusebench record` with statements that change it; it watches the idle machine for a
+    moment alone.
+    """
     modules = "from reusebench import commands; from reusebench.recorder import recording, task"
     code = "; ".join([modules, "recording._IDLE_S = 0.02", *changes, "commands.main()"])
     return sys.executable, "-c", code, "record"
@@ -183,4 +213,6 @@ def walk(
     listener: Listener | None = None,
 ) -> Run:
     """Walk the plan in a process on the target."""
-    return run_plan(target, plan, observer or StubObserver(), time_limit_s, listener or StubListener())
+    return run_plan(
+        target, plan, observer or StubObserver(), time_limit_s, listener or StubListener()
+    )

@@ -2,8 +2,8 @@
 
     python -m tests.helpers.uclibc
 
-It needs make and Debian's compiler for armhf (apt install make gcc-arm-linux-gnueabihf). Tests find it in the user's
-cache, as they find another one that somebody has put there.
+It needs make and Debian's compiler for armhf (apt install make gcc-arm-linux-gnueabihf). Tests find
+it in the user's cache, as they find another one that somebody has put there.
 """
 
 from __future__ import annotations
@@ -24,10 +24,12 @@ __all__ = ["find_uclibc"]
 
 # Read when the tests are collected, before any of them has a cache of its own.
 _FOLDER = cache_root() / "uclibc-armhf"
-_LOADER, _LIBRARY = "ld-uClibc.so.0", "libc.so.0"
+_LOADER = "ld-uClibc.so.0"
+_LIBRARY = "libc.so.0"
 
 _TRIPLE = "arm-linux-gnueabihf"
-#: What Rockchip's SDK for RV1106 has, as far as its library and our driver use it; else the source's defaults.
+#: What Rockchip's SDK for RV1106 has, as far as its library and our driver use it; else the
+#: source's defaults.
 _CONFIGURATION = """\
 ARCH_LITTLE_ENDIAN=y
 ARCH_WANTS_LITTLE_ENDIAN=y
@@ -43,12 +45,13 @@ CROSS_COMPILER_PREFIX="{triple}-"
 KERNEL_HEADERS="{headers}"
 """
 _NOT_WANTED = ("HAS_NO_THREADS", "ARCH_WANTS_BIG_ENDIAN", "ARCH_BIG_ENDIAN", "LDSO_CACHE_SUPPORT")
-#: Its loader, as the SDK's, knows the older kind of symbol tables alone; Debian's compiler makes the other.
+#: Its loader, as the SDK's, knows the older kind of symbol tables alone; Debian's compiler makes
+#: the other.
 _TABLES = "UCLIBC_EXTRA_LDFLAGS=-Wl,--hash-style=sysv"
 
 
 def find_uclibc() -> Path | None:
-    """Return the folder with its loader and its library for armhf; None where there is none."""
+    """Return the folder with its loader and its library for armhf; None if there is none."""
     return _FOLDER if (_FOLDER / _LOADER).exists() and (_FOLDER / _LIBRARY).exists() else None
 
 
@@ -56,15 +59,26 @@ def _build() -> None:
     """Build it into the user's cache; raise TargetError with what is missing, or what failed."""
     compiler = shutil.which(f"{_TRIPLE}-gcc")
     if compiler is None or shutil.which("make") is None:
-        raise TargetError(f"uClibc is built by make and {_TRIPLE}-gcc (Debian: apt install make gcc-{_TRIPLE})")
+        raise TargetError(
+            f"uClibc is built by make and {_TRIPLE}-gcc (Debian: apt install make gcc-{_TRIPLE})"
+        )
     headers = Path(compiler).parent.parent / _TRIPLE / "include"
-    (archive,) = fetched_packages(architecture_of_this_python() or "", "uclibc-source").glob("usr/src/*.tar.*")
-    with locked(_FOLDER), tempfile.TemporaryDirectory(dir=_FOLDER.parent, prefix=".uclibc-") as space:
+    (archive,) = fetched_packages(architecture_of_this_python() or "", "uclibc-source").glob(
+        "usr/src/*.tar.*"
+    )
+    with (
+        locked(_FOLDER),
+        tempfile.TemporaryDirectory(dir=_FOLDER.parent, prefix=".uclibc-") as space,
+    ):
         shutil.unpack_archive(archive, space)
         (source,) = Path(space).iterdir()
         _make(source, "defconfig")
         configuration = source / ".config"
-        lines = [line for line in configuration.read_text().splitlines() if not line.startswith(_NOT_WANTED)]
+        lines = [
+            line
+            for line in configuration.read_text().splitlines()
+            if not line.startswith(_NOT_WANTED)
+        ]
         wanted = _CONFIGURATION.format(triple=_TRIPLE, headers=headers)
         unwanted = [f"# {name} is not set" for name in _NOT_WANTED]
         configuration.write_text("\n".join([*lines, *unwanted, wanted]))
@@ -85,7 +99,9 @@ def _make(source: Path, target: str) -> None:
         check=False,
     )
     if made.returncode:
-        raise TargetError(f"uClibc could not be built (make {target}): {made.stderr.strip()[-1000:]}")
+        raise TargetError(
+            f"uClibc could not be built (make {target}): {made.stderr.strip()[-1000:]}"
+        )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""The driver with a runtime that computes nothing: contexts have a picture for an input, and are done at once."""
+"""The driver with a runtime that computes nothing: contexts have a picture for an input, and are
+done at once.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,16 @@ import sys
 from collections.abc import Sequence
 
 from reusebench.measured import driver, runtimes
-from reusebench.measured.runtimes.base import NO_INPUTS, Context, Copies, ImageInput, Inputs, Interface, Memory, Runtime
+from reusebench.measured.runtimes.base import (
+    NO_INPUTS,
+    Context,
+    Copies,
+    ImageInput,
+    Inputs,
+    Interface,
+    Memory,
+    Runtime,
+)
 
 #: Of the picture that frames are scaled to, as YOLOv5s takes it by default here.
 _SIDE = 320
@@ -46,7 +57,13 @@ class IdleRuntime(Runtime):
         """Return no tensors."""
         return Interface((), (), {})
 
-    def load(self, model: str, prepared: str | None, memory: Memory, inputs: Inputs = NO_INPUTS) -> IdleContext:  # noqa: ARG002
+    def load(
+        self,
+        model: str,  # noqa: ARG002
+        prepared: str | None,  # noqa: ARG002
+        memory: Memory,  # noqa: ARG002
+        inputs: Inputs = NO_INPUTS,  # noqa: ARG002
+    ) -> IdleContext:
         """Return a context; the model is not read."""
         return IdleContext()
 
@@ -58,7 +75,13 @@ def open_runtime() -> Runtime:
 
 #: Its row in the list of runtimes.
 ENTRY = runtimes.RuntimeEntry(
-    "idle", "Idle", "tests.measured.idle_driver", "json", "nothing", device="cpu", suffixes=(".idle",)
+    "idle",
+    "Idle",
+    "tests.measured.idle_driver",
+    "json",
+    "nothing",
+    device="cpu",
+    suffixes=(".idle",),
 )
 
 

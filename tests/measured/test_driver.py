@@ -1,4 +1,6 @@
-"""The driver on a scripted runtime: what reaches the runtime of a plan, and which contexts infer at the same time."""
+"""The driver on a scripted runtime: what reaches the runtime of a plan, and which contexts infer at
+the same time.
+"""
 
 from __future__ import annotations
 
@@ -52,11 +54,18 @@ class Walk:
         cycles: Cycles | None = None,
     ) -> None:
         path = folder / "calls"
-        models = tuple(Model(f"model-{index}", f"calls={path};{script};{index}", str(index)) for index in range(2))
-        plan = Plan("mine", None, "scripted", models, contexts, cores, _ROUNDS, chains=chains, cycles=cycles)
+        models = tuple(
+            Model(f"model-{index}", f"calls={path};{script};{index}", str(index))
+            for index in range(2)
+        )
+        plan = Plan(
+            "mine", None, "scripted", models, contexts, cores, _ROUNDS, chains=chains, cycles=cycles
+        )
         self.run = walk(plan, SCRIPTED_FORKS)
         assert self.run.failure is None, self.run.failure
-        self._lines: list[dict[str, Any]] = [json.loads(line) for line in path.read_text().splitlines()]
+        self._lines: list[dict[str, Any]] = [
+            json.loads(line) for line in path.read_text().splitlines()
+        ]
 
     def operations(self) -> list[dict[str, Any]]:
         """Return the contexts and internal memories that were made, in order."""
@@ -67,8 +76,15 @@ class Walk:
         return 1 + max(len(line["inside"]) for line in self._lines if "inside" in line)
 
     def at_once(self) -> set[tuple[int, int]]:
-        """Return the pairs of contexts of which one began an inference while the other was in one."""
-        pairs = [(line["context"], other) for line in self._lines if "inside" in line for other in line["inside"]]
+        """Return the pairs of contexts of which one began an inference while the other was in
+        one.
+        """
+        pairs = [
+            (line["context"], other)
+            for line in self._lines
+            if "inside" in line
+            for other in line["inside"]
+        ]
         return {(min(pair), max(pair)) for pair in pairs}
 
     def order(self, *contexts: int) -> list[int]:
@@ -98,17 +114,46 @@ class Walk:
 
 
 def test_each_context_is_made_with_its_memory(tmp_path: Path) -> None:
-    """The plan's memory reaches the runtime, whichever way the context is made; its options are its source's."""
+    """The plan's memory reaches the runtime, whichever way the context is made; its options are its
+    source's.
+    """
     contexts = Walk(
         tmp_path,
-        Context(0, 0, outside=(WEIGHTS, INTERNAL), allocator=DMA_HEAP, zero_copy=(INPUT,), core=0, options=("a=1",)),
+        Context(
+            0,
+            0,
+            outside=(WEIGHTS, INTERNAL),
+            allocator=DMA_HEAP,
+            zero_copy=(INPUT,),
+            core=0,
+            options=("a=1",),
+        ),
         Context(0, 0, DUP, 0, internal=4, zero_copy=(INPUT, OUTPUT), core=1),
         Context(0, 1, SHARED_WEIGHTS, 0, internal=4, device_io=True, device=CUDA, core=1),
-        Context(0, 0, SHARED_WEIGHT_MEMORY, 0, outside=(INTERNAL,), zero_copy=(NATIVE_OUTPUT,), io=2, core=1),
+        Context(
+            0,
+            0,
+            SHARED_WEIGHT_MEMORY,
+            0,
+            outside=(INTERNAL,),
+            zero_copy=(NATIVE_OUTPUT,),
+            io=2,
+            core=1,
+        ),
     ).operations()[:4]
-    nothing: dict[str, Any] = {"internal": None, "outside": [], "allocator": "create_mem", "zero_copy": []}
+    nothing: dict[str, Any] = {
+        "internal": None,
+        "outside": [],
+        "allocator": "create_mem",
+        "zero_copy": [],
+    }
     nothing.update(io=None, device_io=False, device=None, core=None, options=["a=1"])
-    outside = {"outside": ["weights", "internal"], "allocator": "dma_heap", "zero_copy": ["input"], "core": 0}
+    outside = {
+        "outside": ["weights", "internal"],
+        "allocator": "dma_heap",
+        "zero_copy": ["input"],
+        "core": 0,
+    }
     assert [context["memory"] for context in contexts] == [
         {**nothing, **outside},
         {**nothing, "internal": 4, "zero_copy": ["input", "output"], "core": 1},
@@ -132,8 +177,12 @@ def test_each_context_is_made_with_its_memory(tmp_path: Path) -> None:
         ("replaced", (Context(0, 0), Context(0, 0)), [0, 0, 1, 1, 2, 2, 3, 3]),
     ],
 )
-def test_what_cycles_do(tmp_path: Path, kind: str, contexts: tuple[Context, ...], inferred: list[int]) -> None:
-    """Each makes a new context and infers twice, one of inferences only infers; one thread does it all."""
+def test_what_cycles_do(
+    tmp_path: Path, kind: str, contexts: tuple[Context, ...], inferred: list[int]
+) -> None:
+    """Each makes a new context and infers twice, one of inferences only infers; one thread does it
+    all.
+    """
     cycled = Walk(tmp_path, *contexts, cycles=Cycles(kind, 2))
     assert cycled.inferred() == inferred
     assert set().union(*cycled.threads().values()) == {"cycles"}
@@ -142,14 +191,20 @@ def test_what_cycles_do(tmp_path: Path, kind: str, contexts: tuple[Context, ...]
 
 
 def test_contexts_are_replaced_oldest_first(tmp_path: Path) -> None:
-    """Of two that live the older goes, once the new one has inferred; at the end the last made goes first."""
-    assert Walk(tmp_path, Context(0, 0), Context(0, 0), cycles=Cycles("replaced", 2)).destroyed() == [0, 1, 3, 2]
+    """Of two that live the older goes, once the new one has inferred; at the end the last made goes
+    first.
+    """
+    assert Walk(
+        tmp_path, Context(0, 0), Context(0, 0), cycles=Cycles("replaced", 2)
+    ).destroyed() == [0, 1, 3, 2]
 
 
 def test_a_plan_without_memory_leaves_it_to_the_runtime(tmp_path: Path) -> None:
     """Then the runtime allocates everything, copies tensors and chooses the core."""
     load, shared = Walk(tmp_path, Context(0, 0), Context(0, 0, SHARED_CONTEXT, 0)).operations()
-    assert {key: value for key, value in load["memory"].items() if value} == {"allocator": "create_mem"}
+    assert {key: value for key, value in load["memory"].items() if value} == {
+        "allocator": "create_mem"
+    }
     assert (shared["operation"], shared["source"]) == ("shared_context", 0)
 
 
@@ -163,7 +218,9 @@ def test_where_there_is_one_core_none_is_chosen(tmp_path: Path) -> None:
 
 
 def test_a_context_over_foreign_weights_is_made_from_the_weightless_model(tmp_path: Path) -> None:
-    """Where there is one; where there is none, from what was prepared of it, or from the model itself."""
+    """Where there is one; if there is none, from what was prepared of it, or from the model
+    itself.
+    """
     path = tmp_path / "calls"
     script = f"calls={path}"
     first = Model("a", script, "a", weightless=f"{script};never")
@@ -185,7 +242,9 @@ def test_a_context_over_foreign_weights_is_made_from_the_weightless_model(tmp_pa
 
 
 def test_internal_memory_is_shared_by_its_group(tmp_path: Path) -> None:
-    """Once all contexts are made each memory is made once, with its contexts in order and no others."""
+    """Once all contexts are made each memory is made once, with its contexts in order and no
+    others.
+    """
     walked = Walk(
         tmp_path,
         Context(0, 0, internal=5, core=0),
@@ -194,14 +253,22 @@ def test_internal_memory_is_shared_by_its_group(tmp_path: Path) -> None:
         Context(0, 0, core=1),
     )
     operations = walked.operations()
-    assert [call["operation"] for call in operations] == ["load", "load", "dup", "load", *["share_internal"] * 2]
+    assert [call["operation"] for call in operations] == [
+        "load",
+        "load",
+        "dup",
+        "load",
+        *["share_internal"] * 2,
+    ]
     assert [call["contexts"] for call in operations[4:]] == [[0, 2], [1]]
     steps = [Step(reading.phase, reading.context) for reading in walked.run.barriers]
     assert steps[5:7] == [Step("internal_memory", 0), Step("internal_memory", 1)]
 
 
 def test_contexts_of_one_core_run_in_turn(tmp_path: Path) -> None:
-    """However many threads there are; a context of each core meet inside an inference: neither waits for the other."""
+    """However many threads there are; a context of each core meet inside an inference: neither
+    waits for the other.
+    """
     cores = (0, 1, 0, 1, 0)
     contexts = [Context(0, 0, internal=core, core=core) for core in cores]
     at_once = Walk(tmp_path, *contexts, script="meet@infer3;meet@infer4").at_once()
@@ -217,9 +284,13 @@ def test_contexts_of_no_core_take_any(tmp_path: Path) -> None:
 
 
 def test_contexts_of_a_chain_run_one_after_the_other(tmp_path: Path) -> None:
-    """In the chain's order, whatever the order of making; another chain runs beside it, and each inference is timed."""
+    """In the chain's order, whatever the order of making; another chain runs beside it, and each
+    inference is timed.
+    """
     contexts = [Context(0, index % 2) for index in range(4)]
-    walked = Walk(tmp_path, *contexts, cores=2, script="meet@infer2;meet@infer3", chains=((2, 0), (3, 1)))
+    walked = Walk(
+        tmp_path, *contexts, cores=2, script="meet@infer2;meet@infer3", chains=((2, 0), (3, 1))
+    )
     assert walked.order(0, 2) == [2, 0] * _ROUNDS
     assert walked.order(1, 3) == [3, 1] * _ROUNDS
     assert (2, 3) in walked.at_once()
@@ -229,7 +300,9 @@ def test_contexts_of_a_chain_run_one_after_the_other(tmp_path: Path) -> None:
 
 
 def test_a_chain_has_one_thread(tmp_path: Path) -> None:
-    """From the first inferences on, as in an application; it ends with the last context of its chain."""
+    """From the first inferences on, as in an application; it ends with the last context of its
+    chain.
+    """
     chain = [Context(0, 0)] * 3
     threads = Walk(tmp_path, *chain, Context(0, 0), chains=((2, 0, 1),)).threads()
     assert [threads[index] for index in range(3)] == [{"context-0"}] * 3
@@ -237,13 +310,21 @@ def test_a_chain_has_one_thread(tmp_path: Path) -> None:
 
 
 def test_allocations_of_the_adapter_are_reported(tmp_path: Path) -> None:
-    """What the adapter allocates for the application arrives with its kind, size and inode, step by step."""
-    script = "create-1-5000-weights@load0;create-2-900-internal@share_internal0;create-3-70-input@infer1"
+    """What the adapter allocates for the application arrives with its kind, size and inode, step by
+    step.
+    """
+    script = (
+        "create-1-5000-weights@load0;create-2-900-internal@share_internal0;create-3-70-input@infer1"
+    )
     walked = Walk(tmp_path, *[Context(0, 0, internal=0, core=0)] * 2, script=script)
-    weights, internal = Allocation("weights", 5000, 1001), Allocation("internal", 900, 1002)
+    weights = Allocation("weights", 5000, 1001)
+    internal = Allocation("internal", 900, 1002)
     assert [data.allocations for data in walked.data("context")] == [(weights,), ()]
     assert walked.data("internal_memory") == [StepData(allocations=(weights, internal))]
-    assert [data.allocations for data in walked.data("first_inference")] == [(weights, internal), ()]
+    assert [data.allocations for data in walked.data("first_inference")] == [
+        (weights, internal),
+        (),
+    ]
 
 
 @pytest.mark.parametrize("script", ["driver=0.9.8", ""])
@@ -259,12 +340,21 @@ def test_versions_are_reported_as_soon_as_they_are_known(tmp_path: Path, script:
     ("scenario", "script", "kind", "step"),
     [
         ("full_dup_internal_reuse", "raise@share_internal0", "failed", Step("internal_memory", 0)),
-        ("full_dup_internal_reuse", "not_supported@share_internal0", "not_supported", Step("internal_memory", 0)),
+        (
+            "full_dup_internal_reuse",
+            "not_supported@share_internal0",
+            "not_supported",
+            Step("internal_memory", 0),
+        ),
         ("shared_weights", "not_supported@share_weights0", "not_supported", Step("context", 1)),
     ],
 )
-def test_a_mechanism_that_fails_has_its_step(scenario: str, script: str, kind: str, step: Step) -> None:
-    """That of an internal memory is named with its first context; what is missing differs from what failed."""
+def test_a_mechanism_that_fails_has_its_step(
+    scenario: str, script: str, kind: str, step: Step
+) -> None:
+    """That of an internal memory is named with its first context; what is missing differs from what
+    failed.
+    """
     failure = walk(make_plan(scenario, script, script)).failure
     assert failure is not None
     assert (failure.kind, failure.phase, failure.context) == (kind, *step)
@@ -272,7 +362,9 @@ def test_a_mechanism_that_fails_has_its_step(scenario: str, script: str, kind: s
 
 def test_a_long_text_of_the_runtime_is_cut() -> None:
     """What is no adapter's error has its type and its text, as far as a message goes."""
-    failure = walk(make_plan("no_reuse", "absent" * 1000, runtime="onnxruntime"), THIS_INTERPRETER).failure
+    failure = walk(
+        make_plan("no_reuse", "absent" * 1000, runtime="onnxruntime"), THIS_INTERPRETER
+    ).failure
     assert failure is not None
     assert isinstance(failure.message, Message)
     assert (failure.message.code, set(failure.message.values)) == ("exception", {"type", "text"})

@@ -1,4 +1,6 @@
-"""What the measured process imports is weighed with the runtime: the standard library, numpy and the runtime."""
+"""What the measured process imports is weighed with the runtime: the standard library, numpy and
+the runtime.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +76,9 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Modules:
 def walked(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Modules:
     """Return the modules of a process that has walked a plan with dups on ONNX Runtime."""
     folder = tmp_path_factory.mktemp("walked")
-    plan = prepared_plan(make_plan("full_dup", tiny_model, runtime="onnxruntime"), THIS_INTERPRETER, folder)
+    plan = prepared_plan(
+        make_plan("full_dup", tiny_model, runtime="onnxruntime"), THIS_INTERPRETER, folder
+    )
     assert isinstance(plan, Plan)
     return _modules_of_walk(plan, folder / "modules.json")
 
@@ -87,8 +91,12 @@ def _in_standard_library(name: str, file: str | None) -> bool:
     return file is None or (file.startswith(libraries) and "site-packages" not in file)
 
 
-def test_the_measured_process_imports_no_more_than_the_runtime_needs(walked: Modules, bare: Modules) -> None:
-    """Beyond `import numpy, onnxruntime` there are our packages and the standard library, and nothing else."""
+def test_the_measured_process_imports_no_more_than_the_runtime_needs(
+    walked: Modules, bare: Modules
+) -> None:
+    """Beyond `import numpy, onnxruntime` there are our packages and the standard library, and
+    nothing else.
+    """
     more = {name: file for name, file in walked.items() if name not in bare}
     foreign = {name for name, file in more.items() if not _in_standard_library(name, file)}
     assert {name.partition(".")[0] for name in foreign} - _START == _PACKAGES
@@ -97,13 +105,29 @@ def test_the_measured_process_imports_no_more_than_the_runtime_needs(walked: Mod
 
 
 def test_what_the_runtime_itself_needs(bare: Modules) -> None:
-    """The comparison above is worth something: none of the harness's packages come with the runtime."""
+    """The comparison above is worth something: none of the harness's packages come with the
+    runtime.
+    """
     tops = {name.partition(".")[0] for name in bare}
-    assert not tops & {"psutil", "pytest", "jsonschema", "rich", "models", "samplers", "targets", "storage", "harness"}
+    assert not tops & {
+        "psutil",
+        "pytest",
+        "jsonschema",
+        "rich",
+        "models",
+        "samplers",
+        "targets",
+        "storage",
+        "harness",
+    }
 
 
-def test_what_streams_need_weighs_in_plans_of_streams_alone(walked: Modules, tiny_model: Path, tmp_path: Path) -> None:
-    """There it is PyAV, what that imports, and the package of the video; numpy and the runtime were there before."""
+def test_what_streams_need_weighs_in_plans_of_streams_alone(
+    walked: Modules, tiny_model: Path, tmp_path: Path
+) -> None:
+    """There it is PyAV, what that imports, and the package of the video; numpy and the runtime were
+    there before.
+    """
     clip = tmp_path / "clip.mp4"
     make = [sys.executable, "-m", "reusebench", "models", "clip", "--output", str(clip)]
     make += ["--size", "64x48", "--seconds", "0.5"]
@@ -113,12 +137,22 @@ def test_what_streams_need_weighs_in_plans_of_streams_alone(walked: Modules, tin
     plan = make_plan("streams_no_reuse", tiny_model, runtime="onnxruntime", schedule=schedule)
     streamed = _modules_of_walk(plan, tmp_path / "modules.json")
     new = {name: file for name, file in streamed.items() if name not in walked}
-    more = {name: file for name, file in new.items() if file and not _in_standard_library(name, file)}
-    # Cython, which PyAV is compiled by, makes modules of other names in its folder, and some without a file.
-    whose = {"av" if Path(file).parent.name == "av" else name.partition(".")[0] for name, file in more.items()}
+    more = {
+        name: file for name, file in new.items() if file and not _in_standard_library(name, file)
+    }
+    # Cython, which PyAV is compiled by, makes modules of other names in its folder, and some
+    # without a file.
+    whose = {
+        "av" if Path(file).parent.name == "av" else name.partition(".")[0]
+        for name, file in more.items()
+    }
     assert whose - _START == {"av", "reusebench"}
     assert {name for name in more if name.startswith("reusebench.")} == _OF_STREAMS
-    assert {"av", "reusebench.measured.streams.pipeline", "reusebench.measured.streams.frames"} & set(walked) == set()
+    assert {
+        "av",
+        "reusebench.measured.streams.pipeline",
+        "reusebench.measured.streams.frames",
+    } & set(walked) == set()
 
 
 #: What streams with a video add to the measured process.
@@ -149,18 +183,27 @@ _HEAVY = {
 
 
 def test_no_heavy_part_of_the_standard_library(walked: Modules, bare: Modules) -> None:
-    """Hashing (OpenSSL), foreign functions and the like come into the process only if the runtime brings them."""
+    """Hashing (OpenSSL), foreign functions and the like come into the process only if the runtime
+    brings them.
+    """
     assert _HEAVY & (set(walked) - set(bare)) == set()
 
 
 def test_rockchips_adapter_needs_the_standard_library_alone(tmp_path: Path) -> None:
-    """Its API is bound by ctypes: no package comes with it, and no other heavy part of the standard library."""
+    """Its API is bound by ctypes: no package comes with it, and no other heavy part of the standard
+    library.
+    """
     modules = _modules(
-        "import reusebench.measured.driver, reusebench.measured.runtimes.rknn.adapter", tmp_path / "modules.json"
+        "import reusebench.measured.driver, reusebench.measured.runtimes.rknn.adapter",
+        tmp_path / "modules.json",
     )
     bare = _modules("import json, zlib, threading", tmp_path / "bare.json")
     more = {name: file for name, file in modules.items() if name not in bare}
-    foreign = {name.partition(".")[0] for name, file in more.items() if not _in_standard_library(name, file)}
+    foreign = {
+        name.partition(".")[0]
+        for name, file in more.items()
+        if not _in_standard_library(name, file)
+    }
     assert foreign - _START == _PACKAGES
     assert _HEAVY & set(more) == {"ctypes"}
 
@@ -194,12 +237,20 @@ sys.exit(driver.main())
 
 @pytest.mark.parametrize("scenario", ["full_dup", "streams_full_dup"])
 def test_walks_on_python_3_8(scenario: str) -> None:
-    """The driver runs on the oldest Python that boards have, also with streams, and adapters can be imported there."""
+    """The driver runs on the oldest Python that boards have, also with streams, and adapters can be
+    imported there.
+    """
     python = shutil.which("python3.8")
-    if python is None or subprocess.run([python, "-c", "pass"], capture_output=True, check=False).returncode:
+    if (
+        python is None
+        or subprocess.run([python, "-c", "pass"], capture_output=True, check=False).returncode
+    ):
         pytest.skip("no python3.8 that works on this machine")
     schedule = Streams(count=2, fps=50.0, queue=1, warm_up_s=0.0, duration_s=0.3, video=None)
     plan = make_plan(scenario, "plain", streams=2, schedule=schedule)
-    run = walk(plan, Target("3.8", (python, "-c", _ON_3_8), CHECKOUT, {"PYTHONPATH": str(CHECKOUT / "src")}))
+    run = walk(
+        plan,
+        Target("3.8", (python, "-c", _ON_3_8), CHECKOUT, {"PYTHONPATH": str(CHECKOUT / "src")}),
+    )
     assert run.failure is None
     assert (run.barriers[0].data.python_version or "").startswith("3.8.")

@@ -26,7 +26,9 @@ def heap(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Hea
 
 @pytest.mark.parametrize("pieces", [(64 << 10, 64), (4 * _MIB, 1)])
 def test_what_is_allocated_is_in_use_until_it_is_freed(heap: Heap, pieces: tuple[int, int]) -> None:
-    """In an arena and in a mapping of its own, to within a tenth; holes of the heap do not count."""
+    """In an arena and in a mapping of its own, to within a tenth; holes of the heap do not
+    count.
+    """
     size, count = pieces
     library = ctypes.CDLL(None)
     library.malloc.restype = ctypes.c_void_p

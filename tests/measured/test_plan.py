@@ -52,7 +52,9 @@ _IN_TURN = Context(0, 0, internal=7, core=0)
 
 
 #: 25 frames per second, for two streams of a video.
-_STREAMS = Streams(2, 25.0, 1, 2.0, 10.0, Video("clip", "/clip.mp4", "cc", "h264", 1920, 1080, 30.0, 0))
+_STREAMS = Streams(
+    2, 25.0, 1, 2.0, 10.0, Video("clip", "/clip.mp4", "cc", "h264", 1920, 1080, 30.0, 0)
+)
 
 
 def _plan(
@@ -71,8 +73,12 @@ def _in_json(plan: Plan) -> dict[str, Any]:
 
 
 def test_json_both_ways_gives_the_same_plan() -> None:
-    """What one process writes another one reads as an equal plan: all of its memory as tuples, and its schedule."""
-    outside = Context(0, 0, outside=(WEIGHTS, INTERNAL), allocator=DMA_HEAP, zero_copy=(INPUT, OUTPUT), core=1)
+    """What one process writes another one reads as an equal plan: all of its memory as tuples, and
+    its schedule.
+    """
+    outside = Context(
+        0, 0, outside=(WEIGHTS, INTERNAL), allocator=DMA_HEAP, zero_copy=(INPUT, OUTPUT), core=1
+    )
     device = Context(0, 0, device_io=True, device=CUDA, core=0)
     plans = (
         _plan(),
@@ -88,18 +94,30 @@ def test_json_both_ways_gives_the_same_plan() -> None:
 
 
 def test_plans_that_were_stored_before_contexts_had_memory() -> None:
-    """The storage reads them as they ran: everything allocated by the runtime, all copied, on any core, alone."""
+    """The storage reads them as they ran: everything allocated by the runtime, all copied, on any
+    core, alone.
+    """
     contexts = (Context(0, 0), Context(0, 0, DUP, 0), Context(1, 1))
     data = _in_json(_plan(*contexts))
     for context in data["contexts"]:
-        for name in ("internal", "outside", "allocator", "zero_copy", "device_io", "device", "core"):
+        for name in (
+            "internal",
+            "outside",
+            "allocator",
+            "zero_copy",
+            "device_io",
+            "device",
+            "core",
+        ):
             del context[name]
     for model in data["models"]:
         del model["weightless"], model["inputs"], model["conversion"]
     del data["schedule"], data["chains"], data["contexts"][0]["name"]
     read = msgspec.convert(data, Plan)
     assert (read.contexts, read.chains) == (contexts, ())
-    assert [(model.weightless, model.inputs, model.conversion) for model in read.models] == [(None, (), None)] * 2
+    assert [(model.weightless, model.inputs, model.conversion) for model in read.models] == [
+        (None, (), None)
+    ] * 2
 
 
 @pytest.mark.parametrize(
@@ -114,10 +132,16 @@ def test_plans_that_were_stored_before_contexts_had_memory() -> None:
         ([Context(0, 0), Context(0, 0, LOAD, 0)], ["context 1", "has no source", "make it a dup"]),
         ([Context(0, 0), Context(0, 0, DUP)], ["context 1", "made before it", "None"]),
         ([Context(0, 0, DUP, 0)], ["context 0", "made before it", "not 0"]),
-        ([Context(0, 0), Context(0, 0, DUP, 2), Context(0, 0)], ["context 1", "made before it", "not 2"]),
+        (
+            [Context(0, 0), Context(0, 0, DUP, 2), Context(0, 0)],
+            ["context 1", "made before it", "not 2"],
+        ),
         ([Context(0, 0), Context(0, 0, DUP, -1)], ["context 1", "made before it", "not -1"]),
         ([Context(0, 0), Context(0, 1, DUP, 0)], ["context 1", "another model", "same model"]),
-        ([Context(0, 0), Context(0, 0, DUP, 0), Context(0, 0, DUP, 1)], ["context 2", "a loaded context", "not a dup"]),
+        (
+            [Context(0, 0), Context(0, 0, DUP, 0), Context(0, 0, DUP, 1)],
+            ["context 2", "a loaded context", "not a dup"],
+        ),
         (
             [Context(0, 0), Context(0, 0, SHARED_CONTEXT, 0), Context(0, 0, SHARED_CONTEXT, 1)],
             ["context 2", "a loaded context", "not a shared_context"],
@@ -127,7 +151,10 @@ def test_plans_that_were_stored_before_contexts_had_memory() -> None:
             ["context 2", "a loaded context", "not a shared_weights"],
         ),
         ([Context(0, 0), Context(0, 1, SHARED_WEIGHTS)], ["context 1", "made before it", "None"]),
-        ([Context(0, 0, outside=("registers",))], ["context 0", "outside: 'registers'", "valid: weights, internal"]),
+        (
+            [Context(0, 0, outside=("registers",))],
+            ["context 0", "outside: 'registers'", "valid: weights, internal"],
+        ),
         (
             [Context(0, 0, zero_copy=("both",))],
             ["context 0", "zero_copy: 'both'", "valid: input, output, native_output, model"],
@@ -153,31 +180,58 @@ def test_plans_that_were_stored_before_contexts_had_memory() -> None:
             [Context(0, 0, device_io=True, zero_copy=(INPUT,))],
             ["context 0", "stay on the device", "leave out zero_copy"],
         ),
-        ([Context(0, 0, zero_copy=(OUTPUT, NATIVE_OUTPUT))], ["context 0", "leave 'output' or 'native_output' out"]),
-        ([Context(0, 0), Context(0, 0, DUP, 0, zero_copy=(MODEL,))], ["context 1", "its source has it"]),
+        (
+            [Context(0, 0, zero_copy=(OUTPUT, NATIVE_OUTPUT))],
+            ["context 0", "leave 'output' or 'native_output' out"],
+        ),
+        (
+            [Context(0, 0), Context(0, 0, DUP, 0, zero_copy=(MODEL,))],
+            ["context 1", "its source has it"],
+        ),
         (
             [Context(0, 0), Context(0, 0, SHARED_WEIGHT_MEMORY, 0)],
             ["context 1", "must be outside: give that 'weights'"],
         ),
-        ([Context(0, 0, io=0), Context(0, 0, io=0)], ["contexts 0 and 1", "none in place: add zero_copy"]),
         (
-            [Context(0, 0, io=0, core=0, zero_copy=(INPUT,)), Context(0, 1, io=0, core=0, zero_copy=(INPUT,))],
+            [Context(0, 0, io=0), Context(0, 0, io=0)],
+            ["contexts 0 and 1", "none in place: add zero_copy"],
+        ),
+        (
+            [
+                Context(0, 0, io=0, core=0, zero_copy=(INPUT,)),
+                Context(0, 1, io=0, core=0, zero_copy=(INPUT,)),
+            ],
             ["contexts 0 and 1", "contexts of one model and one zero_copy"],
         ),
         (
-            [Context(0, 0, io=0, core=0, zero_copy=(INPUT,)), Context(0, 0, io=0, core=1, zero_copy=(INPUT,))],
+            [
+                Context(0, 0, io=0, core=0, zero_copy=(INPUT,)),
+                Context(0, 0, io=0, core=1, zero_copy=(INPUT,)),
+            ],
             ["contexts 0 and 1", "share memory for tensors", "one would overwrite the other"],
         ),
         ([Context(0, 0, core=2)], ["context 0", "core 2", "the plan's 2 cores"]),
         ([Context(0, 0, core=-1)], ["context 0", "core -1", "the plan's 2 cores"]),
-        ([Context(0, 0, core=0), Context(0, 0)], ["'mine'", "either every context has a core or none has"]),
+        (
+            [Context(0, 0, core=0), Context(0, 0)],
+            ["'mine'", "either every context has a core or none has"],
+        ),
         (
             [_IN_TURN, Context(0, 1, core=0), dataclasses.replace(_IN_TURN, core=1)],
-            ["contexts 0 and 2", "'mine'", "one would overwrite the other", "give both the same core"],
+            [
+                "contexts 0 and 2",
+                "'mine'",
+                "one would overwrite the other",
+                "give both the same core",
+            ],
         ),
         (
             [Context(0, 0, internal=0), Context(0, 0, internal=0)],
-            ["contexts 0 and 1", "may run at the same time", "in a chain, or give each its own memory"],
+            [
+                "contexts 0 and 1",
+                "may run at the same time",
+                "in a chain, or give each its own memory",
+            ],
         ),
     ],
 )
@@ -191,7 +245,9 @@ def test_an_impossible_plan_is_refused(contexts: list[Context], words: list[str]
 @pytest.mark.parametrize(("cores", "rounds"), [(0, 3), (2, 0), (-1, 3)])
 def test_a_plan_that_never_runs_is_refused(cores: int, rounds: int) -> None:
     """Without a core or a round nothing would be measured."""
-    with pytest.raises(InvalidPlan, match=rf"cores \({cores}\) and rounds \({rounds}\) must be 1 or more"):
+    with pytest.raises(
+        InvalidPlan, match=rf"cores \({cores}\) and rounds \({rounds}\) must be 1 or more"
+    ):
         _plan(Context(0, 0), cores=cores, rounds=rounds)
 
 
@@ -221,7 +277,9 @@ def test_frames_need_tensors_of_their_own() -> None:
     """A frame is written into a context's input while another context of its core infers."""
     contexts = [Context(stream, 0, io=0, core=0, zero_copy=(INPUT,)) for stream in (0, 1)]
     assert _plan(*contexts).io_memories() == {0: [0, 1]}
-    with pytest.raises(InvalidPlan, match=r"contexts 0 and 1 .* a frame is prepared while another one is run"):
+    with pytest.raises(
+        InvalidPlan, match=r"contexts 0 and 1 .* a frame is prepared while another one is run"
+    ):
         _plan(*contexts, schedule=_STREAMS)
 
 
@@ -234,7 +292,9 @@ def test_a_plan_from_json_is_checked_too() -> None:
 
 
 def test_the_steps_of_a_walk() -> None:
-    """All contexts are made, then each infers alone, then all together, then they go, the last made first."""
+    """All contexts are made, then each infers alone, then all together, then they go, the last made
+    first.
+    """
     plan = _plan(Context(0, 0), Context(0, 0, DUP, 0))
     assert list(plan.steps()) == [
         Step("imported"),
@@ -247,18 +307,36 @@ def test_the_steps_of_a_walk() -> None:
         Step("destroy", 0),
     ]
     assert list(_plan().steps()) == [Step("imported")]
-    phases = ["imported", "decoders", "context", "first_inference", "steady", "decoders_closed", "destroy"]
+    phases = [
+        "imported",
+        "decoders",
+        "context",
+        "first_inference",
+        "steady",
+        "decoders_closed",
+        "destroy",
+    ]
     assert [step.phase for step in _plan(Context(None, 0), schedule=_STREAMS).steps()] == phases
 
 
 @pytest.mark.parametrize(
     ("kind", "contexts", "living"),
-    [("inferences", 1, 1), ("contexts", 1, 0), ("dups", 2, 1), ("io_memory", 1, 1), ("replaced", 2, 2)],
+    [
+        ("inferences", 1, 1),
+        ("contexts", 1, 0),
+        ("dups", 2, 1),
+        ("io_memory", 1, 1),
+        ("replaced", 2, 2),
+    ],
 )
 def test_the_steps_of_cycles(kind: str, contexts: int, living: int) -> None:
-    """Those contexts that live from cycle to cycle are made before the first and destroyed after the last."""
+    """Those contexts that live from cycle to cycle are made before the first and destroyed after
+    the last.
+    """
     plan = dataclasses.replace(_plan(*[Context(0, 0)] * contexts), cycles=Cycles(kind, 3))
-    phases = ["context"] * living + ["first_inference"] * living + ["cycle"] * 3 + ["destroy"] * living
+    phases = (
+        ["context"] * living + ["first_inference"] * living + ["cycle"] * 3 + ["destroy"] * living
+    )
     assert [step.phase for step in plan.steps()] == ["imported", *phases]
     assert Plan.from_json(_in_json(plan)) == plan
 
@@ -278,16 +356,28 @@ def test_impossible_cycles_are_refused(cycles: Cycles, contexts: int, words: str
 
 
 def test_the_steps_of_a_plan_that_fills() -> None:
-    """Each context is ready before the next is made; without room for more those that ran do so once more, and go."""
+    """Each context is ready before the next is made; without room for more those that ran do so
+    once more, and go.
+    """
     contexts = (Context(0, 0), *(Context(0, 0, DUP, 0, internal=1, core=0) for _ in range(2)))
-    plan = dataclasses.replace(_plan(*(dataclasses.replace(context, core=0) for context in contexts)), fills=True)
+    plan = dataclasses.replace(
+        _plan(*(dataclasses.replace(context, core=0) for context in contexts)), fills=True
+    )
     making = [Step("imported"), Step("context", 0), Step("first_inference", 0)]
     for index in (1, 2):
-        making += [Step("context", index), Step("internal_memory", index), Step("first_inference", index)]
+        making += [
+            Step("context", index),
+            Step("internal_memory", index),
+            Step("first_inference", index),
+        ]
     full = [Step("steady"), *(Step("destroy", index) for index in (2, 1, 0))]
     assert list(plan.steps()) == making + full
     assert list(plan.steps_when_full(3, 3)) == full
-    assert list(plan.steps_when_full(2, 1)) == [Step("destroy", 1), Step("steady"), Step("destroy", 0)]
+    assert list(plan.steps_when_full(2, 1)) == [
+        Step("destroy", 1),
+        Step("steady"),
+        Step("destroy", 0),
+    ]
     assert plan.limited_to(1).contexts == plan.contexts[:1]
 
 
@@ -295,12 +385,17 @@ def test_which_failures_are_a_limit() -> None:
     """Those of a further context before it has run, in a plan that fills."""
     plan = dataclasses.replace(_plan(Context(0, 0), Context(0, 0)), fills=True)
     is_limit = {step: plan.may_be_full_at(step) for step in plan.steps()}
-    assert [step for step, answer in is_limit.items() if answer] == [Step("context", 1), Step("first_inference", 1)]
+    assert [step for step, answer in is_limit.items() if answer] == [
+        Step("context", 1),
+        Step("first_inference", 1),
+    ]
     assert not dataclasses.replace(plan, fills=False).may_be_full_at(Step("context", 1))
 
 
 def test_internal_memory_is_given_between_making_and_running() -> None:
-    """Sizes are known when all contexts are made, and none can run before it has its memory; each memory once."""
+    """Sizes are known when all contexts are made, and none can run before it has its memory; each
+    memory once.
+    """
     other = Context(1, 1, internal=3, core=1)
     plan = _plan(Context(0, 0, core=0), _IN_TURN, other, Context(0, 0, DUP, 1, internal=7, core=0))
     assert plan.internal_memories() == {7: [1, 3], 3: [2]}
@@ -315,9 +410,17 @@ def test_internal_memory_is_given_between_making_and_running() -> None:
 
 @pytest.mark.parametrize(
     ("cores", "of_contexts", "at_once"),
-    [(1, (None, None), False), (2, (None, None), True), (2, (0, 0), False), (2, (0, 1), True), (1, (0, 0), False)],
+    [
+        (1, (None, None), False),
+        (2, (None, None), True),
+        (2, (0, 0), False),
+        (2, (0, 1), True),
+        (1, (0, 0), False),
+    ],
 )
-def test_which_contexts_may_run_at_once(cores: int, of_contexts: tuple[int | None, int | None], at_once: bool) -> None:
+def test_which_contexts_may_run_at_once(
+    cores: int, of_contexts: tuple[int | None, int | None], at_once: bool
+) -> None:
     """Contexts of one core run in turn, and everything does where there is one core."""
     plan = _plan(*(Context(0, 0, core=core) for core in of_contexts), cores=cores)
     assert plan.may_run_at_once(0, 1) is at_once
@@ -331,7 +434,9 @@ def test_on_one_core_internal_memory_needs_no_binding() -> None:
 
 
 def test_which_contexts_share_weights() -> None:
-    """A dup or another resolution shares weights with its source; a load without them and a shared context do not."""
+    """A dup or another resolution shares weights with its source; a load without them and a shared
+    context do not.
+    """
     plan = _plan(
         Context(0, 0),
         Context(0, 0, DUP, 0),
@@ -341,11 +446,21 @@ def test_which_contexts_share_weights() -> None:
         Context(1, 1),
         Context(1, 0, SHARED_WEIGHTS, 5),
     )
-    assert [plan.shares_weights(index) for index in range(7)] == [True, True, False, False, False, True, True]
+    assert [plan.shares_weights(index) for index in range(7)] == [
+        True,
+        True,
+        False,
+        False,
+        False,
+        True,
+        True,
+    ]
 
 
 def test_which_contexts_need_the_prepared_model() -> None:
-    """Those whose weights are shared, given by the application, or used where their file is; no others."""
+    """Those whose weights are shared, given by the application, or used where their file is; no
+    others.
+    """
     plan = _plan(
         Context(0, 0),
         Context(0, 0, DUP, 0),
@@ -364,7 +479,13 @@ def test_which_contexts_need_the_prepared_model() -> None:
         (((0,), ()), "a chain has contexts"),
         (((0, 3),), "not among the plan's 3 contexts"),
         (((0, -1),), "not among the plan's 3 contexts"),
-        (((0, 2),), "contexts 0 and 2 of scenario 'mine': contexts that run one after the other serve the same stream"),
+        (
+            ((0, 2),),
+            (
+                "contexts 0 and 2 of scenario 'mine': contexts that run one after the other serve"
+                " the same stream"
+            ),
+        ),
     ],
 )
 def test_an_impossible_chain_is_refused(chains: tuple[tuple[int, ...], ...], words: str) -> None:
@@ -374,7 +495,9 @@ def test_an_impossible_chain_is_refused(chains: tuple[tuple[int, ...], ...], wor
 
 
 def test_every_context_is_in_a_chain() -> None:
-    """Those that nobody has chained are alone; chains come in the order in which their first contexts are made."""
+    """Those that nobody has chained are alone; chains come in the order in which their first
+    contexts are made.
+    """
     plan = _plan(*[Context(0, 0)] * 5, chains=((4, 1), (2, 3)))
     assert plan.all_chains() == [(0,), (4, 1), (2, 3)]
     assert [plan.chain_of(index) for index in range(5)] == [(0,), (4, 1), (2, 3), (2, 3), (4, 1)]

@@ -32,8 +32,11 @@ def worker() -> Iterator[Worker]:
 @pytest.mark.parametrize("capacity", [1, 2, 3])
 def test_a_gate_lets_in_as_many_as_its_capacity(capacity: int) -> None:
     """As many threads as that meet inside it; with more threads it is never one more."""
-    gate, lock, full = Gate(capacity), threading.Lock(), threading.Barrier(capacity)
-    inside, counts = 0, []
+    gate = Gate(capacity)
+    lock = threading.Lock()
+    full = threading.Barrier(capacity)
+    inside = 0
+    counts = []
 
     def visit(meets: bool) -> None:
         nonlocal inside
@@ -63,8 +66,11 @@ def test_a_gate_lets_in_as_many_as_its_capacity(capacity: int) -> None:
 
 
 def test_a_gate_is_fair() -> None:
-    """The thread that waits longest enters first, and one that leaves cannot overtake those that wait."""
-    gate, order = Gate(1), []
+    """The thread that waits longest enters first, and one that leaves cannot overtake those that
+    wait.
+    """
+    gate = Gate(1)
+    order = []
 
     def visit(name: str) -> None:
         with gate:

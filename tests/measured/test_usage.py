@@ -10,7 +10,9 @@ from reusebench.measured.usage import usage
 
 
 def test_what_is_held_is_counted() -> None:
-    """Two descriptors, a mapping of one of them and a thread are there, and gone when they are given back."""
+    """Two descriptors, a mapping of one of them and a thread are there, and gone when they are
+    given back.
+    """
     before = usage(lambda: True)
     fds = [os.memfd_create(f"held-{number}") for number in range(2)]
     os.ftruncate(fds[0], mmap.PAGESIZE)
@@ -32,7 +34,8 @@ def test_what_is_held_is_counted() -> None:
 
 def test_memory_as_allocated_is_read_before_the_trim() -> None:
     """What the trim gives back is in it."""
-    # A mapping, since the heap of a process that has run other tests may have so much to spare, and would keep it.
+    # A mapping, since the heap of a process that has run other tests may have so much to spare, and
+    # would keep it.
     held = mmap.mmap(-1, 64 << 20)
     held.write(b"x" * len(held))  # written to: zeros may be pages that are not there yet
 

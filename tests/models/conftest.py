@@ -34,7 +34,9 @@ def python(
     monkeypatch: pytest.MonkeyPatch,
     model_cache: Path,  # noqa: ARG001 - with an empty cache
 ) -> ScriptedPython:
-    """Put the scripted interpreter into the path, as python3.10, and nothing else, on an x86-64 machine."""
+    """Put the scripted interpreter into the path, as python3.10, and nothing else, on an x86-64
+    machine.
+    """
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(sys, "executable", str(tmp_path / "absent"))
     monkeypatch.setattr(platform, "machine", lambda: "x86_64")

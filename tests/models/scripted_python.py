@@ -1,4 +1,6 @@
-"""Stands in for Python, venv and pip where an environment is installed: an interpreter that logs its arguments."""
+"""Stands in for Python, venv and pip where an environment is installed: an interpreter that logs
+its arguments.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,8 @@ __all__ = ["BUILDS_OF_TORCH", "ScriptedPython"]
 
 _REAL_PYTHON = sys.executable
 
-# Logs its arguments, makes an environment that has itself as its Python, and fails where the test has it fail.
+# Logs its arguments, makes an environment that has itself as its Python, and fails where the test
+# has it fail.
 _PYTHON = r"""#!{python} -IS
 import json, os, sys
 
@@ -47,10 +50,19 @@ class ScriptedPython:
         self._log = folder / "log"
         self.behave()
         self._log.touch()
-        self.path.write_text(_PYTHON.format(python=_REAL_PYTHON, behaviour=self._behaviour, log=self._log))
+        self.path.write_text(
+            _PYTHON.format(python=_REAL_PYTHON, behaviour=self._behaviour, log=self._log)
+        )
         self.path.chmod(0o755)
 
-    def behave(self, *, fits: bool = True, fails: str = "", interrupts: str = "", torch: str = BUILDS_OF_TORCH) -> None:
+    def behave(
+        self,
+        *,
+        fits: bool = True,
+        fails: str = "",
+        interrupts: str = "",
+        torch: str = BUILDS_OF_TORCH,
+    ) -> None:
         """Set whether it fits, and the words in its arguments at which it fails or sends Ctrl-C."""
         behaviour = {"fits": fits, "fails": fails, "interrupts": interrupts, "torch": torch}
         self._behaviour.write_text(json.dumps(behaviour))

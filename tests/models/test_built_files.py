@@ -26,16 +26,23 @@ pytestmark = [pytest.mark.process, pytest.mark.usefixtures("model_cache")]
 
 def _python(code: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-c", code], cwd=CHECKOUT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", code],
+        cwd=CHECKOUT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
 
 
 def test_a_file_is_built_once_and_again_after_damage(model_cache: Path) -> None:
-    """A missing file is built, a whole one is used as it is, and an empty, cut or grown one is built anew."""
+    """A missing file is built, a whole one is used as it is, and an empty, cut or grown one is
+    built anew.
+    """
     path = ensure(_TINY)
     assert path == cached_path(_TINY) == model_cache / "tiny-64-seed1-v1.onnx"
     onnx.checker.check_model(onnx.load(path))
-    whole, built_ns = path.read_bytes(), path.stat().st_mtime_ns
+    whole = path.read_bytes()
+    built_ns = path.stat().st_mtime_ns
     assert ensure(_TINY) == path
     assert path.stat().st_mtime_ns == built_ns
     for damaged in (b"", whole[:-1], whole + b"0"):
@@ -43,7 +50,9 @@ def test_a_file_is_built_once_and_again_after_damage(model_cache: Path) -> None:
         assert not is_intact(path)
     assert ensure(_TINY) == path
     assert path.read_bytes() == whole
-    assert sorted(file.name for file in model_cache.iterdir()) == sorted([".lock", f".{path.name}.size", path.name])
+    assert sorted(file.name for file in model_cache.iterdir()) == sorted(
+        [".lock", f".{path.name}.size", path.name]
+    )
 
 
 # Builds slowly in two halves, and prints that it does.
@@ -63,7 +72,9 @@ fill(Recipe("tiny", 64, 1), build)
 
 
 def test_the_second_process_waits_and_does_not_build() -> None:
-    """Of two processes that fill the cache at once, one builds; meanwhile nobody reads half a file."""
+    """Of two processes that fill the cache at once, one builds; meanwhile nobody reads half a
+    file.
+    """
     processes = [_python(_FILL_SLOWLY.format(seconds=0.3)) for _ in range(2)]
     path = cached_path(_TINY)
     while any(process.poll() is None for process in processes):
@@ -74,7 +85,9 @@ def test_the_second_process_waits_and_does_not_build() -> None:
 
 
 def test_a_killed_build_leaves_nothing_in_the_way(model_cache: Path) -> None:
-    """After a build was killed half-way there is no model file, and the next build succeeds and tidies up."""
+    """After a build was killed half-way there is no model file, and the next build succeeds and
+    tidies up.
+    """
     killed = _python(_FILL_SLOWLY.format(seconds=60))
     assert killed.stdout is not None
     assert killed.stdout.readline() == "building\n"
@@ -87,13 +100,20 @@ def test_a_killed_build_leaves_nothing_in_the_way(model_cache: Path) -> None:
     assert not list(model_cache.glob(".*.unfinished"))
 
 
-def test_a_failed_build_is_reported_with_its_last_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the building process printed reaches the caller of ensure, with the command to try by hand."""
+def test_a_failed_build_is_reported_with_its_last_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the building process printed reaches the caller of ensure, with the command to try by
+    hand.
+    """
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     with pytest.raises(
         CacheError,
-        match=r"start\.py reusebench models build tiny --size 64 --seed 1` failed \(exit code 2\): Error: cannot",
+        match=(
+            r"start\.py reusebench models build tiny --size 64 --seed 1` failed \(exit code 2\):"
+            r" Error: cannot"
+        ),
     ):
         ensure(_TINY)
 

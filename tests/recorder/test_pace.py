@@ -30,7 +30,9 @@ def test_readings_are_often_at_first_and_then_seldom() -> None:
 
 
 def test_readings_keep_within_their_share() -> None:
-    """However much a reading costs, all of them together take no more than the share of the time."""
+    """However much a reading costs, all of them together take no more than the share of the
+    time.
+    """
     for cost_ns in (20_000, 300_000, 6_000_000):
         end_ns = 60_000 * _MS
         times = _taken_until(end_ns, Pace(5 * _MS, 500 * _MS, 0.002, 0.005), cost_ns)
@@ -42,7 +44,9 @@ def test_readings_keep_within_their_share() -> None:
 
 
 def test_a_new_phase_is_read_often_again_within_the_share() -> None:
-    """A restart brings the next reading forward, but not before the last one is paid for, or a quarter second old."""
+    """A restart brings the next reading forward, but not before the last one is paid for, or a
+    quarter second old.
+    """
     pace = Pace(5 * _MS, 500 * _MS, 0.002, 0.005)
     _taken_until(5000 * _MS, pace, cost_ns=1000)
     pace.restart(5000 * _MS)
@@ -62,7 +66,9 @@ def test_a_new_phase_is_read_often_again_within_the_share() -> None:
 def test_readings_at_marks_keep_within_their_share() -> None:
     """Marks may come at any time: readings at them are let out where they would be too much."""
     pace = Pace(5 * _MS, 500 * _MS, 0.002, 0.005)
-    spent_ns, now_ns, chance = 0, 0, random.Random(1)
+    spent_ns = 0
+    now_ns = 0
+    chance = random.Random(1)
     while now_ns < 20_000 * _MS:
         now_ns += chance.randrange(10 * _MS)
         if pace.affords(now_ns):

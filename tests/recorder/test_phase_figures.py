@@ -16,7 +16,13 @@ from reusebench.recorder.phases import Stretch
 from reusebench.recorder.process_tree import Peaks, SeenProcess
 from reusebench.recorder.program import Ending
 from reusebench.recorder.recording import Readings, Recording
-from reusebench.recorder.stored_form import outcome_of, run_document, stored_phases, stored_repeat, trace_of
+from reusebench.recorder.stored_form import (
+    outcome_of,
+    run_document,
+    stored_phases,
+    stored_repeat,
+    trace_of,
+)
 from reusebench.samplers.system import Idle
 
 _IDLE_BYTES = 1000
@@ -41,7 +47,11 @@ def series(begin_ns: int, end_ns: int, *pairs: tuple[int, int]) -> Series:
 
 
 def phase(
-    begin_ns: int, end_ns: int, *pss: tuple[int, int], peaks: Peaks | None = None, system: int | None = None
+    begin_ns: int,
+    end_ns: int,
+    *pss: tuple[int, int],
+    peaks: Peaks | None = None,
+    system: int | None = None,
 ) -> PhaseRecord:
     """Return a phase of one stretch, with times and values of readings of PSS."""
     made = PhaseRecord()
@@ -63,7 +73,9 @@ def recording(**changes: object) -> Recording:
 
 
 def test_the_figure_of_a_phase_is_what_it_ends_with() -> None:
-    """A phase that grows has what it has grown to; how old the last reading was at the end is known."""
+    """A phase that grows has what it has grown to; how old the last reading was at the end is
+    known.
+    """
     grown = phase(0, 40, (10, 264), (39, 300), (40, 312))
     assert (grown.last("application_memory"), grown.age_ns()) == (312, 0)
     ended = phase(0, 40, (10, 264), (25, 300))
@@ -72,7 +84,9 @@ def test_the_figure_of_a_phase_is_what_it_ends_with() -> None:
 
 
 def test_a_median_is_one_of_time_and_not_of_readings() -> None:
-    """Many readings at the start, as the recorder takes them, count for no more than the time that they stand for."""
+    """Many readings at the start, as the recorder takes them, count for no more than the time that
+    they stand for.
+    """
     early = [(time_ns, 5) for time_ns in range(10)]
     assert series(0, 100, *early, (50, 90), (80, 91)).median() == 90
     assert Series().median() is None
@@ -88,7 +102,9 @@ def test_evenly_spaced_readings_give_the_median() -> None:
 
 
 def test_the_median_of_a_day_takes_no_memory() -> None:
-    """Of very many readings neighbours become one; the median of even ones moves by less than a hundredth."""
+    """Of very many readings neighbours become one; the median of even ones moves by less than a
+    hundredth.
+    """
     chance = random.Random(5)
     values = [chance.randrange(10**6) for _ in range(100_000)]
     median = series(0, len(values), *enumerate(values)).median()
@@ -96,7 +112,9 @@ def test_the_median_of_a_day_takes_no_memory() -> None:
 
 
 def test_stretches_of_one_name_are_one_phase() -> None:
-    """A phase that comes again has the time of all its stretches, the end of the last, and the peak of any."""
+    """A phase that comes again has the time of all its stretches, the end of the last, and the peak
+    of any.
+    """
     both = phase(0, 40, (10, 5), (40, 80), peaks=Peaks(90, 95))
     both.add_peak(85, 85)
     both.begin(80, {})
@@ -107,7 +125,9 @@ def test_stretches_of_one_name_are_one_phase() -> None:
 
 
 def test_a_peak_is_exact_where_the_kernel_has_all_of_it() -> None:
-    """The sum was no more than the marks of all processes together; where one of them is missing nobody knows."""
+    """The sum was no more than the marks of all processes together; where one of them is missing
+    nobody knows.
+    """
     known = phase(0, 40, peaks=Peaks(60, 90))
     known.add_peak(70, 50)
     known.add_peak(0, 60)
@@ -122,7 +142,11 @@ def test_a_peak_is_exact_where_the_kernel_has_all_of_it() -> None:
 def test_system_memory_over_idle() -> None:
     """It may be less: other programs end too."""
     phases = stored_phases(
-        [recording(phases={"load": phase(0, 40, system=1500), "steady": phase(40, 100, system=900)})]
+        [
+            recording(
+                phases={"load": phase(0, 40, system=1500), "steady": phase(40, 100, system=900)}
+            )
+        ]
     )
     assert [stored.memory.system_memory_bytes for stored in phases] == [(1500,), (900,)]
     assert [stored.memory.system_memory_over_idle_bytes for stored in phases] == [(500,), (-100,)]
@@ -146,13 +170,17 @@ def test_system_memory_over_idle() -> None:
     ],
 )
 def test_what_became_of_a_program(ending: Ending, ended_by: int | None, outcome: str) -> None:
-    """Exit codes and signals are failures, unless the user ended the program; a shell passes its child's on."""
+    """Exit codes and signals are failures, unless the user ended the program; a shell passes its
+    child's on.
+    """
     assert outcome_of(recording(ending=ending, ended_by=ended_by)) == outcome
 
 
 def test_a_result_names_the_largest_processes_and_the_trace_all() -> None:
     """A build has thousands of processes: the result stays small."""
-    made = recording(processes=[SeenProcess(pid, "cc", 10, 20, peak_rss_bytes=pid) for pid in range(1, 1001)])
+    made = recording(
+        processes=[SeenProcess(pid, "cc", 10, 20, peak_rss_bytes=pid) for pid in range(1, 1001)]
+    )
     stored = stored_repeat(made, "traces/x")
     assert (stored.process_count, stored.trace) == (1000, "traces/x")
     assert [process.pid for process in stored.processes[:2]] == [1000, 999]
@@ -170,14 +198,24 @@ def test_the_trace_of_a_day_is_bounded_and_keeps_its_peaks() -> None:
 
 
 def test_a_program_has_a_value_for_each_repeat() -> None:
-    """A repeat that did not go through a phase has none there; phases stand in the order in which they first came."""
+    """A repeat that did not go through a phase has none there; phases stand in the order in which
+    they first came.
+    """
     first = recording(phases={"load": phase(0, 40, (10, 5)), "steady": phase(40, 100, (60, 9))})
     second = recording(phases={"load": phase(0, 30, (10, 8)), "flush": phase(30, 50)})
     phases = stored_phases([first, second])
     assert [stored.name for stored in phases] == ["load", "steady", "flush"]
     assert [stored.durations_ns for stored in phases] == [(40, 30), (60, None), (None, 20)]
-    assert [stored.memory.application_memory_bytes for stored in phases] == [(5, 8), (9, None), (None, None)]
-    assert [stored.medians.application_memory_bytes for stored in phases] == [(5, 8), (9, None), (None, None)]
+    assert [stored.memory.application_memory_bytes for stored in phases] == [
+        (5, 8),
+        (9, None),
+        (None, None),
+    ]
+    assert [stored.medians.application_memory_bytes for stored in phases] == [
+        (5, 8),
+        (9, None),
+        (None, None),
+    ]
     assert [stored.reading_ages_ns for stored in phases] == [(30, 20), (40, None), (None, None)]
     assert [stored.pss_readings for stored in phases] == [(1, 1), (1, 0), (0, 0)]
 
@@ -190,7 +228,9 @@ def test_the_commit_is_that_of_the_project(tmp_path: Path) -> None:
     git = ["git", "-C", str(tmp_path), "-c", "user.name=A", "-c", "user.email=a@example.com"]
     for arguments in (["init", "--quiet"], ["commit", "--quiet", "--allow-empty", "-m", "first"]):
         subprocess.run([*git, *arguments], check=True)
-    head = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
+    head = subprocess.run(
+        [*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True
+    ).stdout.strip()
     document = run_document(tmp_path, {"machine": "a board"})
     assert document["commit_info"]["id"] == head
     assert document["machine_info"]["machine"] == "a board"
@@ -198,8 +238,12 @@ def test_the_commit_is_that_of_the_project(tmp_path: Path) -> None:
 
 
 def test_an_interval_holds_the_median() -> None:
-    """That of the overhead's benchmark holds the true median in 95 of 100 samples of any shape, and is narrow."""
-    chance, held, widths = random.Random(4), 0, []
+    """That of the overhead's benchmark holds the true median in 95 of 100 samples of any shape, and
+    is narrow.
+    """
+    chance = random.Random(4)
+    held = 0
+    widths = []
     for _ in range(2000):
         interval = median_interval([chance.expovariate(1) for _ in range(40)])
         held += interval.low <= 0.6931 <= interval.high

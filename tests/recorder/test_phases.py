@@ -49,9 +49,12 @@ def test_a_name_is_one_line_of_text(line: bytes, name: str) -> None:
 
 def test_lines_come_in_any_pieces() -> None:
     """Where a write is torn apart the lines are the same; what has no newline is none yet."""
-    text, chance = b"load\n\nsteady state\nend\nnot yet", random.Random(2)
+    text = b"load\n\nsteady state\nend\nnot yet"
+    chance = random.Random(2)
     for _ in range(50):
-        lines, complete, rest = Lines(), [], text
+        lines = Lines()
+        complete = []
+        rest = text
         while rest:
             size = chance.randint(1, 9)
             complete += lines.feed(rest[:size])
@@ -60,17 +63,20 @@ def test_lines_come_in_any_pieces() -> None:
 
 
 def test_a_line_without_end_takes_no_memory() -> None:
-    """A program that writes something else into the file does no harm; the next line counts again."""
+    """A program that writes something else into the file does no harm; the next line counts
+    again.
+    """
     lines = Lines()
     for _ in range(100):
         assert lines.feed(b"x" * 65536) == []
-    (long, load) = lines.feed(b"\nload\n")
+    long, load = lines.feed(b"\nload\n")
     assert len(long) < 10_000
     assert load == b"load"
 
 
 def test_marks_part_the_time() -> None:
-    """Each moment is in one phase, also before the first mark, and a phase may come again; without marks there is one.
+    """Each moment is in one phase, also before the first mark, and a phase may come again; without
+    marks there is one.
 
     The phase that is marked already goes on, and an empty line is no mark.
     """
@@ -87,7 +93,9 @@ def test_marks_part_the_time() -> None:
 
 
 def test_names_are_bounded() -> None:
-    """A program that gives each frame a name of its own fills no storage: names beyond so many are one phase."""
+    """A program that gives each frame a name of its own fills no storage: names beyond so many are
+    one phase.
+    """
     log = PhaseLog(0)
     for number in range(10 * MOST_PHASES):
         log.mark(f"frame {number}", number + 1)
@@ -119,15 +127,22 @@ def test_a_file_is_emptied_and_read_as_it_grows(tmp_path: Path) -> None:
 
 @pytest.mark.process
 def test_a_descriptor_has_the_number_of_the_option() -> None:
-    """The program writes to that number, also where descriptors of ours are in the way; the pipe ends with it."""
+    """The program writes to that number, also where descriptors of ours are in the way; the pipe
+    ends with it.
+    """
     free = os.dup(0)
     os.close(free)
     for number in (3, *range(free, free + 4)):
         marks = SocketMarks(number)
         assert marks.environment == {"REUSEBENCH_MARKER": str(number)}
-        script = f"import os; os.write({number}, os.environ['REUSEBENCH_MARKER'].encode() + b'\\ntwo\\nunfinished')"
+        script = (
+            f"import os; os.write({number}, os.environ['REUSEBENCH_MARKER'].encode() +"
+            " b'\\ntwo\\nunfinished')"
+        )
         command = [sys.executable, "-S", "-c", script]
-        pid = os.posix_spawn(sys.executable, command, {**os.environ, **marks.environment}, file_actions=marks.actions)
+        pid = os.posix_spawn(
+            sys.executable, command, {**os.environ, **marks.environment}, file_actions=marks.actions
+        )
         marks.started()
         assert os.waitpid(pid, 0)[1] == 0
         assert marks.read() == [str(number), "two"]
@@ -136,7 +151,9 @@ def test_a_descriptor_has_the_number_of_the_option() -> None:
 
 
 def test_a_program_may_wait_for_its_answer() -> None:
-    """Each line is answered once, when its phase was read; who reads no answers is not waited for."""
+    """Each line is answered once, when its phase was read; who reads no answers is not waited
+    for.
+    """
     marks = SocketMarks(3)
     program = marks._other
     program.setblocking(False)
@@ -165,8 +182,13 @@ def test_a_program_without_its_recorder_goes_on() -> None:
     marks = SocketMarks(3)
     number = os.dup(marks._other.fileno())
     marks.close()
-    script = f"import os, signal; signal.signal(signal.SIGPIPE, signal.SIG_DFL); os.write({number}, b'steady\\n')"
-    done = subprocess.run([sys.executable, "-c", script], pass_fds=[number], capture_output=True, check=False)
+    script = (
+        f"import os, signal; signal.signal(signal.SIGPIPE, signal.SIG_DFL); os.write({number},"
+        " b'steady\\n')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], pass_fds=[number], capture_output=True, check=False
+    )
     assert b"BrokenPipeError" in done.stderr
     assert done.returncode == 1
     os.close(number)
@@ -200,7 +222,9 @@ class _Appended:
 
 
 def test_a_file_of_a_board_is_read_as_it_grows() -> None:
-    """Each line counts once, when it is whole; one that is shorter than before is read from its beginning."""
+    """Each line counts once, when it is whole; one that is shorter than before is read from its
+    beginning.
+    """
     marks = FarFileMarks("/there", _Appended(b"load\nst", None, b"load\nsteady\n", b"end\n"))
     assert marks.environment == {"REUSEBENCH_PHASES": "/there"}
     assert [marks.read() for _ in range(4)] == [["load"], [], ["steady"], ["end"]]
@@ -208,7 +232,8 @@ def test_a_file_of_a_board_is_read_as_it_grows() -> None:
 
 def test_what_a_program_of_a_board_writes_to_its_descriptor() -> None:
     """Marks come in any pieces, and are given once; each is answered once."""
-    marks, answers = FarSocketMarks(3), list[bytes]()
+    marks = FarSocketMarks(3)
+    answers = list[bytes]()
     marks.send_answer = answers.append
     assert marks.environment == {"REUSEBENCH_MARKER": "3"}
     marks.feed(b"load\nst")

@@ -39,7 +39,10 @@ time.sleep(60)
 def workers() -> Iterator[subprocess.Popen[bytes]]:
     """Return a process whose second thread has made three."""
     process = subprocess.Popen(
-        [sys.executable, "-c", _WORKERS, "3"], stdout=subprocess.PIPE, start_new_session=True, bufsize=0
+        [sys.executable, "-c", _WORKERS, "3"],
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+        bufsize=0,
     )
     assert process.stdout is not None
     assert [process.stdout.read(1) for _ in range(3)] == [b"."] * 3
@@ -49,10 +52,14 @@ def workers() -> Iterator[subprocess.Popen[bytes]]:
 
 
 @pytest.mark.parametrize("way", ["the kernel's lists", "each process's parent"])
-def test_all_processes_are_there(way: str, workers: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_processes_are_there(
+    way: str, workers: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Children of any thread are of the program, also on kernels that do not list children."""
     if way == "each process's parent":
-        monkeypatch.setattr(process_tree, "_listed_children", lambda *_: pytest.fail("not listed here"))
+        monkeypatch.setattr(
+            process_tree, "_listed_children", lambda *_: pytest.fail("not listed here")
+        )
         monkeypatch.setattr(process_tree, "_lists_children", lambda _: False)
     tree = ProcessTree(LOCAL_HOST, workers.pid, 0, with_root=True)
     assert len(tree.live) == 4
@@ -61,7 +68,9 @@ def test_all_processes_are_there(way: str, workers: subprocess.Popen[bytes], mon
 
 
 def test_sums_are_those_of_the_processes(workers: subprocess.Popen[bytes]) -> None:
-    """RSS counts shared pages in each process, PSS once; each worker's own memory is in all of them."""
+    """RSS counts shared pages in each process, PSS once; each worker's own memory is in all of
+    them.
+    """
     tree = ProcessTree(LOCAL_HOST, workers.pid, 0, with_root=True)
     whole, largest = tree.sample(1)
     single = [read_process(LOCAL_HOST, seen.pid) for seen in tree.live]
@@ -109,9 +118,13 @@ input()
 
 
 def test_the_sum_of_peaks_is_known_while_the_processes_are_the_same() -> None:
-    """Where the marks have begun anew they are of the phase alone, unless a process came or went in the meantime."""
+    """Where the marks have begun anew they are of the phase alone, unless a process came or went in
+    the meantime.
+    """
     command = [sys.executable, "-c", _PARENT]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0) as process:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
+    ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         process.stdout.readline()
@@ -129,8 +142,12 @@ def test_the_sum_of_peaks_is_known_while_the_processes_are_the_same() -> None:
         process.communicate(b"\n")
 
 
-def test_a_buffer_counts_once(workers: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A buffer that several processes hold is there once; who cannot be read, or has ended, is left out."""
+def test_a_buffer_counts_once(
+    workers: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A buffer that several processes hold is there once; who cannot be read, or has ended, is left
+    out.
+    """
     tree = ProcessTree(LOCAL_HOST, workers.pid, 0, with_root=True)
     first, second, third, fourth = (seen.pid for seen in tree.live)
     of_each = {
@@ -150,7 +167,9 @@ def test_a_buffer_counts_once(workers: subprocess.Popen[bytes], monkeypatch: pyt
     assert tree.read_dmabufs() is None
 
 
-def test_a_process_that_is_not_ours(workers: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_is_not_ours(
+    workers: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Where PSS may not be read the process is marked, and counts in RSS alone."""
     tree = ProcessTree(LOCAL_HOST, workers.pid, 0, with_root=True)
     whole = tree.read_shares()

@@ -20,7 +20,9 @@ pytestmark = pytest.mark.process
 class _Ended:
     """A program that has ended at once; the kernel has counted the highest RSS of its processes."""
 
-    with_root, shares_terminal, ending = False, True, Ending(exit_code=0)
+    with_root = False
+    shares_terminal = True
+    ending = Ending(exit_code=0)
 
     def __init__(self, root: int) -> None:
         self.root = root
@@ -45,13 +47,22 @@ class _Ended:
 
 
 @pytest.mark.parametrize(("names", "peak"), [([], 7), (["load"], None)])
-def test_the_peak_of_ended_processes(monkeypatch: pytest.MonkeyPatch, names: list[str], peak: int | None) -> None:
-    """A spike that no reading has seen is in the only phase; of several nobody knows in which it was."""
+def test_the_peak_of_ended_processes(
+    monkeypatch: pytest.MonkeyPatch, names: list[str], peak: int | None
+) -> None:
+    """A spike that no reading has seen is in the only phase; of several nobody knows in which it
+    was.
+    """
     monkeypatch.setattr(Marks, "read", lambda _: names)
     # Not this process, which may have children of other tests.
     with subprocess.Popen(["sleep", "1000"]) as root:
         recording = record(
-            LOCAL, lambda: _Ended(root.pid), Marks(), has_npu=False, notify=pytest.fail, keep=lambda _: None
+            LOCAL,
+            lambda: _Ended(root.pid),
+            Marks(),
+            has_npu=False,
+            notify=pytest.fail,
+            keep=lambda _: None,
         )
         root.kill()
     *_, last = recording.phases.values()
@@ -65,7 +76,12 @@ def test_what_is_known_of_short_memory() -> None:
     """Faults are of the root, and are not told; what nothing was read of is no sign."""
     with subprocess.Popen(["sleep", "1000"]) as root:
         recording = record(
-            LOCAL, lambda: _Ended(root.pid), Marks(), has_npu=False, notify=pytest.fail, keep=lambda _: None
+            LOCAL,
+            lambda: _Ended(root.pid),
+            Marks(),
+            has_npu=False,
+            notify=pytest.fail,
+            keep=lambda _: None,
         )
         root.kill()
     shortage = known(stored_repeat(recording, trace="").shortage)

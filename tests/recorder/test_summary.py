@@ -16,9 +16,15 @@ from tests.reports.stored_programs import Repeat, program
 def test_short_memory(is_short: bool, capsys: pytest.CaptureFixture[str]) -> None:
     """A sentence says what shows it, and figures are marked but that of an NPU."""
     signs = (Message("shortage_swapped", {"mib": "5.0"}),) if is_short else ()
-    print_summary(program("pipeline", [Repeat({"run": 20}, npu=True, signs=signs)]), Path("run.json"), Path("storage"))
+    print_summary(
+        program("pipeline", [Repeat({"run": 20}, npu=True, signs=signs)]),
+        Path("run.json"),
+        Path("storage"),
+    )
     printed = capsys.readouterr().err
     (row,) = (line for line in printed.splitlines() if line.startswith("run "))
     assert row.count(DOUBT) == (5 if is_short else 0)
     assert not row.endswith(DOUBT)
-    assert ("MEMORY WAS SHORT" in printed) is ("5.0 MiB of it were swapped out" in printed) is is_short
+    assert (
+        ("MEMORY WAS SHORT" in printed) is ("5.0 MiB of it were swapped out" in printed) is is_short
+    )

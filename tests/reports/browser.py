@@ -1,4 +1,6 @@
-"""Headless Chromium, driven by selenium; tests that need it are skipped plainly where there is none."""
+"""Headless Chromium, driven by selenium; tests that need it are skipped plainly where there is
+none.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,9 @@ from typing import Any
 
 import pytest
 
-_BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+_BROWSER = (
+    shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+)
 _DRIVER = shutil.which("chromedriver")
 _FLAGS = (
     "--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run --hide-scrollbars "
@@ -23,7 +27,9 @@ needs_browser = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    selenium = pytest.importorskip("selenium.webdriver", reason="selenium is not installed: make test installs it")
+    selenium = pytest.importorskip(
+        "selenium.webdriver", reason="selenium is not installed: make test installs it"
+    )
     service = pytest.importorskip("selenium.webdriver.chrome.service")
     options = selenium.ChromeOptions()
     options.binary_location = _BROWSER

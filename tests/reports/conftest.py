@@ -74,16 +74,25 @@ def streams_group(streams_storage: Path) -> Group:
 
 @pytest.fixture(scope="session")
 def material(tmp_path_factory: pytest.TempPathFactory) -> Material:
-    """Return runs of everything: a CPU with copies and streams, a virtual board, an NPU, a program, a damaged file."""
+    """Return runs of everything: a CPU with copies and streams, a virtual board, an NPU, a program,
+    a damaged file.
+    """
     folder = tmp_path_factory.mktemp("everything")
     full_run(folder)
     ways = scenarios_of("io_copies")
-    write_run(folder, [result(folder, name, even(2 + index % 5, spread=1)) for index, name in enumerate(ways)], 2)
+    write_run(
+        folder,
+        [result(folder, name, even(2 + index % 5, spread=1)) for index, name in enumerate(ways)],
+        2,
+    )
     published_run(folder, 3)
     npu_run(folder, 4)
     npu_run(folder, 5, computes=True)
     path = trace(folder, "pipeline", npu=True)
-    repeats = [Repeat({"load": 12, "steady": 30}, path, npu=True), Repeat({"load": 14, "steady": 34}, npu=True)]
+    repeats = [
+        Repeat({"load": 12, "steady": 30}, path, npu=True),
+        Repeat({"load": 14, "steady": 34}, npu=True),
+    ]
     damaged = write_programs(folder, [program("pipeline", repeats)], 6).with_name("0009_bad.json")
     damaged.write_text("{", encoding="utf-8")
     return read_material([folder], None)
@@ -92,8 +101,15 @@ def material(tmp_path_factory: pytest.TempPathFactory) -> Material:
 @pytest.fixture(scope="session")
 def written(material: Material, tmp_path_factory: pytest.TempPathFactory) -> WrittenReport:
     """Return the report of them."""
-    paths = write_report(material, start_figures(material, LANGUAGES), tmp_path_factory.mktemp("report"), LANGUAGES[0])
+    paths = write_report(
+        material,
+        start_figures(material, LANGUAGES),
+        tmp_path_factory.mktemp("report"),
+        LANGUAGES[0],
+    )
     of_languages = dict(zip(LANGUAGES, paths))
     return WrittenReport(
-        material, of_languages, {name: path.read_text(encoding="utf-8") for name, path in of_languages.items()}
+        material,
+        of_languages,
+        {name: path.read_text(encoding="utf-8") for name, path in of_languages.items()},
     )

@@ -1,4 +1,6 @@
-"""Stored documents of which one list, mapping or optional field is empty: all that their kinds allow to be left out."""
+"""Stored documents of which one list, mapping or optional field is empty: all that their kinds
+allow to be left out.
+"""
 
 from __future__ import annotations
 
@@ -38,8 +40,8 @@ class _Place:
 def emptied(value: Any, kind: Any) -> Iterator[Emptied]:
     """Yield the value, as JSON has it, with each place of the kind empty that is not, alone.
 
-    Then with all lists of one length in one struct, and in all of it: they may have a value for each of the same, as of
-    readings or repeats, and their lengths are compared.
+    Then with all lists of one length in one struct, and in all of it: they may have a value for
+    each of the same, as of readings or repeats, and their lengths are compared.
     """
     document = msgspec.json.decode(msgspec.json.encode(value))
     root = inspect.type_info(kind)
@@ -56,7 +58,9 @@ def emptied(value: Any, kind: Any) -> Iterator[Emptied]:
 
 
 def _with(document: Any, places: list[_Place]) -> Any:
-    """Return a copy in which the places are empty; it shares with the document what is beside the ways to them."""
+    """Return a copy in which the places are empty; it shares with the document what is beside the
+    ways to them.
+    """
     changed = copy.copy(document)
     for place in places:
         *before, last = place.path
@@ -97,7 +101,9 @@ def _together(value: Any, kind: inspect.Type, path: _Path, name: str) -> Iterato
 
 
 def _everywhere(document: Any, root: inspect.Type) -> Iterator[list[_Place]]:
-    """Yield the lists of one length of the whole document, each length in turn; those inside of them go with them."""
+    """Yield the lists of one length of the whole document, each length in turn; those inside of
+    them go with them.
+    """
     by_length: dict[int, list[_Place]] = {}
     for place in _places(document, root, (), ""):
         value = document
@@ -111,7 +117,9 @@ def _everywhere(document: Any, root: inspect.Type) -> Iterator[list[_Place]]:
     yield from (places for places in by_length.values() if len(places) > 1)
 
 
-def _parts(value: Any, kind: inspect.Type, name: str) -> Iterator[tuple[Any, Any, inspect.Type, str]]:
+def _parts(
+    value: Any, kind: inspect.Type, name: str
+) -> Iterator[tuple[Any, Any, inspect.Type, str]]:
     """Yield the parts of a value: key, value, kind and name of each."""
     if isinstance(kind, _OBJECTS):
         for index, field in enumerate(kind.fields):

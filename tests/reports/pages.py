@@ -11,18 +11,39 @@ from reusebench.reports.page.material import read_material
 from reusebench.reports.page.page import write_report
 
 _SKIPPED = ("svg", "style", "script", "template", "title", "code")
-_LINES = ("p", "li", "tr", "summary", "figcaption", "h1", "h2", "h3", "h4", "dt", "dd", "legend", "label", "pre")
+_LINES = (
+    "p",
+    "li",
+    "tr",
+    "summary",
+    "figcaption",
+    "h1",
+    "h2",
+    "h3",
+    "h4",
+    "dt",
+    "dd",
+    "legend",
+    "label",
+    "pre",
+)
 
 
 def page(storage: Path, folder: Path, language: str = "en") -> str:
     """Return the page of a storage in that language, without figures."""
-    return write_report(read_material([storage], None), {}, folder, language)[0].read_text(encoding="utf-8")
+    return write_report(read_material([storage], None), {}, folder, language)[0].read_text(
+        encoding="utf-8"
+    )
 
 
 def section(html: str, name: str) -> str:
     """Return one section of the page, with entities as characters."""
     start = html.index(f'<section id="{name}">')
-    ends = [index for index in (html.find("\n<section id=", start + 1), html.find("</main>")) if index > 0]
+    ends = [
+        index
+        for index in (html.find("\n<section id=", start + 1), html.find("</main>"))
+        if index > 0
+    ]
     return entities.unescape(html[start : min(ends)])
 
 

@@ -18,11 +18,32 @@ from reusebench.measured.messages import Message
 from reusebench.measured.plan import LOAD, Context, Model, Plan, Streams
 from reusebench.reports.base.statistics import Figure
 from reusebench.reports.results.rows import Group, Row, group_results
-from reusebench.samplers.readings import Environment, MemorySource, Pressure, ProcessMemory, SystemMemory
-from reusebench.scenarios.catalogue import FRAMES_4K, FRAMES_1080P, SCENARIOS, Parameters, build_plans, find_scenario
+from reusebench.samplers.readings import (
+    Environment,
+    MemorySource,
+    Pressure,
+    ProcessMemory,
+    SystemMemory,
+)
+from reusebench.scenarios.catalogue import (
+    FRAMES_4K,
+    FRAMES_1080P,
+    SCENARIOS,
+    Parameters,
+    build_plans,
+    find_scenario,
+)
 from reusebench.scenarios.catalogue import STREAMS as OF_STREAMS
 from reusebench.storage.result import Result, StreamsRun
-from reusebench.storage.run_file import WITHOUT_SPEED, Commit, Cpu, LatencyStats, MachineInfo, StoredRun, read_storage
+from reusebench.storage.run_file import (
+    WITHOUT_SPEED,
+    Commit,
+    Cpu,
+    LatencyStats,
+    MachineInfo,
+    StoredRun,
+    read_storage,
+)
 from reusebench.storage.shortage import Shortage
 from reusebench.storage.trace import NpuTimeline, Timeline, Trace, write_trace
 from reusebench.targets.barriers import BarrierReading, Copies, StepData
@@ -31,9 +52,11 @@ from reusebench.targets.outcome import Failure
 MIB = 2**20
 IMPORTED = 30 * MIB
 #: What decoders take when they are opened, and when they have decoded.
-DECODERS, DECODING = 40 * MIB, 64 * MIB
+DECODERS = 40 * MIB
+DECODING = 64 * MIB
 MODELS = tuple(Model(f"model-{name}", f"/models/{name}.onnx", name * 64) for name in "abcd")
-STREAMS, CONTEXTS = 4, 3
+STREAMS = 4
+CONTEXTS = 3
 LATENCY_NS = 20_000_000
 #: Bytes of an input tensor of the stored runs, by the scenario's models; an output has half of it.
 TENSOR_BYTES = {OF_STREAMS: 2 * MIB, FRAMES_1080P: 24 * MIB, FRAMES_4K: 96 * MIB}
@@ -48,7 +71,8 @@ NPU_SIZES = {
     "other": 0,
 }
 
-NO_COMMIT, STATS = Commit(), LatencyStats(LATENCY_NS / 1e9)
+NO_COMMIT = Commit()
+STATS = LatencyStats(LATENCY_NS / 1e9)
 
 MakeAccount = Callable[[Plan], Account]
 #: Values of each output, as every context gives them.
@@ -62,7 +86,9 @@ def in_words(text: str) -> Message:
 
 KILLED = Message("process_ended_by_signal", {"signal": "SIGSEGV"})
 FAILED = Failure("crashed", "context", 2, KILLED, "<script>alert('last words')</script>")
-NOT_SUPPORTED = Failure("not_supported", "context", 1, in_words("the runtime runs a context from one thread at a time"))
+NOT_SUPPORTED = Failure(
+    "not_supported", "context", 1, in_words("the runtime runs a context from one thread at a time")
+)
 
 MACHINE = MachineInfo(
     machine="aarch64",
@@ -91,28 +117,39 @@ MACHINE = MachineInfo(
 
 def machine(**changes: Any) -> MachineInfo:
     """Return the machine with other facts."""
-    return msgspec.structs.replace(MACHINE, reusebench=msgspec.structs.replace(MACHINE.reusebench, **changes))
+    return msgspec.structs.replace(
+        MACHINE, reusebench=msgspec.structs.replace(MACHINE.reusebench, **changes)
+    )
 
 
 # What a result is made from
 
 
 def even(mib: float, repeats: int = 3, spread: float = 0.0) -> list[list[int]]:
-    """Return repeats in which each of the 12 contexts adds so many MiB, the first repeat less, the last more."""
-    offsets = [spread * (2 * index / (repeats - 1) - 1) if repeats > 1 else 0.0 for index in range(repeats)]
+    """Return repeats in which each of the 12 contexts adds so many MiB, the first repeat less, the
+    last more.
+    """
+    offsets = [
+        spread * (2 * index / (repeats - 1) - 1) if repeats > 1 else 0.0 for index in range(repeats)
+    ]
     return [[round((mib + offset) * MIB)] * (STREAMS * CONTEXTS) for offset in offsets]
 
 
 def dup(first_mib: float, further_mib: float, repeats: int = 3) -> list[list[int]]:
     """Return repeats in which the first context adds first_mib and each further one further_mib."""
-    return [[round(first_mib * MIB)] + [round(further_mib * MIB)] * (STREAMS * CONTEXTS - 1)] * repeats
+    return [
+        [round(first_mib * MIB)] + [round(further_mib * MIB)] * (STREAMS * CONTEXTS - 1)
+    ] * repeats
 
 
 def barriers(
     plan: Plan, per_context: Sequence[int], digest: str = "00000001", samples: Samples = ()
 ) -> list[BarrierReading]:
-    """Return a walk in which context i adds per_context[i] bytes, half when made and half at its first inference."""
-    level, at_ns = IMPORTED, 1_000_000_000
+    """Return a walk in which context i adds per_context[i] bytes, half when made and half at its
+    first inference.
+    """
+    level = IMPORTED
+    at_ns = 1_000_000_000
     readings = []
     for step in plan.steps():
         at_ns += 10_000_000
@@ -132,7 +169,9 @@ def barriers(
                 level += DECODING - DECODERS
             count = len(plan.contexts)
             latencies_ns = ((LATENCY_NS,) * plan.rounds,) * count
-            data = StepData(elapsed_ns=1_000_000_000, latencies_ns=latencies_ns, digests=(digest,) * count)
+            data = StepData(
+                elapsed_ns=1_000_000_000, latencies_ns=latencies_ns, digests=(digest,) * count
+            )
         elif step.phase == "decoders_closed":
             level -= DECODING
         elif step.phase == "destroy":
@@ -144,14 +183,20 @@ def barriers(
 
 
 def copies_of(plan: Plan, context: Context) -> Copies:
-    """Return what an inference of the context copies: every tensor that is not used where it is, once."""
+    """Return what an inference of the context copies: every tensor that is not used where it is,
+    once.
+    """
     size = TENSOR_BYTES.get(_MODEL_SETS.get(plan.scenario, OF_STREAMS), 2 * MIB)
     in_place = {way.replace("native_", "") for way in context.zero_copy}
-    is_copied = {name: name not in in_place and not context.device_io for name in ("input", "output")}
+    is_copied = {
+        name: name not in in_place and not context.device_io for name in ("input", "output")
+    }
     return Copies(size * is_copied["input"], size // 2 * is_copied["output"])
 
 
-def _reading(phase: str, context: int | None, at_ns: int, level: int, data: StepData) -> BarrierReading:
+def _reading(
+    phase: str, context: int | None, at_ns: int, level: int, data: StepData
+) -> BarrierReading:
     process = ProcessMemory(
         rss_bytes=level,
         pss_bytes=level,
@@ -170,25 +215,36 @@ def _reading(phase: str, context: int | None, at_ns: int, level: int, data: Step
     )
     available = 3000 * MIB - level
     system = SystemMemory(4096 * MIB, available, available, 0, 0, 0, 0, None, None)
-    return BarrierReading(phase, context, at_ns, data, phase in ("trimmed", "destroy"), process, system)
+    return BarrierReading(
+        phase, context, at_ns, data, phase in ("trimmed", "destroy"), process, system
+    )
 
 
 def npu_account(plan: Plan, **changes: Any) -> Account:
-    """Return the account of a ledger in which all that the plan shares is shared, and seen to be."""
+    """Return the account of a ledger in which all that the plan shares is shared, and seen to
+    be.
+    """
     memories = plan.internal_memories()
     lenders = {member: members[0] for members in memories.values() for member in members[1:]}
-    contexts, shared = [], []
+    contexts = []
+    shared = []
     for index, context in enumerate(plan.contexts):
         sizes = {f"{name}_bytes": size for name, size in NPU_SIZES.items()}
         sizes["weights_bytes"] *= context.mechanism == LOAD
         sizes["internal_bytes"] *= index not in lenders
         contexts.append(ContextMemory(**sizes))
-        weights_of = tuple(reader for reader, other in enumerate(plan.contexts) if other.source == index)
+        weights_of = tuple(
+            reader for reader, other in enumerate(plan.contexts) if other.source == index
+        )
         if weights_of:
-            shared.append(Shared(3 * index + 2, "weights", sizes["weights_bytes"], index, weights_of))
+            shared.append(
+                Shared(3 * index + 2, "weights", sizes["weights_bytes"], index, weights_of)
+            )
         internal_of = tuple(member for member, owner in lenders.items() if owner == index)
         if internal_of:
-            shared.append(Shared(1000 + index, "internal", sizes["internal_bytes"], index, internal_of))
+            shared.append(
+                Shared(1000 + index, "internal", sizes["internal_bytes"], index, internal_of)
+            )
     total = sum(context.total_bytes for context in contexts)
     account = Account(
         source="ledger",
@@ -210,7 +266,9 @@ def account_with(contexts: Sequence[ContextMemory], account: Account) -> Account
 
 
 def runtime_account(plan: Plan) -> Account:
-    """Return an account in the runtime's own words: it tells only weights and internal memory apart."""
+    """Return an account in the runtime's own words: it tells only weights and internal memory
+    apart.
+    """
     ledger = npu_account(plan, source="runtime", peak_bytes=None, left_bytes=None, shared=())
     other_bytes = NPU_SIZES["register_commands"] + NPU_SIZES["task_list"]
     contexts = [
@@ -222,7 +280,9 @@ def runtime_account(plan: Plan) -> Account:
 
 def _npu_timeline(readings: Sequence[BarrierReading], account: Account) -> NpuTimeline:
     """Return what the ledger's timeline is when contexts come and go at their barriers."""
-    times_ns, live_bytes, live = [], [], 0
+    times_ns = []
+    live_bytes = []
+    live = 0
     for reading in readings:
         if reading.phase in ("context", "destroy"):
             size = account.contexts[reading.context or 0].total_bytes
@@ -254,8 +314,9 @@ def result(
 ) -> Result:
     """Return a result with one repeat per entry of per_context, and write its traces.
 
-    With a plan, a user's, it is of that one. With an account of NPU memory it is a result of the runtime rknn. A
-    scenario of streams needs a schedule, and may have what the streams came to in each repeat.
+    With a plan, a user's, it is of that one. With an account of NPU memory it is a result of the
+    runtime rknn. A scenario of streams needs a schedule, and may have what the streams came to in
+    each repeat.
     """
     runtime = "rknn" if npu else "onnxruntime"
     parameters = Parameters(
@@ -276,7 +337,9 @@ def result(
         times_ns = [reading.at_ns for reading in readings]
         rss_bytes = [reading.process.rss_bytes for reading in readings]
         timeline = Timeline(times_ns, rss_bytes, [1000 * MIB] * len(times_ns))
-        ledger = _npu_timeline(readings, account) if account and account.source == "ledger" else None
+        ledger = (
+            _npu_timeline(readings, account) if account and account.source == "ledger" else None
+        )
         trace = write_trace(storage, run, f"{scenario}-{number}", Trace(readings, timeline, ledger))
         streams = frames[number - 1] if frames else None
         repeats.append(Repeat(readings, None, 1.0, MIB, idle_cpu_percent, trace, account, streams))
@@ -311,7 +374,9 @@ def with_memory(info: Result, **figures: Sequence[Optional[int]]) -> Result:
 def with_short_memory(info: Result) -> Result:
     """Return the result as if the kernel had evicted pages in its first repeat."""
     signs = (Message("shortage_evicted", {"mib": "30.0"}),)
-    shortage = Shortage(counted=Pressure(), lost_file_bytes=30 * MIB, steady_major_faults=3, signs=signs)
+    shortage = Shortage(
+        counted=Pressure(), lost_file_bytes=30 * MIB, steady_major_faults=3, signs=signs
+    )
     first, *others = info.repeats
     return changed(info, repeats=(msgspec.structs.replace(first, shortage=shortage), *others))
 
@@ -329,7 +394,9 @@ def with_speed(info: Result, **figures: Sequence[Optional[float]]) -> Result:
 
 
 def with_account(info: Result, account: Account, repeats: Sequence[int] = (0, 1, 2)) -> Result:
-    """Return the result with this account of NPU memory in some of its repeats; its figures stay."""
+    """Return the result with this account of NPU memory in some of its repeats; its figures
+    stay.
+    """
     kept = [
         msgspec.structs.replace(repeat, npu=account) if index in repeats else repeat
         for index, repeat in enumerate(info.repeats)
@@ -338,7 +405,9 @@ def with_account(info: Result, account: Account, repeats: Sequence[int] = (0, 1,
 
 
 def with_steady(info: Result, change: Callable[[int, ProcessMemory], ProcessMemory]) -> Result:
-    """Return the result with other readings of the process at the end of the steady phase of each repeat."""
+    """Return the result with other readings of the process at the end of the steady phase of each
+    repeat.
+    """
     repeats = []
     for index, repeat in enumerate(info.repeats):
         steady = repeat.phases["steady"]
@@ -366,7 +435,9 @@ def write_run(
     document = {
         "machine_info": machine,
         "commit_info": commit,
-        "benchmarks": [{"name": info.scenario, "extra_info": info, "stats": stats} for info in with_speed],
+        "benchmarks": [
+            {"name": info.scenario, "extra_info": info, "stats": stats} for info in with_speed
+        ],
         "datetime": f"{at}+00:00",
         "version": "5.3.1",
         WITHOUT_SPEED: [{"name": info.scenario, "extra_info": info} for info in without],
@@ -379,7 +450,9 @@ def write_run(
 
 
 def full_run(storage: Path, number: int = 1, machine: MachineInfo = MACHINE) -> Path:
-    """Write a run of every scenario of dup: no reuse 12 x 40 MiB, dup 40 + 11 x 10 MiB, and one failure."""
+    """Write a run of every scenario of dup: no reuse 12 x 40 MiB, dup 40 + 11 x 10 MiB, and one
+    failure.
+    """
     infos = [
         result(storage, "no_reuse", even(40, spread=0.5)),
         result(storage, "partial_dup", even(20)),
@@ -390,8 +463,12 @@ def full_run(storage: Path, number: int = 1, machine: MachineInfo = MACHINE) -> 
     return write_run(storage, infos, number, machine=machine)
 
 
-def npu_run(storage: Path, number: int = 1, *, computes: bool = False, account: MakeAccount = npu_account) -> Path:
-    """Write a run of a scenario for each mechanism on the NPU; a context shared by threads is not supported."""
+def npu_run(
+    storage: Path, number: int = 1, *, computes: bool = False, account: MakeAccount = npu_account
+) -> Path:
+    """Write a run of a scenario for each mechanism on the NPU; a context shared by threads is not
+    supported.
+    """
     infos = []
     for scenario in SCENARIOS:
         if not scenario.is_variant:
@@ -399,7 +476,15 @@ def npu_run(storage: Path, number: int = 1, *, computes: bool = False, account: 
             costs = even(90, spread=0.9) if failure is None else []
             run = f"run{number}"
             infos.append(
-                result(storage, scenario.name, costs, failure=failure, run=run, npu=account, computes=computes)
+                result(
+                    storage,
+                    scenario.name,
+                    costs,
+                    failure=failure,
+                    run=run,
+                    npu=account,
+                    computes=computes,
+                )
             )
     return write_run(storage, infos, number)
 
@@ -422,7 +507,9 @@ def as_measured(original: Result, scenario: str) -> Result:
 
 
 def first_look(storage: Path) -> list[Result]:
-    """Return what --quick measures of contexts, 12 x 40, 30, 12 and 10 MiB, with what is equal to the first three."""
+    """Return what --quick measures of contexts, 12 x 40, 30, 12 and 10 MiB, with what is equal to
+    the first three.
+    """
     names = ("no_reuse_one_model", "full_dup", "full_dup_internal_reuse", "lean")
     infos = [result(storage, name, even(mib)) for name, mib in zip(names, (40, 30, 12, 10))]
     steps = ("plain", "lean_weights", "lean_internal")

@@ -10,7 +10,15 @@ import msgspec
 
 from reusebench.measured.messages import Message
 from reusebench.samplers.readings import Pressure
-from reusebench.storage.program import PROGRAM_SCHEMA, Phase, PhaseMedians, PhaseMemory, Process, Program, ProgramRepeat
+from reusebench.storage.program import (
+    PROGRAM_SCHEMA,
+    Phase,
+    PhaseMedians,
+    PhaseMemory,
+    Process,
+    Program,
+    ProgramRepeat,
+)
 from reusebench.storage.run_file import PROGRAMS, Commit
 from reusebench.storage.shortage import Shortage
 from reusebench.storage.trace import MemoryTimeline, PhaseTime, ProgramTrace, write_trace
@@ -48,16 +56,24 @@ def program(name: str, repeats: Sequence[Repeat], outcome: str = "ok") -> Progra
     )
 
 
-def trace(storage: Path, name: str, phases: Sequence[str] = ("load", "steady"), npu: bool = False) -> str:
-    """Write a trace in which each phase takes a second and 10 MiB more than the one before; return its path."""
+def trace(
+    storage: Path, name: str, phases: Sequence[str] = ("load", "steady"), npu: bool = False
+) -> str:
+    """Write a trace in which each phase takes a second and 10 MiB more than the one before; return
+    its path.
+    """
     times_ns = [number * _S // 4 for number in range(4 * len(phases) + 1)]
     sizes = [(time_ns // _S + 1) * 10 * MIB for time_ns in times_ns]
     content = ProgramTrace(
         timeline=MemoryTimeline(times_ns, rss_bytes=sizes),
         pss=MemoryTimeline(times_ns[::2], pss_bytes=sizes[::2]),
         system=MemoryTimeline(times_ns[::2], system_memory_bytes=sizes[::2]),
-        npu_held=MemoryTimeline(times_ns[::2], npu_memory_bytes=sizes[::2]) if npu else MemoryTimeline([]),
-        phases=[PhaseTime(phase, index * _S, (index + 1) * _S) for index, phase in enumerate(phases)],
+        npu_held=MemoryTimeline(times_ns[::2], npu_memory_bytes=sizes[::2])
+        if npu
+        else MemoryTimeline([]),
+        phases=[
+            PhaseTime(phase, index * _S, (index + 1) * _S) for index, phase in enumerate(phases)
+        ],
         processes=[],
     )
     return write_trace(storage, "recorded", name, content)
@@ -110,7 +126,9 @@ def _recording(repeat: Repeat) -> ProgramRepeat:
 
 
 def _phase(name: str, repeats: Sequence[Repeat]) -> Phase:
-    sizes = tuple(round(repeat.phases[name] * MIB) if name in repeat.phases else None for repeat in repeats)
+    sizes = tuple(
+        round(repeat.phases[name] * MIB) if name in repeat.phases else None for repeat in repeats
+    )
     npu = tuple(size if repeat.npu else None for size, repeat in zip(sizes, repeats))
     figures = {**dict.fromkeys(PhaseMemory.__struct_fields__, sizes), "npu_memory_bytes": npu}
     durations_ns = tuple(None if size is None else _S for size in sizes)

@@ -15,8 +15,11 @@ from reusebench.samplers.readings import CpuUse, Frequency, Machine, NpuLoad, Te
 from reusebench.storage.result import FrameCount, Percentiles, Result, Series, StreamsRun
 from tests.reports.stored import MIB, STREAMS, dup, even, result, write_run
 
-FPS, SECONDS = 30, 120.0
-VIDEO = Video("noise-1080p30.mp4", "/videos/noise-1080p30.mp4", "e" * 64, "h264", 1920, 1080, 30.0, 300)
+FPS = 30
+SECONDS = 120.0
+VIDEO = Video(
+    "noise-1080p30.mp4", "/videos/noise-1080p30.mp4", "e" * 64, "h264", 1920, 1080, 30.0, 300
+)
 SCHEDULE = Streams(STREAMS, float(FPS), queue=0, warm_up_s=2.0, duration_s=SECONDS, video=VIDEO)
 _MS = 1_000_000
 #: What contexts add, by scenario.
@@ -33,7 +36,10 @@ NAMES = tuple(_COSTS)
 SILENT = Machine((), (Frequency("cpu0", 2.4e9, 2.4e9, 2.4e9),), None, None)
 #: A board that was too hot.
 HOT = Machine(
-    temperatures=(Temperature("soc-thermal", 61.0, 86.5, 85.1), Temperature("npu-thermal", 60.0, 84.0, 83.0)),
+    temperatures=(
+        Temperature("soc-thermal", 61.0, 86.5, 85.1),
+        Temperature("npu-thermal", 60.0, 84.0, 83.0),
+    ),
     frequencies=(Frequency("policy4", 1.2e9, 1.7e9, 2.4e9),),
     npu_load_percent=tuple(NpuLoad(core, 71.0 + core, 100.0) for core in range(3)),
     throttled=(Throttle("thermal-cpufreq-0", "cooling_device", 35.0),),
@@ -86,7 +92,10 @@ class Frames:
         """Return what is stored of them; every sum in it is right."""
         known = self.computes
         streams = tuple(self._count(stream) for stream in range(STREAMS))
-        sums = {name: sum(getattr(count, name) for count in streams) for name in ("due", "done", "dropped", "missed")}
+        sums = {
+            name: sum(getattr(count, name) for count in streams)
+            for name in ("due", "done", "dropped", "missed")
+        }
         latency = percentiles(self.latency_ms) if sums["done"] else None
         whole = FrameCount(**sums, per_s=sums["done"] / self.seconds, latency_ns=latency)
         return StreamsRun(
@@ -108,12 +117,19 @@ class Frames:
         latency = percentiles(self.latency_ms + stream) if done else None
         per_s = done / self.seconds
         return FrameCount(
-            due=due, done=done, dropped=due - done - missed, missed=missed, per_s=per_s, latency_ns=latency
+            due=due,
+            done=done,
+            dropped=due - done - missed,
+            missed=missed,
+            per_s=per_s,
+            latency_ns=latency,
         )
 
     def _stages(self) -> dict[str, Percentiles | None]:
         shares = dict(zip(STAGES, (0.01, 0.15, 0.3, 0.05, 0.48, 0.01)))
-        stages: dict[str, Percentiles | None] = {name: percentiles(self.latency_ms * shares[name]) for name in STAGES}
+        stages: dict[str, Percentiles | None] = {
+            name: percentiles(self.latency_ms * shares[name]) for name in STAGES
+        }
         return {**stages, **dict.fromkeys(STAGES[3:])} if self.decode_only else stages
 
     def _series(self, level_bytes: int) -> Series:
@@ -122,7 +138,11 @@ class Frames:
         return Series(
             seconds=seconds,
             rss_bytes=tuple(round(level_bytes + self.rss(second)) for second in seconds),
-            heap_bytes=tuple(round(10 * MIB + self.heap(second)) for second in seconds) if self.heap else None,
+            heap_bytes=(
+                tuple(round(10 * MIB + self.heap(second)) for second in seconds)
+                if self.heap
+                else None
+            ),
             done_per_s=(self.per_s,) * len(seconds) if self.computes else None,
             lost_per_s=(lost_per_s,) * len(seconds) if self.computes else None,
         )
@@ -147,11 +167,17 @@ def streams_result(
     levels = [600 * MIB + sum(repeat) for repeat in costs]
     stored = [repeat.stored(level_bytes) for repeat, level_bytes in zip(frames, levels)]
     computes = all(repeat.computes for repeat in frames)
-    return result(storage, scenario, costs, schedule=schedule, frames=stored, computes=computes, **options)
+    return result(
+        storage, scenario, costs, schedule=schedule, frames=stored, computes=computes, **options
+    )
 
 
-def published_run(storage: Path, number: int = 1, frames: Frames = Frames(), **options: Any) -> Path:
-    """Write a run of all scenarios of streams: dup saves 240 of 480 MiB of inference, full dup 330."""
+def published_run(
+    storage: Path, number: int = 1, frames: Frames = Frames(), **options: Any
+) -> Path:
+    """Write a run of all scenarios of streams: dup saves 240 of 480 MiB of inference, full dup
+    330.
+    """
     rates = dict(zip(NAMES, (120.0, 43.0, 42.5, 43.0, 44.0, 41.0)))
     infos = []
     for name in NAMES:

@@ -1,4 +1,6 @@
-"""What is stored may lack whatever its kind lets be empty: a report shows it, or says in a sentence that it cannot."""
+"""What is stored may lack whatever its kind lets be empty: a report shows it, or says in a sentence
+that it cannot.
+"""
 
 from __future__ import annotations
 
@@ -86,7 +88,9 @@ class _Stored:
         return [case.where for case in emptied(self._value(self.document()), self.kind)]
 
     def written(self, chosen: Container[str]) -> Iterator[str]:
-        """Write the file with each of the chosen places empty; yield what is empty, and leave the file as it was."""
+        """Write the file with each of the chosen places empty; yield what is empty, and leave the
+        file as it was.
+        """
         before = self.file.read_bytes()
         document = self.document()
         for case in emptied(self._value(document), self.kind):
@@ -124,7 +128,11 @@ def _results(storage: Path, *infos: Result) -> list[_Stored]:
     """Write a run of the results, and return each of them in its file."""
     file = write_run(storage, infos)
     document = json.loads(file.read_bytes())
-    places = [(part, index) for part in ("benchmarks", WITHOUT_SPEED) for index in range(len(document[part]))]
+    places = [
+        (part, index)
+        for part in ("benchmarks", WITHOUT_SPEED)
+        for index in range(len(document[part]))
+    ]
     return [_Stored(file, (*place, "extra_info"), Result) for place in places]
 
 
@@ -136,7 +144,10 @@ def _of_scenarios(*names: str, **options: Any) -> Callable[[Path], list[_Stored]
         samples = ((1.0, None),)
         return _results(
             storage,
-            *(result(storage, name, cost, samples=samples, **options) for name, cost in zip(names, costs)),
+            *(
+                result(storage, name, cost, samples=samples, **options)
+                for name, cost in zip(names, costs)
+            ),
         )
 
     return write
@@ -144,7 +155,9 @@ def _of_scenarios(*names: str, **options: Any) -> Callable[[Path], list[_Stored]
 
 def _short_and_failed(storage: Path) -> list[_Stored]:
     failed = result(storage, "shared_context", [], failure=FAILED)
-    return _results(storage, with_short_memory(result(storage, "no_reuse_one_model", even(40))), failed)
+    return _results(
+        storage, with_short_memory(result(storage, "no_reuse_one_model", even(40))), failed
+    )
 
 
 def _streams(storage: Path) -> list[_Stored]:
@@ -155,12 +168,16 @@ def _streams(storage: Path) -> list[_Stored]:
 
 def _leaks(storage: Path) -> list[_Stored]:
     return _results(
-        storage, cycles_result(storage, memory=lambda cycle: MIB * cycle), cycles_result(storage, "cycles_dups")
+        storage,
+        cycles_result(storage, memory=lambda cycle: MIB * cycle),
+        cycles_result(storage, "cycles_dups"),
     )
 
 
 def _limit(storage: Path) -> list[_Stored]:
-    return _results(storage, limited(storage, "limit_no_reuse", 4), limited(storage, "limit_full_dup", 9))
+    return _results(
+        storage, limited(storage, "limit_no_reuse", 4), limited(storage, "limit_full_dup", 9)
+    )
 
 
 def _plans(storage: Path) -> list[_Stored]:
@@ -173,7 +190,9 @@ def _plans(storage: Path) -> list[_Stored]:
 
 
 def _programs(storage: Path) -> list[_Stored]:
-    repeat = Repeat({"load": 20, "steady": 40}, npu=True, signs=(Message("shortage_evicted", {"mib": "30.0"}),))
+    repeat = Repeat(
+        {"load": 20, "steady": 40}, npu=True, signs=(Message("shortage_evicted", {"mib": "30.0"}),)
+    )
     file = write_programs(storage, [program("player", [repeat] * 2), program("other", [repeat])])
     return [_Stored(file, (PROGRAMS, 0), Program)]
 
@@ -183,10 +202,17 @@ def _fit(storage: Path) -> list[_Stored]:
     write_run(storage, [info])
     words = (Message("shortage_evicted", {"mib": "30.0"}),)
     point = FitPoint(
-        layout=(FitGroup("model-a", ()),), contexts=2, lanes=1, bytes=MIB, limited_bytes=MIB, frames_per_s=30.0
+        layout=(FitGroup("model-a", ()),),
+        contexts=2,
+        lanes=1,
+        bytes=MIB,
+        limited_bytes=MIB,
+        frames_per_s=30.0,
     )
     optional: dict[str, Any] = {
-        name: 40 * MIB for name in FitAnswer.__struct_fields__ if name.startswith(("predicted_", "measured_"))
+        name: 40 * MIB
+        for name in FitAnswer.__struct_fields__
+        if name.startswith(("predicted_", "measured_"))
     }
     components = {name: {"weights": MIB} for name in optional if name.endswith("components_bytes")}
     answer = FitAnswer(
@@ -219,7 +245,9 @@ def _fit(storage: Path) -> list[_Stored]:
 
 _SAMPLES: dict[str, Callable[[Path], list[_Stored]]] = {
     "reuse": _of_scenarios("no_reuse_one_model", "full_dup"),
-    "npu": _of_scenarios("no_reuse_one_model", "full_dup_internal_reuse", npu=npu_account, computes=False),
+    "npu": _of_scenarios(
+        "no_reuse_one_model", "full_dup_internal_reuse", npu=npu_account, computes=False
+    ),
     "shared weights": _of_scenarios("resolutions_2", "shared_weights_2", npu=npu_account),
     "copies": _of_scenarios("copied_io", "zero_copy_io", npu=npu_account),
     "options": _of_scenarios("default_options", "light=1"),
@@ -252,7 +280,11 @@ def _show(storage: Path) -> None:
         print_group(group, _ENGLISH, console)
     print_programs(material.programs, _ENGLISH, console)
     if material.groups:
-        print_opening(opening(material.groups, labels_of(material.groups, _ENGLISH), _ENGLISH), _ENGLISH, console)
+        print_opening(
+            opening(material.groups, labels_of(material.groups, _ENGLISH), _ENGLISH),
+            _ENGLISH,
+            console,
+        )
     histories_of(map(run_of, material.files), [find_metric(name) for name in HISTORY_METRICS])
 
 
@@ -269,16 +301,23 @@ def _draw(storage: Path) -> None:
 
 
 def _tracebacks(
-    storage: Path, stored: Sequence[_Stored], show: Callable[[Path], None], chosen: Sequence[Container[str]]
+    storage: Path,
+    stored: Sequence[_Stored],
+    show: Callable[[Path], None],
+    chosen: Sequence[Container[str]],
 ) -> list[str]:
-    """Return the chosen places of each value that end in a traceback if they are empty, with its last lines."""
+    """Return the chosen places of each value that end in a traceback if they are empty, with its
+    last lines.
+    """
     wrong = []
     for value, places in zip(stored, chosen):
         for where in value.written(places):
             try:
                 show(storage)
             except Exception:
-                wrong.append(f"{where}: {''.join(traceback.format_exc().splitlines(keepends=True)[-3:])}")
+                wrong.append(
+                    f"{where}: {''.join(traceback.format_exc().splitlines(keepends=True)[-3:])}"
+                )
     return wrong
 
 
@@ -288,7 +327,9 @@ def _all_places(stored: Sequence[_Stored]) -> list[list[str]]:
 
 
 def _one_of_each(stored: Sequence[_Stored], name: str) -> list[set[str]]:
-    """Return places of each value, so that each place is that of one value: which one differs from name to name."""
+    """Return places of each value, so that each place is that of one value: which one differs from
+    name to name.
+    """
     owners: dict[str, list[int]] = {}
     for index, places in enumerate(_all_places(stored)):
         for where in places:
@@ -302,7 +343,9 @@ def _one_of_each(stored: Sequence[_Stored], name: str) -> list[set[str]]:
 
 @pytest.mark.parametrize("name", _SAMPLES)
 def test_whatever_is_empty_is_shown_or_refused(name: str, tmp_path: Path) -> None:
-    """Each list, mapping and optional field alone, and lists of one length together, end in no traceback."""
+    """Each list, mapping and optional field alone, and lists of one length together, end in no
+    traceback.
+    """
     stored = _SAMPLES[name](tmp_path)
     _show(tmp_path)
     chosen = _one_of_each(stored, name)
@@ -315,7 +358,10 @@ def test_whatever_is_empty_is_shown_or_refused(name: str, tmp_path: Path) -> Non
 def test_whatever_is_empty_is_shown_or_refused_in_every_result(name: str, tmp_path: Path) -> None:
     """The same of the other results that have the same."""
     stored = _SAMPLES[name](tmp_path)
-    others = [set(places) - tried for places, tried in zip(_all_places(stored), _one_of_each(stored, name))]
+    others = [
+        set(places) - tried
+        for places, tried in zip(_all_places(stored), _one_of_each(stored, name))
+    ]
     assert _tracebacks(tmp_path, stored, _show, others) == []
 
 
@@ -341,7 +387,9 @@ def test_whatever_is_empty_in_a_trace_is_drawn_or_left_out(tmp_path: Path) -> No
 def test_whatever_is_empty_in_a_trace_of_a_program_is_drawn_or_left_out(tmp_path: Path) -> None:
     """The same of a recorded program."""
     path = trace(tmp_path, "player", npu=True)
-    write_programs(tmp_path, [program("player", [Repeat({"load": 20, "steady": 40}, path, npu=True)])])
+    write_programs(
+        tmp_path, [program("player", [Repeat({"load": 20, "steady": 40}, path, npu=True)])]
+    )
     stored = [_Stored(tmp_path / path, (), ProgramTrace)]
     places = _all_places(stored)
     assert any(places)

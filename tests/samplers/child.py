@@ -35,7 +35,9 @@ class Child:
 
     def __init__(self) -> None:
         command = [sys.executable, "-c", _PROGRAM]
-        self._popen = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._popen = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
         self.pid = self._popen.pid
         self.run("pass")
 

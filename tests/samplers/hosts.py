@@ -65,7 +65,9 @@ class CountingHost:
         return self._host.usable_cpus()
 
     def sampler(self, pid: int, interval_s: float) -> Sampler:
-        """Return a sampler, whose readings come by themselves from a far board: they are not counted."""
+        """Return a sampler, whose readings come by themselves from a far board: they are not
+        counted.
+        """
         return self._host.sampler(pid, interval_s)
 
 
@@ -73,7 +75,17 @@ def link_process(root: Path, pid: int) -> None:
     """Let the tree have the memory of a process of this machine, and of the machine, as its own."""
     folder = root / "proc" / str(pid)
     folder.mkdir(parents=True, exist_ok=True)
-    for name in ("smaps_rollup", "smaps", "status", "statm", "limits", "clear_refs", "fd", "fdinfo", "maps"):
+    for name in (
+        "smaps_rollup",
+        "smaps",
+        "status",
+        "statm",
+        "limits",
+        "clear_refs",
+        "fd",
+        "fdinfo",
+        "maps",
+    ):
         if not (folder / name).exists():
             (folder / name).symlink_to(f"/proc/{pid}/{name}")
     if not (root / "proc/meminfo").exists():

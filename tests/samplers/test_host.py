@@ -75,7 +75,9 @@ def test_only_files_that_exist_are_written(host: LocalHost) -> None:
 
 
 def test_this_machine() -> None:
-    """Its clock is the monotonic one, its pages and CPUs are those of this process, who reads is this process."""
+    """Its clock is the monotonic one, its pages and CPUs are those of this process, who reads is
+    this process.
+    """
     before_ns = time.monotonic_ns()
     assert before_ns <= LOCAL_HOST.now_ns() <= time.monotonic_ns()
     assert LOCAL_HOST.page_bytes == os.sysconf("SC_PAGE_SIZE")

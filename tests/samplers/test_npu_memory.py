@@ -33,7 +33,9 @@ Board = Callable[[str], Path]
 
 @pytest.fixture
 def board(tmp_path: Path) -> Board:
-    """Return a function that copies a fixture, so that a test may change it; each has this process, without buffers."""
+    """Return a function that copies a fixture, so that a test may change it; each has this process,
+    without buffers.
+    """
 
     def copy(name: str) -> Path:
         root = Path(shutil.copytree(_FIXTURES / name, tmp_path / name))
@@ -61,7 +63,9 @@ def board(tmp_path: Path) -> Board:
     ],
 )
 def test_each_source_in_bytes(name: str, source: FileSource[object], expected: object) -> None:
-    """Each file gives the total that its kernel writes; a file that is not there gives None, and not 0."""
+    """Each file gives the total that its kernel writes; a file that is not there gives None, and
+    not 0.
+    """
     assert source.read(LocalHost(_FIXTURES / name)) == expected
 
 
@@ -81,7 +85,9 @@ def test_each_source_in_bytes(name: str, source: FileSource[object], expected: o
         "\0\xff\n",
     ],
 )
-def test_what_the_kernel_does_not_write_is_not_read(tmp_path: Path, source: FileSource[object], text: str) -> None:
+def test_what_the_kernel_does_not_write_is_not_read(
+    tmp_path: Path, source: FileSource[object], text: str
+) -> None:
     """A text in another form gives None, and never an error or another number."""
     path = tmp_path / source.path.lstrip("/")
     path.parent.mkdir(parents=True)
@@ -90,7 +96,9 @@ def test_what_the_kernel_does_not_write_is_not_read(tmp_path: Path, source: File
 
 
 def test_buffers_that_the_kernel_lists(board: Board) -> None:
-    """One without a size is no figure: the others' sum would pass for all. One that is freed meanwhile is 0 bytes."""
+    """One without a size is no figure: the others' sum would pass for all. One that is freed
+    meanwhile is 0 bytes.
+    """
     root = board("mainline")
     size = root / "sys/kernel/dmabuf/buffers/117/size"
     for text in ("", "many\n"):
@@ -124,7 +132,9 @@ def test_a_reading_of_a_board_with_an_iommu(board: Board) -> None:
 
 
 def test_a_reading_of_a_process(board: Board) -> None:
-    """Its buffers are counted, and distinguished by who made them; of one that has gone the reading raises."""
+    """Its buffers are counted, and distinguished by who made them; of one that has gone the reading
+    raises.
+    """
     root = board("rk3588")
     links = root / "proc/4321/fd"
     links.mkdir()
@@ -146,7 +156,11 @@ def test_a_reading_of_a_board_without_an_iommu(board: Board) -> None:
     """The heap's total is there, and buffers of other kinds are unknown."""
     memory = _read(board("rv1106"))
     assert memory.rk_dma_heap_bytes == _RV1106_HEAP_BYTES
-    assert (memory.system_dmabuf_bytes, memory.system_dmabuf_source, memory.sram_total_bytes) == (None, None, None)
+    assert (memory.system_dmabuf_bytes, memory.system_dmabuf_source, memory.sram_total_bytes) == (
+        None,
+        None,
+        None,
+    )
 
 
 def test_the_cheapest_source_is_used(board: Board) -> None:
@@ -166,7 +180,9 @@ def test_the_cheapest_source_is_used(board: Board) -> None:
 
 
 def test_sources_are_found_once(board: Board) -> None:
-    """Later readings read the same files: new figures are seen, and one that is gone is None with its source."""
+    """Later readings read the same files: new figures are seen, and one that is gone is None with
+    its source.
+    """
     root = board("rk3588")
     sources = find_npu_sources(LocalHost(root))
     (root / "proc/rk_dmabuf/size").write_text("Total: 4 KiB\n")
@@ -174,7 +190,11 @@ def test_sources_are_found_once(board: Board) -> None:
     shutil.rmtree(root / "proc/rk_dmabuf")
     shutil.rmtree(root / "sys/kernel/debug/rknpu")
     later = sources.read(os.getpid())
-    assert (later.system_dmabuf_bytes, later.system_dmabuf_source, later.sram_used_bytes) == (None, None, None)
+    assert (later.system_dmabuf_bytes, later.system_dmabuf_source, later.sram_used_bytes) == (
+        None,
+        None,
+        None,
+    )
 
 
 def test_a_process_that_may_not_be_seen(board: Board, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -187,7 +207,9 @@ def test_a_process_that_may_not_be_seen(board: Board, monkeypatch: pytest.Monkey
 
 
 def test_this_machine() -> None:
-    """Whatever this kernel has, a reading of this process never fails, and its buffers are some of the system's."""
+    """Whatever this kernel has, a reading of this process never fails, and its buffers are some of
+    the system's.
+    """
     memory = _read(Path("/"))
     assert memory.process_dmabuf_bytes is not None
     if memory.system_dmabuf_bytes is not None:
@@ -199,7 +221,9 @@ def test_this_machine() -> None:
     [("rk3588", "0.9.8", True), ("rv1106", "0.9.2", True), ("mainline", None, False)],
 )
 def test_the_driver(name: str, version: str | None, is_rockchips: bool) -> None:
-    """The version's number alone, from whichever node there is; a laptop has none of what Rockchip's kernels have."""
+    """The version's number alone, from whichever node there is; a laptop has none of what
+    Rockchip's kernels have.
+    """
     assert rknpu_driver_version(LocalHost(_FIXTURES / name)) == version
     assert has_npu(LocalHost(_FIXTURES / name)) is is_rockchips
 
@@ -215,9 +239,15 @@ def test_a_module_without_its_version(board: Board, text: str) -> None:
 
 
 def test_the_npu_is_not_powered_on() -> None:
-    """Of the driver's nodes only version, mm and load are named in the code: freq powers the NPU on."""
+    """Of the driver's nodes only version, mm and load are named in the code: freq powers the NPU
+    on.
+    """
     folder = Path(find_npu_sources.__code__.co_filename).parent
-    nodes = {node for path in folder.glob("*.py") for node in re.findall(r'/rknpu/(\w+)"', path.read_text())}
+    nodes = {
+        node
+        for path in folder.glob("*.py")
+        for node in re.findall(r'/rknpu/(\w+)"', path.read_text())
+    }
     assert nodes == {"version", "mm", "load"}
 
 
@@ -231,7 +261,9 @@ def _npu_rows(root: Path, user_id: int = 0) -> list[tuple[str, bool, str]]:
 
 
 def test_the_sources_of_a_board(board: Board) -> None:
-    """The one that is used of each kind, and what the kernel lacks; without an NPU there are no such rows."""
+    """The one that is used of each kind, and what the kernel lacks; without an NPU there are no
+    such rows.
+    """
     assert _npu_rows(board("rk3588")) == [
         ("/proc/PID/fdinfo", True, "dma-bufs of the process"),
         ("/proc/rk_dmabuf/size", True, "dma-bufs of the system"),
@@ -246,7 +278,9 @@ def test_the_sources_of_a_board(board: Board) -> None:
 
 
 def test_what_needs_root(board: Board, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file that is refused is named before one that the kernel lacks: that is what the user can change."""
+    """A file that is refused is named before one that the kernel lacks: that is what the user can
+    change.
+    """
     root = board("rv1106")
     reads = LocalHost.read
 

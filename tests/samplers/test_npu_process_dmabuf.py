@@ -1,4 +1,6 @@
-"""The dma-bufs of one process: fixtures of boards, and the buffers of this kernel where it lets us make one."""
+"""The dma-bufs of one process: fixtures of boards, and the buffers of this kernel where it lets us
+make one.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,14 @@ _FIXTURES = Path(__file__).with_name("npu_fixtures")
 _MIB = 1 << 20
 
 _LIBC = ctypes.CDLL(None)
-_LIBC.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long)
+_LIBC.mmap.argtypes = (
+    ctypes.c_void_p,
+    ctypes.c_size_t,
+    ctypes.c_int,
+    ctypes.c_int,
+    ctypes.c_int,
+    ctypes.c_long,
+)
 _LIBC.mmap.restype = ctypes.c_void_p
 _LIBC.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
 
@@ -46,7 +55,9 @@ def rk3588(tmp_path: Path) -> Path:
 
 
 def test_each_buffer_counts_once(rk3588: Path) -> None:
-    """Two descriptors, or a descriptor and a mapping, of one buffer are one; other files are none."""
+    """Two descriptors, or a descriptor and a mapping, of one buffer are one; other files are
+    none.
+    """
     buffers = process_dmabufs(LocalHost(rk3588), 4321)
     assert buffers is not None
     assert sorted(buffers, key=lambda buffer: buffer.inode) == [
@@ -58,19 +69,28 @@ def test_each_buffer_counts_once(rk3588: Path) -> None:
 
 
 def test_a_mapping_keeps_a_buffer(rk3588: Path) -> None:
-    """A buffer whose descriptors are all closed still takes memory: as much as is mapped, in however many pieces."""
+    """A buffer whose descriptors are all closed still takes memory: as much as is mapped, in
+    however many pieces.
+    """
     shutil.rmtree(rk3588 / "proc/4321/fd")
     (rk3588 / "proc/4321/fd").mkdir()
     buffers = process_dmabufs(LocalHost(rk3588), 4321)
     assert buffers is not None
-    assert {buffer.inode: buffer.size_bytes for buffer in buffers} == {1188: 0x2FD000, 1190: 0x140000}
+    assert {buffer.inode: buffer.size_bytes for buffer in buffers} == {
+        1188: 0x2FD000,
+        1190: 0x140000,
+    }
 
 
-def test_before_linux_5_14_the_link_has_the_inode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_before_linux_5_14_the_link_has_the_inode(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Where fdinfo lacks the inode, it is that of the file behind the link."""
     root = board("rv1106", tmp_path)
     inodes = {"4": 14, "5": 15, "6": 14}
-    monkeypatch.setattr(LocalHost, "inodes", lambda _, paths: [inodes[Path(path).name] for path in paths])
+    monkeypatch.setattr(
+        LocalHost, "inodes", lambda _, paths: [inodes[Path(path).name] for path in paths]
+    )
     assert process_dmabufs(LocalHost(root), 812) == [
         DmaBuf(14, 2621440, "rk-dma-heap-cma"),
         DmaBuf(15, 815104, "rk-dma-heap-cma"),
@@ -80,17 +100,22 @@ def test_before_linux_5_14_the_link_has_the_inode(tmp_path: Path, monkeypatch: p
 def test_round_trips_do_not_grow_with_descriptors(rk3588: Path) -> None:
     """A far board is asked as often for a hundred buffers as for three."""
     process = rk3588 / "proc/4321"
-    few, many = CountingHost(LocalHost(rk3588)), CountingHost(LocalHost(rk3588))
+    few = CountingHost(LocalHost(rk3588))
+    many = CountingHost(LocalHost(rk3588))
     assert len(process_dmabufs(few, 4321) or ()) == 4
     for number in range(100, 200):
         (process / "fd" / str(number)).symlink_to("/dmabuf:")
-        (process / "fdinfo" / str(number)).write_text(f"size:\t4096\nino:\t{number}\nexp_name:\tdrm\n")
+        (process / "fdinfo" / str(number)).write_text(
+            f"size:\t4096\nino:\t{number}\nexp_name:\tdrm\n"
+        )
     assert len(process_dmabufs(many, 4321) or ()) == 104
     assert few.round_trips == many.round_trips == 4
 
 
 def test_a_name_cannot_pose_as_a_size(rk3588: Path) -> None:
-    """Programs name buffers as they like, also with line ends in the name; one that is closed meanwhile is left out."""
+    """Programs name buffers as they like, also with line ends in the name; one that is closed
+    meanwhile is left out.
+    """
     info = rk3588 / "proc/4321/fdinfo/6"
     info.write_text(info.read_text().replace("camera0", "x\nsize:\t1\nino:\t1201"))
     info.with_name("4").unlink()
@@ -147,7 +172,9 @@ def test_a_process_of_somebody_else() -> None:
 
 @pytest.mark.process
 def test_a_process_of_this_machine(child: Child) -> None:
-    """Without buffers the list is empty, and not None; when it has gone, waited for or not, the reading raises."""
+    """Without buffers the list is empty, and not None; when it has gone, waited for or not, the
+    reading raises.
+    """
     assert process_dmabufs(LOCAL_HOST, child.pid) == []
     for end in (child.kill, child.reap):
         end()
@@ -185,7 +212,9 @@ def real(request: pytest.FixtureRequest) -> int:
 
 
 def test_a_buffer_of_this_kernel(real: int) -> None:
-    """A real one is seen with its size, once with two descriptors, by its mapping alone, and not when it is gone."""
+    """A real one is seen with its size, once with two descriptors, by its mapping alone, and not
+    when it is gone.
+    """
     inode = os.fstat(real).st_ino
     held = process_dmabufs(LOCAL_HOST, os.getpid()) or []
     (buffer,) = (buffer for buffer in held if buffer.inode == inode)
@@ -196,7 +225,9 @@ def test_a_buffer_of_this_kernel(real: int) -> None:
     address = _map(real, 3 * _MIB)
     os.close(twin)
     os.close(real)
-    assert DmaBuf(inode, 3 * _MIB, UNKNOWN_EXPORTER) in (process_dmabufs(LOCAL_HOST, os.getpid()) or [])
+    assert DmaBuf(inode, 3 * _MIB, UNKNOWN_EXPORTER) in (
+        process_dmabufs(LOCAL_HOST, os.getpid()) or []
+    )
     _LIBC.munmap(address, 3 * _MIB)
     assert inode not in {buffer.inode for buffer in process_dmabufs(LOCAL_HOST, os.getpid()) or []}
 

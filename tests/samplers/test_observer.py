@@ -34,7 +34,9 @@ def observer(child: Child) -> Iterator[Observer]:
 
 
 def test_samples_are_a_timeline(observer: Observer, child: Child) -> None:
-    """Each sample adds a time, the RSS and the system's memory, in order; the rate is an interval."""
+    """Each sample adds a time, the RSS and the system's memory, in order; the rate is an
+    interval.
+    """
     assert observer.interval_s == pytest.approx(0.02)
     started = time.monotonic_ns()
     for _ in range(3):
@@ -43,11 +45,15 @@ def test_samples_are_a_timeline(observer: Observer, child: Child) -> None:
     moments = [started, *timeline.times_ns, time.monotonic_ns()]
     assert len(timeline) == 3
     assert moments == sorted(moments)
-    assert timeline.rss_bytes.tolist() == pytest.approx([read_process(LOCAL_HOST, child.pid).rss_bytes] * 3, rel=0.05)
+    assert timeline.rss_bytes.tolist() == pytest.approx(
+        [read_process(LOCAL_HOST, child.pid).rss_bytes] * 3, rel=0.05
+    )
     assert min(timeline.system_bytes) > 0
 
 
-def test_the_system_is_read_more_rarely(observer: Observer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_system_is_read_more_rarely(
+    observer: Observer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It costs more and moves slowly: the last reading stands for the next samples too."""
     paths: list[str] = []
     reads = LocalHost.read
@@ -65,7 +71,9 @@ def test_the_system_is_read_more_rarely(observer: Observer, monkeypatch: pytest.
 
 
 def test_a_process_that_has_gone_gives_no_samples(observer: Observer, child: Child) -> None:
-    """The timeline ends with the last true reading, and not with zeros; it stays when the observer is detached."""
+    """The timeline ends with the last true reading, and not with zeros; it stays when the observer
+    is detached.
+    """
     observer.sample()
     for end in (child.kill, child.reap):
         end()
@@ -77,7 +85,9 @@ def test_a_process_that_has_gone_gives_no_samples(observer: Observer, child: Chi
 
 
 def test_a_process_that_had_gone_before(child: Child) -> None:
-    """A driver that cannot start may have ended when the observer begins: there are no samples, and no snapshot."""
+    """A driver that cannot start may have ended when the observer begins: there are no samples, and
+    no snapshot.
+    """
     child.reap()
     observer = Observer(LOCAL_HOST, sample_hz=50)
     observer.attach(child.pid)
@@ -91,16 +101,25 @@ def test_a_process_that_had_gone_before(child: Child) -> None:
 def test_a_snapshot_is_a_full_reading(observer: Observer, child: Child) -> None:
     """Of the process, which stands still, and of the system."""
     snapshot = observer.snapshot()
-    process, now = snapshot.process, read_process(LOCAL_HOST, child.pid)
-    assert (process.rss_bytes, process.fd_count, process.thread_count) == (now.rss_bytes, now.fd_count, 1)
+    process = snapshot.process
+    now = read_process(LOCAL_HOST, child.pid)
+    assert (process.rss_bytes, process.fd_count, process.thread_count) == (
+        now.rss_bytes,
+        now.fd_count,
+        1,
+    )
     assert process.uss_bytes <= process.pss_bytes <= process.rss_bytes
     assert (process.peak_rss_bytes or 0) >= 0.95 * now.rss_bytes
     assert snapshot.system.total_bytes > snapshot.system.available_bytes > 0
 
 
 @pytest.mark.parametrize("is_reset", [True, False])
-def test_a_snapshot_starts_a_new_phase(observer: Observer, monkeypatch: pytest.MonkeyPatch, is_reset: bool) -> None:
-    """The peak is reset after each reading; where the kernel refuses, only that of the first phase is known."""
+def test_a_snapshot_starts_a_new_phase(
+    observer: Observer, monkeypatch: pytest.MonkeyPatch, is_reset: bool
+) -> None:
+    """The peak is reset after each reading; where the kernel refuses, only that of the first phase
+    is known.
+    """
     resets: list[int] = []
 
     def reset(_: object, pid: int) -> bool:
@@ -114,8 +133,12 @@ def test_a_snapshot_starts_a_new_phase(observer: Observer, monkeypatch: pytest.M
 
 
 def test_a_snapshot_is_a_few_round_trips(child: Child, tmp_path: Path) -> None:
-    """Ten on a board with an NPU, however many descriptors and files the process has: a few milliseconds over ssh."""
-    root = Path(shutil.copytree(Path(__file__).with_name("npu_fixtures") / "rk3588", tmp_path / "rk3588"))
+    """Ten on a board with an NPU, however many descriptors and files the process has: a few
+    milliseconds over ssh.
+    """
+    root = Path(
+        shutil.copytree(Path(__file__).with_name("npu_fixtures") / "rk3588", tmp_path / "rk3588")
+    )
     link_process(root, child.pid)
     host = CountingHost(LocalHost(root))
     observer = Observer(host, 50, find_npu_sources(host))
@@ -128,7 +151,9 @@ def test_a_snapshot_is_a_few_round_trips(child: Child, tmp_path: Path) -> None:
 
 
 def test_samples_of_a_far_host_come_together(child: Child, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A far host takes them by itself, at the observer's interval, with the times of its own clock."""
+    """A far host takes them by itself, at the observer's interval, with the times of its own
+    clock.
+    """
     sampler = _FarSampler()
     monkeypatch.setattr(LocalHost, "sampler", sampler.begin)
     observer = Observer(LocalHost(), sample_hz=50)
@@ -159,7 +184,8 @@ class _FarSampler:
 
     def take(self) -> list[Sample]:
         """Return what has come."""
-        samples, self._samples = self._samples, []
+        samples = self._samples
+        self._samples = []
         return samples
 
     def set_interval(self, interval_s: float) -> None:
@@ -172,16 +198,24 @@ class _FarSampler:
 
 
 def test_a_timeline_is_bounded() -> None:
-    """A long run loses every second reading, from its begin to its end; figures are 8 bytes each."""
+    """A long run loses every second reading, from its begin to its end; figures are 8 bytes
+    each.
+    """
     timeline = SampledTimeline()
     for number in range(300_000):
         timeline.add(number, number + 1, number + 2)
     times_ns = timeline.times_ns.tolist()
     assert 20_000 < len(timeline) < 50_000
-    assert max(later - earlier for earlier, later in zip(times_ns, times_ns[1:])) < 2 * 300_000 / len(timeline)
+    assert max(
+        later - earlier for earlier, later in zip(times_ns, times_ns[1:])
+    ) < 2 * 300_000 / len(timeline)
     assert (times_ns[0], timeline.times_ns.itemsize) == (0, 8)
     assert times_ns[-1] > 299_900
-    assert [rss - 1 for rss in timeline.rss_bytes] == [used - 2 for used in timeline.system_bytes] == times_ns
+    assert (
+        [rss - 1 for rss in timeline.rss_bytes]
+        == [used - 2 for used in timeline.system_bytes]
+        == times_ns
+    )
 
 
 def test_recent_readings_are_taken_once(observer: Observer) -> None:

@@ -14,8 +14,14 @@ from tests.samplers.hosts import CountingHost
 
 _PID = 7
 _PAGE = os.sysconf("SC_PAGE_SIZE")
-_VMSTAT = "nr_free_pages 900\nworkingset_refault_anon {0}\nworkingset_refault_file {1}\npswpin {2}\npswpout {3}\n"
-_STALLS = "some avg10=0.00 avg60=0.00 avg300=0.00 total={0}\nfull avg10=0.00 avg60=0.00 avg300=0.00 total={1}\n"
+_VMSTAT = (
+    "nr_free_pages 900\nworkingset_refault_anon {0}\nworkingset_refault_file {1}\npswpin"
+    " {2}\npswpout {3}\n"
+)
+_STALLS = (
+    "some avg10=0.00 avg60=0.00 avg300=0.00 total={0}\nfull avg10=0.00 avg60=0.00 avg300=0.00"
+    " total={1}\n"
+)
 
 
 def _write(root: Path, path: str, text: str) -> None:
@@ -34,7 +40,9 @@ def _watch(root: Path) -> PressureWatch:
 
 
 def test_the_system_is_read_where_there_is_no_group(tmp_path: Path) -> None:
-    """Counters are told since the start of the watch, in bytes and nanoseconds; faults since that of the process."""
+    """Counters are told since the start of the watch, in bytes and nanoseconds; faults since that
+    of the process.
+    """
     _stat(tmp_path, 2, 1)
     _write(tmp_path, "proc/vmstat", _VMSTAT.format(10, 20, 30, 40))
     _write(tmp_path, "proc/pressure/memory", _STALLS.format(100, 50))
@@ -63,7 +71,9 @@ def test_the_system_is_read_where_there_is_no_group(tmp_path: Path) -> None:
         ("4:memory:/docker/a:b\n1:cpu,cpuacct:/c\n", "sys/fs/cgroup/memory/docker/a:b", False),
     ],
 )
-def test_the_group_of_the_process_comes_before_the_system(tmp_path: Path, cgroup: str, folder: str, is_2: bool) -> None:
+def test_the_group_of_the_process_comes_before_the_system(
+    tmp_path: Path, cgroup: str, folder: str, is_2: bool
+) -> None:
     """What other processes of the machine read again, or wait for, is not this one's."""
     _stat(tmp_path, 0, 0)
     _write(tmp_path, f"proc/{_PID}/cgroup", cgroup)
@@ -80,11 +90,15 @@ def test_the_group_of_the_process_comes_before_the_system(tmp_path: Path, cgroup
     pressure = watch.read()
     assert (pressure.refaulted_file_bytes, pressure.refaults_of) == (_PAGE, "cgroup")
     assert (pressure.swapped_in_bytes, pressure.swapped_out_bytes) == (_PAGE, 0)
-    assert (pressure.stalled_some_ns, pressure.stalls_of) == ((0, "cgroup") if is_2 else (900_000, "system"))
+    assert (pressure.stalled_some_ns, pressure.stalls_of) == (
+        (0, "cgroup") if is_2 else (900_000, "system")
+    )
 
 
 def test_the_uppermost_group_is_the_system(tmp_path: Path) -> None:
-    """Beside version 1 all processes are in the one group of version 2, whose waiting is everybody's."""
+    """Beside version 1 all processes are in the one group of version 2, whose waiting is
+    everybody's.
+    """
     _write(tmp_path, f"proc/{_PID}/cgroup", "0::/\n")
     _write(tmp_path, "sys/fs/cgroup/unified/memory.pressure", _STALLS.format(1, 1))
     _write(tmp_path, "proc/pressure/memory", _STALLS.format(1, 1))
@@ -101,12 +115,16 @@ def test_an_older_kernel_has_one_counter_of_refaults(tmp_path: Path) -> None:
 
 
 def test_a_kernel_that_counts_nothing_tells_nothing(tmp_path: Path) -> None:
-    """As on a small board, whose kernel has neither event counters nor PSI, and where the process has gone."""
+    """As on a small board, whose kernel has neither event counters nor PSI, and where the process
+    has gone.
+    """
     assert _watch(tmp_path).read() == Pressure()
 
 
 def test_this_machine_counts_faults_in_one_round_trip() -> None:
-    """Every Linux tells the major faults of a process; a reading costs a far board one round trip."""
+    """Every Linux tells the major faults of a process; a reading costs a far board one round
+    trip.
+    """
     host = CountingHost(LOCAL_HOST)
     watch = PressureWatch(host, os.getpid())
     before = host.round_trips
@@ -117,7 +135,9 @@ def test_this_machine_counts_faults_in_one_round_trip() -> None:
 
 @pytest.mark.parametrize("gone", ["memory.stat", "memory.pressure", ""])
 def test_a_group_that_vanishes_leaves_what_was_read_last(tmp_path: Path, gone: str) -> None:
-    """It does so with its last process; the system's counters, which begin elsewhere, do not take its place."""
+    """It does so with its last process; the system's counters, which begin elsewhere, do not take
+    its place.
+    """
     folder = tmp_path / "sys/fs/cgroup/user.slice/a.scope"
     _stat(tmp_path, 0, 0)
     _write(tmp_path, f"proc/{_PID}/cgroup", "0::/user.slice/a.scope\n")
@@ -129,7 +149,8 @@ def test_a_group_that_vanishes_leaves_what_was_read_last(tmp_path: Path, gone: s
         ("memory.pressure", _STALLS.format(1, 1)),
     ):
         _write(folder, name, text)
-    watch, unread = _watch(tmp_path), _watch(tmp_path)
+    watch = _watch(tmp_path)
+    unread = _watch(tmp_path)
     _write(folder, "memory.stat", "workingset_refault_file 5\n")
     _write(folder, "memory.pressure", _STALLS.format(8, 1))
     before = watch.read()
@@ -141,14 +162,20 @@ def test_a_group_that_vanishes_leaves_what_was_read_last(tmp_path: Path, gone: s
 
 
 def test_counters_that_come_later_have_no_beginning(tmp_path: Path) -> None:
-    """As where a source was unreadable for a moment: what it counted before the start is not known."""
+    """As where a source was unreadable for a moment: what it counted before the start is not
+    known.
+    """
     _write(tmp_path, "proc/vmstat", "workingset_refault_file 3\n")
     _write(tmp_path, "proc/pressure/memory", "some avg10=0.00 avg60=0.00 avg300=0.00 total=3\n")
     watch = _watch(tmp_path)
     _write(tmp_path, "proc/vmstat", _VMSTAT.format(4, 4, 4, 4))
     _write(tmp_path, "proc/pressure/memory", _STALLS.format(4, 4))
     pressure = watch.read()
-    assert (pressure.refaulted_file_bytes, pressure.refaulted_anon_bytes, pressure.swapped_in_bytes) == (
+    assert (
+        pressure.refaulted_file_bytes,
+        pressure.refaulted_anon_bytes,
+        pressure.swapped_in_bytes,
+    ) == (
         _PAGE,
         None,
         None,

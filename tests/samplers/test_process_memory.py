@@ -11,7 +11,13 @@ import psutil
 import pytest
 
 from reusebench.samplers.host import LOCAL_HOST, LocalHost, ResidentCounter
-from reusebench.samplers.process import Shares, read_process, read_shares, reset_peak, rollup_readable
+from reusebench.samplers.process import (
+    Shares,
+    read_process,
+    read_shares,
+    reset_peak,
+    rollup_readable,
+)
 from reusebench.samplers.readings import ProcessMemory
 from tests.helpers.support import TIME_LIMIT_S
 from tests.samplers.child import SIZE, Child
@@ -28,7 +34,9 @@ def kernel_with_parts(child: Child) -> None:
 
 
 def _growth(child: Child, line: str) -> Callable[[str], float]:
-    """Run the line; return a function from a field's name to how much it has grown, as a share of the size."""
+    """Run the line; return a function from a field's name to how much it has grown, as a share of
+    the size.
+    """
     before = read_process(LOCAL_HOST, child.pid)
     child.run(line)
     after = read_process(LOCAL_HOST, child.pid)
@@ -36,7 +44,9 @@ def _growth(child: Child, line: str) -> Callable[[str], float]:
 
 
 def test_a_standing_process_reads_as_psutil_reads_it(child: Child) -> None:
-    """Nothing of it moves; RSS, PSS, USS and swap are psutil's, and the counts of files and threads too."""
+    """Nothing of it moves; RSS, PSS, USS and swap are psutil's, and the counts of files and threads
+    too.
+    """
     process = psutil.Process(child.pid)
     end_s = time.monotonic() + TIME_LIMIT_S
     while True:  # other processes share pages, and come and go
@@ -62,13 +72,21 @@ def test_the_parts_are_parts_of_the_whole(child: Child) -> None:
     memory = read_process(LOCAL_HOST, child.pid)
     assert memory.uss_bytes <= memory.pss_bytes <= memory.rss_bytes
     parts = [memory.pss_anon_bytes, memory.pss_file_bytes, memory.pss_shmem_bytes]
-    assert sum(size for size in parts if size is not None) == pytest.approx(memory.pss_bytes, abs=16 * 1024)
-    assert None not in (*parts, memory.rss_anon_bytes, memory.rss_file_bytes, memory.rss_shmem_bytes)
+    assert sum(size for size in parts if size is not None) == pytest.approx(
+        memory.pss_bytes, abs=16 * 1024
+    )
+    assert None not in (
+        *parts,
+        memory.rss_anon_bytes,
+        memory.rss_file_bytes,
+        memory.rss_shmem_bytes,
+    )
 
 
 @pytest.mark.usefixtures("kernel_with_parts")
 def test_anonymous_memory_counts_when_it_is_touched(child: Child) -> None:
-    """Mapping costs nothing; touching raises RSS, PSS, USS and the anonymous parts by the size, and no other part.
+    """Mapping costs nothing; touching raises RSS, PSS, USS and the anonymous parts by the size, and
+    no other part.
 
     The cheap counter follows.
     """
@@ -90,7 +108,9 @@ def test_anonymous_memory_counts_when_it_is_touched(child: Child) -> None:
 
 @pytest.mark.usefixtures("kernel_with_parts")
 def test_shared_memory_is_a_part_of_its_own(child: Child) -> None:
-    """Buffers of devices are such pages: they count as shmem, neither as anonymous nor as a file."""
+    """Buffers of devices are such pages: they count as shmem, neither as anonymous nor as a
+    file.
+    """
     touched = _growth(child, f"held.append(write(mmap.mmap(-1, {SIZE})))")
     for field in ("pss_bytes", "pss_shmem_bytes", "rss_shmem_bytes"):
         assert touched(field) == pytest.approx(1, abs=0.05), field
@@ -98,10 +118,14 @@ def test_shared_memory_is_a_part_of_its_own(child: Child) -> None:
 
 
 @pytest.mark.usefixtures("kernel_with_parts")
-def test_a_mapped_file_is_shared_between_processes(child: Child, second_child: Child, tmp_path: Path) -> None:
-    """One process that maps a file has all of it in its PSS, two have half of it each, and RSS counts it twice.
+def test_a_mapped_file_is_shared_between_processes(
+    child: Child, second_child: Child, tmp_path: Path
+) -> None:
+    """One process that maps a file has all of it in its PSS, two have half of it each, and RSS
+    counts it twice.
 
-    Why PSS is the application's memory: RSS also counts a second mapping of the same weights in one process again.
+    Why PSS is the application's memory: RSS also counts a second mapping of the same weights in one
+    process again.
     """
     path = tmp_path / "weights.bin"
     path.write_bytes(bytes(SIZE))
@@ -124,7 +148,9 @@ def test_a_mapped_file_is_shared_between_processes(child: Child, second_child: C
 
 
 def test_the_peak_is_of_the_phase(child: Child) -> None:
-    """A spike that is over before anybody could sample it is in the peak, and is not in that of the next phase."""
+    """A spike that is over before anybody could sample it is in the peak, and is not in that of the
+    next phase.
+    """
     if not reset_peak(LOCAL_HOST, child.pid):
         pytest.skip("this kernel does not let VmHWM be reset")
     spike = _growth(child, f"memory = write(mmap.mmap(-1, {SIZE}, flags=PRIVATE)); memory.close()")
@@ -153,23 +179,40 @@ def test_without_smaps_rollup_smaps_is_summed_up(child: Child, tree: Path) -> No
     assert without.pss_bytes == pytest.approx(whole.pss_bytes, rel=0.02)
     assert without.uss_bytes == pytest.approx(whole.uss_bytes, rel=0.02)
     assert (without.rss_bytes, without.swap_bytes) == (whole.rss_bytes, whole.swap_bytes)
-    assert (without.pss_anon_bytes, without.pss_file_bytes, without.pss_shmem_bytes) == (None, None, None)
+    assert (without.pss_anon_bytes, without.pss_file_bytes, without.pss_shmem_bytes) == (
+        None,
+        None,
+        None,
+    )
     assert without.peak_rss_bytes == whole.peak_rss_bytes
     # Other processes that map the same libraries change its share of them between two readings.
     shares = read_shares(host, child.pid)
-    assert shares == pytest.approx(Shares(without.pss_bytes, without.uss_bytes, without.swap_bytes), rel=0.02)
+    assert shares == pytest.approx(
+        Shares(without.pss_bytes, without.uss_bytes, without.swap_bytes), rel=0.02
+    )
 
 
 def test_an_old_kernel_has_no_parts(child: Child, tree: Path) -> None:
     """Lines that a kernel does not write yet are None, and never 0."""
-    rollup = "5 [rollup]\nRss: 2000 kB\nPss: 1500 kB\nPrivate_Clean: 100 kB\nPrivate_Dirty: 900 kB\n"
-    for name, text in {"smaps_rollup": rollup, "status": "Name:\tx\nVmRSS:\t2000 kB\nThreads:\t3\n"}.items():
+    rollup = (
+        "5 [rollup]\nRss: 2000 kB\nPss: 1500 kB\nPrivate_Clean: 100 kB\nPrivate_Dirty: 900 kB\n"
+    )
+    for name, text in {
+        "smaps_rollup": rollup,
+        "status": "Name:\tx\nVmRSS:\t2000 kB\nThreads:\t3\n",
+    }.items():
         (tree / name).unlink()
         (tree / name).write_text(text)
     memory = read_process(LocalHost(tree.parents[1]), child.pid)
-    known = {"rss_bytes": 2000 * 1024, "pss_bytes": 1500 * 1024, "uss_bytes": 1000 * 1024, "swap_bytes": 0}
+    known = {
+        "rss_bytes": 2000 * 1024,
+        "pss_bytes": 1500 * 1024,
+        "uss_bytes": 1000 * 1024,
+        "swap_bytes": 0,
+    }
     counts = {"fd_count": memory.fd_count, "thread_count": 3, "fd_limit": memory.fd_limit}
-    assert memory == ProcessMemory(**{**dict.fromkeys(ProcessMemory.__struct_fields__), **known, **counts})  # type: ignore[arg-type]
+    values = {**dict.fromkeys(ProcessMemory.__struct_fields__), **known, **counts}
+    assert memory == ProcessMemory(**values)  # type: ignore[arg-type]
 
 
 def test_round_trips_of_a_reading(child: Child) -> None:
@@ -189,13 +232,17 @@ def test_a_peak_that_cannot_be_reset(child: Child, tree: Path) -> None:
 
 @pytest.mark.parametrize("end", [Child.kill, Child.reap])
 def test_a_process_that_has_gone(child: Child, tree: Path, end: Callable[[Child], None]) -> None:
-    """Waited for or not, a full reading raises, also of a kernel without smaps_rollup, and a cheap one is None."""
+    """Waited for or not, a full reading raises, also of a kernel without smaps_rollup, and a cheap
+    one is None.
+    """
     counter = ResidentCounter(child.pid)
     end(child)
     (tree / "smaps_rollup").unlink()
     for host in (LOCAL_HOST, LocalHost(tree.parents[1])):
         for read in (read_process, read_shares):
-            with pytest.raises(ProcessLookupError, match=str(child.pid) if end is Child.reap else None):
+            with pytest.raises(
+                ProcessLookupError, match=str(child.pid) if end is Child.reap else None
+            ):
                 read(host, child.pid)
     assert counter.read_bytes() is None
     counter.close()

@@ -1,4 +1,6 @@
-"""What shows that memory was short, where not all is known; tests/harness/measuring/test_shortage.py has the rest."""
+"""What shows that memory was short, where not all is known;
+tests/harness/measuring/test_shortage.py has the rest.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,8 @@ import pytest
 from reusebench.samplers.readings import Pressure
 from reusebench.samplers.shortage import Evidence
 
-_MIB, _S = 2**20, 10**9
+_MIB = 2**20
+_S = 10**9
 
 
 @pytest.mark.parametrize(
@@ -21,7 +24,9 @@ _MIB, _S = 2**20, 10**9
         (400, 4, 200, ["shortage_swapped", "shortage_stalled"]),
     ],
 )
-def test_signs_of_a_recorded_program(pss_mib: int, swapped_mib: int, stalled_ms: int, codes: list[str]) -> None:
+def test_signs_of_a_recorded_program(
+    pss_mib: int, swapped_mib: int, stalled_ms: int, codes: list[str]
+) -> None:
     """A hundredth of PSS swapped out, or two of the time waited."""
     evidence = Evidence(
         counted=Pressure(stalled_some_ns=stalled_ms * 10**6),

@@ -38,7 +38,9 @@ CmaFree:           61232 kB
 
 
 def test_a_board_with_cma() -> None:
-    """Each figure is the line of its name, in bytes; what the kernel does not have is None, and not 0."""
+    """Each figure is the line of its name, in bytes; what the kernel does not have is None, and not
+    0.
+    """
     memory = parse_meminfo(_BOARD)
     assert memory == SystemMemory(
         total_bytes=3936932 * 1024,
@@ -65,7 +67,10 @@ def test_this_machine() -> None:
 
 def test_sizes_are_the_lines_with_a_unit() -> None:
     """Counts, headings and flags are left out; those of several mappings are summed up."""
-    text = "55d0-7ffe ---p 00000000 00:00 0   [rollup]\nRss:     12 kB\nThreads:\t4\nVmFlags: rd ex\nName: a: 3 kB\n\n"
+    text = (
+        "55d0-7ffe ---p 00000000 00:00 0   [rollup]\nRss:     12 kB\nThreads:\t4\nVmFlags: rd"
+        " ex\nName: a: 3 kB\n\n"
+    )
     text += "7fff-8000 r--p 00000000 00:00 0   /weights: 5 kB\nRss:      4 kB\n"
     assert parse_sizes(text) == {"Rss": 16 * 1024}
 
@@ -75,7 +80,8 @@ class _PlayedHost(LocalHost):
 
     def __init__(self, used_kib: list[int], cpus: list[str]) -> None:
         super().__init__()
-        self._used_kib, self._cpus = iter(used_kib), iter(cpus)
+        self._used_kib = iter(used_kib)
+        self._cpus = iter(cpus)
 
     def read(self, path: str) -> bytes:
         """Return the next figure."""
@@ -90,21 +96,36 @@ class _PlayedHost(LocalHost):
     ("used_kib", "after", "noise_kib", "cpu_percent"),
     [
         ([5000] * 7, ("1 0 1 100 1 0 0", "0 0 0 0 0 0 0"), 0, 0),
-        ([5000, 5100, 4800, 5000, 5300, 5000, 9999], ("6 5 6 110 1 5 0 99", "10 0 0 60 0 0 0"), 250, 30),
+        (
+            [5000, 5100, 4800, 5000, 5300, 5000, 9999],
+            ("6 5 6 110 1 5 0 99", "10 0 0 60 0 0 0"),
+            250,
+            30,
+        ),
     ],
 )
 def test_noise_is_half_the_range(
-    monkeypatch: pytest.MonkeyPatch, used_kib: list[int], after: tuple[str, str], noise_kib: int, cpu_percent: float
+    monkeypatch: pytest.MonkeyPatch,
+    used_kib: list[int],
+    after: tuple[str, str],
+    noise_kib: int,
+    cpu_percent: float,
 ) -> None:
-    """System figures are given +- this, so the range is halved; work of others is its share of all CPUs' time.
+    """System figures are given +- this, so the range is halved; work of others is its share of all
+    CPUs' time.
 
     Time passes only by sleeping. Constant memory and clocks that stand give zeros.
     """
     now_s = [0.0]
-    clock = SimpleNamespace(monotonic=lambda: now_s[0], sleep=lambda seconds: now_s.append(now_s.pop() + seconds))
+    clock = SimpleNamespace(
+        monotonic=lambda: now_s[0], sleep=lambda seconds: now_s.append(now_s.pop() + seconds)
+    )
     monkeypatch.setattr(system, "time", clock)
     cores = (("1 0 1 100 1 0 0", "0 0 0 0 0 0 0"), after)
-    idle = observe_idle(_PlayedHost(used_kib, [f"cpu  9 9\ncpu0 {one}\ncpu1 {other}\n" for one, other in cores]), 0.099)
+    idle = observe_idle(
+        _PlayedHost(used_kib, [f"cpu  9 9\ncpu0 {one}\ncpu1 {other}\n" for one, other in cores]),
+        0.099,
+    )
     assert idle.memory_noise_bytes == noise_kib * 1024
     assert idle.cpu_percent == pytest.approx(cpu_percent)
 
@@ -117,10 +138,14 @@ def test_noise_of_this_machine() -> None:
 
 
 def test_the_environment_is_plain_data(tmp_path: Path) -> None:
-    """It survives JSON, has the machine's sizes, and only the variables that bear on memory or speed."""
+    """It survives JSON, has the machine's sizes, and only the variables that bear on memory or
+    speed.
+    """
     link_process(tmp_path, os.getpid())
     (tmp_path / "proc/self").symlink_to(str(os.getpid()))
-    (tmp_path / "proc/self/environ").write_text("SECRET_TOKEN=mine\0OMP_NUM_THREADS=\0MALLOC_ARENA_MAX=2\0")
+    (tmp_path / "proc/self/environ").write_text(
+        "SECRET_TOKEN=mine\0OMP_NUM_THREADS=\0MALLOC_ARENA_MAX=2\0"
+    )
     facts = environment(LocalHost(tmp_path), "board")
     assert msgspec.json.decode(msgspec.json.encode(facts), type=Environment) == facts
     assert facts.memory_total_bytes == read_system(LOCAL_HOST).total_bytes
@@ -151,17 +176,26 @@ _FACTS = {
     ),
     "swaps": ("/proc/swaps", "Filename\tType\n/dev/zram0 partition\n/swap file\n", 2, 0),
     "overcommit_memory": ("/proc/sys/vm/overcommit_memory", "1\n", "1", None),
-    "cpu_governor": ("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "performance\n", "performance", None),
+    "cpu_governor": (
+        "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",
+        "performance\n",
+        "performance",
+        None,
+    ),
 }
 
 
 @pytest.mark.parametrize("is_board", [True, False])
 def test_facts_of_a_board(tmp_path: Path, is_board: bool) -> None:
-    """The device tree's words, the driver's version, the word in brackets; None on a laptop or in a container."""
+    """The device tree's words, the driver's version, the word in brackets; None on a laptop or in a
+    container.
+    """
     link_process(tmp_path, os.getpid())
     (tmp_path / "proc/self").symlink_to(str(os.getpid()))
     driver = ("/sys/module/rknpu/version", "0.9.8\n")
-    for path, text in (*((path, text) for path, text, _, _ in _FACTS.values()), driver) if is_board else ():
+    for path, text in (
+        (*((path, text) for path, text, _, _ in _FACTS.values()), driver) if is_board else ()
+    ):
         (tmp_path / path[1:]).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path[1:]).write_text(text)
     facts = environment(LocalHost(tmp_path), "board")

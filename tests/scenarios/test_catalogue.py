@@ -54,17 +54,31 @@ from tests.helpers.support import models_of
 _A, _B, _C = (Model(name, f"/{name}.onnx", name * 2) for name in "abc")
 _NAMES = [scenario.name for scenario in SCENARIOS]
 _COMPARED = [scenario.name for scenario in SCENARIOS if scenario.baseline]
-#: Those whose contexts take frames; of these one has no context, and one has contexts for all streams together.
+#: Those whose contexts take frames; of these one has no context, and one has contexts for all
+#: streams together.
 _WITH_FRAMES = [scenario.name for scenario in SCENARIOS if scenario.has_streams]
-_DECODE_ONLY, _PER_CORE = "streams_decode_only", "streams_full_dup_per_core"
-_OF_STREAMS = [scenario.name for scenario in SCENARIOS if scenario.model_set == STREAMS and not scenario.fills]
+_DECODE_ONLY = "streams_decode_only"
+_PER_CORE = "streams_full_dup_per_core"
+_OF_STREAMS = [
+    scenario.name for scenario in SCENARIOS if scenario.model_set == STREAMS and not scenario.fills
+]
 #: Those that make contexts until one fails, with the scenario that lays out like them.
-_FILLING = {scenario.name: scenario.name.removeprefix("limit_") for scenario in SCENARIOS if scenario.fills}
+_FILLING = {
+    scenario.name: scenario.name.removeprefix("limit_") for scenario in SCENARIOS if scenario.fills
+}
 _LIKE = {"no_reuse": "no_reuse_one_model", "internal_reuse": None}
 #: Those that have one context of each of so many models of their set; None: of all.
 _OF_MODELS = {
-    **{scenario.name: None for scenario in SCENARIOS if scenario.model_set in (IN_TURN, RESOLUTIONS)},
-    **{scenario.name: 1 for scenario in SCENARIOS if scenario.model_set in (FRAMES_1080P, FRAMES_4K)},
+    **{
+        scenario.name: None
+        for scenario in SCENARIOS
+        if scenario.model_set in (IN_TURN, RESOLUTIONS)
+    },
+    **{
+        scenario.name: 1
+        for scenario in SCENARIOS
+        if scenario.model_set in (FRAMES_1080P, FRAMES_4K)
+    },
     DEFAULT_OPTIONS: 1,
     **{f"{name}_{count}": count for name in ("resolutions", "shared_weights") for count in (2, 3)},
 }
@@ -72,8 +86,12 @@ _OF_MODELS = {
 _SHAPES = list(itertools.product((1, 2, 4), (1, 3), (1, 3, 5), (1, 2, 4)))
 
 
-def _plan(name: str, models: tuple[Model, ...], streams: int, contexts: int, cores: int = 4) -> Plan:
-    return build_plans(name, Parameters("onnxruntime", models, streams, contexts, cores, rounds=7))[0]
+def _plan(
+    name: str, models: tuple[Model, ...], streams: int, contexts: int, cores: int = 4
+) -> Plan:
+    return build_plans(name, Parameters("onnxruntime", models, streams, contexts, cores, rounds=7))[
+        0
+    ]
 
 
 def _shapes(name: str) -> list[tuple[int, int, int, int]]:
@@ -110,7 +128,8 @@ _DUPS_ON_THREE_CORES = (
 )
 _ALL_OUTSIDE: dict[str, Any] = {"outside": (WEIGHTS, INTERNAL), "zero_copy": (INPUT, OUTPUT)}
 
-#: The contexts for 2 streams of 2 contexts, 3 models and 3 cores; a scenario of streams lays out like the one without.
+#: The contexts for 2 streams of 2 contexts, 3 models and 3 cores; a scenario of streams lays out
+#: like the one without.
 _LAYOUTS: dict[str, tuple[Context, ...]] = {
     "no_reuse": (Context(0, 0), Context(0, 0), Context(1, 1), Context(1, 1)),
     "partial_dup": (Context(0, 0), Context(0, 0, DUP, 0), Context(1, 1), Context(1, 1, DUP, 2)),
@@ -120,16 +139,25 @@ _LAYOUTS: dict[str, tuple[Context, ...]] = {
     "full_dup_internal_reuse": _DUPS_ON_THREE_CORES,
     "in_turn": tuple(Context(0, model, core=0) for model in range(3)),
     "internal_reuse": tuple(Context(0, model, internal=0, core=0) for model in range(3)),
-    "internal_reuse_last_first": tuple(Context(0, model, internal=0, core=0) for model in (2, 1, 0)),
+    "internal_reuse_last_first": tuple(
+        Context(0, model, internal=0, core=0) for model in (2, 1, 0)
+    ),
     "resolutions": tuple(Context(0, model) for model in range(3)),
-    "shared_weights": (Context(0, 0), Context(0, 1, SHARED_WEIGHTS, 0), Context(0, 2, SHARED_WEIGHTS, 0)),
+    "shared_weights": (
+        Context(0, 0),
+        Context(0, 1, SHARED_WEIGHTS, 0),
+        Context(0, 2, SHARED_WEIGHTS, 0),
+    ),
     "runtime_memory": _loads(),
     DEFAULT_OPTIONS: (Context(0, 0),),
     "external_weights": _loads(outside=(WEIGHTS,)),
     "external_internal": _loads(outside=(INTERNAL,)),
     "external_io": _loads(zero_copy=(INPUT, OUTPUT)),
     "external_memory": _loads(**_ALL_OUTSIDE),
-    **{f"external_{allocator}": _loads(**_ALL_OUTSIDE, allocator=allocator) for allocator in ALLOCATORS[1:]},
+    **{
+        f"external_{allocator}": _loads(**_ALL_OUTSIDE, allocator=allocator)
+        for allocator in ALLOCATORS[1:]
+    },
     "weight_memory": (
         Context(0, 0, outside=(WEIGHTS, INTERNAL)),
         *(Context(stream, 0, SHARED_WEIGHT_MEMORY, 0, outside=(INTERNAL,)) for stream in (0, 1, 1)),
@@ -147,7 +175,8 @@ _LAYOUTS: dict[str, tuple[Context, ...]] = {
     "lean_weights": _reusing(DUP),
     "lean_internal": _DUPS_ON_THREE_CORES,
     "lean": tuple(
-        replace(context, zero_copy=(INPUT, NATIVE_OUTPUT), io=context.core) for context in _DUPS_ON_THREE_CORES
+        replace(context, zero_copy=(INPUT, NATIVE_OUTPUT), io=context.core)
+        for context in _DUPS_ON_THREE_CORES
     ),
     "streams_decode_only": (),
     "cycles_inferences": (Context(0, 0),),
@@ -155,13 +184,22 @@ _LAYOUTS: dict[str, tuple[Context, ...]] = {
     "cycles_dups": (Context(0, 0), Context(0, 0, DUP, 0)),
     "cycles_io_memory": (Context(0, 0, zero_copy=(INPUT, OUTPUT)),),
     "cycles_replaced": (Context(0, 0), Context(0, 0)),
-    "streams_full_dup_per_core": (Context(None, 0), Context(None, 0, DUP, 0), Context(None, 0, DUP, 0)),
+    "streams_full_dup_per_core": (
+        Context(None, 0),
+        Context(None, 0, DUP, 0),
+        Context(None, 0, DUP, 0),
+    ),
 }
 
 
 # The further ones, of so many resolutions or of frames, follow below.
 @pytest.mark.parametrize(
-    "name", [name for name in _NAMES if not (name in _FILLING or name.endswith(("_2", "_3", "_1080p", "_4k")))]
+    "name",
+    [
+        name
+        for name in _NAMES
+        if not (name in _FILLING or name.endswith(("_2", "_3", "_1080p", "_4k")))
+    ],
 )
 def test_layouts(name: str) -> None:
     """Every context with its model, mechanism and memory; a plan has the models that it uses."""
@@ -173,7 +211,9 @@ def test_layouts(name: str) -> None:
 
 @pytest.mark.parametrize("count", [2, 3])
 def test_the_first_of_several_resolutions(count: int) -> None:
-    """So many of them, sharing or not; where there are no more than that, the scenario of all has them already."""
+    """So many of them, sharing or not; if there are no more than that, the scenario of all has
+    them already.
+    """
     models = models_of(*range(5))
     for name in ("resolutions", "shared_weights"):
         assert _plan(f"{name}_{count}", models, 4, 3) == replace(
@@ -181,38 +221,55 @@ def test_the_first_of_several_resolutions(count: int) -> None:
             scenario=f"{name}_{count}",
             baseline=f"resolutions_{count}" if name == "shared_weights" else None,
         )
-        with pytest.raises(TooFewModels, match=f"more than {count} resolutions and there are {count}, "):
+        with pytest.raises(
+            TooFewModels, match=f"more than {count} resolutions and there are {count}, "
+        ):
             _plan(f"{name}_{count}", models[:count], 4, 3)
 
 
 @pytest.mark.parametrize("size", ["1080p", "4k"])
 @pytest.mark.parametrize(
-    "way", ["copied_io", "zero_copy_input", "zero_copy_output", "zero_copy_io", "native_io", "device_io"]
+    "way",
+    ["copied_io", "zero_copy_input", "zero_copy_output", "zero_copy_io", "native_io", "device_io"],
 )
 def test_frames_move_as_small_tensors_do(way: str, size: str) -> None:
-    """One context of the one model of frames, with what the scenario of the same name gives each context."""
+    """One context of the one model of frames, with what the scenario of the same name gives each
+    context.
+    """
     plan = _plan(f"{way}_{size}", (_A,), streams=4, contexts=3)
     assert plan.contexts == _plan(way, (_A,), streams=4, contexts=3).contexts[:1]
 
 
 def test_lean_gives_up_one_mechanism_after_the_other() -> None:
-    """The next plan is for a runtime that lacks one of those before; none has more than one that stands before it."""
-    counts, kinds = [], set()
+    """The next plan is for a runtime that lacks one of those before; none has more than one that
+    stands before it.
+    """
+    counts = []
+    kinds = set()
     for plan in build_plans("lean", Parameters("onnxruntime", (_A,), 2, 2, 2, 7)):
         second = plan.contexts[1]
-        counts.append(sum([second.source is not None, second.internal is not None, bool(second.zero_copy)]))
+        counts.append(
+            sum([second.source is not None, second.internal is not None, bool(second.zero_copy)])
+        )
         kinds.add((second.mechanism, second.internal, second.zero_copy, second.io))
     assert counts == [3] * 4 + [2] * 4 + [1] * 3
     assert len(kinds) == len(counts)
 
 
 def test_the_steps_to_lean_add_up() -> None:
-    """Each of the first choices has the mechanisms of the step before; they are plans of the question of dup too."""
+    """Each of the first choices has the mechanisms of the step before; they are plans of the
+    question of dup too.
+    """
     parameters = Parameters("rknn", (_A,), 2, 2, 2, 7)
-    weights, internal, lean = (build_plans(name, parameters)[0] for name in ("lean_weights", "lean_internal", "lean"))
+    weights, internal, lean = (
+        build_plans(name, parameters)[0] for name in ("lean_weights", "lean_internal", "lean")
+    )
     assert weights.contexts == build_plans("full_dup", parameters)[0].contexts
     assert internal.contexts == build_plans("full_dup_internal_reuse", parameters)[0].contexts
-    assert tuple(replace(context, zero_copy=(), io=None) for context in lean.contexts) == internal.contexts
+    assert (
+        tuple(replace(context, zero_copy=(), io=None) for context in lean.contexts)
+        == internal.contexts
+    )
 
 
 def test_without_dup_the_weights_are_one_memory() -> None:
@@ -221,7 +278,9 @@ def test_without_dup_the_weights_are_one_memory() -> None:
     for name, internal in (("lean_weights", None), ("lean_internal", 0)):
         first, *others = build_plans(name, parameters)[1].contexts
         assert first.outside == ((WEIGHTS,) if internal == 0 else (WEIGHTS, INTERNAL))
-        assert {(context.mechanism, context.source) for context in others} == {(SHARED_WEIGHT_MEMORY, 0)}
+        assert {(context.mechanism, context.source) for context in others} == {
+            (SHARED_WEIGHT_MEMORY, 0)
+        }
         assert {context.internal for context in (first, *others)} == {internal}
 
 
@@ -229,7 +288,9 @@ def test_without_dup_the_weights_are_one_memory() -> None:
 
 
 def test_fewer_models_than_streams_are_used_in_turn() -> None:
-    """Streams 0 and 2 have the same model; with partial dup each still loads its own first context."""
+    """Streams 0 and 2 have the same model; with partial dup each still loads its own first
+    context.
+    """
     plan = _plan("partial_dup", (_A, _B), streams=3, contexts=2)
     assert plan.models == (_A, _B)
     assert plan.contexts == (
@@ -243,7 +304,9 @@ def test_fewer_models_than_streams_are_used_in_turn() -> None:
 
 
 def test_only_models_that_are_used_are_in_a_plan() -> None:
-    """More models than streams: the further ones are left out; the same model twice is there once."""
+    """More models than streams: the further ones are left out; the same model twice is there
+    once.
+    """
     assert _plan("no_reuse", (_A, _B, _C), streams=2, contexts=1).models == (_A, _B)
     assert _plan("no_reuse", (_A, _A, _B), streams=3, contexts=1).models == (_A, _B)
 
@@ -262,11 +325,15 @@ def test_a_scenario_has_the_model_set_of_its_baseline(name: str) -> None:
 
 @pytest.mark.parametrize("name", _WITH_FRAMES)
 def test_contexts_of_streams_are_bound_to_the_cores_in_turn(name: str) -> None:
-    """On an NPU every core has as many contexts as any other, give or take one; on a CPU the system chooses."""
+    """On an NPU every core has as many contexts as any other, give or take one; on a CPU the system
+    chooses.
+    """
     parameters = Parameters("rknn", (_A, _B), streams=4, contexts=3, cores=3, rounds=1, binds=True)
     (bound,) = build_plans(name, parameters)
     (free,) = build_plans(name, replace(parameters, binds=False))
-    assert [context.core for context in bound.contexts] == [index % 3 for index in range(len(bound.contexts))]
+    assert [context.core for context in bound.contexts] == [
+        index % 3 for index in range(len(bound.contexts))
+    ]
     assert free.contexts == tuple(replace(context, core=None) for context in bound.contexts)
 
 
@@ -280,14 +347,21 @@ def test_only_scenarios_of_streams_have_the_schedule() -> None:
 
 @pytest.mark.parametrize("name", _FILLING)
 def test_contexts_that_are_made_until_one_fails(name: str) -> None:
-    """So many at most, of the first model and in one stream, laid out as in the scenario of the same mechanism."""
-    parameters = Parameters("x", (_A, _B), streams=4, contexts=3, cores=3, rounds=7, limit_contexts=5)
+    """So many at most, of the first model and in one stream, laid out as in the scenario of the
+    same mechanism.
+    """
+    parameters = Parameters(
+        "x", (_A, _B), streams=4, contexts=3, cores=3, rounds=7, limit_contexts=5
+    )
     like = _LIKE.get(_FILLING[name], _FILLING[name])
     if like:
         expected = build_plans(like, replace(parameters, streams=1, contexts=5))
     else:
         plan = build_plans("no_reuse_one_model", replace(parameters, streams=1, contexts=5))[0]
-        bound = [replace(context, core=at % 3, internal=at % 3) for at, context in enumerate(plan.contexts)]
+        bound = [
+            replace(context, core=at % 3, internal=at % 3)
+            for at, context in enumerate(plan.contexts)
+        ]
         expected = [replace(plan, contexts=tuple(bound))]
     plans = build_plans(name, parameters)
     assert [plan.contexts for plan in plans] == [plan.contexts for plan in expected]
@@ -296,7 +370,9 @@ def test_contexts_that_are_made_until_one_fails(name: str) -> None:
 
 def test_no_other_scenario_fills() -> None:
     """Every other one makes all of its contexts before the first runs."""
-    assert [name for name in _NAMES if name not in _FILLING and any(plan.fills for plan in _plans(name))] == []
+    assert [
+        name for name in _NAMES if name not in _FILLING and any(plan.fills for plan in _plans(name))
+    ] == []
 
 
 # What holds for all of them
@@ -308,22 +384,40 @@ def test_no_other_scenario_fills() -> None:
 def test_every_layout_of_streams(name: str) -> None:
     """Each stream has its number of contexts, in order, and all models of the plan are used."""
     for plan, (streams, contexts, _, cores) in zip(_plans(name), _shapes(name)):
-        assert [context.stream for context in plan.contexts] == sorted(list(range(streams)) * contexts)
+        assert [context.stream for context in plan.contexts] == sorted(
+            list(range(streams)) * contexts
+        )
         assert {context.model for context in plan.contexts} == set(range(len(plan.models)))
-        assert (plan.scenario, plan.runtime, plan.cores, plan.rounds) == (name, "onnxruntime", cores, 7)
+        assert (plan.scenario, plan.runtime, plan.cores, plan.rounds) == (
+            name,
+            "onnxruntime",
+            cores,
+            7,
+        )
 
 
 @pytest.mark.parametrize("name", _OF_MODELS)
 def test_every_layout_of_models(name: str) -> None:
     """Each model that the scenario is about has one context, whatever the number of streams."""
     for plan, (_, _, models, cores) in zip(_plans(name), _shapes(name)):
-        assert sorted(context.model for context in plan.contexts) == list(range(_OF_MODELS[name] or models))
-        assert (plan.scenario, plan.runtime, plan.cores, plan.rounds) == (name, "onnxruntime", cores, 7)
+        assert sorted(context.model for context in plan.contexts) == list(
+            range(_OF_MODELS[name] or models)
+        )
+        assert (plan.scenario, plan.runtime, plan.cores, plan.rounds) == (
+            name,
+            "onnxruntime",
+            cores,
+            7,
+        )
 
 
-@pytest.mark.parametrize("name", [name for name in _COMPARED if name != _PER_CORE and name not in _FILLING])
+@pytest.mark.parametrize(
+    "name", [name for name in _COMPARED if name != _PER_CORE and name not in _FILLING]
+)
 def test_a_saving_is_taken_against_the_same_models(name: str) -> None:
-    """A baseline gives each stream the same model as what is compared with it, and reuses nothing."""
+    """A baseline gives each stream the same model as what is compared with it, and reuses
+    nothing.
+    """
     for plan, shape in zip(_plans(name), _shapes(name)):
         streams, contexts, models, cores = shape
         assert plan.baseline is not None
@@ -331,7 +425,10 @@ def test_a_saving_is_taken_against_the_same_models(name: str) -> None:
         assert baseline.baseline is None
         assert Counter(_models_by_stream(baseline)) == Counter(_models_by_stream(plan))
         assert {context.mechanism for context in baseline.contexts} == {LOAD}
-        plain = [replace(context, stream=0, model=0, core=None, device=None) for context in baseline.contexts]
+        plain = [
+            replace(context, stream=0, model=0, core=None, device=None)
+            for context in baseline.contexts
+        ]
         assert plain == [Context(0, 0)] * len(plain)
 
 
@@ -363,12 +460,16 @@ def test_every_scenario_answers_a_question() -> None:
     """No scenario is left over, and a baseline answers the question of those compared with it."""
     assert [name for question in QUESTIONS for name in scenarios_of(question)] == list(_NAMES)
     for scenario in SCENARIOS:
-        assert question_of(scenario.name, scenario.baseline) == question_of(scenario.baseline or scenario.name, None)
+        assert question_of(scenario.name, scenario.baseline) == question_of(
+            scenario.baseline or scenario.name, None
+        )
     assert question_of("of_tomorrow", "baseline_of_tomorrow") == OTHER_QUESTION
 
 
 def test_an_option_is_a_scenario() -> None:
-    """One context with the option, which is compared with one as the runtime makes it by default."""
+    """One context with the option, which is compared with one as the runtime makes it by
+    default.
+    """
     plan = _plan("light=1", models_of(0), streams=2, contexts=2)
     assert (plan.scenario, plan.baseline, plan.contexts) == (
         "light=1",
@@ -379,7 +480,9 @@ def test_an_option_is_a_scenario() -> None:
 
 
 def test_a_plan_without_reuse() -> None:
-    """Every context is loaded from its own model and left to the runtime; what else it says stays."""
+    """Every context is loaded from its own model and left to the runtime; what else it says
+    stays.
+    """
     contexts = (
         Context(0, 0, internal=3, core=0, zero_copy=(INPUT,), options=("a=1",), name="first"),
         Context(0, 1, internal=3, core=0, outside=(WEIGHTS,), allocator="dma_heap"),
@@ -393,13 +496,19 @@ def test_a_plan_without_reuse() -> None:
     options = ("a=1",)
     loaded = [Context(0, 0, core=0, options=options), Context(0, 1, core=0)]
     loaded += [Context(1, 0, core=1, device=CUDA, options=options)]
-    assert baseline.contexts == (*loaded, Context(1, 1, core=1, options=options), Context(1, 1, core=1))
+    assert baseline.contexts == (
+        *loaded,
+        Context(1, 1, core=1, options=options),
+        Context(1, 1, core=1),
+    )
     assert baseline.contexts[0].name == "first"
     assert replace(baseline, scenario="gate", baseline="gate.no_reuse", contexts=contexts) == plan
 
 
 def test_the_question_of_plans() -> None:
-    """A plan and its baseline answer it; the baseline is known by its name, which no built-in scenario has."""
+    """A plan and its baseline answer it; the baseline is known by its name, which no built-in
+    scenario has.
+    """
     assert question_of("gate", "gate.no_reuse") == question_of("gate.no_reuse", None) == "plans"
     assert name_of_plan("gate.no_reuse") == "gate"
     assert [name for name in (*_NAMES, "gate") if name_of_plan(name)] == []

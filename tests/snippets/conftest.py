@@ -16,9 +16,10 @@ _TRIPLES = {"armhf": "arm-linux-gnueabihf", "aarch64": "aarch64-linux-gnu"}
 
 @pytest.fixture(scope="session")
 def compiler_for(shared_folder: Path) -> Callable[[str], Compiler]:
-    """Return a function that returns a C compiler for an architecture: this machine's, or the package ziglang's.
+    """Return a function that returns a C compiler for an architecture: this machine's, or the
+    package ziglang's.
 
-    Skips where there is none.
+    Skips if there is none.
     """
 
     def find(architecture: str) -> Compiler:
@@ -27,8 +28,16 @@ def compiler_for(shared_folder: Path) -> Callable[[str], Compiler]:
             return own
         if architecture not in _TRIPLES or importlib.util.find_spec("ziglang") is None:
             package = missing_package(architecture)
-            pytest.skip(f"no C compiler for {architecture} (Debian: apt install {package}; or pip install ziglang)")
-        caches = {name: str(shared_folder / "zig-cache") for name in ("ZIG_GLOBAL_CACHE_DIR", "ZIG_LOCAL_CACHE_DIR")}
-        return Compiler((sys.executable, "-m", "ziglang", "cc", "-target", _TRIPLES[architecture]), caches)
+            pytest.skip(
+                f"no C compiler for {architecture} (Debian: apt install {package}; or pip install"
+                " ziglang)"
+            )
+        caches = {
+            name: str(shared_folder / "zig-cache")
+            for name in ("ZIG_GLOBAL_CACHE_DIR", "ZIG_LOCAL_CACHE_DIR")
+        }
+        return Compiler(
+            (sys.executable, "-m", "ziglang", "cc", "-target", _TRIPLES[architecture]), caches
+        )
 
     return find

@@ -1,9 +1,10 @@
 """Runs programs that snippets are, whole, with the driver's inputs, one after the other.
 
-`python -m tests.snippets.noise_client MODULE... <PROGRAMS`: the modules are those of a runtime, and standard input is a
-list in JSON, in which each item is a program's path and the arguments it has. Each program runs in a fork of this
-process, which has imported the modules and does nothing else: an import takes longer than a program. What it prints and
-how it ended are in files beside it: PROGRAM.out, PROGRAM.err and PROGRAM.exit_code.
+`python -m tests.snippets.noise_client MODULE... <PROGRAMS`: the modules are those of a runtime, and
+standard input is a list in JSON, in which each item is a program's path and the arguments it has.
+Each program runs in a fork of this process, which has imported the modules and does nothing else:
+an import takes longer than a program. What it prints and how it ended are in files beside it:
+PROGRAM.out, PROGRAM.err and PROGRAM.exit_code.
 
 Runs in the environment of MegEngine Lite too, whose Python may be 3.8.
 """
@@ -20,7 +21,8 @@ from typing import Any
 
 from reusebench.measured.runtimes.arrays import noise
 
-_PICTURE_DIMENSIONS, _COLOURS = 4, 3
+_PICTURE_DIMENSIONS = 4
+_COLOURS = 3
 
 
 def _noise(array: Any) -> Any:
@@ -33,7 +35,9 @@ def _noise(array: Any) -> Any:
 
 
 def _run(path: str, *arguments: str) -> None:
-    """Have each inference of the program begin with noise in the context's inputs, where it says: write your frame."""
+    """Have each inference of the program begin with noise in the context's inputs, where it says:
+    write your frame.
+    """
     spec = importlib.util.spec_from_file_location("program", path)
     assert spec is not None
     assert spec.loader is not None
@@ -60,7 +64,9 @@ def _print_into_files(path: str) -> None:
 
 
 def main() -> None:
-    """Run each program; a child returns from here, so that its Python ends as that of a script does."""
+    """Run each program; a child returns from here, so that its Python ends as that of a script
+    does.
+    """
     for module in sys.argv[1:]:
         importlib.import_module(module)
     for path, *arguments in json.load(sys.stdin):

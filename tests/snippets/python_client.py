@@ -1,7 +1,9 @@
-"""Loads a program that a snippet is, and uses it: `python -m tests.snippets.python_client PROGRAM MODEL...`.
+"""Loads a program that a snippet is, and uses it: `python -m tests.snippets.python_client PROGRAM
+MODEL...`.
 
-Prints JSON: the digest of each context's outputs, with an input of its own, and what the contexts added to the
-process's memory. Runs in the environment of MegEngine Lite too, whose Python may be 3.8.
+Prints JSON: the digest of each context's outputs, with an input of its own, and what the contexts
+added to the process's memory. Runs in the environment of MegEngine Lite too, whose Python may be
+3.8.
 """
 
 from __future__ import annotations
@@ -19,17 +21,21 @@ import numpy as np
 
 
 def _pss_bytes() -> int:
-    """Return what the process takes when its free heap has gone back to the kernel, without shared libraries.
+    """Return what the process takes when its free heap has gone back to the kernel, without shared
+    libraries.
 
-    The share of a library's pages that counts here depends on which other processes have it mapped at the moment.
+    The share of a library's pages that counts here depends on which other processes have it mapped
+    at the moment.
     """
     gc.collect()
     ctypes.CDLL(None).malloc_trim(0)
-    total, is_counted = 0, True
+    total = 0
+    is_counted = True
     for line in Path("/proc/self/smaps").read_text(encoding="utf-8", errors="replace").splitlines():
         name, *values = line.split()
         if not name.endswith(":"):
-            # The line that begins a mapping: addresses, permissions, offset, device, inode, and the path if it has one.
+            # The line that begins a mapping: addresses, permissions, offset, device, inode, and the
+            # path if it has one.
             is_counted = ".so" not in " ".join(values[4:])
         elif name == "Pss:" and is_counted:
             total += int(values[0]) * 1024
@@ -57,7 +63,9 @@ def main() -> None:
         program.infer(i)
         outputs = program.outputs[i]
         arrays = outputs.values() if isinstance(outputs, dict) else outputs
-        digests.append(zlib.crc32(b"".join(np.ascontiguousarray(array).tobytes() for array in arrays)))
+        digests.append(
+            zlib.crc32(b"".join(np.ascontiguousarray(array).tobytes() for array in arrays))
+        )
     print(json.dumps({"digests": digests, "pss_bytes": _pss_bytes() - before}))
 
 

@@ -1,4 +1,6 @@
-"""Plans of several models: what a program says of one context by the number of another one can be wrong in these."""
+"""Plans of several models: what a program says of one context by the number of another one can be
+wrong in these.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +23,24 @@ from reusebench.measured.plan import (
     Plan,
 )
 
-__all__ = ["FIRST", "FREE", "LARGE", "PLANS", "SECOND", "SIZES", "ModelFile", "SeveralModels", "put_together"]
+__all__ = [
+    "FIRST",
+    "FREE",
+    "LARGE",
+    "PLANS",
+    "SECOND",
+    "SIZES",
+    "ModelFile",
+    "SeveralModels",
+    "put_together",
+]
 
-#: Files: two of one size with different weights, the first one's network at another size, and that with free sizes.
-FIRST, SECOND, LARGE, FREE = "first", "second", "large", "free"
+#: Files: two of one size with different weights, the first one's network at another size, and that
+#: with free sizes.
+FIRST = "first"
+SECOND = "second"
+LARGE = "large"
+FREE = "free"
 #: In pixels: of the first two, and of the third.
 SIZES = (64, 96)
 
@@ -58,7 +74,9 @@ class SeveralModels(NamedTuple):
     def plan(self, scenario: str, runtime: str, models: Mapping[ModelFile, Model]) -> Plan:
         """Return it over these models."""
         own = tuple(models[model] for model in self.models)
-        return Plan(scenario, None, runtime, own, self.contexts, self.cores, rounds=2, chains=self.chains)
+        return Plan(
+            scenario, None, runtime, own, self.contexts, self.cores, rounds=2, chains=self.chains
+        )
 
 
 def _load(model: int, **memory: Any) -> Context:
@@ -70,21 +88,29 @@ def _dup(model: int, source: int, **memory: Any) -> Context:
 
 
 def _on_core(core: int) -> dict[str, Any]:
-    """Return the fields of a context on a core: its contexts run in turn, with one internal memory."""
+    """Return the fields of a context on a core: its contexts run in turn, with one internal
+    memory.
+    """
     return {"core": core, "internal": core}
 
 
 def _lean(core: int, tensors: int) -> dict[str, Any]:
-    """Return the same of contexts that have their tensors in place, in the memory of that number."""
+    """Return the same of contexts that have their tensors in place, in the memory of that
+    number.
+    """
     return {**_on_core(core), "zero_copy": (INPUT, OUTPUT), "io": tensors}
 
 
 _IN_PLACE = {"zero_copy": (INPUT, OUTPUT)}
 
 PLANS = {
-    "dups_before_another_load": SeveralModels((_load(_A), _load(_B), _dup(_B, 1), _dup(_B, 1), _load(_A))),
+    "dups_before_another_load": SeveralModels(
+        (_load(_A), _load(_B), _dup(_B, 1), _dup(_B, 1), _load(_A))
+    ),
     "a_dup_at_the_end": SeveralModels((_load(_A), _load(_B), _dup(_B, 1))),
-    "the_second_model_is_first": SeveralModels((_load(_B), _dup(_B, 0), _load(_A), _load(_B), _dup(_A, 2))),
+    "the_second_model_is_first": SeveralModels(
+        (_load(_B), _dup(_B, 0), _load(_A), _load(_B), _dup(_A, 2))
+    ),
     "dups_crosswise": SeveralModels((_load(_A), _load(_B), _dup(_B, 1), _dup(_A, 0)), cores=2),
     "three_models": SeveralModels(
         (_load(_C), _load(_A), _dup(_A, 1), _load(_B), _dup(_C, 0), _dup(_B, 3), _load(_A)), cores=2
@@ -101,7 +127,14 @@ PLANS = {
         cores=2,
     ),
     "resolutions": SeveralModels(
-        (_load(_B), _load(_A), Context(0, _C, SHARED_WEIGHTS, 1), _dup(_B, 0), _load(_C), _dup(_A, 1))
+        (
+            _load(_B),
+            _load(_A),
+            Context(0, _C, SHARED_WEIGHTS, 1),
+            _dup(_B, 0),
+            _load(_C),
+            _dup(_A, 1),
+        )
     ),
     "one_internal_memory": SeveralModels(
         (
@@ -124,7 +157,13 @@ PLANS = {
         cores=2,
     ),
     "weights_outside": SeveralModels(
-        (_load(_A), _load(_B, outside=(WEIGHTS,)), _load(_C), _dup(_C, 2), _load(_A, outside=(WEIGHTS,)))
+        (
+            _load(_A),
+            _load(_B, outside=(WEIGHTS,)),
+            _load(_C),
+            _dup(_C, 2),
+            _load(_A, outside=(WEIGHTS,)),
+        )
     ),
     "weight_memory": SeveralModels(
         (
@@ -145,10 +184,22 @@ PLANS = {
         )
     ),
     "internal_outside": SeveralModels(
-        (_load(_A), _load(_B, outside=(INTERNAL,)), _dup(_B, 1), _dup(_A, 0, outside=(INTERNAL,)), _load(_A))
+        (
+            _load(_A),
+            _load(_B, outside=(INTERNAL,)),
+            _dup(_B, 1),
+            _dup(_A, 0, outside=(INTERNAL,)),
+            _load(_A),
+        )
     ),
     "models_in_place": SeveralModels(
-        (_load(_A, zero_copy=(MODEL,)), _load(_B, zero_copy=(MODEL,)), _dup(_B, 1), _dup(_A, 0), _load(_A))
+        (
+            _load(_A, zero_copy=(MODEL,)),
+            _load(_B, zero_copy=(MODEL,)),
+            _dup(_B, 1),
+            _dup(_A, 0),
+            _load(_A),
+        )
     ),
     "tensors_in_place": SeveralModels(
         (
@@ -162,7 +213,14 @@ PLANS = {
         cores=2,
     ),
     "outputs_in_place": SeveralModels(
-        (_load(_A), _load(_B, zero_copy=(OUTPUT,)), _dup(_B, 1, zero_copy=(OUTPUT,)), _dup(_A, 0), _load(_C)), cores=2
+        (
+            _load(_A),
+            _load(_B, zero_copy=(OUTPUT,)),
+            _dup(_B, 1, zero_copy=(OUTPUT,)),
+            _dup(_A, 0),
+            _load(_C),
+        ),
+        cores=2,
     ),
     "chains": SeveralModels(
         (
@@ -176,7 +234,9 @@ PLANS = {
         chains=((1, 0), (2, 3)),
     ),
     "chains_without_memory": SeveralModels(
-        (_load(_A), _load(_B), _dup(_B, 1), _dup(_A, 0), _load(_C)), cores=2, chains=((1, 0), (2, 3))
+        (_load(_A), _load(_B), _dup(_B, 1), _dup(_A, 0), _load(_C)),
+        cores=2,
+        chains=((1, 0), (2, 3)),
     ),
     "lean": SeveralModels(
         (
@@ -194,7 +254,13 @@ PLANS = {
         models=(ModelFile(FREE, SIZES[0]), ModelFile(SECOND), ModelFile(LARGE, SIZES[1])),
     ),
     "one_file_in_place": SeveralModels(
-        (_load(_A), _load(_B, **_IN_PLACE), _dup(_B, 1), _dup(_A, 0, zero_copy=(OUTPUT,)), _load(_C)),
+        (
+            _load(_A),
+            _load(_B, **_IN_PLACE),
+            _dup(_B, 1),
+            _dup(_A, 0, zero_copy=(OUTPUT,)),
+            _load(_C),
+        ),
         models=(ModelFile(FREE, SIZES[0]), ModelFile(FREE, SIZES[1]), ModelFile(SECOND)),
     ),
     "one_file_at_two_sizes": SeveralModels(
@@ -205,7 +271,9 @@ PLANS = {
 
 
 def put_together(plans: Sequence[Plan]) -> Plan:
-    """Return a plan with the contexts of all of them, which share nothing with another plan's but the cores."""
+    """Return a plan with the contexts of all of them, which share nothing with another plan's but
+    the cores.
+    """
     models: list[Model] = []
     contexts: list[Context] = []
     chains: list[tuple[int, ...]] = []

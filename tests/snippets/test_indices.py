@@ -52,6 +52,7 @@ def test_conditions(members: set[int], condition: str) -> None:
 def test_everyone_and_nobody() -> None:
     """Neither needs a condition, nor a table."""
     indices = Indices(3, divide="/")
-    everyone, nobody = indices.where("a", range(3)), indices.where("b", [])
+    everyone = indices.where("a", range(3))
+    nobody = indices.where("b", [])
     assert (everyone.any, everyone.all, nobody.any, nobody.all) == (True, True, False, False)
     assert indices.tables == {}

@@ -26,7 +26,9 @@ from tests.measured.runtimes.litert_models import write_model
 
 pytestmark = pytest.mark.process
 
-_STREAMS, _CONTEXTS, _CORES = 2, 3, 2
+_STREAMS = 2
+_CONTEXTS = 3
+_CORES = 2
 
 
 class Ran(NamedTuple):
@@ -38,13 +40,20 @@ class Ran(NamedTuple):
 
 def _run(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, *arguments], cwd=CHECKOUT, capture_output=True, text=True, check=False, timeout=TIME_LIMIT_S
+        [sys.executable, *arguments],
+        cwd=CHECKOUT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=TIME_LIMIT_S,
     )
 
 
 @pytest.fixture(scope="module")
 def write(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], list[str]]:
-    """Return a function that writes a scenario's program beside its models, and returns the paths of all."""
+    """Return a function that writes a scenario's program beside its models, and returns the paths
+    of all.
+    """
     folder = tmp_path_factory.mktemp("programs")
     files = [write_model(folder / f"{size}.tflite", size) for size in (64, 96)]
 
@@ -88,19 +97,26 @@ def test_outputs_are_those_of_separate_contexts(used: Callable[[str], Ran]) -> N
 
 
 def test_what_is_shared_is_saved(used: Callable[[str], Ran]) -> None:
-    """Contexts that map packed weights take less than those that pack them, and threads of one model least."""
-    separate, dups = used("no_reuse_one_model").pss_bytes, used("full_dup").pss_bytes
+    """Contexts that map packed weights take less than those that pack them, and threads of one
+    model least.
+    """
+    separate = used("no_reuse_one_model").pss_bytes
+    dups = used("full_dup").pss_bytes
     assert dups < 0.85 * separate
     assert used("shared_context").pss_bytes < dups
     assert used("shared_weights").pss_bytes < 0.9 * used("resolutions").pss_bytes
 
 
 def test_a_program_by_itself(write: Callable[[str], list[str]]) -> None:
-    """It runs its rounds in threads, tells each context's outputs, and ends with 0; wrong arguments end it with 1."""
+    """It runs its rounds in threads, tells each context's outputs, and ends with 0; wrong arguments
+    end it with 1.
+    """
     program, model = write("full_dup")
     done = _run(program, model)
     assert done.returncode == 0, done.stderr
-    lines = re.findall(r"^context (\d+): CRC-32 of its outputs ([0-9a-f]{8})$", done.stdout, re.MULTILINE)
+    lines = re.findall(
+        r"^context (\d+): CRC-32 of its outputs ([0-9a-f]{8})$", done.stdout, re.MULTILINE
+    )
     assert [int(number) for number, _ in lines] == list(range(_STREAMS * _CONTEXTS))
     assert len({digest for _, digest in lines}) == 1, "the inputs are equal"
     mistaken = _run(program, "one", "two", "three")

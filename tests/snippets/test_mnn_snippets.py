@@ -25,7 +25,9 @@ pytestmark = [
     pytest.mark.skipif(not available(find_runtime("mnn")), reason="MNN is not installed"),
 ]
 
-_STREAMS, _CONTEXTS, _CORES = 2, 3, 2
+_STREAMS = 2
+_CONTEXTS = 3
+_CORES = 2
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,9 @@ class Programs:
     files: tuple[Path, ...]
 
     def plan(self, scenario: str) -> Plan:
-        """Return the first plan of the scenario that is written; of resolutions with both files, else with one."""
+        """Return the first plan of the scenario that is written; of resolutions with both files,
+        else with one.
+        """
         paths = self.files if scenario in ("resolutions", "shared_weights") else self.files[:1]
         parameters = Parameters("mnn", models_of(*paths), _STREAMS, _CONTEXTS, _CORES, rounds=2)
         for plan in build_plans(scenario, parameters):
@@ -73,12 +77,19 @@ class Programs:
 
 def _run(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, *arguments], cwd=CHECKOUT, capture_output=True, text=True, check=False, timeout=TIME_LIMIT_S
+        [sys.executable, *arguments],
+        cwd=CHECKOUT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=TIME_LIMIT_S,
     )
 
 
 @pytest.fixture(scope="module")
-def programs(mnn_files: Callable[..., list[str]], tmp_path_factory: pytest.TempPathFactory) -> Programs:
+def programs(
+    mnn_files: Callable[..., list[str]], tmp_path_factory: pytest.TempPathFactory
+) -> Programs:
     """Return them, of a network at two sizes."""
     files = mnn_files(("mobilenet_v2", 64), ("mobilenet_v2", 96))
     return Programs(tmp_path_factory.mktemp("programs"), tuple(map(Path, files)))
@@ -94,7 +105,14 @@ def test_outputs_are_those_of_separate_contexts(used: Callable[[str], Ran]) -> N
     """Bit for bit, each context with an input of its own."""
     expected = used("no_reuse_one_model").digests
     assert len(set(expected)) == len(expected) == _STREAMS * _CONTEXTS
-    names = ("partial_dup", "full_dup", "shared_context", "full_dup_internal_reuse", "zero_copy_input", "lean")
+    names = (
+        "partial_dup",
+        "full_dup",
+        "shared_context",
+        "full_dup_internal_reuse",
+        "zero_copy_input",
+        "lean",
+    )
     digests = {name: used(name).digests for name in names}
     assert digests == dict.fromkeys(names, expected)
     assert used("shared_weights").digests == used("resolutions").digests
@@ -102,18 +120,23 @@ def test_outputs_are_those_of_separate_contexts(used: Callable[[str], Ran]) -> N
 
 def test_what_is_shared_is_saved(used: Callable[[str], Ran]) -> None:
     """Of what separate contexts take clones take less, and handles on one module less than half."""
-    separate, dups = used("no_reuse_one_model").pss_bytes, used("full_dup").pss_bytes
+    separate = used("no_reuse_one_model").pss_bytes
+    dups = used("full_dup").pss_bytes
     assert dups < 0.7 * separate
     assert used("shared_context").pss_bytes < 0.5 * separate
     assert used("shared_weights").pss_bytes < 0.9 * used("resolutions").pss_bytes
 
 
 def test_a_program_by_itself(programs: Programs) -> None:
-    """It runs its rounds in threads, tells each context's outputs, and ends with 0; wrong arguments end it with 1."""
+    """It runs its rounds in threads, tells each context's outputs, and ends with 0; wrong arguments
+    end it with 1.
+    """
     plan = programs.plan("full_dup_internal_reuse")
     done = _run(*programs.write(plan))
     assert done.returncode == 0, done.stderr
-    lines = re.findall(r"^context (\d+): CRC-32 of its outputs ([0-9a-f]{8})$", done.stdout, re.MULTILINE)
+    lines = re.findall(
+        r"^context (\d+): CRC-32 of its outputs ([0-9a-f]{8})$", done.stdout, re.MULTILINE
+    )
     assert [int(number) for number, _ in lines] == list(range(len(plan.contexts)))
     assert len({digest for _, digest in lines}) == 1, "the inputs are equal"
     program, *_ = programs.write(plan)
@@ -132,12 +155,16 @@ def test_contexts_of_several_kinds(programs: Programs, used: Callable[[str], Ran
         Context(1, 0, "shared_context", 0, core=0),
         Context(1, 0, core=1),
     ]
-    mixed = programs.used(replace(programs.plan("no_reuse_one_model"), scenario="mixed", contexts=tuple(kinds)))
+    mixed = programs.used(
+        replace(programs.plan("no_reuse_one_model"), scenario="mixed", contexts=tuple(kinds))
+    )
     assert mixed.digests == used("no_reuse_one_model").digests
 
 
 def test_options_are_written(programs: Programs) -> None:
-    """They are those of the process, so of all contexts; clones without packed weights are made after a first run."""
+    """They are those of the process, so of all contexts; clones without packed weights are made
+    after a first run.
+    """
     plan = programs.plan("no_reuse_one_model")
     options = ("rearrange=False", "WINOGRAD_MEMORY_LEVEL=0")
     kinds = (Context(0, 0, options=options), Context(0, 0, DUP, 0))

@@ -36,11 +36,15 @@ _SCENARIOS = (
 
 @pytest.fixture(scope="module")
 def runtime(tmp_path_factory: pytest.TempPathFactory) -> Runtime:
-    """Return the runtime with the files of a net at two sizes; in one of them rows are no multiple of 16 bytes."""
+    """Return the runtime with the files of a net at two sizes; in one of them rows are no multiple
+    of 16 bytes.
+    """
     folder = tmp_path_factory.mktemp("programs")
     files = []
     for size in (90, 136):
-        files.append(write_net(folder / f"detector-{size}.param", DETECTOR.layers(size), DETECTOR.weights()))
+        files.append(
+            write_net(folder / f"detector-{size}.param", DETECTOR.layers(size), DETECTOR.weights())
+        )
     return Runtime("ncnn", Path(sys.executable), (files[0], files[1]), folder)
 
 
@@ -87,11 +91,15 @@ def test_contexts_of_several_kinds(runtime: Runtime, used: Callable[[str], Ran])
 
 
 def test_a_program_by_itself(runtime: Runtime) -> None:
-    """It runs its rounds in threads, tells each context's outputs, and ends with 0; wrong arguments end it with 1."""
+    """It runs its rounds in threads, tells each context's outputs, and ends with 0; wrong arguments
+    end it with 1.
+    """
     plan = runtime.plan("lean")
     done = runtime.run(*runtime.write(plan))
     assert done.returncode == 0, done.stderr
-    lines = re.findall(r"^context (\d+): CRC-32 of its outputs ([0-9a-f]{8})$", done.stdout, re.MULTILINE)
+    lines = re.findall(
+        r"^context (\d+): CRC-32 of its outputs ([0-9a-f]{8})$", done.stdout, re.MULTILINE
+    )
     assert [int(number) for number, _ in lines] == list(range(len(plan.contexts)))
     assert len({digest for _, digest in lines}) == 1
     program, *_ = runtime.write(plan)
@@ -106,7 +114,10 @@ def test_options_and_free_sizes_are_written_out(runtime: Runtime) -> None:
     plan = runtime.plan("no_reuse_one_model")
     contexts = (Context(0, 0, options=(option,)), Context(0, 0, DUP, 0), Context(0, 0))
     text = snippet_of(replace(plan, scenario="options", contexts=contexts)).text
-    assert "OPTIONS = [{'use_winograd_convolution': False}, {'use_winograd_convolution': False}, {}]" in text
+    assert (
+        "OPTIONS = [{'use_winograd_convolution': False}, {'use_winograd_convolution': False}, {}]"
+        in text
+    )
     assert runtime.used(replace(plan, scenario="options", contexts=contexts)).digests
     (model,) = models_of("/models/free.param")
     model = replace(model, inputs=(Input("in0", "float32", (1, 3, 64, 64), assumed=(2, 3)),))

@@ -24,8 +24,11 @@ from tests.helpers.support import CHECKOUT, TIME_LIMIT_S, models_of
 pytestmark = pytest.mark.process
 
 #: The user's own: the tests have a cache of their own.
-_MEGENGINE, _FOLDER = MEGENGINE.python(), MEGENGINE.folder()
-_STREAMS, _CONTEXTS, _CORES = 2, 3, 2
+_MEGENGINE = MEGENGINE.python()
+_FOLDER = MEGENGINE.folder()
+_STREAMS = 2
+_CONTEXTS = 3
+_CORES = 2
 
 _SCENARIOS = {
     "onnxruntime": (
@@ -78,7 +81,9 @@ class Runtime:
     folder: Path
 
     def plan(self, scenario: str) -> Plan:
-        """Return the first plan of the scenario that is written; of resolutions with both files, else with one."""
+        """Return the first plan of the scenario that is written; of resolutions with both files,
+        else with one.
+        """
         paths = self.files if scenario in ("resolutions", "shared_weights") else self.files[:1]
         parameters = Parameters(self.name, models_of(*paths), _STREAMS, _CONTEXTS, _CORES, rounds=2)
         for plan in build_plans(scenario, parameters):
@@ -116,16 +121,22 @@ class Runtime:
 
 @pytest.fixture(scope="module")
 def mge_files(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], list[Path]]:
-    """Return a function that builds the models in a cache of their own with the user's MegEngine, or skips."""
+    """Return a function that builds the models in a cache of their own with the user's MegEngine,
+    or skips.
+    """
 
     def build() -> list[Path]:
         if not _MEGENGINE.exists():
-            pytest.skip(f"{_FOLDER} is not there: run `reusebench models install megengine` to test it")
+            pytest.skip(
+                f"{_FOLDER} is not there: run `reusebench models install megengine` to test it"
+            )
         with pytest.MonkeyPatch.context() as monkeypatch:
             monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
             MEGENGINE.folder().parent.mkdir(parents=True)
             MEGENGINE.folder().symlink_to(_FOLDER)
-            return models.ensure_all(".mge", [models.Recipe("mobilenet_v2", size, seed=1) for size in (64, 96)])
+            return models.ensure_all(
+                ".mge", [models.Recipe("mobilenet_v2", size, seed=1) for size in (64, 96)]
+            )
 
     return build
 
@@ -146,7 +157,9 @@ def runtime(
     for file in mobile_resolutions if is_onnx else mge_files():
         files.append(folder / file.name)
         files[-1].write_bytes(file.read_bytes())
-    return Runtime(request.param, Path(sys.executable) if is_onnx else _MEGENGINE, (files[0], files[1]), folder)
+    return Runtime(
+        request.param, Path(sys.executable) if is_onnx else _MEGENGINE, (files[0], files[1]), folder
+    )
 
 
 @pytest.fixture(scope="module")
@@ -155,7 +168,9 @@ def used(runtime: Runtime) -> Callable[[str], Ran]:
     return lru_cache(maxsize=None)(lambda scenario: runtime.used(runtime.plan(scenario)))
 
 
-def test_outputs_are_those_of_separate_contexts(runtime: Runtime, used: Callable[[str], Ran]) -> None:
+def test_outputs_are_those_of_separate_contexts(
+    runtime: Runtime, used: Callable[[str], Ran]
+) -> None:
     """Bit for bit, each context with an input of its own."""
     expected = used("no_reuse_one_model").digests
     assert len(set(expected)) == len(expected) == _STREAMS * _CONTEXTS
@@ -169,7 +184,9 @@ def test_outputs_of_resolutions(used: Callable[[str], Ran]) -> None:
 
 
 def test_options_are_those_of_the_source(runtime: Runtime, used: Callable[[str], Ran]) -> None:
-    """A dup has them too, and its outputs; what a prepared model cannot have, and what is unknown, is refused."""
+    """A dup has them too, and its outputs; what a prepared model cannot have, and what is unknown,
+    is refused.
+    """
     if runtime.name != "onnxruntime":
         pytest.skip("of one runtime alone")
     first, *dups = runtime.plan("full_dup").contexts
@@ -179,7 +196,9 @@ def test_options_are_those_of_the_source(runtime: Runtime, used: Callable[[str],
         return replace(runtime.plan("full_dup"), scenario="with_option", contexts=contexts)
 
     chosen = with_option("enable_cpu_mem_arena=0")
-    assert "\n    options.enable_cpu_mem_arena = False\n" in snippet_of(chosen).text  # of every context
+    assert (
+        "\n    options.enable_cpu_mem_arena = False\n" in snippet_of(chosen).text
+    )  # of every context
     assert runtime.used(chosen).digests == used("full_dup").digests
     for refused in ("graph_optimization_level=ORT_ENABLE_BASIC", "no_such=1"):
         with pytest.raises(NotSupported, match=refused):
@@ -187,8 +206,11 @@ def test_options_are_those_of_the_source(runtime: Runtime, used: Callable[[str],
 
 
 def test_what_is_shared_is_saved(runtime: Runtime, used: Callable[[str], Ran]) -> None:
-    """Of what separate contexts take, dups take less, and with one internal memory per core they do not take more."""
-    separate, dups = used("no_reuse_one_model").pss_bytes, used("full_dup").pss_bytes
+    """Of what separate contexts take, dups take less, and with one internal memory per core they do
+    not take more.
+    """
+    separate = used("no_reuse_one_model").pss_bytes
+    dups = used("full_dup").pss_bytes
     assert dups < 0.7 * separate
     assert used("lean").pss_bytes < 1.1 * dups  # of OpenVINO dups share internal memory already
     if runtime.name != "megengine_lite":
@@ -198,11 +220,15 @@ def test_what_is_shared_is_saved(runtime: Runtime, used: Callable[[str], Ran]) -
 
 @pytest.mark.parametrize("scenario", ["full_dup_internal_reuse", "shared_weights", "no_reuse"])
 def test_a_program_by_itself(runtime: Runtime, scenario: str) -> None:
-    """It runs its rounds in threads, tells each context's outputs, and ends with 0; wrong arguments end it with 1."""
+    """It runs its rounds in threads, tells each context's outputs, and ends with 0; wrong arguments
+    end it with 1.
+    """
     plan = runtime.plan(scenario)
     done = runtime.run(*runtime.write(plan))
     assert done.returncode == 0, done.stderr
-    lines = re.findall(r"^context (\d+): CRC-32 of its outputs ([0-9a-f]{8})$", done.stdout, re.MULTILINE)
+    lines = re.findall(
+        r"^context (\d+): CRC-32 of its outputs ([0-9a-f]{8})$", done.stdout, re.MULTILINE
+    )
     assert [int(number) for number, _ in lines] == list(range(len(plan.contexts)))
     # The inputs are equal.
     assert len({digest for _, digest in lines}) == len(plan.models)
@@ -231,7 +257,9 @@ def test_free_sizes_are_those_of_the_plan() -> None:
     """The shapes that were measured are written out."""
     (model,) = models_of("/models/free.onnx")
     model = replace(model, inputs=(Input("pixels", "float32", (1, 3, 64, 64), assumed=(2, 3)),))
-    text = snippet_of(Plan("free", None, "onnxruntime", (model,), (Context(0, 0),), cores=1, rounds=1)).text
+    text = snippet_of(
+        Plan("free", None, "onnxruntime", (model,), (Context(0, 0),), cores=1, rounds=1)
+    ).text
     assert "SHAPES = [{'pixels': (1, 3, 64, 64)}]" in text
 
 
@@ -260,7 +288,9 @@ def test_free_sizes_are_those_of_the_plan() -> None:
         ("", {}, "no_code_of_runtime"),
     ],
 )
-def test_what_there_is_no_code_for(runtime_name: str, changes: dict[str, object], code: str) -> None:
+def test_what_there_is_no_code_for(
+    runtime_name: str, changes: dict[str, object], code: str
+) -> None:
     """What the adapter refuses, and what was never run, is a sentence and no program."""
     contexts = (Context(0, 0), replace(Context(0, 0), **changes))  # type: ignore[arg-type]
     with pytest.raises(NotSupported) as refused:

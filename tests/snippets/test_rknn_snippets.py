@@ -1,7 +1,8 @@
-"""The programs in C: they compile without a warning, and make the calls that the harness makes of the same plan.
+"""The programs in C: they compile without a warning, and make the calls that the harness makes of
+the same plan.
 
-On a double of Rockchip's library everywhere (tests/measured/runtimes/rknn_double.c); on Rockchip's own, on the
-virtual board, where that is installed: there the ledgers of NPU buffers must be equal.
+On a double of Rockchip's library everywhere (tests/measured/runtimes/rknn_double.c); on Rockchip's
+own, on the virtual board, where that is installed: there the ledgers of NPU buffers must be equal.
 """
 
 from __future__ import annotations
@@ -61,8 +62,10 @@ pytestmark = pytest.mark.process
 
 _HEADERS = Path(__file__).parent
 _FLAGS = ("-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror")
-_FULL, _MINI = "librknnrt version: 2.3.2 (double)", "librknnmrt version: 2.3.2 (double)"
-#: What the double reads of a model: bytes of weights and of internal memory, and the number of inputs.
+_FULL = "librknnrt version: 2.3.2 (double)"
+_MINI = "librknnmrt version: 2.3.2 (double)"
+#: What the double reads of a model: bytes of weights and of internal memory, and the number of
+#: inputs.
 _CONTENTS = ("9000 5000 1 ", "7000 12345 2 ", "8000 100 1 tokens")
 
 _SCENARIOS = (
@@ -86,7 +89,14 @@ _SCENARIOS = (
     "lean",
 )
 #: What librknnmrt has not.
-_FULL_ONLY = ("partial_dup", "full_dup", "full_dup_internal_reuse", "shared_weights", "model_in_place", "lean_internal")
+_FULL_ONLY = (
+    "partial_dup",
+    "full_dup",
+    "full_dup_internal_reuse",
+    "shared_weights",
+    "model_in_place",
+    "lean_internal",
+)
 
 _LOADED = Context(0, 0)
 _DUP = Context(0, 0, DUP, 0)
@@ -114,9 +124,16 @@ _MIXED: dict[str, tuple[tuple[Context, ...], int, tuple[tuple[int, ...], ...]]] 
         2,
         ((1, 0), (2, 3)),
     ),
-    "in_place_and_dups": ((Context(0, 0, zero_copy=(MODEL,)), _DUP, Context(0, 2, zero_copy=(INPUT,)), _DUP), 1, ()),
+    "in_place_and_dups": (
+        (Context(0, 0, zero_copy=(MODEL,)), _DUP, Context(0, 2, zero_copy=(INPUT,)), _DUP),
+        1,
+        (),
+    ),
     "tensors": (
-        tuple(Context(0, i % 2, zero_copy=(INPUT, OUTPUT), io=i % 2, internal=0, core=0) for i in (0, 1, 1, 0)),
+        tuple(
+            Context(0, i % 2, zero_copy=(INPUT, OUTPUT), io=i % 2, internal=0, core=0)
+            for i in (0, 1, 1, 0)
+        ),
         1,
         (),
     ),
@@ -149,7 +166,13 @@ def test_the_header_is_laid_out_as_the_adapters(native: Compiler, tmp_path: Path
         claims.append(f"sizeof({name}) == {ctypes.sizeof(structure)}")
         for field, *_ in structure._fields_:
             claims.append(f"offsetof({name}, {field}) == {getattr(structure, field).offset}")
-    prefixes = {"FLAG": "FLAG", "MEM_FLAG": "MEM_FLAG", "QUERY": "QUERY", "FORMAT": "TENSOR", "SYNC": "MEMORY_SYNC"}
+    prefixes = {
+        "FLAG": "FLAG",
+        "MEM_FLAG": "MEM_FLAG",
+        "QUERY": "QUERY",
+        "FORMAT": "TENSOR",
+        "SYNC": "MEMORY_SYNC",
+    }
     for constant, value in vars(abi).items():
         for prefix, words in prefixes.items():
             name = f"RKNN_{words}_{constant[len(prefix) + 1 :]}"
@@ -159,7 +182,11 @@ def test_the_header_is_laid_out_as_the_adapters(native: Compiler, tmp_path: Path
     claims += [f"(int){name} == {number}" for name, number in types.items() if name in names]
     assert len(claims) > 70
     source = tmp_path / "claims.c"
-    lines = ["#include <stddef.h>", '#include "rknn_api.h"', *(f"_Static_assert({one}, {one!r});" for one in claims)]
+    lines = [
+        "#include <stddef.h>",
+        '#include "rknn_api.h"',
+        *(f"_Static_assert({one}, {one!r});" for one in claims),
+    ]
     source.write_text("\n".join(lines).replace("'", '"'))
     _compile(native, _HEADERS, "-c", "-o", str(tmp_path / "claims.o"), str(source))
 
@@ -189,9 +216,20 @@ class Double:
     folder: Path
     compiler: Compiler
 
-    def plan(self, contexts: Sequence[Context], cores: int = 1, chains: Sequence[tuple[int, ...]] = ()) -> Plan:
+    def plan(
+        self, contexts: Sequence[Context], cores: int = 1, chains: Sequence[tuple[int, ...]] = ()
+    ) -> Plan:
         """Return a plan of these contexts."""
-        return Plan("mine", None, "rknn", self.models, tuple(contexts), cores, rounds=2, chains=tuple(chains))
+        return Plan(
+            "mine",
+            None,
+            "rknn",
+            self.models,
+            tuple(contexts),
+            cores,
+            rounds=2,
+            chains=tuple(chains),
+        )
 
     def scenario(self, name: str, cores: int) -> Plan:
         """Return the first plan of a scenario that the library has the mechanisms for."""
@@ -210,7 +248,9 @@ class Double:
         _compile(self.compiler, _HEADERS, "-o", str(program), str(source), *link)
         return program
 
-    def run(self, plan: Plan, *files: str, **environment: str) -> tuple[subprocess.CompletedProcess[str], list[str]]:
+    def run(
+        self, plan: Plan, *files: str, **environment: str
+    ) -> tuple[subprocess.CompletedProcess[str], list[str]]:
         """Run the program; return how it ended and the calls that the double saw."""
         log = self.folder / "calls"
         log.unlink(missing_ok=True)
@@ -235,7 +275,9 @@ class Double:
 
 
 def _paths(plan: Plan) -> list[str]:
-    """Return the files of the command line in the order of its usage: as contexts need them first."""
+    """Return the files of the command line in the order of its usage: as contexts need them
+    first.
+    """
     paths = []
     for context in plan.contexts:
         model = plan.models[context.model]
@@ -244,7 +286,9 @@ def _paths(plan: Plan) -> list[str]:
     return list(dict.fromkeys(paths))
 
 
-def _double(compile_double: Callable[..., Path], version: str, chip: str, folder: Path, compiler: Compiler) -> Double:
+def _double(
+    compile_double: Callable[..., Path], version: str, chip: str, folder: Path, compiler: Compiler
+) -> Double:
     models = []
     for number, content in enumerate(_CONTENTS):
         path = folder / f"model-{number}.rknn"
@@ -266,7 +310,9 @@ def mini(rknn_double: Callable[..., Path], tmp_path: Path, native: Compiler) -> 
 
 
 def _in_order(calls: Sequence[str]) -> list[str]:
-    """Return the calls that make and give back, in their order; "left" of a double is what the order follows from."""
+    """Return the calls that make and give back, in their order; "left" of a double is what the
+    order follows from.
+    """
     running = ("rknn_query", "rknn_run", "rknn_inputs_set", "rknn_outputs_get", "rknn_mem_sync")
     return [call for call in calls if not call.startswith(running)]
 
@@ -299,7 +345,9 @@ def test_calls_are_those_of_the_harness(full: Double, scenario: str, cores: int)
 
 @pytest.mark.parametrize("scenario", [name for name in _SCENARIOS if name not in _FULL_ONLY])
 def test_calls_on_the_mini_runtime(mini: Double, scenario: str) -> None:
-    """There too: weights outside wherever internal tensors are, native tensors, no call that the library lacks."""
+    """There too: weights outside wherever internal tensors are, native tensors, no call that the
+    library lacks.
+    """
     _assert_same_calls(mini, mini.scenario(scenario, 1))
 
 
@@ -312,7 +360,9 @@ def test_contexts_of_several_kinds(full: Double, name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name, plan in PLANS.items() if FREE not in plan.files()])
 def test_plans_of_several_models(full: Double, name: str) -> None:
-    """Calls are those of the harness there too, and each context that is made from a file has that of its model."""
+    """Calls are those of the harness there too, and each context that is made from a file has that
+    of its model.
+    """
     several = PLANS[name]
     plan = several.plan(name, "rknn", dict(zip(several.models, full.models)))
     try:
@@ -332,12 +382,16 @@ def test_contexts_that_share_memory_never_run_at_once(full: Double) -> None:
     text = snippet_of(full.plan(contexts, cores, chains)).text
     assert re.search(r"turns\[THREADS\]\[3\] = \{\s+\{1, 0, -1\},\s+\{2, 3, -1\},", text)
     assert "0 detect-0, 1 recognise-0, 2 detect-1, 3 recognise-1" in text
-    one_core = snippet_of(full.plan([dataclasses.replace(_LOADED, internal=0), dataclasses.replace(_DUP, internal=0)]))
+    one_core = snippet_of(
+        full.plan([dataclasses.replace(_LOADED, internal=0), dataclasses.replace(_DUP, internal=0)])
+    )
     assert "pthread" not in one_core.text
 
 
 def test_a_chain_over_several_cores(full: Double) -> None:
-    """Without shared memory it is a thread; with memory that other chains share there is no such program."""
+    """Without shared memory it is a thread; with memory that other chains share there is no such
+    program.
+    """
     contexts = [dataclasses.replace(_LOADED, core=core) for core in (0, 1, 0)]
     _assert_same_calls(full, full.plan(contexts, 2, [(0, 1)]))
     shared = [dataclasses.replace(context, internal=context.core) for context in contexts]
@@ -380,7 +434,11 @@ def test_mistakes_on_the_command_line(full: Double, tmp_path: Path) -> None:
         (Context(0, 0, device="cuda"), None, "rknn_npu_only"),
         (Context(0, 0, device_io=True), None, "rknn_already_on_device"),
         (Context(0, 0, outside=(WEIGHTS,)), None, "rknn_weights_alone_outside"),
-        (Context(0, 0, outside=(WEIGHTS, INTERNAL), zero_copy=(MODEL,)), None, "rknn_weights_twice"),
+        (
+            Context(0, 0, outside=(WEIGHTS, INTERNAL), zero_copy=(MODEL,)),
+            None,
+            "rknn_weights_twice",
+        ),
         (Context(0, 0, outside=(INTERNAL,), zero_copy=(MODEL,)), None, "no_code_of_model_in_place"),
         (Context(0, 0, outside=(INTERNAL,), allocator="mmz"), None, "no_code_of_allocator"),
         (_DUP, "rv1106", "no_code_of_mini_runtime"),
@@ -388,7 +446,9 @@ def test_mistakes_on_the_command_line(full: Double, tmp_path: Path) -> None:
         (Context(0, 0, zero_copy=(MODEL,)), "rv1106", "no_code_of_mini_runtime"),
     ],
 )
-def test_what_there_is_no_code_for(full: Double, context: Context, chip: str | None, code: str) -> None:
+def test_what_there_is_no_code_for(
+    full: Double, context: Context, chip: str | None, code: str
+) -> None:
     """What the adapter refuses, and what was never tried, is a sentence and no program."""
     with pytest.raises(NotSupported) as refused:
         snippet_of(full.plan([_LOADED, context]), chip)
@@ -397,7 +457,9 @@ def test_what_there_is_no_code_for(full: Double, context: Context, chip: str | N
 
 
 def test_a_dup_without_internal_memory(full: Double) -> None:
-    """Its source's is the application's: the library gives the dup none, so that it would run without a word."""
+    """Its source's is the application's: the library gives the dup none, so that it would run
+    without a word.
+    """
     source = dataclasses.replace(_LOADED, outside=(INTERNAL,))
     with pytest.raises(NotSupported) as refused:
         snippet_of(full.plan([source, _DUP]))
@@ -422,8 +484,10 @@ def test_plans_of_the_harness_alone(full: Double) -> None:
 
 #: The user's own, read before any test has a cache of its own.
 _CACHE = cache_root()
-#: Before it, librknnrt takes models of its time alone; from the other one on it has rknn_create_mem2.
-_NEWER, _WITH_CREATE_MEM2 = "1.5", "2.1"
+#: Before it, librknnrt takes models of its time alone; from the other one on it has
+#: rknn_create_mem2.
+_NEWER = "1.5"
+_WITH_CREATE_MEM2 = "2.1"
 _BOARD_SCENARIOS = (
     "full_dup",
     "full_dup_internal_reuse",
@@ -467,7 +531,9 @@ def board(request: pytest.FixtureRequest, compiler_for: Callable[[str], Compiler
     chip = next(name for name in ("rk3588", "rv1106") if name in library.chips())
     missing = missing_parts(library)
     if missing:
-        pytest.skip(f"the virtual board is not ready for {library.path}: {', '.join(missing)} missing")
+        pytest.skip(
+            f"the virtual board is not ready for {library.path}: {', '.join(missing)} missing"
+        )
     compiler = compiler_for(library.architecture)
     recipes = [Recipe("tiny", 64, 1), Recipe("tiny", 96, 1)]
     try:
@@ -482,7 +548,9 @@ def board(request: pytest.FixtureRequest, compiler_for: Callable[[str], Compiler
 
 @pytest.mark.parametrize("scenario", _BOARD_SCENARIOS)
 def test_the_ledger_is_the_harnesss(board: Board, scenario: str, tmp_path: Path) -> None:
-    """Every NPU buffer has the same size and comes and goes in the same order; runs read the same buffers."""
+    """Every NPU buffer has the same size and comes and goes in the same order; runs read the same
+    buffers.
+    """
     is_mini = board.chip == "rv1106"
     if is_mini and scenario in _FULL_ONLY:
         pytest.skip("librknnmrt has not this mechanism")
@@ -514,8 +582,11 @@ def _ledger_of_harness(board: Board, plan: Plan) -> Ledger:
 
 
 def _ledger_of_program(board: Board, plan: Plan, folder: Path) -> Ledger:
-    """Compile the program against the library, run it where the driver runs, and return its ledger."""
-    path, source = folder / "program.jsonl", folder / "program.c"
+    """Compile the program against the library, run it where the driver runs, and return its
+    ledger.
+    """
+    path = folder / "program.jsonl"
+    source = folder / "program.c"
     source.write_text(snippet_of(plan, board.chip).text)
     named = folder / f"{board.library.kind}.so"
     named.symlink_to(board.library.path)
@@ -525,7 +596,11 @@ def _ledger_of_program(board: Board, plan: Plan, folder: Path) -> Ledger:
     _compile(board.compiler, headers, "-o", str(folder / "program"), str(source), *link)
     on_board = guest(board.chip, board.library)
     done = subprocess.run(
-        [*_command(on_board.command, board.library.architecture, folder), folder / "program", *_paths(plan)],
+        [
+            *_command(on_board.command, board.library.architecture, folder),
+            folder / "program",
+            *_paths(plan),
+        ],
         env={**os.environ, **on_board.environment, LEDGER_VARIABLE: str(path)},
         capture_output=True,
         text=True,
@@ -538,7 +613,9 @@ def _ledger_of_program(board: Board, plan: Plan, folder: Path) -> Ledger:
 
 
 def _command(python: tuple[str, ...], architecture: str, libraries: Path) -> list[str]:
-    """Return what runs a program as the guest's Python is run, with the folder of the library in its loader's path."""
+    """Return what runs a program as the guest's Python is run, with the folder of the library in
+    its loader's path.
+    """
     emulator = list(python)
     if is_needed(architecture):
         emulator = emulator[: emulator.index(str(python_of(architecture)))]
@@ -549,9 +626,13 @@ def _command(python: tuple[str, ...], architecture: str, libraries: Path) -> lis
 
 
 def _buffers(ledger: Ledger) -> list[tuple[str, int, int, str]]:
-    """Return births and deaths in their order: the number of the buffer, its size and its source."""
+    """Return births and deaths in their order: the number of the buffer, its size and its
+    source.
+    """
     events = []
-    for number, buffer in enumerate(sorted(ledger.buffers.values(), key=lambda buffer: buffer.born_ns)):
+    for number, buffer in enumerate(
+        sorted(ledger.buffers.values(), key=lambda buffer: buffer.born_ns)
+    ):
         events.append((buffer.born_ns, ("made", number, buffer.asked_bytes, buffer.source)))
         if buffer.died_ns is not None:
             events.append((buffer.died_ns, ("gone", number, buffer.asked_bytes, buffer.source)))

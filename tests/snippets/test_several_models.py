@@ -1,4 +1,6 @@
-"""The programs of plans of several models, run for real: each context gives the outputs that it gives the driver."""
+"""The programs of plans of several models, run for real: each context gives the outputs that it
+gives the driver.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,16 @@ from reusebench.targets.measured_process import prepare_models
 from reusebench.targets.outcome import Failure
 from tests.helpers.support import CHECKOUT, TIME_LIMIT_S, known, walk
 from tests.measured.runtimes.ncnn_models import DETECTOR, write_net
-from tests.snippets.several_models import FIRST, FREE, LARGE, PLANS, SECOND, SIZES, ModelFile, put_together
+from tests.snippets.several_models import (
+    FIRST,
+    FREE,
+    LARGE,
+    PLANS,
+    SECOND,
+    SIZES,
+    ModelFile,
+    put_together,
+)
 
 pytestmark = pytest.mark.process
 
@@ -42,11 +53,11 @@ _RECIPES = {
 }
 #: All models of all plans.
 _MODELS = sorted({model for several in PLANS.values() for model in several.models}, key=str)
-#: What is imported before programs run, if it is not the runtime's module: more of it, or nothing of one that has
-#: threads from the import on, which a fork would not have.
+#: What is imported before programs run, if it is not the runtime's module: more of it, or nothing
+#: of one that has threads from the import on, which a fork would not have.
 _MODULES = {"litert": "ai_edge_litert.compiled_model", "mnn": "MNN.expr", "openvino": "numpy"}
-#: Programs set the first before they import ONNX Runtime, which is imported before them here; with the second numpy
-#: starts no threads.
+#: Programs set the first before they import ONNX Runtime, which is imported before them here; with
+#: the second numpy starts no threads.
 _BEFORE_IMPORTS = {"ORT_DISABLE_TELEMETRY": "1", "OPENBLAS_NUM_THREADS": "1"}
 #: The time limit of all programs of a runtime, and of what the driver does with their plans.
 _TIME_LIMIT_S = 20 * TIME_LIMIT_S
@@ -55,7 +66,9 @@ _OUTPUTS = re.compile(r"^context (\d+): CRC-32 of its outputs ([0-9a-f]{8})$", r
 
 @dataclass
 class Programs:
-    """A runtime with its files, and the Python that has it; programs are written beside the files."""
+    """A runtime with its files, and the Python that has it; programs are written beside the
+    files.
+    """
 
     entry: RuntimeEntry
     target: Target
@@ -64,7 +77,8 @@ class Programs:
     folder: Path
     #: By the digest of the model: empty until a plan asks.
     _prepared: dict[str, str | None] = field(default_factory=dict)
-    #: The outputs' digests that the driver has sent, by the name of the plan: empty until a plan asks.
+    #: The outputs' digests that the driver has sent, by the name of the plan: empty until a plan
+    #: asks.
     _measured: dict[str, list[str]] = field(default_factory=dict)
 
     def plan(self, name: str) -> Plan:
@@ -73,7 +87,9 @@ class Programs:
         missing = [model.file for model in several.models if model.file not in self.files]
         if missing:
             pytest.skip(f"no {self.entry.suffix} file that leaves sizes free")
-        return several.plan(name, self.entry.name, {model: self._model(model) for model in several.models})
+        return several.plan(
+            name, self.entry.name, {model: self._model(model) for model in several.models}
+        )
 
     def _model(self, model: ModelFile) -> Model:
         path = self.files[model.file]
@@ -98,7 +114,8 @@ class Programs:
         if not program.exists():
             self._run_all()
         exit_code, err, out = (
-            Path(f"{program}.{name}").read_text(encoding="utf-8") for name in ("exit_code", "err", "out")
+            Path(f"{program}.{name}").read_text(encoding="utf-8")
+            for name in ("exit_code", "err", "out")
         )
         assert exit_code == "0", err
         lines = _OUTPUTS.findall(out)
@@ -136,15 +153,21 @@ class Programs:
         return self._measured[plan.scenario]
 
     def _measure_all(self) -> None:
-        """Have the driver walk all plans at once: those whose contexts have cores, then those without."""
+        """Have the driver walk all plans at once: those whose contexts have cores, then those
+        without.
+        """
         on_cores: list[Plan] = []
         elsewhere: list[Plan] = []
         for plan in self._plans():
             (elsewhere if plan.contexts[0].core is None else on_cores).append(plan)
         for plans in filter(None, (on_cores, elsewhere)):
-            run = walk(self._with_prepared(put_together(plans)), self.target, time_limit_s=_TIME_LIMIT_S)
+            run = walk(
+                self._with_prepared(put_together(plans)), self.target, time_limit_s=_TIME_LIMIT_S
+            )
             assert run.failure is None, run.failure
-            (digests,) = (reading.data.digests for reading in run.barriers if reading.phase == "steady")
+            (digests,) = (
+                reading.data.digests for reading in run.barriers if reading.phase == "steady"
+            )
             rest = iter(digests)
             for plan in plans:
                 self._measured[plan.scenario] = list(islice(rest, len(plan.contexts)))
@@ -161,14 +184,20 @@ class Programs:
         return plans
 
     def _with_prepared(self, plan: Plan) -> Plan:
-        """Return the plan with what the runtime has prepared: of all models at once, in the first plan that asks."""
+        """Return the plan with what the runtime has prepared: of all models at once, in the first
+        plan that asks.
+        """
         if not plan.models_to_prepare() or not self.entry.prepares:
             return plan
         if not self._prepared:
             models = [self._model(model) for model in _MODELS]
-            made = prepare_models(self.target, self.entry.name, models, self.folder / "prepared", _TIME_LIMIT_S)
+            made = prepare_models(
+                self.target, self.entry.name, models, self.folder / "prepared", _TIME_LIMIT_S
+            )
             assert not isinstance(made, Failure), made
-            self._prepared.update({digest: known(preparation).path for digest, preparation in made.items()})
+            self._prepared.update(
+                {digest: known(preparation).path for digest, preparation in made.items()}
+            )
         return plan.with_prepared(self._prepared)
 
 
@@ -223,9 +252,14 @@ def _converted(entry: RuntimeEntry, folder: Path) -> dict[str, Path]:
         MEGENGINE.folder().symlink_to(_MEGENGINE)
     else:
         inputs = _RECIPES[FIRST].inputs
-        sources[FREE] = OnnxFile(str(_onnx_files(folder)[FREE]), "free", inputs, has_free_sizes=False)
+        sources[FREE] = OnnxFile(
+            str(_onnx_files(folder)[FREE]), "free", inputs, has_free_sizes=False
+        )
     with known(converter_of(entry.suffix))() as converter:
-        recipes = [converter.recipe(source, None, weightless=False, quantised=False) for source in sources.values()]
+        recipes = [
+            converter.recipe(source, None, weightless=False, quantised=False)
+            for source in sources.values()
+        ]
         return dict(zip(sources, converter.ensure_all(recipes)))
 
 
@@ -259,10 +293,16 @@ _OWN_FILES: dict[str, Callable[[RuntimeEntry, Path], dict[str, Path]]] = {
 
 @pytest.mark.parametrize("name", PLANS)
 def test_each_context_runs_its_own_model(programs: Programs, name: str) -> None:
-    """With equal inputs the outputs are those of the driver, bit for bit, and differ from model to model."""
+    """With equal inputs the outputs are those of the driver, bit for bit, and differ from model to
+    model.
+    """
     plan = programs.plan(name)
     programs.written(plan)
     digests = programs.printed(plan)
     assert digests == programs.measured(plan)
     of_models = {(context.model, digest) for context, digest in zip(plan.contexts, digests)}
-    assert len(of_models) == len({digest for _, digest in of_models}) == len({model for model, _ in of_models})
+    assert (
+        len(of_models)
+        == len({digest for _, digest in of_models})
+        == len({model for model, _ in of_models})
+    )

@@ -31,7 +31,9 @@ def test_the_name_is_a_safe_file_name(host: str, start: str, tmp_path: Path) -> 
 
 
 def test_boards_of_one_image_have_different_names(tmp_path: Path) -> None:
-    """They have the same host name, but a machine id of their own, which is not in the name; it may be missing."""
+    """They have the same host name, but a machine id of their own, which is not in the name; it may
+    be missing.
+    """
     names = []
     for machine in ("0123456789abcdef", "fedcba9876543210"):
         names.append(board_name(_board(tmp_path / machine, "rock5b", machine)))
@@ -49,7 +51,9 @@ def test_this_machine() -> None:
 
 def _board(root: Path, host: str, machine_id: str | None) -> LocalHost:
     """Return a machine of that name."""
-    texts = {"proc/sys/kernel/hostname": f"{host}\n"} | ({} if machine_id is None else {"etc/machine-id": machine_id})
+    texts = {"proc/sys/kernel/hostname": f"{host}\n"} | (
+        {} if machine_id is None else {"etc/machine-id": machine_id}
+    )
     for path, text in texts.items():
         (root / path).parent.mkdir(parents=True)
         (root / path).write_text(text)

@@ -12,7 +12,9 @@ from reusebench.storage.figure import Figure
 
 
 def test_median_and_farthest_repeat() -> None:
-    """The spread is how far the farthest repeat lies from the median; missing values are left out."""
+    """The spread is how far the farthest repeat lies from the median; missing values are left
+    out.
+    """
     assert Figure.of([10, 14, 11]) == Figure(11, 3)
     assert Figure.of([None, 4, None, 6, 5, 9]) == Figure(5.5, 3.5)
     assert Figure.of([None, None]) is None
@@ -30,9 +32,11 @@ def _half_range(values: Sequence[float]) -> Figure:
 
 @pytest.mark.parametrize("second_share", [0.0, 0.2, 0.5])
 def test_a_difference_of_nothing_is_as_rare_with_two_or_three_repeats(second_share: float) -> None:
-    """As it was with half the range of three, though the third repeat is only made where two differ.
+    """As it was with half the range of three, though the third repeat is only made where two
+    differ.
 
-    Values of equal configurations are normal, or a share of them has another value that is far away.
+    Values of equal configurations are normal, or a share of them has another value that is far
+    away.
     """
     draw = random.Random(1)
 
@@ -47,7 +51,9 @@ def test_a_difference_of_nothing_is_as_rare_with_two_or_three_repeats(second_sha
         return figure
 
     wrong = sum((repeated() - repeated()).exceeds_spread for _ in range(4000))
-    before = sum((_half_range(values(3)) - _half_range(values(3))).exceeds_spread for _ in range(4000))
+    before = sum(
+        (_half_range(values(3)) - _half_range(values(3))).exceeds_spread for _ in range(4000)
+    )
     assert wrong < 1.3 * before
 
 
@@ -73,5 +79,10 @@ def test_relative_spreads_add_in_a_quotient() -> None:
 
 def test_a_difference_within_its_spread_cannot_be_measured() -> None:
     """Whatever its sign."""
-    assert [Figure(median, 2).exceeds_spread for median in (3, -3, 2, -1)] == [True, True, False, False]
+    assert [Figure(median, 2).exceeds_spread for median in (3, -3, 2, -1)] == [
+        True,
+        True,
+        False,
+        False,
+    ]
     assert Figure(1, None).exceeds_spread

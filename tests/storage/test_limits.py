@@ -41,8 +41,14 @@ def test_a_share_of_a_negative_figure_allows_something() -> None:
         ("application_memory:", "'' is no number with a unit"),
         ("application_memory:2%+", "'' is no number with a unit"),
         ("application_memory:-2%", "'-2%' is no number with a unit"),
-        ("application_memory:512", "512 of application_memory needs a unit; valid: B, KiB, MiB, GiB, %"),
-        ("application_memory:5ms", "5ms of application_memory needs a unit; valid: B, KiB, MiB, GiB, %"),
+        (
+            "application_memory:512",
+            "512 of application_memory needs a unit; valid: B, KiB, MiB, GiB, %",
+        ),
+        (
+            "application_memory:5ms",
+            "5ms of application_memory needs a unit; valid: B, KiB, MiB, GiB, %",
+        ),
         ("throughput:5MiB", "valid: %"),
     ],
 )
@@ -55,7 +61,8 @@ def test_what_is_no_limit(text: str, message: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "size_bytes"), [("512MiB", 512 * MIB), ("1.5GiB", 1536 * MIB), ("64 KiB", 65536), ("7B", 7)]
+    ("text", "size_bytes"),
+    [("512MiB", 512 * MIB), ("1.5GiB", 1536 * MIB), ("64 KiB", 65536), ("7B", 7)],
 )
 def test_a_size(text: str, size_bytes: int) -> None:
     """It is a number with a unit of memory."""
@@ -65,5 +72,8 @@ def test_a_size(text: str, size_bytes: int) -> None:
 @pytest.mark.parametrize("text", ["512", "512MB", "-1MiB", "0GiB", "5ms", "5%", "MiB", ""])
 def test_what_is_no_size(text: str) -> None:
     """What has no unit of memory, or is nothing, is refused with how one is written."""
-    with pytest.raises(argparse.ArgumentTypeError, match="no size; valid: a number with B, KiB, MiB, GiB, as 512MiB"):
+    with pytest.raises(
+        argparse.ArgumentTypeError,
+        match="no size; valid: a number with B, KiB, MiB, GiB, as 512MiB",
+    ):
         parse_size(text)

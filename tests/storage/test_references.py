@@ -20,13 +20,29 @@ _NOWHERE = Path("/proc")  # no git repository
 
 
 def _run(
-    number: int, name: str = "20261101_120000", at: int | None = None, folder: str = "Linux", **more: object
+    number: int,
+    name: str = "20261101_120000",
+    at: int | None = None,
+    folder: str = "Linux",
+    **more: object,
 ) -> Run:
     path = Path(f"/storage/{folder}/{number:04}_{name}.json")
     day = number if at is None else at
     at_time = f"2026-11-{day:02}T12:00:00+00:00"
     order = (at_time, number, path.name)
-    run = Run(path, number, name, at_time, "board-123456", None, False, (), order, is_dated=True, is_finished=True)
+    run = Run(
+        path,
+        number,
+        name,
+        at_time,
+        "board-123456",
+        None,
+        False,
+        (),
+        order,
+        is_dated=True,
+        is_finished=True,
+    )
     return dataclasses.replace(run, **more)  # type: ignore[arg-type]
 
 
@@ -54,25 +70,38 @@ _RUNS = [_run(1), _run(2, "main"), _run(3, "main"), _run(4), _run(12, at=5)]
     ],
 )
 def test_words_that_mean_stored_runs(words: str, numbers: list[int]) -> None:
-    """Numbers with zeros or without, names, the newest and those before it, and ranges with both ends."""
+    """Numbers with zeros or without, names, the newest and those before it, and ranges with both
+    ends.
+    """
     assert [run.number for run in find_runs(words, _RUNS, _NOWHERE)] == numbers
 
 
 def test_time_decides_and_not_the_number() -> None:
-    """A board whose clock was set has runs of a later number and an earlier date; ranges go by the date."""
+    """A board whose clock was set has runs of a later number and an earlier date; ranges go by the
+    date.
+    """
     runs = [_run(1, at=9), _run(2, at=3), _run(3, at=8), _run(4, at=1)]
     assert [run.number for run in find_runs("latest", runs, _NOWHERE)] == [1]
     assert [run.number for run in find_runs("2..1", runs, _NOWHERE)] == [2, 3, 1]
 
 
 def test_runs_of_one_number_in_two_storages() -> None:
-    """Each storage counts for itself: both are meant, and a range has all between the outer ones."""
-    runs = [_run(1, at=1), _run(1, at=3, folder="Other"), _run(2, at=2), _run(2, at=4, folder="Other")]
+    """Each storage counts for itself: both are meant, and a range has all between the outer
+    ones.
+    """
+    runs = [
+        _run(1, at=1),
+        _run(1, at=3, folder="Other"),
+        _run(2, at=2),
+        _run(2, at=4, folder="Other"),
+    ]
     assert [run.recorded_at[8:10] for run in find_runs("1", runs, _NOWHERE)] == ["01", "03"]
     assert len(find_runs("1..2", runs, _NOWHERE)) == 4
 
 
-def test_a_number_comes_before_a_name_and_a_name_before_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_number_comes_before_a_name_and_a_name_before_a_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What is short is what is stored; `./` before it makes it a path."""
     write_run(tmp_path / "main", [result(tmp_path / "main", "no_reuse", even(3))], 7)
     monkeypatch.chdir(tmp_path)
@@ -82,16 +111,25 @@ def test_a_number_comes_before_a_name_and_a_name_before_a_path(tmp_path: Path, m
     assert [run.number for run in find_runs("./main", runs, _NOWHERE)] == [7]
 
 
-def test_a_run_that_is_not_finished_is_meant_by_its_number_and_path_alone(tmp_path: Path, project: Path) -> None:
+def test_a_run_that_is_not_finished_is_meant_by_its_number_and_path_alone(
+    tmp_path: Path, project: Path
+) -> None:
     """It may still grow, or has lost its end: no other word picks it up."""
     commit = _git(project, "rev-parse", "HEAD")
     info = result(tmp_path, "no_reuse", even(3))
     for number, is_finished in enumerate((True, True, False), start=1):
         path = write_run(
-            tmp_path, [info], number, f"2026-01-0{number}T00:00:00", Commit(id=commit), is_finished=is_finished
+            tmp_path,
+            [info],
+            number,
+            f"2026-01-0{number}T00:00:00",
+            Commit(id=commit),
+            is_finished=is_finished,
         )
     runs = [run for run in read_runs(tmp_path) if isinstance(run, Run)]
-    numbers = {words: [run.number for run in find_runs(words, runs, project)] for words in ("3", str(path))}
+    numbers = {
+        words: [run.number for run in find_runs(words, runs, project)] for words in ("3", str(path))
+    }
     assert numbers == {"3": [3], str(path): [3]}
     for words in ("run", "HEAD", "1..latest", str(tmp_path)):
         assert [run.number for run in find_runs(words, runs, project)] == [1, 2]
@@ -102,10 +140,14 @@ def test_a_run_that_is_not_finished_is_meant_by_its_number_and_path_alone(tmp_pa
 
 
 def test_paths(tmp_path: Path) -> None:
-    """A file, a storage, and a folder with the storages of several boards; nothing else need be stored."""
+    """A file, a storage, and a folder with the storages of several boards; nothing else need be
+    stored.
+    """
     for board, number in (("one", 1), ("one", 2), ("two", 3)):
         at = f"2026-01-0{number}T00:00:00"
-        path = write_run(tmp_path / board, [result(tmp_path / board, "no_reuse", even(3))], number, at)
+        path = write_run(
+            tmp_path / board, [result(tmp_path / board, "no_reuse", even(3))], number, at
+        )
     assert [run.path for run in find_runs(str(path), [], _NOWHERE)] == [path]
     assert [run.number for run in find_runs(str(tmp_path / "one"), [], _NOWHERE)] == [1, 2]
     assert [run.number for run in find_runs(str(tmp_path), [], _NOWHERE)] == [1, 2, 3]
@@ -140,7 +182,9 @@ def test_a_file_that_is_named_and_has_no_run(tmp_path: Path, content: str, messa
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a repository with the commits first, second (tagged v1) and third, and a branch for the first."""
+    """Return a repository with the commits first, second (tagged v1) and third, and a branch for
+    the first.
+    """
     folder = tmp_path_factory.mktemp("project")
     _git(folder, "init", "--quiet", "--initial-branch=trunk")
     for name in ("first", "second", "third"):
@@ -160,11 +204,16 @@ def _git(folder: Path, *arguments: str) -> str:
 def _of_commits(project: Path) -> list[Run]:
     first, second, third = (_git(project, "rev-parse", f"HEAD~{back}") for back in (2, 1, 0))
     commits = [(first, False), (first, True), (second, False), (second, False), (third, True)]
-    return [_run(number, commit=commit, is_dirty=dirty) for number, (commit, dirty) in enumerate(commits, start=1)]
+    return [
+        _run(number, commit=commit, is_dirty=dirty)
+        for number, (commit, dirty) in enumerate(commits, start=1)
+    ]
 
 
 def test_git_revisions(project: Path) -> None:
-    """Branches, tags, what git counts from them and the start of a commit; runs of changed files are passed over."""
+    """Branches, tags, what git counts from them and the start of a commit; runs of changed files
+    are passed over.
+    """
     runs = _of_commits(project)
     for words in ("v1", "HEAD~1", _git(project, "rev-parse", "HEAD~1")[:8]):
         assert [run.number for run in find_runs(words, runs, project)] == [3, 4]
@@ -173,12 +222,18 @@ def test_git_revisions(project: Path) -> None:
 
 
 def test_a_commit_without_runs_of_its_own(project: Path) -> None:
-    """Those of changed files are named; else the commits of which there are runs, the newest first."""
+    """Those of changed files are named; else the commits of which there are runs, the newest
+    first.
+    """
     runs = _of_commits(project)
-    with pytest.raises(StorageError, match=r"'HEAD' is the commit \w{10}, .*: 0005_\w+\. Name one of them"):
+    with pytest.raises(
+        StorageError, match=r"'HEAD' is the commit \w{10}, .*: 0005_\w+\. Name one of them"
+    ):
         find_runs("HEAD", runs, project)
     first, second = (_git(project, "rev-parse", f"HEAD~{back}")[:10] for back in (2, 1))
-    with pytest.raises(StorageError, match=rf"no run of it is stored; there are runs of {second}, {first}\."):
+    with pytest.raises(
+        StorageError, match=rf"no run of it is stored; there are runs of {second}, {first}\."
+    ):
         find_runs("HEAD", runs[:4], project)
     with pytest.raises(StorageError, match="no run has a commit"):
         find_runs("HEAD", _RUNS, project)
@@ -196,7 +251,9 @@ def test_without_git(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     "words", ["99", "latest~5", "1..99", "latest~9..2", "nothing", "--all", "", "a..b", "latest~x"]
 )
 def test_words_that_mean_nothing(project: Path, words: str) -> None:
-    """The message has the words, of a range those of the wrong end, what is valid, and what there is."""
+    """The message has the words, of a range those of the wrong end, what is valid, and what there
+    is.
+    """
     unknown = {"1..99": "99", "latest~9..2": "latest~9"}.get(words, words)
     with pytest.raises(StorageError) as error:
         find_runs(words, _RUNS, project)
@@ -221,7 +278,10 @@ def test_words_that_do_not_fit_what_is_stored(words: str, runs: list[Run], messa
 
 def test_a_message_stays_short(project: Path) -> None:
     """Also where a thousand runs could be meant."""
-    runs = [_run(2 * number, f"name{number}", 1, commit=f"{number:010}{0:030}") for number in range(1, 1001)]
+    runs = [
+        _run(2 * number, f"name{number}", 1, commit=f"{number:010}{0:030}")
+        for number in range(1, 1001)
+    ]
     for words in ("nothing", "HEAD"):
         with pytest.raises(StorageError) as error:
             find_runs(words, runs, project)

@@ -1,4 +1,6 @@
-"""A run on disk: read, or named with what is wrong with it; written whole or not at all, under a number of its own."""
+"""A run on disk: read, or named with what is wrong with it; written whole or not at all, under a
+number of its own.
+"""
 
 from __future__ import annotations
 
@@ -86,8 +88,12 @@ def _files_beside_runs(storage: Path) -> list[Path]:
 # Reading
 
 
-def test_a_storage_is_read_in_the_order_of_its_numbers(tmp_path: Path, info: Result, content: bytes) -> None:
-    """Results with latencies have their statistics, others none; runs of two Pythons are both read, past 9999 too."""
+def test_a_storage_is_read_in_the_order_of_its_numbers(
+    tmp_path: Path, info: Result, content: bytes
+) -> None:
+    """Results with latencies have their statistics, others none; runs of two Pythons are both read,
+    past 9999 too.
+    """
     assert list(read_storage(tmp_path)) == list(read_storage(tmp_path / "missing")) == []
     failed = changed(info, outcome="crashed", failure=FAILED)
     write_run(tmp_path, [info, failed], 2)
@@ -96,14 +102,20 @@ def test_a_storage_is_read_in_the_order_of_its_numbers(tmp_path: Path, info: Res
     runs = _runs(tmp_path)
     assert [run_number(run.path) for run in runs] == [2, 9999, 10000]
     run = runs[0]
-    assert (run.recorded_at, run.board, run.commit.id) == ("2026-01-02T03:04:05+00:00", "board-123456", None)
+    assert (run.recorded_at, run.board, run.commit.id) == (
+        "2026-01-02T03:04:05+00:00",
+        "board-123456",
+        None,
+    )
     assert [stored.info for stored in run.results] == [info, failed]
     assert [stored.stats and stored.stats.median for stored in run.results] == [0.02, None]
     assert run.is_finished
 
 
 @pytest.mark.parametrize("extra", [{}, {"schema": 7}, [], {"schema": "theirs-1"}])
-def test_results_of_others_are_passed_over(tmp_path: Path, document: dict[str, Any], extra: Any) -> None:
+def test_results_of_others_are_passed_over(
+    tmp_path: Path, document: dict[str, Any], extra: Any
+) -> None:
     """A storage may hold what other benchmarks have saved: neither a result nor a mistake."""
     theirs = {"name": "test_sort", "extra_info": extra, "stats": {"median": 1}}
     _put(tmp_path, "0001_theirs.json", {**document, "benchmarks": [theirs], PROGRAMS: [extra]})
@@ -129,12 +141,15 @@ _STREAMS_RUN = {
     **dict.fromkeys(("all", "stages_ns", "cpu", "machine", "series")),
     "seconds": 1.0,
     "interrupted": False,
-    "streams": [{"due": 1, "done": 1, "dropped": 0, "missed": 0, "per_s": 1.0, "latency_ns": None}] * 2,
+    "streams": (
+        [{"due": 1, "done": 1, "dropped": 0, "missed": 0, "per_s": 1.0, "latency_ns": None}] * 2
+    ),
 }
 _INFO = ("benchmarks", 0, "extra_info")
 _OF_ANOTHER_FORM = (
-    "it has the form reusebench-result-1, and this version reads reusebench-result-2, reusebench-program-2: use the "
-    "version that wrote it, or measure again; it is left out. Move it away or delete it"
+    "it has the form reusebench-result-1, and this version reads reusebench-result-2,"
+    " reusebench-program-2: use the version that wrote it, or measure again; it is left out. Move"
+    " it away or delete it"
 )
 _PROGRAM = msgspec.to_builtins(program("pipeline", [Repeat({"run": 10})]))
 
@@ -142,29 +157,57 @@ _PROGRAM = msgspec.to_builtins(program("pipeline", [Repeat({"run": 10})]))
 @pytest.mark.parametrize(
     ("change", "code", "words"),
     [
-        (_with(*_INFO, "schema", value="reusebench-result-1"), "file_schema_unknown", _OF_ANOTHER_FORM),
+        (
+            _with(*_INFO, "schema", value="reusebench-result-1"),
+            "file_schema_unknown",
+            _OF_ANOTHER_FORM,
+        ),
         (_with(*_INFO, "outcome", value=None), "file_invalid", "`$.outcome`"),
         (_with(*_INFO, "streams", value=0), "file_invalid", "`int` >= 1 - at `$.streams`"),
-        (_with(*_INFO, "memory", value={}), "file_invalid", "missing required field `application_memory_bytes`"),
-        (_with(*_INFO, "memory", "npu_memory_bytes", value=[1, "2"]), "file_invalid", "npu_memory_bytes[1]`"),
+        (
+            _with(*_INFO, "memory", value={}),
+            "file_invalid",
+            "missing required field `application_memory_bytes`",
+        ),
+        (
+            _with(*_INFO, "memory", "npu_memory_bytes", value=[1, "2"]),
+            "file_invalid",
+            "npu_memory_bytes[1]`",
+        ),
         (
             _with(*_INFO, "frames", value=[_STREAMS_RUN] * 3),
             "file_invalid",
             "streams has lists of [2] values, valid: [0]",
         ),
-        (_with(*_INFO, "plan", "contexts", 0, "core", value="x"), "file_invalid", "`$.plan.contexts[0].core`"),
+        (
+            _with(*_INFO, "plan", "contexts", 0, "core", value="x"),
+            "file_invalid",
+            "`$.plan.contexts[0].core`",
+        ),
         (_with(WITHOUT_SPEED, value=[{}]), "file_invalid", "missing required field `extra_info`"),
-        (_with(PROGRAMS, value=[{**_PROGRAM, "schema": "reusebench-program-9"}]), "file_schema_unknown", "program-9"),
+        (
+            _with(PROGRAMS, value=[{**_PROGRAM, "schema": "reusebench-program-9"}]),
+            "file_schema_unknown",
+            "program-9",
+        ),
         (_with(PROGRAMS, value=[{**_PROGRAM, "repeats": 7}]), "file_invalid", "`$.repeats`"),
         (_with("benchmarks", value=None), "file_invalid", "`$.benchmarks`"),
-        (_with("machine_info", "reusebench", value={}), "file_invalid", "missing required field `board`"),
+        (
+            _with("machine_info", "reusebench", value={}),
+            "file_invalid",
+            "missing required field `board`",
+        ),
         (_with("machine_info", value={}), "file_invalid", "missing required field `reusebench`"),
         (_with("datetime", value=None), "file_invalid", "`$.datetime`"),
         (_with("datetime", value="yesterday"), "file_damaged", "yesterday"),
     ],
 )
 def test_a_run_of_another_form_is_a_bad_file(
-    tmp_path: Path, document: dict[str, Any], change: Callable[[dict[str, Any]], None], code: str, words: str
+    tmp_path: Path,
+    document: dict[str, Any],
+    change: Callable[[dict[str, Any]], None],
+    code: str,
+    words: str,
 ) -> None:
     """The reason has its code, where it is in the file, and what is wrong with it."""
     change(document)
@@ -191,7 +234,9 @@ def test_a_run_of_another_form_is_a_bad_file(
     ids=range(7),
 )
 def test_what_is_no_run_is_a_bad_file(tmp_path: Path, content: bytes | None, code: str) -> None:
-    """Whatever the bytes are; of what cannot be opened, as a folder, the system's own words are kept."""
+    """Whatever the bytes are; of what cannot be opened, as a folder, the system's own words are
+    kept.
+    """
     path = _put(tmp_path, "0001_x.json", content or b"")
     if content is None:
         path.unlink()
@@ -199,11 +244,15 @@ def test_what_is_no_run_is_a_bad_file(tmp_path: Path, content: bytes | None, cod
     (file,) = read_storage(tmp_path)
     assert isinstance(file, BadFile)
     assert file.reason.code == code
-    assert content is not None or file.reason.values == {"error": "it is a folder; a regular file is needed"}
+    assert content is not None or file.reason.values == {
+        "error": "it is a folder; a regular file is needed"
+    }
 
 
 def test_a_file_that_a_power_cut_has_damaged(tmp_path: Path, content: bytes) -> None:
-    """Wherever it ends, or is zeros, that file alone is lost, and it is named; those before and after it are read."""
+    """Wherever it ends, or is zeros, that file alone is lost, and it is named; those before and
+    after it are read.
+    """
     ends = [round(len(content) * part / 20) for part in range(20)] + [1, len(content) - 1]
     damaged = [content[:4096] + bytes(512) + content[4608:]]
     for end in ends:
@@ -215,11 +264,15 @@ def test_a_file_that_a_power_cut_has_damaged(tmp_path: Path, content: bytes) -> 
     first, *bad_files, last = read_storage(tmp_path)
     assert isinstance(first, StoredRun)
     assert isinstance(last, StoredRun)
-    assert [isinstance(file, BadFile) and file.reason.code for file in bad_files] == ["file_damaged"] * len(damaged)
+    assert [isinstance(file, BadFile) and file.reason.code for file in bad_files] == [
+        "file_damaged"
+    ] * len(damaged)
 
 
 def test_what_is_no_regular_file_is_not_waited_for(tmp_path: Path, content: bytes) -> None:
-    """A pipe, a device and a file without end are named with what they are; the run beside them is read."""
+    """A pipe, a device and a file without end are named with what they are; the run beside them is
+    read.
+    """
     _put(tmp_path, "0001_x.json", content)
     folder = tmp_path / "python"
     folder.mkdir()
@@ -252,7 +305,9 @@ def test_figures_that_are_not_of_their_repeats(tmp_path: Path, document: dict[st
         change(changed_document)
         _put(tmp_path, f"{number:04}_x.json", changed_document)
     files = list(read_storage(tmp_path))
-    assert [isinstance(file, BadFile) and file.reason.code for file in files] == ["file_invalid"] * 6
+    assert [isinstance(file, BadFile) and file.reason.code for file in files] == [
+        "file_invalid"
+    ] * 6
 
 
 @pytest.mark.parametrize(
@@ -265,7 +320,9 @@ def test_figures_that_are_not_of_their_repeats(tmp_path: Path, document: dict[st
         ("9999-12-31T23:59:59-12:00", None),
     ],
 )
-def test_moments_are_of_utc(tmp_path: Path, document: dict[str, Any], stored: str, shown: str | None) -> None:
+def test_moments_are_of_utc(
+    tmp_path: Path, document: dict[str, Any], stored: str, shown: str | None
+) -> None:
     """Whatever zone a file has; one that no calendar has is damage."""
     _put(tmp_path, "0001_x.json", {**document, "datetime": stored})
     (file,) = read_storage(tmp_path)
@@ -278,18 +335,31 @@ def test_moments_are_of_utc(tmp_path: Path, document: dict[str, Any], stored: st
 
 def test_the_order_is_that_of_the_numbers(tmp_path: Path, document: dict[str, Any]) -> None:
     """A clock that was not set, or went back, makes no run older; its date is known to be wrong."""
-    for number, date in enumerate(("2026-01-01", "1970-01-01", "2026-01-03", "2026-01-01", "2026-01-03"), start=1):
+    for number, date in enumerate(
+        ("2026-01-01", "1970-01-01", "2026-01-03", "2026-01-01", "2026-01-03"), start=1
+    ):
         _put(tmp_path, f"{number:04}_x.json", {**document, "datetime": f"{date}T12:00:00+00:00"})
     runs = _runs(tmp_path)
-    assert [run_number(run.path) for run in sorted(runs, key=lambda run: run.order)] == [1, 2, 3, 4, 5]
+    assert [run_number(run.path) for run in sorted(runs, key=lambda run: run.order)] == [
+        1,
+        2,
+        3,
+        4,
+        5,
+    ]
     assert [run.is_dated for run in runs] == [True, False, True, False, True]
 
 
 def test_a_name_of_lines_has_a_number_too(tmp_path: Path, document: dict[str, Any]) -> None:
-    """Whoever gave it: such names are read, shown in one line, and no other run gets their number."""
+    """Whoever gave it: such names are read, shown in one line, and no other run gets their
+    number.
+    """
     _put(tmp_path, "0007_two\nlines\x1b[2J.json", document)
     _put(tmp_path, os.fsdecode(b"0008_\xff.json"), document)
-    assert [run.file_name for run in _runs(tmp_path)] == ["0007_two\\nlines\\x1b[2J.json", "0008_\\udcff.json"]
+    assert [run.file_name for run in _runs(tmp_path)] == [
+        "0007_two\\nlines\\x1b[2J.json",
+        "0008_\\udcff.json",
+    ]
     assert run_number(save_run(tmp_path, document, "next")) == 9
 
 
@@ -307,7 +377,10 @@ def test_a_folder_that_may_not_be_read(document: dict[str, Any]) -> None:
             os.setuid(_NOBODY)
             _, bad_file = sorted(read_storage(storage), key=lambda file: isinstance(file, BadFile))
             assert isinstance(bad_file, BadFile)
-            assert (bad_file.path, bad_file.reason.values) == (hidden, {"error": "Permission denied"})
+            assert (bad_file.path, bad_file.reason.values) == (
+                hidden,
+                {"error": "Permission denied"},
+            )
             with pytest.raises(PermissionError):
                 save_run(storage, document, "next")
 
@@ -318,8 +391,12 @@ def test_a_folder_that_may_not_be_read(document: dict[str, Any]) -> None:
 # Writing
 
 
-def test_a_run_is_where_pytest_benchmark_would_put_it(tmp_path: Path, document: dict[str, Any]) -> None:
-    """Its folder and name are the plugin's, its content comes back, without blanks, and nothing else is left."""
+def test_a_run_is_where_pytest_benchmark_would_put_it(
+    tmp_path: Path, document: dict[str, Any]
+) -> None:
+    """Its folder and name are the plugin's, its content comes back, without blanks, and nothing
+    else is left.
+    """
     storage = tmp_path / "new" / "storage"
     path = save_run(storage, document, "mine")
     assert path == storage / get_machine_id() / "0001_mine.json"  # type: ignore[no-untyped-call]
@@ -331,31 +408,45 @@ def test_a_run_is_where_pytest_benchmark_would_put_it(tmp_path: Path, document: 
 def test_what_json_has_no_form_for(tmp_path: Path) -> None:
     """A parameter of another test may be anything; it is stored as pytest-benchmark does."""
     path = save_run(tmp_path, {"params": {"of": errno}}, "mine")
-    assert json.loads(path.read_bytes())["params"]["of"].startswith("UNSERIALIZABLE[<module 'errno'")
+    assert json.loads(path.read_bytes())["params"]["of"].startswith(
+        "UNSERIALIZABLE[<module 'errno'"
+    )
 
 
-@pytest.mark.parametrize("name", ["", "a/b", "a:b", "*", "n" * 300, "two\nlines", "\x1b[2J", "\udcff"])
+@pytest.mark.parametrize(
+    "name", ["", "a/b", "a:b", "*", "n" * 300, "two\nlines", "\x1b[2J", "\udcff"]
+)
 def test_a_name_that_no_file_can_have(tmp_path: Path, name: str) -> None:
     """It is refused with what is valid, and nothing is written."""
     with pytest.raises(
-        ValueError, match="cannot be the name of a run; valid: 1 to 200 bytes of printable UTF-8, none of"
+        ValueError,
+        match="cannot be the name of a run; valid: 1 to 200 bytes of printable UTF-8, none of",
     ):
         save_run(tmp_path, {}, name)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_numbers_go_on_over_all_pythons_and_past_9999(tmp_path: Path, document: dict[str, Any]) -> None:
+def test_numbers_go_on_over_all_pythons_and_past_9999(
+    tmp_path: Path, document: dict[str, Any]
+) -> None:
     """A number is unique in the storage; pytest-benchmark's own count ends at four digits."""
     for name in ("9999_last.json", "notes.json", "12345.json"):
         _put(tmp_path, name, b"{}", python="Linux-CPython-3.9-64bit")
-    assert [save_run(tmp_path, document, "x").name for _ in range(2)] == ["10000_x.json", "10001_x.json"]
+    assert [save_run(tmp_path, document, "x").name for _ in range(2)] == [
+        "10000_x.json",
+        "10001_x.json",
+    ]
 
 
 def test_a_run_that_grows_is_one_file(tmp_path: Path, document: dict[str, Any]) -> None:
-    """It keeps its number beside other writers, is marked while it is measured, and is not at its end."""
+    """It keeps its number beside other writers, is marked while it is measured, and is not at its
+    end.
+    """
     growing = RunWriter(tmp_path, "growing")
     for count in range(1, 4):
-        path = growing.write({**document, "benchmarks": document["benchmarks"] * count}, finished=False)
+        path = growing.write(
+            {**document, "benchmarks": document["benchmarks"] * count}, finished=False
+        )
         save_run(tmp_path, document, "other")
         run = _runs(tmp_path)[0]
         assert (run.path, run.path.name, run.is_finished) == (path, "0001_growing.json", False)
@@ -368,7 +459,9 @@ def test_a_run_that_grows_is_one_file(tmp_path: Path, document: dict[str, Any]) 
 
 
 def _fork(work: Callable[[], object]) -> int:
-    """Do the work in a process of its own and return its id; it ends with 0 where nothing was raised."""
+    """Do the work in a process of its own and return its id; it ends with 0 where nothing was
+    raised.
+    """
     pid = os.fork()
     if pid:
         return pid
@@ -426,10 +519,13 @@ def _write_and_die(writer: RunWriter, document: dict[str, Any], line: int) -> No
 def test_a_session_that_is_killed_while_it_writes(
     tmp_path: Path, document: dict[str, Any], monkeypatch: pytest.MonkeyPatch, is_there: bool
 ) -> None:
-    """At whatever line: the run is as it was or as it is, and the next writer has a number that no other has."""
+    """At whatever line: the run is as it was or as it is, and the next writer has a number that no
+    other has.
+    """
     monkeypatch.setattr(os, "fsync", lambda _: None)  # the kernel keeps what a killed process wrote
     further = {**document, "benchmarks": document["benchmarks"] * 2}
-    before, after = [(1, False)] * is_there, [(2, True)]
+    before = [(1, False)] * is_there
+    after = [(2, True)]
     states = []
     for line in range(1000):
         storage = tmp_path / str(line)
@@ -451,7 +547,9 @@ def test_a_session_that_is_killed_while_it_writes(
 def test_a_disk_that_is_full(
     tmp_path: Path, document: dict[str, Any], monkeypatch: pytest.MonkeyPatch, write_first: bool
 ) -> None:
-    """The error is the system's, no half of a file stays behind, and an earlier form of the run stays as it was."""
+    """The error is the system's, no half of a file stays behind, and an earlier form of the run
+    stays as it was.
+    """
 
     def fail(_: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -469,7 +567,8 @@ def test_a_disk_that_is_full(
 def test_a_run_is_on_the_disk_before_its_name_is(
     tmp_path: Path, document: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Content, name, folders, also above new ones; a file system that cannot synchronise folders has it all the same.
+    """Content, name, folders, also above new ones; a file system that cannot synchronise folders
+    has it all the same.
 
     A power cut loses what was not synchronised: content without a name, or a name without content.
     """
@@ -502,7 +601,9 @@ def test_a_run_is_on_the_disk_before_its_name_is(
 
 
 def test_a_run_that_is_measured_has_a_writer(tmp_path: Path, document: dict[str, Any]) -> None:
-    """Which is known of the file until it is finished, or its session is gone, however that ended."""
+    """Which is known of the file until it is finished, or its session is gone, however that
+    ended.
+    """
     read, write = os.pipe()
 
     def measure() -> None:

@@ -56,16 +56,23 @@ def test_a_figure_less_another_is_taken_repeat_by_repeat(tmp_path: Path) -> None
 
 
 def test_a_copy_knows_what_was_measured(tmp_path: Path) -> None:
-    """It is the configuration of the same run that has the name under which the figures were measured."""
+    """It is the configuration of the same run that has the name under which the figures were
+    measured.
+    """
     own = result(tmp_path, "no_reuse_one_model", even(10))
     first, copy = _measured(write_run(tmp_path, [own, as_measured(own, "plain")]))
-    assert (first.original, copy.original, copy.configuration.name) == (None, first.configuration, "plain")
+    assert (first.original, copy.original, copy.configuration.name) == (
+        None,
+        first.configuration,
+        "plain",
+    )
 
 
 def test_copies_have_the_figures_of_others_in_every_run() -> None:
     """Runs of one name alone, or in which both names were measured, tell the two apart."""
     values = {"latency": [1.0]}
-    one, two = short(values, NO_REUSE), short(values, original=NO_REUSE)
+    one = short(values, NO_REUSE)
+    two = short(values, original=NO_REUSE)
     turned = (short(values), short(values, NO_REUSE, original=FULL_DUP))
     both = [short_run(1, one, two), short_run(2, *turned)]
     assert copies_in(both) == {FULL_DUP}
@@ -75,7 +82,9 @@ def test_copies_have_the_figures_of_others_in_every_run() -> None:
 
 
 def _conditions(storage: Path, *infos: Result) -> list[dict[str, str | None]]:
-    runs = [_measured(write_run(storage, [info], number)) for number, info in enumerate(infos, start=1)]
+    runs = [
+        _measured(write_run(storage, [info], number)) for number, info in enumerate(infos, start=1)
+    ]
     return [dict(measured.conditions) for (measured,) in runs]
 
 
@@ -86,14 +95,18 @@ def test_where_the_video_is_makes_no_other_plan(tmp_path: Path) -> None:
         replace(SCHEDULE, video=replace(VIDEO, path="/b.mp4")),
         replace(SCHEDULE, fps=15.0),
     ]
-    infos = [streams_result(tmp_path, "streams_full_dup", schedule=schedule) for schedule in schedules]
+    infos = [
+        streams_result(tmp_path, "streams_full_dup", schedule=schedule) for schedule in schedules
+    ]
     here, moved, slower = _conditions(tmp_path, *infos)
     assert here == moved
     assert {name for name in here if here[name] != slower[name]} == {"plan"}
 
 
 def test_plans_of_before_are_the_same_plans(tmp_path: Path) -> None:
-    """A plan that was stored before there were schedules is compared with the same plan of today."""
+    """A plan that was stored before there were schedules is compared with the same plan of
+    today.
+    """
     path = write_run(tmp_path, [result(tmp_path, "full_dup", even(10))])
     document = json.loads(path.read_bytes())
     del document["benchmarks"][0]["extra_info"]["plan"]["schedule"]
@@ -103,14 +116,18 @@ def test_plans_of_before_are_the_same_plans(tmp_path: Path) -> None:
 
 
 def test_each_condition_makes_another_series(tmp_path: Path) -> None:
-    """Another chip, runtime, driver, Python, model or limit makes another; the models' names and files do not."""
+    """Another chip, runtime, driver, Python, model or limit makes another; the models' names and
+    files do not.
+    """
     info = result(tmp_path, "no_reuse", even(3))
     others = {
         "chip": changed(info, chip="rk3566"),
         "runtime_version": changed(info, runtime_version="9"),
         "driver_version": changed(info, driver_version="9"),
         "python_version": changed(info, python_version="3.9.1"),
-        "models": changed(info, models=tuple(msgspec.structs.replace(model, digest="f") for model in info.models)),
+        "models": changed(
+            info, models=tuple(msgspec.structs.replace(model, digest="f") for model in info.models)
+        ),
         "plan": changed(info, plan=replace(info.plan, rounds=7)),
         "npu_memory_limit_bytes": changed(info, npu_memory_limit_bytes=2**29),
     }
@@ -132,10 +149,15 @@ def test_phases_of_a_program_are_configurations(tmp_path: Path) -> None:
 
 
 def test_a_run_has_the_name_and_number_of_its_file(tmp_path: Path) -> None:
-    """Where it is called otherwise it has no number; the harness's own names are dates, and not given by a user."""
+    """Where it is called otherwise it has no number; the harness's own names are dates, and not
+    given by a user.
+    """
     info = result(tmp_path, "no_reuse", even(3))
     path = write_run(tmp_path, [info], is_finished=False)
-    names = {"0001_main.json": (1, "main", True), "0007_20260102_030405.json": (7, "20260102_030405", False)}
+    names = {
+        "0001_main.json": (1, "main", True),
+        "0007_20260102_030405.json": (7, "20260102_030405", False),
+    }
     for name, identity in {**names, "copy.json": (None, "copy", True)}.items():
         run = read_run(path.rename(path.with_name(name)))
         path = path.with_name(name)
@@ -167,8 +189,13 @@ def test_a_named_file_without_results_of_ours(tmp_path: Path) -> None:
 def test_short_memory_of_a_program_is_that_of_each_phase(tmp_path: Path) -> None:
     """Each kind of sign once; a file of before it was stored has none."""
     signs = (Message("shortage_swapped", {"mib": "5.0"}),)
-    short = program("pipeline", [Repeat({"load": 10, "run": 20}, signs=own) for own in ((), signs, signs)])
-    assert [one.shortage_signs for one in _measured(write_programs(tmp_path, [short]))] == [signs, signs]
+    short = program(
+        "pipeline", [Repeat({"load": 10, "run": 20}, signs=own) for own in ((), signs, signs)]
+    )
+    assert [one.shortage_signs for one in _measured(write_programs(tmp_path, [short]))] == [
+        signs,
+        signs,
+    ]
     older = msgspec.to_builtins(short)
     for repeat in older["repeats"]:
         del repeat["shortage"]

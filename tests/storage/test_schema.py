@@ -1,7 +1,9 @@
-"""The stored form against schema.json beside this file: no name, type or default of it changes unseen.
+"""The stored form against schema.json beside this file: no name, type or default of it changes
+unseen.
 
-The file has a line for each field of what is stored. A change of names or meanings is a new number; a new field with a
-default is none, and is recorded alone: `pytest tests/storage --update-snapshots`.
+The file has a line for each field of what is stored. A change of names or meanings is a new number;
+a new field with a default is none, and is recorded alone: `pytest tests/storage
+--update-snapshots`.
 """
 
 from __future__ import annotations
@@ -26,11 +28,13 @@ _FILE = Path(__file__).with_name("schema.json")
 _NUMBER = "number"
 #: Words for people, which mean nothing to a reader; titles may have module paths.
 _FOR_PEOPLE = ("title", "description")
-#: Lists of a JSON schema whose order means nothing; msgspec 0.18 has another one than later versions.
+#: Lists of a JSON schema whose order means nothing; msgspec 0.18 has another one than later
+#: versions.
 _UNORDERED = ("anyOf", "enum")
 _REFERENCE = "#/$defs/"
 
-#: The fields of one kind of stored data, by `Structure.field`, with their JSON schema, and its number.
+#: The fields of one kind of stored data, by `Structure.field`, with their JSON schema, and its
+#: number.
 Form = dict[str, Any]
 
 
@@ -74,7 +78,11 @@ def _fields(structure: str, component: Mapping[str, Any]) -> Iterator[tuple[str,
         yield f"{structure}.{field}", {**_plain(schema), "required": field in required}
     for index, schema in enumerate(component.get("prefixItems", ())):
         yield f"{structure}[{index}]", _plain(schema)
-    rest = {key: value for key, value in component.items() if key not in ("properties", "required", "prefixItems")}
+    rest = {
+        key: value
+        for key, value in component.items()
+        if key not in ("properties", "required", "prefixItems")
+    }
     if _plain(rest) != {"type": "object"}:
         yield structure, _plain(rest)
 
@@ -82,7 +90,11 @@ def _fields(structure: str, component: Mapping[str, Any]) -> Iterator[tuple[str,
 def _plain(value: Any, key: str = "") -> Any:
     """Return a part of a JSON schema without words for people, its alternatives sorted."""
     if isinstance(value, Mapping):
-        return {name: _plain(inner, name) for name, inner in sorted(value.items()) if name not in _FOR_PEOPLE}
+        return {
+            name: _plain(inner, name)
+            for name, inner in sorted(value.items())
+            if name not in _FOR_PEOPLE
+        }
     if isinstance(value, (list, tuple)):
         parts = [_plain(inner) for inner in value]
         return sorted(parts, key=json.dumps) if key in _UNORDERED else parts
@@ -99,7 +111,9 @@ def _present() -> dict[str, Form]:
 
 
 def _difference(name: str, recorded: Form, present: Form) -> str | None:
-    """Return a sentence of what differs in one kind of stored data, and what to do; None if nothing does."""
+    """Return a sentence of what differs in one kind of stored data, and what to do; None if nothing
+    does.
+    """
     names = sorted({*recorded, *present})
     differing = [field for field in names if recorded.get(field) != present.get(field)]
     if not differing:
@@ -122,7 +136,9 @@ def _text(forms: Mapping[str, Form]) -> str:
 
 
 def test_the_stored_form_is_as_recorded(request: pytest.FixtureRequest) -> None:
-    """Every field, with its type and its default, and every number; --update-snapshots records what is there."""
+    """Every field, with its type and its default, and every number; --update-snapshots records what
+    is there.
+    """
     present = _present()
     if request.config.getoption("--update-snapshots", default=False):
         _FILE.write_text(_text(present), encoding="utf-8")
@@ -166,15 +182,19 @@ def _changed(**changes: Any) -> Form:
         ({}, None),
         (
             {"Memory.npu_kept_bytes": {}, "Memory.pss_bytes": {"type": "number"}},
-            "results: Memory.npu_kept_bytes, Memory.pss_bytes. If a name or a meaning changes, raise SCHEMA in "
-            "storage/result.py.",
+            (
+                "results: Memory.npu_kept_bytes, Memory.pss_bytes. If a name or a meaning changes,"
+                " raise SCHEMA in storage/result.py."
+            ),
         ),
         ({"Row[0]": {"type": "string"}, "number": "2"}, "results: Row[0]."),
         ({"number": "2"}, "results: the number 2 is not recorded."),
     ],
 )
 def test_what_differs_is_named(present: Form, sentence: str | None) -> None:
-    """The fields, and the number that is to be raised unless it is; a number that is raised alone is told too."""
+    """The fields, and the number that is to be raised unless it is; a number that is raised alone
+    is told too.
+    """
     assert _difference("results", _form((Row,), "1"), _changed(**present)) == sentence
 
 
@@ -186,8 +206,14 @@ def test_a_field_that_has_gone_is_named() -> None:
 
 
 def test_words_for_people_and_order_are_no_difference() -> None:
-    """Docstrings, module paths and the order of alternatives may change; types and defaults may not."""
-    one = {"description": "One.", "anyOf": [{"type": "null"}, {"$ref": "#/$defs/a.b.Cpu"}], "default": None}
+    """Docstrings, module paths and the order of alternatives may change; types and defaults may
+    not.
+    """
+    one = {
+        "description": "One.",
+        "anyOf": [{"type": "null"}, {"$ref": "#/$defs/a.b.Cpu"}],
+        "default": None,
+    }
     other = {"anyOf": [{"$ref": "#/$defs/Cpu", "title": "Cpu"}, {"type": "null"}], "default": None}
     assert _plain(one) == _plain(other)
     assert _plain(one) != _plain({**other, "default": 0})
@@ -196,7 +222,14 @@ def test_words_for_people_and_order_are_no_difference() -> None:
 def test_the_form_has_a_line_for_each_field() -> None:
     """Fields of structures in structures, and of lists by their place."""
     form = _form((Row,), "1")
-    assert list(form) == ["Memory.npu_bytes", "Memory.pss_bytes", "Row", "Row[0]", "Row[1]", "number"]
+    assert list(form) == [
+        "Memory.npu_bytes",
+        "Memory.pss_bytes",
+        "Row",
+        "Row[0]",
+        "Row[1]",
+        "number",
+    ]
     assert form["Memory.pss_bytes"] == {"type": "integer", "required": True}
     assert form["Row[1]"] == {"$ref": "Memory"}
     text = _text({"rows": form})

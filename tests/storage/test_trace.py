@@ -11,11 +11,22 @@ from pathlib import Path
 import pytest
 
 from reusebench.storage.decoding import MOST_BYTES
-from reusebench.storage.trace import TRACES, FrameTime, FrameTimes, Timeline, Trace, is_trace, read_trace, write_trace
+from reusebench.storage.trace import (
+    TRACES,
+    FrameTime,
+    FrameTimes,
+    Timeline,
+    Trace,
+    is_trace,
+    read_trace,
+    write_trace,
+)
 from reusebench.targets.barriers import Allocation, StepData
 from tests.helpers.support import barrier
 
-_DATA = StepData(runtime_version="ä", account={"weights_bytes": 7}, allocations=(Allocation("weights", 5, 1),))
+_DATA = StepData(
+    runtime_version="ä", account={"weights_bytes": 7}, allocations=(Allocation("weights", 5, 1),)
+)
 _FRAMES = FrameTimes([FrameTime(1, 2**50, (5, 0, 7))], [], left_out=0)
 _TRACE = Trace(
     [barrier("imported", data=_DATA)],
@@ -46,7 +57,17 @@ def test_a_trace_comes_back_as_it_was(tmp_path: Path) -> None:
         lambda _: gzip.compress(b"\xff\xfe"),
         lambda _: gzip.compress(b'{"barriers": []}'),
     ],
-    ids=["lost", "empty", "cut", "flipped bits", "wrong checksum", "foreign", "no JSON", "no text", "another form"],
+    ids=[
+        "lost",
+        "empty",
+        "cut",
+        "flipped bits",
+        "wrong checksum",
+        "foreign",
+        "no JSON",
+        "no text",
+        "another form",
+    ],
 )
 def test_a_lost_or_damaged_trace(tmp_path: Path, damage: Callable[[bytes], bytes] | None) -> None:
     """Damage of any kind is like loss: tables do not need it."""
@@ -63,14 +84,18 @@ def test_frames_between_none(tmp_path: Path) -> None:
     """A trace that leaves out frames between none is damaged."""
     relative = write_trace(tmp_path, "run7", "name", _TRACE)
     path = tmp_path / relative
-    path.write_bytes(gzip.compress(gzip.decompress(path.read_bytes()).replace(b'"left_out":0', b'"left_out":3')))
+    path.write_bytes(
+        gzip.compress(gzip.decompress(path.read_bytes()).replace(b'"left_out":0', b'"left_out":3'))
+    )
     assert read_trace(tmp_path, relative, Trace) is None
 
 
 def test_a_trace_that_cannot_be_written(tmp_path: Path) -> None:
     """The measurement goes on with a warning, and readers have no trace."""
     (tmp_path / TRACES).touch()
-    with pytest.warns(UserWarning, match=r"one\.json\.gz cannot be written .*: reports have no timeline of it"):
+    with pytest.warns(
+        UserWarning, match=r"one\.json\.gz cannot be written .*: reports have no timeline of it"
+    ):
         relative = write_trace(tmp_path, "run", "one", _TRACE)
     assert read_trace(tmp_path, relative, Trace) is None
 
@@ -88,20 +113,32 @@ def test_a_trace_that_unpacks_to_gigabytes(tmp_path: Path) -> None:
 
 
 def test_a_trace_is_read_inside_its_storage_alone(tmp_path: Path) -> None:
-    """No path leads out of it, neither by its parts nor by a link; what is no regular file is not waited for."""
+    """No path leads out of it, neither by its parts nor by a link; what is no regular file is not
+    waited for.
+    """
     storage = tmp_path / "storage"
     relative = write_trace(storage, "run", "one", _TRACE)
     outside = (storage / relative).rename(tmp_path / "outside.json.gz")
     (storage / relative).symlink_to(outside)
     (storage / "linked").symlink_to(tmp_path)
     os.mkfifo(storage / "fifo")
-    for path in (relative, "../outside.json.gz", str(outside), "linked/outside.json.gz", "fifo", "", "\0"):
+    for path in (
+        relative,
+        "../outside.json.gz",
+        str(outside),
+        "linked/outside.json.gz",
+        "fifo",
+        "",
+        "\0",
+    ):
         assert read_trace(storage, path, Trace) is None
         assert not is_trace(storage, path)
 
 
 def test_what_is_marked_as_a_trace(tmp_path: Path) -> None:
-    """The beginning of what is packed tells it, also of one that is cut short; other packed JSON is somebody else's."""
+    """The beginning of what is packed tells it, also of one that is cut short; other packed JSON is
+    somebody else's.
+    """
     path = tmp_path / write_trace(tmp_path, "run", "one", _TRACE)
     content = path.read_bytes()
     for changed, is_ours in (

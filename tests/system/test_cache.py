@@ -30,7 +30,9 @@ from reusebench.system.interrupts import Interrupted, handle_signals
 from tests.helpers.support import CHECKOUT
 
 
-def test_the_cache_root_follows_the_xdg_specification(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_root_follows_the_xdg_specification(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """$XDG_CACHE_HOME is used if it is absolute, and ~/.cache otherwise."""
     monkeypatch.setenv("HOME", "/home/somebody")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
@@ -67,7 +69,9 @@ def test_what_cannot_be_made_in_the_cache_is_said(tmp_path: Path) -> None:
     """An OSError while the lock is held has the reason, too, and the lock is free again."""
     path = tmp_path / "programs" / "compiled"
     for _ in range(2):
-        with pytest.raises(CacheError, match=r"cannot write .*compiled: No such file or directory; choose a folder"):
+        with pytest.raises(
+            CacheError, match=r"cannot write .*compiled: No such file or directory; choose a folder"
+        ):
             _make_what_fails(path)
 
 
@@ -83,7 +87,11 @@ def test_what_is_not_a_file_is_not_replaced(tmp_path: Path) -> None:
 def test_a_folder_is_locked_for_one_process_at_a_time(tmp_path: Path) -> None:
     """Another one cannot have the lock meanwhile, and can afterwards."""
     path = tmp_path / "models" / ".lock"
-    with locked(tmp_path / "models" / "a.onnx"), path.open() as lock, pytest.raises(BlockingIOError):
+    with (
+        locked(tmp_path / "models" / "a.onnx"),
+        path.open() as lock,
+        pytest.raises(BlockingIOError),
+    ):
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     with path.open() as lock:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -93,12 +101,17 @@ def test_a_folder_is_locked_for_one_process_at_a_time(tmp_path: Path) -> None:
     ("code", "words"),
     [
         # As the kernel does when memory runs out.
-        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", r"\(killed by SIGKILL\): it printed nothing"),
+        (
+            "import os, signal; os.kill(os.getpid(), signal.SIGKILL)",
+            r"\(killed by SIGKILL\): it printed nothing",
+        ),
         ("import sys; sys.exit('first\\nlast')", r"\(exit code 1\): last$"),
     ],
 )
 @pytest.mark.process
-def test_a_failed_build_is_reported(code: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_build_is_reported(
+    code: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """With its exit code or signal, and with the last line of its errors."""
     (tmp_path / "failing.py").write_text(code)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
@@ -107,11 +120,16 @@ def test_a_failed_build_is_reported(code: str, words: str, tmp_path: Path, monke
 
 
 def test_the_cache_is_private(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """What is made of the user's models is in it; folders above it, and elsewhere, are as the umask has them."""
+    """What is made of the user's models is in it; folders above it, and elsewhere, are as the umask
+    has them.
+    """
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     make_folder(cache_root() / "prepared")
     make_folder(tmp_path / "elsewhere")
-    modes = [stat.S_IMODE(path.stat().st_mode) for path in (cache_root(), tmp_path / "elsewhere", tmp_path / "cache")]
+    modes = [
+        stat.S_IMODE(path.stat().st_mode)
+        for path in (cache_root(), tmp_path / "elsewhere", tmp_path / "cache")
+    ]
     assert modes[0] == 0o700
     assert modes[1] == modes[2] != 0o700
 
@@ -146,7 +164,9 @@ with locked(model), written_whole(model) as temporary:
 
 @pytest.mark.process
 def test_what_killed_processes_left_is_removed(root: Path) -> None:
-    """Folders of their own and half files, each with its size; a dry run tells the same and removes nothing."""
+    """Folders of their own and half files, each with its size; a dry run tells the same and removes
+    nothing.
+    """
     (root / "prepared" / "tmpaaaaaaaa").mkdir(parents=True)  # of version 0.1.0, which had no locks
     done = subprocess.run([sys.executable, "-c", _KILLED], cwd=CHECKOUT, check=False)
     assert done.returncode == -9
@@ -159,7 +179,9 @@ def test_what_killed_processes_left_is_removed(root: Path) -> None:
 
 
 def test_what_has_an_owner_stays(root: Path) -> None:
-    """Sessions that run at the same time leave each other's things alone; an owner removes its own."""
+    """Sessions that run at the same time leave each other's things alone; an owner removes its
+    own.
+    """
     folder = OwnFolder("prepared")
     assert folder.path.stat().st_mode & 0o777 == 0o700
     model = root / "models" / "a.onnx"
@@ -174,7 +196,8 @@ def test_what_has_an_owner_stays(root: Path) -> None:
 
 def test_a_signal_leaves_no_folder(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is raised when the folder has an owner, and when it is gone, however early it comes."""
-    make, remove = tempfile.mkdtemp, shutil.rmtree
+    make = tempfile.mkdtemp
+    remove = shutil.rmtree
 
     def made(**options: Any) -> str:
         path: str = make(**options)

@@ -1,4 +1,6 @@
-"""Files of others are opened safely, files of ours replaced whole, text of others made printable."""
+"""Files of others are opened safely, files of ours replaced whole, text of others made
+printable.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,14 @@ from textwrap import dedent
 
 import pytest
 
-from reusebench.system.files import open_inside, open_regular, printable, read_regular, remove_inside, replacing
+from reusebench.system.files import (
+    open_inside,
+    open_regular,
+    printable,
+    read_regular,
+    remove_inside,
+    replacing,
+)
 from tests.helpers.support import CHECKOUT
 
 
@@ -89,7 +98,9 @@ def test_a_replacement_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
     ],
 )
 def test_text_of_others_is_made_printable(text: str, shown: str) -> None:
-    """Escape sequences, turns of the direction of writing, and what no encoding has, are shown as escapes."""
+    """Escape sequences, turns of the direction of writing, and what no encoding has, are shown as
+    escapes.
+    """
     assert printable(text) == shown
     assert printable(text).encode()
 
@@ -101,8 +112,8 @@ def test_line_breaks_stay_where_they_may() -> None:
 
 @pytest.mark.process
 def test_others_may_not_write(tmp_path: Path) -> None:
-    """Whatever the umask allows: to what this process makes. What the umask forbids besides stays; a program of the
-    user's has the user's umask.
+    """Whatever the umask allows: to what this process makes. What the umask forbids besides stays;
+    a program of the user's has the user's umask.
     """
     script = """
         import os, pathlib, sys
@@ -119,7 +130,12 @@ def test_others_may_not_write(tmp_path: Path) -> None:
         (tmp_path / umask).mkdir()
         command = [sys.executable, "-c", dedent(script), umask]
         done = subprocess.run(
-            command, cwd=tmp_path / umask, env=environment, capture_output=True, text=True, check=True
+            command,
+            cwd=tmp_path / umask,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
         )
         modes[umask] = done.stdout.split()
     assert modes == {
@@ -131,13 +147,22 @@ def test_others_may_not_write(tmp_path: Path) -> None:
 
 def test_only_what_is_inside_is_removed(tmp_path: Path) -> None:
     """A regular file or an empty folder; neither through a link nor out of the folder."""
-    folder, outside = tmp_path / "folder", tmp_path / "outside"
+    folder = tmp_path / "folder"
+    outside = tmp_path / "outside"
     for path in (folder / "a" / "file", outside / "file"):
         path.parent.mkdir(parents=True)
         path.touch()
     (folder / "linked").symlink_to(outside)
     (folder / "a" / "link").symlink_to(outside / "file")
-    for name in ("linked/file", "../outside/file", str(outside / "file"), "a/link", "linked", "a", ""):
+    for name in (
+        "linked/file",
+        "../outside/file",
+        str(outside / "file"),
+        "a/link",
+        "linked",
+        "a",
+        "",
+    ):
         with pytest.raises(OSError):  # noqa: PT011  each system call has its own
             remove_inside(folder, name)
     (folder / "a" / "link").unlink()

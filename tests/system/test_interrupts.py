@@ -67,7 +67,9 @@ def _end_twice() -> list[str]:
 
 
 def test_what_handles_it_is_not_interrupted() -> None:
-    """Neither is what cleans up on the way, also while that handles errors of its own; later another one is raised."""
+    """Neither is what cleans up on the way, also while that handles errors of its own; later
+    another one is raised.
+    """
     assert _end_twice() == ["cleaned", "stored"]
     with pytest.raises(Interrupted):
         _send()

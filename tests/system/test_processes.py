@@ -104,7 +104,9 @@ def test_a_program_that_takes_too_long(tmp_path: Path) -> None:
 def test_signals_are_passed_on() -> None:
     """A program that runs in the terminal ends in its own way, and then this one is interrupted."""
     with pytest.raises(Interrupted) as interrupt:
-        processes.run_in_terminal(["sh", "-c", f"trap 'exit 3' TERM; kill -TERM {os.getpid()}; sleep 600 & wait"])
+        processes.run_in_terminal(
+            ["sh", "-c", f"trap 'exit 3' TERM; kill -TERM {os.getpid()}; sleep 600 & wait"]
+        )
     assert interrupt.value.number == signal.SIGTERM
 
 
@@ -125,13 +127,15 @@ def test_the_shell_is_started_again(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     """Somebody may kill what watches; it is no child of this process, and ends with it."""
     monkeypatch.setenv("REUSEBENCH_TEST", str(tmp_path))
     code = (
-        "import os, signal, sys, psutil; from reusebench.system import processes; processes.watch_ends();"
-        "assert not psutil.Process().children();"
-        "print(flush=True); sys.stdin.readline(); assert processes.run(['true']).returncode == 0;"
-        "print(flush=True); sys.stdin.readline()"
+        "import os, signal, sys, psutil; from reusebench.system import processes;"
+        " processes.watch_ends();assert not psutil.Process().children();print(flush=True);"
+        " sys.stdin.readline(); assert processes.run(['true']).returncode == 0;print(flush=True);"
+        " sys.stdin.readline()"
     )
     pipe = subprocess.PIPE
-    with subprocess.Popen([sys.executable, "-c", code], cwd=CHECKOUT, stdin=pipe, stdout=pipe) as owner:
+    with subprocess.Popen(
+        [sys.executable, "-c", code], cwd=CHECKOUT, stdin=pipe, stdout=pipe
+    ) as owner:
         assert owner.stdin is not None
         assert owner.stdout is not None
         assert owner.stdout.readline() == b"\n"

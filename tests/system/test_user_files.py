@@ -19,7 +19,9 @@ def test_a_file_behind_links(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_used(tmp_path: Path) -> None:
-    """Each problem is told in words of its own, with a path that can be printed, and nothing is waited for."""
+    """Each problem is told in words of its own, with a path that can be printed, and nothing is
+    waited for.
+    """
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "loop").symlink_to("loop")
     (tmp_path / "empty").touch()
@@ -38,9 +40,15 @@ def test_what_cannot_be_used(tmp_path: Path) -> None:
         (tmp_path / ("x" * 300), "its name is too long"),
         (tmp_path / "empty", "the file is empty"),
         (tmp_path / "large", "it has 8 bytes, and at most 7 are read"),
-        (tmp_path / "line\n", r"line\n: its path has control characters, or bytes that are no UTF-8"),
+        (
+            tmp_path / "line\n",
+            r"line\n: its path has control characters, or bytes that are no UTF-8",
+        ),
         (not_utf_8, r"\udcff: its path has control characters, or bytes that are no UTF-8"),
-        (tmp_path / "renamed", "renamed: its path has control characters, or bytes that are no UTF-8"),
+        (
+            tmp_path / "renamed",
+            "renamed: its path has control characters, or bytes that are no UTF-8",
+        ),
         (tmp_path / "\0", r"\x00: its path has control characters"),
     ):
         with pytest.raises(UserFileError) as refusal:
@@ -50,8 +58,11 @@ def test_what_cannot_be_used(tmp_path: Path) -> None:
 
 
 def test_a_pinned_file_that_changes(tmp_path: Path) -> None:
-    """Other content is noticed, whether written or put in its place; other rights, and equal content, are none."""
-    model, weights = tmp_path / "model", tmp_path / "weights"
+    """Other content is noticed, whether written or put in its place; other rights, and equal
+    content, are none.
+    """
+    model = tmp_path / "model"
+    weights = tmp_path / "weights"
     model.write_bytes(b"a")
     weights.write_bytes(b"b")
     pins = Pins()
@@ -77,7 +88,8 @@ def test_a_pinned_file_that_changes(tmp_path: Path) -> None:
 
 def test_a_file_that_is_not_there_is_not_pinned(tmp_path: Path) -> None:
     """Who needs it says that; once it is there it is known."""
-    pins, file = Pins(), tmp_path / "file"
+    pins = Pins()
+    file = tmp_path / "file"
     pins.check(file)
     with pytest.raises(UserFileError, match="it does not exist"):
         pins.digest(file)

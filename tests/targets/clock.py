@@ -1,4 +1,6 @@
-"""A clock that goes on when a measured process has come to some point: nobody waits for a time limit."""
+"""A clock that goes on when a measured process has come to some point: nobody waits for a time
+limit.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +15,15 @@ from tests.helpers.support import StubObserver
 
 
 class Clock(StubObserver):
-    """An observer for whom an hour passes as soon as a file has a line; then there is a file `passed` beside it."""
+    """An observer for whom an hour passes as soon as a file has a line; then there is a file
+    `passed` beside it.
+    """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, file: Path, line: str) -> None:
         super().__init__()
-        self._file, self._line, self._passed_s = file, line, 0.0
+        self._file = file
+        self._line = line
+        self._passed_s = 0.0
         clock = SimpleNamespace(monotonic=self._now, monotonic_ns=lambda: round(self._now() * 1e9))
         monkeypatch.setattr(measured_process, "time", clock)
 

@@ -1,4 +1,6 @@
-"""The preload library, compiled once for this machine's own architecture, and clients that run under it."""
+"""The preload library, compiled once for this machine's own architecture, and clients that run
+under it.
+"""
 
 from __future__ import annotations
 
@@ -18,31 +20,45 @@ def compiler() -> Compiler:
     """Return this machine's C compiler."""
     compiler = find_compiler(architecture_of_this_python() or "")
     if compiler is None:
-        pytest.skip("no C compiler: the preload library cannot be compiled here (Debian: apt install gcc)")
+        pytest.skip(
+            "no C compiler: the preload library cannot be compiled here (Debian: apt install gcc)"
+        )
     return compiler
 
 
 @pytest.fixture(scope="session")
 def preload(compiler: Compiler, shared_folder: Path) -> Path:
     """Return the preload library."""
-    return made_once(shared_folder / "preload.so", lambda path: compile_preload(compiler, path, "-Werror"))
+    return made_once(
+        shared_folder / "preload.so", lambda path: compile_preload(compiler, path, "-Werror")
+    )
 
 
 @pytest.fixture(scope="session")
 def lower_preload(compiler: Compiler, shared_folder: Path) -> Path:
-    """Return a second copy with variables of its own (LOWER_BOARD, ...), to play the board below the first one."""
+    """Return a second copy with variables of its own (LOWER_BOARD, ...), to play the board below
+    the first one.
+    """
     options = ("-Werror", '-DVARIABLES="LOWER"')
-    return made_once(shared_folder / "lower.so", lambda path: compile_preload(compiler, path, *options))
+    return made_once(
+        shared_folder / "lower.so", lambda path: compile_preload(compiler, path, *options)
+    )
 
 
 @pytest.fixture
 def on_board(preload: Path, tmp_path: Path) -> RunOnBoard:
-    """Return a function that runs a script on the virtual board, with a new ledger; the script must end well."""
+    """Return a function that runs a script on the virtual board, with a new ledger; the script must
+    end well.
+    """
 
     def run(script: str, chip: str = "rk3588", faults: str = "", memory: str = "") -> Ended:
         ledger = tmp_path / "ledger.jsonl"
         ledger.unlink(missing_ok=True)
-        board = {"REUSEBENCH_BOARD": chip, "REUSEBENCH_FAULTS": faults, "REUSEBENCH_NPU_MEMORY": memory}
+        board = {
+            "REUSEBENCH_BOARD": chip,
+            "REUSEBENCH_FAULTS": faults,
+            "REUSEBENCH_NPU_MEMORY": memory,
+        }
         ended = run_client(script, preload, ledger, **board)
         assert ended.code == 0, ended.errors
         return ended

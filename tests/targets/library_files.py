@@ -1,4 +1,6 @@
-"""Files that look like Rockchip's libraries to whoever reads their headers and versions, and are not."""
+"""Files that look like Rockchip's libraries to whoever reads their headers and versions, and are
+not.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,9 @@ from pathlib import Path
 _MACHINES = {"armhf": (1, 40), "aarch64": (2, 183), "x86_64": (2, 62), "mips": (1, 8)}
 
 
-def write_library(path: Path, kind: str = "librknnrt", version: str = "1.6.0", architecture: str = "armhf") -> Path:
+def write_library(
+    path: Path, kind: str = "librknnrt", version: str = "1.6.0", architecture: str = "armhf"
+) -> Path:
     """Write such a file."""
     bits, machine = _MACHINES[architecture]
     header = struct.pack("<4sBB10xHH", b"\x7fELF", bits, 1, 3, machine)

@@ -1,6 +1,8 @@
-"""Speaks the NPU driver's ioctls, as Rockchip's runtime does: what the tests of the preload library run under it.
+"""Speaks the NPU driver's ioctls, as Rockchip's runtime does: what the tests of the preload library
+run under it.
 
-Every call goes through ctypes to the C library's symbol of that name, and so to the preload library where it has one.
+Every call goes through ctypes to the C library's symbol of that name, and so to the preload library
+where it has one.
 """
 
 from __future__ import annotations
@@ -12,7 +14,14 @@ from typing import NamedTuple
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 LIBC.mmap.restype = ctypes.c_void_p
-LIBC.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+LIBC.mmap.argtypes = [
+    ctypes.c_void_p,
+    ctypes.c_size_t,
+    ctypes.c_int,
+    ctypes.c_int,
+    ctypes.c_int,
+    ctypes.c_long,
+]
 LIBC.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
 LIBC.ioctl.argtypes = [ctypes.c_int, ctypes.c_ulong, ctypes.c_void_p]
 
@@ -31,7 +40,9 @@ class Memory(NamedTuple):
 
 
 def call(fd: int, kind: str, number: int, data: bytes) -> bytes:
-    """Make an ioctl that reads and writes a structure, and return the structure; OSError where it fails."""
+    """Make an ioctl that reads and writes a structure, and return the structure; OSError if it
+    fails.
+    """
     buffer = ctypes.create_string_buffer(data, len(data))
     request = 3 << 30 | len(data) << 16 | ord(kind) << 8 | number
     if LIBC.ioctl(fd, request, buffer) == -1:
@@ -56,10 +67,21 @@ class Npu:
         return answer
 
     def create(
-        self, size: int, flags: int = 0, handle: int = 0, sram: int = 0, whole: bool = True, domain: int = 0
+        self,
+        size: int,
+        flags: int = 0,
+        handle: int = 0,
+        sram: int = 0,
+        whole: bool = True,
+        domain: int = 0,
     ) -> Memory:
-        """Make a buffer, or an object of the buffer with that handle; `whole`: with today's structure of 48 bytes."""
-        data = struct.pack("IIQQQQ", handle, flags, size, 0, 0, sram) + struct.pack("iI", domain, 0) * whole
+        """Make a buffer, or an object of the buffer with that handle; `whole`: with today's
+        structure of 48 bytes.
+        """
+        data = (
+            struct.pack("IIQQQQ", handle, flags, size, 0, 0, sram)
+            + struct.pack("iI", domain, 0) * whole
+        )
         handle, _, *rest = struct.unpack_from("IIQQQQ", self.call(CREATE, data))
         return Memory(handle, *rest)
 
@@ -84,7 +106,9 @@ class Npu:
     ) -> tuple[int, ...]:
         """Run tasks."""
         ranges = [*cores, *[(0, 0)] * (5 - len(cores))]
-        data = struct.pack("IIIIIiQiIQqIi", 1, 6000, start, count, 0, 0, tasks.object, domain, 0, base, 0, mask, -1)
+        data = struct.pack(
+            "IIIIIiQiIQqIi", 1, 6000, start, count, 0, 0, tasks.object, domain, 0, base, 0, mask, -1
+        )
         data += b"".join(struct.pack("II", *tasks) for tasks in ranges)
         return struct.unpack_from("IIIIIiQQQqIi", self.call(SUBMIT, data))
 
@@ -97,7 +121,9 @@ class Heap:
 
     def allocate(self, size: int) -> int:
         """Return the file descriptor of a new buffer."""
-        fd: int = struct.unpack("QIIQ", call(self.fd, "H", 0, struct.pack("QIIQ", size, 0, os.O_RDWR, 0)))[1]
+        fd: int = struct.unpack(
+            "QIIQ", call(self.fd, "H", 0, struct.pack("QIIQ", size, 0, os.O_RDWR, 0))
+        )[1]
         return fd
 
 

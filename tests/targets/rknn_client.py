@@ -1,6 +1,8 @@
-"""Uses Rockchip's library by its C API, small and plain: what the tests of the virtual board run on it.
+"""Uses Rockchip's library by its C API, small and plain: what the tests of the virtual board run on
+it.
 
-The project's own binding is measured/runtimes/rknn; this one shares nothing with it, so that either can be wrong alone.
+The project's own binding is measured/runtimes/rknn; this one shares nothing with it, so that either
+can be wrong alone.
 """
 
 from __future__ import annotations
@@ -15,7 +17,12 @@ ALLOCATED_OUTSIDE = 0x10
 SHARED_WEIGHTS = 0x20
 INTERNAL_OUTSIDE = 0x200
 
-_COUNTS, _INPUT, _OUTPUT, _SIZES, _NATIVE_INPUT, _NATIVE_OUTPUT = 0, 1, 2, 6, 8, 9
+_COUNTS = 0
+_INPUT = 1
+_OUTPUT = 2
+_SIZES = 6
+_NATIVE_INPUT = 8
+_NATIVE_OUTPUT = 9
 _LIBRARY = c.CDLL(os.environ["REUSEBENCH_RKNN_LIBRARY"])
 
 
@@ -88,7 +95,9 @@ class Context:
         extension = c.byref(Extension(master.handle.value)) if master else None
         if data:
             size = c.c_uint32(len(data))
-            self.result = call("rknn_init", c.byref(self.handle), self._data, size, c.c_uint32(flags), extension)
+            self.result = call(
+                "rknn_init", c.byref(self.handle), self._data, size, c.c_uint32(flags), extension
+            )
 
     def dup(self) -> Context:
         """Return a duplicate."""
@@ -97,7 +106,9 @@ class Context:
         return other
 
     def sizes(self) -> tuple[int, ...]:
-        """Return the bytes of weights, of internal tensors and of all NPU memory, as the library reports."""
+        """Return the bytes of weights, of internal tensors and of all NPU memory, as the library
+        reports.
+        """
         buffer = c.create_string_buffer(64)
         _LIBRARY.rknn_query(self.handle, _SIZES, buffer, 64)
         return struct.unpack_from("IIQ", buffer.raw)
@@ -106,7 +117,13 @@ class Context:
         """Return the attributes of the inputs or outputs."""
         counts = (c.c_uint32 * 2)()
         _LIBRARY.rknn_query(self.handle, _COUNTS, counts, 8)
-        kind = (_NATIVE_INPUT if inputs else _NATIVE_OUTPUT) if native else _INPUT if inputs else _OUTPUT
+        kind = (
+            (_NATIVE_INPUT if inputs else _NATIVE_OUTPUT)
+            if native
+            else _INPUT
+            if inputs
+            else _OUTPUT
+        )
         tensors = [Attributes(index=index) for index in range(counts[0 if inputs else 1])]
         for tensor in tensors:
             _LIBRARY.rknn_query(self.handle, kind, c.byref(tensor), c.sizeof(tensor))
@@ -127,9 +144,14 @@ class Context:
         return call("rknn_run", self.handle, None)
 
     def set_io(self) -> list[c._Pointer[TensorMemory]]:
-        """Give every input and output memory in its native form, which is all that the mini runtime has."""
+        """Give every input and output memory in its native form, which is all that the mini runtime
+        has.
+        """
         memories = []
-        for tensor in [*self.tensors(inputs=True, native=True), *self.tensors(inputs=False, native=True)]:
+        for tensor in [
+            *self.tensors(inputs=True, native=True),
+            *self.tensors(inputs=False, native=True),
+        ]:
             memory = self.create_memory(tensor.size_with_stride or tensor.size)
             call("rknn_set_io_mem", self.handle, memory, c.byref(tensor))
             memories.append(memory)
@@ -141,13 +163,14 @@ class Context:
             self.handle, c.c_int32(fd), c.c_void_p(address), c.c_uint32(size), c.c_int32(0)
         )
         # With the lowest bit set, librknnrt 1.5.2 and 1.6.0 hang on a foreign buffer.
-        flags, memory.contents.flags = memory.contents.flags, memory.contents.flags & ~1
+        flags = memory.contents.flags
+        memory.contents.flags = memory.contents.flags & ~1
         call("rknn_set_internal_mem", self.handle, memory)
         memory.contents.flags = flags
         return memory
 
     def create_memory(self, size: int) -> c._Pointer[TensorMemory]:
-        """Return new memory; a null pointer where there is none."""
+        """Return new memory; a null pointer if there is none."""
         memory: c._Pointer[TensorMemory] = _LIBRARY.rknn_create_mem(self.handle, c.c_uint32(size))
         return memory
 
@@ -161,7 +184,9 @@ class Context:
 
 
 def multiply_in_domain(domain: int) -> None:
-    """Make and destroy a multiplication of INT8 matrices, 4x64 and 64x32; rknn_matmul_info of librknnrt 2.3.2."""
+    """Make and destroy a multiplication of INT8 matrices, 4x64 and 64x32; rknn_matmul_info of
+    librknnrt 2.3.2.
+    """
     handle = c.c_size_t(0)
     information = c.create_string_buffer(struct.pack("4i4hi36x", 4, 64, 32, 2, 0, 0, 0, 0, domain))
     call("rknn_matmul_create", c.byref(handle), information, c.create_string_buffer(1024))

@@ -18,12 +18,17 @@ def configuration(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 def test_boards_are_remembered() -> None:
-    """By name, with all that was said of them, until they are removed; a second one of a name replaces the first."""
+    """By name, with all that was said of them, until they are removed; a second one of a name
+    replaces the first.
+    """
     assert boards() == {}
     add_board("rv1106", Board("ssh:root@192.168.1.5", folder="/userdata"))
     add_board("rock", Board("adb:1234", python="/opt/venv/bin/python"))
     add_board("rv1106", Board("ssh:luckfox"))
-    assert boards() == {"rv1106": Board("ssh:luckfox"), "rock": Board("adb:1234", python="/opt/venv/bin/python")}
+    assert boards() == {
+        "rv1106": Board("ssh:luckfox"),
+        "rock": Board("adb:1234", python="/opt/venv/bin/python"),
+    }
     remove_board("rv1106")
     assert list(boards()) == ["rock"]
     with pytest.raises(TargetError, match=r"there is no board 'rv1106'; known: rock$"):

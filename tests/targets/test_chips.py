@@ -10,20 +10,31 @@ import pytest
 from reusebench.samplers.host import LocalHost
 from reusebench.targets.chips import CHIPS, chip_of, runs_models_for
 from reusebench.targets.errors import TargetError
-from reusebench.targets.rknn_library import architecture_of, architecture_of_this_python, read_library
+from reusebench.targets.rknn_library import (
+    architecture_of,
+    architecture_of_this_python,
+    read_library,
+)
 from tests.targets.library_files import write_library
 
 
 def test_the_table_of_chips(tmp_path: Path) -> None:
-    """Every chip is under its name, and has cores and architectures; the mini runtime is for the small ones."""
-    assert all(name == chip.name and chip.npu_cores and chip.architectures for name, chip in CHIPS.items())
+    """Every chip is under its name, and has cores and architectures; the mini runtime is for the
+    small ones.
+    """
+    assert all(
+        name == chip.name and chip.npu_cores and chip.architectures for name, chip in CHIPS.items()
+    )
     assert read_library(write_library(tmp_path / "a", "librknnmrt")).chips() == ["rv1103", "rv1106"]
 
 
 @pytest.mark.parametrize(
-    ("version", "later"), [("1.6.0", set()), ("2.0.0b0", {"rk3576"}), ("2.3.2", {"rk3576", "rv1126b"})]
+    ("version", "later"),
+    [("1.6.0", set()), ("2.0.0b0", {"rk3576"}), ("2.3.2", {"rk3576", "rv1126b"})],
 )
-def test_a_library_does_not_know_chips_that_came_after_it(tmp_path: Path, version: str, later: set[str]) -> None:
+def test_a_library_does_not_know_chips_that_came_after_it(
+    tmp_path: Path, version: str, later: set[str]
+) -> None:
     """It crashes on them, so they are none of its chips."""
     chips = set(read_library(write_library(tmp_path / "library", version=version)).chips())
     assert chips & {"rk3576", "rv1126b"} == later
@@ -72,7 +83,11 @@ def test_the_chip_of_a_board(tmp_path: Path, compatible: bytes | None, chip: str
 
 @pytest.mark.parametrize(
     ("kind", "version", "architecture"),
-    [("librknnrt", "1.6.0", "armhf"), ("librknnrt", "2.0.0b0", "aarch64"), ("librknnmrt", "2.3.2", "armhf")],
+    [
+        ("librknnrt", "1.6.0", "armhf"),
+        ("librknnrt", "2.0.0b0", "aarch64"),
+        ("librknnmrt", "2.3.2", "armhf"),
+    ],
 )
 def test_a_library_file(tmp_path: Path, kind: str, version: str, architecture: str) -> None:
     """Its kind, version and architecture; the name of the file does not matter."""
@@ -83,8 +98,11 @@ def test_a_library_file(tmp_path: Path, kind: str, version: str, architecture: s
 
 
 def test_files_that_are_no_library(tmp_path: Path) -> None:
-    """None, a folder, an empty file, a text, a library for another processor, and a program: a sentence for each."""
-    text, empty = tmp_path / "text", tmp_path / "empty"
+    """None, a folder, an empty file, a text, a library for another processor, and a program: a
+    sentence for each.
+    """
+    text = tmp_path / "text"
+    empty = tmp_path / "empty"
     text.write_text("librknnrt version: 1.6.0 (")
     empty.touch()
     no_library = "it is no shared library for armhf, aarch64, x86_64"

@@ -24,7 +24,9 @@ _BROKEN = replace(_ONNXRUNTIME, module="broken_module")
 def test_this_interpreter_comes_first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """An environment of its own is for a runtime that is not here."""
     assert python_with(_ONNXRUNTIME) == sys.executable
-    monkeypatch.setattr(interpreters, "_own_environment", own_environment("onnxruntime", Path("/own/python")))
+    monkeypatch.setattr(
+        interpreters, "_own_environment", own_environment("onnxruntime", Path("/own/python"))
+    )
     assert python_with(_ONNXRUNTIME) == sys.executable
     monkeypatch.setattr(interpreters, "available", lambda _: False)
     assert python_with(_ONNXRUNTIME) == "/own/python"
@@ -44,8 +46,12 @@ def test_megengine_lite_in_its_environment() -> None:
     assert python_with(_MEGENGINE_LITE) is not None
 
 
-def test_a_module_is_looked_up_and_not_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that fails when it is imported is there all the same; one in the current folder is not, for the driver."""
+def test_a_module_is_looked_up_and_not_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that fails when it is imported is there all the same; one in the current folder is not,
+    for the driver.
+    """
     python = tmp_path / "python"
     python.write_text(f'#!/bin/sh\nPYTHONPATH={tmp_path} exec {sys.executable} "$@"\n')
     python.chmod(0o755)

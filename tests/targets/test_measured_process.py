@@ -54,7 +54,8 @@ def nothing_is_left() -> Iterator[None]:
     """Hold that the tests leave no child, no zombie and no open file of the harness behind."""
     gc.collect()
     watch_ends()  # which stays
-    files, children = _own_files(), set(psutil.Process().children(recursive=True))
+    files = _own_files()
+    children = set(psutil.Process().children(recursive=True))
     yield
     gc.collect()
     # What was there before and has gone since is another test's.
@@ -63,7 +64,9 @@ def nothing_is_left() -> Iterator[None]:
 
 
 def _own_files() -> Counter[str]:
-    """Return what the open file descriptors of this process are, without pytest's own that come and go."""
+    """Return what the open file descriptors of this process are, without pytest's own that come and
+    go.
+    """
     targets = []
     for link in Path("/proc/self/fd").iterdir():
         with contextlib.suppress(OSError):
@@ -92,13 +95,18 @@ def _failure(run: Run) -> Failure:
 
 
 def _script(tmp_path: Path, body: str) -> Target:
-    """Return a target whose process is this script, in that folder; it can `send` a message and `read` a line."""
+    """Return a target whose process is this script, in that folder; it can `send` a message and
+    `read` a line.
+    """
     path = tmp_path / "script.py"
     opening = "import json, os, signal, sys, time\n"
     opening += "read = lambda: sys.stdin.readline().strip()\n"
     opening += "send = lambda **fields: print(json.dumps(fields), flush=True)\n"
     opening += "def barrier(phase, context=None, **data):\n"
-    opening += "    send(event='barrier', phase=phase, context=context, at_ns=time.monotonic_ns(), data=data)\n"
+    opening += (
+        "    send(event='barrier', phase=phase, context=context, at_ns=time.monotonic_ns(),"
+        " data=data)\n"
+    )
     path.write_text(opening + body)
     return Target("script", (sys.executable, str(path)), folder=tmp_path)
 
@@ -118,7 +126,9 @@ class _Announced(StubListener):
 
 
 def test_a_walk(tmp_path: Path) -> None:
-    """A barrier ends every announced step, with its data; while memory is read there the process does nothing."""
+    """A barrier ends every announced step, with its data; while memory is read there the process
+    does nothing.
+    """
     log = tmp_path / "log"
     log.touch()
 
@@ -129,7 +139,8 @@ def test_a_walk(tmp_path: Path) -> None:
         return before
 
     plan = make_plan("full_dup", f"log={log}", contexts=2)
-    observer, listener = StubObserver(look), _Announced()
+    observer = StubObserver(look)
+    listener = _Announced()
     run = walk(plan, observer=observer, listener=listener)
     assert run.failure is None
     assert listener.steps == list(plan.steps())
@@ -143,10 +154,13 @@ def test_a_walk(tmp_path: Path) -> None:
     left_ns = [reading.left_ns or 0 for reading in run.barriers]
     assert all(at_ns < left < after for at_ns, left, after in zip(times_ns, left_ns, times_ns[1:]))
     data = {step: reading.data for step, reading in zip(steps, run.barriers)}
-    assert data[Step("imported")] == StepData(python_version=sys.version.split()[0], runtime_version="1.2.3")
+    assert data[Step("imported")] == StepData(
+        python_version=sys.version.split()[0], runtime_version="1.2.3"
+    )
     assert data[Step("context", 1)].load_ns > 0
     assert data[Step("context", 1)].account == ACCOUNT
-    first, steady = data[Step("first_inference", 0)], data[Step("steady")]
+    first = data[Step("first_inference", 0)]
+    steady = data[Step("steady")]
     assert first.latency_ns > 0
     assert steady.digests == (first.digest,) * 2
     assert [len(latencies) for latencies in steady.latencies_ns] == [plan.rounds] * 2
@@ -165,7 +179,12 @@ def test_a_walk(tmp_path: Path) -> None:
         Step("context", 1): ["dup0"],
         Step("first_inference", 0): ["infer0", "infer0", "outputs0", "outputs1"],
         Step("first_inference", 1): ["infer1", "infer1", "outputs2"],
-        Step("steady"): [*["infer0"] * plan.rounds, *["infer1"] * plan.rounds, "outputs3", "outputs4"],
+        Step("steady"): [
+            *["infer0"] * plan.rounds,
+            *["infer1"] * plan.rounds,
+            "outputs3",
+            "outputs4",
+        ],
         Step("trimmed"): [],
         Step("destroy", 1): ["destroy0"],
         Step("destroy", 0): ["destroy1"],
@@ -190,8 +209,12 @@ for phase, context in (("imported", None), ("context", 0), ("first_inference", 0
 
 
 @pytest.mark.parametrize("has_trim", [True, False])
-def test_trimming_disturbs_nothing_that_is_read_as_allocated(tmp_path: Path, has_trim: bool) -> None:
-    """The process is to trim only after the steady reading; what is read later is marked, if it was trimmed."""
+def test_trimming_disturbs_nothing_that_is_read_as_allocated(
+    tmp_path: Path, has_trim: bool
+) -> None:
+    """The process is to trim only after the steady reading; what is read later is marked, if it was
+    trimmed.
+    """
     target = _script(tmp_path, _ONE_CONTEXT.format(steady="pass", latency_ns=1, trimmed=has_trim))
     observer = StubObserver(lambda _: (tmp_path / "commands").read_text().split().count("trim"))
     run = walk(make_plan("no_reuse", "plain", contexts=1), target, observer)
@@ -201,7 +224,9 @@ def test_trimming_disturbs_nothing_that_is_read_as_allocated(tmp_path: Path, has
 
 
 def test_the_command_is_the_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first line is the plan as JSON; a target's variables are added to the harness's, or replace them."""
+    """The first line is the plan as JSON; a target's variables are added to the harness's, or
+    replace them.
+    """
     monkeypatch.setenv("REUSEBENCH_TEST_KEPT", "kept")
     monkeypatch.setenv("REUSEBENCH_TEST_CHANGED", "before")
     body = "open('received', 'w').write(json.dumps([read(), dict(os.environ)]))"
@@ -213,7 +238,9 @@ def test_the_command_is_the_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     command = json.loads(line)
     assert (command["command"], command["runtime"]) == ("run", "scripted")
     assert Plan.from_json(command["plan"]) == plan
-    assert {name: value for name, value in variables.items() if name.startswith("REUSEBENCH_TEST")} == {
+    assert {
+        name: value for name, value in variables.items() if name.startswith("REUSEBENCH_TEST")
+    } == {
         "REUSEBENCH_TEST_KEPT": "kept",
         **environment,
     }
@@ -239,14 +266,18 @@ def _signal(name: str) -> Message:
     return Message("process_ended_by_signal", {"signal": name})
 
 
-def test_a_process_that_cannot_be_started_is_a_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_cannot_be_started_is_a_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The reason is said: there is no room for its errors, or it cannot be executed."""
     plan = make_plan("full_dup", "")
     failure = _failure(walk(plan, replace(SCRIPTED, command=(str(tmp_path / "python"),))))
     assert failure.kind == "failed"
     assert str(failure.message).endswith("/python cannot be started: No such file or directory")
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
-    assert "none can be made (No such file or directory); set TMPDIR" in str(_failure(walk(plan)).message)
+    assert "none can be made (No such file or directory); set TMPDIR" in str(
+        _failure(walk(plan)).message
+    )
 
 
 @pytest.mark.parametrize(
@@ -265,9 +296,12 @@ def test_a_process_that_cannot_be_started_is_a_result(tmp_path: Path, monkeypatc
     ],
 )
 def test_a_failure_is_a_result(script: str, kind: str, step: Step, message: Message) -> None:
-    """Its kind, step, message and last words are kept, and the barriers before it; the observer is detached."""
+    """Its kind, step, message and last words are kept, and the barriers before it; the observer is
+    detached.
+    """
     plan = make_plan("full_dup", script)
-    observer, listener = StubObserver(lambda pid: Path(f"/proc/{pid}").exists()), _Announced()
+    observer = StubObserver(lambda pid: Path(f"/proc/{pid}").exists())
+    listener = _Announced()
     run = walk(plan, observer=observer, listener=listener)
     failure = _failure(run)
     assert kind in OUTCOMES
@@ -304,14 +338,18 @@ def test_a_hang_ends_at_the_time_limit(
 
 
 def _children(log: Path) -> list[int]:
-    return [int(line.split()[1]) for line in log.read_text().splitlines() if line.startswith("child")]
+    return [
+        int(line.split()[1]) for line in log.read_text().splitlines() if line.startswith("child")
+    ]
 
 
 @pytest.mark.parametrize(("latency_s", "is_hang"), [(1200, False), (10, True)])
 def test_rounds_that_take_long_are_no_hang(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, latency_s: int, is_hang: bool
 ) -> None:
-    """The steady phase has as much more time as its rounds need by what the first inferences took, twice over."""
+    """The steady phase has as much more time as its rounds need by what the first inferences took,
+    twice over.
+    """
     steady = f"""
         open("started", "w").write("rounds")
         while {is_hang} or not os.path.exists("passed"):
@@ -333,7 +371,10 @@ def test_children_of_the_process_go_with_it(tmp_path: Path, script: str, kind: s
 
 
 #: All fields of a failure, and a message without values.
-_HALF_A_FAILURE = '{"event": "failure", "phase": "steady", "context": 0, "kind": "failed", "message": {"values": {}}}'
+_HALF_A_FAILURE = (
+    '{"event": "failure", "phase": "steady", "context": 0, "kind": "failed", "message": {"values":'
+    " {}}}"
+)
 
 
 @pytest.mark.parametrize("garbage", ["Segmentation fault", "{}", _HALF_A_FAILURE, "\\xff"])
@@ -347,7 +388,10 @@ def test_a_process_that_writes_nonsense_has_failed(tmp_path: Path, garbage: str)
     assert garbage.strip("\\xf") in str(failure.message)
 
 
-_LAST_WORDS = "sys.stderr.buffer.write(b'\\x1b[1;31mred\\x1b[m ' + b'.' * 9999 + b' \\xff \\x1b[31mlast\\x1b[0m\\n')"
+_LAST_WORDS = (
+    "sys.stderr.buffer.write(b'\\x1b[1;31mred\\x1b[m ' + b'.' * 9999 + b' \\xff"
+    " \\x1b[31mlast\\x1b[0m\\n')"
+)
 
 
 @pytest.mark.parametrize(
@@ -366,18 +410,26 @@ _LAST_WORDS = "sys.stderr.buffer.write(b'\\x1b[1;31mred\\x1b[m ' + b'.' * 9999 +
             id="with last words, of which the end is kept without colours",
         ),
         pytest.param(
-            "sys.stderr.write('E RKNN: failed to decode config data!\\n'); sys.stderr.flush(); os.abort()",
-            Message("process_end_explained", {"cause": Message("rknn_mini_model"), "end": _signal("SIGABRT")}),
+            "sys.stderr.write('E RKNN: failed to decode config data!\\n'); sys.stderr.flush();"
+            " os.abort()",
+            Message(
+                "process_end_explained",
+                {"cause": Message("rknn_mini_model"), "end": _signal("SIGABRT")},
+            ),
             "failed to decode config data!",
             id="with words of a library, which are explained",
         ),
-        pytest.param("os.close(1); time.sleep(600)", _signal("SIGKILL"), "", id="only when it is ended"),
+        pytest.param(
+            "os.close(1); time.sleep(600)", _signal("SIGKILL"), "", id="only when it is ended"
+        ),
     ],
 )
 def test_a_process_that_leaves(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, message: Message, last_words: str
 ) -> None:
-    """Before the first barrier it has crashed; one that has closed its pipe and stays is ended after a while."""
+    """Before the first barrier it has crashed; one that has closed its pipe and stays is ended
+    after a while.
+    """
     if "sleep" in body:
         monkeypatch.setattr(reusebench.targets.process, "_LEAVE_S", 0.1)
     failure = _failure(walk(make_plan("full_dup", "plain"), _script(tmp_path, body)))
@@ -387,7 +439,9 @@ def test_a_process_that_leaves(
 
 
 def test_a_process_killed_while_it_is_read_is_a_result() -> None:
-    """The kernel, or a user, may end a process that waits at a barrier: it cannot be read any more."""
+    """The kernel, or a user, may end a process that waits at a barrier: it cannot be read any
+    more.
+    """
 
     class Killer(Observer):
         readings = 0
@@ -407,7 +461,9 @@ def test_a_process_killed_while_it_is_read_is_a_result() -> None:
 
 
 def test_an_allocation_that_fails_is_out_of_memory(mobile_model: Path) -> None:
-    """A real process whose address space is full fails in words, whichever allocation fails first."""
+    """A real process whose address space is full fails in words, whichever allocation fails
+    first.
+    """
 
     def limit(pid: int) -> None:
         size_bytes = psutil.Process(pid).memory_info().vms
@@ -421,15 +477,25 @@ def test_an_allocation_that_fails_is_out_of_memory(mobile_model: Path) -> None:
 
 
 def test_an_import_without_address_space_is_out_of_memory() -> None:
-    """Whether Python, the loader or OpenBLAS finds none, and whoever hides that, but where no word of it is left."""
+    """Whether Python, the loader or OpenBLAS finds none, and whoever hides that, but where no word
+    of it is left.
+    """
     kinds = []
     for size_mib in range(50, 121, 10):
-        limited = ("sh", "-c", f'ulimit -v {size_mib << 10}; exec "$@"', "sh", *THIS_INTERPRETER.command)
+        limited = (
+            "sh",
+            "-c",
+            f'ulimit -v {size_mib << 10}; exec "$@"',
+            "sh",
+            *THIS_INTERPRETER.command,
+        )
         plan = make_plan("no_reuse", "a model", runtime="onnxruntime")
         failure = _failure(walk(plan, replace(THIS_INTERPRETER, command=limited)))
         if failure.phase == "imported":
             kinds.append(failure.kind)
-            assert failure.kind == "out_of_memory" or not tells_of_memory(failure.last_words), failure
+            assert failure.kind == "out_of_memory" or not tells_of_memory(failure.last_words), (
+                failure
+            )
     assert kinds.count("out_of_memory") > len(kinds) / 2
 
 
@@ -449,13 +515,25 @@ def test_interrupting_the_harness_ends_the_process() -> None:
 @pytest.mark.parametrize("barriers", [1, 2])
 def test_a_process_ends_when_the_harness_is_gone(barriers: int) -> None:
     """The driver does not wait at a barrier for a command that never comes."""
-    command = {"command": "run", "runtime": "scripted", "plan": make_plan("full_dup", "plain").to_json()}
+    command = {
+        "command": "run",
+        "runtime": "scripted",
+        "plan": make_plan("full_dup", "plain").to_json(),
+    }
     commands = (json.dumps(command) + "\n" + "go\n" * (barriers - 1)).encode()
     done = subprocess.run(
-        SCRIPTED.command, cwd=CHECKOUT, input=commands, capture_output=True, timeout=TIME_LIMIT_S, check=False
+        SCRIPTED.command,
+        cwd=CHECKOUT,
+        input=commands,
+        capture_output=True,
+        timeout=TIME_LIMIT_S,
+        check=False,
     )
     assert done.returncode == 1
-    assert [json.loads(line)["phase"] for line in done.stdout.splitlines()] == ["imported", "context"][:barriers]
+    assert [json.loads(line)["phase"] for line in done.stdout.splitlines()] == [
+        "imported",
+        "context",
+    ][:barriers]
 
 
 # Preparing
@@ -480,11 +558,17 @@ def test_only_models_whose_weights_are_shared_are_prepared(tmp_path: Path) -> No
 
 
 def test_prepared_models_are_loaded(tmp_path: Path) -> None:
-    """For dups and shared weights, of which the master comes first; a context without dups has the model itself."""
+    """For dups and shared weights, of which the master comes first; a context without dups has the
+    model itself.
+    """
     log = tmp_path / "log"
     for scenario in ("full_dup", "shared_context"):
         assert walk(_prepared(make_plan(scenario, f"log={log}"), tmp_path)).failure is None
-    words = [line for line in log.read_text().splitlines() if "load" in line or "dup" in line or "shared" in line]
+    words = [
+        line
+        for line in log.read_text().splitlines()
+        if "load" in line or "dup" in line or "shared" in line
+    ]
     assert words == ["load_prepared0", "dup0", "load0", "shared_context0"]
     resolutions = [f"log={tmp_path / name}" for name in ("first", "second")]
     plan = _prepared(make_plan("shared_weights", *resolutions), tmp_path)
@@ -498,7 +582,9 @@ def test_preparing_may_take_longer_than_a_step(tmp_path: Path) -> None:
     """As long as the process says from time to time that it goes on."""
     body = "read()\nfor _ in range(6):\n    time.sleep(0.2)\n    send(event='preparing')\n"
     body += "send(event='prepared', models={'digest': {'path': 'here'}})"
-    made = prepare_models(_script(tmp_path, body), "scripted", models_of("plain"), tmp_path, time_limit_s=1.0)
+    made = prepare_models(
+        _script(tmp_path, body), "scripted", models_of("plain"), tmp_path, time_limit_s=1.0
+    )
     assert made == {"digest": Preparation("here")}
 
 
@@ -516,4 +602,9 @@ def test_preparing_may_fail_too(tmp_path: Path, script: str, kind: str, message:
     limit_s = 0.3 if kind == "hung" else TIME_LIMIT_S
     failure = prepare_models(SCRIPTED, "scripted", models_of(script), tmp_path, limit_s)
     assert isinstance(failure, Failure)
-    assert (failure.kind, failure.phase, failure.context, failure.message) == (kind, "prepare", None, message)
+    assert (failure.kind, failure.phase, failure.context, failure.message) == (
+        kind,
+        "prepare",
+        None,
+        message,
+    )

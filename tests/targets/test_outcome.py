@@ -8,7 +8,13 @@ import msgspec
 import pytest
 
 from reusebench.measured.messages import Message
-from reusebench.targets.outcome import Ending, Failure, classify_exit, classify_failure, oom_kills_in
+from reusebench.targets.outcome import (
+    Ending,
+    Failure,
+    classify_exit,
+    classify_failure,
+    oom_kills_in,
+)
 
 #: As Linux 6.1 writes it, shortened.
 _VMSTAT = """nr_free_pages 5646218
@@ -52,12 +58,18 @@ def test_every_signal_has_a_sentence() -> None:
 
 
 def test_a_failure_as_a_sentence() -> None:
-    """Kind, phase and context come before what happened, in every language; what is stored of it comes back."""
-    failure = Failure("out_of_memory", "context", 3, Message("text", {"text": "an allocation failed"}))
+    """Kind, phase and context come before what happened, in every language; what is stored of it
+    comes back.
+    """
+    failure = Failure(
+        "out_of_memory", "context", 3, Message("text", {"text": "an allocation failed"})
+    )
     assert str(failure) == "out of memory in phase 'context 3': an allocation failed"
     assert "内存不足" in failure.sentence("zh-CN")
     assert "上下文 3" in failure.sentence("zh-CN")
-    killed = Failure("crashed", "steady", None, Message("process_ended_by_signal", {"signal": "SIGSEGV"}))
+    killed = Failure(
+        "crashed", "steady", None, Message("process_ended_by_signal", {"signal": "SIGSEGV"})
+    )
     assert str(killed) == "crashed in phase 'steady': the process was ended by SIGSEGV"
     assert msgspec.json.decode(msgspec.json.encode(killed), type=Failure) == killed
 
@@ -65,7 +77,11 @@ def test_a_failure_as_a_sentence() -> None:
 @pytest.mark.parametrize(
     ("code", "last_words", "kind"),
     [
-        (1, "OpenBLAS error: Memory allocation still failed after 10 retries, giving up.", "out_of_memory"),
+        (
+            1,
+            "OpenBLAS error: Memory allocation still failed after 10 retries, giving up.",
+            "out_of_memory",
+        ),
         (120, "MemoryError:", "out_of_memory"),
         (1, "a.so: failed to map segment from shared object", "out_of_memory"),
         (0, "MemoryError:", "crashed"),
@@ -73,7 +89,9 @@ def test_a_failure_as_a_sentence() -> None:
         (1, "libgomp.so.1: cannot allocate memory in static TLS block", "crashed"),
     ],
 )
-def test_a_process_that_could_not_begin_for_want_of_memory(code: int, last_words: str, kind: str) -> None:
+def test_a_process_that_could_not_begin_for_want_of_memory(
+    code: int, last_words: str, kind: str
+) -> None:
     """It ends without a message of its own, as under a small address space; what it wrote tells."""
     assert classify_exit(Ending(code, False), last_words)[0] == kind
 
@@ -81,14 +99,20 @@ def test_a_process_that_could_not_begin_for_want_of_memory(code: int, last_words
 @pytest.mark.parametrize(
     ("type_name", "last_words", "kind"),
     [
-        ("ImportError", "libgfortran.so.5: failed to map segment from shared object", "out_of_memory"),
+        (
+            "ImportError",
+            "libgfortran.so.5: failed to map segment from shared object",
+            "out_of_memory",
+        ),
         ("SystemError", "MemoryError", "out_of_memory"),
         ("ImportError", "libgomp.so.1: cannot allocate memory in static TLS block", "failed"),
         ("ImportError", "No module named 'numpy'", "failed"),
         ("KeyError", "std::bad_alloc", "failed"),
     ],
 )
-def test_an_import_whose_cause_is_on_standard_error_alone(type_name: str, last_words: str, kind: str) -> None:
+def test_an_import_whose_cause_is_on_standard_error_alone(
+    type_name: str, last_words: str, kind: str
+) -> None:
     """What else has failed may have nothing to do with memory that was short before."""
     message = Message("exception", {"type": type_name, "text": "import numpy failed"})
     assert classify_failure("failed", message, last_words) == kind

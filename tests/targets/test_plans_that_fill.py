@@ -21,13 +21,19 @@ pytestmark = pytest.mark.process
 
 
 def _plan(script: str, scenario: str = "limit_no_reuse", most: int = 6, cores: int = 2) -> Plan:
-    parameters = Parameters("scripted", models_of(script), 1, 1, cores, rounds=3, limit_contexts=most)
+    parameters = Parameters(
+        "scripted", models_of(script), 1, 1, cores, rounds=3, limit_contexts=most
+    )
     return build_plans(scenario, parameters)[0]
 
 
 def _steps(run: Run) -> list[Step]:
     """Return the barriers without that of the trimmed heap."""
-    return [Step(barrier.phase, barrier.context) for barrier in run.barriers if barrier.phase != "trimmed"]
+    return [
+        Step(barrier.phase, barrier.context)
+        for barrier in run.barriers
+        if barrier.phase != "trimmed"
+    ]
 
 
 def _made(contexts: int) -> list[Step]:
@@ -44,7 +50,9 @@ def _gone(contexts: int) -> list[Step]:
 
 
 def test_threads_of_many_contexts_have_small_stacks() -> None:
-    """Those of other plans have the usual ones: 300 of 8 MiB use up the addresses of a 32-bit process."""
+    """Those of other plans have the usual ones: 300 of 8 MiB use up the addresses of a 32-bit
+    process.
+    """
     script = """if True:
         import threading
         from reusebench.measured.driver import Walk
@@ -54,7 +62,9 @@ def test_threads_of_many_contexts_have_small_stacks() -> None:
             Walk(plan, None, None)
             print(threading.stack_size())
     """
-    done = subprocess.run((sys.executable, "-c", script), capture_output=True, text=True, check=True, cwd=CHECKOUT)
+    done = subprocess.run(
+        (sys.executable, "-c", script), capture_output=True, text=True, check=True, cwd=CHECKOUT
+    )
     usual, small = map(int, done.stdout.split())
     assert (usual, small) == (0, 1 << 20)
 
@@ -68,7 +78,9 @@ def test_all_fit() -> None:
 
 @pytest.mark.parametrize("word", ["raise", "memory"])
 def test_a_context_that_is_not_made(word: str) -> None:
-    """Memory is read as it was then; the others run once more and are destroyed, and the process ends well."""
+    """Memory is read as it was then; the others run once more and are destroyed, and the process
+    ends well.
+    """
     run = walk(_plan(f"{word}@load3"))
     assert run.failure is None
     assert (known(run.full).kind, known(run.full).phase, known(run.full).context) == (
@@ -86,16 +98,30 @@ def test_a_context_that_does_not_run() -> None:
     """It was made, so it is destroyed, before the others run again."""
     run = walk(_plan("raise@infer2"))
     assert (run.failure, known(run.full).phase) == (None, "first_inference")
-    assert _steps(run) == [*_made(2), Step("context", 2), Step("full", 2), Step("destroy", 2), *_gone(2)]
+    assert _steps(run) == [
+        *_made(2),
+        Step("context", 2),
+        Step("full", 2),
+        Step("destroy", 2),
+        *_gone(2),
+    ]
 
 
 def test_further_contexts_join_the_internal_memory_of_their_core(tmp_path: Path) -> None:
     """The first of a core is given one; a failure there is a limit too."""
     calls = tmp_path / "calls"
     run = walk(_plan(f"calls={calls};raise@join_internal2", "limit_internal_reuse"))
-    assert (run.failure, known(run.full).phase, known(run.full).context) == (None, "internal_memory", 4)
+    assert (run.failure, known(run.full).phase, known(run.full).context) == (
+        None,
+        "internal_memory",
+        4,
+    )
     lines = [json.loads(line) for line in calls.read_text().splitlines()]
-    internal = [(line["operation"], line["contexts"]) for line in lines if "internal" in line.get("operation", "")]
+    internal = [
+        (line["operation"], line["contexts"])
+        for line in lines
+        if "internal" in line.get("operation", "")
+    ]
     assert internal == [
         ("share_internal", [0]),
         ("share_internal", [1]),
@@ -114,7 +140,9 @@ def test_further_contexts_join_the_internal_memory_of_their_core(tmp_path: Path)
     ],
 )
 def test_a_process_that_does_not_go_on(script: str, kind: str, step: Step) -> None:
-    """One that crashes, one whose first context fails, and one that lacks the mechanism end as in every other plan."""
+    """One that crashes, one whose first context fails, and one that lacks the mechanism end as in
+    every other plan.
+    """
     run = walk(_plan(script))
     failure = known(run.failure)
     assert (failure.kind, Step(failure.phase, failure.context), run.full) == (kind, step, None)
@@ -123,7 +151,11 @@ def test_a_process_that_does_not_go_on(script: str, kind: str, step: Step) -> No
 def test_the_others_fail_then() -> None:
     """Both failures are told: that of the further context, and that of those which had fitted."""
     run = walk(_plan("raise@load2;raise@destroy0"))
-    assert (known(run.full).context, known(run.failure).phase, known(run.failure).context) == (2, "destroy", 1)
+    assert (known(run.full).context, known(run.failure).phase, known(run.failure).context) == (
+        2,
+        "destroy",
+        1,
+    )
 
 
 class _ScarceMemory(StubObserver):
@@ -133,11 +165,15 @@ class _ScarceMemory(StubObserver):
         """Return a reading; from the seventh on less than a tenth is left."""
         reading = super().snapshot()
         available = 100 if len(self.answers) < 7 else 9
-        return Reading(reading.process, SystemMemory(100, available, available, 0, 0, 0, 0, None, None))
+        return Reading(
+            reading.process, SystemMemory(100, available, available, 0, 0, 0, 0, None, None)
+        )
 
 
 def test_the_systems_memory_is_not_filled() -> None:
-    """No further context is made as soon as little is available after one has run: that is no failure."""
+    """No further context is made as soon as little is available after one has run: that is no
+    failure.
+    """
     run = walk(_plan("plain"), observer=_ScarceMemory())
     assert (run.failure, run.full) == (None, None)
     assert _steps(run) == _made(3) + _gone(3)
@@ -151,4 +187,6 @@ def test_words_of_the_failure() -> None:
     run = walk(_plan("print@load1;raise@load1"))
     full = known(run.full)
     assert "printed by the runtime" in full.last_words
-    assert full.message == Message("exception", {"type": "RuntimeError", "text": "the script says so"})
+    assert full.message == Message(
+        "exception", {"type": "RuntimeError", "text": "the script says so"}
+    )

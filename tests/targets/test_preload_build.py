@@ -16,7 +16,12 @@ from reusebench.targets.compilers import Compiler, compiler_for, find_compiler, 
 from reusebench.targets.errors import TargetError
 from reusebench.targets.folders import root
 from reusebench.targets.preload import build
-from reusebench.targets.preload.build import ensure_preload, is_built, preload_library, uclibc_folder
+from reusebench.targets.preload.build import (
+    ensure_preload,
+    is_built,
+    preload_library,
+    uclibc_folder,
+)
 from reusebench.targets.rknn_library import architecture_of, architecture_of_this_python
 
 _OWN = architecture_of_this_python() or ""
@@ -37,7 +42,9 @@ def source(compiler: Compiler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_library_is_compiled_once_for_its_sources(source: Path) -> None:
-    """A changed source gives another one; the one before stays, for processes that are about to load it."""
+    """A changed source gives another one; the one before stays, for processes that are about to
+    load it.
+    """
     steps: list[str] = []
     assert not is_built(_OWN)
     ensure_preload(_OWN, steps.append)
@@ -66,7 +73,9 @@ def test_a_source_that_does_not_compile_leaves_nothing(source: Path) -> None:
 def test_a_cache_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
     """The sentence has the folder and the variable."""
     monkeypatch.setenv("XDG_CACHE_HOME", "/proc/nowhere")
-    with pytest.raises(CacheError, match=r"cannot write /proc/nowhere/reusebench/vboard.*XDG_CACHE_HOME"):
+    with pytest.raises(
+        CacheError, match=r"cannot write /proc/nowhere/reusebench/vboard.*XDG_CACHE_HOME"
+    ):
         ensure_preload(_OWN, lambda _: None)
 
 
@@ -76,9 +85,13 @@ def _program(path: Path, script: str) -> Path:
     return path
 
 
-def test_a_fetched_compiler_compiles_for_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_fetched_compiler_compiles_for_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """The architecture that is needed, and no other; for librknnmrt its C library too."""
-    zig = Compiler((str(_program(tmp_path / "zig", 'while [ "$1" != -o ]; do shift; done; touch "$2"')),))
+    zig = Compiler(
+        (str(_program(tmp_path / "zig", 'while [ "$1" != -o ]; do shift; done; touch "$2"')),)
+    )
     fetched_for = []
 
     def compiler(architecture: str, _show_step: object) -> Compiler:
@@ -87,7 +100,11 @@ def test_a_fetched_compiler_compiles_for_one(monkeypatch: pytest.MonkeyPatch, tm
 
     monkeypatch.setattr(build, "compiler_for", compiler)
     ensure_preload("aarch64", lambda _: None)
-    assert [is_built(architecture) for architecture in ("armhf", "aarch64", "x86_64")] == [False, True, False]
+    assert [is_built(architecture) for architecture in ("armhf", "aarch64", "x86_64")] == [
+        False,
+        True,
+        False,
+    ]
     assert not uclibc_folder("aarch64").exists()
     ensure_preload("armhf", lambda _: None)
     assert (uclibc_folder("armhf") / "libc.so.0").is_file()
@@ -113,7 +130,8 @@ def test_a_compiler_that_cannot_be_fetched(monkeypatch: pytest.MonkeyPatch, tmp_
     # Another test may have fetched it in this process.
     monkeypatch.setattr(compilers, "_ziglang", functools.lru_cache(compilers._ziglang.__wrapped__))
     with pytest.raises(
-        TargetError, match=r"pip could not install ziglang \(No module named pip\)\. Install one \(Debian"
+        TargetError,
+        match=r"pip could not install ziglang \(No module named pip\)\. Install one \(Debian",
     ):
         compiler_for("aarch64", lambda _: None)
     assert missing_package("armhf") in ("gcc-arm-linux-gnueabihf", "gcc")

@@ -1,4 +1,6 @@
-"""The IOMMU's domains: address spaces of 4 GiB, 16 of them, of which a runtime names one with each call."""
+"""The IOMMU's domains: address spaces of 4 GiB, 16 of them, of which a runtime names one with each
+call.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ def fill(domain):
 
 
 def test_each_domain_is_full_by_itself(on_board: RunOnBoard) -> None:
-    """A buffer that a domain has no addresses for fails, and fits into another; addresses that are free serve again."""
+    """A buffer that a domain has no addresses for fails, and fits into another; addresses that are
+    free serve again.
+    """
     script = """
 first = npu.create(1 << 29)
 print(fill(0), attempt(lambda: npu.create(1 << 29)), fill(15))
@@ -38,7 +42,9 @@ print(attempt(lambda: npu.create(1 << 29)), attempt(lambda: npu.create(1 << 29))
 
 @pytest.mark.parametrize(("chip", "invalid"), [("rk3588", (-1, 16)), ("rv1106", (-1, 1, 16))])
 def test_domains_that_are_none(on_board: RunOnBoard, chip: str, invalid: tuple[int, ...]) -> None:
-    """Calls that name one fail; without an IOMMU there is the first alone, and no domain in the ledger."""
+    """Calls that name one fail; without an IOMMU there is the first alone, and no domain in the
+    ledger.
+    """
     script = f"""
 tasks = npu.create(4096)
 for domain in {invalid}:
@@ -64,7 +70,9 @@ npu.free(memory); print(npu.action(24))
 
 
 def test_the_ledger_tells_what_a_domain_holds(on_board: RunOnBoard) -> None:
-    """Each object takes addresses of its own, in the domain that its creation named, and gives them back."""
+    """Each object takes addresses of its own, in the domain that its creation named, and gives them
+    back.
+    """
     script = """
 npu, heap = Npu(), Heap()
 memory = npu.create(5000, domain=2)
@@ -75,7 +83,10 @@ npu.create(100, handle=fd)
 os.close(npu.fd)
 """
     ended = on_board(script)
-    seen = [(event["event"], event["buffer"], event["domain"], event["bytes"]) for event in ended.addresses]
+    seen = [
+        (event["event"], event["buffer"], event["domain"], event["bytes"])
+        for event in ended.addresses
+    ]
     first = [("map", 1, 2, 8192), ("map", 1, 0, 8192), ("unmap", 1, 0, 8192), ("unmap", 1, 2, 8192)]
     assert seen == [*first, ("map", 2, 0, 4096), ("unmap", 2, 0, 4096)]
 
@@ -92,11 +103,16 @@ write(mapped(tasks.handle, 4096), task(commands.address, 1))
 npu.submit(tasks, 0, 1, domain=1)
 """
     (submit,) = on_board(script).named("submit")
-    assert [(read["register"], read["buffer"]) for read in submit["reads"]] == [("0x0010", 4), ("0x1070", 2)]
+    assert [(read["register"], read["buffer"]) for read in submit["reads"]] == [
+        ("0x0010", 4),
+        ("0x1070", 2),
+    ]
 
 
 def test_addresses_that_another_domain_gives_out(on_board: RunOnBoard) -> None:
-    """A job that reads a buffer which its domain has lost reads a dead one, whatever another domain has there."""
+    """A job that reads a buffer which its domain has lost reads a dead one, whatever another domain
+    has there.
+    """
     script = """
 npu = Npu()
 data, tasks, commands = npu.create(1 << 20), npu.create(4096), npu.create(4096)

@@ -38,7 +38,9 @@ def test_no_permission(on_board: RunOnBoard) -> None:
 
 
 def test_memory_runs_out(on_board: RunOnBoard) -> None:
-    """A buffer that would take the live total over the limit is not made; room comes back when others have gone."""
+    """A buffer that would take the live total over the limit is not made; room comes back when
+    others have gone.
+    """
     script = """
 first = npu.create(8192)
 print(attempt(lambda: npu.create(4097)), attempt(lambda: npu.create(4096)), attempt(lambda: Heap().allocate(1)))
@@ -61,14 +63,19 @@ print(attempt(lambda: npu.create(8192)))
 )
 def test_jobs_fail(on_board: RunOnBoard, fault: str, expected: list[str]) -> None:
     """From the Nth submit on, with the error of that name or number."""
-    script = "tasks = npu.create(4096)\nprint(*(attempt(lambda: npu.submit(tasks, 0, 0)) for _ in '123'))"
+    script = (
+        "tasks = npu.create(4096)\nprint(*(attempt(lambda: npu.submit(tasks, 0, 0)) for _ in"
+        " '123'))"
+    )
     ended = on_board(_ATTEMPTS + script, faults=fault)
     assert ended.output.split() == expected
     assert len(ended.named("fault")) == 3 - expected.count("ok")
 
 
 def test_sram_of_an_old_driver(on_board: RunOnBoard) -> None:
-    """Faults are combined by commas: buffers that request SRAM get what is free of it, and give it back."""
+    """Faults are combined by commas: buffers that request SRAM get what is free of it, and give it
+    back.
+    """
     script = """
         npu = Npu()
         free = lambda: npu.action(23)
@@ -80,7 +87,17 @@ def test_sram_of_an_old_driver(on_board: RunOnBoard) -> None:
         print(free(), npu.create(8192, flags=1 << 8, sram=4096).sram_bytes)
     """
     ended = on_board(script, faults="driver=0.7.2,sram=65536")
-    assert ended.output.split() == ["702", "65536", "65536", "8192", "57344", "0", "0", "57344", "4096"]
+    assert ended.output.split() == [
+        "702",
+        "65536",
+        "65536",
+        "8192",
+        "57344",
+        "0",
+        "0",
+        "57344",
+        "4096",
+    ]
     assert [event["sram_bytes"] for event in ended.named("create")] == [8192, 57344, 0, 4096]
 
 
@@ -99,7 +116,13 @@ _BAD = (
 @pytest.mark.parametrize("fault", [*_BAD, "sram"])
 def test_an_unknown_fault_ends_the_process(preload: Path, fault: str) -> None:
     """A test that needs a fault must not pass for lack of it."""
-    ended = run_client("print('ran')", preload, None, REUSEBENCH_BOARD="rk3588", REUSEBENCH_FAULTS=f"sram=1,{fault}")
+    ended = run_client(
+        "print('ran')",
+        preload,
+        None,
+        REUSEBENCH_BOARD="rk3588",
+        REUSEBENCH_FAULTS=f"sram=1,{fault}",
+    )
     assert (ended.code, ended.output) == (2, "")
     assert ended.errors.startswith(f"reusebench preload: unknown fault {fault}; valid: no-device, ")
 
@@ -107,12 +130,16 @@ def test_an_unknown_fault_ends_the_process(preload: Path, fault: str) -> None:
 @pytest.mark.parametrize("limit", ["512MiB", "-1"])
 def test_a_limit_that_is_no_number_ends_the_process(preload: Path, limit: str) -> None:
     """It is in bytes."""
-    ended = run_client("print('ran')", preload, None, REUSEBENCH_BOARD="rk3588", REUSEBENCH_NPU_MEMORY=limit)
+    ended = run_client(
+        "print('ran')", preload, None, REUSEBENCH_BOARD="rk3588", REUSEBENCH_NPU_MEMORY=limit
+    )
     assert (ended.code, ended.output) == (2, "")
     assert f"REUSEBENCH_NPU_MEMORY={limit} is no number of bytes" in ended.errors
 
 
-@pytest.mark.parametrize(("name", "value"), [("REUSEBENCH_FAULTS", "no-device"), ("REUSEBENCH_NPU_MEMORY", "4096")])
+@pytest.mark.parametrize(
+    ("name", "value"), [("REUSEBENCH_FAULTS", "no-device"), ("REUSEBENCH_NPU_MEMORY", "4096")]
+)
 def test_faults_and_limits_need_a_virtual_board(preload: Path, name: str, value: str) -> None:
     """A real driver cannot be made to fail."""
     ended = run_client("print('ran')", preload, None, **{name: value})

@@ -1,4 +1,6 @@
-"""The guard of the virtual board: none of the host's own devices can be seen, opened, made or changed, in any way."""
+"""The guard of the virtual board: none of the host's own devices can be seen, opened, made or
+changed, in any way.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,8 @@ _NODE = "/dev/dri/reusebench-test"
 _PLAYED = ("/dev/dma_heap/reusebench-test", "/dev/rk_dma_heap/reusebench-test")
 _OPENING = re.compile(r"(__)?open(at)?(64)?(_2)?\(|creat(64)?\(")
 
-#: Every function of the C library that is guarded, with arguments; P stands for the path, O for another one, D for the
-#: folder that relative paths start from, B for a buffer for results.
+#: Every function of the C library that is guarded, with arguments; P stands for the path, O for
+#: another one, D for the folder that relative paths start from, B for a buffer for results.
 _CALLS = """
     access(P,0) eaccess(P,0) euidaccess(P,0) faccessat(D,P,0,0) chdir(P) readlink(P,B,9) readlinkat(D,P,B,9)
     open(P,0) open(P,66,384) open64(P,0) openat(D,P,0) openat64(D,P,66,384) creat(P,384) creat64(P,384)
@@ -69,13 +71,17 @@ _TRY = """
     ("calls", "restype", "failure"),
     [
         pytest.param(_CALLS, "ctypes.c_int", "-1", id="functions"),
-        pytest.param(_POINTER_CALLS, "ctypes.c_void_p", "None", id="functions that return a pointer"),
+        pytest.param(
+            _POINTER_CALLS, "ctypes.c_void_p", "None", id="functions that return a pointer"
+        ),
         pytest.param(
             _RAW_CALLS,
             "ctypes.c_int",
             "-1",
             id="system calls",
-            marks=pytest.mark.skipif(platform.machine() != "x86_64", reason="the numbers are those of x86-64"),
+            marks=pytest.mark.skipif(
+                platform.machine() != "x86_64", reason="the numbers are those of x86-64"
+            ),
         ),
     ],
 )
@@ -87,7 +93,9 @@ def test_every_call_is_answered_as_if_there_were_nothing(
     other.touch()
     for node in (_NODE, *_PLAYED):
         names = [call for call in calls.split() if node not in _PLAYED or not _OPENING.match(call)]
-        ended = on_board(_TRY.format(path=node, other=str(other), calls=" ".join(names), restype=restype))
+        ended = on_board(
+            _TRY.format(path=node, other=str(other), calls=" ".join(names), restype=restype)
+        )
         lines = [line.split() for line in ended.output.splitlines()]
         assert len(lines) > 3
         assert {(result, error) for _, result, error in lines} == {(failure, "ENOENT")}
@@ -99,7 +107,9 @@ def test_every_call_is_answered_as_if_there_were_nothing(
 
 
 def test_what_the_board_plays_is_opened_and_no_more(on_board: RunOnBoard) -> None:
-    """Every function that opens a file gives the board's own device; the folder of heaps cannot be listed."""
+    """Every function that opens a file gives the board's own device; the folder of heaps cannot be
+    listed.
+    """
     script = """
         for path in ("/dev/rknpu", "/dev/dma_heap/system", "/dev/../dev/rk_dma_heap/rk-dma-heap-cma"):
             fds = [LIBC[name](path.encode(), os.O_RDWR) for name in ("open", "open64", "__open_2", "__open64_2")]
@@ -118,7 +128,9 @@ def test_what_the_board_plays_is_opened_and_no_more(on_board: RunOnBoard) -> Non
 
 
 def test_no_way_of_writing_the_path_leads_there(on_board: RunOnBoard, tmp_path: Path) -> None:
-    """Dots, slashes, links to /dev, and paths that are relative to the current folder or to an open one."""
+    """Dots, slashes, links to /dev, and paths that are relative to the current folder or to an open
+    one.
+    """
     (tmp_path / "link").symlink_to("/dev")
     script = f"""
         os.chdir({str(tmp_path)!r})
@@ -142,7 +154,9 @@ def test_no_way_of_writing_the_path_leads_there(on_board: RunOnBoard, tmp_path: 
 
 
 def test_neighbours_are_not_guarded(on_board: RunOnBoard, tmp_path: Path) -> None:
-    """Names that only begin alike, and the same name elsewhere; the ledger's lines stay JSON whatever the name."""
+    """Names that only begin alike, and the same name elsewhere; the ledger's lines stay JSON
+    whatever the name.
+    """
     (tmp_path / "dev/dri").mkdir(parents=True)
     script = f"""
         names = ("/dev/drive", "/dev/dri2", "/dev/rknpu0", {str(tmp_path)!r} + "/dev/dri", "/dev/null")

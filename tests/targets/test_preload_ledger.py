@@ -1,4 +1,6 @@
-"""The ledger of the preload library on its virtual board: every requested byte, and when it was given back."""
+"""The ledger of the preload library on its virtual board: every requested byte, and when it was
+given back.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ _PAGE = 4096
 
 
 def test_the_ledger_begins_with_the_mode_and_the_process(on_board: RunOnBoard) -> None:
-    """The first line describes the rest; times are of Python's monotonic clock, to be put between barriers."""
+    """The first line describes the rest; times are of Python's monotonic clock, to be put between
+    barriers.
+    """
     script = """
         import time
         npu = Npu()
@@ -27,7 +31,13 @@ def test_the_ledger_begins_with_the_mode_and_the_process(on_board: RunOnBoard) -
     pid, page_bytes, before, after = map(int, ended.output.split())
     start, created = ended.events
     assert start.pop("at_ns") < before < created["at_ns"] < after
-    assert start == {"event": "start", "mode": "virtual", "chip": "rk3588", "pid": pid, "page_bytes": page_bytes}
+    assert start == {
+        "event": "start",
+        "mode": "virtual",
+        "chip": "rk3588",
+        "pid": pid,
+        "page_bytes": page_bytes,
+    }
 
 
 def test_no_ledger_is_kept_without_the_variable(preload: Path) -> None:
@@ -37,7 +47,9 @@ def test_no_ledger_is_kept_without_the_variable(preload: Path) -> None:
 
 
 def test_sizes_are_rounded_up_to_pages(on_board: RunOnBoard) -> None:
-    """The ledger has the requested bytes and those taken, with the old structure and with the new one."""
+    """The ledger has the requested bytes and those taken, with the old structure and with the new
+    one.
+    """
     script = """
         npu = Npu()
         for whole in (True, False):
@@ -49,11 +61,15 @@ def test_sizes_are_rounded_up_to_pages(on_board: RunOnBoard) -> None:
     assert [event["asked_bytes"] for event in created] == [1, 4096, 4097, 3 << 20] * 2
     assert [event["bytes"] for event in created] == [_PAGE, _PAGE, 2 * _PAGE, 3 << 20] * 2
     assert [event["buffer"] for event in created] == list(range(1, 9))
-    assert {(event["flags"], event["source"], event["sram_bytes"]) for event in created} == {(11, "rknpu", 0)}
+    assert {(event["flags"], event["source"], event["sram_bytes"]) for event in created} == {
+        (11, "rknpu", 0)
+    }
 
 
 def test_everything_given_back_leaves_nothing(on_board: RunOnBoard) -> None:
-    """The live total is the sum of what was not given back, and zero in the end; numbers are not given out again."""
+    """The live total is the sum of what was not given back, and zero in the end; numbers are not
+    given out again.
+    """
     script = """
         npu = Npu()
         memories = [npu.create(size) for size in (5000, 10000, 20000)]
@@ -61,7 +77,13 @@ def test_everything_given_back_leaves_nothing(on_board: RunOnBoard) -> None:
         assert npu.create(1).handle
     """
     ended = on_board(script)
-    assert [live_bytes(ended.events[:end]) // _PAGE for end in range(4, 9)] == [2 + 3 + 5, 2 + 5, 5, 0, 1]
+    assert [live_bytes(ended.events[:end]) // _PAGE for end in range(4, 9)] == [
+        2 + 3 + 5,
+        2 + 5,
+        5,
+        0,
+        1,
+    ]
     assert ended.buffers()[3:] == [("destroy", 2), ("destroy", 1), ("destroy", 3), ("create", 4)]
 
 
@@ -79,7 +101,8 @@ def test_everything_given_back_leaves_nothing(on_board: RunOnBoard) -> None:
             id="until the last of its objects has gone",
         ),
         pytest.param(
-            "memory = npu.create(1); other = os.dup(memory.handle); npu.free(memory); npu.create(1); os.close(other)",
+            "memory = npu.create(1); other = os.dup(memory.handle); npu.free(memory);"
+            " npu.create(1); os.close(other)",
             [("create", 1), ("create", 2), ("destroy", 1)],
             id="as long as a file descriptor of it, also a duplicate",
         ),
@@ -125,13 +148,17 @@ def test_everything_given_back_leaves_nothing(on_board: RunOnBoard) -> None:
     ],
 )
 def test_a_buffer_lives(on_board: RunOnBoard, script: str, events: list[tuple[str, int]]) -> None:
-    """As in the kernel: memory does not go while an object or a file descriptor of this process holds it."""
+    """As in the kernel: memory does not go while an object or a file descriptor of this process
+    holds it.
+    """
     ended = on_board("npu = Npu()\n" + dedent(script))
     assert ended.buffers() == events
 
 
 def test_buffers_are_known_by_their_inodes(on_board: RunOnBoard) -> None:
-    """So that the kernel's account of a process's file descriptors can be put together with the ledger."""
+    """So that the kernel's account of a process's file descriptors can be put together with the
+    ledger.
+    """
     script = """
         memory, fd = Npu().create(1), Heap().allocate(5000)
         foreign = os.memfd_create("foreign"); os.ftruncate(foreign, 12288)
@@ -141,12 +168,18 @@ def test_buffers_are_known_by_their_inodes(on_board: RunOnBoard) -> None:
     ended = on_board(script)
     assert list(ended.inodes.items()) == list(enumerate(map(int, ended.output.split()), start=1))
     _, of_heap = ended.named("create")
-    assert (of_heap["source"], of_heap["asked_bytes"], of_heap["bytes"]) == ("dma_heap", 5000, 2 * _PAGE)
+    assert (of_heap["source"], of_heap["asked_bytes"], of_heap["bytes"]) == (
+        "dma_heap",
+        5000,
+        2 * _PAGE,
+    )
     assert [event["bytes"] for event in ended.named("import")] == [12288]
 
 
 def test_bad_handles_are_refused(on_board: RunOnBoard) -> None:
-    """What is no file descriptor, an object that was given back before, and no size, as by the driver."""
+    """What is no file descriptor, an object that was given back before, and no size, as by the
+    driver.
+    """
     script = """
         npu = Npu()
         memory = npu.create(1)
@@ -176,7 +209,9 @@ def test_many_threads_write_whole_lines(on_board: RunOnBoard) -> None:
 
 
 def test_programs(on_board: RunOnBoard) -> None:
-    """A started one loads the library and writes no line; one that the process becomes begins the ledger anew."""
+    """A started one loads the library and writes no line; one that the process becomes begins the
+    ledger anew.
+    """
     script = """
         import resource, subprocess
         assert resource.getrlimit(resource.RLIMIT_CORE) == (0, 0)  # runtimes crash in tests, many times
@@ -193,7 +228,9 @@ def test_programs(on_board: RunOnBoard) -> None:
 
 @pytest.mark.parametrize("chip", CHIPS)
 def test_a_chip_answers_as_the_table_has_it(on_board: RunOnBoard, chip: str) -> None:
-    """The C source and targets/chips.py agree on versions; without an IOMMU an import has the buffer's address."""
+    """The C source and targets/chips.py agree on versions; without an IOMMU an import has the
+    buffer's address.
+    """
     script = """
         npu = Npu()
         memory = npu.create(5000)
@@ -201,7 +238,13 @@ def test_a_chip_answers_as_the_table_has_it(on_board: RunOnBoard, chip: str) -> 
         print(npu.create(5000, handle=memory.handle).address == memory.address)
     """
     answers, is_same = on_board(script, chip).output.splitlines()
-    assert list(map(int, answers.split())) == [CHIPS[chip].hardware_version, 908, int(CHIPS[chip].iommu), 0, 0]
+    assert list(map(int, answers.split())) == [
+        CHIPS[chip].hardware_version,
+        908,
+        int(CHIPS[chip].iommu),
+        0,
+        0,
+    ]
     assert is_same == str(not CHIPS[chip].iommu)
 
 
@@ -213,7 +256,9 @@ def test_a_chip_that_cannot_be_played_ends_the_process(preload: Path) -> None:
 
 
 def test_a_process_without_file_descriptors_left(on_board: RunOnBoard) -> None:
-    """Its ledger goes on: every buffer that it got is there, and it has no descriptor more than before."""
+    """Its ledger goes on: every buffer that it got is there, and it has no descriptor more than
+    before.
+    """
     script = """
         import resource
         npu = Npu()

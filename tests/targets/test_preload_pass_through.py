@@ -1,6 +1,7 @@
 """The preload library on a real driver: the same ledger, kept from what the driver answers.
 
-Stand-ins play the driver: a second copy of the library in virtual mode, and fake_drm_driver.c its DRM form.
+Stand-ins play the driver: a second copy of the library in virtual mode, and fake_drm_driver.c its
+DRM form.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from tests.targets.preload_support import Ended, read_ledger, run_client
 
 pytestmark = pytest.mark.process
 
-#: The parts of an event that two copies of the library may see differently: they run one after the other.
+#: The parts of an event that two copies of the library may see differently: they run one after the
+#: other.
 _OWN = ("at_ns", "mode", "chip")
 
 
@@ -23,12 +25,16 @@ def drm_driver(compiler: Compiler, tmp_path_factory: pytest.TempPathFactory) -> 
     """Return the fake driver."""
     library = tmp_path_factory.mktemp("drm") / "driver.so"
     source = Path(__file__).with_name("fake_drm_driver.c")
-    compiler.compile(["-Wall", "-Wextra", "-Werror", "-fPIC", "-shared", "-o", str(library), str(source), "-ldl"])
+    compiler.compile(
+        ["-Wall", "-Wextra", "-Werror", "-fPIC", "-shared", "-o", str(library), str(source), "-ldl"]
+    )
     return library
 
 
 def test_both_ledgers_agree(preload: Path, lower_preload: Path, tmp_path: Path) -> None:
-    """On buffers, imports, addresses and jobs above a virtual board, to the byte; a failed call changed nothing."""
+    """On buffers, imports, addresses and jobs above a virtual board, to the byte; a failed call
+    changed nothing.
+    """
     script = """
         npu, heap = Npu(), Heap()
         assert npu.action(18), "that it has an IOMMU is known by this"
@@ -124,7 +130,11 @@ npu.destroy(npu.create(4096, handle=prime(0x2e, fd=fd)[0]))
             [("import", 0)],
             id="a buffer from elsewhere",
         ),
-        pytest.param('Npu("/dev/dri/card0").create(1)', [], id="a display's driver, to which the numbers mean others"),
+        pytest.param(
+            'Npu("/dev/dri/card0").create(1)',
+            [],
+            id="a display's driver, to which the numbers mean others",
+        ),
     ],
 )
 def test_buffers_of_the_drm_driver(
@@ -134,7 +144,9 @@ def test_buffers_of_the_drm_driver(
     assert _run_on_drm(script, preload, drm_driver, tmp_path).buffers() == events
 
 
-def test_drm_jobs_are_read_where_the_device_maps_them(preload: Path, drm_driver: Path, tmp_path: Path) -> None:
+def test_drm_jobs_are_read_where_the_device_maps_them(
+    preload: Path, drm_driver: Path, tmp_path: Path
+) -> None:
     """A DRM buffer is mapped from the device, at the offset that it was given."""
     script = """
 def view(memory):
@@ -152,6 +164,8 @@ npu.submit(tasks, 0, 1)
 
 
 def _run_on_drm(script: str, preload: Path, driver: Path, folder: Path) -> Ended:
-    ended = run_client('npu = Npu("/dev/dri/card1")\n' + script, f"{preload}:{driver}", folder / "ledger.jsonl")
+    ended = run_client(
+        'npu = Npu("/dev/dri/card1")\n' + script, f"{preload}:{driver}", folder / "ledger.jsonl"
+    )
     assert ended.code == 0, ended.errors
     return ended

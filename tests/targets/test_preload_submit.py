@@ -1,4 +1,6 @@
-"""What the preload library reads in a submitted job: whose memory its register commands read and write."""
+"""What the preload library reads in a submitted job: whose memory its register commands read and
+write.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,8 @@ from tests.targets.preload_support import RunOnBoard
 
 pytestmark = pytest.mark.process
 
-#: A job that reads the buffer `data` 16 bytes from its beginning; buffers: 1 data, 2 task list, 3 commands.
+#: A job that reads the buffer `data` 16 bytes from its beginning; buffers: 1 data, 2 task list, 3
+#: commands.
 _JOB = """
 npu = Npu()
 data = npu.create(8192)
@@ -24,31 +27,52 @@ def _submits(on_board: RunOnBoard, script: str, chip: str = "rk3588") -> list[di
 
 
 def _reads(submit: dict[str, Any]) -> list[_Read]:
-    """Return register, buffer, state, count, lowest and highest of what was read but for the command lists."""
+    """Return register, buffer, state, count, lowest and highest of what was read but for the
+    command lists.
+    """
     fields = ("register", "buffer", "state", "count", "lowest", "highest")
     reads = [tuple(read[field] for field in fields) for read in submit["reads"]]
     return [read for read in reads if read[0] != "0x0010"]
 
 
 def test_addresses_are_attributed_to_live_buffers(on_board: RunOnBoard) -> None:
-    """Registers that hold addresses are followed; settings that look like one, and unused units, are not."""
+    """Registers that hold addresses are followed; settings that look like one, and unused units,
+    are not.
+    """
     ended = on_board(_JOB + "job.run(mask=2); print(npu.submit(job.tasks, 0, 1, mask=2)[4])")
     # The driver's counter: all tasks are done at once.
     assert ended.output == "1\n"
     (submit,) = ended.named("submit")
-    assert (submit["task_buffer"], submit["tasks"], submit["core_mask"], submit["registers"]) == (2, 1, 2, [3])
+    assert (submit["task_buffer"], submit["tasks"], submit["core_mask"], submit["registers"]) == (
+        2,
+        1,
+        2,
+        [3],
+    )
     assert "walked" not in submit
     assert _reads(submit) == [("0x1070", 1, "live", 1, 16, 16)]
-    commands = {"register": "0x0010", "buffer": 3, "state": "live", "count": 1, "lowest": 0, "highest": 0}
+    commands = {
+        "register": "0x0010",
+        "buffer": 3,
+        "state": "live",
+        "count": 1,
+        "lowest": 0,
+        "highest": 0,
+    }
     assert submit["reads"][0] == commands
 
 
 @pytest.mark.parametrize(
-    ("chip", "registers"), [("rk3588", "0x1070"), ("rk3576", "0x1088 0x4018"), ("rv1126b", "0x1088 0x4018")]
+    ("chip", "registers"),
+    [("rk3588", "0x1070"), ("rk3576", "0x1088 0x4018"), ("rv1126b", "0x1088 0x4018")],
 )
-def test_chips_have_other_registers_for_addresses(on_board: RunOnBoard, chip: str, registers: str) -> None:
+def test_chips_have_other_registers_for_addresses(
+    on_board: RunOnBoard, chip: str, registers: str
+) -> None:
     """What holds an address on one chip is a setting on another."""
-    script = "Job(npu, [command(register, data.address) for register in (0x1070, 0x1088, 0x4018)]).run()"
+    script = (
+        "Job(npu, [command(register, data.address) for register in (0x1070, 0x1088, 0x4018)]).run()"
+    )
     (submit,) = _submits(on_board, script, chip)
     assert [register for register, *_ in _reads(submit)] == registers.split()
 
@@ -92,13 +116,16 @@ def test_the_state_of_what_is_read(on_board: RunOnBoard, script: str, read: _Rea
 
 @pytest.mark.parametrize(
     ("offset", "after", "past_end"),
-    # The task list and the commands are made after the data, of two pages, with a page between buffers.
+    # The task list and the commands are made after the data, of two pages, with a page between
+    # buffers.
     [(8192, 1, 0), (8192 + 64, 1, 64), (0x4000000, 3, 0x4000000 - 6 * 4096)],
 )
 def test_an_address_past_an_end_names_the_buffer_before_it(
     on_board: RunOnBoard, offset: int, after: int, past_end: int
 ) -> None:
-    """Of addresses where no buffer ever was, the last buffer before the lowest is named, and how far its end is."""
+    """Of addresses where no buffer ever was, the last buffer before the lowest is named, and how
+    far its end is.
+    """
     script = f"Job(npu, [command(0x1070, data.address + {offset} + at) for at in (128, 0)]).run()"
     (submit,) = _submits(on_board, script)
     (unknown,) = (read for read in submit["reads"] if not read["buffer"])
@@ -114,7 +141,9 @@ distances = (data.address - middle.address, 8, above.address - middle.address)
 Job(npu, [command(0x1070, distance & 0xffffffff) for distance in distances]).run(base=middle.address)
 """
     (submit,) = _submits(on_board, script, "rv1106")
-    assert _reads(submit) == [("0x1070", number, "live", 1, at, at) for number, at in ((1, 0), (2, 8), (3, 0))]
+    assert _reads(submit) == [
+        ("0x1070", number, "live", 1, at, at) for number, at in ((1, 0), (2, 8), (3, 0))
+    ]
 
 
 def test_a_job_is_written_again_only_when_it_differs(on_board: RunOnBoard) -> None:
@@ -141,11 +170,16 @@ for _ in range(5):
     npu.submit(job.tasks, 0, 1)
     npu.submit(job.tasks, 1, 1)
 """
-    assert [_reads(submit)[0][:2] for submit in _submits(on_board, _JOB + script)] == [("0x1070", 2), ("0x4020", 5)]
+    assert [_reads(submit)[0][:2] for submit in _submits(on_board, _JOB + script)] == [
+        ("0x1070", 2),
+        ("0x4020", 5),
+    ]
 
 
 def test_cores_take_their_own_tasks(on_board: RunOnBoard) -> None:
-    """One core or two take the entries of their own number, three the last three; any core may be any of them."""
+    """One core or two take the entries of their own number, three the last three; any core may be
+    any of them.
+    """
     script = """
 job = Job(npu, [])
 for index in range(6):
@@ -166,7 +200,9 @@ def test_a_core_that_is_not_there_has_no_tasks(on_board: RunOnBoard) -> None:
 
 
 def test_what_cannot_be_read_is_not_guessed(on_board: RunOnBoard) -> None:
-    """Where the process has not mapped the task list or the commands, the event has that the walk is not whole."""
+    """Where the process has not mapped the task list or the commands, the event has that the walk
+    is not whole.
+    """
     for unmapped in ("task_map", "command_map"):
         (submit,) = on_board(_JOB + f"LIBC.munmap(job.{unmapped}, 4096); job.run()").named("submit")
         assert submit["walked"] is False

@@ -39,7 +39,9 @@ def _own_library(path: Path) -> Path:
 
 
 def test_this_interpreter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It gets the library by a variable, with the absolute path; it computes, and keeps no ledger."""
+    """It gets the library by a variable, with the absolute path; it computes, and keeps no
+    ledger.
+    """
     target = parse_target("python", None, _ONNXRUNTIME)
     assert (target.name, target.command) == ("python", (sys.executable, *_DRIVER))
     assert target.environment == {}
@@ -48,7 +50,9 @@ def test_this_interpreter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     library = _own_library(tmp_path / "library.so")
     monkeypatch.chdir(tmp_path)
     for path in (library, Path("library.so")):
-        assert parse_target("python", path, _RKNN).environment == {"REUSEBENCH_RKNN_LIBRARY": str(library)}
+        assert parse_target("python", path, _RKNN).environment == {
+            "REUSEBENCH_RKNN_LIBRARY": str(library)
+        }
 
 
 def test_another_interpreter(tmp_path: Path) -> None:
@@ -59,27 +63,41 @@ def test_another_interpreter(tmp_path: Path) -> None:
     assert (target.name, target.command) == (f"python:{link}", (str(link), *_DRIVER))
 
 
-def test_a_runtime_with_an_environment_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where this interpreter lacks it, it runs under that environment's, by the same name and also on a board."""
+def test_a_runtime_with_an_environment_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where this interpreter lacks it, it runs under that environment's, by the same name and also
+    on a board.
+    """
     own = tmp_path / "own" / "python"
     monkeypatch.setattr(interpreters, "available", lambda _: False)
     monkeypatch.setattr(interpreters, "_own_environment", own_environment("megengine_lite", own))
     target = parse_target("python", None, _MEGENGINE_LITE)
     assert (target.name, target.command) == ("python", (str(own), *_DRIVER))
     target = parse_target("board", None, _MEGENGINE_LITE)
-    assert (target.name, target.command, target.keeps_ledger) == ("board", (str(own), *_DRIVER), False)
-    monkeypatch.setattr(interpreters, "_own_environment", own_environment("megengine_lite", own, is_installed=False))
+    assert (target.name, target.command, target.keeps_ledger) == (
+        "board",
+        (str(own), *_DRIVER),
+        False,
+    )
+    monkeypatch.setattr(
+        interpreters, "_own_environment", own_environment("megengine_lite", own, is_installed=False)
+    )
     with pytest.raises(
-        RuntimeMissing, match=r"^--runtime megengine_lite is not here: .*reusebench models install megengine"
+        RuntimeMissing,
+        match=r"^--runtime megengine_lite is not here: .*reusebench models install megengine",
     ):
         parse_target("python", None, _MEGENGINE_LITE)
 
 
 def test_another_interpreter_must_have_the_runtime(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is looked up there; what this interpreter or an own environment has does not count."""
-    monkeypatch.setattr(interpreters, "_own_environment", own_environment("nowhere", Path(sys.executable)))
+    monkeypatch.setattr(
+        interpreters, "_own_environment", own_environment("nowhere", Path(sys.executable))
+    )
     words = (
-        f"--runtime nowhere: the Python of --target python:{sys.executable} has no module no_such_module. Name another"
+        f"--runtime nowhere: the Python of --target python:{sys.executable} has no module"
+        " no_such_module. Name another"
     )
     with pytest.raises(RuntimeMissing, match=re.escape(words)):
         parse_target(f"python:{sys.executable}", None, _NOWHERE)
@@ -87,7 +105,9 @@ def test_another_interpreter_must_have_the_runtime(monkeypatch: pytest.MonkeyPat
 
 
 def test_rockchips_runtime_is_its_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is on any interpreter where the user names the library, and else where one is installed."""
+    """It is on any interpreter where the user names the library, and else where one is
+    installed.
+    """
     monkeypatch.setattr(interpreters, "available", lambda _: False)
     for text in ("python", f"python:{sys.executable}"):
         parse_target(text, _own_library(tmp_path / "library.so"), _RKNN)
@@ -118,11 +138,15 @@ def test_an_interpreter_that_is_none(tmp_path: Path, script: str | None, reason:
     if script:
         path.write_text(script, encoding="ascii")
         path.chmod(0o755)
-    with pytest.raises(TargetError, match=rf"--target python:.*: {reason}\. Give the path of a Python 3\.8"):
+    with pytest.raises(
+        TargetError, match=rf"--target python:.*: {reason}\. Give the path of a Python 3\.8"
+    ):
         parse_target(f"python:{path}", None, _ONNXRUNTIME)
 
 
-@pytest.mark.parametrize("text", ["", "pyhton", "vboard", "vboard:", "python:", "board:rk3588", ":", "local"])
+@pytest.mark.parametrize(
+    "text", ["", "pyhton", "vboard", "vboard:", "python:", "board:rk3588", ":", "local"]
+)
 def test_unknown_targets(text: str) -> None:
     """The sentence lists what is valid."""
     with pytest.raises(TargetError, match="valid: python, python:PATH, vboard:CHIP, board"):
@@ -157,7 +181,11 @@ def test_a_virtual_board_is_emulated_where_its_processor_is_another(
     for architecture, emulated in ((architecture_of_this_python() or "", False), (other, True)):
         library = write_library(tmp_path / f"{architecture}.so", architecture=architecture)
         target = parse_target("vboard:rk3588", library, _RKNN)
-        assert (target.emulated, target.computes, target.architecture) == (emulated, False, architecture)
+        assert (target.emulated, target.computes, target.architecture) == (
+            emulated,
+            False,
+            architecture,
+        )
     assert not parse_target("python", None, _ONNXRUNTIME).emulated
 
 
@@ -166,22 +194,42 @@ def test_a_limit_of_npu_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     monkeypatch.setattr(resolve, "missing_parts", lambda _: [])
     library = _own_library(tmp_path / "library.so")
     target = parse_target("vboard:rk3588", library, _RKNN, 2**29)
-    assert (target.environment["REUSEBENCH_NPU_MEMORY"], target.npu_memory_limit_bytes) == ("536870912", 2**29)
+    assert (target.environment["REUSEBENCH_NPU_MEMORY"], target.npu_memory_limit_bytes) == (
+        "536870912",
+        2**29,
+    )
     assert "REUSEBENCH_NPU_MEMORY" not in parse_target("vboard:rk3588", library, _RKNN).environment
     for text in ("python", "board"):
-        with pytest.raises(TargetError, match=r"^--npu-memory is .*: add --target vboard:CHIP, or leave --npu-memory"):
+        with pytest.raises(
+            TargetError,
+            match=r"^--npu-memory is .*: add --target vboard:CHIP, or leave --npu-memory",
+        ):
             parse_target(text, library, _RKNN, 2**29)
 
 
 def test_targets_that_are_not_ready(tmp_path: Path) -> None:
-    """The virtual board's chips, library and parts, and the board's ledger: the sentences have the commands."""
+    """The virtual board's chips, library and parts, and the board's ledger: the sentences have the
+    commands.
+    """
     library = write_library(tmp_path / "library.so", "librknnrt")
     for text, path, sentence in (
-        ("vboard:rk9999", library, "there is no chip 'rk9999'; valid for the virtual board: rk3562, "),
-        ("vboard:rk3576", library, r"librknnrt 1\.6\.0 does not know rk3576: take 2\.0\.0 or later$"),
+        (
+            "vboard:rk9999",
+            library,
+            "there is no chip 'rk9999'; valid for the virtual board: rk3562, ",
+        ),
+        (
+            "vboard:rk3576",
+            library,
+            r"librknnrt 1\.6\.0 does not know rk3576: take 2\.0\.0 or later$",
+        ),
         ("vboard:rv1106", library, "this is librknnrt, and rv1106 needs librknnmrt"),
         ("vboard:rk3588", None, r"name its file with --rknn-library FILE \(librknnrt\.so "),
-        ("vboard:rk3588", library, f"preload library for armhf.*reusebench board install --rknn-library {library}$"),
+        (
+            "vboard:rk3588",
+            library,
+            f"preload library for armhf.*reusebench board install --rknn-library {library}$",
+        ),
         ("board", _own_library(tmp_path / "own.so"), r"reusebench board install-ledger$"),
     ):
         with pytest.raises(TargetError, match=sentence):
@@ -196,7 +244,11 @@ def test_a_board(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("LD_PRELOAD", raising=False)
     monkeypatch.setattr(resolve, "chip_of", lambda _: "rk3588")
     target = parse_target("board", _own_library(tmp_path / "library.so"), _RKNN)
-    assert (target.name, target.command, target.chip) == ("board", (sys.executable, *_DRIVER), "rk3588")
+    assert (target.name, target.command, target.chip) == (
+        "board",
+        (sys.executable, *_DRIVER),
+        "rk3588",
+    )
     assert (target.keeps_ledger, target.computes) == (True, True)
     assert target.environment["LD_PRELOAD"] == str(preload)
     assert target.environment["REUSEBENCH_RKNN_LIBRARY"] == str(tmp_path / "library.so")
@@ -205,7 +257,9 @@ def test_a_board(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert target.environment["LD_PRELOAD"] == f"{preload}:/usr/lib/other.so"
 
 
-def test_a_board_keeps_a_ledger(preload: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_board_keeps_a_ledger(
+    preload: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """The target's process writes one as soon as it starts."""
     installed = preload_library(architecture_of_this_python() or "")
     installed.parent.mkdir(parents=True)
@@ -214,5 +268,12 @@ def test_a_board_keeps_a_ledger(preload: Path, monkeypatch: pytest.MonkeyPatch, 
     target = parse_target("board", _own_library(tmp_path / "library.so"), _RKNN)
     ledger = tmp_path / "ledger.jsonl"
     environment = {**os.environ, **target.environment, "REUSEBENCH_LEDGER": str(ledger)}
-    subprocess.run(target.command, env=environment, cwd=target.folder, input=b"", check=False, capture_output=True)
+    subprocess.run(
+        target.command,
+        env=environment,
+        cwd=target.folder,
+        input=b"",
+        check=False,
+        capture_output=True,
+    )
     assert '"mode":"pass-through"' in ledger.read_text(encoding="ascii")

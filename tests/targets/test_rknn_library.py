@@ -14,7 +14,9 @@ from tests.targets.library_files import write_library
 
 
 def test_libraries_of_files_and_folders(tmp_path: Path) -> None:
-    """By kind, the oldest version first; the same build once, and what else a folder has is passed over."""
+    """By kind, the oldest version first; the same build once, and what else a folder has is passed
+    over.
+    """
     folder = tmp_path / "libraries"
     (folder / "deeper").mkdir(parents=True)
     (folder / "model.rknn").write_bytes(b"RKNN")
@@ -34,7 +36,9 @@ def test_libraries_of_files_and_folders(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("own_cache")
 def test_the_usual_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a path the cache folder and the folders of boards are searched; that they are not there is no error."""
+    """Without a path the cache folder and the folders of boards are searched; that they are not
+    there is no error.
+    """
     monkeypatch.setattr(library, "_FOLDERS", (str(tmp_path / "lib"),))
     assert find_libraries() == []
     for folder, version in ((cache_root() / "rknn", "2.3.2"), (tmp_path / "lib", "1.6.0")):

@@ -52,7 +52,9 @@ def default_interrupt() -> Iterator[None]:
 
 
 def test_frames_are_reported_while_they_run() -> None:
-    """Once a second and at the end; every frame is in one of the messages, and memory is read at the same barriers."""
+    """Once a second and at the end; every frame is in one of the messages, and memory is read at
+    the same barriers.
+    """
     messages = _Messages()
     run = walk(_plan("plain", duration_s=1.4), listener=messages)
     assert run.failure is None
@@ -72,7 +74,9 @@ def test_frames_are_reported_while_they_run() -> None:
 
 
 def test_ctrl_c_ends_streams_in_order() -> None:
-    """What they did is measured, the plan is walked to its end, and the run is marked as interrupted."""
+    """What they did is measured, the plan is walked to its end, and the run is marked as
+    interrupted.
+    """
     messages = _Messages(interrupt_after=1)
     run = walk(_plan("plain", duration_s=3600.0), listener=messages)
     assert run.interrupted
@@ -129,7 +133,9 @@ def test_a_context_that_fails_among_frames_is_a_result() -> None:
     assert "the script says so" in str(failure.message)
 
 
-def test_streams_that_hang_are_ended_at_the_time_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_streams_that_hang_are_ended_at_the_time_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """However long they are to run: they are silent when the last frames do not come through."""
     log = tmp_path / "log"
     clock = Clock(monkeypatch, log, "outputs9")

@@ -24,9 +24,11 @@ from tests.targets.library_files import write_library
 
 pytestmark = pytest.mark.process
 
-#: What stands in for Debian: packages are tar archives in $POOL, dependencies are text files beside them.
+#: What stands in for Debian: packages are tar archives in $POOL, dependencies are text files beside
+#: them.
 _TOOLS = {
-    "apt-get": """#!/bin/sh
+    "apt-get": (
+        """#!/bin/sh
         echo "$@" >> "$POOL/calls"
         cp "$APT_CONFIG" "$POOL/configuration"
         if [ "$1" = update ]; then echo "E: a mirror is out of reach" >&2; exit 100; fi
@@ -36,13 +38,18 @@ _TOOLS = {
             if [ ! -f "$POOL/$name.tar" ]; then echo "E: Unable to locate package $name" >&2; exit 100; fi
             cp "$POOL/$name.tar" "$name.deb"
         done
-    """,
-    "apt-cache": """#!/bin/sh
+    """
+    ),
+    "apt-cache": (
+        """#!/bin/sh
         cat "$POOL/$3.depends" 2>/dev/null
-    """,
-    "dpkg-deb": """#!/bin/sh
+    """
+    ),
+    "dpkg-deb": (
+        """#!/bin/sh
         mkdir -p "$3" && tar -xf "$2" -C "$3"
-    """,
+    """
+    ),
 }
 
 
@@ -61,7 +68,9 @@ class Pool:
                 entry.size = len(path)
                 archive.addfile(entry, BytesIO(path.encode()))
         lines = "".join(f"  Depends: {package}\n" for package in depends)
-        (self.folder / f"{name}.depends").write_text(f"{name}\n{lines}  Suggests: nonsense\n", encoding="ascii")
+        (self.folder / f"{name}.depends").write_text(
+            f"{name}\n{lines}  Suggests: nonsense\n", encoding="ascii"
+        )
 
     def calls(self) -> list[str]:
         """Return what apt-get was called with."""
@@ -75,16 +84,29 @@ def pool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pool:
     tools = tmp_path / "tools"
     tools.mkdir()
     for name, script in _TOOLS.items():
-        (tools / name).write_text("\n".join(line.strip() for line in script.splitlines()), encoding="ascii")
+        (tools / name).write_text(
+            "\n".join(line.strip() for line in script.splitlines()), encoding="ascii"
+        )
         (tools / name).chmod(0o755)
     pool = Pool(tmp_path / "pool")
     monkeypatch.setenv("PATH", f"{tools}:/usr/bin:/bin")
     monkeypatch.setenv("POOL", str(pool.folder))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     pool.add("python3-minimal", depends=["python3.14-minimal", "dpkg"])
-    pool.add("python3.14-minimal", ["usr/bin/python3.14"], ["libpython3.14-minimal", "libc6", "zlib1g", "debconf"])
-    pool.add("libpython3.14-minimal", ["usr/lib/python3.14/os.py", "usr/share/doc/text", "etc/python3.14/site"])
-    pool.add("libpython3.14-stdlib", ["usr/lib/python3.14/idlelib/a.py"], ["libffi9", "libexpat1t64", "libssl9"])
+    pool.add(
+        "python3.14-minimal",
+        ["usr/bin/python3.14"],
+        ["libpython3.14-minimal", "libc6", "zlib1g", "debconf"],
+    )
+    pool.add(
+        "libpython3.14-minimal",
+        ["usr/lib/python3.14/os.py", "usr/share/doc/text", "etc/python3.14/site"],
+    )
+    pool.add(
+        "libpython3.14-stdlib",
+        ["usr/lib/python3.14/idlelib/a.py"],
+        ["libffi9", "libexpat1t64", "libssl9"],
+    )
     for name in ("libc6", "zlib1g", "libffi9", "libexpat1t64", "libgcc-s1", "libstdc++6"):
         pool.add(name, [f"usr/lib/arm-linux-gnueabihf/{name}.so"])
     return pool
@@ -95,13 +117,17 @@ def _quiet(_step: str) -> None:
 
 
 def test_the_system_is_made_of_the_distributions_own_python(pool: Pool) -> None:
-    """The release decides on the version, and on the names of the libraries; nothing that is not used is taken."""
+    """The release decides on the version, and on the names of the libraries; nothing that is not
+    used is taken.
+    """
     ensure_system("armhf", None, _quiet)
     system = sysroot("armhf")
     assert is_installed("armhf")
     assert python_of("armhf") == system / "usr/bin/python3.14"
     libraries = ("libc6", "zlib1g", "libffi9", "libexpat1t64", "libgcc-s1", "libstdc++6")
-    assert {path.name for path in library_folders("armhf")[0].iterdir()} == {f"{name}.so" for name in libraries}
+    assert {path.name for path in library_folders("armhf")[0].iterdir()} == {
+        f"{name}.so" for name in libraries
+    }
     assert not (system / "usr/share").exists()
     assert not (system / "etc").exists()
     assert [path.name for path in (system / "usr/lib/python3.14").iterdir()] == ["os.py"]
@@ -118,7 +144,9 @@ def test_the_system_is_made_of_the_distributions_own_python(pool: Pool) -> None:
 
 
 def test_apt_works_for_the_other_architecture_in_folders_of_its_own(pool: Pool) -> None:
-    """The host's lists, state and cache are neither read nor changed, and nothing is left of them."""
+    """The host's lists, state and cache are neither read nor changed, and nothing is left of
+    them.
+    """
     ensure_system("aarch64", None, _quiet)
     configuration = (pool.folder / "configuration").read_text(encoding="ascii")
     assert 'APT::Architecture "arm64";' in configuration
@@ -130,17 +158,22 @@ def test_apt_works_for_the_other_architecture_in_folders_of_its_own(pool: Pool) 
 def test_packages_that_are_not_offered(pool: Pool) -> None:
     """The sentence has apt's reason and the way out; nothing half is left behind."""
     (pool.folder / "libffi9.tar").unlink()
-    with pytest.raises(TargetError, match=r"offer no .*libffi9.* for armhf \(Unable to locate package libffi9\)"):
+    with pytest.raises(
+        TargetError, match=r"offer no .*libffi9.* for armhf \(Unable to locate package libffi9\)"
+    ):
         ensure_system("armhf", None, _quiet)
     (pool.folder / "python3-minimal.depends").unlink()
     with pytest.raises(
-        TargetError, match=r"no python3-minimal for armhf \(a mirror is out of reach\).*--apt-sources FILE"
+        TargetError,
+        match=r"no python3-minimal for armhf \(a mirror is out of reach\).*--apt-sources FILE",
     ):
         ensure_system("armhf", None, _quiet)
     assert [path.name for path in root().iterdir()] == [".lock"]
 
 
-def test_other_sources_replace_the_hosts(pool: Pool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_sources_replace_the_hosts(
+    pool: Pool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A relative path is that of the caller."""
     monkeypatch.chdir(tmp_path)
     ensure_system("armhf", Path("ports.list"), _quiet)
@@ -153,13 +186,18 @@ def test_other_sources_replace_the_hosts(pool: Pool, tmp_path: Path, monkeypatch
 @pytest.mark.parametrize("option", ["", "[allow-insecure=yes]"])
 def test_packages_that_nobody_signed(tmp_path: Path, option: str) -> None:
     """The real apt refuses them, whatever its sources and its configuration allow."""
-    package, pool = tmp_path / "package", tmp_path / "pool"
+    package = tmp_path / "package"
+    pool = tmp_path / "pool"
     (package / "DEBIAN").mkdir(parents=True)
     pool.mkdir()
-    control = "Package: unsigned\nVersion: 1\nArchitecture: all\nMaintainer: nobody\nDescription: none\n"
+    control = (
+        "Package: unsigned\nVersion: 1\nArchitecture: all\nMaintainer: nobody\nDescription: none\n"
+    )
     (package / "DEBIAN/control").write_text(control, encoding="ascii")
     file = pool / "unsigned_1_all.deb"
-    subprocess.run(["dpkg-deb", "--build", str(package), str(file)], check=True, capture_output=True)
+    subprocess.run(
+        ["dpkg-deb", "--build", str(package), str(file)], check=True, capture_output=True
+    )
     digest = hashlib.sha256(file.read_bytes()).hexdigest()
     listed = f"{control}Filename: ./{file.name}\nSize: {file.stat().st_size}\nSHA256: {digest}\n"
     (pool / "Packages").write_text(listed, encoding="ascii")
@@ -192,9 +230,16 @@ def test_a_machine_without_apt(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     ],
 )
 def test_an_emulator_is_fetched(
-    pool: Pool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, static: list[str], plain: list[str], is_fetched: bool
+    pool: Pool,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    static: list[str],
+    plain: list[str],
+    is_fetched: bool,
 ) -> None:
-    """From the package that has a static one; the rest is not kept. Else the sentence has the package to install."""
+    """From the package that has a static one; the rest is not kept. Else the sentence has the
+    package to install.
+    """
     # The shell's tools and no qemu, which this machine may have.
     bare = tmp_path / "bare"
     bare.mkdir()
@@ -207,7 +252,9 @@ def test_an_emulator_is_fetched(
         ensure_emulator("armhf", _quiet)
         assert find_emulator("armhf") == root() / "qemu" / "qemu-arm"
     else:
-        with pytest.raises(TargetError, match=r"no package of this machine's sources has it\. Install it"):
+        with pytest.raises(
+            TargetError, match=r"no package of this machine's sources has it\. Install it"
+        ):
             ensure_emulator("armhf", _quiet)
     assert sorted(path.name for path in root().iterdir()) == [".lock", *["qemu"] * is_fetched]
 
@@ -223,16 +270,22 @@ def test_an_emulator_on_the_path_is_used(monkeypatch: pytest.MonkeyPatch, tmp_pa
 
 
 @pytest.mark.usefixtures("own_cache")
-def test_a_library_that_does_not_load_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_library_that_does_not_load_is_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """The installation ends with a trial; its last line of errors is the reason."""
     script = tmp_path / "python"
-    script.write_text("#!/bin/sh\necho first >&2\necho 'libfoo.so: not found' >&2\nexit 1\n", encoding="ascii")
+    script.write_text(
+        "#!/bin/sh\necho first >&2\necho 'libfoo.so: not found' >&2\nexit 1\n", encoding="ascii"
+    )
     script.chmod(0o755)
     for name in ("ensure_sandbox", "ensure_preload", "ensure_system", "ensure_emulator"):
         monkeypatch.setattr(install, name, lambda *_: None)
     monkeypatch.setattr(install, "guest", lambda *_: Guest((str(script),), {}))
     library = read_library(write_library(tmp_path / "library.so"))
-    with pytest.raises(TargetError, match=r"does not load on the virtual board: libfoo\.so: not found"):
+    with pytest.raises(
+        TargetError, match=r"does not load on the virtual board: libfoo\.so: not found"
+    ):
         install.install(library, None, _quiet)
 
 

@@ -1,7 +1,7 @@
 """Rockchip's own libraries on the installed virtual board.
 
-They run where the libraries are in reusebench/rknn in the user's cache (any file name) with models beside them or in
-reusebench/models, and where `reusebench board install` was run for them.
+They run where the libraries are in reusebench/rknn in the user's cache (any file name) with models
+beside them or in reusebench/models, and where `reusebench board install` was run for them.
 """
 
 from __future__ import annotations
@@ -47,11 +47,15 @@ class Board(NamedTuple):
 def _libraries(kind: str) -> list[Any]:
     """Return the libraries of a kind; older versions are slow variants of the newest."""
     folder = _CACHE / "rknn"
-    libraries = [one for one in find_libraries([folder]) if one.kind == kind] if folder.is_dir() else []
+    libraries = (
+        [one for one in find_libraries([folder]) if one.kind == kind] if folder.is_dir() else []
+    )
     params = []
     for library in libraries:
         marks = [] if library.version == libraries[-1].version else [pytest.mark.slow]
-        params.append(pytest.param(library, id=f"{library.version}-{library.architecture}", marks=marks))
+        params.append(
+            pytest.param(library, id=f"{library.version}-{library.architecture}", marks=marks)
+        )
     reason = f"no {kind} in {folder}: put Rockchip's library there, under any name"
     return params or [pytest.param(None, marks=pytest.mark.skip(reason=reason))]
 
@@ -59,12 +63,18 @@ def _libraries(kind: str) -> list[Any]:
 def _board(library: Library, chip: str) -> Board:
     missing = missing_parts(library)
     if missing:
-        pytest.skip(f"the virtual board is not installed for {library.path.name}: {', '.join(missing)} missing")
+        pytest.skip(
+            f"the virtual board is not installed for {library.path.name}: {', '.join(missing)}"
+            " missing"
+        )
     older = sorted((_CACHE / "rknn").glob(f"*{chip}*.rknn"))
     newer = sorted((_CACHE / "models").glob(f"tiny-64-*-{chip}-*.rknn"))
     models = [*older, *newer] if library.version < _NEWER else [*newer, *older]
     if not models:
-        pytest.skip(f"no model for {chip} in {_CACHE / 'models'} or {_CACHE / 'rknn'} (tiny-64-*-{chip}-*.rknn)")
+        pytest.skip(
+            f"no model for {chip} in {_CACHE / 'models'} or {_CACHE / 'rknn'}"
+            f" (tiny-64-*-{chip}-*.rknn)"
+        )
     return Board(library, chip, models[0])
 
 
@@ -76,7 +86,9 @@ def board(request: pytest.FixtureRequest) -> Board:
 
 @pytest.fixture(scope="module")
 def parent_and_dup(board: Board, tmp_path_factory: pytest.TempPathFactory) -> Ended:
-    """Return the run of a context and its duplicate, in a guest whose host has a Python with its own `json`."""
+    """Return the run of a context and its duplicate, in a guest whose host has a Python with its
+    own `json`.
+    """
     folder = tmp_path_factory.mktemp("run")
     (folder / "json.py").write_text("raise SystemExit('the host's')")
     script = """
@@ -91,7 +103,14 @@ def parent_and_dup(board: Board, tmp_path_factory: pytest.TempPathFactory) -> En
     return _run(board, script, folder, PYTHONPATH=str(folder), PYTHONHOME=str(folder))
 
 
-def _run(board: Board, script: str, folder: Path, *models: Path, words: Sequence[str] = (), **variables: str) -> Ended:
+def _run(
+    board: Board,
+    script: str,
+    folder: Path,
+    *models: Path,
+    words: Sequence[str] = (),
+    **variables: str,
+) -> Ended:
     on_board = guest(board.chip, board.library)
     ledger = folder / "ledger.jsonl"
     ledger.unlink(missing_ok=True)
@@ -114,13 +133,17 @@ def _run(board: Board, script: str, folder: Path, *models: Path, words: Sequence
 
 
 def _assert_well(ended: Ended) -> None:
-    """Every call returned 0, no error was logged, everything was given back, and no job read what was not there."""
+    """Every call returned 0, no error was logged, everything was given back, and no job read what
+    was not there.
+    """
     assert ended.code == 0, ended.errors
     assert "E RKNN" not in ended.errors
     assert set(re.findall(r"^rknn_\w+ (-?\d+)$", ended.output, re.MULTILINE)) == {"0"}
     assert live_bytes(ended.events) == 0
     assert ended.named("create")
-    assert {read["state"] for submit in ended.named("submit") for read in submit["reads"]} == {"live"}
+    assert {read["state"] for submit in ended.named("submit") for read in submit["reads"]} == {
+        "live"
+    }
     assert not any("walked" in submit for submit in ended.named("submit"))
 
 
@@ -129,7 +152,9 @@ def _buffers(submit: dict[str, Any], register: str) -> set[int]:
 
 
 def _assert_sources(board: Board, created: list[dict[str, Any]], imported: list[int]) -> None:
-    """Where there is a dma-heap, as on the virtual board, librknnrt 2 takes its buffers from it and imports them."""
+    """Where there is a dma-heap, as on the virtual board, librknnrt 2 takes its buffers from it and
+    imports them.
+    """
     takes_heap = board.library.version >= "2"
     assert {event["source"] for event in created} == {"dma_heap" if takes_heap else "rknpu"}
     assert imported == ([event["buffer"] for event in created] if takes_heap else [])
@@ -144,11 +169,15 @@ def test_the_ledger_is_the_librarys_own_total(board: Board, parent_and_dup: Ende
     total = int(re.findall(r"total (\d+)", parent_and_dup.output)[0])
     assert total in [sum(sizes[:count]) for count in range(2, len(sizes) + 1)]
     submits = parent_and_dup.named("submit")
-    assert len(submits) == len({(submit["task_buffer"], str(submit["reads"])) for submit in submits})
+    assert len(submits) == len(
+        {(submit["task_buffer"], str(submit["reads"])) for submit in submits}
+    )
 
 
 def test_a_duplicate_reads_the_weights_of_its_parent(parent_and_dup: Ended) -> None:
-    """Weights are shared, and nothing else is: the duplicate has its own commands, tasks and internal tensors."""
+    """Weights are shared, and nothing else is: the duplicate has its own commands, tasks and
+    internal tensors.
+    """
     jobs = {submit["task_buffer"]: submit for submit in parent_and_dup.named("submit")}
     first, second = jobs.values()
     assert _buffers(first, "0x1110") == _buffers(second, "0x1110")
@@ -158,11 +187,15 @@ def test_a_duplicate_reads_the_weights_of_its_parent(parent_and_dup: Ended) -> N
 
 def test_the_guest_takes_nothing_from_the_hosts_python(parent_and_dup: Ended) -> None:
     """Variables, packages and compiled files of the host's Python are not its own."""
-    assert re.search(rf"^python 3 \[\] {re.escape(str(_CACHE))}", parent_and_dup.output, re.MULTILINE)
+    assert re.search(
+        rf"^python 3 \[\] {re.escape(str(_CACHE))}", parent_and_dup.output, re.MULTILINE
+    )
 
 
 def test_internal_memory_from_a_dma_heap(board: Board, tmp_path: Path) -> None:
-    """A buffer of a dma-heap holds the internal tensors: it is imported, counts once, and jobs read and write it."""
+    """A buffer of a dma-heap holds the internal tensors: it is imported, counts once, and jobs read
+    and write it.
+    """
     script = """
         from tests.targets.npu_client import Heap, mapped
         context = Context(*models(), flags=INTERNAL_OUTSIDE)
@@ -189,11 +222,16 @@ def test_internal_memory_from_a_dma_heap(board: Board, tmp_path: Path) -> None:
 
 
 def test_reading_freed_weights_is_seen(board: Board, tmp_path: Path) -> None:
-    """The library lets a slave run after its master has gone, at return code 0; the ledger has what it read."""
+    """The library lets a slave run after its master has gone, at return code 0; the ledger has what
+    it read.
+    """
     slaves = sorted((_CACHE / "models").glob("tiny-96-seed1-rk3588-weightless-*.rknn"))
     masters = [Path(str(path).replace("-weightless", "")) for path in slaves]
     if board.library.version < _NEWER or not masters or not masters[0].exists():
-        pytest.skip("no model with its weightless twin for this library (tiny-96-seed1-rk3588[-weightless]-*.rknn)")
+        pytest.skip(
+            "no model with its weightless twin for this library"
+            " (tiny-96-seed1-rk3588[-weightless]-*.rknn)"
+        )
     script = """
         master = Context(models()[0])
         slave = Context(models()[1], SHARED_WEIGHTS, master)
@@ -210,13 +248,17 @@ def test_reading_freed_weights_is_seen(board: Board, tmp_path: Path) -> None:
 
 
 def test_no_device_leaves_the_host_alone(board: Board, tmp_path: Path) -> None:
-    """Without /dev/rknpu the library goes for /dev/dri, as root with mkdir and mknod: the host sees none."""
+    """Without /dev/rknpu the library goes for /dev/dri, as root with mkdir and mknod: the host sees
+    none.
+    """
     before = sorted(Path("/dev/dri").glob("*")), Path("/dev/dri").exists()
     ended = _run(board, "Context(*models())", tmp_path, REUSEBENCH_FAULTS="no-device")
     assert "rknn_init -" in ended.output
     refused = ended.named("refused")
     # As an ordinary user it only looks.
-    assert {event["call"] for event in refused} >= ({"mkdir", "open"} if os.geteuid() == 0 else set())
+    assert {event["call"] for event in refused} >= (
+        {"mkdir", "open"} if os.geteuid() == 0 else set()
+    )
     assert refused
     assert all(event["path"].startswith("/dev/dri") for event in refused)
     assert (sorted(Path("/dev/dri").glob("*")), Path("/dev/dri").exists()) == before
@@ -224,7 +266,9 @@ def test_no_device_leaves_the_host_alone(board: Board, tmp_path: Path) -> None:
 
 @pytest.mark.skipif(refusal() is not None, reason="no sandbox here")
 def test_the_guest_reaches_nothing_of_the_host(board: Board, tmp_path: Path) -> None:
-    """By calls that no preload library answers: no file of the user's, no device, no network, no process."""
+    """By calls that no preload library answers: no file of the user's, no device, no network, no
+    process.
+    """
     (tmp_path / "secret").touch()
     (tmp_path / "ledger").mkdir()
     script = """
@@ -242,11 +286,17 @@ def test_the_guest_reaches_nothing_of_the_host(board: Board, tmp_path: Path) -> 
         words = (str(tmp_path / "secret"), str(server.getsockname()[1]), str(os.getpid()))
         ended = _run(board, script, tmp_path / "ledger", words=words)
     errors = (*(errno.ENOENT,) * 4, errno.ENETUNREACH, errno.ESRCH)
-    assert [line.split()[1] for line in ended.output.splitlines()] == [str(error) for error in errors], ended.errors
+    assert [line.split()[1] for line in ended.output.splitlines()] == [
+        str(error) for error in errors
+    ], ended.errors
 
 
-def test_the_library_believes_the_board(board: Board, parent_and_dup: Ended, tmp_path: Path) -> None:
-    """An old driver and memory that runs out fail the init, a submit that fails fails its run, here the second one."""
+def test_the_library_believes_the_board(
+    board: Board, parent_and_dup: Ended, tmp_path: Path
+) -> None:
+    """An old driver and memory that runs out fail the init, a submit that fails fails its run, here
+    the second one.
+    """
     old = _run(board, "Context(*models())", tmp_path, REUSEBENCH_FAULTS="driver=0.5.0")
     assert "rknn_init -" in old.output
     assert "Mismatch driver version" in old.errors

@@ -16,9 +16,13 @@ _TELL = "import subprocess; subprocess.run(['cat', '/proc/self/oom_score_adj']);
 
 
 def test_the_measured_process_is_the_first_and_the_harness_the_last(tmp_path: Path) -> None:
-    """What the process starts inherits it; the harness has its own score again when the process has ended."""
+    """What the process starts inherits it; the harness has its own score again when the process has
+    ended.
+    """
     before = _OWN.read_text()
-    process = LocalProcess((sys.executable, "-c", "input();" + _TELL), tmp_path, {}, keeps_ledger=False)
+    process = LocalProcess(
+        (sys.executable, "-c", "input();" + _TELL), tmp_path, {}, keeps_ledger=False
+    )
     try:
         process.send(b"\n")
         assert process.receive(20) == b"1000\n"

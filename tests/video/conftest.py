@@ -30,7 +30,8 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
         stream: Any = container.add_stream("aac", rate=48000)
         for number in range(4):
             frame = av.AudioFrame(format="fltp", layout="mono", samples=1024)
-            frame.sample_rate, frame.pts = 48000, 1024 * number
+            frame.sample_rate = 48000
+            frame.pts = 1024 * number
             frame.planes[0].update(bytes(frame.planes[0].buffer_size))
             container.mux(stream.encode(frame))
         container.mux(stream.encode(None))
@@ -39,14 +40,21 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def encoded(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
-    """Return a function that writes 20 frames, each of a brightness of its own, into a container of a format."""
+    """Return a function that writes 20 frames, each of a brightness of its own, into a container of
+    a format.
+    """
 
-    def encode(name: str, container_format: str, b_frames: int = 0, codec: str = "libx264", **options: str) -> Path:
+    def encode(
+        name: str, container_format: str, b_frames: int = 0, codec: str = "libx264", **options: str
+    ) -> Path:
         path = tmp_path_factory.mktemp("clips") / name
         with av.open(str(path), "w", format=container_format, options=options) as container:
             stream: Any = container.add_stream(codec, rate=10)
-            stream.width, stream.height, stream.pix_fmt = 64, 48, "yuv420p"
-            stream.codec_context.max_b_frames, stream.codec_context.gop_size = b_frames, 5
+            stream.width = 64
+            stream.height = 48
+            stream.pix_fmt = "yuv420p"
+            stream.codec_context.max_b_frames = b_frames
+            stream.codec_context.gop_size = 5
             for number in range(20):
                 frame = av.VideoFrame(64, 48, "yuv420p")
                 for plane, value in zip(frame.planes, (brightness(number), 128, 128)):
@@ -66,7 +74,9 @@ def brightness(number: int) -> int:
 
 @pytest.fixture(autouse=True, scope="module")
 def quick_collections() -> Iterator[None]:
-    """Leave what the tests before have made out of garbage collections, of which a decoder makes one for each loop."""
+    """Leave what the tests before have made out of garbage collections, of which a decoder makes
+    one for each loop.
+    """
     gc.collect()
     gc.freeze()
     yield

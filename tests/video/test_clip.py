@@ -36,7 +36,9 @@ def test_the_clip_is_the_same_every_time(clip: Path, tmp_path: Path) -> None:
 def test_pictures_move_and_have_texture(clip: Path) -> None:
     """Every frame differs from the one before and within itself, so decoding has work to do."""
     with av.open(str(clip)) as container:
-        pictures = [frame.to_ndarray(format="gray").astype(int) for frame in container.decode(video=0)]
+        pictures = [
+            frame.to_ndarray(format="gray").astype(int) for frame in container.decode(video=0)
+        ]
     assert len(pictures) == 20
     assert min(picture.std() for picture in pictures) > 15
     assert min(np.abs(one - other).mean() for one, other in zip(pictures, pictures[1:])) > 2
@@ -62,7 +64,9 @@ def test_small_and_odd_forms_work(size: tuple[int, int], tmp_path: Path) -> None
 
 @pytest.mark.process
 def test_the_cache_has_it_once(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Callers at the same time get one file, made once, also for later ones; leftovers of killed ones are removed."""
+    """Callers at the same time get one file, made once, also for later ones; leftovers of killed
+    ones are removed.
+    """
     commands = []
 
     def run(*command: str) -> None:
@@ -84,7 +88,9 @@ def test_a_cache_that_cannot_be_written_to(cache: Path) -> None:
     """The sentence has the other way: a video of the user's own."""
     cache.parent.mkdir(parents=True)
     cache.write_text("a file where the folder should be")
-    with pytest.raises(VideoError, match=r"could not be made: cannot write .* Or give a video .* --video FILE"):
+    with pytest.raises(
+        VideoError, match=r"could not be made: cannot write .* Or give a video .* --video FILE"
+    ):
         ensure_clip(_SMALL)
 
 
@@ -106,14 +112,20 @@ def test_impossible_clips_are_refused(form: dict[str, Any], words: str) -> None:
 
 
 def test_the_next_encoder_is_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that is not compiled in, or does not start, is passed over; where none works all are named."""
+    """One that is not compiled in, or does not start, is passed over; where none works all are
+    named.
+    """
     path = tmp_path / "clip.mp4"
     known = reusebench.video.encoder._ENCODERS
-    monkeypatch.setattr(reusebench.video.encoder, "_ENCODERS", {"h264_absent": {}, "h264_v4l2m2m": {}, **known})
+    monkeypatch.setattr(
+        reusebench.video.encoder, "_ENCODERS", {"h264_absent": {}, "h264_v4l2m2m": {}, **known}
+    )
     write_clip(_SMALL, str(path))
     assert path.exists()
     path.unlink()
-    monkeypatch.setattr(reusebench.video.encoder, "_ENCODERS", {"h264_absent": {}, "absent_too": {}})
+    monkeypatch.setattr(
+        reusebench.video.encoder, "_ENCODERS", {"h264_absent": {}, "absent_too": {}}
+    )
     with pytest.raises(VideoError, match=r"h264_absent: .*; absent_too: .*--video FILE"):
         write_clip(_SMALL, str(path))
     assert list(tmp_path.iterdir()) == []

@@ -39,8 +39,11 @@ def _value(frame: Any) -> int:
 
 @contextmanager
 def _spinner() -> Iterator[list[int]]:
-    """Count in another thread, which runs only while the interpreter's lock is released by a call."""
-    count, stop = [0], threading.Event()
+    """Count in another thread, which runs only while the interpreter's lock is released by a
+    call.
+    """
+    count = [0]
+    stop = threading.Event()
 
     def spin() -> None:
         while not stop.is_set():
@@ -72,7 +75,9 @@ def _spinner() -> Iterator[list[int]]:
 def test_frames_come_in_order_and_over_again(
     name: str, container_format: str, b_frames: int, encoded: Callable[..., Path]
 ) -> None:
-    """Each loop gives every frame of the clip once, in the order of display, with its index from 0; so does restart."""
+    """Each loop gives every frame of the clip once, in the order of display, with its index from 0;
+    so does restart.
+    """
     decoder = Decoder(str(encoded(name, container_format, b_frames)))
     for _ in range(3):
         for expected in range(_FRAMES):
@@ -89,10 +94,13 @@ def test_frames_come_in_order_and_over_again(
 
 
 def test_a_seek_that_ends_elsewhere_is_noticed(clip: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the container seeks to another frame than the first, the file is opened again and the loop is whole."""
+    """Where the container seeks to another frame than the first, the file is opened again and the
+    loop is whole.
+    """
     decoder = Decoder(str(clip))
     first = [bytes(decoder.next_frame()[1].planes[0]) for _ in range(_FRAMES)]
-    container, stream = decoder._container, decoder._stream
+    container = decoder._container
+    stream = decoder._stream
 
     class SeeksToTheMiddle:
         def seek(self, _offset: int, stream: Any) -> None:
@@ -113,7 +121,9 @@ def test_a_seek_that_ends_elsewhere_is_noticed(clip: Path, monkeypatch: pytest.M
 
 
 def test_frames_outlive_the_next_ones_and_the_decoder(clip: Path) -> None:
-    """A frame that waits in a queue stays as it was when the decoder goes on, and when it is closed."""
+    """A frame that waits in a queue stays as it was when the decoder goes on, and when it is
+    closed.
+    """
     decoder = Decoder(str(clip))
     _, frame = decoder.next_frame()
     before = bytes(frame.planes[0])
@@ -143,7 +153,9 @@ def test_decoding_and_scaling_take_the_thread_that_calls(tmp_path: Path) -> None
     write_clip(Clip(1280, 720, fps=10, seconds=0.5), str(path))
     threads = _threads()
     decoder = Decoder(str(path))
-    letterbox = Letterbox(ImageInput(memoryview(bytearray(640 * 640 * 3)), 640, 640, 3, "nchw", "uint8", 640))
+    letterbox = Letterbox(
+        ImageInput(memoryview(bytearray(640 * 640 * 3)), 640, 640, 3, "nchw", "uint8", 640)
+    )
     _, frame = decoder.next_frame()
     for work in (lambda: letterbox.fill(frame), lambda: decoder.next_frame()):
         with _spinner() as count:
@@ -171,7 +183,9 @@ def test_damaged_packets_are_passed_over(clip: Path, tmp_path: Path) -> None:
     decoder.close()
 
 
-def test_a_clip_that_is_cut_off_is_played_as_far_as_it_goes(encoded: Callable[..., Path], tmp_path: Path) -> None:
+def test_a_clip_that_is_cut_off_is_played_as_far_as_it_goes(
+    encoded: Callable[..., Path], tmp_path: Path
+) -> None:
     """With the index in front, as cameras stream it, what is there is played over and over."""
     content = encoded("front.mp4", "mp4", movflags="faststart").read_bytes()
     path = tmp_path / "cut.mp4"
@@ -199,8 +213,12 @@ def _without_pictures(content: bytes) -> bytes:
         (_without_pictures, "no frame of .* can be decoded"),
     ],
 )
-def test_bad_files(damage: Callable[[bytes], bytes], words: str, clip: Path, tmp_path: Path) -> None:
-    """Empty, of another kind, cut short, of an unknown codec, without any frame: each has its sentence."""
+def test_bad_files(
+    damage: Callable[[bytes], bytes], words: str, clip: Path, tmp_path: Path
+) -> None:
+    """Empty, of another kind, cut short, of an unknown codec, without any frame: each has its
+    sentence.
+    """
     path = tmp_path / "bad.mp4"
     path.write_bytes(damage(clip.read_bytes()))
     with pytest.raises(AdapterError, match=words):
@@ -209,7 +227,11 @@ def test_bad_files(damage: Callable[[bytes], bytes], words: str, clip: Path, tmp
 
 def test_paths_without_a_video(sound: Path, tmp_path: Path) -> None:
     """Nothing there, a folder, sound alone."""
-    reasons = {tmp_path / "absent.mp4": "No such file", tmp_path: "Is a directory", sound: "only sound"}
+    reasons = {
+        tmp_path / "absent.mp4": "No such file",
+        tmp_path: "Is a directory",
+        sound: "only sound",
+    }
     for path, reason in reasons.items():
         with pytest.raises(AdapterError, match=reason):
             describe(str(path))

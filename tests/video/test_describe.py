@@ -20,17 +20,24 @@ pytestmark = pytest.mark.process
 _CLIP = {"codec": "h264", "width": 160, "height": 96, "fps": 10.0, "frames": 20}
 
 
-def test_a_description_is_one_line_of_json(clip: Path, sound: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_description_is_one_line_of_json(
+    clip: Path, sound: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """A mistake is one sentence on standard error, with exit code 2 and without a traceback."""
     assert main(str(clip)) == 0
     assert json.loads(capsys.readouterr().out) == _CLIP
     assert main(str(sound)) == 2
     printed = capsys.readouterr()
     assert printed.out == ""
-    assert printed.err == f"{sound} has no video stream, only sound or the like. Give a file with pictures\n"
+    assert (
+        printed.err
+        == f"{sound} has no video stream, only sound or the like. Give a file with pictures\n"
+    )
 
 
-def test_the_interpreter_that_measures_describes(clip: Path, sound: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_interpreter_that_measures_describes(
+    clip: Path, sound: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The harness gets its description, or its sentence, wherever it was started."""
     monkeypatch.chdir(clip.parent)
     assert describe_with(sys.executable, Path(clip.name)) == _CLIP
@@ -44,7 +51,8 @@ def test_a_python_without_pyav_is_named(clip: Path, tmp_path: Path) -> None:
     """With what to do about it, for an own environment and for MegEngine's."""
     venv.create(tmp_path / "bare", with_pip=False)
     with pytest.raises(
-        VideoError, match=r"bare/bin/python cannot import PyAV.* pip install av; .*models install megengine$"
+        VideoError,
+        match=r"bare/bin/python cannot import PyAV.* pip install av; .*models install megengine$",
     ):
         describe_with(str(tmp_path / "bare" / "bin" / "python"), clip)
 
@@ -63,5 +71,7 @@ def test_a_python_without_pyav_is_named(clip: Path, tmp_path: Path) -> None:
 def test_modules_bring_little_with_them(modules: str, foreign: set[str]) -> None:
     """The harness maps no library of the measured process; that process gets PyAV alone."""
     code = f"import {modules}, sys; print(*({foreign} & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", code], cwd=CHECKOUT, check=True, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=CHECKOUT, check=True, capture_output=True, text=True
+    )
     assert done.stdout.split() == []

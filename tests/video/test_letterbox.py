@@ -23,7 +23,9 @@ _SIZES = [(64, 40), (40, 64), (31, 17), (200, 113), (333, 7), (20, 90), (64, 64)
 
 def _frame(width: int, height: int, form: str = "rgb24") -> Any:
     """Return a frame of noise."""
-    noise = np.random.default_rng(width * height).integers(0, 256, (height, width, 3), dtype=np.uint8)
+    noise = np.random.default_rng(width * height).integers(
+        0, 256, (height, width, 3), dtype=np.uint8
+    )
     return av.VideoFrame.from_ndarray(noise, format="rgb24").reformat(format=form)
 
 
@@ -36,7 +38,9 @@ def _input(layout: str, element: str, channels: int, size: int = 64, behind: int
 
 
 def _pixels(image: ImageInput) -> Any:
-    """Return what was written, as height x width x channels; what stands behind rows must be untouched."""
+    """Return what was written, as height x width x channels; what stands behind rows must be
+    untouched.
+    """
     channels_in_row = image.channels if image.layout == "nhwc" else 1
     row = image.width * channels_in_row * np.dtype(image.type).itemsize
     whole = bytes(image.memory) + bytes((_UNTOUCHED,)) * (image.pitch_bytes - row)
@@ -55,11 +59,22 @@ def _plane(plane: Any, element: str, channels: int = 1) -> Any:
     return used.view(element).reshape(plane.height, plane.width, channels)
 
 
-def _reference(frame: Any, width: int, height: int, layout: str, element: str, channels: int) -> Any:
+def _reference(
+    frame: Any, width: int, height: int, layout: str, element: str, channels: int
+) -> Any:
     """Return the scaled picture as height x width x channels, in the same form of FFmpeg's."""
-    form = {("float32", 3): "gbrpf32le", ("uint8", 3): "gbrp", ("float32", 1): "grayf32le", ("uint8", 1): "gray"}
-    name = "rgb24" if (layout, element, channels) == ("nhwc", "uint8", 3) else form[element, channels]
-    scaled = frame.reformat(width, height, name, interpolation=_AREA_ACCURATE, dst_colorspace="ITU601")
+    form = {
+        ("float32", 3): "gbrpf32le",
+        ("uint8", 3): "gbrp",
+        ("float32", 1): "grayf32le",
+        ("uint8", 1): "gray",
+    }
+    name = (
+        "rgb24" if (layout, element, channels) == ("nhwc", "uint8", 3) else form[element, channels]
+    )
+    scaled = frame.reformat(
+        width, height, name, interpolation=_AREA_ACCURATE, dst_colorspace="ITU601"
+    )
     if len(scaled.planes) == 1:
         return _plane(scaled.planes[0], element, channels)
     green, blue, red = (_plane(each, element) for each in scaled.planes)
@@ -78,17 +93,25 @@ def test_the_input_is_the_scaled_frame_on_grey(
     Letterbox(image).fill(frame)
     scale = min(64 / size[0], 64 / size[1])
     width, height = (max(1, round(side * scale)) for side in size)
-    expected = np.full((64, 64, channels), 114 if element == "uint8" else np.float32(114 / 255), element)
-    top, left = (64 - height) // 2, (64 - width) // 2
-    expected[top : top + height, left : left + width] = _reference(frame, width, height, layout, element, channels)
+    expected = np.full(
+        (64, 64, channels), 114 if element == "uint8" else np.float32(114 / 255), element
+    )
+    top = (64 - height) // 2
+    left = (64 - width) // 2
+    expected[top : top + height, left : left + width] = _reference(
+        frame, width, height, layout, element, channels
+    )
     assert np.array_equal(_pixels(image), expected)
 
 
 @pytest.mark.parametrize(("layout", "element", "channels"), _LAYOUTS)
 @pytest.mark.parametrize("size", [(40, 64), (44, 64), (200, 113)])
-def test_equal_frames_give_equal_pixels(layout: str, element: str, channels: int, size: tuple[int, int]) -> None:
+def test_equal_frames_give_equal_pixels(
+    layout: str, element: str, channels: int, size: tuple[int, int]
+) -> None:
     """Whatever the memory held before: outputs of contexts are compared by their digests."""
-    frame, pictures = _frame(*size, form="yuv420p"), set()
+    frame = _frame(*size, form="yuv420p")
+    pictures = set()
     for value in range(0, 256, 51):
         dirty = [np.full((96, 64, 64), value, np.uint8) for _ in range(2)]
         del dirty
@@ -98,7 +121,9 @@ def test_equal_frames_give_equal_pixels(layout: str, element: str, channels: int
     assert len(pictures) == 1
 
 
-@pytest.mark.parametrize(("layout", "element"), [("nchw", "float32"), ("nchw", "uint8"), ("nhwc", "uint8")])
+@pytest.mark.parametrize(
+    ("layout", "element"), [("nchw", "float32"), ("nchw", "uint8"), ("nhwc", "uint8")]
+)
 def test_red_is_first_and_values_are_those_of_the_pixels(layout: str, element: str) -> None:
     """A frame of one colour comes out as it is: 0..255, or the same in 0..1."""
     colour = np.array([250, 130, 10], np.uint8)
@@ -109,7 +134,9 @@ def test_red_is_first_and_values_are_those_of_the_pixels(layout: str, element: s
 
 
 def test_scaling_down_takes_the_mean_of_an_area() -> None:
-    """Each pixel of the source counts alike, so that fine noise does not flicker from frame to frame."""
+    """Each pixel of the source counts alike, so that fine noise does not flicker from frame to
+    frame.
+    """
     noise = np.random.default_rng(1).integers(0, 256, (256, 256), dtype=np.uint8)
     image = _input("nchw", "uint8", 1)
     Letterbox(image).fill(av.VideoFrame.from_ndarray(noise, format="gray"))
@@ -118,7 +145,9 @@ def test_scaling_down_takes_the_mean_of_an_area() -> None:
 
 
 def test_the_colours_are_by_the_matrix_of_the_video() -> None:
-    """A frame of BT.709, as high definition is, is not taken for BT.601, whatever PyAV's version."""
+    """A frame of BT.709, as high definition is, is not taken for BT.601, whatever PyAV's
+    version.
+    """
     colours = []
     for matrix in (1, 5):
         frame = av.VideoFrame(64, 64, "yuv420p")

@@ -1,4 +1,6 @@
-"""The account of one repeat: NPU memory by component and context, who shares what, and what went wrong."""
+"""The account of one repeat: NPU memory by component and context, who shares what, and what went
+wrong.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ __all__ = ["Account", "ApplicationBuffers", "account_of_ledger", "account_of_run
 
 
 class ApplicationBuffers(msgspec.Struct, frozen=True):
-    """Buffers of one kind that the application allocated, and how many of them inferences were seen to name."""
+    """Buffers of one kind that the application allocated, and how many of them inferences were seen
+    to name.
+    """
 
     #: "weights", "internal", "input" or "output".
     kind: str
@@ -38,24 +42,31 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
     unattributed_bytes: int
     total_bytes: int
     peak_bytes: Optional[int]
-    #: What was left when all contexts had been destroyed; None where they were not.
+    #: What was left when all contexts had been destroyed; None if they were not.
     left_bytes: Optional[int]
     shared: tuple[Shared, ...]
     findings: tuple[Finding, ...]
     #: None in an account of the runtime, and in results that are older than this field.
     application_buffers: Optional[tuple[ApplicationBuffers, ...]] = None
-    #: Empty without an IOMMU, in an account of the runtime, and in results that are older than this field.
+    #: Empty without an IOMMU, in an account of the runtime, and in results that are older than this
+    #: field.
     domains: tuple[DomainUse, ...] = ()
 
 
-def account_of_ledger(plan: Plan, barriers: Sequence[BarrierReading], ledger: Ledger) -> Account | None:
-    """Return the account by the ledger; None where the process did not get through the plan."""
+def account_of_ledger(
+    plan: Plan, barriers: Sequence[BarrierReading], ledger: Ledger
+) -> Account | None:
+    """Return the account by the ledger; None if the process did not get through the plan."""
     steady = _steady(barriers)
     if steady is None:
         return None
     parts = attribute(plan, barriers, ledger, steady.at_ns)
     destroyed = {barrier.context for barrier in barriers if barrier.phase == "destroy"}
-    left = ledger.live_bytes(barriers[-1].at_ns) if destroyed.issuperset(range(len(plan.contexts))) else None
+    left = (
+        ledger.live_bytes(barriers[-1].at_ns)
+        if destroyed.issuperset(range(len(plan.contexts)))
+        else None
+    )
     findings = find_wrong_reads(plan, barriers, ledger)
     if left:
         findings.append(Finding("leak", None, None, None, left))
@@ -74,7 +85,9 @@ def account_of_ledger(plan: Plan, barriers: Sequence[BarrierReading], ledger: Le
 
 
 def account_of_runtime(plan: Plan, barriers: Sequence[BarrierReading]) -> Account | None:
-    """Return the account that the runtime itself reports, where there is no ledger; None where it gives none."""
+    """Return the account that the runtime itself reports, if there is no ledger; None if it
+    gives none.
+    """
     contexts = reported_memory(plan, barriers) if _steady(barriers) else None
     if contexts is None:
         return None
@@ -94,15 +107,21 @@ def _steady(barriers: Sequence[BarrierReading]) -> BarrierReading | None:
     return next((barrier for barrier in barriers if barrier.phase == "steady"), None)
 
 
-def _of_application(barriers: Sequence[BarrierReading], ledger: Ledger, at_ns: int) -> Iterable[ApplicationBuffers]:
+def _of_application(
+    barriers: Sequence[BarrierReading], ledger: Ledger, at_ns: int
+) -> Iterable[ApplicationBuffers]:
     """Yield, by kind, the buffers of the application that live at that time.
 
     Of equal submits the ledger has the first; every inference repeats them all.
     """
-    named = {read.buffer for submit in ledger.submits if submit.at_ns <= at_ns for read in submit.reads}
+    named = {
+        read.buffer for submit in ledger.submits if submit.at_ns <= at_ns for read in submit.reads
+    }
     for kind, buffers in application_buffers(barriers, ledger, at_ns).items():
         size_bytes = sum(buffer.size_bytes for buffer in buffers)
-        yield ApplicationBuffers(kind, len(buffers), size_bytes, sum(buffer.number in named for buffer in buffers))
+        yield ApplicationBuffers(
+            kind, len(buffers), size_bytes, sum(buffer.number in named for buffer in buffers)
+        )
 
 
 def _memory_of(parts: Sequence[Part], context: int) -> ContextMemory:

@@ -1,4 +1,6 @@
-"""How full the domains of the NPU's IOMMU were: address spaces, of which a runtime names one for each buffer."""
+"""How full the domains of the NPU's IOMMU were: address spaces, of which a runtime names one for
+each buffer.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ class DomainUse(msgspec.Struct, frozen=True):
 
 
 def domain_uses(barriers: Sequence[BarrierReading], ledger: Ledger) -> list[DomainUse]:
-    """Return the domains in which the process had buffers, in order; none where the chip has no IOMMU."""
+    """Return the domains in which the process had buffers, in order; none where the chip has no
+    IOMMU.
+    """
     by_domain: dict[int, list[Mapping]] = {}
     for mapping in ledger.mappings:
         by_domain.setdefault(mapping.domain, []).append(mapping)
@@ -47,15 +51,20 @@ def domain_uses(barriers: Sequence[BarrierReading], ledger: Ledger) -> list[Doma
 def _fullest(mappings: Sequence[Mapping]) -> list[Mapping]:
     """Return those that were there when all of them took most."""
     changes = [(mapping.made_ns, mapping.size_bytes) for mapping in mappings]
-    changes += [(mapping.ended_ns, -mapping.size_bytes) for mapping in mappings if mapping.ended_ns is not None]
+    changes += [
+        (mapping.ended_ns, -mapping.size_bytes)
+        for mapping in mappings
+        if mapping.ended_ns is not None
+    ]
     total = peak = peak_ns = 0
     for at_ns, change in sorted(changes):
         total += change
         if total > peak:
-            peak, peak_ns = total, at_ns
+            peak = total
+            peak_ns = at_ns
     return [mapping for mapping in mappings if mapping.is_there_at(peak_ns)]
 
 
 def _context_at(at_ns: int, barriers: Sequence[BarrierReading]) -> int | None:
-    """Return the context whose step was under way, None where it was no context's."""
+    """Return the context whose step was under way, None if it was no context's."""
     return next((barrier.context for barrier in barriers if barrier.at_ns >= at_ns), None)

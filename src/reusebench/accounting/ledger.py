@@ -1,7 +1,9 @@
-"""The ledger of NPU buffers: every buffer with its size and its time of birth and death, and what submits read.
+"""The ledger of NPU buffers: every buffer with its size and its time of birth and death, and what
+submits read.
 
-The preload library (targets/preload) appends one JSON line per event while the measured process runs; it is read here
-when the process has ended. Times are nanoseconds of CLOCK_MONOTONIC, as at barriers.
+The preload library (targets/preload) appends one JSON line per event while the measured process
+runs; it is read here when the process has ended. Times are nanoseconds of CLOCK_MONOTONIC, as at
+barriers.
 """
 
 from __future__ import annotations
@@ -37,7 +39,9 @@ class Buffer(msgspec.Struct, frozen=True):
 
 
 class Mapping(msgspec.Struct, frozen=True):
-    """NPU addresses of a buffer: one for each time that it was created or imported, on chips with an IOMMU."""
+    """NPU addresses of a buffer: one for each time that it was created or imported, on chips with
+    an IOMMU.
+    """
 
     #: Buffer.number; 0 for a buffer that was made elsewhere.
     buffer: int
@@ -63,13 +67,16 @@ class Read(msgspec.Struct, frozen=True):
     #: "live", "dead" or "unknown".
     state: str
     count: int
-    #: Of an unknown address: the last buffer before it, and by how much the lowest one lies past its end.
+    #: Of an unknown address: the last buffer before it, and by how much the lowest one lies past
+    #: its end.
     after: Optional[int] = None
     past_end_bytes: Optional[int] = None
 
 
 class Submit(msgspec.Struct, frozen=True):
-    """What one task list makes the NPU read and write; stands for all submits until the next one of the same list."""
+    """What one task list makes the NPU read and write; stands for all submits until the next one of
+    the same list.
+    """
 
     at_ns: int
     task_buffer: int
@@ -104,7 +111,8 @@ class Ledger(msgspec.Struct, frozen=True):
             changes.append((buffer.born_ns, buffer.size_bytes))
             if buffer.died_ns is not None:
                 changes.append((buffer.died_ns, -buffer.size_bytes))
-        total, steps = 0, []
+        total = 0
+        steps = []
         for at_ns, change in sorted(changes):
             total += change
             steps.append((at_ns, total))
@@ -116,7 +124,9 @@ class Ledger(msgspec.Struct, frozen=True):
 
 
 def read_ledger(events: bytes) -> Ledger:
-    """Return the ledger of these lines; a last one cut short, by a process that was killed, is left out."""
+    """Return the ledger of these lines; a last one cut short, by a process that was killed, is left
+    out.
+    """
     buffers: dict[int, Buffer] = {}
     submits: list[Submit] = []
     refused: dict[str, None] = {}
@@ -132,7 +142,9 @@ def read_ledger(events: bytes) -> Ledger:
             mode = event["mode"]
         elif kind == "create":
             size = (event["asked_bytes"], event["bytes"])
-            buffers[number] = Buffer(number, *size, event["flags"], event["source"], born_ns=event["at_ns"])
+            buffers[number] = Buffer(
+                number, *size, event["flags"], event["source"], born_ns=event["at_ns"]
+            )
         elif kind == "inode":
             _change(buffers, number, inode=event["inode"])
         elif kind == "destroy":
@@ -142,17 +154,22 @@ def read_ledger(events: bytes) -> Ledger:
             mapped.setdefault(addresses, []).append(len(mappings))
             mappings.append(Mapping(*addresses, made_ns=event["at_ns"]))
         elif kind == "unmap":
-            _end_last(mappings, mapped.get((number, event["domain"], event["bytes"])), event["at_ns"])
+            _end_last(
+                mappings, mapped.get((number, event["domain"], event["bytes"])), event["at_ns"]
+            )
         elif kind == "submit":
             names = ("register", "buffer", "state", "count", "after", "past_end")
             reads = tuple(Read(*(read.get(name) for name in names)) for read in event["reads"])
-            submits.append(Submit(event["at_ns"], event["task_buffer"], tuple(event["registers"]), reads))
+            submits.append(
+                Submit(event["at_ns"], event["task_buffer"], tuple(event["registers"]), reads)
+            )
         elif kind == "refused":
             refused[event["path"]] = None
     return Ledger(buffers, tuple(submits), mode, tuple(refused), tuple(mappings))
 
 
-# A process that has no file descriptor left cannot write that something began; its end is then left out.
+# A process that has no file descriptor left cannot write that something began; its end is then left
+# out.
 
 
 def _change(buffers: dict[int, Buffer], number: int, **changes: int) -> None:

@@ -1,8 +1,9 @@
-"""The memory of contexts as the runtime itself reports it, where there is no ledger.
+"""The memory of contexts as the runtime itself reports it, if there is no ledger.
 
-What the totals hold was seen on librknnrt 1.5.2 and 1.6.0: memory that the application allocated is in none; that of a
-dup has the weights and register commands of its source besides its own, so the difference of the two totals is what it
-adds; that of a slave has no weights; input and output that the library copies come with the first inference.
+What the totals hold was seen on librknnrt 1.5.2 and 1.6.0: memory that the application allocated is
+in none; that of a dup has the weights and register commands of its source besides its own, so the
+difference of the two totals is what it adds; that of a slave has no weights; input and output that
+the library copies come with the first inference.
 """
 
 from __future__ import annotations
@@ -17,12 +18,14 @@ __all__ = ["reported_memory"]
 
 
 def reported_memory(plan: Plan, barriers: Sequence[BarrierReading]) -> list[ContextMemory] | None:
-    """Return the memory of each context; None where the runtime gives no account of one.
+    """Return the memory of each context; None if the runtime gives no account of one.
 
     Register commands and the task list are one figure, other; a dup's task list is in none.
     """
     made = {barrier.context: barrier.data for barrier in barriers if barrier.phase == "context"}
-    ran = {barrier.context: barrier.data for barrier in barriers if barrier.phase == "first_inference"}
+    ran = {
+        barrier.context: barrier.data for barrier in barriers if barrier.phase == "first_inference"
+    }
     if not all(data.account for data in (*made.values(), *ran.values())):
         return None
     memory = []
@@ -33,7 +36,9 @@ def reported_memory(plan: Plan, barriers: Sequence[BarrierReading]) -> list[Cont
 
 
 def _memory(spec: Context, made: StepData, ran: StepData, source: StepData | None) -> ContextMemory:
-    """Return the memory of one context by its data when it was made and when it first ran; `source` is a dup's."""
+    """Return the memory of one context by its data when it was made and when it first ran; `source`
+    is a dup's.
+    """
     if spec.mechanism == SHARED_CONTEXT:  # it is its source, and reports what its source reports
         return ContextMemory(weights_bytes=0, internal_bytes=0, io_bytes=0, other_bytes=0)
     total = made.account["dma_bytes"]

@@ -1,4 +1,6 @@
-"""What the submits of contexts really read, compared with the plan: sharing verified, and reads that are wrong."""
+"""What the submits of contexts really read, compared with the plan: sharing verified, and reads
+that are wrong.
+"""
 
 from __future__ import annotations
 
@@ -33,13 +35,16 @@ class Finding(msgspec.Struct, frozen=True):
     owner: Optional[int]
     #: How many addresses, or, of a leak, how many bytes.
     amount: int
-    #: Of addresses of no known buffer: by how much the lowest one lies past the end of `buffer`, the last before it.
+    #: Of addresses of no known buffer: by how much the lowest one lies past the end of `buffer`,
+    #: the last before it.
     past_end_bytes: Optional[int] = None
 
     def __post_init__(self) -> None:
         """Refuse a kind that is none."""
         if self.kind not in _FINDINGS:
-            raise ValueError(f"unknown kind of finding {self.kind!r}; valid: {', '.join(_FINDINGS)}")
+            raise ValueError(
+                f"unknown kind of finding {self.kind!r}; valid: {', '.join(_FINDINGS)}"
+            )
 
 
 class Shared(msgspec.Struct, frozen=True):
@@ -56,11 +61,17 @@ class Shared(msgspec.Struct, frozen=True):
     def __post_init__(self) -> None:
         """Refuse a component that is none."""
         if self.component not in COMPONENTS:
-            raise ValueError(f"unknown component {self.component!r}; valid: {', '.join(COMPONENTS)}")
+            raise ValueError(
+                f"unknown component {self.component!r}; valid: {', '.join(COMPONENTS)}"
+            )
 
 
-def find_wrong_reads(plan: Plan, barriers: Sequence[BarrierReading], ledger: Ledger) -> list[Finding]:
-    """Return the reads of freed or foreign memory, and the weights that should be shared and are not."""
+def find_wrong_reads(
+    plan: Plan, barriers: Sequence[BarrierReading], ledger: Ledger
+) -> list[Finding]:
+    """Return the reads of freed or foreign memory, and the weights that should be shared and are
+    not.
+    """
     owner_of = _owners(barriers, ledger)
     findings: dict[tuple[str, int, int | None], Finding] = {}
     for context, read in _reads(owner_of, ledger):
@@ -70,16 +81,23 @@ def find_wrong_reads(plan: Plan, barriers: Sequence[BarrierReading], ledger: Led
             known = findings.get((kind, context, buffer))
             amount = read.count + (known.amount if known else 0)
             distances = (read.past_end_bytes, known.past_end_bytes if known else None)
-            past_end = min((distance for distance in distances if distance is not None), default=None)
+            past_end = min(
+                (distance for distance in distances if distance is not None), default=None
+            )
             owner = owner_of.get(buffer or 0)
-            findings[kind, context, buffer] = Finding(kind, context, buffer, owner, amount, past_end)
+            findings[kind, context, buffer] = Finding(
+                kind, context, buffer, owner, amount, past_end
+            )
     return [*findings.values(), *_not_shared(plan, owner_of, ledger)]
 
 
-def shared_parts(parts: Sequence[Part], barriers: Sequence[BarrierReading], ledger: Ledger) -> list[Shared]:
+def shared_parts(
+    parts: Sequence[Part], barriers: Sequence[BarrierReading], ledger: Ledger
+) -> list[Shared]:
     """Return the live buffers that contexts other than their owner's read.
 
-    Of a buffer with several parts, weights and the owner's register commands, the others read the first.
+    Of a buffer with several parts, weights and the owner's register commands, the others read the
+    first.
     """
     owner_of = _owners(barriers, ledger)
     readers: dict[int, set[int]] = defaultdict(set)
@@ -96,7 +114,10 @@ def shared_parts(parts: Sequence[Part], barriers: Sequence[BarrierReading], ledg
 
 
 def _owners(barriers: Sequence[BarrierReading], ledger: Ledger) -> dict[int, int | None]:
-    return {number: barrier.context if barrier else None for number, barrier in owners(barriers, ledger).items()}
+    return {
+        number: barrier.context if barrier else None
+        for number, barrier in owners(barriers, ledger).items()
+    }
 
 
 def _reads(owner_of: dict[int, int | None], ledger: Ledger) -> Iterator[tuple[int, Read]]:
@@ -108,7 +129,7 @@ def _reads(owner_of: dict[int, int | None], ledger: Ledger) -> Iterator[tuple[in
 
 
 def _judge(plan: Plan, context: int, read: Read, owner_of: dict[int, int | None]) -> str | None:
-    """Return the kind of finding that a read is; None where it is as planned."""
+    """Return the kind of finding that a read is; None if it is as planned."""
     if read.state == "dead":
         return "reads_freed"
     if read.state == "unknown":
@@ -123,20 +144,31 @@ def _lenders(plan: Plan, context: int) -> set[int]:
     """Return the contexts whose memory this one may read by the plan."""
     spec = plan.contexts[context]
     lenders = set() if spec.source is None else {spec.source}
-    for number, members in ((spec.internal, plan.internal_memories()), (spec.io, plan.io_memories())):
+    for number, members in (
+        (spec.internal, plan.internal_memories()),
+        (spec.io, plan.io_memories()),
+    ):
         if number is not None:
             lenders.add(members[number][0])
     return lenders
 
 
 def _not_shared(plan: Plan, owner_of: dict[int, int | None], ledger: Ledger) -> Iterator[Finding]:
-    """Yield the contexts that should read their source's weights and were seen to read none of them."""
+    """Yield the contexts that should read their source's weights and were seen to read none of
+    them.
+    """
     for context, spec in enumerate(plan.contexts):
         if spec.mechanism in (LOAD, SHARED_CONTEXT):
             continue
-        submits = [submit for submit in ledger.submits if owner_of.get(submit.task_buffer) == context]
+        submits = [
+            submit for submit in ledger.submits if owner_of.get(submit.task_buffer) == context
+        ]
         read_from: set[int | None] = set()
         for submit in submits:
-            read_from.update(owner_of.get(read.buffer) for read in submit.reads if read.register == WEIGHT_REGISTER)
+            read_from.update(
+                owner_of.get(read.buffer)
+                for read in submit.reads
+                if read.register == WEIGHT_REGISTER
+            )
         if submits and spec.source not in read_from:
             yield Finding("not_shared", context, None, spec.source, 0)

@@ -13,7 +13,9 @@ COMPONENTS = ("weights", "internal", "register_commands", "task_list", "io", "ot
 
 
 class ContextMemory(msgspec.Struct, frozen=True):
-    """NPU memory of one context by component, in bytes; None where the source has no figure of its own for it."""
+    """NPU memory of one context by component, in bytes; None if the source has no figure of its
+    own for it.
+    """
 
     weights_bytes: Optional[int] = None
     internal_bytes: Optional[int] = None

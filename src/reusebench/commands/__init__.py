@@ -1,4 +1,5 @@
-"""The command `reusebench`: its subcommands, and how they end at a mistake, Ctrl-C or an output that takes nothing.
+"""The command `reusebench`: its subcommands, and how they end at a mistake, Ctrl-C or an output
+that takes nothing.
 
 Exit codes: 0 all is well; 1 the command worked and the answer is bad; 2 a mistake of the user.
 """
@@ -37,10 +38,13 @@ class Subcommand(NamedTuple):
     extra: str | None = None
 
 
-#: A subcommand is the function of this name in the module of this name, which is imported when it is run.
+#: A subcommand is the function of this name in the module of this name, which is imported when it
+#: is run.
 COMMANDS = {
     "bench": Subcommand("Measure: `pytest bench/` in any folder, with its options."),
-    "report": Subcommand("Write the report of stored runs: a page, tables, figures.", extra="reports"),
+    "report": Subcommand(
+        "Write the report of stored runs: a page, tables, figures.", extra="reports"
+    ),
     "compare": Subcommand("Compare two runs; fail where a figure got worse.", extra="reports"),
     "history": Subcommand("Find where figures changed over all stored runs.", extra="reports"),
     "export": Subcommand("Write stored runs in the formats of other tools."),
@@ -59,7 +63,9 @@ _OF_OUTPUT = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
 
 def drop_output() -> None:
-    """Drop what cannot be written to standard output: the interpreter writes it once more when it ends."""
+    """Drop what cannot be written to standard output: the interpreter writes it once more when it
+    ends.
+    """
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -85,13 +91,19 @@ class _Reusebench(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return the command of that name; None where there is none, or it cannot be completed here."""
+        """Return the command of that name; None if there is none, or it cannot be completed
+        here.
+        """
         subcommand = COMMANDS.get(cmd_name)
-        if subcommand is None or (ctx.resilient_parsing and subcommand.extra and missing_modules(subcommand.extra)):
+        if subcommand is None or (
+            ctx.resilient_parsing and subcommand.extra and missing_modules(subcommand.extra)
+        ):
             return None
         if subcommand.extra:
             check_extra(subcommand.extra, "this command")
-        command: click.Command = getattr(importlib.import_module(f"reusebench.commands.{cmd_name}"), cmd_name)
+        command: click.Command = getattr(
+            importlib.import_module(f"reusebench.commands.{cmd_name}"), cmd_name
+        )
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -108,9 +120,13 @@ class _Reusebench(click.Group):
         ]
 
     def main(self, *arguments: Any, **options: Any) -> Any:
-        """Run the command on an output as it is here: one of ASCII shows escapes, one that is full is said."""
+        """Run the command on an output as it is here: one of ASCII shows escapes, one that is full
+        is said.
+        """
         if sys.stdout is None:
-            click.echo("Error: standard output is closed; send it to a file, or to /dev/null", err=True)
+            click.echo(
+                "Error: standard output is closed; send it to a file, or to /dev/null", err=True
+            )
             sys.exit(2)
         if isinstance(sys.stdout, TextIOWrapper):
             sys.stdout.reconfigure(errors="backslashreplace")
@@ -136,7 +152,10 @@ class _Reusebench(click.Group):
         except (MemoryError, ImportError, SystemError) as error:
             if not _is_of_memory(error):
                 raise
-            click.echo("Error: too little memory for this command; end other programs, or raise ulimit -v", err=True)
+            click.echo(
+                "Error: too little memory for this command; end other programs, or raise ulimit -v",
+                err=True,
+            )
             ctx.exit(2)
         except KeyboardInterrupt as interrupt:
             ignore_signals()
@@ -155,15 +174,22 @@ class _Reusebench(click.Group):
 
 
 def _is_mistake(error: Exception) -> bool:
-    """Whether it is a user's; the errors of all packages are imported if there is one, and not at every start."""
+    """Whether it is a user's; the errors of all packages are imported if there is one, and not at
+    every start.
+    """
     from reusebench.commands.mistakes import MISTAKES
 
     return isinstance(error, MISTAKES)
 
 
 def _is_of_memory(error: Exception) -> bool:
-    """Whether it comes of too little memory; a library in C may lose that reason where the address space is limited."""
-    is_lost = isinstance(error, SystemError) and resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
+    """Whether it comes of too little memory; a library in C may lose that reason where the address
+    space is limited.
+    """
+    is_lost = (
+        isinstance(error, SystemError)
+        and resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
+    )
     return isinstance(error, MemoryError) or is_lost or tells_of_memory(str(error))
 
 

@@ -28,7 +28,11 @@ class _Questions:
 
 
 @click.command(
-    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False, "help_option_names": []},
+    context_settings={
+        "ignore_unknown_options": True,
+        "allow_interspersed_args": False,
+        "help_option_names": [],
+    },
     add_help_option=False,
 )
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
@@ -37,11 +41,15 @@ def bench(arguments: tuple[str, ...]) -> int:
 
     Arguments are pytest's: options, and files of questions such as test_leaks.py.
     """
-    return int(pytest.main([*_settings(), *map(_question, arguments)], plugins=[_Questions(), reusebench]))
+    return int(
+        pytest.main([*_settings(), *map(_question, arguments)], plugins=[_Questions(), reusebench])
+    )
 
 
 def _settings() -> list[str]:
-    """Return the options that make a session the same in every folder: nothing of a folder is read or imported."""
+    """Return the options that make a session the same in every folder: nothing of a folder is read
+    or imported.
+    """
     return [
         *("-c", os.devnull, "--noconftest"),
         # Names of tests begin at the package: "bench/test_dup.py::...".
@@ -52,7 +60,9 @@ def _settings() -> list[str]:
 
 
 def _question(argument: str) -> str:
-    """Return the path of a question for its file's name, with or without `bench/`; other arguments as they are."""
+    """Return the path of a question for its file's name, with or without `bench/`; other arguments
+    as they are.
+    """
     path, separator, test = argument.partition("::")
     question = QUESTIONS / path.removeprefix("bench/")
     if argument.startswith("-") or Path(path).exists() or not question.exists():

@@ -14,12 +14,16 @@ __all__ = ["run_bench"]
 
 
 def run_bench(
-    options: Sequence[str], storage: Path, tests: Sequence[str] = (), output: Optional[TextIO] = None
+    options: Sequence[str],
+    storage: Path,
+    tests: Sequence[str] = (),
+    output: Optional[TextIO] = None,
 ) -> tuple[int, list[Path]]:
-    """Run tests of bench/, all of them where none is named, and return pytest's exit code and the files of new runs.
+    """Run tests of bench/, all of them where none is named, and return pytest's exit code and the
+    files of new runs.
 
-    `output` takes what pytest prints in place of standard output. What interrupts this process is passed on to pytest,
-    which stores what it has before this raises Interrupted.
+    `output` takes what pytest prints in place of standard output. What interrupts this process is
+    passed on to pytest, which stores what it has before this raises Interrupted.
     """
     before = set(run_files(storage))
     command = python_command("reusebench", "bench", *tests, *options)

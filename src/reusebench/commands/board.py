@@ -1,4 +1,6 @@
-"""`reusebench board`: names of boards far away, and what they, the virtual board and the ledger need."""
+"""`reusebench board`: names of boards far away, and what they, the virtual board and the ledger
+need.
+"""
 
 from __future__ import annotations
 
@@ -36,27 +38,44 @@ def board() -> None:
 @board.command()
 @click.argument("name")
 @click.argument("address")
-@click.option("--folder", metavar="DIR", help="Where files go on the board. Default: the first usual one that will do.")
-@click.option("--python", metavar="PATH", help="The board's Python, which has the runtimes. Default: python3.")
+@click.option(
+    "--folder",
+    metavar="DIR",
+    help="Where files go on the board. Default: the first usual one that will do.",
+)
+@click.option(
+    "--python", metavar="PATH", help="The board's Python, which has the runtimes. Default: python3."
+)
 def add(name: str, address: str, folder: str | None, python: str | None) -> None:
     """Remember a board by a NAME for --target, once it has been reached and prepared.
 
-    ADDRESS is ssh:HOST (anything that your ssh knows), adb, adb:SERIAL, pipe:COMMAND (whatever gives a shell on a pipe)
-    or labgrid:PLACE.
+    ADDRESS is ssh:HOST (anything that your ssh knows), adb, adb:SERIAL, pipe:COMMAND (whatever
+    gives a shell on a pipe) or labgrid:PLACE.
     """
     check_name(name)
     with closing(FarMachine(address, Board(address, folder, python), click.echo)) as machine:
         summary = _prepared(machine)
     add_board(name, Board(address, folder, python))
-    click.echo(f"{summary}\n--target {name} is ready. What is there: reusebench doctor --target {name}")
+    click.echo(
+        f"{summary}\n--target {name} is ready. What is there: reusebench doctor --target {name}"
+    )
 
 
 @board.command("list")
 def list_boards() -> None:
     """List the boards that have names."""
-    rows = [(name, one.address, one.folder or "", one.python or "") for name, one in boards().items()]
+    rows = [
+        (name, one.address, one.folder or "", one.python or "") for name, one in boards().items()
+    ]
     if rows:
-        click.echo(tabulate(rows, ("name", "address", "folder", "python"), tablefmt="plain", disable_numparse=True))
+        click.echo(
+            tabulate(
+                rows,
+                ("name", "address", "folder", "python"),
+                tablefmt="plain",
+                disable_numparse=True,
+            )
+        )
     else:
         click.echo("no board has a name yet: reusebench board add NAME ADDRESS")
 
@@ -73,7 +92,8 @@ def remove(name: str) -> None:
 def clean(name: str) -> None:
     """Remove everything that was put on a board, given by name or address."""
     machine = far_machine(name)
-    folder, freed_bytes = machine.files.folder, machine.files.clean()
+    folder = machine.files.folder
+    freed_bytes = machine.files.clean()
     click.echo(f"{name}: {folder} is removed, {freed_bytes / _MIB:.1f} MiB")
 
 
@@ -86,13 +106,25 @@ def clean(name: str) -> None:
     metavar="FILE",
     help="Prepare the virtual board for this library: Rockchip's librknnrt.so or librknnmrt.so.",
 )
-@click.option("--chip", type=click.Choice(list(CHIPS)), help="Check that the library is for this chip.")
-@click.option("--apt-sources", type=PATH, metavar="FILE", help="Package sources to use instead of this machine's own.")
-def install(name: str | None, path: Path | None, chip: str | None, apt_sources: Path | None) -> None:
-    """Prepare a board, given by name or address, or the virtual board for a library of Rockchip's."""
+@click.option(
+    "--chip", type=click.Choice(list(CHIPS)), help="Check that the library is for this chip."
+)
+@click.option(
+    "--apt-sources",
+    type=PATH,
+    metavar="FILE",
+    help="Package sources to use instead of this machine's own.",
+)
+def install(
+    name: str | None, path: Path | None, chip: str | None, apt_sources: Path | None
+) -> None:
+    """Prepare a board, given by name or address, or the virtual board for a library of
+    Rockchip's.
+    """
     if (name is None) == (path is None):
         raise click.UsageError(
-            f"give a board (its name, or {_ADDRESSES}), or for the virtual board --rknn-library FILE"
+            f"give a board (its name, or {_ADDRESSES}), or for the virtual board --rknn-library"
+            " FILE"
         )
     if name is not None:
         click.echo(f"{_prepared(far_machine(name))}\n--target {name} is ready")
@@ -112,14 +144,19 @@ def install_ledger() -> None:
     """Compile the library that keeps the ledger of NPU buffers."""
     architecture = architecture_of_this_python()
     if architecture is None:
-        raise TargetError("the library that keeps the ledger is not made for this Python's processor")
+        raise TargetError(
+            "the library that keeps the ledger is not made for this Python's processor"
+        )
     ensure_preload(architecture, click.echo)
     click.echo("--target board is ready")
 
 
 def _prepared(machine: FarMachine) -> str:
     """Put on the board what measuring there needs, and return what is there, in a line or two."""
-    lines = [f"{machine.address}: {machine.architecture}, reader of {machine.reader_bytes() / 1024:.0f} KiB in memory"]
+    lines = [
+        f"{machine.address}: {machine.architecture}, reader of {machine.reader_bytes() / 1024:.0f}"
+        " KiB in memory"
+    ]
     for entry in RUNTIMES:
         try:
             target = far_target(machine, None, entry, None)

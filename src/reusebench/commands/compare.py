@@ -1,4 +1,6 @@
-"""`reusebench compare`: what has changed between two runs, and whether it is more than allowed; and versions."""
+"""`reusebench compare`: what has changed between two runs, and whether it is more than allowed; and
+versions.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,8 @@ from reusebench.storage.runs import CONDITIONS
 
 __all__ = ["compare"]
 
-#: Compared where no option names others: what users ask for first, and the finest figure of memory there is.
+#: Compared where no option names others: what users ask for first, and the finest figure of memory
+#: there is.
 _DEFAULT = (
     "application_memory",
     "application_memory_trimmed_over_baseline",
@@ -55,16 +58,21 @@ def _limits(context: click.Context, option: click.Parameter, texts: Sequence[str
     metavar="LIMIT",
     multiple=True,
     callback=_limits,
-    help="Exit with 1 where a figure got worse by more, and it is no noise; repeatable. METRIC:PERCENT%+AMOUNT, such "
-    "as application_memory:2%+512KiB or npu_memory:0.",
+    help=(
+        "Exit with 1 where a figure got worse by more, and it is no noise; repeatable."
+        " METRIC:PERCENT%+AMOUNT, such as application_memory:2%+512KiB or npu_memory:0."
+    ),
 )
 @click.option(
     "--across",
     type=click.Choice((*CONDITIONS, _LIBRARY)),
     metavar="CONDITION",
     multiple=True,
-    help=f"Compare configurations although this differs; repeatable. Valid: {', '.join(CONDITIONS)}. "
-    f"Or {_LIBRARY}: the versions of a runtime beside each other, of BASE and HEAD or, without them, of all runs.",
+    help=(
+        f"Compare configurations although this differs; repeatable. Valid: {', '.join(CONDITIONS)}."
+        f" Or {_LIBRARY}: the versions of a runtime beside each other, of BASE and HEAD or, without"
+        " them, of all runs."
+    ),
 )
 @click.option(
     "--format",
@@ -88,26 +96,34 @@ def compare(
 
     Runs are named by a file, a number, a name, `latest~1`, a range or a git revision.
 
-    Exits with 1 where a limit of --fail is broken, or a stored file could not be read; with 2 where a limit could be
-    held against nothing, or memory was short.
+    Exits with 1 where a limit of --fail is broken, or a stored file could not be read; with 2 where
+    a limit could be held against nothing, or memory was short.
     """
     if _LIBRARY in across:
         if limits or len(across) > 1:
             raise click.UsageError(
-                f"--across {_LIBRARY} shows several versions: leave out --fail and other conditions. A limit is held "
-                "between two runs, by --across runtime_version"
+                f"--across {_LIBRARY} shows several versions: leave out --fail and other"
+                " conditions. A limit is held between two runs, by --across runtime_version"
             )
         return _compare_versions(storages, [base, head] if base else [], metrics, form)
     if base is None:
-        raise click.UsageError(f"name the run to compare with, BASE; only --across {_LIBRARY} needs none")
+        raise click.UsageError(
+            f"name the run to compare with, BASE; only --across {_LIBRARY} needs none"
+        )
     known = KnownRuns.read_if_any(storages, project)
     head_runs = known.find(head)
     # The name of a baseline may be that of the head too.
     head_paths = {run.path.resolve() for run in head_runs}
     base_runs = [run for run in known.find(base) if run.path.resolve() not in head_paths]
     if not base_runs:
-        raise ReportError(f"{base} and {head} are the same: a run is not compared with itself. Name another one")
-    chosen = metrics or list(dict.fromkeys(limit.metric for limit in limits)) or list(map(find_metric, _DEFAULT))
+        raise ReportError(
+            f"{base} and {head} are the same: a run is not compared with itself. Name another one"
+        )
+    chosen = (
+        metrics
+        or list(dict.fromkeys(limit.metric for limit in limits))
+        or list(map(find_metric, _DEFAULT))
+    )
     all_runs = {run.path.resolve(): run for run in (*known.runs, *base_runs)}.values()
     changes = compare_runs(base_runs, head_runs, all_runs, chosen, across)
     result = check_limits(changes, limits) if limits else None
@@ -119,26 +135,33 @@ def compare(
         click.echo((as_markdown if form == "md" else as_text)(changes, result))
     if not changes.rows:
         raise ReportError(
-            f"nothing of {head} can be compared with {base}: no configuration was measured in both with any of these "
-            "metrics under the same conditions. The lines above show what differs; --across and --metric choose others"
+            f"nothing of {head} can be compared with {base}: no configuration was measured in both"
+            " with any of these metrics under the same conditions. The lines above show what"
+            " differs; --across and --metric choose others"
         )
     if result and result.passed and (result.is_open or changes.differing):
         return 2
     return 1 if known.bad_files or (result and not result.passed) else 0
 
 
-def _compare_versions(storages: Sequence[Path], runs: Sequence[str], metrics: Sequence[Metric], form: str) -> int:
-    """Print every version that there are runs of; raise a ReportError where there are no two."""
+def _compare_versions(
+    storages: Sequence[Path], runs: Sequence[str], metrics: Sequence[Metric], form: str
+) -> int:
+    """Print every version that there are runs of; raise a ReportError if there are no two."""
     material = read_material(storages, runs)
     for file in material.bad_files:
         warn(file)
     sets = versions_of(material.groups)
     if not sets:
         raise ReportError(
-            f"no two versions of a runtime have measured the same models and plans on one target in "
-            f"{' and '.join(runs) or 'these storages'}. `reusebench libraries run --target TARGET` measures every "
-            "library of Rockchip's that is here"
+            "no two versions of a runtime have measured the same models and plans on one target in"
+            f" {' and '.join(runs) or 'these storages'}. `reusebench libraries run --target TARGET`"
+            " measures every library of Rockchip's that is here"
         )
-    writers = {"md": versions_text.as_markdown, "csv": versions_text.as_csv, "json": versions_text.as_json}
+    writers = {
+        "md": versions_text.as_markdown,
+        "csv": versions_text.as_csv,
+        "json": versions_text.as_json,
+    }
     click.echo(writers.get(form, versions_text.as_text)(sets, metrics or VERSION_METRICS))
     return 1 if material.bad_files else 0

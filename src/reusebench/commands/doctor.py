@@ -50,7 +50,11 @@ _BOARD_ARCHITECTURES = ("armhf", "aarch64")
 
 
 @click.command()
-@click.option("--target", metavar="BOARD", help="A board far away, by name or address, in place of this machine.")
+@click.option(
+    "--target",
+    metavar="BOARD",
+    help="A board far away, by name or address, in place of this machine.",
+)
 def doctor(target: str | None) -> int:
     """Show what works here, what can be read, what is missing and how to get it.
 
@@ -93,29 +97,43 @@ def _extras() -> Iterator[Part]:
 
 
 def _runtime(entry: RuntimeEntry) -> Part:
-    """Return the runtime's version, read in a process of the Python that has it: a broken library may crash it."""
+    """Return the runtime's version, read in a process of the Python that has it: a broken library
+    may crash it.
+    """
     python = python_with(entry)
     if python is None:
         return Part(entry.name, False, remedy(entry))
     command = python_command("reusebench.measured.versions", entry.adapter, python=python)
     done = processes.run(command, Path("/"))
     if done.returncode:
-        reason = done.stderr.strip().rpartition("\n")[2] or f"its process ended with {done.returncode}"
+        reason = (
+            done.stderr.strip().rpartition("\n")[2] or f"its process ended with {done.returncode}"
+        )
         # Rockchip's library is not installed by pip; the reason names the option that gives it.
         again = f"installed, but cannot be imported: {reason}. Install it again: {entry.install}"
         return Part(entry.name, False, again if entry.module else reason)
     (line,) = (line for line in done.stdout.splitlines() if line.startswith(MARK))
     _, python_version, version = line.split(" ", 2)
-    own = f", in an environment of its own: Python {python_version} ({python})" if python != sys.executable else ""
+    own = (
+        f", in an environment of its own: Python {python_version} ({python})"
+        if python != sys.executable
+        else ""
+    )
     nodes = device_nodes() if entry.device == "npu" else []
     if entry.device == "npu" and all(node.error for node in nodes):
         without = "The virtual board needs no NPU: --target vboard:CHIP"
-        return Part(entry.name, False, f"version {version} is here, and runs nothing: {not_opened(nodes)}. {without}")
+        return Part(
+            entry.name,
+            False,
+            f"version {version} is here, and runs nothing: {not_opened(nodes)}. {without}",
+        )
     return Part(entry.name, True, f"version {version}{own}")
 
 
 def _npu(host: Host) -> Iterator[Part]:
-    """Yield the driver of Rockchip's NPU and each node of its device; nothing on a machine that has none."""
+    """Yield the driver of Rockchip's NPU and each node of its device; nothing on a machine that has
+    none.
+    """
     if chip_of(host) is None and not has_npu(host):
         return
     nodes = device_nodes()
@@ -125,7 +143,11 @@ def _npu(host: Host) -> Iterator[Part]:
     elif nodes:
         yield Part("driver", True, "its version is shown to root alone")
     for node in nodes:
-        yield Part(node.path, not node.error, str(not_opened([node])) if node.error else "this user may open it")
+        yield Part(
+            node.path,
+            not node.error,
+            str(not_opened([node])) if node.error else "this user may open it",
+        )
     if not nodes:
         yield Part("device", False, str(not_opened([])))
 
@@ -144,7 +166,9 @@ def _targets() -> Iterator[Part]:
     yield Part("python", True, "this interpreter, or that of a runtime's own environment")
     yield Part("python:PATH", True, "another Python")
     for architecture in _BOARD_ARCHITECTURES:
-        system = not is_needed(architecture) or (is_installed(architecture) and find_emulator(architecture) is not None)
+        system = not is_needed(architecture) or (
+            is_installed(architecture) and find_emulator(architecture) is not None
+        )
         ready = system and is_built(architecture)
         chips = [name for name, chip in CHIPS.items() if architecture in chip.architectures]
         remark = f"the virtual board for {architecture} libraries; CHIP: {', '.join(chips)}"
@@ -153,19 +177,35 @@ def _targets() -> Iterator[Part]:
     yield _sandbox()
     own = architecture_of_this_python()
     if own is None:
-        yield Part("board", False, "the library that keeps the ledger is not made for this Python's processor")
+        yield Part(
+            "board",
+            False,
+            "the library that keeps the ledger is not made for this Python's processor",
+        )
     else:
         remedy = "" if is_built(own) else ": reusebench board install-ledger"
-        yield Part("board", is_built(own), f"this interpreter on a board, with a ledger of the NPU's buffers{remedy}")
+        yield Part(
+            "board",
+            is_built(own),
+            f"this interpreter on a board, with a ledger of the NPU's buffers{remedy}",
+        )
     for program in ("ssh", "adb"):
-        yield Part(program, shutil.which(program) is not None, "boards far away: reusebench board add NAME ADDRESS")
+        yield Part(
+            program,
+            shutil.which(program) is not None,
+            "boards far away: reusebench board add NAME ADDRESS",
+        )
     for name, named in boards().items():
-        yield Part(name, True, f"{named.address}: reusebench doctor --target {name} says what is there")
+        yield Part(
+            name, True, f"{named.address}: reusebench doctor --target {name} says what is there"
+        )
 
 
 def _sandbox() -> Part:
     reason = refusal()
-    purpose = "keeps the library on a virtual board from your files, the network and the host's devices"
+    purpose = (
+        "keeps the library on a virtual board from your files, the network and the host's devices"
+    )
     return Part("sandbox", reason is None, f"{purpose}; {reason}" if reason else purpose)
 
 
@@ -177,11 +217,17 @@ def _converters() -> Iterator[Part]:
             continue
         command = f"reusebench models install {environment.command}"
         if environment.installed():
-            yield Part(environment.title, True, f"makes {environment.makes} files: {environment.folder()}")
+            yield Part(
+                environment.title, True, f"makes {environment.makes} files: {environment.folder()}"
+            )
         elif platform.machine() in environment.machines:
-            remark = f"makes {environment.makes} files: {command} (about {environment.gigabytes} GB)"
+            remark = (
+                f"makes {environment.makes} files: {command} (about {environment.gigabytes} GB)"
+            )
             yield Part(environment.title, False, remark)
         else:
             yield Part(
-                environment.title, False, f"makes {environment.makes} files, on {environment.machines_in_words} alone"
+                environment.title,
+                False,
+                f"makes {environment.makes} files, on {environment.machines_in_words} alone",
             )

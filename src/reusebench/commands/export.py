@@ -25,17 +25,26 @@ _FORMATS = {form.name: form for form in exports.EXPORTS}
 @storages
 @project
 @click.option(
-    "--format", "name", type=click.Choice(list(_FORMATS)), required=True, help="docs/ci.md says what each has."
+    "--format",
+    "name",
+    type=click.Choice(list(_FORMATS)),
+    required=True,
+    help="docs/ci.md says what each has.",
 )
 @metrics("every figure that the format holds")
 @click.option("--output", type=PATH, metavar="FILE", help="Default: standard output.")
 def export(
-    runs: str, storages: Sequence[Path], project: Path, name: str, metrics: Sequence[Metric], output: Path | None
+    runs: str,
+    storages: Sequence[Path],
+    project: Path,
+    name: str,
+    metrics: Sequence[Metric],
+    output: Path | None,
 ) -> int:
     """Write the runs RUNS (the newest one without it) in the format of another tool.
 
-    `trace` is a timeline of their processes for Perfetto (ui.perfetto.dev) and chrome://tracing: phases, memory, NPU
-    buffers, frames of streams.
+    `trace` is a timeline of their processes for Perfetto (ui.perfetto.dev) and chrome://tracing:
+    phases, memory, NPU buffers, frames of streams.
 
     Runs are named by a file, a number, a name, `latest~1`, a range or a git revision.
 
@@ -61,5 +70,7 @@ def export(
         if not output:
             drop_output()
         destination = output or "standard output"
-        raise ReportError(f"cannot write {destination} ({error.strerror}). Name another with --output FILE") from None
+        raise ReportError(
+            f"cannot write {destination} ({error.strerror}). Name another with --output FILE"
+        ) from None
     return 1 if missing or known.bad_files else 0

@@ -1,4 +1,6 @@
-"""`reusebench doctor --target BOARD`: what a board far away has, and what is in the way of measuring there."""
+"""`reusebench doctor --target BOARD`: what a board far away has, and what is in the way of
+measuring there.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +22,11 @@ from reusebench.targets.rknn_library import Library
 
 __all__ = ["far_parts", "obstacles"]
 
-#: Programs of Rockchip's camera images: they hold contiguous memory (CMA), which the NPU of small chips needs, and
-#: CPU time.
+#: Programs of Rockchip's camera images: they hold contiguous memory (CMA), which the NPU of small
+#: chips needs, and CPU time.
 _CAMERA_SERVICES = {"rkipc", "rkaiq_3A_server", "ispserver", "mediaserver", "aiserver"}
-_MODEL, _KERNEL = "/proc/device-tree/model", "/proc/sys/kernel/osrelease"
+_MODEL = "/proc/device-tree/model"
+_KERNEL = "/proc/sys/kernel/osrelease"
 _GOVERNOR = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"
 #: Of the driver, as Linux 4.19 to 6.1 of Rockchip's have it.
 _NPU_DEVICES = "/sys/bus/platform/drivers/RKNPU"
@@ -43,16 +46,27 @@ def far_parts(machine: FarMachine) -> Iterator[tuple[str, list[Part]]]:
 
 def _board(machine: FarMachine, host: Host) -> Iterator[Part]:
     facts = read_texts(host, (_MODEL, _KERNEL))
-    memory, python = read_system(host), machine.python()
-    model, chip = facts.get(_MODEL), chip_of(host)
-    yield Part("model", model is not None, model.strip("\0\n ") if model else "the kernel shows none")
+    memory = read_system(host)
+    python = machine.python()
+    model = facts.get(_MODEL)
+    chip = chip_of(host)
+    yield Part(
+        "model", model is not None, model.strip("\0\n ") if model else "the kernel shows none"
+    )
     yield Part("chip", chip is not None, chip or "none of Rockchip's with an NPU of this kind")
-    kernel, c_library = facts.get(_KERNEL, "").strip(), "uClibc" if machine.has_uclibc() else "glibc"
-    system = f"Linux {kernel}, {machine.architecture}, {c_library}, {host.usable_cpus()} CPUs, user {host.user_id}"
+    kernel = facts.get(_KERNEL, "").strip()
+    c_library = "uClibc" if machine.has_uclibc() else "glibc"
+    system = (
+        f"Linux {kernel}, {machine.architecture}, {c_library}, {host.usable_cpus()} CPUs, user"
+        f" {host.user_id}"
+    )
     yield Part("system", True, system)
-    available, total = memory.available_bytes / _MIB, memory.total_bytes / _MIB
+    available = memory.available_bytes / _MIB
+    total = memory.total_bytes / _MIB
     yield Part("memory", True, f"{available:.1f} of {total:.1f} MiB available")
-    yield Part("folder", True, f"{machine.files.folder}, {machine.files.free_bytes() / _MIB:.1f} MiB free")
+    yield Part(
+        "folder", True, f"{machine.files.folder}, {machine.files.free_bytes() / _MIB:.1f} MiB free"
+    )
     reader = machine.reader_bytes()
     yield Part("reader", True, f"takes {reader / 1024:.0f} KiB of memory while it measures")
     yield Part("Python", python is not None, _python_remark(machine))
@@ -62,7 +76,8 @@ def _python_remark(machine: FarMachine) -> str:
     python = machine.python()
     if python is None:
         return (
-            "none from 3.8 on (board add ... --python PATH names another): only Rockchip's runtime, by the driver in C"
+            "none from 3.8 on (board add ... --python PATH names another): only Rockchip's runtime,"
+            " by the driver in C"
         )
     return f"{python.version} ({python.path})"
 
@@ -72,13 +87,21 @@ def _runtimes(machine: FarMachine) -> Iterator[Part]:
     for entry in RUNTIMES:
         if entry.module is None:
             library = _library(machine)
-            what = f"{library}, {library.path}" if library else "give Rockchip's library with --rknn-library FILE"
+            what = (
+                f"{library}, {library.path}"
+                if library
+                else "give Rockchip's library with --rknn-library FILE"
+            )
             yield Part(entry.name, library is not None, what)
         elif python is None:
             yield Part(entry.name, False, "needs Python")
         else:
             is_here = machine.has_module(python, entry.module)
-            yield Part(entry.name, is_here, f"module {entry.module}" if is_here else f"{entry.install}, on the board")
+            yield Part(
+                entry.name,
+                is_here,
+                f"module {entry.module}" if is_here else f"{entry.install}, on the board",
+            )
 
 
 def _library(machine: FarMachine) -> Library | None:
@@ -94,30 +117,50 @@ def _npu(machine: FarMachine, host: Host) -> Iterator[Part]:
     version = rknpu_driver_version(host)
     if version is None:
         devices = names_in(host, _NPU_DEVICES)
-        yield Part("driver", bool(devices), "its version is shown to root alone" if devices else "there is none")
+        yield Part(
+            "driver",
+            bool(devices),
+            "its version is shown to root alone" if devices else "there is none",
+        )
         return
     library = _library(machine)
     if library is None:
         yield Part("driver", True, f"version {version}")
         return
-    file = LibraryFile(str(library.path), library.kind, library.architecture, library.version, library.full_version)
+    file = LibraryFile(
+        str(library.path), library.kind, library.architecture, library.version, library.full_version
+    )
     state = driver_state(version, file)
     yield Part("driver", state.code != "rknn_driver_too_old", str(state))
 
 
 def obstacles(host: Host) -> Iterator[Part]:
     """Yield what takes memory or changes figures, where it is so."""
-    comms = read_texts(host, [f"/proc/{name}/comm" for name in names_in(host, "/proc") if name.isdigit()])
+    comms = read_texts(
+        host, [f"/proc/{name}/comm" for name in names_in(host, "/proc") if name.isdigit()]
+    )
     for name in sorted({text.strip() for text in comms.values()} & _CAMERA_SERVICES):
-        yield Part(name, True, "a camera service, which holds contiguous memory and CPU time: stop it to measure")
+        yield Part(
+            name,
+            True,
+            "a camera service, which holds contiguous memory and CPU time: stop it to measure",
+        )
     governor = (read_text(host, _GOVERNOR) or "").strip()
     if governor not in ("", "performance"):
-        yield Part("frequency", True, f"governor {governor}: latencies depend on it (performance keeps it still)")
+        yield Part(
+            "frequency",
+            True,
+            f"governor {governor}: latencies depend on it (performance keeps it still)",
+        )
     swaps = (read_text(host, "/proc/swaps") or "").splitlines()[1:]
     for line in swaps:
         kind = "compressed memory" if "/zram" in line else "swap"
         yield Part(line.split()[0], True, f"{kind}: what is moved there is missing in PSS")
-    shared, mounts = read_system(host).shmem_bytes, (read_text(host, "/proc/mounts") or "").splitlines()
+    shared = read_system(host).shmem_bytes
+    mounts = (read_text(host, "/proc/mounts") or "").splitlines()
     if shared and any(line.split()[2] == "tmpfs" for line in mounts):
-        remark = "files on tmpfs and shared memory: system memory has them, and what writes there meanwhile changes it"
+        remark = (
+            "files on tmpfs and shared memory: system memory has them, and what writes there"
+            " meanwhile changes it"
+        )
         yield Part("tmpfs", True, f"{shared / _MIB:.1f} MiB of {remark}")

@@ -35,7 +35,14 @@ from reusebench.samplers.system import read_system
 from reusebench.scenarios.catalogue import RESOLUTIONS, STREAMS
 from reusebench.snippets import snippet_of
 from reusebench.storage.errors import StorageError
-from reusebench.storage.fit import FitAnswer, FitGroup, FitPoint, answer_json, calibrations, write_answer
+from reusebench.storage.fit import (
+    FitAnswer,
+    FitGroup,
+    FitPoint,
+    answer_json,
+    calibrations,
+    write_answer,
+)
 from reusebench.storage.limits import parse_size
 from reusebench.storage.result import BUSY_PERCENT, Result
 from reusebench.storage.run_file import StoredRun, read_run_file, read_storage
@@ -62,7 +69,8 @@ class _Parsed(click.ParamType):  # type: ignore[type-arg]
 
     def __init__(self, parse: Callable[[str], Any], *words: str) -> None:
         """Take the parser, and words that it does not see."""
-        self._parse, self._words = parse, words
+        self._parse = parse
+        self._words = words
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the value; a mistake is click's."""
@@ -82,10 +90,14 @@ _count = click.IntRange(min=1, max=MOST_CONTEXTS)
     "--limit",
     type=_Parsed(parse_size, _FREE),
     metavar="SIZE",
-    help="Memory that there is, such as 64MiB; `free`: what this board has now. Of an NPU its own memory is "
-    "meant, else that of the process.",
+    help=(
+        "Memory that there is, such as 64MiB; `free`: what this board has now. Of an NPU its own"
+        " memory is meant, else that of the process."
+    ),
 )
-@click.option("--model", "models", type=PATH, metavar="FILE", multiple=True, help="As of pytest bench/.")
+@click.option(
+    "--model", "models", type=PATH, metavar="FILE", multiple=True, help="As of pytest bench/."
+)
 @click.option(
     "--resolution",
     "resolutions",
@@ -94,9 +106,21 @@ _count = click.IntRange(min=1, max=MOST_CONTEXTS)
     multiple=True,
     help="In place of --model: resolutions of one network, the one with the weights first.",
 )
-@click.option("--streams", type=_count, metavar="N", default=4, show_default=True, help="Streams; models in turn.")
 @click.option(
-    "--contexts", type=_count, metavar="N", default=3, show_default=True, help="Contexts of a stream, at most."
+    "--streams",
+    type=_count,
+    metavar="N",
+    default=4,
+    show_default=True,
+    help="Streams; models in turn.",
+)
+@click.option(
+    "--contexts",
+    type=_count,
+    metavar="N",
+    default=3,
+    show_default=True,
+    help="Contexts of a stream, at most.",
 )
 @click.option(
     "--fps",
@@ -110,19 +134,35 @@ _count = click.IntRange(min=1, max=MOST_CONTEXTS)
     metavar="NAME",
     help="Default: the first that the target has.",
 )
-@click.option("--target", metavar="TARGET", default="python", show_default=True, help="As of pytest bench/.")
+@click.option(
+    "--target", metavar="TARGET", default="python", show_default=True, help="As of pytest bench/."
+)
 @click.option("--rknn-library", type=PATH, metavar="FILE", help="As of pytest bench/.")
 @click.option(
-    "--npu-memory", type=_Parsed(parse_size), metavar="SIZE", help="Of a virtual board: what `free` is there."
+    "--npu-memory",
+    type=_Parsed(parse_size),
+    metavar="SIZE",
+    help="Of a virtual board: what `free` is there.",
 )
 @click.option(
-    "--shape", "shapes", type=_Parsed(parse_shape), metavar="[NAME=]SIZES", multiple=True, help="As of pytest bench/."
+    "--shape",
+    "shapes",
+    type=_Parsed(parse_shape),
+    metavar="[NAME=]SIZES",
+    multiple=True,
+    help="As of pytest bench/.",
 )
 @click.option("--inputs", type=PATH, metavar="FILE", help="As of pytest bench/.")
-@click.option("--stored", is_flag=True, help="Take plans that an earlier call has measured; measure the others.")
+@click.option(
+    "--stored",
+    is_flag=True,
+    help="Take plans that an earlier call has measured; measure the others.",
+)
 @click.option("--verify", is_flag=True, help="Measure the recommended layout in fresh processes.")
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
-@click.option("--code", is_flag=True, help="Print a program that does it: C for RKNN, Python for the others.")
+@click.option(
+    "--code", is_flag=True, help="Print a program that does it: C for RKNN, Python for the others."
+)
 @target_storage
 def fit(
     limit: int | str | None,
@@ -143,7 +183,8 @@ def fit(
     code: bool,
     storage: Path,
 ) -> int:
-    """Find the layout of contexts that takes the least memory with equal outputs, and whether it fits.
+    """Find the layout of contexts that takes the least memory with equal outputs, and whether it
+    fits.
 
     A handful of small plans is measured; every other layout is predicted from them.
 
@@ -180,8 +221,8 @@ def fit(
     if answer.short:
         plans = "; ".join(f"{one.plan} ({', '.join(map(str, one.signs))})" for one in answer.short)
         warn(
-            f"memory was short while these plans were measured, so that the answer may be too small: {plans}. Free "
-            "memory, and measure them again: the same command, with --stored"
+            "memory was short while these plans were measured, so that the answer may be too"
+            f" small: {plans}. Free memory, and measure them again: the same command, with --stored"
         )
     if as_json:
         click.echo(answer_json(answer))
@@ -190,12 +231,17 @@ def fit(
     else:
         click.echo("\n".join(_lines(answer, place)))
         if answer.recommended:
-            click.echo(f"\npytest bench/ --plan {_write_plan(answer.recommended, storage)} measures it again.")
+            click.echo(
+                f"\npytest bench/ --plan {_write_plan(answer.recommended, storage)} measures it"
+                " again."
+            )
     return 0 if answer.fits else 1
 
 
 def _demand(option: argparse.Namespace, runtime: str, target: Target, contexts: int) -> Demand:
-    """Return what is to be served; of the built-in models the one of the first stream serves all."""
+    """Return what is to be served; of the built-in models the one of the first stream serves
+    all.
+    """
     sets = resolve_model_sets(option, {runtime: target})
     models = sets.of(runtime, RESOLUTIONS if option.resolution else STREAMS)
     for line in sets.assumptions():
@@ -203,19 +249,27 @@ def _demand(option: argparse.Namespace, runtime: str, target: Target, contexts: 
     models = models if option.model or option.resolution else models[:1]
     if len(models) > option.streams:
         raise UserError(
-            f"{len(models)} models and {option.streams} streams: a model serves one stream or more; add --streams"
+            f"{len(models)} models and {option.streams} streams: a model serves one stream or more;"
+            " add --streams"
         )
     is_npu = find_runtime(runtime).device == "npu"
     if is_npu and not target.keeps_ledger:
         raise UserError(
-            f"--target {target.name} does not count NPU buffers, from which layouts are predicted: add --target board "
-            "(once before: reusebench board install-ledger), or --target vboard:CHIP"
+            f"--target {target.name} does not count NPU buffers, from which layouts are predicted:"
+            " add --target board (once before: reusebench board install-ledger), or --target"
+            " vboard:CHIP"
         )
-    cores = (CHIPS[target.chip].npu_cores if target.chip else 1) if is_npu else target.machine.host.usable_cpus()
+    cores = (
+        (CHIPS[target.chip].npu_cores if target.chip else 1)
+        if is_npu
+        else target.machine.host.usable_cpus()
+    )
     return Demand(
         runtime=runtime,
         models=models,
-        streams=tuple(len(range(model, option.streams, len(models))) for model in range(len(models))),
+        streams=tuple(
+            len(range(model, option.streams, len(models))) for model in range(len(models))
+        ),
         contexts=contexts,
         cores=cores,
         binds=is_npu,
@@ -223,21 +277,32 @@ def _demand(option: argparse.Namespace, runtime: str, target: Target, contexts: 
     )
 
 
-def _limit_bytes(limit: int | str | None, demand: Demand, target: Target, npu_memory: int | None) -> int | None:
-    """Return the limit in bytes; raise UserError where it is more than the board has, or what it has is not known."""
+def _limit_bytes(
+    limit: int | str | None, demand: Demand, target: Target, npu_memory: int | None
+) -> int | None:
+    """Return the limit in bytes; raise UserError if it is more than the board has, or what it
+    has is not known.
+    """
     if target.keeps_ledger and not target.computes:
         if limit == _FREE and npu_memory is None:
-            raise UserError("--limit free: a virtual board has no memory of its own; say how much with --npu-memory")
+            raise UserError(
+                "--limit free: a virtual board has no memory of its own; say how much with"
+                " --npu-memory"
+            )
         return npu_memory if limit == _FREE else int(limit) if limit else None
     system = read_system(target.machine.host)
     is_contiguous = demand.binds and target.chip and not CHIPS[target.chip].iommu
-    total, free = system.total_bytes, system.available_bytes
+    total = system.total_bytes
+    free = system.available_bytes
     if is_contiguous and system.cma_total_bytes and system.cma_free_bytes is not None:
-        total, free = system.cma_total_bytes, system.cma_free_bytes
+        total = system.cma_total_bytes
+        free = system.cma_free_bytes
     if limit == _FREE:
         return free
     if limit is not None and int(limit) > total:
-        raise UserError(f"--limit {_mib(int(limit))}: this board has {_mib(total)}; give less, or `free`")
+        raise UserError(
+            f"--limit {_mib(int(limit))}: this board has {_mib(total)}; give less, or `free`"
+        )
     return int(limit) if limit else None
 
 
@@ -261,22 +326,39 @@ class _Measuring:
         return self.study.demand.runtime
 
     def take_stored(self) -> None:
-        """Take what earlier calls have measured on this target, of the newest version of the runtime."""
+        """Take what earlier calls have measured on this target, of the newest version of the
+        runtime.
+        """
         results = []
         for run in read_storage(calibrations(self.storage)):
             if isinstance(run, StoredRun):
                 results += [result.info for result in run.results]
-        mine = [result for result in results if (result.runtime, result.target) == (self.runtime, self.target.name)]
+        mine = [
+            result
+            for result in results
+            if (result.runtime, result.target) == (self.runtime, self.target.name)
+        ]
         if mine:
-            newest = [result for result in mine if result.runtime_version == mine[-1].runtime_version]
-            # What was measured while memory was short is measured again, unless it was measured well at another time;
-            # so is what lacks a figure.
-            believed = [result for result in newest if not result.shortage_signs and self.study.can_use(result)]
+            newest = [
+                result for result in mine if result.runtime_version == mine[-1].runtime_version
+            ]
+            # What was measured while memory was short is measured again, unless it was measured
+            # well at another time; so is what lacks a figure.
+            believed = [
+                result
+                for result in newest
+                if not result.shortage_signs and self.study.can_use(result)
+            ]
             self.study.add(believed, calibrations(self.storage))
 
     def measure(self, layouts: Sequence[Layout], reason: str) -> list[Result]:
-        """Measure the layouts and return the results; raise UserError where pytest could not begin."""
-        plans = [self.study.plan(layout, _name(layout, number)) for number, layout in enumerate(layouts, start=1)]
+        """Measure the layouts and return the results; raise UserError if pytest could not
+        begin.
+        """
+        plans = [
+            self.study.plan(layout, _name(layout, number))
+            for number, layout in enumerate(layouts, start=1)
+        ]
         click.echo(f"{reason}: {len(plans)} plan{'s' * (len(plans) > 1)}", err=True)
         results = self._run(plans, calibrations(self.storage), ())
         self.study.add(results, calibrations(self.storage))
@@ -321,7 +403,7 @@ class _Measuring:
         return [result.info for run in runs if isinstance(run, StoredRun) for result in run.results]
 
     def _check_library(self) -> None:
-        """Pin the library; raise UserError where it is another one than at the beginning."""
+        """Pin the library; raise UserError if it is another one than at the beginning."""
         if self.selection.rknn_library:
             try:
                 self._pins.check(self.selection.rknn_library)
@@ -334,12 +416,19 @@ def _name(layout: Layout, number: int) -> str:
     parts = [f"{number:02}"]
     for group in layout.groups:
         form = group.form
-        parts += [form.mechanism, *(["internal"] if form.shares_internal else []), *form.zero_copy, str(group.count)]
+        parts += [
+            form.mechanism,
+            *(["internal"] if form.shares_internal else []),
+            *form.zero_copy,
+            str(group.count),
+        ]
     return re.sub(r"[^\w-]", "_", "-".join(parts))
 
 
 def _answer(measuring: _Measuring, wish: Wish) -> FitAnswer:
-    """Measure what is missing until the recommended layout has no form that was not measured itself."""
+    """Measure what is missing until the recommended layout has no form that was not measured
+    itself.
+    """
     study = measuring.study
     costs: Costs = NpuCosts(study) if study.demand.binds else ProcessCosts(study)
     while missing := costs.missing():
@@ -354,7 +443,7 @@ def _answer(measuring: _Measuring, wish: Wish) -> FitAnswer:
 
 
 def _check_runs(results: Sequence[Result]) -> None:
-    """Raise UserError where a model does not run as it is, without any reuse.
+    """Raise UserError if a model does not run as it is, without any reuse.
 
     That more contexts than are measured of other forms are too much for this board is no mistake.
     """
@@ -377,26 +466,42 @@ def _lines(answer: FitAnswer, target: Target) -> Iterator[str]:
     best = answer.best
     if best is None:
         most = max(answer.frontier, key=lambda point: point.frames_per_s or 0)
-        yield f"No layout has {answer.fps:,.10g} frames per second of each stream; the most is {_frames(most)}:"
+        yield (
+            f"No layout has {answer.fps:,.10g} frames per second of each stream; the most is"
+            f" {_frames(most)}:"
+        )
         yield from _layout(most, answer)
         return
     yield f"Recommended     {_taking(best)} {_size(best)}{_margin(answer, best)}"
     yield from _layout(best, answer)
     if best.limited_bytes > best.bytes and answer.predicted_npu_peak_bytes is not None:
-        yield f"                {_mib(best.limited_bytes)} at most while contexts are made, which the limit must have"
-    within = [point for point in answer.frontier if point.limited_bytes <= (answer.limit_bytes or 0)]
+        yield (
+            f"                {_mib(best.limited_bytes)} at most while contexts are made, which the"
+            " limit must have"
+        )
+    within = [
+        point for point in answer.frontier if point.limited_bytes <= (answer.limit_bytes or 0)
+    ]
     if answer.limit_bytes is not None and not answer.fits and within:
         yield f"What fits       {_taking(within[-1])} {_size(within[-1])}"
         yield from _layout(within[-1], answer)
     if best.frames_per_s is not None:
-        yield f"Frames          {_frames(best)} of all streams, without reuse {_frames(answer.today)}"
+        yield (
+            f"Frames          {_frames(best)} of all streams, without reuse {_frames(answer.today)}"
+        )
     elif answer.fps is not None:
         yield f"Frames          {target.name} does not compute: --fps was not considered"
     if best.frames_per_s is not None and answer.busy_percent > BUSY_PERCENT:
-        yield f"                other work took {answer.busy_percent:.0f} % of this machine: do not rely on the frames"
+        yield (
+            f"                other work took {answer.busy_percent:.0f} % of this machine: do not"
+            " rely on the frames"
+        )
     if answer.least_bytes is not None:
         gap = best.bytes - answer.least_bytes
-        yield f"Lower bound     {_mib(answer.least_bytes)}; the layout takes {_mib(max(0.0, gap))} more"
+        yield (
+            f"Lower bound     {_mib(answer.least_bytes)}; the layout takes {_mib(max(0.0, gap))}"
+            " more"
+        )
     yield from _components(answer)
     yield from _alternatives(answer)
 
@@ -413,7 +518,11 @@ def _margin(answer: FitAnswer, point: FitPoint) -> str:
     if answer.limit_bytes is None:
         return ""
     margin = answer.limit_bytes - point.limited_bytes
-    return f": fits, {_mib(margin)} left" if margin >= 0 else f": does not fit, {_mib(-margin)} too much"
+    return (
+        f": fits, {_mib(margin)} left"
+        if margin >= 0
+        else f": does not fit, {_mib(-margin)} too much"
+    )
 
 
 def _layout(point: FitPoint, answer: FitAnswer) -> Iterator[str]:
@@ -439,10 +548,21 @@ def _components(answer: FitAnswer) -> Iterator[str]:
         ("over the import", "application_memory_over_baseline"),
         ("over the import, trimmed", "application_memory_trimmed_over_baseline"),
     ):
-        rows.append((title, getattr(answer, f"predicted_{name}_bytes"), getattr(answer, f"measured_{name}_bytes")))
+        rows.append(
+            (
+                title,
+                getattr(answer, f"predicted_{name}_bytes"),
+                getattr(answer, f"measured_{name}_bytes"),
+            )
+        )
     shown = [(title, *_compared(one, other, _MIB)) for title, one, other in rows if one is not None]
     if answer.predicted_frames_per_s is not None:
-        shown.append(("frames per second", *_compared(answer.predicted_frames_per_s, answer.measured_frames_per_s, 1)))
+        shown.append(
+            (
+                "frames per second",
+                *_compared(answer.predicted_frames_per_s, answer.measured_frames_per_s, 1),
+            )
+        )
     heads = ["MiB", "predicted", "measured", "error"]
     columns = 2 if all(row[2] == "" for row in shown) else 4
     yield ""
@@ -494,5 +614,7 @@ def _write_plan(plan: Plan, storage: Path) -> Path:
         with replacing(path) as unfinished:
             unfinished.write_text(json.dumps(plan.to_json(), indent=2), encoding="utf-8")
     except OSError as error:
-        raise StorageError(f"the plan cannot be stored in {path.parent} ({error.strerror})") from None
+        raise StorageError(
+            f"the plan cannot be stored in {path.parent} ({error.strerror})"
+        ) from None
     return path

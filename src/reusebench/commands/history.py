@@ -38,7 +38,13 @@ _PAGE = "html"
 @click.command()
 @storages
 @metrics(", ".join(HISTORY_METRICS))
-@click.option("--only", "names", metavar="NAME", multiple=True, help="This scenario or program alone; repeatable.")
+@click.option(
+    "--only",
+    "names",
+    metavar="NAME",
+    multiple=True,
+    help="This scenario or program alone; repeatable.",
+)
 @output
 @language
 @click.option(
@@ -46,7 +52,10 @@ _PAGE = "html"
     "formats",
     type=click.Choice((_PAGE, *TABLE_FORMATS)),
     multiple=True,
-    help=f"What is written, a page, or tables of change points and of runs; repeatable. Default: {_PAGE}.",
+    help=(
+        "What is written, a page, or tables of change points and of runs; repeatable. Default:"
+        f" {_PAGE}."
+    ),
 )
 def history(
     storages: Sequence[Path],
@@ -65,14 +74,18 @@ def history(
     runs = known.runs
     if names:
         runs = [
-            replace(run, measured=tuple(row for row in run.measured if row.configuration.name in names)) for run in runs
+            replace(
+                run, measured=tuple(row for row in run.measured if row.configuration.name in names)
+            )
+            for run in runs
         ]
     histories = histories_of(runs, metrics)
     if not histories:
         stored = sorted({row.configuration.name for run in known.runs for row in run.measured})
         raise ReportError(
             f"no run has figures of {', '.join(metric.name for metric in metrics)}"
-            f"{' of ' * bool(names)}{', '.join(names)}. Name others with --metric METRIC or --only NAME; stored are: "
+            f"{' of ' * bool(names)}{', '.join(names)}. Name others with --metric METRIC or --only"
+            " NAME; stored are: "
             f"{', '.join(stored) or 'none: run `pytest bench/` first, or name another storage with --storage DIR'}"
         )
     click.echo("\n".join(_lines(histories)))
@@ -92,7 +105,10 @@ def _lines(histories: Sequence[History]) -> Iterator[str]:
     several_boards = len({history.series.board for history in histories}) > 1
     for change in changes:
         board = f"{change.series.board}, " if several_boards else ""
-        before, after = (f"{run_in_words(point.run)} ({point.run.moment})" for point in (change.before, change.after))
+        before, after = (
+            f"{run_in_words(point.run)} ({point.run.moment})"
+            for point in (change.before, change.after)
+        )
         events = "".join(f"; {event_in_words(event)}" for event in change.events)
         size, share, confidence = change_in_words(change)
         yield (
@@ -102,7 +118,10 @@ def _lines(histories: Sequence[History]) -> Iterator[str]:
     changed = sum(bool(history.changes) for history in histories)
     short = sum(len(history.series.undisturbed) < LEAST_RUNS for history in histories)
     few = f", of them with fewer than {LEAST_RUNS} runs to judge by: {short}" if short else ""
-    yield f"change points: {len(changes)}, in {changed} series; series without any: {len(histories) - changed}{few}"
+    yield (
+        f"change points: {len(changes)}, in {changed} series; series without any:"
+        f" {len(histories) - changed}{few}"
+    )
 
 
 def _write(
@@ -123,6 +142,8 @@ def _write(
         folder.mkdir(parents=True, exist_ok=True)
         changes = partial(change_point_records, changes_of(histories))
         write_records("change_points", CHANGE_POINT_COLUMNS, changes, folder, tables)
-        write_records("history", HISTORY_COLUMNS, partial(history_records, histories), folder, tables)
+        write_records(
+            "history", HISTORY_COLUMNS, partial(history_records, histories), folder, tables
+        )
         paths.append(folder)
     return paths

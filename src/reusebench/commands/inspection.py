@@ -1,4 +1,6 @@
-"""`reusebench models inspect`: what a model file shows, what would be assumed of it, and which mechanisms can apply."""
+"""`reusebench models inspect`: what a model file shows, what would be assumed of it, and which
+mechanisms can apply.
+"""
 
 from __future__ import annotations
 
@@ -44,18 +46,22 @@ _NUMBER = re.compile(r"\d+")
 _LONGEST_NAME = 30
 _UNKNOWN = "unknown"
 _ANSWERS = {True: "yes", False: "no", None: _UNKNOWN}
-#: Between an operator and its count, where no line ends: textwrap knows no no-break space, and breaks at no such sign.
+#: Between an operator and its count, where no line ends: textwrap knows no no-break space, and
+#: breaks at no such sign.
 _NO_BREAK = "\0"
 
 
 @click.command("inspect")
 @click.argument("file", type=PATH)
-@click.option("--json", "as_json", is_flag=True, help="Print it as JSON, for tools; sizes are in bytes.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print it as JSON, for tools; sizes are in bytes."
+)
 def inspect_model(file: Path, as_json: bool) -> None:
-    """Show what a model file has, what would be assumed of its inputs, and which mechanisms can apply.
+    """Show what a model file has, what would be assumed of its inputs, and which mechanisms can
+    apply.
 
-    FILE is of a runtime's own kind: .onnx, .rknn, .param, .mnn, .tflite, .xml or .mge. The model is not run, and its
-    runtime need not be installed; for .mge MegEngine is.
+    FILE is of a runtime's own kind: .onnx, .rknn, .param, .mnn, .tflite, .xml or .mge. The model is
+    not run, and its runtime need not be installed; for .mge MegEngine is.
     """
     inspection = inspect(file)
     (runtime,) = (entry for entry in RUNTIMES if entry.suffix == file.suffix)
@@ -81,7 +87,11 @@ def _json(inspection: Inspection, runtime: RuntimeEntry) -> str:
             "assumed": [_assumed_fields(tensor) for tensor in _assumed(inspection)],
             "runtime": runtime.name,
             "hindrances": obstacles,
-            "mechanisms": [] if obstacles else [asdict(mechanism) for mechanism in mechanisms(inspection, runtime)],
+            "mechanisms": (
+                []
+                if obstacles
+                else [asdict(mechanism) for mechanism in mechanisms(inspection, runtime)]
+            ),
             runtime.suffix[1:]: facts,
         }
     )
@@ -91,16 +101,26 @@ def _json(inspection: Inspection, runtime: RuntimeEntry) -> str:
 
 def _assumed_fields(tensor: Input) -> dict[str, object]:
     """Return it as JSON has it; a value of null is noise."""
-    return {"name": tensor.name, "shape": tensor.shape, "assumed_dimensions": tensor.assumed, "value": tensor.value}
+    return {
+        "name": tensor.name,
+        "shape": tensor.shape,
+        "assumed_dimensions": tensor.assumed,
+        "value": tensor.value,
+    }
 
 
 def _parts(inspection: Inspection, runtime: RuntimeEntry) -> Iterator[str]:
     """Yield the paragraphs."""
     yield _table(_facts(inspection), ("file", inspection.file))
     assumed = _assumed(inspection)
-    yield _tensors("input", inspection.inputs, {tensor.name: _assumed_text(tensor) for tensor in assumed})
+    yield _tensors(
+        "input", inspection.inputs, {tensor.name: _assumed_text(tensor) for tensor in assumed}
+    )
     if any(tensor.assumed for tensor in assumed):
-        yield "--shape NAME=SIZES gives another shape, --inputs FILE.npz values. If it does not run, others are tried."
+        yield (
+            "--shape NAME=SIZES gives another shape, --inputs FILE.npz values. If it does not run,"
+            " others are tried."
+        )
     yield _tensors("output", inspection.outputs, {})
     if inspection.weights is not None:
         yield _weights(inspection.weights)
@@ -112,11 +132,21 @@ def _parts(inspection: Inspection, runtime: RuntimeEntry) -> Iterator[str]:
         return
     rows = []
     for mechanism in mechanisms(inspection, runtime):
-        rows.append((mechanism.scenario, _ANSWERS[mechanism.applies], _wrapped(mechanism.remark, _REMARK_INDENT)))
+        rows.append(
+            (
+                mechanism.scenario,
+                _ANSWERS[mechanism.applies],
+                _wrapped(mechanism.remark, _REMARK_INDENT),
+            )
+        )
     yield _table(rows, (f"on {runtime.title}", "applies", ""))
 
 
-def _table(rows: Iterable[Sequence[object]], heads: Sequence[str], alignment: Optional[Sequence[str]] = None) -> str:
+def _table(
+    rows: Iterable[Sequence[object]],
+    heads: Sequence[str],
+    alignment: Optional[Sequence[str]] = None,
+) -> str:
     return tabulate(list(rows), heads, tablefmt="plain", disable_numparse=True, colalign=alignment)
 
 
@@ -134,13 +164,23 @@ def _facts(inspection: Inspection) -> Iterator[tuple[str, str]]:
 
 def _onnx_facts(facts: OnnxFacts, domains: set[str]) -> Iterator[tuple[str, str]]:
     """Yield the lines; of the domains those whose operators the model has."""
-    opsets = [f"{domain or 'opset'} {version}" for domain, version in facts.opsets.items() if domain in domains]
+    opsets = [
+        f"{domain or 'opset'} {version}"
+        for domain, version in facts.opsets.items()
+        if domain in domains
+    ]
     yield "format", ", ".join((f"ONNX, IR version {facts.ir_version}", *opsets))
     yield "made by", facts.producer
     yield "metadata", ", ".join(facts.metadata)
     yield "quantised", ", ".join(facts.quantised)
-    yield "subgraphs", ", ".join(f"{count} in {operator}" for operator, count in facts.subgraphs.items())
-    functions = [f"{_full_name(entry.domain, entry.name)} ({entry.operators} operators)" for entry in facts.functions]
+    yield (
+        "subgraphs",
+        ", ".join(f"{count} in {operator}" for operator, count in facts.subgraphs.items()),
+    )
+    functions = [
+        f"{_full_name(entry.domain, entry.name)} ({entry.operators} operators)"
+        for entry in facts.functions
+    ]
     yield "functions", ", ".join(functions)
     for file in facts.external_files:
         size = "missing" if file.size_bytes is None else f"{_mib(file.size_bytes)} MiB"
@@ -148,10 +188,20 @@ def _onnx_facts(facts: OnnxFacts, domains: set[str]) -> Iterator[tuple[str, str]
 
 
 def _rknn_facts(facts: RknnFacts) -> Iterator[tuple[str, str]]:
-    yield "format", "RKNN" + (", for the mini runtime: shows neither operators nor weights" if facts.is_mini else "")
+    yield (
+        "format",
+        "RKNN"
+        + (", for the mini runtime: shows neither operators nor weights" if facts.is_mini else ""),
+    )
     yield "chip", ", ".join(facts.platforms)
     compiler = f", compiler {facts.compiler_version}" if facts.compiler_version else ""
-    yield "made by", f"rknn-toolkit2 {facts.toolkit_version}{compiler}, from {facts.source or 'an unknown format'}"
+    yield (
+        "made by",
+        (
+            f"rknn-toolkit2 {facts.toolkit_version}{compiler}, from"
+            f" {facts.source or 'an unknown format'}"
+        ),
+    )
     shapes = {True: "dynamic", False: "static", None: "unknown whether dynamic"}
     yield "shapes", shapes[facts.has_dynamic_shapes]
     yield "weights", "left out (remove_weight)" if facts.lacks_weights else ""
@@ -163,7 +213,9 @@ def _assumed_text(tensor: Input) -> str:
 
 
 def _tensors(head: str, tensors: Sequence[Tensor], assumed: Mapping[str, str]) -> str:
-    """Return the table; those that differ in nothing but the numbers in their names, as caches do, are one row."""
+    """Return the table; those that differ in nothing but the numbers in their names, as caches do,
+    are one row.
+    """
     groups: dict[tuple[str, ...], list[str]] = {}
     for tensor in tensors:
         cells = _cells(tensor, assumed)
@@ -200,7 +252,9 @@ def _shape_text(tensor: Tensor) -> str:
 
 
 def _size_text(size: Union[int, str]) -> str:
-    """Return a size; a free one by its name, unless that is a formula of other names that fills the line."""
+    """Return a size; a free one by its name, unless that is a formula of other names that fills the
+    line.
+    """
     text = str(size)
     return text if 0 < len(text) <= _LONGEST_NAME else "?"
 
@@ -210,12 +264,20 @@ def _weights(weights: Sequence[Weights]) -> str:
         return "weights: none"
     rows = [(entry.type or _UNKNOWN, entry.tensors, _mib(entry.size_bytes)) for entry in weights]
     if len(rows) > 1:
-        rows.append(("all", sum(entry.tensors for entry in weights), _mib(sum(entry.size_bytes for entry in weights))))
+        rows.append(
+            (
+                "all",
+                sum(entry.tensors for entry in weights),
+                _mib(sum(entry.size_bytes for entry in weights)),
+            )
+        )
     return _table(rows, ("weights", "tensors", "MiB"), ("left", "right", "right"))
 
 
 def _operators(operators: Sequence[Operator]) -> str:
-    names = [f"{_full_name(entry.domain, entry.name)}{_NO_BREAK}{entry.count}" for entry in operators]
+    names = [
+        f"{_full_name(entry.domain, entry.name)}{_NO_BREAK}{entry.count}" for entry in operators
+    ]
     text = f"operators: {sum(entry.count for entry in operators)}"
     return _wrapped(", ".join((text, *names))).replace(_NO_BREAK, " ")
 
@@ -229,4 +291,6 @@ def _wrapped(text: str, indent: int = 0) -> str:
 
 
 def _mib(size_bytes: int) -> str:
-    return f"{size_bytes / 2**20:.2f}" if size_bytes >= 2**20 / 200 else "<0.01" if size_bytes else "0"
+    return (
+        f"{size_bytes / 2**20:.2f}" if size_bytes >= 2**20 / 200 else "<0.01" if size_bytes else "0"
+    )

@@ -52,7 +52,9 @@ class KnownRuns:
 
     @classmethod
     def read_if_any(cls, storages: Sequence[Path], project: Path) -> KnownRuns:
-        """Read the storages. This board's, the default, need not be there: runs may be named by their files."""
+        """Read the storages. This board's, the default, need not be there: runs may be named by
+        their files.
+        """
         own = board_storage()
         return cls.read(storages or ([own] if own.is_dir() else []), project)
 

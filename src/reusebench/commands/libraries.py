@@ -1,4 +1,6 @@
-"""`reusebench libraries`: which of Rockchip's libraries are here, and one measurement of each of them."""
+"""`reusebench libraries`: which of Rockchip's libraries are here, and one measurement of each of
+them.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +31,10 @@ _paths = click.option(
     type=PATH,
     metavar="PATH",
     multiple=True,
-    help="A library, or a folder of several; repeatable. Default: reusebench/rknn in the cache folder, and the usual "
-    "folders.",
+    help=(
+        "A library, or a folder of several; repeatable. Default: reusebench/rknn in the cache"
+        " folder, and the usual folders."
+    ),
 )
 
 
@@ -56,12 +60,18 @@ def libraries() -> None:
 def list_libraries(paths: Sequence[Path]) -> int:
     """List the libraries, their versions and chips.
 
-    Exits with 1 where there is none.
+    Exits with 1 if there is none.
     """
     here = find_libraries(paths)
     if here:
         rows = [
-            (library.kind, library.full_version, library.architecture, ", ".join(library.chips()), str(library.path))
+            (
+                library.kind,
+                library.full_version,
+                library.architecture,
+                ", ".join(library.chips()),
+                str(library.path),
+            )
             for library in here
         ]
         click.echo(_table(("library", "version", "architecture", "chips", "file"), rows))
@@ -71,7 +81,8 @@ def list_libraries(paths: Sequence[Path]) -> int:
 
 
 @libraries.command(
-    options_metavar="[OPTIONS] [-- PYTEST-OPTION...]", context_settings={"allow_interspersed_args": False}
+    options_metavar="[OPTIONS] [-- PYTEST-OPTION...]",
+    context_settings={"allow_interspersed_args": False},
 )
 @click.option(
     "--target",
@@ -85,8 +96,9 @@ def list_libraries(paths: Sequence[Path]) -> int:
 def run(target: str, paths: Sequence[Path], storage: Path, options: Sequence[str]) -> int:
     """Run `pytest bench/` with each library that the target can run.
 
-    What stands behind -- is for pytest. Each library gets a run in the storage, and the virtual board is prepared where
-    that is needed. The end is a table of what came of each, and what the versions differ in.
+    What stands behind -- is for pytest. Each library gets a run in the storage, and the virtual
+    board is prepared where that is needed. The end is a table of what came of each, and what the
+    versions differ in.
 
     Exits with 1 where a library did not load or pytest failed.
     """
@@ -104,8 +116,11 @@ def run(target: str, paths: Sequence[Path], storage: Path, options: Sequence[str
 
 
 def _fitting(here: Sequence[Library], paths: Iterable[Path], target: str) -> list[Library]:
-    """Return those that the target can run; raise a TargetError, with a reason, where it is none."""
-    fitting, reasons = [], [_nowhere(paths)] if not here else []
+    """Return those that the target can run; raise a TargetError, with a reason, where it is
+    none.
+    """
+    fitting = []
+    reasons = [_nowhere(paths)] if not here else []
     for library in here:
         try:
             _check_library(target, library)
@@ -121,7 +136,7 @@ def _fitting(here: Sequence[Library], paths: Iterable[Path], target: str) -> lis
 
 
 def _check_library(target: str, library: Library) -> None:
-    """Raise a TargetError where the target cannot run the library."""
+    """Raise a TargetError if the target cannot run the library."""
     if target.startswith(_VIRTUAL):
         check_chip(target[len(_VIRTUAL) :], library)
         return
@@ -141,14 +156,22 @@ def _measure(library: Library, target: str, storage: Path, options: Sequence[str
     code, paths = run_bench([*options, *selection], storage)
     stored = tuple(run for path in paths if isinstance(run := read_run(path), Run))
     outcomes = Counter(one.outcome.replace("_", " ") for run in stored for one in run.measured)
-    words = ", ".join(f"{count} {outcome}" for outcome, count in outcomes.items()) or "nothing was measured"
-    return _Ended(library, f"{words}{f'; pytest ended with {code}' if code else ''}", code == 0, stored)
+    words = (
+        ", ".join(f"{count} {outcome}" for outcome, count in outcomes.items())
+        or "nothing was measured"
+    )
+    return _Ended(
+        library, f"{words}{f'; pytest ended with {code}' if code else ''}", code == 0, stored
+    )
 
 
 def _show_versions(runs: Sequence[Run], storage: Path) -> None:
     """Print what the versions differ in, where the extra that compares is installed."""
     if missing_modules("reports"):
-        click.echo(f"reusebench compare --across library shows what the versions differ in: {install_line('reports')}")
+        click.echo(
+            "reusebench compare --across library shows what the versions differ in:"
+            f" {install_line('reports')}"
+        )
         return
     # Not above: a board need not have it.
     from reusebench.reports.page.material import read_material
@@ -156,7 +179,11 @@ def _show_versions(runs: Sequence[Run], storage: Path) -> None:
     from reusebench.reports.versions.text import as_text
     from reusebench.reports.versions.versions import versions_of
 
-    compared = versions_of(read_material([storage], [str(run.path) for run in runs]).groups) if runs else []
+    compared = (
+        versions_of(read_material([storage], [str(run.path) for run in runs]).groups)
+        if runs
+        else []
+    )
     if compared:
         click.echo(as_text(compared, VERSION_METRICS))
     else:
@@ -164,8 +191,13 @@ def _show_versions(runs: Sequence[Run], storage: Path) -> None:
 
 
 def _nowhere(paths: Iterable[Path]) -> str:
-    folders = ", ".join(map(str, paths)) or "reusebench/rknn in the cache folder nor in the usual folders"
-    return f"there is no library of Rockchip's in {folders}. Name a file or a folder with --rknn-library PATH"
+    folders = (
+        ", ".join(map(str, paths)) or "reusebench/rknn in the cache folder nor in the usual folders"
+    )
+    return (
+        f"there is no library of Rockchip's in {folders}. Name a file or a folder with"
+        " --rknn-library PATH"
+    )
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

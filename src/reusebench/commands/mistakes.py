@@ -1,4 +1,6 @@
-"""The base error of each package: one that ends a command is a mistake of the user, and its message the sentence."""
+"""The base error of each package: one that ends a command is a mistake of the user, and its message
+the sentence.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""`reusebench models`: model files and clips made from code, and the libraries that make further kinds of files."""
+"""`reusebench models`: model files and clips made from code, and the libraries that make further
+kinds of files.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ def list_models() -> None:
     for entry in NETWORKS:
         network = entry.make(entry.default_size)
         mib = f"{network.weight_bytes() / 2**20:.1f}"
-        rows.append((entry.name, f"{network.parameter_count():,}", mib, entry.default_size, entry.source))
+        rows.append(
+            (entry.name, f"{network.parameter_count():,}", mib, entry.default_size, entry.source)
+        )
     heads = ("name", "parameters", "weights, MiB", "default size", "source")
     alignment = ("left", "right", "right", "right", "left")
     click.echo(tabulate(rows, heads, tablefmt="plain", disable_numparse=True, colalign=alignment))
@@ -52,8 +56,17 @@ def list_models() -> None:
 
 @models.command()
 @click.argument("name", type=click.Choice([entry.name for entry in NETWORKS]), metavar="NAME")
-@click.option("--size", type=int, metavar="H", help="Height of the input in pixels, and as a rule its width.")
-@click.option("--seed", type=int, default=0, metavar="S", show_default=True, help="Another seed, other weights.")
+@click.option(
+    "--size", type=int, metavar="H", help="Height of the input in pixels, and as a rule its width."
+)
+@click.option(
+    "--seed",
+    type=int,
+    default=0,
+    metavar="S",
+    show_default=True,
+    help="Another seed, other weights.",
+)
 @click.option("--output", type=PATH, metavar="FILE", help="Write here instead of into the cache.")
 @click.option(
     "--for",
@@ -61,7 +74,10 @@ def list_models() -> None:
     type=click.Choice([entry.name for entry in RUNTIMES]),
     default="onnxruntime",
     show_default=True,
-    help="Runtime that the file is for; some need a converter: `reusebench doctor` says which are here.",
+    help=(
+        "Runtime that the file is for; some need a converter: `reusebench doctor` says which are"
+        " here."
+    ),
 )
 @click.option(
     "--platform",
@@ -72,7 +88,10 @@ def list_models() -> None:
 @click.option(
     "--remove-weight",
     is_flag=True,
-    help="For rknn: leave the weights out, as the slave of weight sharing has none; not for rv1103 and rv1106.",
+    help=(
+        "For rknn: leave the weights out, as the slave of weight sharing has none; not for rv1103"
+        " and rv1106."
+    ),
 )
 def build(
     name: str,
@@ -85,7 +104,8 @@ def build(
 ) -> None:
     """Build a model file and print its path.
 
-    NAME is one of `reusebench models list`. .rknn files are INT8, calibrated with an image of noise; others float32.
+    NAME is one of `reusebench models list`. .rknn files are INT8, calibrated with an image of
+    noise; others float32.
     """
     recipe = Recipe(name, find_network(name).default_size if size is None else size, seed)
     kind = find_runtime(name_of_runtime).suffix
@@ -93,14 +113,20 @@ def build(
         option = "--platform" if platform else "--remove-weight"
         raise ModelError(f"{option} is for .rknn files only; add --for rknn, or leave it out")
     if kind == ".rknn" and platform is None:
-        raise ModelError(f"a .rknn file is made for one chip; add --platform CHIP, one of {', '.join(_CHIPS)}")
-    click.echo(_converted(kind, recipe, platform, remove_weight, output) or _emitted(recipe, output))
+        raise ModelError(
+            f"a .rknn file is made for one chip; add --platform CHIP, one of {', '.join(_CHIPS)}"
+        )
+    click.echo(
+        _converted(kind, recipe, platform, remove_weight, output) or _emitted(recipe, output)
+    )
 
 
 def _converted(
     kind: str, source: Recipe, platform: str | None, remove_weight: bool, output: Path | None
 ) -> Path | None:
-    """Convert the recipe into the output, or into the cache, and return the path; None where nothing converts."""
+    """Convert the recipe into the output, or into the cache, and return the path; None where
+    nothing converts.
+    """
     kind_of_converter = converter_of(kind)
     if kind_of_converter is None:
         return None
@@ -128,13 +154,24 @@ def _emitted(recipe: Recipe, output: Path | None) -> Path:
 def _size(context: click.Context, option: click.Parameter, text: str) -> tuple[int, int]:
     size = re.fullmatch(r"(\d+)x(\d+)", text)
     if size is None:
-        raise click.BadParameter(f"{text!r} is no size; valid: WIDTHxHEIGHT in pixels, as in 1920x1080")
+        raise click.BadParameter(
+            f"{text!r} is no size; valid: WIDTHxHEIGHT in pixels, as in 1920x1080"
+        )
     return int(size[1]), int(size[2])
 
 
 @models.command()
-@click.option("--output", type=PATH, metavar="FILE", help="Write here (MP4) instead of into the cache.")
-@click.option("--seconds", type=float, default=10.0, metavar="T", show_default=True, help="Length of the clip.")
+@click.option(
+    "--output", type=PATH, metavar="FILE", help="Write here (MP4) instead of into the cache."
+)
+@click.option(
+    "--seconds",
+    type=float,
+    default=10.0,
+    metavar="T",
+    show_default=True,
+    help="Length of the clip.",
+)
 @click.option(
     "--size",
     default="1920x1080",
@@ -143,7 +180,9 @@ def _size(context: click.Context, option: click.Parameter, text: str) -> tuple[i
     show_default=True,
     help="Width and height of a frame in pixels.",
 )
-@click.option("--fps", type=int, default=30, metavar="F", show_default=True, help="Frames per second.")
+@click.option(
+    "--fps", type=int, default=30, metavar="F", show_default=True, help="Frames per second."
+)
 def clip(output: Path | None, seconds: float, size: tuple[int, int], fps: int) -> None:
     """Make the clip that streams play, and print its path.
 
@@ -169,7 +208,9 @@ def install() -> None:
     """
 
 
-_python = click.option("--python", metavar="PYTHON", help="The Python to use. Default: a python3.N of the path.")
+_python = click.option(
+    "--python", metavar="PYTHON", help="The Python to use. Default: a python3.N of the path."
+)
 
 
 @install.command("rknn-toolkit")
@@ -186,8 +227,13 @@ def install_rknn_toolkit(python: str | None, torch: str | None) -> None:
 
 def _add_install(converter: type[Converter[Any]]) -> None:
     """Add the command that installs a converter which has an environment of its own."""
-    environment, installer = converter.environment, converter.installer
-    if installer is None or isinstance(environment, PythonPackage) or environment.command in install.commands:
+    environment = converter.environment
+    installer = converter.installer
+    if (
+        installer is None
+        or isinstance(environment, PythonPackage)
+        or environment.command in install.commands
+    ):
         return
 
     def install_it(python: str | None) -> None:

@@ -11,18 +11,33 @@ from reusebench.reports.base.texts import LANGUAGES
 from reusebench.storage.board import board_storage
 from reusebench.storage.metrics import METRICS, find_metric
 
-__all__ = ["PATH", "language", "metrics", "output", "project", "storage", "storages", "target_storage"]
+__all__ = [
+    "PATH",
+    "language",
+    "metrics",
+    "output",
+    "project",
+    "storage",
+    "storages",
+    "target_storage",
+]
 
 #: Whether it exists is checked where it is opened, with a message of what to do.
 PATH = click.Path(path_type=Path)
 
 storage = click.option(
-    "--storage", type=PATH, metavar="DIR", default=board_storage, help="Storage of the runs. Default: this board's."
+    "--storage",
+    type=PATH,
+    metavar="DIR",
+    default=board_storage,
+    help="Storage of the runs. Default: this board's.",
 )
 
 
 def _of_target(context: click.Context, _option: click.Parameter, given: Path | None) -> Path:
-    """Return the folder, or the default one of the target, which is known by now where it was given."""
+    """Return the folder, or the default one of the target, which is known by now where it was
+    given.
+    """
     target = context.params.get("target")
     if given or target is None:
         return given or board_storage()
@@ -81,6 +96,8 @@ def metrics(default: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
         type=click.Choice(names),
         metavar="METRIC",
         multiple=True,
-        callback=lambda _context, _option, chosen: [find_metric(name) for name in dict.fromkeys(chosen)],
+        callback=lambda _context, _option, chosen: [
+            find_metric(name) for name in dict.fromkeys(chosen)
+        ],
         help=f"This figure alone; repeatable. Default: {default}. Valid: {', '.join(names)}.",
     )

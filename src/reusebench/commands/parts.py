@@ -32,4 +32,6 @@ def print_parts(subject: str, parts: Sequence[Part]) -> None:
     rows = [(part.name, "yes" if part.is_here else "no", part.remark) for part in parts]
     if rows:
         click.echo()
-        click.echo(tabulate(rows, (subject, "here", "remark"), tablefmt="plain", disable_numparse=True))
+        click.echo(
+            tabulate(rows, (subject, "here", "remark"), tablefmt="plain", disable_numparse=True)
+        )

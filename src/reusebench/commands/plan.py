@@ -1,4 +1,6 @@
-"""`reusebench plan`: a scenario, or what was measured, as a plan file; or what to write for it in an application."""
+"""`reusebench plan`: a scenario, or what was measured, as a plan file; or what to write for it in
+an application.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,13 @@ from reusebench.commands.options import storages
 from reusebench.harness.errors import UserError
 from reusebench.harness.options import default_recipes
 from reusebench.harness.plans.reading import read_plan_file
-from reusebench.harness.plans.writing import check_scenario, file_plan, machine_cores, scenario_plans, scenario_text
+from reusebench.harness.plans.writing import (
+    check_scenario,
+    file_plan,
+    machine_cores,
+    scenario_plans,
+    scenario_text,
+)
 from reusebench.harness.settings import MOST_CONTEXTS, excess
 from reusebench.measured.plan import Plan
 from reusebench.measured.runtimes import RUNTIMES
@@ -35,22 +43,45 @@ _SUFFIXES = (".toml", ".json")
 @click.command()
 @click.argument("name", metavar="NAME")
 @click.option("--streams", type=_COUNT, metavar="N", default=4, show_default=True, help="Streams.")
-@click.option("--contexts", type=_COUNT, metavar="N", default=3, show_default=True, help="Contexts of each stream.")
-@click.option("--cores", type=_COUNT, metavar="N", help="Cores to infer on. Default: this machine's.")
+@click.option(
+    "--contexts",
+    type=_COUNT,
+    metavar="N",
+    default=3,
+    show_default=True,
+    help="Contexts of each stream.",
+)
+@click.option(
+    "--cores", type=_COUNT, metavar="N", help="Cores to infer on. Default: this machine's."
+)
 @click.option(
     "--runtime",
     type=click.Choice([entry.name for entry in RUNTIMES]),
     metavar="NAME",
-    help="Print it as this runtime runs it: on an NPU contexts of streams are bound to cores. Default: onnxruntime; of "
-    "stored runs, the one that has it.",
+    help=(
+        "Print it as this runtime runs it: on an NPU contexts of streams are bound to cores."
+        " Default: onnxruntime; of stored runs, the one that has it."
+    ),
 )
-@click.option("--run", "reference", metavar="RUN", help="Print what this stored run measured, as it is stored (JSON).")
-@click.option("--code", is_flag=True, help="Print a program that does it instead: C for RKNN, Python for the others.")
+@click.option(
+    "--run",
+    "reference",
+    metavar="RUN",
+    help="Print what this stored run measured, as it is stored (JSON).",
+)
+@click.option(
+    "--code",
+    is_flag=True,
+    help="Print a program that does it instead: C for RKNN, Python for the others.",
+)
 @click.option(
     "--chip",
     type=click.Choice(list(CHIPS)),
     metavar="CHIP",
-    help=f"With --code: the chip, one of {', '.join(CHIPS)}. Default: one with librknnrt; of stored runs, their own.",
+    help=(
+        f"With --code: the chip, one of {', '.join(CHIPS)}. Default: one with librknnrt; of stored"
+        " runs, their own."
+    ),
 )
 @storages
 def plan(
@@ -66,12 +97,16 @@ def plan(
 ) -> None:
     """Print a scenario as a plan file, to start one of your own from: pytest bench/ --plan FILE.
 
-    NAME is a built-in scenario; with --run it may be a plan of yours too, with --code the path of a plan file.
+    NAME is a built-in scenario; with --run it may be a plan of yours too, with --code the path of a
+    plan file.
     """
     if chip and not code:
         raise UserError("--chip is the chip that a program is for: add --code, or leave it out")
     if chip and runtime not in (None, _RKNN):
-        raise UserError(f"--chip is Rockchip's, and --runtime {runtime} does not run on its NPU: leave one of them out")
+        raise UserError(
+            f"--chip is Rockchip's, and --runtime {runtime} does not run on its NPU: leave one of"
+            " them out"
+        )
     if reference is not None:
         stored = _stored(KnownRuns.read_if_any(storages, Path()), reference, name, runtime)
         if code:
@@ -88,7 +123,9 @@ def plan(
     runtime = runtime or (_RKNN if chip else RUNTIMES[0].name)
     cores = cores or (CHIPS[chip].npu_cores if chip else machine_cores(runtime))
     if is_file:
-        click.echo(_first_code([file_plan(read_plan_file(Path(name)), runtime, cores)], chip), nl=False)
+        click.echo(
+            _first_code([file_plan(read_plan_file(Path(name)), runtime, cores)], chip), nl=False
+        )
         return
     check_scenario(name)
     recipes = default_recipes(name, streams)
@@ -100,7 +137,9 @@ def plan(
 
 
 def _first_code(plans: Sequence[Plan], chip: str | None) -> str:
-    """Return the program of the first plan that the runtime has all mechanisms for; raise NotSupported of the first."""
+    """Return the program of the first plan that the runtime has all mechanisms for; raise
+    NotSupported of the first.
+    """
     refusals = []
     for candidate in plans:
         try:
@@ -113,7 +152,7 @@ def _first_code(plans: Sequence[Plan], chip: str | None) -> str:
 def _stored(known: KnownRuns, reference: str, name: str, runtime: str | None) -> Result:
     """Return the result of that name, of the newest run that has it.
 
-    Raises StorageError where no run has it, and where one has it on several runtimes.
+    Raises StorageError if no run has it, and where one has it on several runtimes.
     """
     measured: set[str] = set()
     for run in reversed(known.find(reference)):
@@ -126,6 +165,11 @@ def _stored(known: KnownRuns, reference: str, name: str, runtime: str | None) ->
         if runtime is None and len(named) == 1:
             return next(iter(named.values()))
         if runtime is None and named:
-            raise StorageError(f"{run} has {name!r} on several runtimes; add --runtime, one of {', '.join(named)}")
+            raise StorageError(
+                f"{run} has {name!r} on several runtimes; add --runtime, one of {', '.join(named)}"
+            )
     where = f" on {runtime}" if runtime else ""
-    raise StorageError(f"{reference} has no {name!r}{where}; it has: {', '.join(sorted(measured)) or 'no scenario'}")
+    raise StorageError(
+        f"{reference} has no {name!r}{where}; it has:"
+        f" {', '.join(sorted(measured)) or 'no scenario'}"
+    )

@@ -19,7 +19,9 @@ __all__ = ["record"]
 
 def _name(context: click.Context, option: click.Parameter, text: str | None) -> str | None:
     if text is not None and not (text.strip() and text.isprintable()):
-        raise click.BadParameter(f"{text!r} is not valid; valid: printable characters, at least one")
+        raise click.BadParameter(
+            f"{text!r} is not valid; valid: printable characters, at least one"
+        )
     return text and text.strip()
 
 
@@ -29,10 +31,16 @@ def _name(context: click.Context, option: click.Parameter, text: str | None) -> 
     context_settings={"allow_interspersed_args": False},
 )
 @click.option(
-    "--name", metavar="NAME", callback=_name, help="Name of the program in reports. Default: the command's base name."
+    "--name",
+    metavar="NAME",
+    callback=_name,
+    help="Name of the program in reports. Default: the command's base name.",
 )
 @click.option(
-    "--phases", type=PATH, metavar="FILE", help="The program appends names of phases; in its REUSEBENCH_PHASES."
+    "--phases",
+    type=PATH,
+    metavar="FILE",
+    help="The program appends names of phases; in its REUSEBENCH_PHASES.",
 )
 @click.option(
     "--marker",
@@ -57,8 +65,10 @@ def _name(context: click.Context, option: click.Parameter, text: str | None) -> 
 @click.option(
     "--target",
     metavar="BOARD",
-    help="A board far away on which the program runs, by name or address (ssh:HOST, adb[:SERIAL], pipe:COMMAND, "
-    "labgrid:PLACE).",
+    help=(
+        "A board far away on which the program runs, by name or address (ssh:HOST, adb[:SERIAL],"
+        " pipe:COMMAND, labgrid:PLACE)."
+    ),
 )
 @target_storage
 @project
@@ -76,24 +86,37 @@ def record(
 ) -> int:
     """Measure a program: everything behind -- is its command line.
 
-    Its input, output and exit code are passed through. Memory of all its processes, of the system and of the NPU is
-    stored by phase, as a run that reports show and compare. A phase begins when the program writes its name, as a line,
-    to the file of --phases or to the descriptor of --marker.
+    Its input, output and exit code are passed through. Memory of all its processes, of the system
+    and of the NPU is stored by phase, as a run that reports show and compare. A phase begins when
+    the program writes its name, as a line, to the file of --phases or to the descriptor of
+    --marker.
     """
     if pid is None and not command:
         raise click.UsageError("there is no program: put it behind --, or give --pid PID")
     if pid is not None and command:
-        raise click.UsageError("--pid records a program that runs already: leave out -- and what follows, or --pid")
+        raise click.UsageError(
+            "--pid records a program that runs already: leave out -- and what follows, or --pid"
+        )
     if pid is not None and marker is not None:
-        raise click.UsageError("--marker needs a program that is started here; with --pid marks come by --phases FILE")
+        raise click.UsageError(
+            "--marker needs a program that is started here; with --pid marks come by --phases FILE"
+        )
     if pid is not None and repeats > 1:
-        raise click.UsageError("--repeats needs a program that is started here; --pid records one run")
+        raise click.UsageError(
+            "--repeats needs a program that is started here; --pid records one run"
+        )
     if phases and marker is not None:
-        raise click.UsageError("marks come by --phases FILE or by --marker FD: leave one of them out")
+        raise click.UsageError(
+            "marks come by --phases FILE or by --marker FD: leave one of them out"
+        )
     if target is None:
-        return record_program(Task(LOCAL, name, command, pid, phases, marker, repeats, storage, project))
+        return record_program(
+            Task(LOCAL, name, command, pid, phases, marker, repeats, storage, project)
+        )
     with _far_machine(target) as machine:
-        return record_program(Task(machine, name, command, pid, phases, marker, repeats, storage, project))
+        return record_program(
+            Task(machine, name, command, pid, phases, marker, repeats, storage, project)
+        )
 
 
 @contextmanager

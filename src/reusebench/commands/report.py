@@ -25,14 +25,21 @@ from reusebench.storage.runs import run_of
 
 __all__ = ["FORMATS", "report"]
 
-_PAGE, _FIGURES = "html", "svg"
+_PAGE = "html"
+_FIGURES = "svg"
 FORMATS = (_PAGE, *TABLE_FORMATS, _FIGURES)
 _DEFAULT_FORMATS = (_PAGE, "csv", "md")
 
 
 @click.command()
 @storages
-@click.option("--run", "runs", metavar="RUN", multiple=True, help="This run alone, by number or `latest`; repeatable.")
+@click.option(
+    "--run",
+    "runs",
+    metavar="RUN",
+    multiple=True,
+    help="This run alone, by number or `latest`; repeatable.",
+)
 @output
 @language
 @click.option(
@@ -42,7 +49,13 @@ _DEFAULT_FORMATS = (_PAGE, "csv", "md")
     multiple=True,
     help=f"What is written; repeatable. Default: {', '.join(_DEFAULT_FORMATS)}.",
 )
-def report(storages: Sequence[Path], runs: Sequence[str], output: Path, language: str, formats: Sequence[str]) -> int:
+def report(
+    storages: Sequence[Path],
+    runs: Sequence[str],
+    output: Path,
+    language: str,
+    formats: Sequence[str],
+) -> int:
     """Write the report of stored runs, and print its answers and tables.
 
     Exits with 1 where a stored file could not be read.
@@ -56,10 +69,15 @@ def report(storages: Sequence[Path], runs: Sequence[str], output: Path, language
         reason = f"cannot write the report into {output} ({error.strerror})"
         raise ReportError(f"{reason}. Name another folder with --output DIR") from None
     # Text of others may look like markup.
-    console, texts = Console(markup=False, emoji=False), texts_of(language)
+    console = Console(markup=False, emoji=False)
+    texts = texts_of(language)
     # What the newest run has measured; the page shows the older ones too.
     newest_file = material.groups[0].newest.path if material.groups else None
-    newest = [group for group in material.groups if any(row.file.path == newest_file for row in group.rows)]
+    newest = [
+        group
+        for group in material.groups
+        if any(row.file.path == newest_file for row in group.rows)
+    ]
     for group in newest:
         print_group(group, texts, console)
     print_programs(material.programs, texts, console)
@@ -72,7 +90,8 @@ def report(storages: Sequence[Path], runs: Sequence[str], output: Path, language
 
 def _write(material: Material, formats: Sequence[str], output: Path, language: str) -> list[Path]:
     """Write in these formats into the folder, and return what was written."""
-    paths, histories = [], []
+    paths = []
+    histories = []
     # Drawing takes longest, and is done by other processes while the rest is made.
     languages = LANGUAGES if _PAGE in formats else (language,) if _FIGURES in formats else ()
     figures = start_figures(material, languages)
@@ -81,7 +100,9 @@ def _write(material: Material, formats: Sequence[str], output: Path, language: s
         from reusebench.reports.history.page import HISTORY_PAGE, MOST_PANELS_BESIDE, HistoryPage
         from reusebench.reports.history.series import HISTORY_METRICS, histories_of, is_worth_a_page
 
-        histories = histories_of(map(run_of, material.files), [find_metric(name) for name in HISTORY_METRICS])
+        histories = histories_of(
+            map(run_of, material.files), [find_metric(name) for name in HISTORY_METRICS]
+        )
         history = HistoryPage(histories, MOST_PANELS_BESIDE) if is_worth_a_page(histories) else None
     tables = [name for name in TABLE_FORMATS if name in formats]
     if tables:

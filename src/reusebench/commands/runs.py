@@ -42,7 +42,9 @@ def runs() -> None:
 
 
 @runs.command("list")
-@click.option("--limit", type=click.IntRange(0), metavar="N", help="Only the newest N. Default: all.")
+@click.option(
+    "--limit", type=click.IntRange(0), metavar="N", help="Only the newest N. Default: all."
+)
 @storage
 def list_runs(limit: int | None, storage: Path) -> int:
     """List the stored runs, the newest last.
@@ -50,14 +52,22 @@ def list_runs(limit: int | None, storage: Path) -> int:
     Exits with 1 where a stored file could not be read.
     """
     inventories = [take_inventory(folder) for folder in board_storages(storage)]
-    stored = [(row.run, inventory.size_bytes(row)) for inventory in inventories for row in inventory.runs]
+    stored = [
+        (row.run, inventory.size_bytes(row)) for inventory in inventories for row in inventory.runs
+    ]
     stored.sort(key=lambda run_and_size: run_and_size[0].order)
     shown = stored if limit is None else stored[max(0, len(stored) - limit) :]
     rows = [_cells(run, size_bytes) for run, size_bytes in shown]
     if rows:
         alignment = list(_COLUMNS.values())
-        click.echo(tabulate(rows, list(_COLUMNS), tablefmt="plain", disable_numparse=True, colalign=alignment))
-    count = _count(len(stored), "run") + (f", {len(shown)} of them above" if len(shown) < len(stored) else "")
+        click.echo(
+            tabulate(
+                rows, list(_COLUMNS), tablefmt="plain", disable_numparse=True, colalign=alignment
+            )
+        )
+    count = _count(len(stored), "run") + (
+        f", {len(shown)} of them above" if len(shown) < len(stored) else ""
+    )
     click.echo(f"{count}, {_mib(sum(size_bytes for _, size_bytes in stored))} MiB with traces")
     bad_files = [file for inventory in inventories for file in inventory.bad_files]
     for file in bad_files:
@@ -65,28 +75,45 @@ def list_runs(limit: int | None, storage: Path) -> int:
     return 1 if bad_files else 0
 
 
-def _date(context: click.Context, option: click.Parameter, text: str | None) -> datetime.datetime | None:
+def _date(
+    context: click.Context, option: click.Parameter, text: str | None
+) -> datetime.datetime | None:
     try:
         date = datetime.datetime.fromisoformat(text) if text else None
     except ValueError:
-        raise click.BadParameter(f"{text!r} is not valid; valid: 2026-11-30 or 2026-11-30T12:00") from None
+        raise click.BadParameter(
+            f"{text!r} is not valid; valid: 2026-11-30 or 2026-11-30T12:00"
+        ) from None
     return date.replace(tzinfo=datetime.timezone.utc) if date and not date.tzinfo else date
 
 
 @runs.command()
 @click.option("--keep", type=click.IntRange(0), metavar="N", help="Remove all but the newest N.")
-@click.option("--before", "date", metavar="DATE", callback=_date, help="Remove what is older: 2026-11-30 (UTC).")
+@click.option(
+    "--before",
+    "date",
+    metavar="DATE",
+    callback=_date,
+    help="Remove what is older: 2026-11-30 (UTC).",
+)
 @click.option("--named", is_flag=True, help="Remove runs with a name too.")
-@click.option("--cache", is_flag=True, help="Remove what killed processes have left in the cache; no run.")
+@click.option(
+    "--cache", is_flag=True, help="Remove what killed processes have left in the cache; no run."
+)
 @click.option("--dry-run", is_flag=True, help="Remove nothing.")
 @storage
 def prune(
-    keep: int | None, date: datetime.datetime | None, named: bool, cache: bool, dry_run: bool, storage: Path
+    keep: int | None,
+    date: datetime.datetime | None,
+    named: bool,
+    cache: bool,
+    dry_run: bool,
+    storage: Path,
 ) -> int:
     """Remove old runs with their traces.
 
-    Traces of no run and files that were never finished go too, a day after their last change. Runs with a name of
-    --benchmark-save stay. There is no confirmation: --dry-run prints what would go.
+    Traces of no run and files that were never finished go too, a day after their last change. Runs
+    with a name of --benchmark-save stay. There is no confirmation: --dry-run prints what would go.
 
     Exits with 1 where a stored file could not be read.
     """
@@ -99,11 +126,19 @@ def prune(
     folders = board_storages(storage)
     if len(folders) > 1:
         names = ", ".join(map(str, folders))
-        raise StorageError(f"{storage} has the storages of several boards. Name one with --storage DIR: {names}")
+        raise StorageError(
+            f"{storage} has the storages of several boards. Name one with --storage DIR: {names}"
+        )
     inventory = take_inventory(folders[0])
     if not inventory.runs:
-        raise StorageError(f"there is no run in {folders[0]}: it is no storage, and nothing in it is removed")
-    old = runs_before(inventory.runs, date) if date else inventory.runs[: max(0, len(inventory.runs) - (keep or 0))]
+        raise StorageError(
+            f"there is no run in {folders[0]}: it is no storage, and nothing in it is removed"
+        )
+    old = (
+        runs_before(inventory.runs, date)
+        if date
+        else inventory.runs[: max(0, len(inventory.runs) - (keep or 0))]
+    )
     pruning = plan_pruning(inventory, old, named, time.time(), by_date=date is not None)
     click.echo("\n".join(_pruning_lines(pruning)))
     if not dry_run:
@@ -111,9 +146,8 @@ def prune(
             remove(pruning, inventory.storage)
         except OSError as error:
             raise StorageError(
-                f"{printable(str(error.filename))} cannot be removed ({error.strerror}). It and what follows it are "
-                "still there; "
-                "the same command goes on"
+                f"{printable(str(error.filename))} cannot be removed ({error.strerror}). It and"
+                " what follows it are still there; the same command goes on"
             ) from None
     click.echo(_freed(pruning.freed_bytes, dry_run))
     for file in inventory.bad_files:
@@ -129,7 +163,9 @@ def _prune_cache(dry_run: bool) -> int:
             click.echo(f"{_mib(leftover.size_bytes):>10} MiB  {leftover.path}")
             freed_bytes += leftover.size_bytes
     except OSError as error:
-        raise StorageError(f"{error.filename} cannot be removed ({error.strerror}): remove it yourself") from None
+        raise StorageError(
+            f"{error.filename} cannot be removed ({error.strerror}): remove it yourself"
+        ) from None
     click.echo(_freed(freed_bytes, dry_run))
     return 0
 
@@ -156,18 +192,23 @@ def _cells(run: Run, size_bytes: int) -> Sequence[str]:
 
 def _pruning_lines(pruning: Pruning) -> Iterator[str]:
     """Yield every file that goes, how many they are, and what of the old stays."""
-    yield from (f"{stored.run.moment}  {printable(str(stored.run.path))}" for stored in pruning.runs)
+    yield from (
+        f"{stored.run.moment}  {printable(str(stored.run.path))}" for stored in pruning.runs
+    )
     yield from (f"  {printable(str(file.path))}" for file in (*pruning.traces, *pruning.leftovers))
     yield f"{_count(len(pruning.runs), 'run')} with {_count(len(pruning.traces), 'trace')}"
     if pruning.leftovers:
         yield f"{_count(len(pruning.leftovers), 'file')} that no run has, a day old or more"
     if pruning.named:
         names = ", ".join(dict.fromkeys(stored.run.name for stored in pruning.named))
-        yield f"kept for the name: {_count(len(pruning.named), 'run')} ({names}); --named removes named runs too"
+        yield (
+            f"kept for the name: {_count(len(pruning.named), 'run')} ({names}); --named removes"
+            " named runs too"
+        )
     if pruning.undated:
         yield (
-            f"kept: {_runs(pruning.undated)} with a date that cannot be right, as when the clock was not set; "
-            "--keep N goes by their numbers"
+            f"kept: {_runs(pruning.undated)} with a date that cannot be right, as when the clock"
+            " was not set; --keep N goes by their numbers"
         )
     if pruning.growing:
         yield f"kept: {_runs(pruning.growing)} that may still be measured"
@@ -175,7 +216,10 @@ def _pruning_lines(pruning: Pruning) -> Iterator[str]:
         yield f"kept: {_runs(pruning.linked)} behind links, which are not followed"
     if pruning.unclear:
         count = _count(len(pruning.unclear), "trace")
-        yield f"kept: {count} that no run has, for they may be of a damaged file, which is never removed"
+        yield (
+            f"kept: {count} that no run has, for they may be of a damaged file, which is never"
+            " removed"
+        )
 
 
 def _runs(runs: Sequence[RunFiles]) -> str:

@@ -1,1 +1,3 @@
-"""Which contexts should share what, within a limit of memory: layouts, their costs by small plans, and the search."""
+"""Which contexts should share what, within a limit of memory: layouts, their costs by small plans,
+and the search.
+"""

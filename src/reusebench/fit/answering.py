@@ -35,7 +35,8 @@ _TENSORS = {INPUT: "input", OUTPUT: "output", NATIVE_OUTPUT: "fit_native_output"
 def stored_answer(study: Study, wish: Wish, answer: Answer) -> FitAnswer:
     """Return the answer as it is stored."""
     sample = next(iter(study.results.values()))
-    demand, best = study.demand, answer.recommended
+    demand = study.demand
+    best = answer.recommended
     prediction = best.prediction if best else None
     frames = prediction.frames_per_s if prediction else None
     return FitAnswer(
@@ -55,11 +56,19 @@ def stored_answer(study: Study, wish: Wish, answer: Answer) -> FitAnswer:
         recommended=study.plan(best.layout, "fit-recommended") if best else None,
         predicted_npu_memory_bytes=prediction.npu_bytes if prediction else None,
         predicted_npu_peak_bytes=prediction.npu_peak_bytes if prediction else None,
-        predicted_npu_components_bytes=dict(prediction.npu) if prediction and prediction.npu else None,
+        predicted_npu_components_bytes=dict(prediction.npu)
+        if prediction and prediction.npu
+        else None,
         predicted_application_memory_bytes=_bytes(prediction.application if prediction else None),
-        predicted_application_memory_plus_minus_bytes=round(prediction.application.spread or 0) if prediction else None,
-        predicted_application_memory_over_baseline_bytes=_bytes(prediction.over_baseline if prediction else None),
-        predicted_application_memory_trimmed_over_baseline_bytes=_bytes(prediction.trimmed if prediction else None),
+        predicted_application_memory_plus_minus_bytes=round(prediction.application.spread or 0)
+        if prediction
+        else None,
+        predicted_application_memory_over_baseline_bytes=_bytes(
+            prediction.over_baseline if prediction else None
+        ),
+        predicted_application_memory_trimmed_over_baseline_bytes=_bytes(
+            prediction.trimmed if prediction else None
+        ),
         predicted_frames_per_s=frames.median if frames else None,
         predicted_frames_per_s_plus_minus=frames.spread if frames else None,
         least_bytes=answer.least_bytes,
@@ -69,7 +78,9 @@ def stored_answer(study: Study, wish: Wish, answer: Answer) -> FitAnswer:
         points=tuple(_distinct(answer.points)),
         layouts=len(answer.points),
         short=study.short,
-        busy_percent=max(max(result.speed.idle_cpu_percent, default=0.0) for result in study.results.values()),
+        busy_percent=max(
+            max(result.speed.idle_cpu_percent, default=0.0) for result in study.results.values()
+        ),
     )
 
 
@@ -80,7 +91,9 @@ def with_measured(answer: FitAnswer, result: Result) -> FitAnswer:
     components: dict[str, int] = {}
     for context in account.contexts if account else ():
         for component in answer.predicted_npu_components_bytes or ():
-            components[component] = components.get(component, 0) + (context.size_bytes(component) or 0)
+            components[component] = components.get(component, 0) + (
+                context.size_bytes(component) or 0
+            )
     signs = result.shortage_signs
     trimmed = Figure.of(memory.application_memory_trimmed_bytes)
     baseline = Figure.of(memory.baseline_memory_bytes)
@@ -106,10 +119,12 @@ def _bytes(figure: Figure | None) -> int | None:
 
 
 def _point(point: Point, demand: Demand) -> FitPoint:
-    frames, limited = point.prediction.frames_per_s, point.prediction.limited
+    frames = point.prediction.frames_per_s
+    limited = point.prediction.limited
     return FitPoint(
         layout=tuple(
-            FitGroup(demand.models[group.model].name, tuple(_words(group, demand))) for group in point.layout.groups
+            FitGroup(demand.models[group.model].name, tuple(_words(group, demand)))
+            for group in point.layout.groups
         ),
         contexts=point.layout.contexts,
         lanes=point.layout.lanes,
@@ -127,7 +142,8 @@ def _distinct(points: Iterable[Point]) -> Iterator[FitPoint]:
     for key in sorted(known):
         point = known[key]
         frames = point.prediction.frames_per_s
-        contexts, lanes = point.layout.contexts, point.layout.lanes
+        contexts = point.layout.contexts
+        lanes = point.layout.lanes
         yield FitPoint(
             contexts=contexts,
             lanes=lanes,

@@ -1,4 +1,6 @@
-"""A layout: how many contexts each model has, on which cores, and what they reuse; and the Plan that it is."""
+"""A layout: how many contexts each model has, on which cores, and what they reuse; and the Plan
+that it is.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,8 @@ class Demand:
     cores: int
     #: Whether contexts are bound to cores, as on an NPU.
     binds: bool
-    #: Whether the models are resolutions of one network, whose first has the weights that the others may have too.
+    #: Whether the models are resolutions of one network, whose first has the weights that the
+    #: others may have too.
     are_resolutions: bool = False
 
     @property
@@ -46,8 +49,8 @@ class Demand:
 class Form:
     """What the contexts of one model reuse."""
 
-    #: Of the contexts after the first, one of scenarios.plan.MECHANISMS; of all of them where it is SHARED_WEIGHTS,
-    #: whose source is the first context of the first model.
+    #: Of the contexts after the first, one of scenarios.plan.MECHANISMS; of all of them where it is
+    #: SHARED_WEIGHTS, whose source is the first context of the first model.
     mechanism: str = LOAD
     #: Whether they have one internal memory with the other contexts of their core.
     shares_internal: bool = False
@@ -55,13 +58,15 @@ class Form:
     zero_copy: tuple[str, ...] = ()
     #: Whether those of one core have these tensors in one memory.
     shares_io: bool = False
-    #: Of dups: whether the first context's weights, and internal memory, are the application's. The library then has
-    #: less of its own for the first one than where it allocates them.
+    #: Of dups: whether the first context's weights, and internal memory, are the application's. The
+    #: library then has less of its own for the first one than where it allocates them.
     outside: bool = False
 
     @property
     def has_weights_outside(self) -> bool:
-        """Whether the first context's weights are in memory of the application; internal memory then is too."""
+        """Whether the first context's weights are in memory of the application; internal memory
+        then is too.
+        """
         return self.outside or self.mechanism == SHARED_WEIGHT_MEMORY
 
     @property
@@ -112,7 +117,9 @@ class Layout:
 
 
 def spread(count: int, cores: Sequence[int], of: int) -> tuple[int, ...]:
-    """Return how many of `count` contexts each of `of` cores runs where these cores take them in turn."""
+    """Return how many of `count` contexts each of `of` cores runs where these cores take them in
+    turn.
+    """
     per_core = [0] * of
     for index in range(count):
         per_core[cores[index % len(cores)]] += 1
@@ -120,7 +127,8 @@ def spread(count: int, cores: Sequence[int], of: int) -> tuple[int, ...]:
 
 
 def plan_of(layout: Layout, demand: Demand, name: str, rounds: int) -> Plan:
-    """Return the plan of a layout, whose contexts run `rounds` times each; it has the models that are used.
+    """Return the plan of a layout, whose contexts run `rounds` times each; it has the models that
+    are used.
 
     A group whose weights are those of the first model stands behind that one's.
     """
@@ -173,6 +181,8 @@ def _context(form: Form, model: int, lender: int, index: int) -> Context:
 
 
 def _on_core(context: Context, form: Form, core: int, io: int) -> Context:
-    """Return the context bound to a core, with what it shares there; `io` is the number of its tensors' memory."""
+    """Return the context bound to a core, with what it shares there; `io` is the number of its
+    tensors' memory.
+    """
     internal = core if form.shares_internal else None
     return replace(context, core=core, internal=internal, io=io if form.shares_io else None)

@@ -1,4 +1,6 @@
-"""What contexts take of an NPU's memory: to the byte by the ledger, each choice of a form measured by itself."""
+"""What contexts take of an NPU's memory: to the byte by the ledger, each choice of a form measured
+by itself.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,11 @@ __all__ = ["NpuCosts"]
 
 #: Contexts of a form that are measured: the first, and one that shows what each further one takes.
 _CONTEXTS = 2
-#: Beside the components of NPU memory: memory of the process; and what making a context takes (study.Load).
-_PROCESS, _MADE, _TRANSIENT = "process", "made", "transient"
+#: Beside the components of NPU memory: memory of the process; and what making a context takes
+#: (study.Load).
+_PROCESS = "process"
+_MADE = "made"
+_TRANSIENT = "transient"
 
 
 @dataclass(frozen=True)
@@ -64,7 +69,9 @@ class NpuCosts:
                 yield form
 
     def sizes(self, model: int, form: Form) -> tuple[float, ...]:
-        """Return sizes in bytes: where none is larger than that of another form, no layout of it is."""
+        """Return sizes in bytes: where none is larger than that of another form, no layout of it
+        is.
+        """
         cost = self._cost(model, form)
         assert cost is not None
         sizes: list[float] = [cost.internal, cost.io]
@@ -116,12 +123,15 @@ class NpuCosts:
     def least_bytes(self, layout: Layout) -> int:
         """Return what no layout of these contexts on these cores can take less than.
 
-        That is the weights once, the largest internal memory of each core once, and of each context the least that was
-        seen of everything else.
+        That is the weights once, the largest internal memory of each core once, and of each context
+        the least that was seen of everything else.
         """
-        internal, total = [0] * len(layout.groups[0].per_core), 0
+        internal = [0] * len(layout.groups[0].per_core)
+        total = 0
         for group in layout.groups:
-            costs = [cost for form in self.forms(group.model) if (cost := self._cost(group.model, form))]
+            costs = [
+                cost for form in self.forms(group.model) if (cost := self._cost(group.model, form))
+            ]
             total += min(cost.first["weights"] for cost in costs)
             total += group.count * min(_own(cost) for cost in costs) + group.cores * min(
                 _tensors(cost) for cost in costs
@@ -133,9 +143,12 @@ class NpuCosts:
         return total + sum(internal)
 
     def _cost(self, model: int, form: Form) -> _Cost | None:
-        """Return the cost of a form, as measured or by adding its choices; None where one is impossible."""
+        """Return the cost of a form, as measured or by adding its choices; None if one is
+        impossible.
+        """
         if self._known != len(self._study.results):
-            self._costs, self._known = {}, len(self._study.results)
+            self._costs = {}
+            self._known = len(self._study.results)
         if (model, form) not in self._costs:
             self._costs[model, form] = self._new_cost(model, form)
         return self._costs[model, form]
@@ -155,11 +168,14 @@ class NpuCosts:
                 (cost.first, single.first, plain.first),
                 (cost.further, single.further, plain.further),
             ):
-                # What the library holds for a moment is the same buffers, whichever choice they are for.
+                # What the library holds for a moment is the same buffers, whichever choice they are
+                # for.
                 transient = max(total[_TRANSIENT], one[_TRANSIENT])
                 _add_difference(total, one, other)
                 total[_TRANSIENT] = transient
-            cost = _Cost(cost.first, cost.further, cost.internal + single.internal, cost.io + single.io)
+            cost = _Cost(
+                cost.first, cost.further, cost.internal + single.internal, cost.io + single.io
+            )
         if form.zero_copy and not form.shares_io:
             cost.first["io"] += cost.io
             cost.further["io"] += cost.io
@@ -213,13 +229,16 @@ class NpuCosts:
             if rate is None:
                 return None
             rates[group.model] = rate.scaled(1 / lanes)
-        return frames_per_s(layout, dict(enumerate(map(float, demand.streams))), rates, demand.cores)
+        return frames_per_s(
+            layout, dict(enumerate(map(float, demand.streams))), rates, demand.cores
+        )
 
 
 def _choices(form: Form) -> Iterator[Form]:
     """Yield the form's choices that are not the plainest, each by itself.
 
-    Weight memory and internal memory of the application are one: librknnmrt takes both outside, whichever is wanted.
+    Weight memory and internal memory of the application are one: librknnmrt takes both outside,
+    whichever is wanted.
     """
     if form.has_weights_outside:
         yield Form(form.mechanism, form.shares_internal, outside=form.outside)
@@ -242,7 +261,9 @@ def _add_difference(total: Counter[str], one: Counter[str], other: Counter[str])
 
 
 def _own(cost: _Cost) -> int:
-    """Return what a further context has by itself, without weights, internal tensors and tensors."""
+    """Return what a further context has by itself, without weights, internal tensors and
+    tensors.
+    """
     return sum(cost.further[component] for component in ("register_commands", "task_list", "other"))
 
 

@@ -42,7 +42,9 @@ class Prediction:
 
     @property
     def steady(self) -> Figure:
-        """What layouts are compared by: NPU memory where there is any, else the memory of the process."""
+        """What layouts are compared by: NPU memory where there is any, else the memory of the
+        process.
+        """
         return self.application if self.npu_bytes is None else Figure(self.npu_bytes, 0.0)
 
     @property
@@ -51,11 +53,14 @@ class Prediction:
         return self.application if self.npu_peak_bytes is None else Figure(self.npu_peak_bytes, 0.0)
 
 
-def frames_per_s(layout: Layout, shares: Mapping[int, float], rates: Mapping[int, Figure], cores: int) -> Figure | None:
+def frames_per_s(
+    layout: Layout, shares: Mapping[int, float], rates: Mapping[int, Figure], cores: int
+) -> Figure | None:
     """Return how many frames the layout does where models get frames in these shares.
 
-    `rates` are the inferences per second that one core does of each model while all run. No set of models can be given
-    more time than the cores have that run one of them; the tightest set decides, as in any flow from models to cores.
+    `rates` are the inferences per second that one core does of each model while all run. No set of
+    models can be given more time than the cores have that run one of them; the tightest set
+    decides, as in any flow from models to cores.
     """
     limits = []
     for groups in _subsets(layout.groups):
@@ -66,7 +71,9 @@ def frames_per_s(layout: Layout, shares: Mapping[int, float], rates: Mapping[int
             seconds += shares[group.model] / rate.median
             uncertain_s += shares[group.model] / rate.median * (rate.spread or 0.0) / rate.median
         limits.append(Figure(lanes / seconds, lanes / seconds * uncertain_s / seconds))
-    return min(limits, key=lambda limit: limit.median).scaled(sum(shares.values())) if limits else None
+    return (
+        min(limits, key=lambda limit: limit.median).scaled(sum(shares.values())) if limits else None
+    )
 
 
 def _subsets(groups: tuple[Group, ...]) -> Iterable[tuple[Group, ...]]:

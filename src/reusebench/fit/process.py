@@ -1,6 +1,8 @@
-"""What contexts take of a process's memory on a CPU: measured at several numbers of contexts, and in between by lines.
+"""What contexts take of a process's memory on a CPU: measured at several numbers of contexts, and
+in between by lines.
 
-Such memory does not add up by choices, as an NPU's does: a heap is shared by all, and arenas by those that run at once.
+Such memory does not add up by choices, as an NPU's does: a heap is shared by all, and arenas by
+those that run at once.
 """
 
 from __future__ import annotations
@@ -26,18 +28,26 @@ _Metric = Callable[[Result], Figure]
 
 
 class ProcessCosts:
-    """Predicts by lines between what was measured of one model, less what several models have in common."""
+    """Predicts by lines between what was measured of one model, less what several models have in
+    common.
+    """
 
     def __init__(self, study: Study) -> None:
         self._study = study
         cores = study.demand.cores
-        #: How many contexts of one model are measured together, besides all of them: what a heap has left over grows
-        #: unevenly, and contexts beyond the cores cost frames.
+        #: How many contexts of one model are measured together, besides all of them: what a heap
+        #: has left over grows unevenly, and contexts beyond the cores cost frames.
         self._counts = sorted({1, cores, 2 * cores})
 
     def missing(self) -> list[Layout]:
         """Return what has to be measured next before anything can be predicted; none in the end."""
-        for stage in (self._first, self._mechanisms, self._combinations, self._curves, self._together):
+        for stage in (
+            self._first,
+            self._mechanisms,
+            self._combinations,
+            self._curves,
+            self._together,
+        ):
             layouts = [layout for layout in stage() if self._study.result(layout) is None]
             if layouts:
                 return layouts
@@ -52,7 +62,9 @@ class ProcessCosts:
         yield from self._kept(model)
 
     def sizes(self, model: int, form: Form) -> tuple[float, ...]:
-        """Return sizes in bytes: where none is larger than that of another form, no layout of it is."""
+        """Return sizes in bytes: where none is larger than that of another form, no layout of it
+        is.
+        """
         return tuple(_over_baseline(self._at(model, form, count)).median for count in self._counts)
 
     def predict(self, layout: Layout) -> Prediction:
@@ -86,7 +98,9 @@ class ProcessCosts:
                 yield self._alone(model, form, self._counts[-1])
 
     def _combinations(self) -> Iterator[Layout]:
-        """Yield the best of them with internal memory and tensors shared too, and the shared context with tensors."""
+        """Yield the best of them with internal memory and tensors shared too, and the shared
+        context with tensors.
+        """
         for model in self._models():
             for form in self._combined_forms(model):
                 yield self._alone(model, form, self._counts[-1])
@@ -98,7 +112,9 @@ class ProcessCosts:
                 yield from (self._alone(model, form, count) for count in counts)
 
     def _together(self) -> Iterator[Layout]:
-        """Yield all models in one process, where there are several: once with the fewest, once with more contexts."""
+        """Yield all models in one process, where there are several: once with the fewest, once with
+        more contexts.
+        """
         if len(self._study.demand.models) == 1:
             return
         for form in dict.fromkeys(form for model in self._models() for form in self._kept(model)):
@@ -130,7 +146,9 @@ class ProcessCosts:
 
     def _measured(self, model: int, forms: list[Form]) -> list[Form]:
         """Return those of the forms that the runtime has."""
-        results = [(form, self._study.result(self._alone(model, form, self._counts[-1]))) for form in forms]
+        results = [
+            (form, self._study.result(self._alone(model, form, self._counts[-1]))) for form in forms
+        ]
         return [form for form, result in results if result and result.outcome == "ok"]
 
     def _most(self, model: int, form: Form) -> float:
@@ -152,7 +170,9 @@ class ProcessCosts:
         return Layout(tuple(groups))
 
     def _in_order(self) -> list[int]:
-        """Return the models, the largest first: memory that is shared has the size that its first user needs."""
+        """Return the models, the largest first: memory that is shared has the size that its first
+        user needs.
+        """
         return sorted(self._models(), key=lambda model: -sum(self.sizes(model, NO_REUSE)))
 
     # What follows from it
@@ -166,10 +186,13 @@ class ProcessCosts:
         return total
 
     def _between(self, model: int, form: Form, count: int, figure: _Metric) -> Figure:
-        """Return the figure at a number of contexts, on the line through the two nearest that were measured."""
+        """Return the figure at a number of contexts, on the line through the two nearest that were
+        measured.
+        """
         counts = self._counts_of(model, form)
         index = min(max(1, bisect_left(counts, count)), len(counts) - 1)
-        low, high = counts[index - 1], counts[index]
+        low = counts[index - 1]
+        high = counts[index]
         lower, upper = (figure(self._at(model, form, measured)) for measured in (low, high))
         share = (count - low) / (high - low)
         return lower.scaled(1 - share) + upper.scaled(share)
@@ -178,11 +201,18 @@ class ProcessCosts:
         """Return the numbers of contexts with a figure; so many that they do not run have none."""
         most = self._study.demand.most[model]
         all_contexts = self._study.result(self._alone(model, form, most))
-        return sorted({*self._counts, most}) if all_contexts and all_contexts.outcome == "ok" else self._counts
+        return (
+            sorted({*self._counts, most})
+            if all_contexts and all_contexts.outcome == "ok"
+            else self._counts
+        )
 
     def _common(self, layout: Layout, figure: _Metric) -> Figure:
-        """Return what several models take together more, or less where negative, than one by one."""
-        form, cores = layout.groups[0].form, self._study.demand.cores
+        """Return what several models take together more, or less where negative, than one by
+        one.
+        """
+        form = layout.groups[0].form
+        cores = self._study.demand.cores
         count = 1 if all(group.count < cores for group in layout.groups) else cores
         together = self._study.result(self._all(form, count))
         assert together is not None
@@ -198,11 +228,15 @@ class ProcessCosts:
         for group in layout.groups:
             counts = self._counts_of(group.model, group.form)
             # Lines end where nothing was measured.
-            rate = self._between(group.model, group.form, min(layout.contexts, counts[-1]), _throughput)
+            rate = self._between(
+                group.model, group.form, min(layout.contexts, counts[-1]), _throughput
+            )
             if not rate.median:
                 return None
             rates[group.model] = rate.scaled(1 / lanes)
-        return frames_per_s(layout, dict(enumerate(map(float, demand.streams))), rates, demand.cores)
+        return frames_per_s(
+            layout, dict(enumerate(map(float, demand.streams))), rates, demand.cores
+        )
 
 
 def _over_baseline(result: Result) -> Figure:
@@ -212,7 +246,9 @@ def _over_baseline(result: Result) -> Figure:
 def _trimmed_over_baseline(result: Result) -> Figure:
     memory = result.memory
     differences: list[float] = []
-    for trimmed, baseline in zip(memory.application_memory_trimmed_bytes, memory.baseline_memory_bytes):
+    for trimmed, baseline in zip(
+        memory.application_memory_trimmed_bytes, memory.baseline_memory_bytes
+    ):
         if trimmed is not None and baseline is not None:
             differences.append(trimmed - baseline)
     return Figure.of(differences) or _NONE

@@ -1,4 +1,6 @@
-"""Every layout that could be the best: predicted, the frontier of memory against frames, and the one to recommend."""
+"""Every layout that could be the best: predicted, the frontier of memory against frames, and the
+one to recommend.
+"""
 
 from __future__ import annotations
 
@@ -31,13 +33,17 @@ class Costs(Protocol):
         """Yield the forms that are not known to be impossible."""
 
     def sizes(self, model: int, form: Form) -> tuple[float, ...]:
-        """Return sizes in bytes: where none is larger than that of another form, no layout of it is."""
+        """Return sizes in bytes: where none is larger than that of another form, no layout of it
+        is.
+        """
 
     def predict(self, layout: Layout) -> Prediction:
         """Return the prediction of a layout."""
 
     def least_bytes(self, layout: Layout) -> int | None:
-        """Return what no layout of these contexts on these cores takes less than; None where that is not known."""
+        """Return what no layout of these contexts on these cores takes less than; None if that
+        is not known.
+        """
 
 
 @dataclass(frozen=True)
@@ -64,7 +70,9 @@ class Point:
 
     @property
     def able(self) -> tuple[float, ...]:
-        """What it does, larger is more: frames per second; where they are not known, contexts at once, and contexts."""
+        """What it does, larger is more: frames per second; where they are not known, contexts at
+        once, and contexts.
+        """
         frames = self.prediction.frames_per_s
         return (self.layout.lanes, self.layout.contexts) if frames is None else (frames.median,)
 
@@ -80,10 +88,11 @@ class Answer:
 
     #: As the application is today: every context loaded, nothing shared.
     today: Point
-    #: The least memory with the frames that are wished for, of what fits, or of all if nothing does; None: nothing has
-    #: these frames.
+    #: The least memory with the frames that are wished for, of what fits, or of all if nothing
+    #: does; None: nothing has these frames.
     recommended: Optional[Point]
-    #: No other layout has more frames in the same memory, or less memory with the same frames; by memory.
+    #: No other layout has more frames in the same memory, or less memory with the same frames; by
+    #: memory.
     frontier: tuple[Point, ...]
     points: tuple[Point, ...]
     #: What no layout of the recommended contexts takes less than.
@@ -98,7 +107,9 @@ def search(demand: Demand, costs: Costs, wish: Wish) -> Answer:
     for layout in _layouts(demand, costs):
         points.append(Point(layout, costs.predict(layout)))
     enough = [point for point in points if _is_enough(point, first, demand, wish)]
-    recommended = _recommended([point for point in enough if point.fits(wish.limit_bytes)] or enough)
+    recommended = _recommended(
+        [point for point in enough if point.fits(wish.limit_bytes)] or enough
+    )
     return Answer(
         today=first,
         recommended=recommended,
@@ -121,16 +132,21 @@ def _today(demand: Demand) -> Layout:
 
 def _is_enough(point: Point, today: Point, demand: Demand, wish: Wish) -> bool:
     """Whether a layout does what is wished for."""
-    frames, usual = point.prediction.frames_per_s, today.prediction.frames_per_s
+    frames = point.prediction.frames_per_s
+    usual = today.prediction.frames_per_s
     if frames is None or usual is None:
         return point.able >= today.able
     if wish.fps is not None:
         return frames.median >= wish.fps * sum(demand.streams)
-    return frames.median + (frames.spread or 0.0) >= usual.median * (1 - _NO_LOSS) - (usual.spread or 0.0)
+    return frames.median + (frames.spread or 0.0) >= usual.median * (1 - _NO_LOSS) - (
+        usual.spread or 0.0
+    )
 
 
 def _layouts(demand: Demand, costs: Costs) -> Iterator[Layout]:
-    """Yield the layouts that no other one is better than in everything: forms that are never smaller are left out."""
+    """Yield the layouts that no other one is better than in everything: forms that are never
+    smaller are left out.
+    """
     models = range(len(demand.models))
     forms = [_smallest(costs, model) for model in models]
     counts = [_counts(demand, most) for most in demand.most]
@@ -154,60 +170,89 @@ def _placed(
     counts: Sequence[int],
     core_sets: Sequence[tuple[int, ...]],
 ) -> Iterator[Layout]:
-    """Yield the ways to place the contexts on cores; which core is which makes no difference to the first model."""
+    """Yield the ways to place the contexts on cores; which core is which makes no difference to the
+    first model.
+    """
     choices = []
     for model, count in enumerate(counts):
-        # On a CPU the system places the contexts, and they were measured on all cores that they can have.
-        firsts = core_sets[: demand.cores] if demand.binds else [core_sets[min(count, demand.cores) - 1]]
+        # On a CPU the system places the contexts, and they were measured on all cores that they can
+        # have.
+        firsts = (
+            core_sets[: demand.cores] if demand.binds else [core_sets[min(count, demand.cores) - 1]]
+        )
         sets = core_sets if demand.binds and model else firsts
         choices.append([cores for cores in sets if len(cores) <= count])
     for chosen in product(*choices):
         groups = []
         for model in order:
-            groups.append(Group(model, forms[model], spread(counts[model], chosen[model], demand.cores)))
+            groups.append(
+                Group(model, forms[model], spread(counts[model], chosen[model], demand.cores))
+            )
         yield Layout(tuple(groups))
 
 
 def _in_order(demand: Demand, costs: Costs) -> list[int]:
-    """Return the models, the largest first: what is shared has the size that its first user needs."""
+    """Return the models, the largest first: what is shared has the size that its first user
+    needs.
+    """
     order = sorted(range(len(demand.models)), key=lambda model: -sum(costs.sizes(model, NO_REUSE)))
     # The first has the weights that the others may have too.
     return sorted(order, key=bool) if demand.are_resolutions else order
 
 
 def _smallest(costs: Costs, model: int) -> list[Form]:
-    """Return the forms that are smaller than every other in some size; of equal ones the plainest."""
+    """Return the forms that are smaller than every other in some size; of equal ones the
+    plainest.
+    """
     sizes = {form: costs.sizes(model, form) for form in costs.forms(model)}
     kept: list[Form] = []
     for form, own in sizes.items():
-        others = [other for other in sizes if other != form and all(a <= b for a, b in zip(sizes[other], own))]
-        if all(sizes[other] == own and list(sizes).index(other) > list(sizes).index(form) for other in others):
+        others = [
+            other
+            for other in sizes
+            if other != form and all(a <= b for a, b in zip(sizes[other], own))
+        ]
+        if all(
+            sizes[other] == own and list(sizes).index(other) > list(sizes).index(form)
+            for other in others
+        ):
             kept.append(form)
     return kept
 
 
 def _counts(demand: Demand, most: int) -> list[int]:
-    """Return how many contexts a model may have; of several models none between the number of cores and all.
+    """Return how many contexts a model may have; of several models none between the number of cores
+    and all.
 
     Contexts beyond the cores only wait for each other.
     """
-    return sorted({*range(1, (min(demand.cores, most) if len(demand.models) > 1 else most) + 1), most})
+    return sorted(
+        {*range(1, (min(demand.cores, most) if len(demand.models) > 1 else most) + 1), most}
+    )
 
 
 def _core_sets(demand: Demand) -> list[tuple[int, ...]]:
     """Return sets of cores: first those of the first ones, from one to all; then the others."""
     firsts = [tuple(range(size)) for size in range(1, demand.cores + 1)]
-    every = [cores for size in range(1, demand.cores + 1) for cores in combinations(range(demand.cores), size)]
+    every = [
+        cores
+        for size in range(1, demand.cores + 1)
+        for cores in combinations(range(demand.cores), size)
+    ]
     return firsts + [cores for cores in every if cores not in firsts]
 
 
 def _is_whole(demand: Demand, forms: Sequence[Form]) -> bool:
-    """Whether a process of a CPU has one form: what several have in common was measured with one."""
+    """Whether a process of a CPU has one form: what several have in common was measured with
+    one.
+    """
     return demand.binds or len(set(forms)) == 1
 
 
 def _recommended(points: Sequence[Point]) -> Point | None:
-    """Return the point of the least memory; of those that cannot be told from it the one that does most."""
+    """Return the point of the least memory; of those that cannot be told from it the one that does
+    most.
+    """
     least = min(points, key=_order, default=None)
     if least is None:
         return None

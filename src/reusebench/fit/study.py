@@ -24,7 +24,8 @@ from reusebench.storage.trace import Trace, read_trace
 
 __all__ = ["TENSORS", "WEIGHTS", "Load", "Study", "forms"]
 
-#: Who has the weights, and which tensors are in place: every choice that a form has, the plainest first.
+#: Who has the weights, and which tensors are in place: every choice that a form has, the plainest
+#: first.
 WEIGHTS = (LOAD, DUP, SHARED_WEIGHT_MEMORY, SHARED_CONTEXT)
 TENSORS: tuple[tuple[str, ...], ...] = (
     (),
@@ -35,10 +36,13 @@ TENSORS: tuple[tuple[str, ...], ...] = (
     (INPUT, NATIVE_OUTPUT),
 )
 
-#: Of a process that computes: how long its contexts infer for a figure of speed; where it is not known how long one
-#: inference takes, how many there are of each context, and else at least and at most.
+#: Of a process that computes: how long its contexts infer for a figure of speed; where it is not
+#: known how long one inference takes, how many there are of each context, and else at least and at
+#: most.
 _TIMED_S = 1.0
-_FIRST_ROUNDS, _LEAST_ROUNDS, _MOST_ROUNDS = 12, 6, 300
+_FIRST_ROUNDS = 12
+_LEAST_ROUNDS = 6
+_MOST_ROUNDS = 300
 
 
 def forms(demand: Demand, model: int) -> Iterator[Form]:
@@ -59,7 +63,8 @@ class Load:
 
     #: That it holds when it is made, before it has internal memory of the application, or tensors.
     made_bytes: int
-    #: That it holds besides while it is made: librknnmrt allocates weights that it then gets from elsewhere.
+    #: That it holds besides while it is made: librknnmrt allocates weights that it then gets from
+    #: elsewhere.
     transient_bytes: int
 
 
@@ -89,7 +94,9 @@ class Study:
             self.loads[plan] = _loads(storage, result)
 
     def can_use(self, result: Result) -> bool:
-        """Whether a stored result has all that is predicted from: what failed is known to be impossible without it."""
+        """Whether a stored result has all that is predicted from: what failed is known to be
+        impossible without it.
+        """
         if result.outcome != "ok":
             return True
         memory = result.memory
@@ -104,11 +111,13 @@ class Study:
         return is_whole and repeats > 0 and (has_accounts or not self.demand.binds)
 
     def result(self, layout: Layout) -> Result | None:
-        """Return what a layout came to; None where it was not measured."""
+        """Return what a layout came to; None if it was not measured."""
         return self.results.get(_nameless(self.plan(layout)))
 
     def loads_of(self, layout: Layout) -> list[Load]:
-        """Return what making each context of a measured layout took; nothing where there was no ledger."""
+        """Return what making each context of a measured layout took; nothing if there was no
+        ledger.
+        """
         return self.loads.get(_nameless(self.plan(layout)), [])
 
     def plan(self, layout: Layout, name: str = "fit") -> Plan:
@@ -116,10 +125,14 @@ class Study:
         return plan_of(layout, self.demand, name, self._rounds(layout) if self.computes else 1)
 
     def _rounds(self, layout: Layout) -> int:
-        """Return how often each context infers, by the longest inference that was seen of a model of the layout."""
+        """Return how often each context infers, by the longest inference that was seen of a model
+        of the layout.
+        """
         latencies_ns = [0]
         for result in self.results.values():
-            if {model.digest for model in result.models} & {self.demand.models[g.model].digest for g in layout.groups}:
+            if {model.digest for model in result.models} & {
+                self.demand.models[g.model].digest for g in layout.groups
+            }:
                 latencies_ns += [latency for latency in result.speed.latency_median_ns if latency]
         if not max(latencies_ns):
             return _FIRST_ROUNDS
@@ -127,7 +140,9 @@ class Study:
         return min(max(_LEAST_ROUNDS, round(inferences / layout.contexts)), _MOST_ROUNDS)
 
     def alone(self, model: int, form: Form, count: int, cores: int) -> Layout:
-        """Return the layout of one model alone; of the first model a context too where that one has the weights."""
+        """Return the layout of one model alone; of the first model a context too where that one has
+        the weights.
+        """
         groups = [Group(model, form, spread(count, range(cores), cores))]
         if form.mechanism == SHARED_WEIGHTS:
             groups.insert(0, Group(0, NO_REUSE, spread(1, range(cores), cores)))
@@ -149,6 +164,8 @@ def _loads(storage: Path, result: Result) -> list[Load]:
             continue
         start, end = (trace.npu.ledger.live_bytes(one.at_ns) for one in (before, barrier))
         times = zip(trace.npu.times_ns, trace.npu.live_bytes)
-        peak = max((live for at_ns, live in times if before.at_ns < at_ns <= barrier.at_ns), default=end)
+        peak = max(
+            (live for at_ns, live in times if before.at_ns < at_ns <= barrier.at_ns), default=end
+        )
         loads.append(Load(end - start, max(0, peak - end)))
     return loads

@@ -1,8 +1,10 @@
-"""A clock that pytest-benchmark can use as its timer: it advances by what the measured process reports.
+"""A clock that pytest-benchmark can use as its timer: it advances by what the measured process
+reports.
 
-In pedantic mode a round is the difference of two readings of the timer around one call. The call here is `advance`,
-which moves the clock by the next latency, so each round is exactly one inference as it was timed inside the
-measured process, and pytest-benchmark's statistics, table, storage and comparison serve unchanged.
+In pedantic mode a round is the difference of two readings of the timer around one call. The call
+here is `advance`, which moves the clock by the next latency, so each round is exactly one inference
+as it was timed inside the measured process, and pytest-benchmark's statistics, table, storage and
+comparison serve unchanged.
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ class ReplayClock:
         self._latencies_ns = iter(latencies_ns)
 
     def advance(self) -> None:
-        """Move on by one inference. The clock is set to 0 before, so that no precision is lost in a long sum."""
+        """Move on by one inference. The clock is set to 0 before, so that no precision is lost in a
+        long sum.
+        """
         self._now_s = next(self._latencies_ns) / 1e9
 
     def rewind(self) -> None:

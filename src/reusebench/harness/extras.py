@@ -1,4 +1,6 @@
-"""Modules that a part of the commands needs, and that an installation may lack: a board needs few of them."""
+"""Modules that a part of the commands needs, and that an installation may lack: a board needs few
+of them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The gate of `pytest bench/`: this run against a baseline that the user has named, by `reusebench compare`.
+"""The gate of `pytest bench/`: this run against a baseline that the user has named, by `reusebench
+compare`.
 
 In a process of its own: the comparison needs numpy, which the harness never imports.
 """
@@ -33,23 +34,31 @@ def add_gate_options(add: Callable[..., Any]) -> None:
     add(
         "--memory-baseline",
         metavar="RUNS",
-        help="Compare this run with these at the end: a name given with --benchmark-save, a number, a file, a git "
-        "revision. Not `latest`: a run that got worse must not become the next baseline.",
+        help=(
+            "Compare this run with these at the end: a name given with --benchmark-save, a number,"
+            " a file, a git revision. Not `latest`: a run that got worse must not become the next"
+            " baseline."
+        ),
     )
     add(
         "--memory-fail",
         action="append",
         metavar="LIMIT",
         type=parse_limit,
-        help="Fail where a figure got worse than the baseline's by more, and it is no noise: METRIC:PERCENT%%+AMOUNT, "
-        "such as application_memory:2%%+512KiB or npu_memory:0; repeatable.",
+        help=(
+            "Fail where a figure got worse than the baseline's by more, and it is no noise:"
+            " METRIC:PERCENT%%+AMOUNT, such as application_memory:2%%+512KiB or npu_memory:0;"
+            " repeatable."
+        ),
     )
     add(
         "--memory-across",
         action="append",
         metavar="CONDITION",
         choices=CONDITIONS,
-        help=f"Compare with the baseline although this differs; repeatable: {', '.join(CONDITIONS)}.",
+        help=(
+            f"Compare with the baseline although this differs; repeatable: {', '.join(CONDITIONS)}."
+        ),
     )
 
 
@@ -85,19 +94,25 @@ class Gate:
 
 
 def make_gate(option: argparse.Namespace, storage: Path) -> Gate | None:
-    """Return the gate that the options describe; None without any. Raise UserError where the baseline is none."""
-    baseline, limits, across = option.memory_baseline, option.memory_fail or (), option.memory_across or ()
+    """Return the gate that the options describe; None without any. Raise UserError if the
+    baseline is none.
+    """
+    baseline = option.memory_baseline
+    limits = option.memory_fail or ()
+    across = option.memory_across or ()
     if baseline is None:
         if limits or across:
             raise UserError(
-                "--memory-fail and --memory-across need --memory-baseline RUNS: the name, number or file of the runs "
-                "to compare with. Make some with `pytest bench/ --benchmark-save=NAME`"
+                "--memory-fail and --memory-across need --memory-baseline RUNS: the name, number or"
+                " file of the runs to compare with. Make some with `pytest bench/"
+                " --benchmark-save=NAME`"
             )
         return None
     if _MOVES.fullmatch(baseline):
         raise UserError(
-            f"--memory-baseline {baseline}: this moves, so that a run that got worse would be the next baseline. Name "
-            "one that stays: a name given with --benchmark-save, a number, a file or a git revision"
+            f"--memory-baseline {baseline}: this moves, so that a run that got worse would be the"
+            " next baseline. Name one that stays: a name given with --benchmark-save, a number, a"
+            " file or a git revision"
         )
     check_extra("reports", "--memory-baseline")
     known = [run for run in read_runs(storage) if isinstance(run, Run)] if storage.is_dir() else []

@@ -1,4 +1,6 @@
-"""What is stored of the machine that is measured, besides what pytest-benchmark says of the one that it runs on."""
+"""What is stored of the machine that is measured, besides what pytest-benchmark says of the one
+that it runs on.
+"""
 
 from __future__ import annotations
 

@@ -28,8 +28,9 @@ _Path = Union[str, "os.PathLike[str]"]
 class Result(Mapping[str, Figure]):
     """One measured configuration: its figures by name.
 
-    A figure has `median`, `spread` (±) and `values`, one for each process. Its unit is in its name: `_bytes`, `_ns`,
-    `_per_s`, `_percent`. docs/results.md defines each. Figures that this configuration does not have are left out.
+    A figure has `median`, `spread` (±) and `values`, one for each process. Its unit is in its name:
+    `_bytes`, `_ns`, `_per_s`, `_percent`. docs/results.md defines each. Figures that this
+    configuration does not have are left out.
 
         result = measure("full_dup", runtime="onnxruntime")
         assert result["application_memory_bytes"].median < 200 * 2**20
@@ -79,10 +80,11 @@ class Result(Mapping[str, Figure]):
 
 
 class Measure:
-    """The fixture `measure`: measures one configuration in fresh processes, stores it and returns it.
+    """The fixture `measure`: measures one configuration in fresh processes, stores it and returns
+    it.
 
-    It may be called several times in one test. A failure of the measured process is stored and fails the test; a
-    mechanism that the runtime lacks skips it.
+    It may be called several times in one test. A failure of the measured process is stored and
+    fails the test; a mechanism that the runtime lacks skips it.
     """
 
     def __init__(self, session: Session, benchmark: Any, clock: ReplayClock) -> None:
@@ -103,9 +105,10 @@ class Measure:
     ) -> Result:
         """Return the result of a scenario, by its name, or of a plan.
 
-        `runtime` is the first one of the session by default. `model` is a model file, or several that are used in
-        turn; by default those of --model, or the built-in networks. `streams` (each with `contexts`), `repeats` (fresh
-        processes) and `rounds` (of inferences) take the place of the options of the same names.
+        `runtime` is the first one of the session by default. `model` is a model file, or several
+        that are used in turn; by default those of --model, or the built-in networks. `streams`
+        (each with `contexts`), `repeats` (fresh processes) and `rounds` (of inferences) take the
+        place of the options of the same names.
 
         A mistake ends the test with a sentence.
 
@@ -127,7 +130,9 @@ class Measure:
 
 
 def _one_for_each_call(benchmark: Any) -> Iterator[Any]:
-    """Yield pytest-benchmark's fixture, then copies of it with names of their own: each of them is used once."""
+    """Yield pytest-benchmark's fixture, then copies of it with names of their own: each of them is
+    used once.
+    """
     unused = copy.copy(benchmark)
     yield benchmark
     for number in itertools.count(2):

@@ -1,6 +1,7 @@
 """Which mechanisms can apply to a model, on the runtime that reads it, as far as its file shows.
 
-The adapters in runtimes/ refuse the same, in the same words, when they are measured. Here no runtime is imported.
+The adapters in runtimes/ refuse the same, in the same words, when they are measured. Here no
+runtime is imported.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ _SCENARIOS = (
     "device_io",
 )
 #: The domains whose operators ONNX Runtime has.
-_DOMAINS = re.compile(r"(ai\.onnx\..*|com\.microsoft(\..*)?|com\.ms\.internal\..*|org\.pytorch\.aten)?")
+_DOMAINS = re.compile(
+    r"(ai\.onnx\..*|com\.microsoft(\..*)?|com\.ms\.internal\..*|org\.pytorch\.aten)?"
+)
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,7 @@ class Mechanism:
     scenario: str
     #: None: unknown.
     applies: Optional[bool]
-    #: Why not, or what to know beforehand; empty where there is nothing to say.
+    #: Why not, or what to know beforehand; empty if there is nothing to say.
     remark: str = ""
 
 
@@ -66,7 +69,10 @@ def mechanisms(inspection: Inspection, runtime: RuntimeEntry) -> list[Mechanism]
     facts = inspection.facts
     answers: dict[str, _Answer] = {scenario: _no(code) for scenario, code in runtime.lacks}
     if "shared_weights" not in answers:
-        answers["shared_weights"] = (True, "between files of one network at several resolutions (--resolution)")
+        answers["shared_weights"] = (
+            True,
+            "between files of one network at several resolutions (--resolution)",
+        )
     if isinstance(facts, OnnxFacts):
         answers.update(_onnx(inspection))
     elif isinstance(facts, RknnFacts):
@@ -92,8 +98,14 @@ def _onnx_hindrances(inspection: Inspection, facts: OnnxFacts) -> Iterator[str]:
             yield str(Message("onnx_input_type", {"tensor": tensor.name, "type": str(tensor.type)}))
     defined = {(function.domain, function.name) for function in facts.functions}
     for operator in inspection.operators or ():
-        if not _DOMAINS.fullmatch(operator.domain) and (operator.domain, operator.name) not in defined:
-            yield f"operator {operator.domain}.{operator.name} is not ONNX Runtime's, and no library of it is loaded"
+        if (
+            not _DOMAINS.fullmatch(operator.domain)
+            and (operator.domain, operator.name) not in defined
+        ):
+            yield (
+                f"operator {operator.domain}.{operator.name} is not ONNX Runtime's, and no library"
+                " of it is loaded"
+            )
 
 
 def _onnx(inspection: Inspection) -> _Answers:
@@ -102,7 +114,9 @@ def _onnx(inspection: Inspection) -> _Answers:
         answers["full_dup"] = (True, "the file has no weights to share")
     unbound = next(filter(_is_unbound, (*inspection.inputs, *inspection.outputs)), None)
     if unbound:
-        answers["zero_copy_io"] = _no("onnx_not_bindable", tensor=unbound.name, type=str(unbound.type))
+        answers["zero_copy_io"] = _no(
+            "onnx_not_bindable", tensor=unbound.name, type=str(unbound.type)
+        )
     return answers
 
 
@@ -114,11 +128,20 @@ def _rknn(facts: RknnFacts) -> _Answers:
     answers: dict[str, _Answer] = {}
     if facts.is_mini:
         answers["full_dup"] = (False, "the mini runtime (librknnmrt) has no rknn_dup_context")
-        answers["shared_weights"] = (False, "the mini runtime (librknnmrt) ignores RKNN_FLAG_SHARE_WEIGHT_MEM")
+        answers["shared_weights"] = (
+            False,
+            "the mini runtime (librknnmrt) ignores RKNN_FLAG_SHARE_WEIGHT_MEM",
+        )
     elif facts.has_dynamic_shapes:
         # Seen with INT8 at the largest shape (docs/rknn.md).
-        answers["full_dup"] = (True, "with dynamic shapes a run may read memory that is no buffer: see the findings")
-        answers["shared_weights"] = (False, "dynamic shapes: this one file has all resolutions over its weights")
+        answers["full_dup"] = (
+            True,
+            "with dynamic shapes a run may read memory that is no buffer: see the findings",
+        )
+        answers["shared_weights"] = (
+            False,
+            "dynamic shapes: this one file has all resolutions over its weights",
+        )
     if facts.lacks_weights:
         for scenario in _SCENARIOS:
             if scenario != "shared_weights":

@@ -69,13 +69,20 @@ class Effort:
     cycles: int
 
 
-#: On 2 cores under 6 minutes of ONNX Runtime. There are 144 timed inferences of most configurations at least; more
-#: rounds would narrow no figure of memory. docs/measure.md has the reasons for the numbers of repeats.
+#: On 2 cores under 6 minutes of ONNX Runtime. There are 144 timed inferences of most configurations
+#: at least; more rounds would narrow no figure of memory. docs/measure.md has the reasons for the
+#: numbers of repeats.
 _DEFAULT = Effort(
     BuiltIn(
         stream=("yolov5s", 320),
         in_turn=(("yolov5s", 640), ("resnet50", 224), ("mobilenet_v2", 224)),
-        resolutions=(("yolov5s", 320), ("yolov5s", 416), ("yolov5s", 640), ("yolov5s", 256), ("yolov5s", 512)),
+        resolutions=(
+            ("yolov5s", 320),
+            ("yolov5s", 416),
+            ("yolov5s", 640),
+            ("yolov5s", 256),
+            ("yolov5s", 512),
+        ),
     ),
     repeats=2,
     most_repeats=3,
@@ -100,14 +107,16 @@ _QUICK = Effort(
     clip=Clip(seconds=3),
     cycles=15,
 )
-_STREAMS, _CONTEXTS = 4, 3
+_STREAMS = 4
+_CONTEXTS = 3
 #: Streams that are to run so long run once, unless --repeats says otherwise.
 _SOAK_S = 600.0
 
 
 #: Each is a process of its own.
 _MOST_REPEATS = 1000
-#: The counters that are read do not change more often than the scheduler's ticks, some 1000 times a second.
+#: The counters that are read do not change more often than the scheduler's ticks, some 1000 times a
+#: second.
 _MOST_HZ = 10_000
 #: A day: no step of a process takes longer.
 _LONGEST_STEP_S = 86_400
@@ -124,7 +133,9 @@ def _number(kind: Callable[[str], float], least: float, most: float) -> Callable
         if not least <= value <= most:
             name = "a whole number" if kind is int else "a number"
             shown = text if len(text) < _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
-            raise argparse.ArgumentTypeError(f"{shown!r} is not valid; valid: {name} from {least:g} to {most:,}")
+            raise argparse.ArgumentTypeError(
+                f"{shown!r} is not valid; valid: {name} from {least:g} to {most:,}"
+            )
         return value
 
     return parse
@@ -147,7 +158,8 @@ def parse_shape(text: str) -> InputShape:
     sizes = parse_sizes(sizes_text)
     if sizes is None:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is not valid; valid: NAME=1x3x320x320, or the sizes alone where a model has one input"
+            f"{text!r} is not valid; valid: NAME=1x3x320x320, or the sizes alone where a model has"
+            " one input"
         )
     return InputShape(name or None, sizes)
 
@@ -159,31 +171,40 @@ def _network(effort: Effort) -> str:
 
 def add_options(parser: pytest.Parser) -> None:
     """Declare the options."""
-    add = parser.getgroup("reusebench", "reusebench: what reuse between contexts saves (pytest bench/)").addoption
+    add = parser.getgroup(
+        "reusebench", "reusebench: what reuse between contexts saves (pytest bench/)"
+    ).addoption
     add_selection_options(add)
     add(
         "--model",
         action="append",
         metavar="FILE",
         type=Path,
-        help="Model file; repeatable, one per stream. Fewer files than streams are used in turn. Default: the built-in "
-        f"{_network(_DEFAULT)}, with other weights for each stream.",
+        help=(
+            "Model file; repeatable, one per stream. Fewer files than streams are used in turn."
+            f" Default: the built-in {_network(_DEFAULT)}, with other weights for each stream."
+        ),
     )
     add(
         "--resolution",
         action="append",
         metavar="FILE[,WEIGHTLESS]",
         type=parse_resolution,
-        help="One resolution of a network for shared weights; repeatable, the one with the weights first. WEIGHTLESS "
-        "is the same model without its weights (rknn-toolkit2: remove_weight). Default: built-in ones.",
+        help=(
+            "One resolution of a network for shared weights; repeatable, the one with the weights"
+            " first. WEIGHTLESS is the same model without its weights (rknn-toolkit2:"
+            " remove_weight). Default: built-in ones."
+        ),
     )
     add(
         "--shape",
         action="append",
         metavar="[NAME=]SIZES",
         type=parse_shape,
-        help="Shape of an input whose sizes the file leaves free: images=1x3x320x320; repeatable. Without a name: of "
-        "the only input. Default: usual sizes that run, which are shown.",
+        help=(
+            "Shape of an input whose sizes the file leaves free: images=1x3x320x320; repeatable."
+            " Without a name: of the only input. Default: usual sizes that run, which are shown."
+        ),
     )
     add(
         "--inputs",
@@ -196,30 +217,44 @@ def add_options(parser: pytest.Parser) -> None:
         action="append",
         metavar="FILE",
         type=Path,
-        help="Measure this plan, and it alone: models, streams and contexts of your own, in TOML or JSON "
-        "(docs/plans.md); repeatable. `reusebench plan NAME` prints a scenario as such a file.",
+        help=(
+            "Measure this plan, and it alone: models, streams and contexts of your own, in TOML or"
+            " JSON (docs/plans.md); repeatable. `reusebench plan NAME` prints a scenario as such a"
+            " file."
+        ),
     )
     add(
         "--float",
         action="store_true",
         help="Have rknn-toolkit2 make .rknn files with floating point (FP16). Default: INT8.",
     )
-    add("--streams", metavar="N", type=_count, help=f"Streams that are served. Default: {_STREAMS}.")
-    add("--contexts", metavar="N", type=_count, help=f"Contexts of each stream. Default: {_CONTEXTS}.")
+    add(
+        "--streams", metavar="N", type=_count, help=f"Streams that are served. Default: {_STREAMS}."
+    )
+    add(
+        "--contexts",
+        metavar="N",
+        type=_count,
+        help=f"Contexts of each stream. Default: {_CONTEXTS}.",
+    )
     add(
         "--limit-contexts",
         metavar="N",
         type=_count,
         default=Parameters.limit_contexts,
-        help="Contexts that bench/test_limit.py makes at most, where none fails before. "
-        f"Default: {Parameters.limit_contexts}.",
+        help=(
+            "Contexts that bench/test_limit.py makes at most, where none fails before. "
+            f"Default: {Parameters.limit_contexts}."
+        ),
     )
     add(
         "--repeats",
         metavar="N",
         type=_number(int, 1, _MOST_REPEATS),
-        help="Fresh processes per configuration, exactly so many; the spread is over them. "
-        f"Default: {_DEFAULT.repeats}, and up to {_DEFAULT.most_repeats} where their memory differs.",
+        help=(
+            "Fresh processes per configuration, exactly so many; the spread is over them. Default:"
+            f" {_DEFAULT.repeats}, and up to {_DEFAULT.most_repeats} where their memory differs."
+        ),
     )
     add(
         "--rounds",
@@ -231,14 +266,19 @@ def add_options(parser: pytest.Parser) -> None:
         "--cycles",
         metavar="N",
         type=_number(int, 1, MOST_CYCLES),
-        help=f"How often bench/test_leaks.py does the same again; more find smaller leaks. Default: {_DEFAULT.cycles}.",
+        help=(
+            "How often bench/test_leaks.py does the same again; more find smaller leaks. Default:"
+            f" {_DEFAULT.cycles}."
+        ),
     )
     add(
         "--video",
         metavar="FILE",
         type=Path,
-        help="What the streams of bench/test_published.py play: any file that FFmpeg reads. Default: a clip of 10 s, "
-        "1920x1080 at 30 frames/s in H.264, made once.",
+        help=(
+            "What the streams of bench/test_published.py play: any file that FFmpeg reads. Default:"
+            " a clip of 10 s, 1920x1080 at 30 frames/s in H.264, made once."
+        ),
     )
     add(
         "--fps",
@@ -252,47 +292,63 @@ def add_options(parser: pytest.Parser) -> None:
         metavar="N",
         type=_number(int, 0, MOST_QUEUED),
         default=0,
-        help="Frames of each stream that may wait for a context; a further one is dropped. Default: 0.",
+        help=(
+            "Frames of each stream that may wait for a context; a further one is dropped."
+            " Default: 0."
+        ),
     )
     add(
         "--duration",
         metavar="TIME",
         type=parse_duration,
-        help="How long streams are measured: 90, 90s, 2m, 1h. From 10 minutes on once, unless --repeats is given. "
-        f"Default: {_DEFAULT.pace.duration_s:g}s.",
+        help=(
+            "How long streams are measured: 90, 90s, 2m, 1h. From 10 minutes on once, unless"
+            f" --repeats is given. Default: {_DEFAULT.pace.duration_s:g}s."
+        ),
     )
     add(
         "--sample-hz",
         metavar="HZ",
         type=_number(float, 0.001, _MOST_HZ),
         default=200.0,
-        help="Readings per second for the timeline. Figures in tables do not depend on it. Default: 200.",
+        help=(
+            "Readings per second for the timeline. Figures in tables do not depend on it. Default:"
+            " 200."
+        ),
     )
     add(
         "--time-limit",
         metavar="SECONDS",
         type=_number(float, 0.001, _LONGEST_STEP_S),
         default=120.0,
-        help="A step of a measured process (one load, one first inference) that takes longer counts as hung; the timed "
-        "rounds have as much more as their number needs. Default: 120.",
+        help=(
+            "A step of a measured process (one load, one first inference) that takes longer counts"
+            " as hung; the timed rounds have as much more as their number needs. Default: 120."
+        ),
     )
     add(
         "--quick",
         action="store_true",
-        help="A first look: no reuse, dup, internal reuse, all mechanisms together, and streams with and without dup "
-        f"(others by -k or file); {_network(_QUICK)}, {_QUICK.repeats} repeats, {_QUICK.rounds} rounds, "
-        f"{_QUICK.cycles} cycles, {_QUICK.pace.duration_s:g} s of streams. Options given beside it win.",
+        help=(
+            "A first look: no reuse, dup, internal reuse, all mechanisms together, and streams"
+            f" with and without dup (others by -k or file); {_network(_QUICK)}, {_QUICK.repeats}"
+            f" repeats, {_QUICK.rounds} rounds, {_QUICK.cycles} cycles, {_QUICK.pace.duration_s:g}"
+            " s of streams. Options given beside it win."
+        ),
     )
     add_gate_options(add)
 
 
 def resolve_settings(option: argparse.Namespace, targets: Mapping[str, Target]) -> Settings:
-    """Return the settings of this session; raise UserError where there would be more than it can hold."""
+    """Return the settings of this session; raise UserError if there would be more than it can
+    hold.
+    """
     chip = chip_of(targets)
     effort = _QUICK if option.quick else _DEFAULT
     duration_s = option.duration or effort.pace.duration_s
     repeats = option.repeats or (1 if duration_s >= _SOAK_S else None)
-    streams, contexts = option.streams or _STREAMS, option.contexts or _CONTEXTS
+    streams = option.streams or _STREAMS
+    contexts = option.contexts or _CONTEXTS
     rounds = option.rounds or effort.rounds
     problem = excess(streams * contexts, rounds, streams, option.fps)
     if problem:
@@ -315,14 +371,24 @@ def resolve_settings(option: argparse.Namespace, targets: Mapping[str, Target]) 
 
 
 def resolve_model_sets(option: argparse.Namespace, targets: Mapping[str, Target]) -> ModelSets:
-    """Return the models of this session, which are read or built when they are needed; raise UserError."""
+    """Return the models of this session, which are read or built when they are needed; raise
+    UserError.
+    """
     if (option.shape or option.inputs) and not (option.model or option.resolution):
         given = "--shape" if option.shape else "--inputs"
-        raise UserError(f"{given} is for the user's own models: add --model FILE, or leave {given} out")
+        raise UserError(
+            f"{given} is for the user's own models: add --model FILE, or leave {given} out"
+        )
     if option.float and "rknn" not in targets:
-        raise UserError("--float is for the files that rknn-toolkit2 makes: add --runtime rknn, or leave --float out")
-    user = UserModels(targets, option.time_limit, tuple(option.shape or ()), option.inputs, not option.float)
-    files, resolutions = tuple(map(ModelFile, option.model or ())), tuple(option.resolution or ())
+        raise UserError(
+            "--float is for the files that rknn-toolkit2 makes: add --runtime rknn, or leave"
+            " --float out"
+        )
+    user = UserModels(
+        targets, option.time_limit, tuple(option.shape or ()), option.inputs, not option.float
+    )
+    files = tuple(map(ModelFile, option.model or ()))
+    resolutions = tuple(option.resolution or ())
     user.check((*files, *resolutions))
     return ModelSets(
         built_in=(_QUICK if option.quick else _DEFAULT).built_in,
@@ -340,10 +406,14 @@ def resolve_videos(option: argparse.Namespace, targets: Mapping[str, Target], pi
 
 
 def resolve_plan_files(option: argparse.Namespace) -> tuple[PlanFile, ...]:
-    """Return the user's plans; raise UserError where a file is wrong, or an option says what the files say."""
+    """Return the user's plans; raise UserError if a file is wrong, or an option says what the
+    files say.
+    """
     for name in ("model", "resolution", "shape", "inputs", "streams", "contexts"):
         if option.plan and getattr(option, name):
-            raise UserError(f"--plan says itself what --{name} says: leave --{name} out, or change the file")
+            raise UserError(
+                f"--plan says itself what --{name} says: leave --{name} out, or change the file"
+            )
     return read_plan_files(option.plan or ())
 
 

@@ -1,4 +1,6 @@
-"""The terminal of `pytest bench/`, which may be full, closed or gone: what is measured is stored all the same."""
+"""The terminal of `pytest bench/`, which may be full, closed or gone: what is measured is stored
+all the same.
+"""
 
 from __future__ import annotations
 
@@ -41,10 +43,14 @@ class Output:
             self._give_up(error)
 
     def tell(self, storage: Path) -> None:
-        """Say on standard error, if there is one, why nothing more was shown, and where the results are."""
+        """Say on standard error, if there is one, why nothing more was shown, and where the results
+        are.
+        """
         with contextlib.suppress(OSError):
             if sys.stderr:
-                sys.stderr.write(f"Standard output cannot be written ({self.error}). Results are in {storage}\n")
+                sys.stderr.write(
+                    f"Standard output cannot be written ({self.error}). Results are in {storage}\n"
+                )
 
     def _give_up(self, error: OSError) -> None:
         self.error = error.strerror or str(error)
@@ -55,5 +61,7 @@ class Output:
 
 
 def leave_open() -> None:
-    """Have a standard output, which goes nowhere, in place of one that is closed: Python has none then."""
+    """Have a standard output, which goes nowhere, in place of one that is closed: Python has none
+    then.
+    """
     sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123

@@ -40,10 +40,15 @@ class Overrides:
             if value is None:
                 continue
             if type(value) is not int or not 1 <= value <= most:
-                raise UserError(f"measure({name}={value!r}) is not valid; valid: a whole number from 1 to {most:,}")
+                raise UserError(
+                    f"measure({name}={value!r}) is not valid; valid: a whole number from 1 to"
+                    f" {most:,}"
+                )
 
     def settings(self, options: Settings) -> Settings:
-        """Return the settings with these values; raise UserError if a session cannot hold as many."""
+        """Return the settings with these values; raise UserError if a session cannot hold as
+        many.
+        """
         changed = replace(
             options,
             streams=self.streams or options.streams,

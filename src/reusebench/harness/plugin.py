@@ -1,4 +1,6 @@
-"""The pytest plug-in: options, hooks and fixtures; what they do is in the modules beside this one."""
+"""The pytest plug-in: options, hooks and fixtures; what they do is in the modules beside this
+one.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,12 @@ from reusebench.harness.options import add_options, resolve_plan_files
 from reusebench.harness.output import Output, leave_open
 from reusebench.harness.plans.plan_file import PlanFile
 from reusebench.harness.selection import Selection, option_scenarios, selected_runtimes
-from reusebench.harness.session import Session, choose_board_storage, hide_latency_table, show_latency_table
+from reusebench.harness.session import (
+    Session,
+    choose_board_storage,
+    hide_latency_table,
+    show_latency_table,
+)
 from reusebench.scenarios.catalogue import FIRST_LOOK
 from reusebench.storage.board import board_storage
 from reusebench.system.files import keep_writing_to_user
@@ -32,7 +39,8 @@ _IS_FIRST_LOOK: pytest.StashKey[bool] = pytest.StashKey()
 #: Whether pytest-benchmark would show its table otherwise.
 _HIDES_TABLE: pytest.StashKey[bool] = pytest.StashKey()
 _FIRST_LOOK_ALONE = (
-    "--quick: what is asked first. Name others beside it with -k or by file, as bench/test_leaks.py; without it all run"
+    "--quick: what is asked first. Name others beside it with -k or by file, as"
+    " bench/test_leaks.py; without it all run"
 )
 
 
@@ -43,7 +51,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Choose the storage before pytest-benchmark opens it, hide its table, and read the user's plans.
+    """Choose the storage before pytest-benchmark opens it, hide its table, and read the user's
+    plans.
 
     Standard output is stood in for before pytest's terminal takes it.
     """
@@ -59,13 +68,17 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_cmdline_main() -> Iterator[None]:
-    """Leave pytest a standard output to flush at its end, where it puts back that there was none."""
+    """Leave pytest a standard output to flush at its end, where it puts back that there was
+    none.
+    """
     yield
     leave_open()
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave out the built-in questions where plans are given, else the question of plans; not a file that is named."""
+    """Leave out the built-in questions where plans are given, else the question of plans; not a
+    file that is named.
+    """
     if not _is_question(collection_path):
         return None
     is_of_plans = collection_path.name == "test_plans.py"
@@ -82,7 +95,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         # Without a runtime, or without a plan, Session raises the reason.
         if _is_question(metafunc.definition.path) and _is_free(metafunc, "option"):
             pairs = [(name, option) for name in names for option in option_scenarios(name)]
-            metafunc.parametrize(("runtime", "option"), pairs or [pytest.param(None, None, id="none")])
+            metafunc.parametrize(
+                ("runtime", "option"), pairs or [pytest.param(None, None, id="none")]
+            )
             return
         metafunc.parametrize("runtime", names or [pytest.param(None, id="none")])
         plans = [scenario for file in stash[_PLANS] for scenario in file.scenarios]
@@ -92,7 +107,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 def _is_free(metafunc: pytest.Metafunc, name: str) -> bool:
     """Whether a test takes an argument that neither a fixture nor a mark of its own gives."""
-    if name not in metafunc.fixturenames or name in metafunc.definition._fixtureinfo.name2fixturedefs:
+    if (
+        name not in metafunc.fixturenames
+        or name in metafunc.definition._fixtureinfo.name2fixturedefs
+    ):
         return False
     for mark in metafunc.definition.iter_markers("parametrize"):
         names = mark.args[0] if mark.args else mark.kwargs["argnames"]
@@ -102,12 +120,19 @@ def _is_free(metafunc: pytest.Metafunc, name: str) -> bool:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out options where no runtime has any; under --quick what is not asked first, unless it is named."""
+    """Leave out options where no runtime has any; under --quick what is not asked first, unless it
+    is named.
+    """
     items[:] = [item for item in items if not _is_of_no_option(item)]
     if not config.option.quick or config.option.keyword:
         return
-    named = {(config.invocation_params.dir / argument.partition("::")[0]).resolve() for argument in config.args}
-    left_out = [item for item in items if item.path.resolve() not in named and not _is_asked_first(item)]
+    named = {
+        (config.invocation_params.dir / argument.partition("::")[0]).resolve()
+        for argument in config.args
+    }
+    left_out = [
+        item for item in items if item.path.resolve() not in named and not _is_asked_first(item)
+    ]
     if left_out:
         config.stash[_IS_FIRST_LOOK] = True
         config.hook.pytest_deselected(items=left_out)
@@ -125,7 +150,9 @@ def _is_of_no_option(item: pytest.Item) -> bool:
 
 
 def _is_asked_first(item: pytest.Item) -> bool:
-    """Whether it measures a scenario of the first look; all that is no scenario of bench/ stays, too."""
+    """Whether it measures a scenario of the first look; all that is no scenario of bench/ stays,
+    too.
+    """
     callspec = getattr(item, "callspec", None)
     parameters = callspec.params if callspec and _is_question(item.path) else {}
     return "option" not in parameters and parameters.get("scenario") in (None, *FIRST_LOOK)
@@ -135,7 +162,9 @@ def _is_asked_first(item: pytest.Item) -> bool:
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Begin a measuring session if a test measures; before the terminal shows what was assumed."""
     measuring = [item for item in session.items if "measure" in getattr(item, "fixturenames", ())]
-    benchmarks = [item for item in session.items if "benchmark" in getattr(item, "fixturenames", ())]
+    benchmarks = [
+        item for item in session.items if "benchmark" in getattr(item, "fixturenames", ())
+    ]
     if len(benchmarks) > len(measuring) and session.config.stash[_HIDES_TABLE]:
         show_latency_table(session.config)
     if measuring and not session.config.option.collectonly:
@@ -145,7 +174,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
                 values = item.callspec.params  # type: ignore[attr-defined]
                 name = next(values[key] for key in ("scenario", "option", "plan") if key in values)
                 configurations.append((values["runtime"], name))
-        config, plans = session.config, session.config.stash[_PLANS]
+        config = session.config
+        plans = session.config.stash[_PLANS]
         handle_signals()
         try:
             config.stash[_SESSION] = Session(config, configurations, plans)
@@ -154,24 +184,36 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
-    """Show what --quick leaves out, and what was assumed of the user's models, before they are measured."""
+    """Show what --quick leaves out, and what was assumed of the user's models, before they are
+    measured.
+    """
     remarks = config.stash[_SESSION].remarks if _SESSION in config.stash else []
     lines = [*([_FIRST_LOOK_ALONE] if _IS_FIRST_LOOK in config.stash else []), *remarks]
     return [*lines, ""] if _SESSION in config.stash else lines
 
 
-def pytest_report_teststatus(report: pytest.CollectReport | pytest.TestReport, config: pytest.Config) -> Any:
+def pytest_report_teststatus(
+    report: pytest.CollectReport | pytest.TestReport, config: pytest.Config
+) -> Any:
     """Leave out the dot of a test whose result has a line, or is another's."""
-    if _SESSION in config.stash and report.when == "call" and config.stash[_SESSION].take_dot(report.nodeid):
+    if (
+        _SESSION in config.stash
+        and report.when == "call"
+        and config.stash[_SESSION].take_dot(report.nodeid)
+    ):
         return report.outcome, "", ""
     return None
 
 
 @pytest.fixture
 def replay_clock(request: pytest.FixtureRequest) -> ReplayClock:
-    """Make the clock of the measured process pytest-benchmark's timer; set up before `benchmark`, which reads it."""
+    """Make the clock of the measured process pytest-benchmark's timer; set up before `benchmark`,
+    which reads it.
+    """
     clock = ReplayClock()
-    request.node.add_marker(pytest.mark.benchmark(timer=clock, group=request.path.stem.replace("test_", "")))
+    request.node.add_marker(
+        pytest.mark.benchmark(timer=clock, group=request.path.stem.replace("test_", ""))
+    )
     return clock
 
 
@@ -181,14 +223,19 @@ def measure(request: pytest.FixtureRequest, replay_clock: ReplayClock, benchmark
     return Measure(request.config.stash[_SESSION], benchmark, replay_clock)
 
 
-# pytest-benchmark's own comes first if this plug-in is loaded earlier, as `reusebench bench` and `-p` do.
+# pytest-benchmark's own comes first if this plug-in is loaded earlier, as `reusebench bench` and
+# `-p` do.
 @pytest.hookimpl(tryfirst=True)
 def pytest_benchmark_generate_machine_info() -> dict[str, Any]:
-    """Have pytest-benchmark import nothing from the user's folder while it looks up the processor."""
+    """Have pytest-benchmark import nothing from the user's folder while it looks up the
+    processor.
+    """
     return this_machine()
 
 
-def pytest_benchmark_update_machine_info(config: pytest.Config, machine_info: dict[str, Any]) -> None:
+def pytest_benchmark_update_machine_info(
+    config: pytest.Config, machine_info: dict[str, Any]
+) -> None:
     """Say which machine is measured, and what of it bears on memory."""
     describe_machine(config.option.target, machine_info)
 
@@ -223,8 +270,12 @@ def pytest_sessionfinish(session: pytest.Session) -> Iterator[None]:
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Write the comparison with the baseline, the path of the results, and the command that shows them."""
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Write the comparison with the baseline, the path of the results, and the command that shows
+    them.
+    """
     if _SESSION in config.stash:
         session = config.stash[_SESSION]
         storage = session.storage
@@ -237,4 +288,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         if session.problem:
             terminalreporter.write_line(session.problem, red=True)
         option = "" if storage == board_storage() else f" --storage {storage}"
-        terminalreporter.write_line(f"Results are in {storage}. The comparison of memory: reusebench report{option}")
+        terminalreporter.write_line(
+            f"Results are in {storage}. The comparison of memory: reusebench report{option}"
+        )

@@ -1,5 +1,5 @@
-"""What the terminal shows while a session measures: a line for each finished configuration, and on a terminal a line
-with what is going on and how long still, which is erased again.
+"""What the terminal shows while a session measures: a line for each finished configuration, and on
+a terminal a line with what is going on and how long still, which is erased again.
 """
 
 from __future__ import annotations
@@ -22,11 +22,14 @@ class Progress:
     """Writes to pytest's terminal."""
 
     def __init__(self, config: pytest.Config | None = None) -> None:
-        """Begin without any knowledge of how much there is to do: see `expect`. Without a config nothing is shown."""
+        """Begin without any knowledge of how much there is to do: see `expect`. Without a config
+        nothing is shown.
+        """
         plugins = config.pluginmanager if config else None
         terminal = plugins.getplugin("terminalreporter") if plugins else None
         self._terminal = terminal if terminal and terminal.verbosity >= 0 else None
-        #: Whether `result` shows what pytest's files and dots would; with -v pytest has a line for each test itself.
+        #: Whether `result` shows what pytest's files and dots would; with -v pytest has a line for
+        #: each test itself.
         self.replaces_dots = self._terminal is not None and self._terminal.verbosity == 0
         if self._terminal is not None and self.replaces_dots:
             self._terminal.showfspath = False
@@ -44,7 +47,9 @@ class Progress:
         self._repeat_started = 0.0
 
     def expect(self, expected_s: Mapping[str, float]) -> None:
-        """Take how long the processes of each configuration, by its title, are expected to take, in seconds."""
+        """Take how long the processes of each configuration, by its title, are expected to take, in
+        seconds.
+        """
         self._expected_s = dict(expected_s)
 
     def prepare(self, what: str) -> None:
@@ -52,8 +57,13 @@ class Progress:
         self._show(what, f"{'preparing':<{_WIDTH // 2 + len('repeat 1/2  ')}}{self._time_left(0)}")
 
     def begin(self, title: str, repeats: int, expected_s: float) -> None:
-        """Begin a configuration of at least so many processes, which are expected to take so long together."""
-        self._title, self._repeats, self._process_s, self._repeat = title, repeats, expected_s / repeats, 0
+        """Begin a configuration of at least so many processes, which are expected to take so long
+        together.
+        """
+        self._title = title
+        self._repeats = repeats
+        self._process_s = expected_s / repeats
+        self._repeat = 0
         self._expected_s[title] = expected_s
         self.prepare(title)
 
@@ -61,12 +71,16 @@ class Progress:
         """Show a step of the given repeat; `share` of the process's steps is done."""
         if repeat != self._repeat:
             self._finish_repeat()
-            self._repeat, self._repeat_started = repeat, time.monotonic()
+            self._repeat = repeat
+            self._repeat_started = time.monotonic()
             if repeat > self._repeats:
                 self._expected_s[self._title] += self._process_s
         of_repeats = f"/{self._repeats}" if repeat <= self._repeats else ", since they differ"
         label = phase.replace("_", " ") + ("" if context is None else f" {context + 1}")
-        self._show(self._title, f"repeat {repeat}{of_repeats}  {label:<{_WIDTH // 2}}{self._time_left(share)}")
+        self._show(
+            self._title,
+            f"repeat {repeat}{of_repeats}  {label:<{_WIDTH // 2}}{self._time_left(share)}",
+        )
 
     def end(self) -> None:
         """End the configuration, whether all its repeats were made or not."""
@@ -76,7 +90,9 @@ class Progress:
         self._write("")
 
     def result(self, title: str, text: str) -> None:
-        """Show what came of a configuration, which has ended however it has; nothing if there is no text."""
+        """Show what came of a configuration, which has ended however it has; nothing if there is no
+        text.
+        """
         self._expected_s.pop(title, None)
         self._write("")
         if self._terminal is not None and text:
@@ -91,7 +107,9 @@ class Progress:
             self._expected_s[self._title] -= self._process_s
 
     def _time_left(self, share: float) -> str:
-        """Return how long still: what is expected, by how much longer than expected it took so far."""
+        """Return how long still: what is expected, by how much longer than expected it took so
+        far.
+        """
         if not self._expected_s:
             return ""
         pace = self._taken_s / self._foreseen_s if self._foreseen_s else 1.0

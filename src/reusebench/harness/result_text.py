@@ -16,12 +16,16 @@ _MIB = 2**20
 
 
 def result_text(result: Result, baseline: Result | None) -> str:
-    """Return it; `baseline` is the result that this one is compared with, where it has been measured."""
+    """Return it; `baseline` is the result that this one is compared with, where it has been
+    measured.
+    """
     if result.failure:
         is_missing = result.failure.kind == "not_supported"
         return f"not supported: {result.failure.message}" if is_missing else str(result.failure)
     if result.limit:
-        return f"{result.limit.contexts} contexts fit" + ("" if result.limit.failure else ", and none failed")
+        return f"{result.limit.contexts} contexts fit" + (
+            "" if result.limit.failure else ", and none failed"
+        )
     if result.cycles:
         return f"{len(result.cycles.pss_bytes) - 1} cycles; the report says whether anything grows"
     parts = (_memory(result), _saving(result, baseline), _speed(result), _shortage(result))
@@ -34,11 +38,15 @@ def is_equal(result: Result) -> bool:
 
 
 def equal_text(results: Iterable[Result]) -> str:
-    """Return which of these results are equal to others, on which runtimes if not on all; empty if none is."""
+    """Return which of these results are equal to others, on which runtimes if not on all; empty if
+    none is.
+    """
     shown = list(results)
     runtimes: dict[str, list[str]] = {}
     for result in filter(is_equal, shown):
-        runtimes.setdefault(f"{result.scenario} (as {result.measured_as})", []).append(result.runtime)
+        runtimes.setdefault(f"{result.scenario} (as {result.measured_as})", []).append(
+            result.runtime
+        )
     names = []
     for name, having in runtimes.items():
         is_everywhere = {result.runtime for result in shown} == set(having)
@@ -55,7 +63,9 @@ def _memory(result: Result) -> str:
 
 
 def _saving(result: Result, baseline: Result | None) -> str:
-    """Return what is saved of the baseline's memory; the two are of the same models, and of the same kind of memory."""
+    """Return what is saved of the baseline's memory; the two are of the same models, and of the
+    same kind of memory.
+    """
     own = _main_memory(result)
     whole = _main_memory(baseline) if baseline else None
     if own is None or whole is None or baseline is None or _has_npu(result) != _has_npu(baseline):
@@ -91,7 +101,7 @@ def _has_npu(result: Result) -> bool:
 
 
 def _main_memory(result: Result) -> Figure | None:
-    """Return the NPU's memory; where there is none, the application's."""
+    """Return the NPU's memory; if there is none, the application's."""
     memory = result.memory
     return Figure.of(memory.npu_memory_bytes) or Figure.of(memory.application_memory_bytes)
 

@@ -1,4 +1,6 @@
-"""What is measured where: --runtime, --target and what belongs to it, and each runtime's target by them."""
+"""What is measured where: --runtime, --target and what belongs to it, and each runtime's target by
+them.
+"""
 
 from __future__ import annotations
 
@@ -59,49 +61,67 @@ def add_selection_options(add: Callable[..., Any]) -> None:
         action="append",
         metavar="NAME",
         type=_runtime_name,
-        help="Runtime to measure; repeatable. Default: all that are installed. `reusebench doctor` lists them.",
+        help=(
+            "Runtime to measure; repeatable. Default: all that are installed. `reusebench doctor`"
+            " lists them."
+        ),
     )
     add(
         "--target",
         metavar="TARGET",
         default="python",
-        help="Where the measured process runs: python (this one, or the runtime's own), python:PATH, board (this "
-        "board, with a ledger of NPU buffers), vboard:CHIP (Rockchip's runtime on a virtual board), or a board far "
-        "away: its name (`reusebench board add`), ssh:HOST, adb[:SERIAL], pipe:COMMAND, labgrid:PLACE. "
-        "`reusebench doctor` lists them. Default: python.",
+        help=(
+            "Where the measured process runs: python (this one, or the runtime's own), python:PATH,"
+            " board (this board, with a ledger of NPU buffers), vboard:CHIP (Rockchip's runtime on"
+            " a virtual board), or a board far away: its name (`reusebench board add`), ssh:HOST,"
+            " adb[:SERIAL], pipe:COMMAND, labgrid:PLACE. `reusebench doctor` lists them. Default:"
+            " python."
+        ),
     )
     add(
         "--rknn-library",
         metavar="FILE",
         type=Path,
-        help="Rockchip's librknnrt.so or librknnmrt.so; a board far away gets it, unless it is `board`: its own. "
-        "Default: $REUSEBENCH_RKNN_LIBRARY, or the usual folders, of a board far away its own.",
+        help=(
+            "Rockchip's librknnrt.so or librknnmrt.so; a board far away gets it, unless it is"
+            " `board`: its own. Default: $REUSEBENCH_RKNN_LIBRARY, or the usual folders, of a board"
+            " far away its own."
+        ),
     )
     add(
         "--driver",
         choices=(PYTHON, C),
-        help="What the measured process of Rockchip's runtime is written in. Default: python, and c where a board far "
-        "away has none.",
+        help=(
+            "What the measured process of Rockchip's runtime is written in. Default: python, and c"
+            " where a board far away has none."
+        ),
     )
     add(
         "--npu-memory",
         metavar="SIZE",
         type=parse_size,
-        help="Memory that the NPU's driver of a virtual board has for buffers, such as 512MiB: what would exceed it "
-        "fails. Default: no limit.",
+        help=(
+            "Memory that the NPU's driver of a virtual board has for buffers, such as 512MiB: what"
+            " would exceed it fails. Default: no limit."
+        ),
     )
 
 
 def resolve_targets(selection: Selection) -> dict[str, Target]:
     """Return the target of each runtime to measure; without names, of all that are installed.
 
-    Raises UserError where a named runtime or the target cannot be used, and where no runtime is installed.
+    Raises UserError if a named runtime or the target cannot be used, and where no runtime is
+    installed.
     """
     targets: dict[str, Target] = {}
     for entry in map(find_runtime, selection.runtimes) if selection.runtimes else RUNTIMES:
         try:
             targets[entry.name] = parse_target(
-                selection.target, selection.rknn_library, entry, selection.npu_memory_bytes, selection.driver
+                selection.target,
+                selection.rknn_library,
+                entry,
+                selection.npu_memory_bytes,
+                selection.driver,
             )
         except RuntimeMissing as error:
             if selection.runtimes:
@@ -110,7 +130,8 @@ def resolve_targets(selection: Selection) -> dict[str, Target]:
             raise UserError(str(error)) from None
     if not targets:
         if is_far(selection.target):
-            where, again = f"on {selection.target}", f"reusebench doctor --target {selection.target}"
+            where = f"on {selection.target}"
+            again = f"reusebench doctor --target {selection.target}"
         else:
             _, _, path = selection.target.partition(":")
             where = f"for the Python of --target {selection.target}" if path else "for this Python"
@@ -130,7 +151,9 @@ def selected_runtimes(selection: Selection) -> list[str]:
 
 
 def option_scenarios(runtime: str) -> list[str]:
-    """Return the scenarios of a runtime's own options, their baseline first; none where it has no options."""
+    """Return the scenarios of a runtime's own options, their baseline first; none where it has no
+    options.
+    """
     options = find_runtime(runtime).options
     return [DEFAULT_OPTIONS, *options] if options else []
 

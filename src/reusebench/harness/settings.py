@@ -31,7 +31,8 @@ __all__ = [
 ]
 
 #: Figures of streams come every second.
-_SHORTEST_S, _LONGEST_S = 1.0, 30 * 86400.0
+_SHORTEST_S = 1.0
+_LONGEST_S = 30 * 86400.0
 #: Of a plan: no board has as many, and checking who waits for whom takes the harness seconds.
 MOST_CONTEXTS = 1024
 #: Timed inferences of a process: the harness holds the latency of each, some 100 bytes in all.
@@ -40,7 +41,8 @@ MOST_INFERENCES = 1_000_000
 MOST_CYCLES = 10_000
 #: Of a stream: no camera gives more.
 MOST_FPS = 1000
-#: Of all streams: the measured process takes note of each frame that is due, and falls behind for ever with too many.
+#: Of all streams: the measured process takes note of each frame that is due, and falls behind for
+#: ever with too many.
 _MOST_FRAMES_PER_S = 10_000
 #: Of a stream: a frame that waits is in memory.
 MOST_QUEUED = 1000
@@ -75,7 +77,8 @@ class Settings:
     time_limit_s: float
     #: Usable CPUs: at most so many contexts infer at once on a CPU.
     cpus: int
-    #: Cores of the NPU: at most so many contexts infer at once on it. Where the chip is not known, 1.
+    #: Cores of the NPU: at most so many contexts infer at once on it. Where the chip is not known,
+    #: 1.
     npu_cores: int
     pace: Pace = Pace()
     #: Of scenarios that do the same again and again.
@@ -84,14 +87,16 @@ class Settings:
     limit_contexts: int = Parameters.limit_contexts
     #: So many processes where memory differs between those of `repeats`; None: never more.
     most_repeats: int | None = None
-    #: Idle time before each process in which the system's noise is measured, and how busy the machine is: enough clock
-    #: ticks to tell a tenth of the CPUs' time.
+    #: Idle time before each process in which the system's noise is measured, and how busy the
+    #: machine is: enough clock ticks to tell a tenth of the CPUs' time.
     idle_s: float = 0.2
     #: What a process without streams takes, until one has been measured: for the time left.
     process_s: float = 1.0
 
     def repeats_of(self, scenario: str) -> int:
-        """Return how many processes measure it at least: one where cycles are the repeats, or contexts are counted."""
+        """Return how many processes measure it at least: one where cycles are the repeats, or
+        contexts are counted.
+        """
         return 1 if runs_once(scenario) else self.repeats
 
     def most_repeats_of(self, scenario: str) -> int:
@@ -104,8 +109,12 @@ class Settings:
         streams_s = self.pace.warm_up_s + self.pace.duration_s if has_streams else 0.0
         return self.repeats_of(scenario) * (self.process_s + streams_s)
 
-    def parameters(self, runtime: str, files: Sequence[Model], schedule: Streams | None = None) -> Parameters:
-        """Return what a scenario makes its plan from; `schedule` is that of its streams, if it has any."""
+    def parameters(
+        self, runtime: str, files: Sequence[Model], schedule: Streams | None = None
+    ) -> Parameters:
+        """Return what a scenario makes its plan from; `schedule` is that of its streams, if it has
+        any.
+        """
         return Parameters(
             runtime,
             tuple(files),
@@ -133,23 +142,30 @@ def _on_npu(runtime: str) -> bool:
 
 
 def parse_duration(text: str) -> float:
-    """Return seconds: a number of them, or with s, m or h behind it; raise argparse.ArgumentTypeError."""
+    """Return seconds: a number of them, or with s, m or h behind it; raise
+    argparse.ArgumentTypeError.
+    """
     matched = re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", text)
-    seconds = float(matched[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[matched[2]] if matched else 0.0
+    seconds = (
+        float(matched[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[matched[2]] if matched else 0.0
+    )
     if not _SHORTEST_S <= seconds <= _LONGEST_S:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is not valid; valid: a time from {_SHORTEST_S:g}s to {_LONGEST_S / 3600:g}h, as 90, 90s, 2m, 1h"
+            f"{text!r} is not valid; valid: a time from {_SHORTEST_S:g}s to {_LONGEST_S / 3600:g}h,"
+            " as 90, 90s, 2m, 1h"
         )
     return seconds
 
 
 def parse_sizes(text: str) -> tuple[int, ...] | None:
-    """Return the sizes of a shape: 1x3x320x320; None where the text is none."""
+    """Return the sizes of a shape: 1x3x320x320; None if the text is none."""
     return tuple(map(int, text.split("x"))) if _SIZES.fullmatch(text) else None
 
 
 def excess(contexts: int, rounds: int, streams: int = 0, fps: float = 0.0) -> str | None:
-    """Return what is more than a session can hold, in words; None where nothing is. `contexts` are all of a plan's."""
+    """Return what is more than a session can hold, in words; None if nothing is. `contexts` are
+    all of a plan's.
+    """
     if contexts > MOST_CONTEXTS:
         return f"{contexts:,} contexts are too many; valid: up to {MOST_CONTEXTS:,} in all"
     if contexts * rounds > MOST_INFERENCES:
@@ -157,12 +173,16 @@ def excess(contexts: int, rounds: int, streams: int = 0, fps: float = 0.0) -> st
         return f"{inferences} are too many; valid: up to {MOST_INFERENCES:,} inferences in all"
     if streams * fps > _MOST_FRAMES_PER_S:
         frames = f"{streams:,} streams of {fps:g} frames per second"
-        return f"{frames} are too many; valid: up to {_MOST_FRAMES_PER_S:,} frames per second in all"
+        return (
+            f"{frames} are too many; valid: up to {_MOST_FRAMES_PER_S:,} frames per second in all"
+        )
     return None
 
 
 def check_kernel(host: Host) -> None:
-    """Raise UserError where this machine does not show the memory of a process, or of the system."""
+    """Raise UserError if this machine does not show the memory of a process, or of the
+    system.
+    """
     try:
         check_readable(host)
         read_system(host)

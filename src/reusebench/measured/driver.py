@@ -1,13 +1,15 @@
 """The measured process: walks a Plan on a runtime and stops at a barrier after every step.
 
-Run as `python .../measured/start.py`. It reads one JSON line from standard input, the command, and writes
-one JSON line per barrier to standard output. At a barrier nothing runs: it waits until the harness has
-read the memory and writes `go`. Instead of `go` the harness may write `trim`: the process returns its free heap to
-the kernel (malloc_trim) and stops at one more barrier, so that this state can be read too. While streams run it
-writes a line `frames` every second, and the harness may write `stop` to end them. Of a plan that fills `stop` in place
-of `go` means that no further context is to be made.
+Run as `python .../measured/start.py`. It reads one JSON line from standard input, the command, and
+writes one JSON line per barrier to standard output. At a barrier nothing runs: it waits until the
+harness has read the memory and writes `go`. Instead of `go` the harness may write `trim`: the
+process returns its free heap to the kernel (malloc_trim) and stops at one more barrier, so that
+this state can be read too. While streams run it writes a line `frames` every second, and the
+harness may write `stop` to end them. Of a plan that fills `stop` in place of `go` means that no
+further context is to be made.
 
-What is imported here is weighed with the runtime: standard library only, and little of it. Python 3.8.
+What is imported here is weighed with the runtime: standard library only, and little of it. Python
+3.8.
 """
 
 from __future__ import annotations
@@ -42,10 +44,12 @@ from reusebench.measured.schedule import Gate, Worker, run_on_all
 
 __all__ = ["main"]
 
-#: Of the thread of each context, where there may be hundreds: of the usual 8 MiB, 300 use up a 32-bit process.
+#: Of the thread of each context, where there may be hundreds: of the usual 8 MiB, 300 use up a
+#: 32-bit process.
 _SMALL_STACK_BYTES = 1 << 20
-#: Of address space, which is given back where a step fails: it may have used up all that there is, and is to be told.
-#: Nothing writes to it, so that a page of it is in memory, and it is too small for a huge page.
+#: Of address space, which is given back where a step fails: it may have used up all that there is,
+#: and is to be told. Nothing writes to it, so that a page of it is in memory, and it is too small
+#: for a huge page.
 _RESERVE_BYTES = 1 << 20
 
 
@@ -65,7 +69,9 @@ class Channel:
 
     def send(self, event: str, **fields: Any) -> None:
         """Write one message."""
-        self._messages.write(json.dumps({"event": event, "at_ns": time.monotonic_ns(), **fields}) + "\n")
+        self._messages.write(
+            json.dumps({"event": event, "at_ns": time.monotonic_ns(), **fields}) + "\n"
+        )
         self._messages.flush()
 
     def barrier(self, step: Step, data: Dict[str, Any]) -> str:
@@ -93,11 +99,13 @@ class Walk:
         self._channel = channel
         self._contexts: List[Context] = []
         self._workers: List[Worker] = []
-        #: Of all cycles: threads that come and go leave memory behind in an emulator, and spread the heap over arenas.
+        #: Of all cycles: threads that come and go leave memory behind in an emulator, and spread
+        #: the heap over arenas.
         self._cycling = Worker("cycles") if plan.cycles else None
         self._decoders: List[Any] = []
         #: Contexts that have run, of a plan that fills; and whether no further one is made.
-        self._ran, self._is_full = 0, False
+        self._ran = 0
+        self._is_full = False
         if plan.fills:
             threading.stack_size(_SMALL_STACK_BYTES)
         self._steps: Dict[str, Callable[..., Dict[str, Any]]] = {
@@ -117,15 +125,17 @@ class Walk:
         for step in self._plan.steps():
             yield step
             if self._is_full:
-                made, self._plan = len(self._contexts), self._plan.limited_to(self._ran)
+                made = len(self._contexts)
+                self._plan = self._plan.limited_to(self._ran)
                 yield from self._plan.steps_when_full(made, self._ran)
                 return
 
     def take(self, step: Step) -> None:
         """Take one step and stop at its barrier.
 
-        Of a plan that fills the failure of a further context is the answer: it has a barrier, `full`, in place of the
-        step's, and nothing of the context is touched before the harness has read memory there.
+        Of a plan that fills the failure of a further context is the answer: it has a barrier,
+        `full`, in place of the step's, and nothing of the context is touched before the harness has
+        read memory there.
         """
         do = self._steps[step.phase]
         try:
@@ -133,8 +143,15 @@ class Walk:
         except Exception as error:
             if isinstance(error, NotSupported) or not self._plan.may_be_full_at(step):
                 raise
-            data = {"failure": {"phase": step.phase, "kind": kind_of(error), "message": asdict(message_of(error))}}
-            step, self._is_full = Step("full", step.context), True
+            data = {
+                "failure": {
+                    "phase": step.phase,
+                    "kind": kind_of(error),
+                    "message": asdict(message_of(error)),
+                }
+            }
+            step = Step("full", step.context)
+            self._is_full = True
         if self._plan.cycles is not None:
             from reusebench.measured.usage import usage  # weighs nothing in plans without cycles
 
@@ -148,7 +165,10 @@ class Walk:
         return {"python_version": sys.version.split()[0], **self._versions()}
 
     def _versions(self) -> Dict[str, Any]:
-        return {"runtime_version": self._runtime.version, "driver_version": self._runtime.driver_version}
+        return {
+            "runtime_version": self._runtime.version,
+            "driver_version": self._runtime.driver_version,
+        }
 
     def _make(self, index: int) -> Dict[str, Any]:
         started = time.monotonic_ns()
@@ -159,7 +179,9 @@ class Walk:
         return {"load_ns": load_ns, **self._versions(), **_account(context)}
 
     def _worker_of(self, index: int) -> Worker:
-        """Return the thread of the context's chain, which is there as soon as one of its contexts is."""
+        """Return the thread of the context's chain, which is there as soon as one of its contexts
+        is.
+        """
         if self._cycling is not None:
             return self._cycling
         for other in self._plan.chain_of(index):
@@ -169,15 +191,21 @@ class Walk:
 
     def _new_context(self, index: int) -> Context:
         spec = self._plan.contexts[index]
-        model, memory = self._plan.models[spec.model], _memory(spec, self._plan.cores, self._plan.options_of(index))
+        model = self._plan.models[spec.model]
+        memory = _memory(spec, self._plan.cores, self._plan.options_of(index))
         inputs = {tensor.name: tensor for tensor in model.inputs}
         if spec.source is None:
             return self._runtime.load(
-                model.path, model.prepared if self._plan.needs_prepared(index) else None, memory, inputs
+                model.path,
+                model.prepared if self._plan.needs_prepared(index) else None,
+                memory,
+                inputs,
             )
         source = self._contexts[spec.source]
         if spec.mechanism == SHARED_WEIGHTS:
-            return self._runtime.share_weights(model.prepared or model.weightless or model.path, source, memory, inputs)
+            return self._runtime.share_weights(
+                model.prepared or model.weightless or model.path, source, memory, inputs
+            )
         if spec.mechanism == SHARED_WEIGHT_MEMORY:
             return self._runtime.share_weight_memory(model.path, source, memory, inputs)
         make = self._runtime.dup if spec.mechanism == DUP else self._runtime.shared_context
@@ -193,16 +221,23 @@ class Walk:
         return {"allocations": _account(self._contexts[index])["allocations"]}
 
     def _first_inference(self, index: int) -> Dict[str, Any]:
-        context, worker = self._contexts[index], self._workers[index]
+        context = self._contexts[index]
+        worker = self._workers[index]
         worker.start(lambda: _warm_up(context))
         latency_ns = worker.finish()
-        data = {"latency_ns": latency_ns, "digest": f"{context.checksum():08x}", "copies": context.copies()._asdict()}
+        data = {
+            "latency_ns": latency_ns,
+            "digest": f"{context.checksum():08x}",
+            "copies": context.copies()._asdict(),
+        }
         if self._plan.is_first_of_model(index):
             data["samples"] = context.samples()
         return {**data, **_account(context)}
 
     def _open_decoders(self) -> Dict[str, Any]:
-        from reusebench.measured.streams.pipeline import open_decoders  # weighs nothing in plans without streams
+        from reusebench.measured.streams.pipeline import (
+            open_decoders,
+        )  # weighs nothing in plans without streams
 
         assert self._plan.schedule is not None
         self._decoders = open_decoders(self._plan.schedule)
@@ -214,15 +249,21 @@ class Walk:
         return {}
 
     def _streams(self) -> Dict[str, Any]:
-        from reusebench.measured.streams.pipeline import Pipeline  # weighs nothing in plans without streams
+        from reusebench.measured.streams.pipeline import (
+            Pipeline,
+        )  # weighs nothing in plans without streams
 
         pipeline = Pipeline(self._plan, self._contexts, self._workers, self._decoders)
-        return pipeline.run(lambda progress: self._channel.send("frames", **progress), self._channel.stopped_within)
+        return pipeline.run(
+            lambda progress: self._channel.send("frames", **progress), self._channel.stopped_within
+        )
 
     def _rounds(self) -> Dict[str, Any]:
-        any_core, of_core = Gate(self._plan.cores), [Gate(1) for _ in range(self._plan.cores)]
+        any_core = Gate(self._plan.cores)
+        of_core = [Gate(1) for _ in range(self._plan.cores)]
         latencies = [array("q", bytes(8 * self._plan.rounds)) for _ in self._contexts]
-        workers, tasks = [], []
+        workers = []
+        tasks = []
         for chain in self._plan.all_chains():
             turns = []
             for index in chain:
@@ -242,9 +283,11 @@ class Walk:
 
     def _cycle(self) -> Dict[str, Any]:
         assert self._plan.cycles is not None
-        kind, last = self._plan.cycles.kind, len(self._plan.contexts) - 1
+        kind = self._plan.cycles.kind
+        last = len(self._plan.contexts) - 1
         if kind == INFERENCES:
-            context, worker = self._contexts[0], self._workers[0]
+            context = self._contexts[0]
+            worker = self._workers[0]
             run_on_all([worker], [lambda: _infer(context, INFERENCES_PER_CYCLE)])
             return {}
         if kind == IO_MEMORY:
@@ -266,7 +309,8 @@ class Walk:
 
 def main() -> int:
     """Serve one command from the harness and return the exit code."""
-    # The harness's pipe is kept apart from what a runtime prints: standard output becomes standard error.
+    # The harness's pipe is kept apart from what a runtime prints: standard output becomes standard
+    # error.
     messages = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     channel = Channel(sys.stdin, messages)
@@ -278,7 +322,8 @@ def main() -> int:
         if command["command"] == "prepare":
             prepared: Dict[str, Any] = {}
             for model in command["models"]:
-                path, digest = model["path"], model["digest"]
+                path = model["path"]
+                digest = model["digest"]
                 inputs = {tensor.name: tensor for tensor in inputs_from_json(model["inputs"])}
                 preparation = runtime.prepare(
                     path, digest, command["folder"], lambda: channel.send("preparing"), inputs
@@ -296,7 +341,9 @@ def main() -> int:
     except Exception as error:  # every failure of the runtime is a result
         del reserve
         message = asdict(message_of(error))
-        channel.send("failure", phase=step.phase, context=step.context, kind=kind_of(error), message=message)
+        channel.send(
+            "failure", phase=step.phase, context=step.context, kind=kind_of(error), message=message
+        )
         return 1
     return 0
 
@@ -344,9 +391,9 @@ def _rounds(turns: List[_Turn], rounds: int) -> Callable[[], None]:
 def _warm_up(context: Context) -> int:
     """Run the first inference and one more, and return the latency of the first.
 
-    The second belongs to what a context costs: runtimes plan their memory in the first and allocate by the plan from
-    the second on (ONNX Runtime 1.31, YOLOv5s at 320x320: 6.6 of a dup's 16 MiB; only in orders of its nodes that are
-    not chosen did more come after the second).
+    The second belongs to what a context costs: runtimes plan their memory in the first and allocate
+    by the plan from the second on (ONNX Runtime 1.31, YOLOv5s at 320x320: 6.6 of a dup's 16 MiB;
+    only in orders of its nodes that are not chosen did more come after the second).
     """
     latency_ns = _timed(context.infer)
     context.infer()

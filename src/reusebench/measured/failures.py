@@ -1,4 +1,6 @@
-"""What a step's exception is to the harness: a kind of failure, and a message. Standard library only, Python 3.8."""
+"""What a step's exception is to the harness: a kind of failure, and a message. Standard library
+only, Python 3.8.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ __all__ = ["kind_of", "message_of", "tells_of_memory"]
 _TEXT_CHARACTERS = 2000
 #: How Python, C++ and runtimes say that there is no memory, or no address space, left.
 _NO_MEMORY = ("MemoryError", "bad_alloc", "Failed to allocate memory")
-#: How the loader, C and OpenBLAS say it. An adapter knows better what it means: all mappings can be used up, too.
+#: How the loader, C and OpenBLAS say it. An adapter knows better what it means: all mappings can be
+#: used up, too.
 _NO_MEMORY_OF_SYSTEM = (
     "failed to map segment",
     "Cannot allocate memory",
@@ -31,7 +34,9 @@ def kind_of(error: Exception) -> str:
     cause: Optional[BaseException] = error
     while cause is not None:  # an import that fails for it is told by another error
         words = str(cause.args)  # str(error) of an AdapterError would read the texts
-        if isinstance(cause, (MemoryError, OutOfMemory)) or any(phrase in words for phrase in _NO_MEMORY):
+        if isinstance(cause, (MemoryError, OutOfMemory)) or any(
+            phrase in words for phrase in _NO_MEMORY
+        ):
             return "out_of_memory"
         if not isinstance(cause, AdapterError) and tells_of_memory(words):
             return "out_of_memory"

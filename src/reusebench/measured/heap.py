@@ -1,7 +1,8 @@
-"""How much of the C library's heap is in use: a leak shows here at once, and in RSS only where no hole holds it.
+"""How much of the C library's heap is in use: a leak shows here at once, and in RSS only where no
+hole holds it.
 
-Runs in the measured process: standard library only, Python 3.8. ctypes is imported with it; numpy and Rockchip's
-adapter bring that along.
+Runs in the measured process: standard library only, Python 3.8. ctypes is imported with it; numpy
+and Rockchip's adapter bring that along.
 """
 
 from __future__ import annotations
@@ -11,8 +12,20 @@ from typing import Any, Optional
 
 __all__ = ["Heap"]
 
-#: struct mallinfo2 and mallinfo of glibc's malloc.h have ten numbers in this order; of these two are used.
-_FIELDS = ("arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks", "fordblks", "keepcost")
+#: struct mallinfo2 and mallinfo of glibc's malloc.h have ten numbers in this order; of these two
+#: are used.
+_FIELDS = (
+    "arena",
+    "ordblks",
+    "smblks",
+    "hblks",
+    "hblkhd",
+    "usmblks",
+    "fsmblks",
+    "uordblks",
+    "fordblks",
+    "keepcost",
+)
 
 
 class _Mallinfo2(ctypes.Structure):
@@ -28,7 +41,9 @@ class _Mallinfo(ctypes.Structure):
 
 
 class Heap:
-    """The heap of this process, and the least that was in use of it since the last `take_lowest`."""
+    """The heap of this process, and the least that was in use of it since the last
+    `take_lowest`.
+    """
 
     def __init__(self) -> None:
         self._call = _mallinfo()
@@ -42,8 +57,11 @@ class Heap:
             self._lowest = in_use if self._lowest is None else min(self._lowest, in_use)
 
     def take_lowest(self) -> Optional[int]:
-        """Return the lowest reading since the last time, in bytes; None without one, or in another C library."""
-        lowest, self._lowest = self._lowest, None
+        """Return the lowest reading since the last time, in bytes; None without one, or in another
+        C library.
+        """
+        lowest = self._lowest
+        self._lowest = None
         return lowest
 
 

@@ -1,8 +1,9 @@
 """What start.py does for modules other than the driver, and why there is start.py.
 
-Nothing has to be installed for the Python that runs it: the package is found beside it. `-m` and `-c` would search the
-working folder first, so that a json.py of the user's would run; `-P`, which does not, is Python 3.11. The name
-`reusebench` is an empty package at first, so a board needs the folder `measured` alone.
+Nothing has to be installed for the Python that runs it: the package is found beside it. `-m` and
+`-c` would search the working folder first, so that a json.py of the user's would run; `-P`, which
+does not, is Python 3.11. The name `reusebench` is an empty package at first, so a board needs the
+folder `measured` alone.
 """
 
 from __future__ import annotations
@@ -28,10 +29,14 @@ def main() -> int:
 
 
 def _import_package() -> None:
-    """Put `reusebench` with all of its content in place of the empty package, whatever is installed."""
+    """Put `reusebench` with all of its content in place of the empty package, whatever is
+    installed.
+    """
     (folder,) = sys.modules["reusebench"].__path__
     file = os.path.join(folder, "__init__.py")
-    spec = importlib.util.spec_from_file_location("reusebench", file, submodule_search_locations=[folder])
+    spec = importlib.util.spec_from_file_location(
+        "reusebench", file, submodule_search_locations=[folder]
+    )
     assert spec is not None
     assert spec.loader is not None
     package = importlib.util.module_from_spec(spec)

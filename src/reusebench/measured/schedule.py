@@ -1,4 +1,6 @@
-"""Threads of the measured process: one worker per context, and a gate that lets so many infer at once."""
+"""Threads of the measured process: one worker per context, and a gate that lets so many infer at
+once.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,8 @@ __all__ = ["Gate", "Worker", "run_on_all"]
 class Gate:
     """A semaphore that is fair: the thread that waits longest enters first.
 
-    threading.Semaphore lets a thread that leaves enter again before the ones that wait, so that the last
-    contexts of a run would infer alone and throughput would be understated.
+    threading.Semaphore lets a thread that leaves enter again before the ones that wait, so that the
+    last contexts of a run would infer alone and throughput would be understated.
     """
 
     def __init__(self, capacity: int) -> None:
@@ -75,7 +77,8 @@ class Worker:
                 outcome = (task(), None)
             except BaseException as error:  # it is raised by finish()
                 outcome = (None, error)
-            # Nothing may keep the task's objects (a context to be destroyed) alive while the worker waits.
+            # Nothing may keep the task's objects (a context to be destroyed) alive while the worker
+            # waits.
             task = None
             self._results.put(outcome)
             del outcome

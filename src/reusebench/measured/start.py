@@ -1,4 +1,6 @@
-"""Starts the driver, or a module: `python .../measured/start.py [MODULE [ARGUMENT...]]`; launch.py says why."""
+"""Starts the driver, or a module: `python .../measured/start.py [MODULE [ARGUMENT...]]`; launch.py
+says why.
+"""
 
 import sys
 

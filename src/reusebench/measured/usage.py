@@ -1,7 +1,8 @@
-"""What the measured process holds after a cycle, read by itself: memory, heap in use, descriptors, mappings, threads.
+"""What the measured process holds after a cycle, read by itself: memory, heap in use, descriptors,
+mappings, threads.
 
-Under an emulator /proc/PID/maps of the host has the emulator's own mappings, and there are hundreds; what the process
-itself reads is its own. Standard library only, Python 3.8.
+Under an emulator /proc/PID/maps of the host has the emulator's own mappings, and there are
+hundreds; what the process itself reads is its own. Standard library only, Python 3.8.
 """
 
 from __future__ import annotations
@@ -18,10 +19,12 @@ _heap = Heap()
 
 
 def usage(trim: Callable[[], object]) -> Dict[str, Any]:
-    """Return what is held now: bytes of memory as allocated and of the heap, None where nothing says, and counts.
+    """Return what is held now: bytes of memory as allocated and of the heap, None if nothing
+    says, and counts.
 
-    Python's garbage is collected before, which it would free sooner or later. Then the heap is trimmed: what a process
-    holds that waits at a barrier is what nobody has freed, and not what the C library keeps.
+    Python's garbage is collected before, which it would free sooner or later. Then the heap is
+    trimmed: what a process holds that waits at a barrier is what nobody has freed, and not what the
+    C library keeps.
     """
     gc.collect()
     allocated_bytes = _resident_bytes()

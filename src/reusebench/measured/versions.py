@@ -1,4 +1,6 @@
-"""Prints the versions of this Python and of a runtime: `start.py reusebench.measured.versions ADAPTER`."""
+"""Prints the versions of this Python and of a runtime: `start.py reusebench.measured.versions
+ADAPTER`.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +8,15 @@ import importlib
 import platform
 import sys
 
-# Nothing of it is used: Python has it compiled from now on, so that no measured process compiles it.
+# Nothing of it is used: Python has it compiled from now on, so that no measured process compiles
+# it.
 from reusebench.measured import driver  # noqa: F401
 from reusebench.measured.runtimes.base import AdapterError
 
 __all__ = ["MARK"]
 
-#: Precedes the versions: a library may print words of its own, before them or when its process ends.
+#: Precedes the versions: a library may print words of its own, before them or when its process
+#: ends.
 MARK = "reusebench-versions"
 
 

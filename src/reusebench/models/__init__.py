@@ -1,9 +1,11 @@
-"""Model files made from code: one description of each network, emitted for the runtimes that read it.
+"""Model files made from code: one description of each network, emitted for the runtimes that read
+it.
 
-networks/ describes the networks, onnx/ writes them as ONNX files; rknn/ has rknn-toolkit2 convert these for Rockchip's
-NPUs, megengine/ has MegEngine build them, both in environments of their own (conversion/).
-Importing this package imports neither numpy nor onnx: the harness must not map the libraries of the measured process,
-since shared pages would count for half there. Files are made in other processes.
+networks/ describes the networks, onnx/ writes them as ONNX files; rknn/ has rknn-toolkit2 convert
+these for Rockchip's NPUs, megengine/ has MegEngine build them, both in environments of their own
+(conversion/). Importing this package imports neither numpy nor onnx: the harness must not map the
+libraries of the measured process, since shared pages would count for half there. Files are made in
+other processes.
 """
 
 from __future__ import annotations
@@ -38,7 +40,9 @@ def converters() -> list[type[Converter[Any]]]:
 
 
 def converter_of(kind: str) -> type[Converter[Any]] | None:
-    """Return what makes files whose names end so; None where nothing does, and ONNX files are read as they are."""
+    """Return what makes files whose names end so; None if nothing does, and ONNX files are read
+    as they are.
+    """
     for entry in RUNTIMES:
         if entry.suffix == kind and entry.converter:
             converter: type[Converter[Any]] = importlib.import_module(entry.converter).CONVERTER
@@ -47,21 +51,29 @@ def converter_of(kind: str) -> type[Converter[Any]] | None:
 
 
 def ensure_all(
-    kind: str, recipes: Sequence[Recipe], chip: str | None = None, weightless: bool = False, quantised: bool = True
+    kind: str,
+    recipes: Sequence[Recipe],
+    chip: str | None = None,
+    weightless: bool = False,
+    quantised: bool = True,
 ) -> list[Path]:
-    """Return files of this kind from the cache, in order, made first where they are missing or damaged.
+    """Return files of this kind from the cache, in order, made first where they are missing or
+    damaged.
 
-    `kind` is how their names end: .onnx, .mge, or .rknn, which is for one chip, may be without weights, and is INT8 if
-    it is quantised. Where nothing makes files of the kind, they are ONNX files. Those that are missing are made in one
-    process: to start a converter takes as long as half a conversion. Raises ModelError for an invalid recipe, where the
-    converter is not installed (only where something is to be made), and if it fails; CacheError where a file cannot be
+    `kind` is how their names end: .onnx, .mge, or .rknn, which is for one chip, may be without
+    weights, and is INT8 if it is quantised. Where nothing makes files of the kind, they are ONNX
+    files. Those that are missing are made in one process: to start a converter takes as long as
+    half a conversion. Raises ModelError for an invalid recipe, where the converter is not installed
+    (only where something is to be made), and if it fails; CacheError if a file cannot be
     written.
     """
     kind_of_converter = converter_of(kind)
     if kind_of_converter is None:
         return [ensure(recipe) for recipe in recipes]
     with kind_of_converter() as converter:
-        return converter.ensure_all([converter.recipe(recipe, chip, weightless, quantised) for recipe in recipes])
+        return converter.ensure_all(
+            [converter.recipe(recipe, chip, weightless, quantised) for recipe in recipes]
+        )
 
 
 def can_be_weightless(kind: str, chip: str | None) -> bool:

@@ -19,13 +19,17 @@ def cached_path(recipe: AnyRecipe) -> Path:
 
 
 def weights_of(recipe: AnyRecipe, path: Path) -> Path | None:
-    """Return the file with the weights, beside the recipe's file; None where that has them itself."""
+    """Return the file with the weights, beside the recipe's file; None if that has them
+    itself.
+    """
     suffix = recipe.native.weights if isinstance(recipe, NativeRecipe) else None
     return path.with_suffix(suffix) if suffix else None
 
 
 def is_intact(path: Path) -> bool:
-    """Whether the cached file has as many bytes as were written when it was built, and its weights beside it too."""
+    """Whether the cached file has as many bytes as were written when it was built, and its weights
+    beside it too.
+    """
     try:
         record = _size_record(path).read_text(encoding="ascii").split()
         files = [path, *(path.with_suffix(suffix) for suffix in record[1::2])]
@@ -37,8 +41,8 @@ def is_intact(path: Path) -> bool:
 def ensure(recipe: Recipe) -> Path:
     """Return the ONNX file from the cache, built first where it is missing or damaged.
 
-    Building takes seconds and runs in a process of its own, since it imports numpy and onnx. Two callers at
-    once get the same file, built once. Raises CacheError if the build fails.
+    Building takes seconds and runs in a process of its own, since it imports numpy and onnx. Two
+    callers at once get the same file, built once. Raises CacheError if the build fails.
     """
     path = cached_path(recipe)
     if not is_intact(path):
@@ -50,8 +54,9 @@ def ensure(recipe: Recipe) -> Path:
 def fill(recipe: AnyRecipe, build: Callable[..., object]) -> Path:
     """Return the recipe's file in the cache, made first where it is missing or damaged.
 
-    build() gets a temporary path, and another one of the weights where they are a file of their own.
-    Only one process fills the cache at a time: a second one waits and then takes the first one's file.
+    build() gets a temporary path, and another one of the weights where they are a file of their
+    own. Only one process fills the cache at a time: a second one waits and then takes the first
+    one's file.
     """
     path = cached_path(recipe)
     weights = weights_of(recipe, path)
@@ -62,7 +67,10 @@ def fill(recipe: AnyRecipe, build: Callable[..., object]) -> Path:
             for file in files:
                 for leftover in path.parent.glob(f".{file.name}.*{UNFINISHED}"):
                     leftover.unlink()
-            with written_whole(path) as temporary, written_whole(weights) if weights else nullcontext() as beside:
+            with (
+                written_whole(path) as temporary,
+                written_whole(weights) if weights else nullcontext() as beside,
+            ):
                 build(*filter(None, (temporary, beside)))
             with written_whole(_size_record(path)) as temporary:
                 size_of_weights = f" {weights.suffix} {weights.stat().st_size}" if weights else ""

@@ -8,8 +8,9 @@ from reusebench.models.errors import ModelError
 
 __all__ = ["RKNN_PLATFORMS", "TOOLKIT_VERSION", "RknnPlatform", "find_platform"]
 
-#: The one version that is installed and used, so that figures of two machines compare; it is part of each
-#: file's name. Tried: librknnrt 1.5.2 and 1.6.0 and librknnmrt 2.3.2 take its files, librknnrt 1.4.0 does not.
+#: The one version that is installed and used, so that figures of two machines compare; it is part
+#: of each file's name. Tried: librknnrt 1.5.2 and 1.6.0 and librknnmrt 2.3.2 take its files,
+#: librknnrt 1.4.0 does not.
 TOOLKIT_VERSION = "2.5.0"
 
 
@@ -18,7 +19,8 @@ class RknnPlatform:
     """One chip as the toolkit names it."""
 
     name: str
-    #: Whether the toolkit honours remove_weight. Where it does not, it leaves the weights in without a word.
+    #: Whether the toolkit honours remove_weight. Where it does not, it leaves the weights in
+    #: without a word.
     removes_weights: bool
     #: Whether the NPU has floating point; where it has none, the toolkit makes INT8 files alone.
     has_floats: bool
@@ -28,17 +30,19 @@ class RknnPlatform:
         if not self.has_floats:
             valid = ", ".join(platform.name for platform in RKNN_PLATFORMS if platform.has_floats)
             raise ModelError(
-                f"no file with floating point can be made for {self.name}: its NPU computes with integers; leave "
-                f"--float out, or choose another chip; valid: {valid}"
+                f"no file with floating point can be made for {self.name}: its NPU computes with"
+                f" integers; leave --float out, or choose another chip; valid: {valid}"
             )
 
     def check_weightless(self) -> None:
         """Raise ModelError if no file without weights can be made for the chip."""
         if not self.removes_weights:
-            valid = ", ".join(platform.name for platform in RKNN_PLATFORMS if platform.removes_weights)
+            valid = ", ".join(
+                platform.name for platform in RKNN_PLATFORMS if platform.removes_weights
+            )
             raise ModelError(
-                f"no file without weights can be made for {self.name}: the toolkit ignores remove_weight there; "
-                f"valid: {valid}"
+                f"no file without weights can be made for {self.name}: the toolkit ignores"
+                f" remove_weight there; valid: {valid}"
             )
 
 

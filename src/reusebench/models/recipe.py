@@ -1,4 +1,6 @@
-"""What makes one model file: network, input size and seed, or a user's ONNX file; and for what it is converted."""
+"""What makes one model file: network, input size and seed, or a user's ONNX file; and for what it
+is converted.
+"""
 
 from __future__ import annotations
 
@@ -26,14 +28,13 @@ __all__ = [
     "RknnRecipe",
 ]
 
-#: Part of every cached file's name: raise it whenever a recipe would give other bytes than before, be it
-#: by a description, the weights or the emitter, so that no stale file is measured.
-#: v1: the first.
+#: Part of every cached file's name: raise it whenever a recipe would give other bytes than before,
+#: be it by a description, the weights or the emitter, so that no stale file is measured. v1: the
+#: first.
 EMISSION_VERSION = 1
 
-#: Also part of the name of every cached .rknn file: raise it when the options or the calibration of the
-#: conversion change.
-#: v1: the first.
+#: Also part of the name of every cached .rknn file: raise it when the options or the calibration of
+#: the conversion change. v1: the first.
 CONVERSION_VERSION = 1
 
 #: Seeds are 32 bits wide: enough for any number of models, and file names stay short.
@@ -46,7 +47,9 @@ _DIGEST_DIGITS = 24
 
 @dataclass(frozen=True)
 class Recipe:
-    """Network, size and seed of a model file; an invalid one raises a ModelError that lists what is valid."""
+    """Network, size and seed of a model file; an invalid one raises a ModelError that lists what is
+    valid.
+    """
 
     name: str
     #: Height of the input in pixels; the width follows from it.
@@ -58,7 +61,9 @@ class Recipe:
         """Raise ModelError for an unknown network, an invalid size or an invalid seed."""
         find_network(self.name).check_size(self.size)
         if not 0 <= self.seed <= _LARGEST_SEED:
-            raise ModelError(f"seed {self.seed} is not valid; valid: a whole number from 0 to {_LARGEST_SEED}")
+            raise ModelError(
+                f"seed {self.seed} is not valid; valid: a whole number from 0 to {_LARGEST_SEED}"
+            )
 
     def network(self) -> Network:
         """Return the description."""
@@ -90,7 +95,8 @@ class OnnxFile:
 
     #: Absolute.
     path: str
-    #: SHA-256 of the file with the external data that it names, of the shapes and of the data of its inputs.
+    #: SHA-256 of the file with the external data that it names, of the shapes and of the data of
+    #: its inputs.
     digest: str
     #: In the file's order.
     inputs: tuple[Input, ...]
@@ -100,7 +106,10 @@ class OnnxFile:
     @property
     def is_quantised(self) -> bool:
         """Whether it has scales already: the toolkit keeps them, and refuses to make others."""
-        with Path(self.path).open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        with (
+            Path(self.path).open("rb") as file,
+            mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,
+        ):
             return any(content.find(operator) >= 0 for operator in _QUANTISED)
 
     @property
@@ -125,8 +134,12 @@ class RknnRecipe:
 
     @property
     def calibrates(self) -> bool:
-        """Whether the toolkit quantises it, calibrated with the data of the source's inputs, or with noise."""
-        return self.quantised and not (isinstance(self.source, OnnxFile) and self.source.is_quantised)
+        """Whether the toolkit quantises it, calibrated with the data of the source's inputs, or
+        with noise.
+        """
+        return self.quantised and not (
+            isinstance(self.source, OnnxFile) and self.source.is_quantised
+        )
 
     def __post_init__(self) -> None:
         """Raise ModelError for an unknown platform, or one that cannot have what is wanted."""
@@ -148,7 +161,9 @@ class RknnRecipe:
         parts = [self.platform]
         parts += ["weightless"] if self.weightless else []
         parts += [] if self.quantised else ["float"]
-        return "-".join([*parts, f"toolkit{TOOLKIT_VERSION}", f"v{EMISSION_VERSION}.{CONVERSION_VERSION}"])
+        return "-".join(
+            [*parts, f"toolkit{TOOLKIT_VERSION}", f"v{EMISSION_VERSION}.{CONVERSION_VERSION}"]
+        )
 
     @property
     def file_name(self) -> str:
@@ -158,7 +173,9 @@ class RknnRecipe:
 
 @dataclass(frozen=True)
 class NativeForm:
-    """The files of one kind that one version of a converter makes: float32, with the weights of their source."""
+    """The files of one kind that one version of a converter makes: float32, with the weights of
+    their source.
+    """
 
     #: How their names end.
     kind: str

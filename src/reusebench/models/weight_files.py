@@ -12,16 +12,20 @@ from reusebench.system.files import open_regular
 
 __all__ = ["is_beside", "weight_files"]
 
-#: How ONNX names a file with weights (onnx.proto, TensorProto.external_data): the entry's key, then its value behind
-#: the length of it, seven bits in a byte and the last byte without the highest one.
+#: How ONNX names a file with weights (onnx.proto, TensorProto.external_data): the entry's key, then
+#: its value behind the length of it, seven bits in a byte and the last byte without the highest
+#: one.
 _LOCATION = re.compile(rb"\x0a\x08location\x12([\x80-\xff]?[\x01-\x7f])")
 _BLOCK_BYTES = 1 << 20
-#: Above the longest path and what stands before it: one that a block cuts in two is whole in the next.
+#: Above the longest path and what stands before it: one that a block cuts in two is whole in the
+#: next.
 _OVERLAP_BYTES = 1 << 13
 
 
 def weight_files(path: Path) -> list[Path]:
-    """Return those that are there: of a runtime's own kind by its suffix, and what an ONNX file names."""
+    """Return those that are there: of a runtime's own kind by its suffix, and what an ONNX file
+    names.
+    """
     suffixes = [entry.weights_suffix for entry in RUNTIMES if entry.suffix == path.suffix]
     files = [path.with_suffix(suffix) for suffix in suffixes if suffix]
     files += [path.parent / name for name in sorted(set(_named_files(path))) if is_beside(name)]
@@ -41,7 +45,9 @@ def _named_files(path: Path) -> Iterator[str]:
             text = text[-_OVERLAP_BYTES:] + block
             for match in _LOCATION.finditer(text):
                 low, *high = match[1]
-                name = text[match.end() : match.end() + ((low & 0x7F) | (high[0] << 7 if high else 0))]
+                name = text[
+                    match.end() : match.end() + ((low & 0x7F) | (high[0] << 7 if high else 0))
+                ]
                 yield name.decode(errors="replace")
 
 

@@ -21,7 +21,8 @@ from reusebench.targets.errors import NotStarted
 __all__ = ["FarMachine"]
 
 #: File descriptors of a program: the last one is its socket to the reader.
-_OUTPUT, _MARKER = 1, 3
+_OUTPUT = 1
+_MARKER = 3
 _CHUNK = 4096
 #: Of the input that are passed on at once: readings have their turn.
 _CHUNKS = 16
@@ -55,7 +56,9 @@ class _Board(Protocol):
     name: str
     host: Host
 
-    def start_program(self, command: Sequence[str], environment: Mapping[str, str], has_marks: bool) -> _Process: ...
+    def start_program(
+        self, command: Sequence[str], environment: Mapping[str, str], has_marks: bool
+    ) -> _Process: ...
     def watch(self, path: str) -> AppendedFile: ...
     def wait_for_event(self, limit_s: float) -> None: ...
 
@@ -64,9 +67,12 @@ class FarMachine:
     """A board far away."""
 
     def __init__(self, board: _Board, facts: dict[str, Any]) -> None:
-        """Take what is to be stored of the board, too: it may be away when the program has ended."""
+        """Take what is to be stored of the board, too: it may be away when the program has
+        ended.
+        """
         self.host = board.host
-        self._board, self._facts = board, facts
+        self._board = board
+        self._facts = facts
 
     def facts(self) -> dict[str, Any]:
         """Return what was read of it before."""
@@ -84,7 +90,8 @@ class FarMachine:
         """Return marks by the one file descriptor that the reader passes on."""
         if number != _MARKER:
             raise RecordError(
-                f"--marker {number}: on a board far away the descriptor is {_MARKER}. Write --marker {_MARKER}"
+                f"--marker {number}: on a board far away the descriptor is {_MARKER}. Write"
+                f" --marker {_MARKER}"
             )
         return FarSocketMarks(number)
 
@@ -97,7 +104,9 @@ class FarMachine:
         return RunningProgram(self.host, pid)
 
     def wait(self, descriptors: Sequence[int], limit_s: float) -> None:
-        """Wait until something has come from the board, or so long, after which the descriptors are looked at."""
+        """Wait until something has come from the board, or so long, after which the descriptors are
+        looked at.
+        """
         if not select.select(descriptors, [], [], 0)[0]:
             self._board.wait_for_event(limit_s)
 
@@ -109,12 +118,18 @@ class _StartedProgram:
     shares_terminal = False
 
     def __init__(self, board: _Board, command: Sequence[str], marks: Marks) -> None:
-        """Raise RecordError where it cannot be started, with the exit code that shells give for it."""
+        """Raise RecordError if it cannot be started, with the exit code that shells give for
+        it.
+        """
         self._marks = marks if isinstance(marks, FarSocketMarks) else None
         try:
-            self._process = board.start_program(command, marks.environment, has_marks=self._marks is not None)
+            self._process = board.start_program(
+                command, marks.environment, has_marks=self._marks is not None
+            )
         except NotStarted as error:
-            raise RecordError(f"{error}. Nothing was stored", exit_code=127 if error.is_missing else 126) from None
+            raise RecordError(
+                f"{error}. Nothing was stored", exit_code=127 if error.is_missing else 126
+            ) from None
         if self._marks:
             self._marks.send_answer = self._process.answer
         self._host = board.host
@@ -165,7 +180,9 @@ class _StartedProgram:
                 self._marks.feed(data)
 
     def _show(self, descriptor: int, data: bytes) -> None:
-        """Write what the program has written; where nobody takes it, it gets the signal that says so."""
+        """Write what the program has written; where nobody takes it, it gets the signal that says
+        so.
+        """
         # Where this process was started with one of them closed, another file may have its number.
         is_open = (sys.stdout if descriptor == _OUTPUT else sys.stderr) is not None
         while data and is_open and self._is_heard:
@@ -208,7 +225,9 @@ class _Input:
 
 
 def _has_input() -> bool:
-    """Whether there is something to read, or the end of it; a terminal is another's while this is in the background."""
+    """Whether there is something to read, or the end of it; a terminal is another's while this is
+    in the background.
+    """
     if sys.stdin is None:  # this process was started without
         return True
     if os.isatty(0) and os.tcgetpgrp(0) != os.getpgrp():

@@ -22,7 +22,8 @@ class RunKeeper:
 
     def __init__(self, writer: RunWriter, document: Mapping[str, msgspec.Raw]) -> None:
         """Take the run without results, in pytest-benchmark's form."""
-        self._writer, self._document = writer, document
+        self._writer = writer
+        self._document = document
         self._thread = ThreadPoolExecutor(1)
         self._pending: Future[Path] | None = None
         self._latest: Program | None = None
@@ -43,11 +44,15 @@ class RunKeeper:
 
     def _write(self, is_finished: bool) -> Path:
         now = datetime.datetime.now(datetime.timezone.utc).isoformat()
-        return self._writer.write({**self._document, "datetime": now, PROGRAMS: [self._latest]}, is_finished)
+        return self._writer.write(
+            {**self._document, "datetime": now, PROGRAMS: [self._latest]}, is_finished
+        )
 
 
 def made_apart(make: Callable[[], object]) -> dict[str, msgspec.Raw]:
-    """Return what a process of its own makes: what it imports for that does not weigh beside a recorded program."""
+    """Return what a process of its own makes: what it imports for that does not weigh beside a
+    recorded program.
+    """
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:

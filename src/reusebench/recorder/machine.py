@@ -1,4 +1,6 @@
-"""The machine on which a program is recorded: how it is started there, marks its phases, and is waited for."""
+"""The machine on which a program is recorded: how it is started there, marks its phases, and is
+waited for.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ __all__ = ["LOCAL", "LocalMachine", "Machine"]
 
 
 class Machine(Protocol):
-    """Of a board far away every method, and every one of what they return, may raise ConnectionLost."""
+    """Of a board far away every method, and every one of what they return, may raise
+    ConnectionLost.
+    """
 
     #: What is read.
     host: Host
@@ -27,10 +31,12 @@ class Machine(Protocol):
         """Return what is stored of it."""
 
     def file_marks(self, path: Path) -> Marks:
-        """Return marks in a file there; raise OSError where it cannot be made."""
+        """Return marks in a file there; raise OSError if it cannot be made."""
 
     def socket_marks(self, number: int) -> Marks:
-        """Return marks by a file descriptor of the program; raise RecordError where it cannot have this number."""
+        """Return marks by a file descriptor of the program; raise RecordError if it cannot have
+        this number.
+        """
 
     def start(self, command: Sequence[str], marks: Marks) -> RecordedProgram:
         """Start a program; raise RecordError."""

@@ -1,11 +1,13 @@
-"""When a costly reading is due: often at first, then seldom, and never more than a share of the time."""
+"""When a costly reading is due: often at first, then seldom, and never more than a share of the
+time.
+"""
 
 from __future__ import annotations
 
 __all__ = ["Pace"]
 
-#: The first reading of a phase is taken whatever it costs when the last one is older: a phase shall have figures, also
-#: where other work makes readings expensive.
+#: The first reading of a phase is taken whatever it costs when the last one is older: a phase shall
+#: have figures, also where other work makes readings expensive.
 _LONG_AGO_NS = 250_000_000
 #: Share of the time that readings at marks may take: they are the figures of phases.
 _MARK_SHARE = 0.05
@@ -15,7 +17,8 @@ class Pace:
     """The time of the next reading of one kind; times are monotonic, in nanoseconds."""
 
     def __init__(self, first_ns: int, longest_ns: int, share: float, early_share: float) -> None:
-        """Take the first gap, which doubles up to the longest, and the share of the time that readings may take.
+        """Take the first gap, which doubles up to the longest, and the share of the time that
+        readings may take.
 
         Until the gap is the longest they may take the early share.
         """
@@ -47,7 +50,8 @@ class Pace:
 
     def taken(self, now_ns: int, cost_ns: int) -> None:
         """Note what a reading took, and plan the next."""
-        self._taken_ns, self._cost_ns = now_ns, cost_ns
+        self._taken_ns = now_ns
+        self._cost_ns = cost_ns
         share = self._share if self._gap_ns == self._longest_ns else self._early_share
         self._next_ns = max(now_ns + self._gap_ns, self._earliest_ns(share))
         self._gap_ns = min(2 * self._gap_ns, self._longest_ns)

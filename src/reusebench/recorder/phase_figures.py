@@ -1,4 +1,6 @@
-"""The figures of a phase, made while it is recorded: what is kept of it stays small, however long it takes."""
+"""The figures of a phase, made while it is recorded: what is kept of it stays small, however long
+it takes.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,8 @@ class Series:
 
     def begin(self, now_ns: int) -> None:
         """Begin a stretch of the phase."""
-        self._until_ns, self._is_of_stretch = now_ns, False
+        self._until_ns = now_ns
+        self._is_of_stretch = False
 
     def add(self, value: int, now_ns: int) -> None:
         """Add a reading; half of the time since the last one is that one's."""
@@ -42,9 +45,11 @@ class Series:
             gap_ns -= gap_ns // 2
         self._values.append(value)
         self._weights_ns.append(gap_ns)
-        self._until_ns, self._is_of_stretch = now_ns, True
+        self._until_ns = now_ns
+        self._is_of_stretch = True
         self.count += 1
-        self.last_bytes, self.last_ns = value, now_ns
+        self.last_bytes = value
+        self.last_ns = now_ns
         if len(self._values) > _MOST_READINGS:
             self._merge()
 
@@ -52,12 +57,16 @@ class Series:
         """End the stretch."""
         if self._is_of_stretch:
             self._weights_ns[-1] += now_ns - self._until_ns
-        self._until_ns, self._is_of_stretch = now_ns, False
+        self._until_ns = now_ns
+        self._is_of_stretch = False
 
     def median(self) -> int | None:
-        """Return the value that half of the time was below; None where there is no reading."""
-        weighted = sorted((value, max(weight_ns, 1)) for value, weight_ns in zip(self._values, self._weights_ns))
-        half, before = sum(weight for _, weight in weighted) / 2, 0
+        """Return the value that half of the time was below; None if there is no reading."""
+        weighted = sorted(
+            (value, max(weight_ns, 1)) for value, weight_ns in zip(self._values, self._weights_ns)
+        )
+        half = sum(weight for _, weight in weighted) / 2
+        before = 0
         for index, (value, weight) in enumerate(weighted):
             before += weight
             if before == half and index + 1 < len(weighted):
@@ -67,9 +76,12 @@ class Series:
         return None
 
     def _merge(self) -> None:
-        """Give the time of two readings that are next to each other in size to the one that has more of it."""
+        """Give the time of two readings that are next to each other in size to the one that has
+        more of it.
+        """
         # The last one stays last: more time may be its own.
-        last_value, last_ns = self._values.pop(), self._weights_ns.pop()
+        last_value = self._values.pop()
+        last_ns = self._weights_ns.pop()
         by_size = sorted(zip(self._values, self._weights_ns))
         pairs = list(zip(by_size[::2], by_size[1::2]))
         self._values = array("q", [max(pair, key=lambda reading: reading[1])[0] for pair in pairs])
@@ -84,12 +96,14 @@ class PhaseRecord:
 
     duration_ns: int = 0
     series: dict[str, Series] = field(default_factory=lambda: {kind: Series() for kind in KINDS})
-    #: Highest RSS that was read or that the kernel noted: of the sum over all processes, and of a single one.
+    #: Highest RSS that was read or that the kernel noted: of the sum over all processes, and of a
+    #: single one.
     peak_bytes: int | None = None
     process_peak_bytes: int | None = None
     #: Of the sum what the kernel's marks allow at most.
     _at_most_bytes: int = 0
-    #: Whether the kernel's marks were of all processes, and of nothing but the phase, in each stretch of it.
+    #: Whether the kernel's marks were of all processes, and of nothing but the phase, in each
+    #: stretch of it.
     _is_bounded: bool = True
     is_process_peak_exact: bool = False
     #: Whether a stretch of it is over.
@@ -142,7 +156,9 @@ class PhaseRecord:
         return self._end_ns - series.last_ns if series.count else None
 
     def peak_at_most_bytes(self) -> int | None:
-        """Return what the sum over all processes can have been at most; None where that is not known."""
+        """Return what the sum over all processes can have been at most; None if that is not
+        known.
+        """
         if not (self._is_bounded and self.is_process_peak_exact) or self.peak_bytes is None:
             return None
         return max(self._at_most_bytes, self.peak_bytes)

@@ -1,4 +1,6 @@
-"""Phases that a program marks, by lines of text that are their names: in a file that it appends to, or by a socket."""
+"""Phases that a program marks, by lines of text that are their names: in a file that it appends to,
+or by a socket.
+"""
 
 from __future__ import annotations
 
@@ -34,24 +36,32 @@ __all__ = [
 ]
 
 #: The phase before the first mark, and the only one where nothing is marked.
-START, WHOLE = "start", "run"
-#: Distinct names: every one is a series of its own in comparisons. Those that come later are one phase.
-MOST_PHASES, FURTHER = 100, "further phases"
+START = "start"
+WHOLE = "run"
+#: Distinct names: every one is a series of its own in comparisons. Those that come later are one
+#: phase.
+MOST_PHASES = 100
+FURTHER = "further phases"
 #: Characters of a name that are kept, and bytes of an unfinished line.
-_LONGEST_NAME, _LONGEST_LINE = 100, 4096
+_LONGEST_NAME = 100
+_LONGEST_LINE = 4096
 #: Stretches that a trace has.
 _MOST_STRETCHES = 10_000
 
 
 def phase_name(line: bytes) -> str:
-    """Return the name in a line: printable, without spaces around it, cut where it is very long; it may be empty."""
+    """Return the name in a line: printable, without spaces around it, cut where it is very long; it
+    may be empty.
+    """
     text = line.decode(errors="replace")
     words = "".join(character if character.isprintable() else " " for character in text).split()
     return " ".join(words)[:_LONGEST_NAME].rstrip()
 
 
 class Lines:
-    """Whole lines out of bytes that come in pieces; what has no newline yet is kept for the next piece."""
+    """Whole lines out of bytes that come in pieces; what has no newline yet is kept for the next
+    piece.
+    """
 
     def __init__(self) -> None:
         self._rest = b""
@@ -85,7 +95,9 @@ class PhaseLog:
         self._names: set[str] = set()
 
     def changes(self, names: Iterable[str]) -> bool:
-        """Whether another phase begins with these marks: a line without a name is none, nor is the same name."""
+        """Whether another phase begins with these marks: a line without a name is none, nor is the
+        same name.
+        """
         return any(name and self._known(name) != self.name for name in names)
 
     def mark(self, name: str, at_ns: int) -> bool:
@@ -98,7 +110,8 @@ class PhaseLog:
         self._names.add(name)
         if is_other:
             self._add(at_ns)
-            self.name, self._begin_ns = name, at_ns
+            self.name = name
+            self._begin_ns = at_ns
         return is_other
 
     def end(self, at_ns: int) -> list[Stretch]:
@@ -116,10 +129,12 @@ class PhaseLog:
 
 
 #: In the program's environment: the path of the file, and the number of the file descriptor.
-PHASES_VARIABLE, MARKER_VARIABLE = "REUSEBENCH_PHASES", "REUSEBENCH_MARKER"
+PHASES_VARIABLE = "REUSEBENCH_PHASES"
+MARKER_VARIABLE = "REUSEBENCH_MARKER"
 _CHUNK = 65536
 #: Chunks of a file, and messages, that are read at once: readings of memory have their turn.
-_CHUNKS, _MESSAGES = 16, 1000
+_CHUNKS = 16
+_MESSAGES = 1000
 #: More than a message to a socket can have; the kernel refuses longer ones (net.core.wmem_max).
 _LONGEST_MESSAGE = 1 << 20
 #: inotify(7).
@@ -157,7 +172,7 @@ class FileMarks(Marks):
     """Lines that are appended to a file; the file is made, or emptied."""
 
     def __init__(self, path: Path) -> None:
-        """Raise OSError where the file cannot be made."""
+        """Raise OSError if the file cannot be made."""
         self.environment = {PHASES_VARIABLE: str(path.absolute())}
         self._path = path
         self._file = open_emptied(path)
@@ -183,11 +198,14 @@ class FileMarks(Marks):
         return names
 
     def lost(self) -> str | None:
-        """Return a sentence where the file was removed: what is appended to another one of its name is no mark."""
+        """Return a sentence where the file was removed: what is appended to another one of its name
+        is no mark.
+        """
         if os.fstat(self._file).st_nlink:
             return None
         return (
-            f"the file of phases {self._path} was removed meanwhile: marks after that were not seen. Append to it only"
+            f"the file of phases {self._path} was removed meanwhile: marks after that were not"
+            " seen. Append to it only"
         )
 
     def close(self) -> None:
@@ -222,12 +240,14 @@ class FarFileMarks(Marks):
             return []
         if len(content) < self._offset:  # emptied by the program
             self._offset = 0
-        data, self._offset = content[self._offset :], len(content)
+        data = content[self._offset :]
+        self._offset = len(content)
         return [phase_name(line) for line in self._lines.feed(data)]
 
 
 class FarSocketMarks(Marks):
-    """Lines that a program on a board far away writes to a file descriptor, and that come with what it tells.
+    """Lines that a program on a board far away writes to a file descriptor, and that come with what
+    it tells.
 
     It may read answers from the same descriptor.
     """
@@ -248,7 +268,8 @@ class FarSocketMarks(Marks):
 
     def read(self) -> list[str]:
         """Return the names of the lines that were completed since the last time."""
-        names, self._names = self._names, []
+        names = self._names
+        self._names = []
         self._unanswered += len(names)
         return names
 
@@ -260,10 +281,11 @@ class FarSocketMarks(Marks):
 
 
 class SocketMarks(Marks):
-    """Lines that the program writes to a file descriptor, from which it may read when their phase has been measured.
+    """Lines that the program writes to a file descriptor, from which it may read when their phase
+    has been measured.
 
-    It is one end of a pair of sockets that keep messages apart: a program whose recorder was killed gets an error for a
-    mark, and not the signal that a pipe would end it with.
+    It is one end of a pair of sockets that keep messages apart: a program whose recorder was killed
+    gets an error for a mark, and not the signal that a pipe would end it with.
     """
 
     def __init__(self, number: int) -> None:
@@ -321,11 +343,14 @@ class SocketMarks(Marks):
     def _close_own(self) -> None:
         if self._own is not None:
             self._own.close()
-            self._own, self.descriptor = None, None
+            self._own = None
+            self.descriptor = None
 
 
 def _inotify(path: Path) -> int | None:
-    """Return a descriptor that becomes readable when the file is written to; None where the kernel has none."""
+    """Return a descriptor that becomes readable when the file is written to; None if the kernel
+    has none.
+    """
     libc = ctypes.CDLL(None)
     descriptor: int = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
     if descriptor >= 0 and libc.inotify_add_watch(descriptor, os.fsencode(path), _IN_MODIFY) < 0:

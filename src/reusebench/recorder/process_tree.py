@@ -14,7 +14,8 @@ from reusebench.samplers.process import Shares, read_shares, reset_peak
 
 __all__ = ["Peaks", "ProcessTree", "SeenProcess", "has_children"]
 
-#: Of the fields behind the name in /proc/PID/stat (proc(5)): cminflt and cmajflt, starttime, startstack.
+#: Of the fields behind the name in /proc/PID/stat (proc(5)): cminflt and cmajflt, starttime,
+#: startstack.
 _OF_LIFE = (8, 10, 19, 25)
 _HIGH_WATER = re.compile(r"^VmHWM:\s+(\d+) kB$", re.MULTILINE)
 
@@ -40,7 +41,7 @@ class Peaks:
 
     #: The highest that has risen since the last time; 0: none has.
     largest_bytes: int
-    #: Sum over all processes since the last begin_phase; None where some of it is not known.
+    #: Sum over all processes since the last begin_phase; None if some of it is not known.
     sum_bytes: int | None
 
 
@@ -48,7 +49,8 @@ class _Status(NamedTuple):
     name: str
     #: VmHWM, in bytes; 0 where it has ended, but was not waited for.
     high_bytes: int
-    #: What of its /proc/PID/stat is other when it has executed another program, or has waited for a child.
+    #: What of its /proc/PID/stat is other when it has executed another program, or has waited for a
+    #: child.
     life: tuple[str, ...]
 
 
@@ -63,7 +65,8 @@ class ProcessTree:
         self._live: dict[int, SeenProcess] = {}
         #: The kernel's high-water mark of each process when it was last read.
         self._high_water: dict[int, int] = {}
-        #: Of all processes at the last begin_phase, where their high-water marks are of the phase alone.
+        #: Of all processes at the last begin_phase, where their high-water marks are of the phase
+        #: alone.
         self._lives: dict[int, tuple[str, ...]] | None = None
         self.seen: list[SeenProcess] = []
         if with_root:
@@ -78,16 +81,26 @@ class ProcessTree:
     def discover(self, now_ns: int) -> None:
         """Look for new processes."""
         by_parent = None if self._lists_children else _children_by_parent(self._host)
-        known, pending = {self._root}, [self._root, *self._live]
+        known = {self._root}
+        pending = [self._root, *self._live]
         while pending:
             pid = pending.pop()
-            new = set(_listed_children(self._host, pid) if by_parent is None else by_parent.get(pid, ())) - known
+            new = (
+                set(
+                    _listed_children(self._host, pid)
+                    if by_parent is None
+                    else by_parent.get(pid, ())
+                )
+                - known
+            )
             known |= new
             pending += new
         self._add(known - {self._root} - set(self._live), now_ns)
 
     def sample(self, now_ns: int) -> tuple[int, int]:
-        """Return the sum of the RSS of all processes, and the largest; those that have ended are left out."""
+        """Return the sum of the RSS of all processes, and the largest; those that have ended are
+        left out.
+        """
         statms = self._host.read_all([f"/proc/{pid}/statm" for pid in self._live])
         sizes = [self._note_size(seen, statm, now_ns) for seen, statm in zip(self.live, statms)]
         return sum(sizes), max(sizes, default=0)
@@ -98,7 +111,9 @@ class ProcessTree:
             self._high_water[pid] = status.high_bytes
 
     def begin_phase(self, resets: bool) -> None:
-        """Let the high-water marks begin anew; else, with a program that was just started, they do so anyway."""
+        """Let the high-water marks begin anew; else, with a program that was just started, they do
+        so anyway.
+        """
         lives = {pid: status.life for pid, status in _statuses(self._host, self._live).items()}
         self._lives = lives
         for pid in lives if resets else ():
@@ -110,13 +125,20 @@ class ProcessTree:
     def read_peaks(self) -> Peaks:
         """Return the kernel's high-water marks."""
         statuses = _statuses(self._host, self._live)
-        largest_bytes = max((self._risen(self._live[pid], status) for pid, status in statuses.items()), default=0)
+        largest_bytes = max(
+            (self._risen(self._live[pid], status) for pid, status in statuses.items()), default=0
+        )
         # Who came, went or became another one in the meantime may have had any peak.
-        is_known = bool(statuses) and self._lives == {pid: status.life for pid, status in statuses.items()}
-        return Peaks(largest_bytes, sum(status.high_bytes for status in statuses.values()) if is_known else None)
+        is_known = bool(statuses) and self._lives == {
+            pid: status.life for pid, status in statuses.items()
+        }
+        return Peaks(
+            largest_bytes,
+            sum(status.high_bytes for status in statuses.values()) if is_known else None,
+        )
 
     def read_shares(self) -> Shares | None:
-        """Return the sum over all processes that can be read; None where there is none."""
+        """Return the sum over all processes that can be read; None if there is none."""
         read: list[Shares] = []
         for seen in self._live.values():
             try:
@@ -130,7 +152,9 @@ class ProcessTree:
         return Shares(*map(sum, zip(*read))) if read else None
 
     def read_dmabufs(self) -> int | None:
-        """Return the bytes of the dma-bufs that the processes hold, a shared one once; None where none can be read."""
+        """Return the bytes of the dma-bufs that the processes hold, a shared one once; None where
+        none can be read.
+        """
         sizes: dict[int, int] = {}
         readable = False
         for pid in self._live:
@@ -151,7 +175,9 @@ class ProcessTree:
 
     def _note_size(self, seen: SeenProcess, statm: bytes | OSError, now_ns: int) -> int:
         """Return the process's RSS; forget it where it has ended, waited for or not."""
-        size = 0 if isinstance(statm, OSError) else parse_resident_pages(statm) * self._host.page_bytes
+        size = (
+            0 if isinstance(statm, OSError) else parse_resident_pages(statm) * self._host.page_bytes
+        )
         if not size:
             del self._live[seen.pid]
             self._high_water.pop(seen.pid, None)
@@ -161,7 +187,9 @@ class ProcessTree:
         return size
 
     def _risen(self, seen: SeenProcess, status: _Status) -> int:
-        """Return the process's high-water mark where it has risen, else 0. Executing a program makes it fall."""
+        """Return the process's high-water mark where it has risen, else 0. Executing a program
+        makes it fall.
+        """
         high = status.high_bytes
         if not high:
             return 0
@@ -177,7 +205,8 @@ def _statuses(host: Host, pids: Collection[int]) -> dict[int, _Status]:
     texts = read_texts(host, [f"/proc/{pid}/{file}" for pid in pids for file in ("status", "stat")])
     statuses = {}
     for pid in pids:
-        status, stat = texts.get(f"/proc/{pid}/status"), texts.get(f"/proc/{pid}/stat")
+        status = texts.get(f"/proc/{pid}/status")
+        stat = texts.get(f"/proc/{pid}/stat")
         if status and stat:
             high = _HIGH_WATER.search(status)
             name = status.partition("\n")[0].partition("\t")[2]
@@ -196,7 +225,9 @@ def _lists_children(host: Host) -> bool:
 
 def has_children(host: Host, pid: int) -> bool:
     """Whether a process has children, those included whose end nobody has waited for."""
-    return bool(_listed_children(host, pid) if _lists_children(host) else _children_by_parent(host).get(pid))
+    return bool(
+        _listed_children(host, pid) if _lists_children(host) else _children_by_parent(host).get(pid)
+    )
 
 
 def _listed_children(host: Host, pid: int) -> list[int]:

@@ -62,7 +62,9 @@ class RecordedProgram(Protocol):
         """Whether the program itself has ended and left processes behind."""
 
     def peak_bytes(self) -> int | None:
-        """Return the highest RSS that any of its processes that have ended ever had, as the kernel counted it."""
+        """Return the highest RSS that any of its processes that have ended ever had, as the kernel
+        counted it.
+        """
 
     def send(self, number: int) -> None:
         """Send it a signal."""
@@ -75,17 +77,23 @@ class RecordedProgram(Protocol):
 
 
 class StartedProgram:
-    """A program that was started here. Also those of its processes that leave it stay below this one."""
+    """A program that was started here. Also those of its processes that leave it stay below this
+    one.
+    """
 
     with_root = False
     shares_terminal = True
 
     def __init__(
-        self, command: Sequence[str], environment: Mapping[str, str], actions: Sequence[tuple[Any, ...]] = ()
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        actions: Sequence[tuple[Any, ...]] = (),
     ) -> None:
-        """Start it, with standard input, output, error and all else that was handed down to this process.
+        """Start it, with standard input, output, error and all else that was handed down to this
+        process.
 
-        Raise RecordError where that cannot be, with the exit code that shells give for it.
+        Raise RecordError if that cannot be, with the exit code that shells give for it.
         """
         self.root = os.getpid()
         self.ending = Ending()
@@ -95,15 +103,20 @@ class StartedProgram:
             variables = {**os.environ, **environment}
             with started_umask():
                 words = list(command)
-                self.pid = os.posix_spawnp(command[0], words, variables, file_actions=actions, setsigdef=_RESET)
+                self.pid = os.posix_spawnp(
+                    command[0], words, variables, file_actions=actions, setsigdef=_RESET
+                )
         except OSError as error:
             _adopt_orphans(False)
             if error.errno in (errno.ENOENT, errno.ENOTDIR):
                 reason = "there is no such command. Give its path, or a name that is in PATH"
-                raise RecordError(f"{command[0]}: {reason}. Nothing was stored", exit_code=127) from None
+                raise RecordError(
+                    f"{command[0]}: {reason}. Nothing was stored", exit_code=127
+                ) from None
             raise RecordError(
-                f"{command[0]}: it cannot be executed ({error.strerror}). A program needs permission (chmod +x), and "
-                "must be made for this machine, or be a script whose first line is #!INTERPRETER. Nothing was stored",
+                f"{command[0]}: it cannot be executed ({error.strerror}). A program needs"
+                " permission (chmod +x), and must be made for this machine, or be a script whose"
+                " first line is #!INTERPRETER. Nothing was stored",
                 exit_code=126,
             ) from None
         self._runs = True
@@ -119,7 +132,9 @@ class StartedProgram:
                 self._peak_bytes = max(self._peak_bytes, usage.ru_maxrss * 1024)
                 if pid == self.pid:
                     self._runs = False
-                    self.ending = Ending.of(os.waitstatus_to_exitcode(status), oom_kills(LOCAL_HOST) > self._oom_kills)
+                    self.ending = Ending.of(
+                        os.waitstatus_to_exitcode(status), oom_kills(LOCAL_HOST) > self._oom_kills
+                    )
         except ChildProcessError:
             _adopt_orphans(False)
             return True
@@ -129,7 +144,9 @@ class StartedProgram:
         return not self._runs
 
     def peak_bytes(self) -> int | None:
-        """Return it where it is known: the kernel's figure begins with what this process had when it made the other."""
+        """Return it where it is known: the kernel's figure begins with what this process had when
+        it made the other.
+        """
         own_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         return self._peak_bytes if self._peak_bytes > own_bytes else None
 
@@ -158,7 +175,7 @@ class RunningProgram:
     shares_terminal = False
 
     def __init__(self, host: Host, pid: int) -> None:
-        """Raise RecordError where there is none."""
+        """Raise RecordError if there is none."""
         self.root = pid
         self.ending = Ending()
         self._host = host
@@ -201,7 +218,10 @@ def command_of(host: Host, pid: int) -> list[str]:
 
 
 def _no_process(pid: int) -> RecordError:
-    return RecordError(f"there is no process {pid}. `ps -e` lists those that run, `pidof NAME` finds one by its name")
+    return RecordError(
+        f"there is no process {pid}. `ps -e` lists those that run, `pidof NAME` finds one by its"
+        " name"
+    )
 
 
 def _adopt_orphans(yes: bool) -> None:

@@ -1,4 +1,6 @@
-"""The recorder of a program: cheap readings at a steady rate, costly ones within a share of the time."""
+"""The recorder of a program: cheap readings at a steady rate, costly ones within a share of the
+time.
+"""
 
 from __future__ import annotations
 
@@ -24,22 +26,27 @@ from reusebench.targets.errors import ConnectionLost
 
 __all__ = ["SAMPLE_HZ", "Readings", "Recording", "record"]
 
-#: Readings of RSS per second. `python -m benchmarks.recorder_overhead` measures what all readings cost the program.
+#: Readings of RSS per second. `python -m benchmarks.recorder_overhead` measures what all readings
+#: cost the program.
 SAMPLE_HZ = 20
-_S, _MS = 10**9, 10**6
+_S = 10**9
+_MS = 10**6
 _INTERVAL_NS = _S // SAMPLE_HZ
 #: Until the interval is reached: a program that runs 20 ms has figures too.
 _FIRST_NS = 2 * _MS
 #: Time before the start in which the noise of the system's memory is read.
 _IDLE_S = 0.3
-#: Shares of the time that readings of a kind may take, in CPU time, and in the first second of a phase. PSS is read
-#: under the memory lock of the process: that time the program may lose.
-_PSS_SHARES, _OTHER_SHARES = (0.002, 0.005), (0.001, 0.003)
+#: Shares of the time that readings of a kind may take, in CPU time, and in the first second of a
+#: phase. PSS is read under the memory lock of the process: that time the program may lose.
+_PSS_SHARES = (0.002, 0.005)
+_OTHER_SHARES = (0.001, 0.003)
 #: Of RSS, which is read seldomer where there are very many processes.
 _RSS_SHARE = 0.005
-#: Readings of a kind that are kept for the trace: 17 minutes of RSS, or of more time the highest of their neighbours.
+#: Readings of a kind that are kept for the trace: 17 minutes of RSS, or of more time the highest of
+#: their neighbours.
 _MOST_READINGS = 20_000
-#: After so long, and when a phase has ended for the first time, what was read is handed on to be stored.
+#: After so long, and when a phase has ended for the first time, what was read is handed on to be
+#: stored.
 _KEEP_NS = 5 * _S
 
 
@@ -109,15 +116,18 @@ def record(
 ) -> Recording:
     """Record the program that `start` returns until it ends, or the user ends the recording.
 
-    `notify` shows the user a sentence. `keep` stores what was read so far, and shall be quick: nothing is read
-    meanwhile.
+    `notify` shows the user a sentence. `keep` stores what was read so far, and shall be quick:
+    nothing is read meanwhile.
     """
-    idle, idle_bytes = observe_idle(machine.host, _IDLE_S), read_system(machine.host).used_bytes
+    idle = observe_idle(machine.host, _IDLE_S)
+    idle_bytes = read_system(machine.host).used_bytes
     with SignalPipe() as signals:
         program = start()
         try:
             marks.started()
-            return _Recorder(machine, program, marks, has_npu, signals, notify, keep).run(idle, idle_bytes)
+            return _Recorder(machine, program, marks, has_npu, signals, notify, keep).run(
+                idle, idle_bytes
+            )
         finally:
             program.close()
 
@@ -133,18 +143,21 @@ class _Recorder:
         notify: Callable[[str], None],
         keep: Callable[[Recording], None],
     ) -> None:
-        self._machine, self._host = machine, machine.host
+        self._machine = machine
+        self._host = machine.host
         self._program = program
         self._marks = marks
         self._signals = signals
-        self._notify, self._keep = notify, keep
+        self._notify = notify
+        self._keep = keep
         #: When it was looked at them last.
         self._clocks = self._host.clocks()
         self._first_cpu_ns = self._clocks.cpu_ns
         now_ns = self._clocks.time_ns
         self._log = PhaseLog(now_ns)
         self._tree = ProcessTree(self._host, program.root, now_ns, program.with_root)
-        #: The marks of a program that runs already are left alone: it, or another tool, may read them.
+        #: The marks of a program that runs already are left alone: it, or another tool, may read
+        #: them.
         self._resets_peaks = not program.with_root
         if self._resets_peaks:
             self._tree.begin_phase(resets=False)
@@ -213,7 +226,8 @@ class _Recorder:
     def _note_so_far(self, now_ns: int) -> None:
         """Note in the recording what else is known up to now."""
         recording = self._recording
-        recording.end_ns, recording.processes = now_ns, self._tree.seen
+        recording.end_ns = now_ns
+        recording.processes = self._tree.seen
         recording.phases = self._phases if self._log.is_marked else {WHOLE: self._phase}
         recording.recorder_cpu_ns = self._clocks.cpu_ns - self._first_cpu_ns
 
@@ -252,7 +266,9 @@ class _Recorder:
             self._recording.ended_by = self._recording.ended_by or number
 
     def _react(self, number: int) -> None:
-        """React to a signal; one of the terminal has gone to the program too, where it has this terminal."""
+        """React to a signal; one of the terminal has gone to the program too, where it has this
+        terminal.
+        """
         self._note(number)
         if number == signal.SIGCHLD:
             return
@@ -271,10 +287,14 @@ class _Recorder:
             return
         self._has_notified = True
         names = ", ".join(f"{seen.name} ({seen.pid})" for seen in self._tree.live)
-        self._notify(f"the program has ended and left processes behind: {names}. Ctrl-C ends the recording")
+        self._notify(
+            f"the program has ended and left processes behind: {names}. Ctrl-C ends the recording"
+        )
 
     def _take_marks(self, now_ns: int) -> None:
-        """Read what the phase that ends has, and only then let the program know and others begin."""
+        """Read what the phase that ends has, and only then let the program know and others
+        begin.
+        """
         names = self._marks.read()
         is_first_end = False
         if self._log.changes(names):
@@ -294,11 +314,13 @@ class _Recorder:
             self._keep_so_far(now_ns)
 
     def _read_at_mark(self, now_ns: int, at_any_cost: bool) -> Peaks | None:
-        """Read all that can be afforded, first what a program that does not wait may change; return the peaks.
+        """Read all that can be afforded, first what a program that does not wait may change; return
+        the peaks.
 
         They are the kernel's of the phase that ends, which begin anew.
         """
-        self._at_mark, peaks = {}, None
+        self._at_mark = {}
+        peaks = None
         self._read_rss(now_ns)
         for pace, read in self._of_phases:
             if at_any_cost or pace.affords(now_ns):
@@ -395,7 +417,9 @@ class _Recorder:
             self._note_reading("npu_memory", size, now_ns)
 
     def _note_last_peak(self) -> None:
-        """Add the peak that the kernel has of ended processes, where there is one phase in which it can have been."""
+        """Add the peak that the kernel has of ended processes, where there is one phase in which it
+        can have been.
+        """
         peak = self._program.peak_bytes()
         if peak and not self._log.is_marked:
             self._phase.add_peak(0, peak)

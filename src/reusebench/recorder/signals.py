@@ -30,7 +30,12 @@ class SignalPipe:
                 self._handlers[number] = signal.signal(number, _nothing)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
         for number, handler in self._handlers.items():
             signal.signal(number, handler)
         signal.set_wakeup_fd(self._wakeup)
@@ -46,4 +51,6 @@ class SignalPipe:
 
 
 def _nothing(number: int, frame: FrameType | None) -> None:
-    """Be a handler: executing a program resets it, where it would keep an ignored signal ignored."""
+    """Be a handler: executing a program resets it, where it would keep an ignored signal
+    ignored.
+    """

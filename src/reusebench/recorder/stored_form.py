@@ -1,4 +1,6 @@
-"""What is stored of recordings: the machine and the commit, their facts, the figures of their phases, their traces."""
+"""What is stored of recordings: the machine and the commit, their facts, the figures of their
+phases, their traces.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ _NO_COMMITS = ("unversioned", "unknown")
 
 
 def run_document(project: Path, facts: dict[str, Any]) -> dict[str, Any]:
-    """Return a run without results in pytest-benchmark's form; its commit is the project's, none outside a checkout."""
+    """Return a run without results in pytest-benchmark's form; its commit is the project's, none
+    outside a checkout.
+    """
     # Not at the top: while the program runs, it would weigh on it.
     import pytest_benchmark.utils
 
@@ -56,7 +60,9 @@ def stored_repeat(recording: Recording, trace: str) -> ProgramRepeat:
     """Return what is stored of one repeat; `trace` is the path of its trace, if it has one yet."""
     duration_ns = recording.end_ns - recording.begin_ns
     number = recording.ending.signal_number
-    highest_first = sorted(recording.processes, key=lambda process: process.peak_rss_bytes, reverse=True)
+    highest_first = sorted(
+        recording.processes, key=lambda process: process.peak_rss_bytes, reverse=True
+    )
     return ProgramRepeat(
         started_at=recording.started_at,
         duration_ns=duration_ns,
@@ -69,14 +75,18 @@ def stored_repeat(recording: Recording, trace: str) -> ProgramRepeat:
         recorder_cpu_percent=round(100 * recording.recorder_cpu_ns / max(duration_ns, 1), 3),
         rss_readings=recording.rss_count,
         process_count=len(recording.processes),
-        processes=tuple(_process(process, recording.begin_ns) for process in highest_first[:_MOST_PROCESSES]),
+        processes=tuple(
+            _process(process, recording.begin_ns) for process in highest_first[:_MOST_PROCESSES]
+        ),
         trace=trace,
         shortage=_shortage(recording.evidence) if recording.evidence else None,
     )
 
 
 def stored_phases(recordings: Sequence[Recording]) -> tuple[Phase, ...]:
-    """Return the phases of all repeats by name, in order; a repeat that did not go through a phase has None there."""
+    """Return the phases of all repeats by name, in order; a repeat that did not go through a phase
+    has None there.
+    """
     names = dict.fromkeys(name for recording in recordings for name in recording.phases)
     return tuple(_phase(name, recordings) for name in names)
 
@@ -105,23 +115,37 @@ def _phase(name: str, recordings: Sequence[Recording]) -> Phase:
             system_memory_over_idle_bytes=tuple(over_idle),
             application_peak_rss_bytes=tuple(record.peak_bytes for record in records),
             process_peak_rss_bytes=tuple(record.process_peak_bytes for record in records),
-            application_peak_rss_at_most_bytes=tuple(record.peak_at_most_bytes() for record in records),
+            application_peak_rss_at_most_bytes=tuple(
+                record.peak_at_most_bytes() for record in records
+            ),
         ),
         medians=PhaseMedians(
-            **{f"{kind}_bytes": tuple(record.series[kind].median() for record in records) for kind in KINDS}
+            **{
+                f"{kind}_bytes": tuple(record.series[kind].median() for record in records)
+                for kind in KINDS
+            }
         ),
     )
 
 
 def trace_of(recording: Recording) -> ProgramTrace:
     """Return the trace; times since the start."""
-    begin_ns, rss, stretches = recording.begin_ns, recording.rss, recording.stretches
+    begin_ns = recording.begin_ns
+    rss = recording.rss
+    stretches = recording.stretches
     return ProgramTrace(
         timeline=MemoryTimeline(_since(begin_ns, rss), rss_bytes=list(rss.values)),
         pss=MemoryTimeline(_since(begin_ns, recording.pss), pss_bytes=list(recording.pss.values)),
-        system=MemoryTimeline(_since(begin_ns, recording.system), system_memory_bytes=list(recording.system.values)),
-        npu_held=MemoryTimeline(_since(begin_ns, recording.npu), npu_memory_bytes=list(recording.npu.values)),
-        phases=[PhaseTime(part.name, part.begin_ns - begin_ns, part.end_ns - begin_ns) for part in stretches],
+        system=MemoryTimeline(
+            _since(begin_ns, recording.system), system_memory_bytes=list(recording.system.values)
+        ),
+        npu_held=MemoryTimeline(
+            _since(begin_ns, recording.npu), npu_memory_bytes=list(recording.npu.values)
+        ),
+        phases=[
+            PhaseTime(part.name, part.begin_ns - begin_ns, part.end_ns - begin_ns)
+            for part in stretches
+        ],
         processes=[_process(process, begin_ns) for process in recording.processes],
     )
 

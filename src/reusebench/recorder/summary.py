@@ -14,7 +14,8 @@ from reusebench.storage.program import Phase, Program
 
 __all__ = ["print_notice", "print_summary"]
 
-_MIB, _S = 2**20, 10**9
+_MIB = 2**20
+_S = 10**9
 #: Where nothing was read.
 _NOTHING = "-"
 _COLUMNS = {
@@ -36,7 +37,9 @@ def print_summary(program: Program, stored: Path, storage: Path) -> None:
     columns = {
         head: key
         for head, key in _COLUMNS.items()
-        if any(value is not None for phase in program.phases for value in getattr(phase.memory, key))
+        if any(
+            value is not None for phase in program.phases for value in getattr(phase.memory, key)
+        )
     }
     heads = ["phase", "time\ns", *(f"{head}\nMiB" for head in columns)]
     rows = []
@@ -61,7 +64,9 @@ def _title(program: Program) -> str:
     elif last.signal:
         ending = f"ended by {last.signal}"
     else:
-        ending = "recorded while it ran" if last.exit_code is None else f"exit code {last.exit_code}"
+        ending = (
+            "recorded while it ran" if last.exit_code is None else f"exit code {last.exit_code}"
+        )
     repeats = f", {len(program.repeats)} repeats" if len(program.repeats) > 1 else ""
     return f"{program.name}: {ending}{repeats}"
 
@@ -69,12 +74,18 @@ def _title(program: Program) -> str:
 def _notes(program: Program) -> Iterator[str]:
     signs = "; ".join(map(str, program.shortage_signs))
     if signs:
-        yield f"MEMORY WAS SHORT, do not rely on figures marked {DOUBT}: {signs}. Free memory, and record again"
+        yield (
+            f"MEMORY WAS SHORT, do not rely on figures marked {DOUBT}: {signs}. Free memory, and"
+            " record again"
+        )
     processes = [process for repeat in program.repeats for process in repeat.processes]
     hidden = {process.name for process in processes if not process.pss_readable}
     if hidden:
         names = ", ".join(sorted(hidden))
-        yield f"application memory is without {names}: this user may not read its PSS. Its RSS is in the peaks"
+        yield (
+            f"application memory is without {names}: this user may not read its PSS. Its RSS is in"
+            " the peaks"
+        )
     unread = [phase.name for phase in program.phases if not any(phase.pss_readings)]
     if unread and not hidden:
         yield f"too short for a reading of application memory: {', '.join(unread)}"
@@ -86,7 +97,9 @@ def _notes(program: Program) -> Iterator[str]:
 
 
 def _size(program: Program, phase: Phase, key: str) -> str:
-    """Return a figure of memory; where memory was short, with a mark, but that of an NPU, which is never evicted."""
+    """Return a figure of memory; where memory was short, with a mark, but that of an NPU, which is
+    never evicted.
+    """
     text = _seen(phase, key) + _text(getattr(phase.memory, key), _MIB, 1)
     return text if key.startswith("npu") else _doubted(text, program)
 
@@ -100,7 +113,9 @@ def _seen(phase: Phase, key: str) -> str:
     values = getattr(phase.memory, key)
     if "peak" not in key or not any(values):
         return ""
-    highest = phase.memory.application_peak_rss_at_most_bytes if key.startswith("application") else values
+    highest = (
+        phase.memory.application_peak_rss_at_most_bytes if key.startswith("application") else values
+    )
     is_known = all(phase.process_peaks_exact) and highest == values
     return "" if is_known else "≥ "
 

@@ -1,4 +1,6 @@
-"""`reusebench record`: a program is recorded, its phases are stored as any result is, and shown in short."""
+"""`reusebench record`: a program is recorded, its phases are stored as any result is, and shown in
+short.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,13 @@ from reusebench.recorder.machine import Machine
 from reusebench.recorder.phases import Marks, phase_name
 from reusebench.recorder.program import RecordedProgram, command_of
 from reusebench.recorder.recording import SAMPLE_HZ, Recording, record
-from reusebench.recorder.stored_form import outcome_of, run_document, stored_phases, stored_repeat, trace_of
+from reusebench.recorder.stored_form import (
+    outcome_of,
+    run_document,
+    stored_phases,
+    stored_repeat,
+    trace_of,
+)
 from reusebench.recorder.summary import print_notice, print_summary
 from reusebench.samplers.npu import has_npu
 from reusebench.samplers.system import read_system
@@ -56,7 +64,7 @@ class Task:
 def record_program(task: Task) -> int:
     """Record, store and show; return the exit code of the program, as shells give it.
 
-    Raise RecordError where nothing can be recorded.
+    Raise RecordError if nothing can be recorded.
     """
     _check(task)
     session = _Session(task)
@@ -81,7 +89,8 @@ def _check(task: Task) -> None:
     """Raise RecordError for what the user can have got wrong, before anything runs."""
     if not task.project.is_dir():
         raise RecordError(
-            f"{task.project} is not a folder. --project DIR is the checkout whose commit is stored with the run"
+            f"{task.project} is not a folder. --project DIR is the checkout whose commit is stored"
+            " with the run"
         )
     try:
         task.storage.mkdir(parents=True, exist_ok=True)
@@ -93,13 +102,15 @@ def _check(task: Task) -> None:
         read_system(task.machine.host)
     except (OSError, KeyError) as error:
         raise RecordError(
-            f"system memory cannot be read: /proc/meminfo is not there or lacks a line ({error}). Mount it with "
-            "`mount -t proc proc /proc`; Linux has all of its lines from 3.14 on"
+            f"system memory cannot be read: /proc/meminfo is not there or lacks a line ({error})."
+            " Mount it with `mount -t proc proc /proc`; Linux has all of its lines from 3.14 on"
         ) from None
 
 
 def _cannot_store(storage: Path, error: OSError) -> RecordError:
-    return RecordError(f"cannot store in {storage} ({error.strerror}). Name another folder with --storage DIR")
+    return RecordError(
+        f"cannot store in {storage} ({error.strerror}). Name another folder with --storage DIR"
+    )
 
 
 class _Session:
@@ -120,9 +131,17 @@ class _Session:
         self._stored: list[ProgramRepeat] = []
 
     def record_all(self) -> tuple[str, int]:
-        """Record up to the first repeat that fails or that the user ends; return what became of it, and its code."""
-        recordings, outcome, code = self.recordings, "ok", 128 + signal.SIGINT
-        while len(recordings) < self._task.repeats and outcome == "ok" and not (recordings and recordings[-1].ended_by):
+        """Record up to the first repeat that fails or that the user ends; return what became of it,
+        and its code.
+        """
+        recordings = self.recordings
+        outcome = "ok"
+        code = 128 + signal.SIGINT
+        while (
+            len(recordings) < self._task.repeats
+            and outcome == "ok"
+            and not (recordings and recordings[-1].ended_by)
+        ):
             try:
                 self._add(self._record_one())
             except KeyboardInterrupt:  # before the program has started
@@ -132,11 +151,14 @@ class _Session:
                     raise
                 lost: str | None = str(error)
             else:
-                outcome, code, lost = outcome_of(recordings[-1]), recordings[-1].ending.shell_code, recordings[-1].lost
+                outcome = outcome_of(recordings[-1])
+                code = recordings[-1].ending.shell_code
+                lost = recordings[-1].lost
             if lost:
                 print_notice(lost)
                 print_notice("what was read until then is stored")
-                outcome, code = "connection_lost", _LOST
+                outcome = "connection_lost"
+                code = _LOST
         return outcome, code
 
     def finish(self, outcome: str) -> tuple[Program, Path]:
@@ -145,7 +167,9 @@ class _Session:
         return program, self._keeper.finish(program)
 
     def _record_one(self) -> Recording:
-        task, machine, marks = self._task, self._task.machine, _marks(self._task)
+        task = self._task
+        machine = self._task.machine
+        marks = _marks(self._task)
 
         def start() -> RecordedProgram:
             return machine.attach(task.pid) if task.pid else machine.start(task.command, marks)
@@ -165,10 +189,14 @@ class _Session:
         safe = _UNSAFE.sub("-", self._name).strip("-.") or "program"
         name = f"{safe}-{len(self.recordings)}"
         self._stored.append(
-            stored_repeat(recording, write_trace(self._task.storage, self._run, name, trace_of(recording)))
+            stored_repeat(
+                recording, write_trace(self._task.storage, self._run, name, trace_of(recording))
+            )
         )
 
-    def _program(self, outcome: str, recordings: Sequence[Recording], repeats: Sequence[ProgramRepeat]) -> Program:
+    def _program(
+        self, outcome: str, recordings: Sequence[Recording], repeats: Sequence[ProgramRepeat]
+    ) -> Program:
         return Program(
             schema=PROGRAM_SCHEMA,
             run=self._run,
@@ -191,5 +219,6 @@ def _marks(task: Task) -> Marks:
         return task.machine.file_marks(task.phases)
     except OSError as error:
         raise RecordError(
-            f"the file of phases {task.phases} cannot be written ({error.strerror}). Name another with --phases FILE"
+            f"the file of phases {task.phases} cannot be written ({error.strerror}). Name another"
+            " with --phases FILE"
         ) from None

@@ -1,9 +1,9 @@
 """CPU time of the cores from /proc/stat, in clock ticks.
 
-A core is busy while it runs user or kernel code or serves interrupts (user, nice, system, irq and softirq of proc(5);
-guest time is part of user), and rests in idle and iowait. Time that a hypervisor gave to others (steal) counts as not
-there: 100 % is all of the time that this machine had. A tick is mostly 10 ms: over a second a share is exact to some
-percent.
+A core is busy while it runs user or kernel code or serves interrupts (user, nice, system, irq and
+softirq of proc(5); guest time is part of user), and rests in idle and iowait. Time that a
+hypervisor gave to others (steal) counts as not there: 100 % is all of the time that this machine
+had. A tick is mostly 10 ms: over a second a share is exact to some percent.
 """
 
 from __future__ import annotations
@@ -24,8 +24,11 @@ class CpuTime:
     resting_ticks: int = 0
 
     def since(self, before: CpuTime) -> CpuTime:
-        """Return the time since that reading; what has decreased, as iowait may (proc(5)), counts as none."""
-        busy, resting = self.busy_ticks - before.busy_ticks, self.resting_ticks - before.resting_ticks
+        """Return the time since that reading; what has decreased, as iowait may (proc(5)), counts
+        as none.
+        """
+        busy = self.busy_ticks - before.busy_ticks
+        resting = self.resting_ticks - before.resting_ticks
         return CpuTime(max(0, busy), max(0, resting))
 
     def plus(self, other: CpuTime) -> CpuTime:
@@ -34,7 +37,7 @@ class CpuTime:
 
     @property
     def percent(self) -> float:
-        """The share that was busy; 0 where there was no time."""
+        """The share that was busy; 0 if there was no time."""
         had = self.busy_ticks + self.resting_ticks
         return 100 * self.busy_ticks / had if had else 0.0
 
@@ -52,6 +55,8 @@ def core_times(stat: str) -> dict[int, CpuTime]:
     return cores
 
 
-def times_between(before: Mapping[int, CpuTime], after: Mapping[int, CpuTime]) -> dict[int, CpuTime]:
+def times_between(
+    before: Mapping[int, CpuTime], after: Mapping[int, CpuTime]
+) -> dict[int, CpuTime]:
     """Return the time of each core that was online at both readings."""
     return {core: after[core].since(before[core]) for core in after.keys() & before.keys()}

@@ -13,13 +13,15 @@ from reusebench.samplers.system import read_system
 
 __all__ = ["environment", "machine_facts"]
 
-_RELEASE, _CPUINFO = "/proc/sys/kernel/osrelease", "/proc/cpuinfo"
+_RELEASE = "/proc/sys/kernel/osrelease"
+_CPUINFO = "/proc/cpuinfo"
 #: Arm kernels of 32 bits have a line with the board in place of the processor's name.
 _PROCESSOR = re.compile(r"^(?:model name|Hardware)\s*:\s*(.+)$", re.MULTILINE)
 #: Variables that change what an allocator or a thread pool does, and so what is measured.
 _PREFIXES = ("MALLOC_", "GLIBC_TUNABLES", "LD_PRELOAD", "OMP_", "ORT_", "RKNN_")
 
-#: Files of one line, but for the device tree's words and the variables, which end with a zero byte each, and swaps.
+#: Files of one line, but for the device tree's words and the variables, which end with a zero byte
+#: each, and swaps.
 _FACTS = {
     "model": "/proc/device-tree/model",
     "compatible": "/proc/device-tree/compatible",
@@ -35,11 +37,12 @@ _FACTS = {
 
 
 def environment(host: Host, board: str) -> Environment:
-    """Return the facts; None where this machine does not show them."""
+    """Return the facts; None if this machine does not show them."""
     texts = read_texts(host, _FACTS.values())
     facts = {name: texts[path].strip("\0\n ") for name, path in _FACTS.items() if path in texts}
     meminfo = read_system(host)
-    compatible, swaps = facts.get("compatible"), facts.get("swaps")
+    compatible = facts.get("compatible")
+    swaps = facts.get("swaps")
     return Environment(
         board=board,
         board_model=facts.get("model"),
@@ -51,7 +54,8 @@ def environment(host: Host, board: str) -> Environment:
         usable_cpus=host.usable_cpus(),
         cpu_governor=facts.get("cpu_governor"),
         cpu_max_khz=facts.get("cpu_max_khz"),
-        transparent_hugepages=facts.get("hugepages", "").partition("[")[2].partition("]")[0] or None,
+        transparent_hugepages=facts.get("hugepages", "").partition("[")[2].partition("]")[0]
+        or None,
         overcommit_memory=facts.get("overcommit_memory"),
         address_randomisation=facts.get("address_randomisation"),
         swaps=len(swaps.splitlines()) - 1 if swaps else 0,
@@ -61,7 +65,9 @@ def environment(host: Host, board: str) -> Environment:
 
 
 def machine_facts(host: Host, node: str, architecture: str) -> dict[str, Any]:
-    """Return what pytest-benchmark stores of a machine, under its names, as far as it is not of a Python."""
+    """Return what pytest-benchmark stores of a machine, under its names, as far as it is not of a
+    Python.
+    """
     texts = read_texts(host, (_RELEASE, _CPUINFO))
     processor = _PROCESSOR.search(texts.get(_CPUINFO, ""))
     return {

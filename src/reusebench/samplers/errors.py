@@ -6,4 +6,6 @@ __all__ = ["SamplerError"]
 
 
 class SamplerError(Exception):
-    """Nothing can be measured on this machine as it is; the sentence says what it lacks, and what to do."""
+    """Nothing can be measured on this machine as it is; the sentence says what it lacks, and what
+    to do.
+    """

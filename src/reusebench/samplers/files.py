@@ -26,13 +26,15 @@ def parse_sizes(text: str) -> dict[str, int]:
 
 
 def parse_meminfo(text: str) -> SystemMemory:
-    """Return what /proc/meminfo has; raise SamplerError where it lacks a key that every kernel since 3.14 writes."""
+    """Return what /proc/meminfo has; raise SamplerError if it lacks a key that every kernel
+    since 3.14 writes.
+    """
     sizes = parse_sizes(text)
     lacking = [key for key in _MEMINFO if key not in sizes]
     if lacking:
         raise SamplerError(
-            f"/proc/meminfo lacks {', '.join(lacking)}, from which system memory is read: mount a whole /proc here, of "
-            "Linux 3.14 or later"
+            f"/proc/meminfo lacks {', '.join(lacking)}, from which system memory is read: mount a"
+            " whole /proc here, of Linux 3.14 or later"
         )
     return SystemMemory(
         total_bytes=sizes["MemTotal"],
@@ -48,6 +50,8 @@ def parse_meminfo(text: str) -> SystemMemory:
 
 
 def parse_resident_pages(statm: bytes) -> int:
-    """Return RSS in pages out of /proc/PID/statm; 0 where the process has ended, but was not waited for."""
+    """Return RSS in pages out of /proc/PID/statm; 0 where the process has ended, but was not waited
+    for.
+    """
     fields = statm.split()
     return int(fields[1]) if fields else 0

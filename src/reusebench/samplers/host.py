@@ -67,7 +67,9 @@ class Sampler(Protocol):
 
 
 class Host(Protocol):
-    """The machine. A far one may raise targets.errors.ConnectionLost from every method, which is no OSError."""
+    """The machine. A far one may raise targets.errors.ConnectionLost from every method, which is no
+    OSError.
+    """
 
     @property
     def page_bytes(self) -> int:
@@ -105,7 +107,7 @@ class Host(Protocol):
         """Return how many CPUs a process that is started there may use."""
 
     def sampler(self, pid: int, interval_s: float) -> Sampler:
-        """Begin to sample a process; raise ProcessLookupError where it has gone."""
+        """Begin to sample a process; raise ProcessLookupError if it has gone."""
 
 
 class LocalHost:
@@ -191,9 +193,11 @@ class LocalHost:
 
 
 class ResidentCounter:
-    """RSS of a running process of this machine from /proc/PID/statm, kept open: 1 us a reading, and no lock of it.
+    """RSS of a running process of this machine from /proc/PID/statm, kept open: 1 us a reading, and
+    no lock of it.
 
-    The kernel keeps this counter per CPU and folds it in batches, so a reading may be some hundred KiB off.
+    The kernel keeps this counter per CPU and folds it in batches, so a reading may be some hundred
+    KiB off.
     """
 
     def __init__(self, pid: int) -> None:
@@ -244,18 +248,20 @@ LOCAL_HOST = LocalHost()
 
 
 def own_pid(host: Host) -> int:
-    """Return the process that reads there, this one, or the reader on a far host; SamplerError where /proc is empty."""
+    """Return the process that reads there, this one, or the reader on a far host; SamplerError
+    where /proc is empty.
+    """
     (link,) = host.links(["/proc/self"])
     if isinstance(link, OSError):
         raise SamplerError(
-            f"/proc/self cannot be read ({link.strerror}), and so no memory of any process: mount /proc here "
-            "(mount -t proc proc /proc)"
+            f"/proc/self cannot be read ({link.strerror}), and so no memory of any process: mount"
+            " /proc here (mount -t proc proc /proc)"
         )
     return int(link)
 
 
 def read_text(host: Host, path: str) -> str | None:
-    """Return the content of a file; None where it cannot be read."""
+    """Return the content of a file; None if it cannot be read."""
     return read_texts(host, [path]).get(path)
 
 
@@ -263,7 +269,11 @@ def read_texts(host: Host, paths: Iterable[str]) -> dict[str, str]:
     """Return the contents of those files that can be read, by their paths, in one round trip."""
     distinct = list(dict.fromkeys(paths))
     contents = zip(distinct, host.read_all(distinct))
-    return {path: content.decode(errors="replace") for path, content in contents if isinstance(content, bytes)}
+    return {
+        path: content.decode(errors="replace")
+        for path, content in contents
+        if isinstance(content, bytes)
+    }
 
 
 def names_in(host: Host, folder: str, prefix: str = "") -> list[str]:

@@ -17,7 +17,8 @@ from reusebench.samplers.system import read_system
 
 __all__ = ["Observer", "SampledTimeline"]
 
-#: A timeline with so many readings loses every second one, and takes half as many from then on: four minutes at 200 Hz.
+#: A timeline with so many readings loses every second one, and takes half as many from then on:
+#: four minutes at 200 Hz.
 _MOST_READINGS = 50_000
 #: Readings that are kept until take_recent.
 _RECENT = 1000
@@ -57,7 +58,9 @@ class Observer:
     """Reads one process, `pid`, of a host for as long as it lives."""
 
     def __init__(self, host: Host, sample_hz: float, npu: NpuSources | None = None) -> None:
-        """Take the rate of cheap readings, and where NPU memory can be read on a board that has an NPU."""
+        """Take the rate of cheap readings, and where NPU memory can be read on a board that has an
+        NPU.
+        """
         self.host = host
         self._interval_s = 1 / sample_hz
         self._npu = npu
@@ -105,14 +108,18 @@ class Observer:
         return recent
 
     def npu_bytes(self) -> int | None:
-        """Return the NPU memory that the process holds now; None where that cannot be read."""
+        """Return the NPU memory that the process holds now; None if that cannot be read."""
         return self._npu.read(self.pid).process_dmabuf_bytes if self._npu else None
 
     def snapshot(self) -> Reading:
-        """Take one full reading of the process, which stands at a barrier, and start a new phase for its peak."""
+        """Take one full reading of the process, which stands at a barrier, and start a new phase
+        for its peak.
+        """
         process = read_process(self.host, self.pid)
         if not self._peak_is_of_phase:
             process = msgspec.structs.replace(process, peak_rss_bytes=None)
         self._peak_is_of_phase = reset_peak(self.host, self.pid)
         npu = self._npu.read(self.pid) if self._npu else None
-        return Reading(process, read_system(self.host), npu, self._pressure.read() if self._pressure else None)
+        return Reading(
+            process, read_system(self.host), npu, self._pressure.read() if self._pressure else None
+        )

@@ -1,6 +1,8 @@
-"""Whether memory was short while a process ran: what the kernel evicted and had to read again, and who waited for that.
+"""Whether memory was short while a process ran: what the kernel evicted and had to read again, and
+who waited for that.
 
-The counters of the process's own control group say it best; those of the system count all other processes' too.
+The counters of the process's own control group say it best; those of the system count all other
+processes' too.
 """
 
 from __future__ import annotations
@@ -14,7 +16,8 @@ from reusebench.samplers.readings import Pressure
 
 __all__ = ["PressureWatch"]
 
-_VMSTAT, _SYSTEM_STALLS = "/proc/vmstat", "/proc/pressure/memory"
+_VMSTAT = "/proc/vmstat"
+_SYSTEM_STALLS = "/proc/pressure/memory"
 #: Where version 2 of control groups is mounted: alone, and beside version 1.
 _GROUPS = ("/sys/fs/cgroup", "/sys/fs/cgroup/unified")
 _GROUPS_1 = "/sys/fs/cgroup/memory"
@@ -40,12 +43,16 @@ class PressureWatch:
 
     def __init__(self, host: Host, pid: int) -> None:
         """Look for the sources, of which the nearest to the process is read."""
-        self._host, self._stat = host, f"/proc/{pid}/stat"
+        self._host = host
+        self._stat = f"/proc/{pid}/stat"
         groups = list(_groups(host, read_text(host, f"/proc/{pid}/cgroup") or ""))
         page_files = [*(f"{group}/memory.stat" for group in groups), _VMSTAT]
         stall_files = [*(f"{group}/memory.pressure" for group in groups), _SYSTEM_STALLS]
         texts = read_texts(host, [self._stat, *page_files, *stall_files])
-        self._pages = next((path for path in page_files if _refaults(_counts(texts.get(path, ""))) is not None), None)
+        self._pages = next(
+            (path for path in page_files if _refaults(_counts(texts.get(path, ""))) is not None),
+            None,
+        )
         self._stalls = next((path for path in stall_files if _stalls(texts.get(path, ""))), None)
         self._start = self._counters(texts)
         #: What was read last.
@@ -54,15 +61,19 @@ class PressureWatch:
     def read(self) -> Pressure:
         """Return what has been counted since, in one round trip; 0.15 ms on a PC.
 
-        A group vanishes with its last process, or when that moves on: what was read of it before stands then.
+        A group vanishes with its last process, or when that moves on: what was read of it before
+        stands then.
         """
-        texts = read_texts(self._host, [self._stat, *self._page_files, *filter(None, [self._stalls])])
+        texts = read_texts(
+            self._host, [self._stat, *self._page_files, *filter(None, [self._stalls])]
+        )
         if all(path in texts for path in (self._pages, self._stalls) if path):
             self._last = self._grown(self._counters(texts))
         return self._last
 
     def _grown(self, now: _Counters) -> Pressure:
-        start, page_bytes = self._start, self._host.page_bytes
+        start = self._start
+        page_bytes = self._host.page_bytes
 
         def grown_bytes(name: str) -> int | None:
             is_known = name in now.pages and name in start.pages
@@ -87,7 +98,8 @@ class PressureWatch:
 
     @property
     def _page_files(self) -> list[str]:
-        # A group's own counters go over the system's of the same name; swap traffic is mostly the system's.
+        # A group's own counters go over the system's of the same name; swap traffic is mostly the
+        # system's.
         return [path for path in (_VMSTAT, self._pages) if path]
 
     def _counters(self, texts: Mapping[str, str]) -> _Counters:
@@ -102,8 +114,13 @@ class PressureWatch:
 
 
 def _groups(host: Host, cgroup: str) -> list[str]:
-    """Return where the process's control group may be, of lines `0::/user.slice/session-2.scope` or `4:memory:/a/b`."""
-    paths = {controllers: path for _, controllers, path in (line.split(":", 2) for line in cgroup.splitlines())}
+    """Return where the process's control group may be, of lines `0::/user.slice/session-2.scope` or
+    `4:memory:/a/b`.
+    """
+    paths = {
+        controllers: path
+        for _, controllers, path in (line.split(":", 2) for line in cgroup.splitlines())
+    }
     groups = [f"{root}{paths['']}".rstrip("/") for root in _GROUPS] if "" in paths else []
     # The uppermost group, which has no type, has the counters of the whole system.
     types = read_texts(host, [f"{group}/cgroup.type" for group in groups])
@@ -128,7 +145,9 @@ def _stalls(text: str) -> dict[str, int]:
 
 
 def _major_faults(stat: str) -> int | None:
-    """Return those of the process and of the children that it has waited for; None where it has gone."""
+    """Return those of the process and of the children that it has waited for; None if it has
+    gone.
+    """
     fields: Sequence[str] = stat.rpartition(")")[2].split()[_MAJOR_FAULTS]
     return sum(map(int, fields)) if fields else None
 

@@ -1,7 +1,8 @@
 """Memory of one process from /proc/PID/smaps_rollup and /proc/PID/status.
 
-Exact only while the process stands at a barrier. smaps_rollup walks the page tables under the process's mmap lock: 6 ms
-for 500 MiB, and a process that allocates is slowed while it is read; so it is read at barriers only.
+Exact only while the process stands at a barrier. smaps_rollup walks the page tables under the
+process's mmap lock: 6 ms for 500 MiB, and a process that allocates is slowed while it is read; so
+it is read at barriers only.
 """
 
 from __future__ import annotations
@@ -14,25 +15,39 @@ from reusebench.samplers.files import parse_sizes
 from reusebench.samplers.host import Host, own_pid
 from reusebench.samplers.readings import ProcessMemory
 
-__all__ = ["Shares", "check_readable", "pss_readable", "read_process", "read_shares", "reset_peak", "rollup_readable"]
+__all__ = [
+    "Shares",
+    "check_readable",
+    "pss_readable",
+    "read_process",
+    "read_shares",
+    "reset_peak",
+    "rollup_readable",
+]
 
 T = TypeVar("T")
 
 #: Written to /proc/PID/clear_refs, resets VmHWM to the present RSS (proc(5), since Linux 4.0).
 _RESET_PEAK = b"5"
 _THREADS = re.compile(r"^Threads:\s+(\d+)$", re.MULTILINE)
-#: `Max open files            1024                 524288               files`: the soft limit, then the hard one.
+#: `Max open files 1024 524288 files`: the soft limit, then the hard one.
 _OPEN_FILES = re.compile(r"^Max open files\s+(\d+)\s", re.MULTILINE)
 _PRIVATE = ("Private_Clean", "Private_Dirty", "Private_Hugetlb")
 
 
 def read_process(host: Host, pid: int) -> ProcessMemory:
-    """Return one full reading of the process, in two round trips; raise ProcessLookupError where it has gone."""
+    """Return one full reading of the process, in two round trips; raise ProcessLookupError if it
+    has gone.
+    """
     try:
-        rollup, *texts = host.read_all([_path(pid, name) for name in ("smaps_rollup", "status", "limits")])
+        rollup, *texts = host.read_all(
+            [_path(pid, name) for name in ("smaps_rollup", "status", "limits")]
+        )
         status, limits = (_known(text).decode(errors="replace") for text in texts)
-        mapped, sizes = _mapped_sizes(host, pid, rollup), parse_sizes(status)
-        threads, open_files = _THREADS.search(status), _OPEN_FILES.search(limits)
+        mapped = _mapped_sizes(host, pid, rollup)
+        sizes = parse_sizes(status)
+        threads = _THREADS.search(status)
+        open_files = _OPEN_FILES.search(limits)
         return ProcessMemory(
             **_totals(mapped),
             pss_anon_bytes=mapped.get("Pss_Anon"),
@@ -51,7 +66,9 @@ def read_process(host: Host, pid: int) -> ProcessMemory:
 
 
 class Shares(NamedTuple):
-    """What one process has to itself of its memory, in bytes; the shares of several can be added."""
+    """What one process has to itself of its memory, in bytes; the shares of several can be
+    added.
+    """
 
     pss_bytes: int
     uss_bytes: int
@@ -60,14 +77,18 @@ class Shares(NamedTuple):
 
 
 def read_shares(host: Host, pid: int) -> Shares:
-    """Return its shares; raise ProcessLookupError where the process has gone, PermissionError where it is not ours."""
+    """Return its shares; raise ProcessLookupError if the process has gone, PermissionError where
+    it is not ours.
+    """
     (rollup,) = host.read_all([_path(pid, "smaps_rollup")])
     try:
         mapped = _mapped_sizes(host, pid, rollup)
     except FileNotFoundError:
         raise ProcessLookupError(f"process {pid} has gone") from None
     totals = _totals(mapped)
-    return Shares(totals["pss_bytes"], totals["uss_bytes"], mapped.get("SwapPss", totals["swap_bytes"]))
+    return Shares(
+        totals["pss_bytes"], totals["uss_bytes"], mapped.get("SwapPss", totals["swap_bytes"])
+    )
 
 
 def reset_peak(host: Host, pid: int) -> bool:
@@ -80,20 +101,23 @@ def reset_peak(host: Host, pid: int) -> bool:
 
 
 def check_readable(host: Host) -> None:
-    """Raise SamplerError where PSS, on which all savings rest, or system memory cannot be read of a process of ours."""
+    """Raise SamplerError if PSS, on which all savings rest, or system memory cannot be read of a
+    process of ours.
+    """
     pid = own_pid(host)
     if pss_readable(host, pid):
         return
     errors = host.read_all([_path(pid, name) for name in ("smaps_rollup", "smaps")])
     if all(isinstance(error, FileNotFoundError) for error in errors):
         raise SamplerError(
-            "this kernel gives no PSS: neither /proc/PID/smaps_rollup nor /proc/PID/smaps is there. It needs "
-            "CONFIG_PROC_PAGE_MONITOR=y; `reusebench doctor` shows every memory source"
+            "this kernel gives no PSS: neither /proc/PID/smaps_rollup nor /proc/PID/smaps is there."
+            " It needs CONFIG_PROC_PAGE_MONITOR=y; `reusebench doctor` shows every memory source"
         )
     reasons = (error.strerror if isinstance(error, OSError) else "empty" for error in errors)
     raise SamplerError(
-        f"PSS cannot be read from /proc/PID/smaps_rollup and /proc/PID/smaps ({'; '.join(map(str, reasons))}): mount a "
-        "whole /proc, in which this user may read the memory of its own processes"
+        "PSS cannot be read from /proc/PID/smaps_rollup and /proc/PID/smaps"
+        f" ({'; '.join(map(str, reasons))}): mount a whole /proc, in which this user may read the"
+        " memory of its own processes"
     )
 
 
@@ -125,7 +149,8 @@ def _is_readable(host: Host, path: str) -> bool:
 
 
 def _mapped_sizes(host: Host, pid: int, rollup: bytes | OSError) -> dict[str, int]:
-    """Return the sums over all mappings, from smaps where the kernel is older than smaps_rollup; raise OSError.
+    """Return the sums over all mappings, from smaps where the kernel is older than smaps_rollup;
+    raise OSError.
 
     The sums are the same, but smaps has no parts of PSS.
     """

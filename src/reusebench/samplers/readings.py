@@ -1,4 +1,6 @@
-"""What is read of memory and of the machine, as plain data; None where this kernel, board or user cannot read it."""
+"""What is read of memory and of the machine, as plain data; None if this kernel, board or user
+cannot read it.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,8 @@ class SystemMemory(msgspec.Struct, frozen=True):
 
     total_bytes: int
     free_bytes: int
-    #: The kernel's estimate of what a new process could take without swapping; mapped files count as available.
+    #: The kernel's estimate of what a new process could take without swapping; mapped files count
+    #: as available.
     available_bytes: int
     cached_bytes: int
     slab_bytes: int
@@ -93,16 +96,19 @@ class NpuMemory(msgspec.Struct, frozen=True):
 class Pressure(msgspec.Struct, frozen=True, kw_only=True):
     """What shows whether memory was short, counted from the start of the process."""
 
-    #: Page faults of the process that waited for a disk or for swap; first loads of files are among them.
+    #: Page faults of the process that waited for a disk or for swap; first loads of files are among
+    #: them.
     major_faults: Optional[int] = None
-    #: Pages that had been evicted, and were read again; files that were evicted before the start are among them.
+    #: Pages that had been evicted, and were read again; files that were evicted before the start
+    #: are among them.
     refaulted_file_bytes: Optional[int] = None
     refaulted_anon_bytes: Optional[int] = None
     #: Whose refaults: "cgroup", those of the process's control group, or "system".
     refaults_of: Optional[str] = None
     swapped_in_bytes: Optional[int] = None
     swapped_out_bytes: Optional[int] = None
-    #: Time in which some process waited for memory to be freed or read again, and in which all that could run did: PSI.
+    #: Time in which some process waited for memory to be freed or read again, and in which all that
+    #: could run did: PSI.
     stalled_some_ns: Optional[int] = None
     stalled_full_ns: Optional[int] = None
     #: Whose waiting, as in refaults_of.
@@ -206,7 +212,8 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
     #: Of the environment: those that change what an allocator or a thread pool does.
     variables: dict[str, str]
     memory_sources: tuple[MemorySource, ...] = ()
-    #: On a board far away: what the reader beside the measured process takes (RSS); None: there is none.
+    #: On a board far away: what the reader beside the measured process takes (RSS); None: there is
+    #: none.
     reader_bytes: Optional[int] = None
     #: Of a virtual board: why its library reached all that the user does; None: it was confined.
     exposure: Optional[str] = None

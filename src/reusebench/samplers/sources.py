@@ -1,4 +1,6 @@
-"""Which sources of figures can be read here, of memory and of the machine beside a run: they are tried."""
+"""Which sources of figures can be read here, of memory and of the machine beside a run: they are
+tried.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,12 @@ from typing import Any
 from reusebench.measured.messages import Message, Value
 from reusebench.samplers.errors import SamplerError
 from reusebench.samplers.host import Host, read_text, read_texts
-from reusebench.samplers.machine.gauges import Gauge, core_frequencies, device_frequencies, temperatures
+from reusebench.samplers.machine.gauges import (
+    Gauge,
+    core_frequencies,
+    device_frequencies,
+    temperatures,
+)
 from reusebench.samplers.machine.throttling import Throttling
 from reusebench.samplers.npu.file_source import FileSource, first_readable
 from reusebench.samplers.npu.process_dmabuf import process_dmabufs
@@ -29,9 +36,15 @@ def memory_sources(host: Host, pid: int) -> Iterator[MemorySource]:
     if not pss_readable(host, pid):
         yield MemorySource("PSS", False, Message("pss_unreadable"))
         return
-    yield MemorySource("/proc/PID/statm", bool(read_text(host, f"/proc/{pid}/statm")), Message("resident_counter"))
+    yield MemorySource(
+        "/proc/PID/statm", bool(read_text(host, f"/proc/{pid}/statm")), Message("resident_counter")
+    )
     yield _source("/proc/PID/smaps_rollup", rollup_readable(host, pid), "smaps_rollup")
-    yield _source("Pss_Anon, Pss_File, Pss_Shmem", read_process(host, pid).pss_anon_bytes is not None, "pss_by_kind")
+    yield _source(
+        "Pss_Anon, Pss_File, Pss_Shmem",
+        read_process(host, pid).pss_anon_bytes is not None,
+        "pss_by_kind",
+    )
     yield _source("/proc/PID/clear_refs", reset_peak(host, pid), "peak_reset")
     try:
         system = read_system(host)
@@ -48,9 +61,13 @@ def memory_sources(host: Host, pid: int) -> Iterator[MemorySource]:
 
 
 def machine_sources(host: Host) -> Iterator[MemorySource]:
-    """Yield what MachineWatch reads besides CPU use, which every Linux has; NPU load only where there is an NPU."""
+    """Yield what MachineWatch reads besides CPU use, which every Linux has; NPU load only where
+    there is an NPU.
+    """
     yield _gauges("/sys/class/thermal/thermal_zone*", temperatures(host), "temperatures", host)
-    yield _gauges("/sys/devices/system/cpu/cpufreq", core_frequencies(host), "core_frequencies", host)
+    yield _gauges(
+        "/sys/devices/system/cpu/cpufreq", core_frequencies(host), "core_frequencies", host
+    )
     yield _gauges("/sys/class/devfreq", device_frequencies(host), "device_frequencies", host)
     yield _source("throttling", Throttling(host).readable, "throttling")
     if has_npu(host):
@@ -58,8 +75,12 @@ def machine_sources(host: Host) -> Iterator[MemorySource]:
 
 
 def _source(name: str, readable: bool, code: str, **missing: Value) -> MemorySource:
-    """Return the source with the message of that code, or where it is not readable of `CODE_missing`."""
-    return MemorySource(name, readable, Message(code) if readable else Message(f"{code}_missing", missing))
+    """Return the source with the message of that code, or where it is not readable of
+    `CODE_missing`.
+    """
+    return MemorySource(
+        name, readable, Message(code) if readable else Message(f"{code}_missing", missing)
+    )
 
 
 def _gauges(path: str, gauges: Sequence[Gauge], code: str, host: Host) -> MemorySource:
@@ -70,7 +91,9 @@ def _gauges(path: str, gauges: Sequence[Gauge], code: str, host: Host) -> Memory
 
 
 def _best(sources: Sequence[FileSource[Any]], code: str, host: Host) -> MemorySource:
-    """Return the source that is used, of several with the same figure; where there is none, why it cannot be read."""
+    """Return the source that is used, of several with the same figure; if there is none, why it
+    cannot be read.
+    """
     used = first_readable(sources, host)
     if used:
         return _source(used.path, True, code)

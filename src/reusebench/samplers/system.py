@@ -1,4 +1,6 @@
-"""Memory of the whole system from /proc/meminfo, and how much it moves before anything of ours runs."""
+"""Memory of the whole system from /proc/meminfo, and how much it moves before anything of ours
+runs.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +18,14 @@ _NOISE_INTERVAL_S = 0.02
 
 
 def read_system(host: Host) -> SystemMemory:
-    """Return one reading (14 us); raise SamplerError where /proc/meminfo has none."""
+    """Return one reading (14 us); raise SamplerError if /proc/meminfo has none."""
     return parse_meminfo(read_text(host, "/proc/meminfo") or "")
 
 
 def oom_kills(host: Host) -> int:
-    """Return how many processes the kernel has killed for memory since boot (Linux 4.13; 0 where not counted)."""
+    """Return how many processes the kernel has killed for memory since boot (Linux 4.13; 0 where
+    not counted).
+    """
     counts = dict(line.split() for line in (read_text(host, "/proc/vmstat") or "").splitlines())
     return int(counts.get("oom_kill", 0))
 
@@ -37,8 +41,11 @@ class Idle:
 
 
 def observe_idle(host: Host, seconds: float) -> Idle:
-    """Watch the machine for that time; the scheduler's clock ticks make cpu_percent exact to some percent."""
-    used_bytes, before = [read_system(host).used_bytes], _core_times(host)
+    """Watch the machine for that time; the scheduler's clock ticks make cpu_percent exact to some
+    percent.
+    """
+    used_bytes = [read_system(host).used_bytes]
+    before = _core_times(host)
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         time.sleep(_NOISE_INTERVAL_S)

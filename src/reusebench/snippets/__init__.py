@@ -1,4 +1,6 @@
-"""What to write in an application: a plan as a program, with the runtime's calls in the order that works."""
+"""What to write in an application: a plan as a program, with the runtime's calls in the order that
+works.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +17,11 @@ __all__ = ["Snippet", "snippet_of"]
 
 
 def snippet_of(plan: Plan, chip: Optional[str] = None) -> Snippet:
-    """Return the program of a plan, for its runtime; `chip` is Rockchip's, a name of targets.chips, where it is known.
+    """Return the program of a plan, for its runtime; `chip` is Rockchip's, a name of targets.chips,
+    where it is known.
 
-    Raises NotSupported of what the runtime lacks, and of plans that no program of an application does.
+    Raises NotSupported of what the runtime lacks, and of plans that no program of an application
+    does.
     """
     check_is_served(plan)
     # A stored plan may come from anywhere.

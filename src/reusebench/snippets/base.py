@@ -1,4 +1,6 @@
-"""What the snippets of all runtimes have in common: their form, and how their templates are filled in."""
+"""What the snippets of all runtimes have in common: their form, and how their templates are filled
+in.
+"""
 
 from __future__ import annotations
 
@@ -47,25 +49,35 @@ class Snippet:
 
 
 def render(template: str, indices: Indices, values: Mapping[str, Any]) -> str:
-    """Return the program of a template in templates/, with those tables of the indices that it reads."""
+    """Return the program of a template in templates/, with those tables of the indices that it
+    reads.
+    """
     source = _ENVIRONMENT.get_template(template)
     text = source.render(**values, tables={})
     used = {name: numbers for name, numbers in indices.tables.items() if f"{name}[i]" in text}
     return source.render(**values, tables=used) if used else text
 
 
-def common_values(plan: Plan, indices: Indices, device: str, calls: Mapping[str, str], internal: str) -> dict[str, Any]:
+def common_values(
+    plan: Plan, indices: Indices, device: str, calls: Mapping[str, str], internal: str
+) -> dict[str, Any]:
     """Return what every template is filled in with.
 
     `calls` has the runtime's word for each mechanism, `internal` that for internal memory.
     """
-    contexts, count = plan.contexts, len(plan.contexts)
+    contexts = plan.contexts
+    count = len(plan.contexts)
     shared = plan.io_memories()
-    lenders = [i if context.io is None else shared[context.io][0] for i, context in enumerate(contexts)]
+    lenders = [
+        i if context.io is None else shared[context.io][0] for i, context in enumerate(contexts)
+    ]
     has_lenders = lenders != list(range(count))
     names = [f"{number} {context.name}" for number, context in enumerate(contexts) if context.name]
     return {
-        "title": f"{count} context{'s' * (count > 1)} on {device}: the plan {plan.scenario}, written by reusebench.",
+        "title": (
+            f"{count} context{'s' * (count > 1)} on {device}: the plan {plan.scenario}, written by"
+            " reusebench."
+        ),
         "summary": _summary(plan, calls, internal),
         "program": plan.scenario.replace(".", "_"),
         "count": count,
@@ -78,7 +90,9 @@ def common_values(plan: Plan, indices: Indices, device: str, calls: Mapping[str,
 
 
 def _of_stream(plan: Plan, indices: Indices) -> str:
-    """Return whose frames a context takes, for a comment, which reads no table; empty if it takes those of all."""
+    """Return whose frames a context takes, for a comment, which reads no table; empty if it takes
+    those of all.
+    """
     streams = [context.stream for context in plan.contexts]
     if len(set(streams)) <= 1:
         return ""
@@ -96,7 +110,9 @@ def python_snippet(
     check: Callable[[Context], None],
     values: Callable[[Plan, Indices], dict[str, Any]],
 ) -> Snippet:
-    """Return the program of a template in Python; raise NotSupported where `check` does so of a context."""
+    """Return the program of a template in Python; raise NotSupported where `check` does so of a
+    context.
+    """
     for context in plan.contexts:
         check(context)
     indices = Indices(len(plan.contexts), divide="//")
@@ -106,7 +122,9 @@ def python_snippet(
 def common_python_values(
     plan: Plan, indices: Indices, device: str, calls: Mapping[str, str], internal: str
 ) -> dict[str, Any]:
-    """Return what every template in Python is filled in with; the arguments are those of common_values."""
+    """Return what every template in Python is filled in with; the arguments are those of
+    common_values.
+    """
     turns = turns_of(plan)
     return {
         **common_values(plan, indices, device, calls, internal),
@@ -123,7 +141,9 @@ def options_of(plan: Plan, indices: Indices) -> list[tuple[str, Where]]:
     of_contexts = [plan.options_of(i) for i in range(len(plan.contexts))]
     options: list[tuple[str, Where]] = []
     for option in dict.fromkeys(option for chosen in of_contexts for option in chosen):
-        has_it = indices.flagged(f"has_option_{len(options)}", [option in chosen for chosen in of_contexts])
+        has_it = indices.flagged(
+            f"has_option_{len(options)}", [option in chosen for chosen in of_contexts]
+        )
         options.append((option, has_it))
     return options
 
@@ -132,25 +152,36 @@ def _summary(plan: Plan, calls: Mapping[str, str], internal: str) -> list[str]:
     """Return lines that say who reuses what."""
     counts = Counter(context.mechanism for context in plan.contexts)
     parts = [f"{counts[LOAD]} loaded"]
-    parts += [f"{counts[mechanism]} by {call}" for mechanism, call in calls.items() if counts[mechanism]]
+    parts += [
+        f"{counts[mechanism]} by {call}" for mechanism, call in calls.items() if counts[mechanism]
+    ]
     lines = [f"{', '.join(parts)}."]
-    for kind, memories in ((internal, plan.internal_memories()), ("input and output", plan.io_memories())):
+    for kind, memories in (
+        (internal, plan.internal_memories()),
+        ("input and output", plan.io_memories()),
+    ):
         sizes = sorted({len(members) for members in memories.values()})
         if sizes and sizes[-1] > 1:
             numbers = " or ".join(map(str, sizes))
             lines.append(f"Shared by {numbers} contexts that run in turn: {kind}.")
     if plan.schedule is not None:
-        lines.append("The plan's streams of video are not in here: write your frames where infer() says so.")
+        lines.append(
+            "The plan's streams of video are not in here: write your frames where infer() says so."
+        )
     return lines
 
 
 def files_of(plan: Plan, suffix: str) -> tuple[list[str], list[Optional[int]]]:
-    """Return the names of the files on the command line, and which of them each context is made from, if any."""
+    """Return the names of the files on the command line, and which of them each context is made
+    from, if any.
+    """
     names: dict[str, str] = {}
     files: list[Optional[str]] = []
     for context in plan.contexts:
         model = plan.models[context.model]
-        file = (context.mechanism == SHARED_WEIGHTS and model.weightless) or model.path or model.name
+        file = (
+            (context.mechanism == SHARED_WEIGHTS and model.weightless) or model.path or model.name
+        )
         files.append(None if context.mechanism in (DUP, SHARED_CONTEXT) else file)
         # A plan that was not measured may name the file that the runtime's own is converted from.
         names.setdefault(file, f"{Path(file).stem if model.path else model.name}{suffix}")
@@ -159,7 +190,9 @@ def files_of(plan: Plan, suffix: str) -> tuple[list[str], list[Optional[int]]]:
 
 
 def own_files_of(plan: Plan, suffix: str) -> tuple[list[str], list[int]]:
-    """Return the same, where a context that is made from no file has its source's, whose tensors it has."""
+    """Return the same, where a context that is made from no file has its source's, whose tensors it
+    has.
+    """
     files, numbers = files_of(plan, suffix)
     own = []
     for context, number in zip(plan.contexts, numbers):
@@ -192,11 +225,12 @@ class Turns(NamedTuple):
 def turns_of(plan: Plan) -> Turns:
     """Return which thread runs which contexts.
 
-    Contexts of one core run in turn, and so do those that share memory: a thread for each core. Else each chain has
-    one, and in streams of frames, where nothing waits for a core. Raises NotSupported where contexts share memory
-    across chains, and one of these runs on several cores.
+    Contexts of one core run in turn, and so do those that share memory: a thread for each core.
+    Else each chain has one, and in streams of frames, where nothing waits for a core. Raises
+    NotSupported where contexts share memory across chains, and one of these runs on several cores.
     """
-    rows, count = _rows(plan), len(plan.contexts)
+    rows = _rows(plan)
+    count = len(plan.contexts)
     dealt = [list(range(thread, count, len(rows))) for thread in range(len(rows))]
     return Turns(rows, is_own=rows == [[i] for i in range(count)], is_dealt=rows == dealt)
 
@@ -227,7 +261,9 @@ def _spans_chains(plan: Plan, members: Sequence[int]) -> bool:
 
 
 def _turn(plan: Plan, index: int) -> int:
-    """Return what runs one context at a time: a core, all of a plan of one core; else the context's own chain."""
+    """Return what runs one context at a time: a core, all of a plan of one core; else the context's
+    own chain.
+    """
     core = plan.contexts[index].core
     if core is not None:
         return core
@@ -247,7 +283,8 @@ def _python_turns(turns: Turns) -> str:
 
 
 def _python_shapes(plan: Plan) -> str:
-    """Return the shapes of the inputs that the plan names, by model and name, in Python; empty if it names none.
+    """Return the shapes of the inputs that the plan names, by model and name, in Python; empty if
+    it names none.
 
     Not by file: one that leaves sizes free may be several models, and two files may have one name.
     """

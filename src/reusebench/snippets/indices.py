@@ -1,4 +1,6 @@
-"""What depends on a context's number `i`, as an expression of code: a formula where one fits, else a table."""
+"""What depends on a context's number `i`, as an expression of code: a formula where one fits, else
+a table.
+"""
 
 from __future__ import annotations
 
@@ -30,14 +32,18 @@ class Indices:
     tables: dict[str, list[int]] = field(default_factory=dict)
 
     def value(self, name: str, values: Sequence[Optional[int]]) -> str:
-        """Return the expression of a value of each context, None where it may be anything; `name` is of the table."""
+        """Return the expression of a value of each context, None if it may be anything; `name`
+        is of the table.
+        """
         known = [value for value in values if value is not None]
         if len(set(known)) <= 1:
             return str(known[0] if known else 0)
         for size in range(1, self.count):
             formulas = {
                 f"i % {size}": [i % size for i in range(self.count)],
-                f"i {self.divide} {size}" if size > 1 else "i": [i // size for i in range(self.count)],
+                f"i {self.divide} {size}" if size > 1 else "i": [
+                    i // size for i in range(self.count)
+                ],
                 f"i {self.divide} {size} * {size}": [i // size * size for i in range(self.count)],
             }
             for formula, results in formulas.items():

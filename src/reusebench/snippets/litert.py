@@ -1,7 +1,9 @@
-"""A plan in Python, for LiteRT on the CPU: the compiled models that measured/runtimes/litert makes, in their order.
+"""A plan in Python, for LiteRT on the CPU: the compiled models that measured/runtimes/litert makes,
+in their order.
 
-Written with the wheel's own classes. They take no delegate to share, no descriptor of a weight cache, and no array in
-place as an input: TensorBuffer.create_from_host_memory makes one dimension of it, and the model refuses that (2.3).
+Written with the wheel's own classes. They take no delegate to share, no descriptor of a weight
+cache, and no array in place as an input: TensorBuffer.create_from_host_memory makes one dimension
+of it, and the model refuses that (2.3).
 """
 
 from __future__ import annotations
@@ -43,7 +45,9 @@ def write(plan: Plan, _chip: Optional[str] = None) -> Snippet:
 
 
 def _check(context: Context) -> None:
-    """Raise NotSupported for what the adapter refuses too, and for what the wheel's classes cannot do."""
+    """Raise NotSupported for what the adapter refuses too, and for what the wheel's classes cannot
+    do.
+    """
     if context.device is not None or context.device_io:
         raise NotSupported("litert_cpu_only")
     if NATIVE_OUTPUT in context.zero_copy:
@@ -81,5 +85,7 @@ def _values(plan: Plan, indices: Indices) -> dict[str, Any]:
         ),
         "cache_path": indices.value("cache_of", [paths[lender or 0] for lender in lenders]),
         "shared_contexts": indices.flagged("shares_model", [not is_own for is_own in compiled]),
-        "bound_outputs": indices.flagged("binds_output", [OUTPUT in context.zero_copy for context in contexts]),
+        "bound_outputs": indices.flagged(
+            "binds_output", [OUTPUT in context.zero_copy for context in contexts]
+        ),
     }

@@ -1,4 +1,6 @@
-"""A plan in Python, for MegEngine Lite on the CPU: the networks that the adapter makes, in their order."""
+"""A plan in Python, for MegEngine Lite on the CPU: the networks that the adapter makes, in their
+order.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +70,9 @@ def _values(plan: Plan, indices: Indices) -> dict[str, Any]:
         lenders.update(dict.fromkeys(others, first))
 
     def where(name: str, words: str) -> Any:
-        return indices.where(name, [i for i, context in enumerate(contexts) if words in context.zero_copy])
+        return indices.where(
+            name, [i for i, context in enumerate(contexts) if words in context.zero_copy]
+        )
 
     return {
         **common_python_values(plan, indices, _TITLE, _WORDS, "runtime memory"),
@@ -78,7 +82,9 @@ def _values(plan: Plan, indices: Indices) -> dict[str, Any]:
             "borrows", [i for i, context in enumerate(contexts) if context.source is not None]
         ),
         "internal": indices.where("shares_memory", lenders),
-        "first_user": indices.value("first_user_of", [lenders.get(i) for i in range(len(contexts))]),
+        "first_user": indices.value(
+            "first_user_of", [lenders.get(i) for i in range(len(contexts))]
+        ),
         "bound_inputs": where("binds_input", INPUT),
         "bound_outputs": where("binds_output", OUTPUT),
     }

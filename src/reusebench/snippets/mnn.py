@@ -1,4 +1,6 @@
-"""A plan in Python, for MNN on the CPU: the modules that measured/runtimes/mnn makes, in their order."""
+"""A plan in Python, for MNN on the CPU: the modules that measured/runtimes/mnn makes, in their
+order.
+"""
 
 from __future__ import annotations
 
@@ -61,32 +63,48 @@ def _check(context: Context) -> None:
 
 
 def _settings(plan: Plan) -> dict[str, str]:
-    """Return the options of the plan by their names; they are those of the process, so all contexts have the same."""
+    """Return the options of the plan by their names; they are those of the process, so all contexts
+    have the same.
+    """
     options = {context.options for context in plan.contexts if context.mechanism == LOAD}
     settings = dict(option.split("=") for chosen in options for option in chosen)
     if len(options) > 1 or not set(settings) <= {*_HINTS, _REARRANGE}:
-        raise NotSupported("mnn_no_code_of_options", options=", ".join(f"{name}={settings[name]}" for name in settings))
+        raise NotSupported(
+            "mnn_no_code_of_options",
+            options=", ".join(f"{name}={settings[name]}" for name in settings),
+        )
     return settings
 
 
 def _values(plan: Plan, indices: Indices) -> dict[str, Any]:
     """Return what the template is filled in with."""
-    contexts, settings = plan.contexts, _settings(plan)
+    contexts = plan.contexts
+    settings = _settings(plan)
     files, paths = own_files_of(plan, ".mnn")
 
     def where(name: str, *mechanisms: str) -> Any:
-        return indices.where(name, [i for i, context in enumerate(contexts) if context.mechanism in mechanisms])
+        return indices.where(
+            name, [i for i, context in enumerate(contexts) if context.mechanism in mechanisms]
+        )
 
     return {
         **common_python_values(
-            plan, indices, _TITLE, _WORDS, "the intermediate tensors, as all modules of a process do"
+            plan,
+            indices,
+            _TITLE,
+            _WORDS,
+            "the intermediate tensors, as all modules of a process do",
         ),
         "files": files,
         "path": indices.value("path_of", paths),
         "clones": where("is_clone", DUP, SHARED_WEIGHTS),
         "shared_weights": where("shares_weights", SHARED_WEIGHTS),
         "shared_contexts": where("shares_module", SHARED_CONTEXT),
-        "bound_inputs": indices.where("is_in_place", [i for i, c in enumerate(contexts) if INPUT in c.zero_copy]),
-        "hints": {name: (_HINTS[name], value) for name, value in settings.items() if name in _HINTS},
+        "bound_inputs": indices.where(
+            "is_in_place", [i for i, c in enumerate(contexts) if INPUT in c.zero_copy]
+        ),
+        "hints": {
+            name: (_HINTS[name], value) for name, value in settings.items() if name in _HINTS
+        },
         "rearrange": settings.get(_REARRANGE, "True"),
     }

@@ -1,4 +1,6 @@
-"""A plan in Python, for ncnn on the CPU: the nets and extractors that measured/runtimes/ncnn makes, in their order."""
+"""A plan in Python, for ncnn on the CPU: the nets and extractors that measured/runtimes/ncnn makes,
+in their order.
+"""
 
 from __future__ import annotations
 
@@ -66,15 +68,23 @@ def _values(plan: Plan, indices: Indices) -> dict[str, Any]:
         "over_net": indices.flagged("borrows", [context.mechanism != LOAD for context in contexts]),
         "options": _options(plan),
         "arena": indices.flagged("has_arena", [first is not None for first in arenas]),
-        "in_turn": indices.flagged("is_in_turn", [context.internal is not None for context in contexts]),
+        "in_turn": indices.flagged(
+            "is_in_turn", [context.internal is not None for context in contexts]
+        ),
         "first_user": indices.value("first_user_of", arenas),
-        "bound_inputs": indices.flagged("reads_in_place", [INPUT in context.zero_copy for context in contexts]),
-        "bound_outputs": indices.flagged("places_output", [OUTPUT in context.zero_copy for context in contexts]),
+        "bound_inputs": indices.flagged(
+            "reads_in_place", [INPUT in context.zero_copy for context in contexts]
+        ),
+        "bound_outputs": indices.flagged(
+            "places_output", [OUTPUT in context.zero_copy for context in contexts]
+        ),
     }
 
 
 def _first_with_arena(plan: Plan) -> list[Optional[int]]:
-    """Return for each context the first one that has the same arena; None where ncnn's pools serve it."""
+    """Return for each context the first one that has the same arena; None if ncnn's pools serve
+    it.
+    """
     first_of: dict[tuple[str, int], int] = {}
     firsts: list[Optional[int]] = []
     for i, context in enumerate(plan.contexts):
@@ -92,7 +102,9 @@ def _first_with_arena(plan: Plan) -> list[Optional[int]]:
 
 
 def _options(plan: Plan) -> str:
-    """Return what is set of the nets' options, in Python: of all of them, or by context; empty where nothing is."""
+    """Return what is set of the nets' options, in Python: of all of them, or by context; empty
+    where nothing is.
+    """
     chosen: list[dict[str, bool]] = []
     for index in range(len(plan.contexts)):
         pairs = (option.partition("=") for option in plan.options_of(index))

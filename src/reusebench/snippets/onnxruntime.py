@@ -1,4 +1,6 @@
-"""A plan in Python, for ONNX Runtime on the CPU: the sessions that the adapter makes, in their order."""
+"""A plan in Python, for ONNX Runtime on the CPU: the sessions that the adapter makes, in their
+order.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,13 @@ from reusebench.measured.plan import (
     Plan,
 )
 from reusebench.measured.runtimes.base import NotSupported
-from reusebench.snippets.base import Snippet, common_python_values, options_of, own_files_of, python_snippet
+from reusebench.snippets.base import (
+    Snippet,
+    common_python_values,
+    options_of,
+    own_files_of,
+    python_snippet,
+)
 from reusebench.snippets.indices import Indices
 
 __all__ = ["write"]
@@ -36,7 +44,9 @@ _LEVEL = "graph_optimization_level=ORT_ENABLE_BASIC"
 #: How each option is set, as the adapter does.
 _OPTIONS = {
     _LEVEL: "options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC",
-    "session.disable_prepacking=1": 'options.add_session_config_entry("session.disable_prepacking", "1")',
+    "session.disable_prepacking=1": (
+        'options.add_session_config_entry("session.disable_prepacking", "1")'
+    ),
     "enable_cpu_mem_arena=0": "options.enable_cpu_mem_arena = False",
 }
 
@@ -64,7 +74,9 @@ def _check(context: Context, plan: Plan) -> None:
         raise NotSupported("onnx_any_memory", allocator=context.allocator)
     unknown = [option for option in context.options if option not in _OPTIONS]
     if unknown:
-        raise NotSupported("unknown_option", runtime=_TITLE, option=unknown[0], valid=", ".join(_OPTIONS))
+        raise NotSupported(
+            "unknown_option", runtime=_TITLE, option=unknown[0], valid=", ".join(_OPTIONS)
+        )
     maps = context.mechanism in (DUP, SHARED_WEIGHTS)
     if maps and context.source is not None and WEIGHTS in plan.contexts[context.source].outside:
         raise NotSupported("onnx_source_not_prepared")
@@ -96,8 +108,12 @@ def _values(plan: Plan, indices: Indices) -> dict[str, Any]:
         "shared_weights": indices.flagged(
             "shares_weights", [context.mechanism == SHARED_WEIGHTS for context in contexts]
         ),
-        "internal": indices.flagged("in_arena", [context.internal is not None for context in contexts]),
-        "given_weights": indices.flagged("has_weights", [WEIGHTS in context.outside for context in contexts]),
+        "internal": indices.flagged(
+            "in_arena", [context.internal is not None for context in contexts]
+        ),
+        "given_weights": indices.flagged(
+            "has_weights", [WEIGHTS in context.outside for context in contexts]
+        ),
         "bound": indices.flagged("is_bound", [bool(context.zero_copy) for context in contexts]),
         "bound_inputs": indices.flagged("binds_input", bound_inputs),
         "bound_outputs": indices.flagged("binds_output", bound_outputs),

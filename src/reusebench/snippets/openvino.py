@@ -19,7 +19,14 @@ from reusebench.measured.plan import (
     Plan,
 )
 from reusebench.measured.runtimes.base import NotSupported
-from reusebench.snippets.base import Snippet, common_python_values, options_of, own_files_of, python_snippet, turns_of
+from reusebench.snippets.base import (
+    Snippet,
+    common_python_values,
+    options_of,
+    own_files_of,
+    python_snippet,
+    turns_of,
+)
 from reusebench.snippets.indices import Indices
 
 __all__ = ["write"]
@@ -56,7 +63,8 @@ def _check(context: Context) -> None:
 
 def _values(plan: Plan, indices: Indices) -> dict[str, Any]:
     """Return what the template is filled in with."""
-    contexts, turns = plan.contexts, turns_of(plan)
+    contexts = plan.contexts
+    turns = turns_of(plan)
     files, paths = own_files_of(plan, ".onnx")
 
     def of_mechanism(name: str, *mechanisms: str) -> Any:
@@ -67,7 +75,8 @@ def _values(plan: Plan, indices: Indices) -> dict[str, Any]:
     several = {context.source for context in contexts if context.mechanism in (DUP, SHARED_WEIGHTS)}
     # Requests compile nothing: what is said of the others holds for them too.
     has_streams = [
-        bool(several) and (i in several or context.mechanism in _REQUESTS) for i, context in enumerate(contexts)
+        bool(several) and (i in several or context.mechanism in _REQUESTS)
+        for i, context in enumerate(contexts)
     ]
     options = [(*option.split("="), has_it) for option, has_it in options_of(plan, indices)]
     return {
@@ -80,12 +89,18 @@ def _values(plan: Plan, indices: Indices) -> dict[str, Any]:
         "several_streams": indices.flagged("has_streams", has_streams),
         "resolutions": of_mechanism("is_resolution", SHARED_WEIGHTS),
         "prepared": indices.flagged("is_prepared", map(plan.needs_prepared, range(len(contexts)))),
-        "given_weights": indices.flagged("has_weights", [WEIGHTS in context.outside for context in contexts]),
+        "given_weights": indices.flagged(
+            "has_weights", [WEIGHTS in context.outside for context in contexts]
+        ),
         "group": indices.value("group_of", groups) if any(given_back) else "",
         "given_back": indices.flagged("is_given_back", given_back),
         "grouped": indices.flagged("takes_turns", [group is not None for group in groups]),
-        "bound_inputs": indices.flagged("binds_input", [INPUT in context.zero_copy for context in contexts]),
-        "bound_outputs": indices.flagged("binds_output", [OUTPUT in context.zero_copy for context in contexts]),
+        "bound_inputs": indices.flagged(
+            "binds_input", [INPUT in context.zero_copy for context in contexts]
+        ),
+        "bound_outputs": indices.flagged(
+            "binds_output", [OUTPUT in context.zero_copy for context in contexts]
+        ),
         "options": options,
         "has_hint": any(name == "PERFORMANCE_HINT" for name, _, _ in options),
     }
@@ -101,15 +116,20 @@ def _compiled_by(plan: Plan) -> list[int]:
 
 
 def _given_back(plan: Plan) -> list[bool]:
-    """Return for each context whether its internal tensors are given back when the next one of its turn runs.
+    """Return for each context whether its internal tensors are given back when the next one of its
+    turn runs.
 
-    Those of one compiled model are in its streams, which serve all of its contexts: none of them may be inferring. So
-    they are given back if all are of one turn, in which another compiled model runs too.
+    Those of one compiled model are in its streams, which serve all of its contexts: none of them
+    may be inferring. So they are given back if all are of one turn, in which another compiled model
+    runs too.
     """
-    compiled, given_back = _compiled_by(plan), []
+    compiled = _compiled_by(plan)
+    given_back = []
     for number, context in zip(compiled, plan.contexts):
         turns = {other.internal for other, own in zip(plan.contexts, compiled) if own == number}
-        in_turn = {own for other, own in zip(plan.contexts, compiled) if other.internal == context.internal}
+        in_turn = {
+            own for other, own in zip(plan.contexts, compiled) if other.internal == context.internal
+        }
         is_alone = context.internal is None or len(in_turn) == 1
         given_back.append(len(turns) == 1 and not is_alone)
     return given_back

@@ -1,4 +1,6 @@
-"""A plan in C, for Rockchip's librknnrt and librknnmrt: the calls that measured/runtimes/rknn makes, in their order."""
+"""A plan in C, for Rockchip's librknnrt and librknnmrt: the calls that measured/runtimes/rknn
+makes, in their order.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ _WORDS = {
 
 
 def write(plan: Plan, chip: Optional[str]) -> Snippet:
-    """Return the program for that chip, by default one with librknnrt; raise NotSupported where it cannot be."""
+    """Return the program for that chip, by default one with librknnrt; raise NotSupported where it
+    cannot be.
+    """
     is_mini = chip in CHIPS and CHIPS[chip].runtime == MINI_RUNTIME
     for context in plan.contexts:
         _check(context, plan)
@@ -63,7 +67,11 @@ def _check(context: Context, plan: Plan) -> None:
     if has_weights and MODEL in context.zero_copy:
         raise NotSupported("rknn_weights_twice")
     source = context if context.source is None else plan.contexts[context.source]
-    if context.mechanism == DUP and _internal_is_outside(source) and not _internal_is_outside(context):
+    if (
+        context.mechanism == DUP
+        and _internal_is_outside(source)
+        and not _internal_is_outside(context)
+    ):
         # The dup has its source's flag, and no internal memory from the library.
         raise NotSupported("rknn_dup_without_internal")
     if context.allocator != CREATE_MEM:
@@ -91,7 +99,10 @@ class _Program:
     """What the template is filled in with."""
 
     def __init__(self, plan: Plan, is_mini: bool, indices: Indices) -> None:
-        self._plan, self._contexts, self._is_mini, self._indices = plan, plan.contexts, is_mini, indices
+        self._plan = plan
+        self._contexts = plan.contexts
+        self._is_mini = is_mini
+        self._indices = indices
 
     def values(self) -> dict[str, Any]:
         """Return them all."""
@@ -106,49 +117,79 @@ class _Program:
             **self._threads(),
         }
         kinds = {name for name, where in values.items() if isinstance(where, Where) and where.any}
-        bound, groups = {"bound_inputs", "bound_outputs"}, values["groups"] > 0
+        bound = {"bound_inputs", "bound_outputs"}
+        groups = values["groups"] > 0
         values["allocates"] = groups or bool(kinds & {"given_weights", "own_internal", *bound})
         values["borrows"] = groups or values["io"] or "borrowed_weights" in kinds
         values["has_memory"] = values["allocates"] or values["borrows"] or "in_place" in kinds
-        values["asks_sizes"] = groups or bool(kinds & {"given_weights", "own_internal", "borrowed_weights"})
+        values["asks_sizes"] = groups or bool(
+            kinds & {"given_weights", "own_internal", "borrowed_weights"}
+        )
         values["reads_content"] = bool(kinds & {"loaded", "shared_weights", "borrowed_weights"})
         return values
 
     def _where(self, name: str, belongs: Callable[[Context], bool]) -> Where:
-        return self._indices.where(name, [i for i, context in enumerate(self._contexts) if belongs(context)])
+        return self._indices.where(
+            name, [i for i, context in enumerate(self._contexts) if belongs(context)]
+        )
 
     def _choice(self, name: str, words: Mapping[int, str]) -> str:
-        """Return the expression of a word for each of these contexts; any other context may have any."""
+        """Return the expression of a word for each of these contexts; any other context may have
+        any.
+        """
         *others, last = dict.fromkeys(words.values())
         choices = []
         for number, word in enumerate(others):
-            where = self._indices.where(f"{name}_{number}", [i for i, other in words.items() if other == word])
+            where = self._indices.where(
+                f"{name}_{number}", [i for i, other in words.items() if other == word]
+            )
             choices.append(f"{where.condition} ? {word} : ")
         return "".join([*choices, last])
 
     def _making(self) -> dict[str, Any]:
         """Return how contexts are made, and with which of the application's memory."""
-        where, contexts = self._where, self._contexts
+        where = self._where
+        contexts = self._contexts
         kinds = {
-            "loaded": where("is_loaded", lambda context: context.mechanism == LOAD and not _is_in_place(context)),
+            "loaded": where(
+                "is_loaded", lambda context: context.mechanism == LOAD and not _is_in_place(context)
+            ),
             "in_place": where("is_in_place", _is_in_place),
             "dups": where("is_dup", lambda context: context.mechanism == DUP),
-            "shared_weights": where("shares_weights", lambda context: context.mechanism == SHARED_WEIGHTS),
-            "borrowed_weights": where("borrows_weights", lambda context: context.mechanism == SHARED_WEIGHT_MEMORY),
+            "shared_weights": where(
+                "shares_weights", lambda context: context.mechanism == SHARED_WEIGHTS
+            ),
+            "borrowed_weights": where(
+                "borrows_weights", lambda context: context.mechanism == SHARED_WEIGHT_MEMORY
+            ),
         }
-        made = {i: context for i, context in enumerate(contexts) if context.mechanism in (LOAD, SHARED_WEIGHTS)}
+        made = {
+            i: context
+            for i, context in enumerate(contexts)
+            if context.mechanism in (LOAD, SHARED_WEIGHTS)
+        }
         flags = {i: self._flags(context) for i, context in made.items()}
         files, paths = files_of(self._plan, ".rknn")
         binds = self._plan.cores > 1 and contexts[0].core is not None
         return {
             **kinds,
-            "makes": _branches([(kinds[kind], statement) for kind, statement in _MAKES.items()], declaration="void *"),
+            "makes": _branches(
+                [(kinds[kind], statement) for kind, statement in _MAKES.items()],
+                declaration="void *",
+            ),
             "flags": self._choice("flags", flags),
-            "flags_notes": [note for flag, note in self._flag_notes().items() if flag in flags.values()],
+            "flags_notes": [
+                note for flag, note in self._flag_notes().items() if flag in flags.values()
+            ],
             "source": self._indices.value("source_of", [context.source for context in contexts]),
-            "core": self._indices.value("core_of", [context.core for context in contexts]) if binds else None,
+            "core": (
+                self._indices.value("core_of", [context.core for context in contexts])
+                if binds
+                else None
+            ),
             "given_weights": where(
-                "has_weights", lambda context: context.mechanism == LOAD and self._flags(context) == _ALL_OUTSIDE
+                "has_weights",
+                lambda context: context.mechanism == LOAD and self._flags(context) == _ALL_OUTSIDE,
             ),
             "own_internal": where("has_internal", lambda context: INTERNAL in context.outside),
             "files": files,
@@ -165,18 +206,27 @@ class _Program:
     def _flag_notes(self) -> dict[str, str]:
         """Return what is to know of each flag."""
         return {
-            _INTERNAL_OUTSIDE: "The internal tensors come by rknn_set_internal_mem. Not with librknnmrt, which ignores "
-            "this flag and\n     * runs into other memory: it needs RKNN_FLAG_MEM_ALLOC_OUTSIDE.",
-            _ALL_OUTSIDE: "Weights too: librknnmrt ignores RKNN_FLAG_INTERNAL_ALLOC_OUTSIDE, returns 0 and runs into\n"
-            "     * other memory."
-            if self._is_mini
-            else "Weights and internal tensors come from outside, both: with weights alone librknnrt 1.6.0 fails at the"
-            "\n     * first input.",
+            _INTERNAL_OUTSIDE: (
+                "The internal tensors come by rknn_set_internal_mem. Not with librknnmrt, which"
+                " ignores this flag and\n     * runs into other memory: it needs"
+                " RKNN_FLAG_MEM_ALLOC_OUTSIDE."
+            ),
+            _ALL_OUTSIDE: (
+                "Weights too: librknnmrt ignores RKNN_FLAG_INTERNAL_ALLOC_OUTSIDE, returns 0 and"
+                " runs into\n     * other memory."
+                if self._is_mini
+                else (
+                    "Weights and internal tensors come from outside, both: with weights alone"
+                    " librknnrt 1.6.0 fails at the\n     * first input."
+                )
+            ),
         }
 
     def _tensors(self) -> dict[str, Any]:
         """Return which tensors are in place, in whose memory, and which frames they are of."""
-        where, contexts, is_mini = self._where, self._contexts, self._is_mini
+        where = self._where
+        contexts = self._contexts
+        is_mini = self._is_mini
         in_place = {OUTPUT, NATIVE_OUTPUT}
         forms = {}
         for i, context in enumerate(contexts):
@@ -184,20 +234,33 @@ class _Program:
                 native = is_mini or NATIVE_OUTPUT in context.zero_copy
                 forms[i] = "RKNN_QUERY_NATIVE_OUTPUT_ATTR" if native else "RKNN_QUERY_OUTPUT_ATTR"
         values: dict[str, Any] = {
-            "copied_inputs": where("copies_input", lambda context: not is_mini and INPUT not in context.zero_copy),
-            "bound_inputs": where("binds_input", lambda context: is_mini or INPUT in context.zero_copy),
-            "copied_outputs": where(
-                "copies_output", lambda context: not is_mini and not in_place & set(context.zero_copy)
+            "copied_inputs": where(
+                "copies_input", lambda context: not is_mini and INPUT not in context.zero_copy
             ),
-            "bound_outputs": where("binds_output", lambda context: is_mini or bool(in_place & set(context.zero_copy))),
+            "bound_inputs": where(
+                "binds_input", lambda context: is_mini or INPUT in context.zero_copy
+            ),
+            "copied_outputs": where(
+                "copies_output",
+                lambda context: not is_mini and not in_place & set(context.zero_copy),
+            ),
+            "bound_outputs": where(
+                "binds_output", lambda context: is_mini or bool(in_place & set(context.zero_copy))
+            ),
             "input_query": "RKNN_QUERY_NATIVE_INPUT_ATTR" if is_mini else "RKNN_QUERY_INPUT_ATTR",
             "output_query": self._choice("form", forms) if forms else "",
         }
         values["opens_inputs"] = _branches(
-            [(values["copied_inputs"], "copy_inputs(i);"), (values["bound_inputs"], "bind_inputs(i);")]
+            [
+                (values["copied_inputs"], "copy_inputs(i);"),
+                (values["bound_inputs"], "bind_inputs(i);"),
+            ]
         )
         values["opens_outputs"] = _branches(
-            [(values["copied_outputs"], "copy_outputs(i);"), (values["bound_outputs"], "bind_outputs(i);")]
+            [
+                (values["copied_outputs"], "copy_outputs(i);"),
+                (values["bound_outputs"], "bind_outputs(i);"),
+            ]
         )
         return values
 
@@ -217,7 +280,11 @@ class _Program:
             condition = self._indices.where("in_internal", members).condition
             values.update(in_group=f"{condition} ? ", not_in_group=f"!({condition})")
         of_cores = all(len({self._contexts[i].core for i in group}) == 1 for group in groups)
-        of_what = "the contexts of a core" if of_cores and self._plan.cores > 1 else "contexts that run in turn"
+        of_what = (
+            "the contexts of a core"
+            if of_cores and self._plan.cores > 1
+            else "contexts that run in turn"
+        )
         values["internal_note"] = f"One internal memory for {of_what}."
         return values
 
@@ -250,7 +317,8 @@ def _is_in_place(context: Context) -> bool:
 
 
 def _branches(statements: list[tuple[Where, str]], declaration: str = "") -> list[str]:
-    """Return the lines that run for each context the statement of its kind: `if`, `else if`, `else`.
+    """Return the lines that run for each context the statement of its kind: `if`, `else if`,
+    `else`.
 
     A single statement that assigns is a declaration.
     """

@@ -1,4 +1,6 @@
-"""Which board this is: every board has a storage of its own, since memory of two boards is never one series."""
+"""Which board this is: every board has a storage of its own, since memory of two boards is never
+one series.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,8 @@ from reusebench.samplers.host import LOCAL_HOST, Host, read_texts
 
 __all__ = ["board_name", "board_storage", "far_board_name", "far_storage"]
 
-_HOST_NAME, _MACHINE_ID = "/proc/sys/kernel/hostname", "/etc/machine-id"
+_HOST_NAME = "/proc/sys/kernel/hostname"
+_MACHINE_ID = "/etc/machine-id"
 #: pytest-benchmark's own default folder; every board has a folder in it.
 _STORAGES = Path(".benchmarks")
 
@@ -22,7 +25,9 @@ def board_name(host: Host = LOCAL_HOST) -> str:
     """
     texts = read_texts(host, [_HOST_NAME, _MACHINE_ID])
     # The form of the name stays as it is, so that a board's runs stay one series.
-    name = re.sub(r"[^a-z0-9-]+", "-", texts.get(_HOST_NAME, "").strip().lower()).strip("-") or "board"
+    name = (
+        re.sub(r"[^a-z0-9-]+", "-", texts.get(_HOST_NAME, "").strip().lower()).strip("-") or "board"
+    )
     if _MACHINE_ID not in texts:
         return name
     digest = hashlib.sha256(texts[_MACHINE_ID].encode()).hexdigest()

@@ -1,4 +1,6 @@
-"""Stored JSON into the typed structures: its numbers in a range that can be calculated with, its text printable."""
+"""Stored JSON into the typed structures: its numbers in a range that can be calculated with, its
+text printable.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,8 @@ from reusebench.system.files import printable
 
 __all__ = ["MOST_BYTES", "check_lengths", "decode_stored"]
 
-#: Of a stored file, unpacked; more is damage. A session of all questions on several runtimes has 3.5 MB, a trace of the
-#: most readings that are kept 5 MB.
+#: Of a stored file, unpacked; more is damage. A session of all questions on several runtimes has
+#: 3.5 MB, a trace of the most readings that are kept 5 MB.
 MOST_BYTES = 32 * 2**20
 #: What whole numbers stay within: those of 64 bits with a sign.
 _MOST_WHOLE = 2**63
@@ -36,7 +38,8 @@ _Stored = TypeVar("_Stored")
 
 
 def decode_stored(content: bytes | msgspec.Raw, kind: type[_Stored]) -> _Stored:
-    """Return what is stored; msgspec.DecodeError, ValueError or RecursionError where it is not of this kind.
+    """Return what is stored; msgspec.DecodeError, ValueError or RecursionError if it is not of
+    this kind.
 
     Control characters and the like in its text are escaped; messages keep their lines.
     """
@@ -48,7 +51,9 @@ def decode_stored(content: bytes | msgspec.Raw, kind: type[_Stored]) -> _Stored:
 
 
 def _is_plain(content: bytes) -> bool:
-    """Whether the bytes alone show that nothing has to be escaped or refused; nearly every file is so."""
+    """Whether the bytes alone show that nothing has to be escaped or refused; nearly every file is
+    so.
+    """
     return (
         content.isascii()
         and b"\\" not in content
@@ -70,7 +75,9 @@ def _is_flat(content: bytes) -> bool:
 
 
 def _checked(value: Any, key: str, depth: int = 0, keep: str = "") -> Any:
-    """Return the value with its text printable; ValidationError where it is too deep, or a number out of range."""
+    """Return the value with its text printable; ValidationError if it is too deep, or a number
+    out of range.
+    """
     if isinstance(value, str):
         return printable(value, keep)
     if depth > _MOST_DEPTH:
@@ -92,7 +99,11 @@ def _checked(value: Any, key: str, depth: int = 0, keep: str = "") -> Any:
 
 
 def check_lengths(what: str, lists: Iterable[Optional[Sized]], *valid: int) -> None:
-    """Raise ValueError, which a decoder takes for damage, where lists that belong together differ in length."""
+    """Raise ValueError, which a decoder takes for damage, where lists that belong together differ
+    in length.
+    """
     lengths = {len(values) for values in lists if values is not None}
     if not lengths <= set(valid):
-        raise ValueError(f"{what} has lists of {sorted(lengths)} values, valid: {sorted(set(valid))}")
+        raise ValueError(
+            f"{what} has lists of {sorted(lengths)} values, valid: {sorted(set(valid))}"
+        )

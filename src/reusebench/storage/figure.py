@@ -1,12 +1,14 @@
-"""A figure over repeats: the median, with the spread that is shown as ±, and what is calculated with the two.
+"""A figure over repeats: the median, with the spread that is shown as ±, and what is calculated
+with the two.
 
-The spread is how far the farthest repeat lies from the median. Two values often lie close by chance, so theirs is how
-far they lie apart.
+The spread is how far the farthest repeat lies from the median. Two values often lie close by
+chance, so theirs is how far they lie apart.
 
-How often two configurations without a difference have medians that are apart by more than both spreads (40,000
-simulated pairs, with a third repeat where two differ by more than a standard deviation): in 14 % where values are
-normal, in 13 % where a fifth of them has a second value far away, in 20 % where half of them has. With half the range
-of three repeats it was 12, 16 and 25 %, with half the range of two 33 % of each.
+How often two configurations without a difference have medians that are apart by more than both
+spreads (40,000 simulated pairs, with a third repeat where two differ by more than a standard
+deviation): in 14 % where values are normal, in 13 % where a fifth of them has a second value far
+away, in 20 % where half of them has. With half the range of three repeats it was 12, 16 and 25 %,
+with half the range of two 33 % of each.
 """
 
 from __future__ import annotations
@@ -31,18 +33,21 @@ class Figure:
     """
 
     median: float
-    #: Distance of the farthest repeat from the median, or of two repeats from each other; None if there is one repeat.
+    #: Distance of the farthest repeat from the median, or of two repeats from each other; None if
+    #: there is one repeat.
     spread: float | None = None
     #: The value of each repeat; empty for what was calculated from other figures.
     values: tuple[float, ...] = field(default=(), compare=False, repr=False)
 
     @classmethod
     def of(cls, values: Iterable[float | None]) -> Figure | None:
-        """Return the figure of these repeats; None where no repeat gave a value."""
+        """Return the figure of these repeats; None if no repeat gave a value."""
         present = [value for value in values if value is not None]
         if not present:
             return None
-        median, lowest, highest = statistics.median(present), min(present), max(present)
+        median = statistics.median(present)
+        lowest = min(present)
+        highest = max(present)
         if len(present) == 1:
             return cls(median, None, (median,))
         spread = highest - lowest if len(present) == 2 else max(median - lowest, highest - median)
@@ -50,7 +55,9 @@ class Figure:
 
     @property
     def exceeds_spread(self) -> bool:
-        """Whether it is more than what repeats differ by; of a difference: whether it can be measured."""
+        """Whether it is more than what repeats differ by; of a difference: whether it can be
+        measured.
+        """
         return abs(self.median) > (self.spread or 0)
 
     def __add__(self, other: Figure) -> Figure:
@@ -71,20 +78,25 @@ class Figure:
 
     def scaled(self, factor: float) -> Figure:
         """Return the figure in another unit, or of so many."""
-        return Figure(self.median * factor, None if self.spread is None else self.spread * abs(factor))
+        return Figure(
+            self.median * factor, None if self.spread is None else self.spread * abs(factor)
+        )
 
     def percent_of(self, whole: Figure) -> Figure | None:
         """Return it in percent of the whole's median; None of nothing."""
         return self.scaled(100 / whole.median) if whole.median > 0 else None
 
     def percent_above(self, base: Figure) -> Figure | None:
-        """Return how much more it is than the base, in percent; of a quotient the relative spreads add.
+        """Return how much more it is than the base, in percent; of a quotient the relative spreads
+        add.
 
-        None where one of the two is nothing.
+        None if one of the two is nothing.
         """
         if self.median <= 0 or base.median <= 0:
             return None
         quotient = 100 * self.median / base.median
         if self.spread is None or base.spread is None:
             return Figure(quotient - 100)
-        return Figure(quotient - 100, quotient * (self.spread / self.median + base.spread / base.median))
+        return Figure(
+            quotient - 100, quotient * (self.spread / self.median + base.spread / base.median)
+        )

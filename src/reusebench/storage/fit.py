@@ -87,7 +87,8 @@ class FitAnswer(msgspec.Struct, frozen=True, kw_only=True):
     #: What must be within the limit.
     limit_of: Literal["npu_memory", "application_memory"]
     limit_bytes: Optional[int]
-    #: Whether the recommended layout is within the limit, its uncertainty included, and has the frames.
+    #: Whether the recommended layout is within the limit, its uncertainty included, and has the
+    #: frames.
     fits: bool
     #: None: no layout has the frames.
     recommended: Optional[Plan]
@@ -96,7 +97,8 @@ class FitAnswer(msgspec.Struct, frozen=True, kw_only=True):
     predicted_npu_peak_bytes: Optional[int]
     #: By component.
     predicted_npu_components_bytes: Optional[dict[str, int]]
-    #: Of the whole process, as allocated; and above the do-nothing baseline, as allocated and trimmed.
+    #: Of the whole process, as allocated; and above the do-nothing baseline, as allocated and
+    #: trimmed.
     predicted_application_memory_bytes: Optional[int]
     predicted_application_memory_plus_minus_bytes: Optional[int]
     predicted_application_memory_over_baseline_bytes: Optional[int]
@@ -113,7 +115,8 @@ class FitAnswer(msgspec.Struct, frozen=True, kw_only=True):
     measured_frames_per_s: Optional[float] = None
     #: What no layout of the recommended contexts takes less than.
     least_bytes: Optional[int]
-    #: As the application is without reuse; the recommended layout; those that no other is better than, by memory.
+    #: As the application is without reuse; the recommended layout; those that no other is better
+    #: than, by memory.
     today: FitPoint
     best: Optional[FitPoint]
     frontier: tuple[FitPoint, ...]
@@ -123,7 +126,8 @@ class FitAnswer(msgspec.Struct, frozen=True, kw_only=True):
     layouts: int
     #: How busy the machine was with other work before a plan was measured, at most.
     busy_percent: float
-    #: Plans that it was predicted from, and verified by, while memory was short; none in older answers.
+    #: Plans that it was predicted from, and verified by, while memory was short; none in older
+    #: answers.
     short: tuple[FitShortage, ...] = ()
 
 
@@ -138,9 +142,13 @@ def calibrations(storage: Path) -> Path:
 
 
 def write_answer(storage: Path, answer: FitAnswer) -> Path:
-    """Keep the newest answer of each runtime and target, replacing the file as a whole; return its path."""
+    """Keep the newest answer of each runtime and target, replacing the file as a whole; return its
+    path.
+    """
     folder = storage / _FOLDER
-    path = folder / f"answer-{answer.runtime}-{answer.target.replace(':', '-').replace('/', '-')}.json"
+    path = (
+        folder / f"answer-{answer.runtime}-{answer.target.replace(':', '-').replace('/', '-')}.json"
+    )
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with replacing(path) as unfinished:

@@ -24,7 +24,9 @@ _PART = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[A-Za-z%]*)")
 
 @dataclass(frozen=True)
 class Limit:
-    """How much worse a figure may get: a share of the baseline's and an amount besides, both together."""
+    """How much worse a figure may get: a share of the baseline's and an amount besides, both
+    together.
+    """
 
     metric: Metric
     percent: float
@@ -43,8 +45,8 @@ class LimitInvalid(argparse.ArgumentTypeError):
 
     def __init__(self, text: str, reason: str) -> None:
         super().__init__(
-            f"{text!r} is no limit: {reason}. Write METRIC:PERCENT%+AMOUNT, or one of the two, such as "
-            "application_memory:2%+512KiB, npu_memory:0 or latency:5%"
+            f"{text!r} is no limit: {reason}. Write METRIC:PERCENT%+AMOUNT, or one of the two, such"
+            " as application_memory:2%+512KiB, npu_memory:0 or latency:5%"
         )
 
 
@@ -58,19 +60,23 @@ def parse_limit(text: str) -> Limit:
     except UnknownMetric as error:
         raise LimitInvalid(text, str(error)) from None
     units = _UNITS.get(metric.unit, {})
-    percent, amount = 0.0, 0.0
+    percent = 0.0
+    amount = 0.0
     for part in allowed.split("+"):
         match = _PART.fullmatch(part.strip())
         if match is None:
             raise LimitInvalid(text, f"{part.strip()!r} is no number with a unit")
-        number, unit = float(match["number"]), match["unit"]
+        number = float(match["number"])
+        unit = match["unit"]
         if unit == "%":
             percent += number
         elif unit in units:
             amount += number * units[unit]
         elif unit or (number and units):
             valid = ", ".join((*units, "%"))
-            raise LimitInvalid(text, f"{part.strip()} of {metric.name} needs a unit; valid: {valid}")
+            raise LimitInvalid(
+                text, f"{part.strip()} of {metric.name} needs a unit; valid: {valid}"
+            )
         else:  # of a rate, or 0
             amount += number
     return Limit(metric, percent, amount, text)
@@ -78,8 +84,11 @@ def parse_limit(text: str) -> Limit:
 
 def parse_size(text: str) -> int:
     """Return whole bytes, above 0; raise argparse.ArgumentTypeError."""
-    match, units = _PART.fullmatch(text), _UNITS[BYTES]
+    match = _PART.fullmatch(text)
+    units = _UNITS[BYTES]
     size_bytes = float(match["number"]) * units.get(match["unit"], 0) if match else 0.0
     if not 1 <= size_bytes < _ADDRESSES:
-        raise argparse.ArgumentTypeError(f"{text!r} is no size; valid: a number with {', '.join(units)}, as 512MiB")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no size; valid: a number with {', '.join(units)}, as 512MiB"
+        )
     return int(size_bytes)

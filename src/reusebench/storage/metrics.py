@@ -1,4 +1,6 @@
-"""The figures that runs are compared by: their names, units, where they are stored, and which way is worse."""
+"""The figures that runs are compared by: their names, units, where they are stored, and which way
+is worse.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +10,21 @@ from dataclasses import dataclass
 from reusebench.storage.program import Phase
 from reusebench.storage.result import Result
 
-__all__ = ["BYTES", "METRICS", "NANOSECONDS", "PERCENT", "PER_SECOND", "Metric", "UnknownMetric", "find_metric"]
+__all__ = [
+    "BYTES",
+    "METRICS",
+    "NANOSECONDS",
+    "PERCENT",
+    "PER_SECOND",
+    "Metric",
+    "UnknownMetric",
+    "find_metric",
+]
 
-BYTES, NANOSECONDS, PER_SECOND, PERCENT = "bytes", "ns", "1/s", "percent"
+BYTES = "bytes"
+NANOSECONDS = "ns"
+PER_SECOND = "1/s"
+PERCENT = "percent"
 
 #: The unit in the name of a column.
 _SUFFIXES = {BYTES: "bytes", NANOSECONDS: "ns", PER_SECOND: "per_s", PERCENT: "percent"}
@@ -45,7 +59,8 @@ class Metric:
         return f"{self.name}_{_SUFFIXES[self.unit]}"
 
     def of_repeats(self, figures: Result | Phase) -> tuple[float | None, ...]:
-        """Return a value for each repeat of a stored result, or of a program's phase; None if it gave none.
+        """Return a value for each repeat of a stored result, or of a program's phase; None if it
+        gave none.
 
         Empty if no repeat can have one.
         """
@@ -54,10 +69,14 @@ class Metric:
         if self.minus is None:
             return tuple(None if value is None else float(value) for value in whole)
         pairs = zip(whole, getattr(part, self.minus, ()))
-        return tuple(None if value is None or less is None else float(value - less) for value, less in pairs)
+        return tuple(
+            None if value is None or less is None else float(value - less) for value, less in pairs
+        )
 
     def values(self, figures: Result | Phase) -> tuple[float, ...]:
-        """Return the values of the repeats that gave one, of a stored result or of a program's phase."""
+        """Return the values of the repeats that gave one, of a stored result or of a program's
+        phase.
+        """
         return tuple(value for value in self.of_repeats(figures) if value is not None)
 
 
@@ -77,7 +96,8 @@ def _npu_memory(name: str) -> Metric:
     return Metric(name, "memory", f"{name}_bytes", BYTES, resolution=0, is_pinned=True)
 
 
-#: In the order of every table. docs/results.md defines those of scenarios, docs/record.md those of programs.
+#: In the order of every table. docs/results.md defines those of scenarios, docs/record.md those of
+#: programs.
 METRICS = (
     _memory("application_memory"),
     _memory("application_memory_over_baseline"),
@@ -104,7 +124,9 @@ METRICS = (
     _npu_memory("npu_left"),
     Metric("latency", "speed", "latency_median_ns", NANOSECONDS, resolution=1),
     Metric("latency_p99", "speed", "latency_p99_ns", NANOSECONDS, resolution=1),
-    Metric("throughput", "speed", "throughput_per_s", PER_SECOND, resolution=0, less_is_better=False),
+    Metric(
+        "throughput", "speed", "throughput_per_s", PER_SECOND, resolution=0, less_is_better=False
+    ),
     Metric("frames_lost", "speed", "frames_lost_percent", PERCENT, resolution=_FRAMES_PERCENT),
 )
 

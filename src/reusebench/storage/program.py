@@ -22,8 +22,9 @@ __all__ = [
     "ProgramRepeat",
 ]
 
-#: Written into every program; a change of names or meanings makes a new number. Files of another one are not read.
-#: 2 (2026-11): the memory of a phase is that at its end; medians, and what peaks can have been at most, beside it.
+#: Written into every program; a change of names or meanings makes a new number. Files of another
+#: one are not read. 2 (2026-11): the memory of a phase is that at its end; medians, and what peaks
+#: can have been at most, beside it.
 PROGRAM_SCHEMA = "reusebench-program-2"
 
 _Bytes = tuple[Optional[int], ...]
@@ -76,7 +77,9 @@ class PhaseMedians(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PhaseMemory(msgspec.Struct, frozen=True, kw_only=True):
-    """Memory at the end of a phase, and its peaks, in bytes; docs/record.md defines them. A value per repeat."""
+    """Memory at the end of a phase, and its peaks, in bytes; docs/record.md defines them. A value
+    per repeat.
+    """
 
     application_memory_bytes: _Bytes
     application_uss_bytes: _Bytes
@@ -86,19 +89,23 @@ class PhaseMemory(msgspec.Struct, frozen=True, kw_only=True):
     system_memory_bytes: _Bytes
     system_memory_over_idle_bytes: _Bytes
     npu_memory_bytes: _Bytes
-    #: What application_peak_rss_bytes may have been in truth; None: not known, a peak may have been missed.
+    #: What application_peak_rss_bytes may have been in truth; None: not known, a peak may have been
+    #: missed.
     application_peak_rss_at_most_bytes: _Bytes
 
 
 class Phase(msgspec.Struct, frozen=True, kw_only=True):
-    """A phase that the program marked; a value per repeat, None where the repeat did not go through it."""
+    """A phase that the program marked; a value per repeat, None if the repeat did not go through
+    it.
+    """
 
     name: _Name
     durations_ns: _Bytes
     pss_readings: tuple[int, ...]
     #: How long before the end of the phase application memory was read; 0: at its end.
     reading_ages_ns: _Bytes
-    #: Whether process_peak_rss_bytes is the kernel's, which misses nothing, and not the highest of the readings.
+    #: Whether process_peak_rss_bytes is the kernel's, which misses nothing, and not the highest of
+    #: the readings.
     process_peaks_exact: tuple[bool, ...]
     memory: PhaseMemory
     medians: PhaseMedians
@@ -120,8 +127,8 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
     #: Whether it was running already.
     attached: bool
     sample_hz: float
-    #: "ok", or what happened to the last repeat, in the words of the results of scenarios; "cut_off" while it is
-    #: recorded, and for good where the recorder was killed.
+    #: "ok", or what happened to the last repeat, in the words of the results of scenarios;
+    #: "cut_off" while it is recorded, and for good where the recorder was killed.
     outcome: str
     repeats: tuple[ProgramRepeat, ...]
     phases: tuple[Phase, ...]
@@ -135,5 +142,7 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def shortage_signs(self) -> tuple[Message, ...]:
-        """What shows that memory was short: each kind of sign once, of the first repeat that has it."""
+        """What shows that memory was short: each kind of sign once, of the first repeat that has
+        it.
+        """
         return signs_of(repeat.shortage for repeat in self.repeats)

@@ -19,7 +19,8 @@ __all__ = ["find_runs"]
 
 #: What words may be.
 _VALID = (
-    "a number, a name, `latest`, `latest~1`, a range `12..latest`, the path of a file or of a storage, a git revision"
+    "a number, a name, `latest`, `latest~1`, a range `12..latest`, the path of a file or of a"
+    " storage, a git revision"
 )
 _LATEST = re.compile(r"latest(?:~([0-9]{1,9}))?")
 _NUMBER = re.compile(r"[0-9]{1,9}")
@@ -35,13 +36,17 @@ def _warn(file: BadFile) -> None:
 
 
 def find_runs(
-    words: str, runs: Sequence[Run], project: Path, report_bad_file: Callable[[BadFile], None] = _warn
+    words: str,
+    runs: Sequence[Run],
+    project: Path,
+    report_bad_file: Callable[[BadFile], None] = _warn,
 ) -> list[Run]:
     """Return the runs that the words mean, the oldest first, or raise StorageError.
 
-    `runs` are those of the user's storages; files and storages that are named by a path are read. `project` is where
-    git looks for revisions. `report_bad_file` gets the damaged files of a storage that is named by a path. A run that
-    is not finished, or never will be, is meant by its number and its path alone.
+    `runs` are those of the user's storages; files and storages that are named by a path are read.
+    `project` is where git looks for revisions. `report_bad_file` gets the damaged files of a
+    storage that is named by a path. A run that is not finished, or never will be, is meant by its
+    number and its path alone.
     """
     finished = [run for run in runs if run.is_finished]
     matches = (
@@ -70,7 +75,11 @@ def _by_age(words: str, runs: Sequence[Run]) -> list[Run] | None:
 
 def _numbered(words: str, runs: Sequence[Run]) -> list[Run] | None:
     """Return the runs of the number; of several storages each may have one."""
-    return [run for run in runs if run.number == int(words)] or None if _NUMBER.fullmatch(words) else None
+    return (
+        [run for run in runs if run.number == int(words)] or None
+        if _NUMBER.fullmatch(words)
+        else None
+    )
 
 
 def _between(words: str, runs: Sequence[Run]) -> list[Run] | None:
@@ -80,11 +89,13 @@ def _between(words: str, runs: Sequence[Run]) -> list[Run] | None:
         return None
     first, last = (_end(end, runs) for end in ends)
     in_time = _by_time(runs)
-    start, end = in_time.index(first[0]), in_time.index(last[-1])
+    start = in_time.index(first[0])
+    end = in_time.index(last[-1])
     if end < start:
         older, newer = ends[::-1]
         raise StorageError(
-            f"{words!r}: {older} is older than {newer}; the older one comes first: {older}{_RANGE}{newer}"
+            f"{words!r}: {older} is older than {newer}; the older one comes first:"
+            f" {older}{_RANGE}{newer}"
         )
     return in_time[start : end + 1]
 
@@ -101,8 +112,12 @@ def _named(words: str, runs: Sequence[Run]) -> list[Run] | None:
     return [run for run in runs if words in (run.name, run.path.stem, run.path.name)] or None
 
 
-def _at_path(words: str, known: Sequence[Run], report_bad_file: Callable[[BadFile], None]) -> list[Run] | None:
-    """Return the run in a file, or the runs of a storage; None where there is no such file, or the folder has none."""
+def _at_path(
+    words: str, known: Sequence[Run], report_bad_file: Callable[[BadFile], None]
+) -> list[Run] | None:
+    """Return the run in a file, or the runs of a storage; None if there is no such file, or the
+    folder has none.
+    """
     path = Path(words)
     try:
         path.lstat()
@@ -110,9 +125,13 @@ def _at_path(words: str, known: Sequence[Run], report_bad_file: Callable[[BadFil
         return None
     if not path.is_dir():
         # As it is in its storage, where its number says how new it is.
-        run = next((run for run in known if run.path.resolve() == path.resolve()), None) or read_run(path)
+        run = next(
+            (run for run in known if run.path.resolve() == path.resolve()), None
+        ) or read_run(path)
         if isinstance(run, BadFile):
-            raise StorageError(f"{run.file}: {run.reason}. Name another file, or runs otherwise: {_VALID}")
+            raise StorageError(
+                f"{run.file}: {run.reason}. Name another file, or runs otherwise: {_VALID}"
+            )
         return [run]
     runs = []
     for storage in storages_in(path):
@@ -132,28 +151,39 @@ def _of_commit(words: str, runs: Sequence[Run], project: Path) -> list[Run] | No
         return None
     measured = [run for run in runs if run.commit == commit]
     if not measured:
-        newest_first = dict.fromkeys(run.commit[:_HASH_DIGITS] for run in reversed(_by_time(runs)) if run.commit)
-        stored = f"there are runs of {_few(list(newest_first))}" if newest_first else "no run has a commit"
+        newest_first = dict.fromkeys(
+            run.commit[:_HASH_DIGITS] for run in reversed(_by_time(runs)) if run.commit
+        )
+        stored = (
+            f"there are runs of {_few(list(newest_first))}"
+            if newest_first
+            else "no run has a commit"
+        )
         raise StorageError(
-            f"{words!r} is the commit {commit[:_HASH_DIGITS]}, and no run of it is stored; {stored}. "
-            f"Measure that commit, or name runs otherwise: {_VALID}"
+            f"{words!r} is the commit {commit[:_HASH_DIGITS]}, and no run of it is stored;"
+            f" {stored}. Measure that commit, or name runs otherwise: {_VALID}"
         )
     clean = [run for run in measured if not run.is_dirty]
     if not clean:
         raise StorageError(
-            f"{words!r} is the commit {commit[:_HASH_DIGITS]}, and files had been changed after it in all of its runs: "
-            f"{_few([str(run) for run in measured])}. Name one of them by its number, or measure the commit as it is"
+            f"{words!r} is the commit {commit[:_HASH_DIGITS]}, and files had been changed after it"
+            f" in all of its runs: {_few([str(run) for run in measured])}. Name one of them by its"
+            " number, or measure the commit as it is"
         )
     return clean
 
 
 def _commit(words: str, project: Path) -> str | None:
-    """Return the commit that these words name in git; None where there is no such commit, or no git."""
+    """Return the commit that these words name in git; None if there is no such commit, or no
+    git.
+    """
     if words.startswith("-"):  # git would take it for an option
         return None
     command = ["git", "-C", str(project), "rev-parse", "--verify", "--quiet", f"{words}^{{commit}}"]
     try:
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
+        done = subprocess.run(
+            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False
+        )
     except OSError:
         return None
     return done.stdout.decode().strip() if done.returncode == 0 else None

@@ -1,7 +1,7 @@
 """A result: one configuration, measured in several fresh processes, as it is stored.
 
-Every figure is a tuple with one value per repeat, in order; None where that repeat did not give it. docs/results.md
-explains them. `msgspec.json.schema(Result)` is the JSON schema.
+Every figure is a tuple with one value per repeat, in order; None if that repeat did not give it.
+docs/results.md explains them. `msgspec.json.schema(Result)` is the JSON schema.
 """
 
 from __future__ import annotations
@@ -40,11 +40,13 @@ __all__ = [
     "StreamsRun",
 ]
 
-#: Written into every result; a change of names or meanings makes a new number. Files of another one are not read.
-#: 2 (2026-11): failures have messages (code and values); `frames` has series, whose trends are computed when shown.
+#: Written into every result; a change of names or meanings makes a new number. Files of another one
+#: are not read. 2 (2026-11): failures have messages (code and values); `frames` has series, whose
+#: trends are computed when shown.
 SCHEMA = "reusebench-result-2"
 
-#: Other work above this share of the CPUs' time shows in latencies: with both of 2 cores taken, a median doubled.
+#: Other work above this share of the CPUs' time shows in latencies: with both of 2 cores taken, a
+#: median doubled.
 BUSY_PERCENT = 10.0
 
 #: Figures of Memory that a repeat has all or none of: one reading gives them.
@@ -89,7 +91,9 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     npu_left_bytes: _Bytes = ()
 
     def __post_init__(self) -> None:
-        """Refuse some of the figures of a steady state without the others: one reading has them all."""
+        """Refuse some of the figures of a steady state without the others: one reading has them
+        all.
+        """
         figures = (getattr(self, name) for name in OF_STEADY_STATE)
         if len({tuple(value is None for value in of_repeats) for of_repeats in figures}) > 1:
             raise ValueError("figures of the steady state are not of the same repeats")
@@ -119,7 +123,9 @@ class Percentiles(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FrameCount(msgspec.Struct, frozen=True, kw_only=True):
-    """Frames of one stream, or of all; those still on their way at the end count as neither due nor done."""
+    """Frames of one stream, or of all; those still on their way at the end count as neither due nor
+    done.
+    """
 
     due: int
     done: int
@@ -147,7 +153,7 @@ class Series(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StreamsRun(msgspec.Struct, frozen=True, kw_only=True):
-    """What streams came to in one process; figures of speed are None where nothing computes."""
+    """What streams came to in one process; figures of speed are None if nothing computes."""
 
     seconds: float
     #: Whether Ctrl-C ended them before their time.
@@ -162,7 +168,8 @@ class StreamsRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CycleSeries(msgspec.Struct, frozen=True, kw_only=True):
-    """Readings while the same is done again and again: before the first cycle, then after each, as many as there were.
+    """Readings while the same is done again and again: before the first cycle, then after each, as
+    many as there were.
 
     A list without figures is None.
     """
@@ -191,28 +198,31 @@ class Limit(msgspec.Struct, frozen=True, kw_only=True):
     contexts: int
     #: So many were to be made at most.
     bound: int
-    #: Of the next one; None where none failed: the bound was reached or, with fewer contexts, too little of the
-    #: system's memory was left.
+    #: Of the next one; None if none failed: the bound was reached or, with fewer contexts, too
+    #: little of the system's memory was left.
     failure: Optional[Failure]
     #: Whether the process outlived the failure.
     survived: bool
-    #: What then became of the contexts that had fitted; None where they ran once more, and were destroyed.
+    #: What then became of the contexts that had fitted; None if they ran once more, and were
+    #: destroyed.
     afterwards: Optional[Failure]
     #: When the last that fitted had run; by the ledger, else the dma-bufs of the process.
     npu_memory_bytes: Optional[int]
     #: What each context after the first took of it, the mean.
     further_npu_bytes: Optional[float]
-    #: The same as npu_memory_bytes when the context that failed had been given up, and when all had been destroyed;
-    #: None where the process did not come so far.
+    #: The same as npu_memory_bytes when the context that failed had been given up, and when all had
+    #: been destroyed; None if the process did not come so far.
     npu_after_failure_bytes: Optional[int]
     npu_left_bytes: Optional[int]
-    #: Address spaces of the NPU's IOMMU, the attempt that failed included; empty without an IOMMU, or a ledger.
+    #: Address spaces of the NPU's IOMMU, the attempt that failed included; empty without an IOMMU,
+    #: or a ledger.
     domains: tuple[DomainUse, ...]
     #: PSS with all contexts that fitted.
     application_memory_bytes: int
     #: MemAvailable then.
     system_available_bytes: int
-    #: Open file descriptors then, what each context after the first took of them, and how many there may be.
+    #: Open file descriptors then, what each context after the first took of them, and how many
+    #: there may be.
     fd_count: int
     further_fds: Optional[float]
     fd_limit: Optional[int]
@@ -233,7 +243,7 @@ class StoredRepeat(msgspec.Struct, frozen=True, kw_only=True):
 
     failure: Optional[Failure]
     elapsed_s: float
-    #: Path of its trace, relative to the storage; empty where the session was cut off before it.
+    #: Path of its trace, relative to the storage; empty if the session was cut off before it.
     trace: str
     #: The last reading of each phase, in order; every barrier is in the trace.
     phases: dict[str, PhaseReading]
@@ -253,7 +263,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     target: str
     #: What the measured process is written in: "python" or, of Rockchip's runtime alone, "c".
     driver: str = "python"
-    #: None where it is no Python.
+    #: None if it is no Python.
     python_version: Optional[str]
     #: Of the kernel driver under the runtime.
     driver_version: Optional[str] = None
@@ -265,11 +275,13 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     npu_memory_limit_bytes: Optional[int] = None
     #: False where the NPU's arithmetic is missing: no figure of speed, no comparison of outputs.
     computes: bool = True
-    #: Whether an emulator of its processor is in the measured process; None in runs before this was stored.
+    #: Whether an emulator of its processor is in the measured process; None in runs before this was
+    #: stored.
     emulated: Optional[bool] = None
     scenario: str
     baseline: Optional[str]
-    #: The scenario of the session that has an equal plan, and whose processes these figures are of; None: its own.
+    #: The scenario of the session that has an equal plan, and whose processes these figures are of;
+    #: None: its own.
     measured_as: Optional[str] = None
     streams: _Count
     #: Per stream.
@@ -284,14 +296,17 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     #: "ok", or the kind of the failure.
     outcome: str
     failure: Optional[Failure]
-    #: By the model's digest: every distinct digest of its outputs, over contexts, phases and repeats.
+    #: By the model's digest: every distinct digest of its outputs, over contexts, phases and
+    #: repeats.
     output_digests: dict[str, tuple[str, ...]]
-    #: By the model's digest and output: values at even distances, of the first context; a null is no finite number.
+    #: By the model's digest and output: values at even distances, of the first context; a null is
+    #: no finite number.
     output_samples: dict[str, tuple[tuple[Optional[float], ...], ...]] = {}
-    #: On a CPU, by context: what the runtime says that it takes, and what the application allocated for it, in bytes
-    #: by component ("weights_bytes"); empty where nothing is said. Memory that contexts share is the first one's.
+    #: On a CPU, by context: what the runtime says that it takes, and what the application allocated
+    #: for it, in bytes by component ("weights_bytes"); empty if nothing is said. Memory that
+    #: contexts share is the first one's.
     runtime_accounts: tuple[dict[str, int], ...] = ()
-    #: What one inference of each context copies; None where none ran.
+    #: What one inference of each context copies; None if none ran.
     copies: Optional[tuple[Copies, ...]] = None
     memory: Memory
     speed: Speed
@@ -305,7 +320,9 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     plan: Plan
 
     def __post_init__(self) -> None:
-        """Refuse figures that are not of these repeats, and accounts that are not of these contexts."""
+        """Refuse figures that are not of these repeats, and accounts that are not of these
+        contexts.
+        """
         repeats = len(self.repeats)
         for figures in (self.memory, self.speed):
             check_lengths("repeats", msgspec.structs.astuple(figures), 0, repeats)
@@ -329,10 +346,14 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
         check_lengths("contexts", (account.contexts for account in accounts), contexts)
         check_lengths("contexts", [self.runtime_accounts, self.copies], *range(contexts + 1))
         shared = (part for account in accounts for part in account.shared)
-        if any(not 0 <= index < contexts for part in shared for index in (part.owner, *part.readers)):
+        if any(
+            not 0 <= index < contexts for part in shared for index in (part.owner, *part.readers)
+        ):
             raise ValueError("memory is shared with a context that is not in the plan")
 
     @property
     def shortage_signs(self) -> tuple[Message, ...]:
-        """What shows that memory was short: each kind of sign once, of the first repeat that has it."""
+        """What shows that memory was short: each kind of sign once, of the first repeat that has
+        it.
+        """
         return signs_of(repeat.shortage for repeat in self.repeats)

@@ -1,8 +1,9 @@
 """A run on disk: one file of pytest-benchmark's JSON, complete at any moment.
 
-Results with latencies are the `extra_info` of its benchmarks, whose `stats` are those of the latencies. Results
-without, failures and those of a target that computes nothing, stand in its top-level `reusebench_without_speed`,
-recorded programs in `reusebench_programs`. While it is being measured it has `reusebench_unfinished`.
+Results with latencies are the `extra_info` of its benchmarks, whose `stats` are those of the
+latencies. Results without, failures and those of a target that computes nothing, stand in its
+top-level `reusebench_without_speed`, recorded programs in `reusebench_programs`. While it is being
+measured it has `reusebench_unfinished`.
 """
 
 from __future__ import annotations
@@ -55,11 +56,14 @@ __all__ = [
 ]
 
 #: Top-level keys beside those of pytest-benchmark.
-WITHOUT_SPEED, PROGRAMS, _UNFINISHED = "reusebench_without_speed", "reusebench_programs", "reusebench_unfinished"
+WITHOUT_SPEED = "reusebench_without_speed"
+PROGRAMS = "reusebench_programs"
+_UNFINISHED = "reusebench_unfinished"
 #: Schemas that are read.
 _READ: dict[str, type[Result | Program]] = {SCHEMA: Result, PROGRAM_SCHEMA: Program}
 _OURS = "reusebench-"
-#: The file that is being written: it is beside the folders of runs, and keeps the number for its writer.
+#: The file that is being written: it is beside the folders of runs, and keeps the number for its
+#: writer.
 UNFINISHED_NAME = re.compile(rf"\.[0-9]+{re.escape(UNFINISHED)}")
 #: Longer numbers are none that this project has given.
 _NUMBERED = re.compile(r"([0-9]{1,9})_.+\.json", re.DOTALL)
@@ -73,10 +77,11 @@ _BEGINNING = b'{"machine_info":'
 _NOT_IN_NAMES = r"\/:*?<>|"
 #: Of a run's latencies, in seconds: 30 years.
 _Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
-#: What runs are sorted by, the oldest first: in one storage by their number, for a clock may be wrong; runs of several
-#: storages by the time. A time before that of a lower number counts as that.
+#: What runs are sorted by, the oldest first: in one storage by their number, for a clock may be
+#: wrong; runs of several storages by the time. A time before that of a lower number counts as that.
 RunOrder = tuple[str, int, str]
-#: A file's name may have 255 bytes; a number and `.json` are beside this one, and other names are made of it.
+#: A file's name may have 255 bytes; a number and `.json` are beside this one, and other names are
+#: made of it.
 _MOST_NAME_BYTES = 200
 #: Before it there was no such run: the clock was not set.
 _FIRST_YEAR = 2020
@@ -175,7 +180,9 @@ class _Benchmark(msgspec.Struct):
 
 
 class _Document(msgspec.Struct):
-    """The parts of the file that are read; results are checked one by one, since some may not be ours."""
+    """The parts of the file that are read; results are checked one by one, since some may not be
+    ours.
+    """
 
     machine_info: msgspec.Raw
     commit_info: msgspec.Raw
@@ -195,11 +202,15 @@ class _SchemaUnknown(Exception):
 
 
 def read_run_file(path: Path) -> StoredRun | BadFile | None:
-    """Return the file's run, what is wrong with it, or None where there is nothing of ours in it."""
+    """Return the file's run, what is wrong with it, or None if there is nothing of ours in
+    it.
+    """
     try:
         document = msgspec.json.decode(read_regular(path, MOST_BYTES), type=_Document)
         results = [*_results(document.benchmarks), *_results(document.without_speed)]
-        programs = [program for raw in document.programs if isinstance(program := _ours(raw), Program)]
+        programs = [
+            program for raw in document.programs if isinstance(program := _ours(raw), Program)
+        ]
         if not results and not programs:
             return None
         recorded_at = _moment(document.datetime)
@@ -217,7 +228,9 @@ def read_run_file(path: Path) -> StoredRun | BadFile | None:
     except OSError as error:
         reason = Message("file_unreadable", {"error": error.strerror or str(error)})
     except _SchemaUnknown as error:
-        reason = Message("file_schema_unknown", {"schema": printable(str(error)), "known": ", ".join(_READ)})
+        reason = Message(
+            "file_schema_unknown", {"schema": printable(str(error)), "known": ", ".join(_READ)}
+        )
     except msgspec.ValidationError as error:
         reason = Message("file_invalid", {"error": printable(str(error))})
     # No JSON, which is a ValueError in newer msgspec alone; or no date.
@@ -227,7 +240,9 @@ def read_run_file(path: Path) -> StoredRun | BadFile | None:
 
 
 def _moment(text: str) -> str:
-    """Return the date and time as it is shown and sorted by: in UTC, as pytest-benchmark writes it."""
+    """Return the date and time as it is shown and sorted by: in UTC, as pytest-benchmark writes
+    it.
+    """
     moment = datetime.datetime.fromisoformat(text)
     return (moment.astimezone(datetime.timezone.utc) if moment.tzinfo else moment).isoformat()
 
@@ -240,7 +255,7 @@ def _results(benchmarks: list[_Benchmark]) -> Iterator[StoredResult]:
 
 
 def _ours(raw: msgspec.Raw) -> Result | Program | None:
-    """Return what is stored under one of our schemas; None where it is somebody else's."""
+    """Return what is stored under one of our schemas; None if it is somebody else's."""
     try:
         schema = msgspec.json.decode(raw, type=_Schema).schema
     except msgspec.ValidationError:
@@ -253,7 +268,7 @@ def _ours(raw: msgspec.Raw) -> Result | Program | None:
 
 
 def check_storage(folder: Path) -> None:
-    """Raise StorageError where there is no storage, or it may not be read."""
+    """Raise StorageError if there is no storage, or it may not be read."""
     name = printable(str(folder))
     try:
         os.scandir(folder).close()
@@ -263,8 +278,8 @@ def check_storage(folder: Path) -> None:
         ) from None
     except OSError as error:
         raise StorageError(
-            f"the storage {name} cannot be read ({error.strerror}). Give this user the right to read it, or name "
-            "another with --storage DIR"
+            f"the storage {name} cannot be read ({error.strerror}). Give this user the right to"
+            " read it, or name another with --storage DIR"
         ) from None
 
 
@@ -274,7 +289,8 @@ def read_storage(storage: Path) -> Iterator[StoredRun | BadFile]:
     yield from unreadable
     latest: str | None = None
     for path in paths:
-        file, number = read_run_file(path), run_number(path)
+        file = read_run_file(path)
+        number = run_number(path)
         if isinstance(file, StoredRun) and number is not None:
             before = latest or file.recorded_at
             latest = max(before, file.recorded_at)
@@ -288,7 +304,9 @@ def read_storage(storage: Path) -> Iterator[StoredRun | BadFile]:
 
 
 def _is_long_before(one: str, other: str) -> bool:
-    """Whether a moment lies further before another one than runs that are measured at once may end."""
+    """Whether a moment lies further before another one than runs that are measured at once may
+    end.
+    """
     moments = [datetime.datetime.fromisoformat(text).replace(tzinfo=None) for text in (one, other)]
     return moments[1] - moments[0] > _MEASURED_AT_ONCE
 
@@ -299,7 +317,9 @@ def run_files(storage: Path) -> list[Path]:
 
 
 def _listing(storage: Path) -> tuple[list[Path], list[BadFile]]:
-    """Return the files of the storage that may be runs, by number, and folders that may not be read."""
+    """Return the files of the storage that may be runs, by number, and folders that may not be
+    read.
+    """
     paths: list[Path] = []
     unreadable: list[BadFile] = []
 
@@ -307,7 +327,9 @@ def _listing(storage: Path) -> tuple[list[Path], list[BadFile]]:
         try:
             return listed(folder)
         except OSError as error:
-            unreadable.append(BadFile(folder, Message("file_unreadable", {"error": error.strerror or str(error)})))
+            unreadable.append(
+                BadFile(folder, Message("file_unreadable", {"error": error.strerror or str(error)}))
+            )
             return []
 
     for folder in read(storage, _folders):
@@ -325,7 +347,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _names(folder: Path) -> list[str]:
-    """Return what is in a folder; nothing where there is none."""
+    """Return what is in a folder; nothing if there is none."""
     try:
         return [path.name for path in folder.iterdir()]
     except (FileNotFoundError, NotADirectoryError):
@@ -333,7 +355,7 @@ def _names(folder: Path) -> list[str]:
 
 
 def run_number(path: Path) -> int | None:
-    """Return the number that a run's file has; None where it is called otherwise."""
+    """Return the number that a run's file has; None if it is called otherwise."""
     numbered = _NUMBERED.fullmatch(path.name)
     return int(numbered[1]) if numbered else None
 
@@ -347,31 +369,44 @@ def storages_in(folder: Path) -> list[Path]:
 class RunWriter:
     """Writes a run as `STORAGE/PYTHON/NNNN_name.json`, again and again while it grows.
 
-    The file is always replaced as a whole: a reader, also after a power cut, sees its former or its new content. Runs
-    that are written at the same time have different numbers, whatever their names. Raises OSError where it cannot be
-    written; the file is then as it was before.
+    The file is always replaced as a whole: a reader, also after a power cut, sees its former or its
+    new content. Runs that are written at the same time have different numbers, whatever their
+    names. Raises OSError if it cannot be written; the file is then as it was before.
     """
 
     def __init__(self, storage: Path, name: str) -> None:
-        """Take the storage and the run's name; ValueError where no file can have it."""
-        if not name.isprintable() or not 0 < len(name.encode()) <= _MOST_NAME_BYTES or set(name) & set(_NOT_IN_NAMES):
-            valid = f"valid: 1 to {_MOST_NAME_BYTES} bytes of printable UTF-8, none of {_NOT_IN_NAMES}"
+        """Take the storage and the run's name; ValueError if no file can have it."""
+        if (
+            not name.isprintable()
+            or not 0 < len(name.encode()) <= _MOST_NAME_BYTES
+            or set(name) & set(_NOT_IN_NAMES)
+        ):
+            valid = (
+                f"valid: 1 to {_MOST_NAME_BYTES} bytes of printable UTF-8, none of {_NOT_IN_NAMES}"
+            )
             raise ValueError(f"'{printable(name)}' cannot be the name of a run; {valid}")
-        self._storage, self._name = storage, name
+        self._storage = storage
+        self._name = name
         #: Once the number is taken.
         self.path: Path | None = None
-        #: The descriptor of what was written last; its file is locked as long as there is more to come.
+        #: The descriptor of what was written last; its file is locked as long as there is more to
+        #: come.
         self._held: int | None = None
 
     def write(self, document: dict[str, Any], finished: bool = True) -> Path:
-        """Write the run and return its path; `document` is pytest-benchmark's, values may be msgspec.Raw."""
-        content = msgspec.json.encode(document if finished else {**document, _UNFINISHED: True}, enc_hook=_unknown)
+        """Write the run and return its path; `document` is pytest-benchmark's, values may be
+        msgspec.Raw.
+        """
+        content = msgspec.json.encode(
+            document if finished else {**document, _UNFINISHED: True}, enc_hook=_unknown
+        )
         folder = self._storage / python_folder()
         new = [path for path in (folder, *folder.parents) if not path.exists()]
         folder.mkdir(parents=True, exist_ok=True)
         with uninterrupted():
             number, unfinished = _claim(self._storage, self.path)
-            former, self._held = self._held, None
+            former = self._held
+            self._held = None
             try:
                 with unfinished.open("wb") as file:
                     if not finished:
@@ -394,13 +429,17 @@ class RunWriter:
 
 
 def is_unfinished_run(storage: Path, relative: str) -> bool:
-    """Whether a file of the storage, by its path in it, is the beginning of a run, which may be empty."""
+    """Whether a file of the storage, by its path in it, is the beginning of a run, which may be
+    empty.
+    """
     with open_inside(storage, relative) as file:
         return _BEGINNING.startswith(file.read(len(_BEGINNING)))
 
 
 def is_written(storage: Path, relative: str) -> bool:
-    """Whether a file of the storage, by its path in it, has a writer that lives; not known of a network's disk."""
+    """Whether a file of the storage, by its path in it, has a writer that lives; not known of a
+    network's disk.
+    """
     with open_inside(storage, relative) as file:
         return not _lock(file.fileno())
 
@@ -422,9 +461,11 @@ def save_run(storage: Path, document: dict[str, Any], name: str) -> Path:
 
 
 def _claim(storage: Path, path: Path | None) -> tuple[int, Path]:
-    """Return a run's number and the file to write into; with no file yet the next number, which no other writer gets.
+    """Return a run's number and the file to write into; with no file yet the next number, which no
+    other writer gets.
 
-    Only one writer can make that file. It then looks at the numbers again: another one may have had this and be done.
+    Only one writer can make that file. It then looks at the numbers again: another one may have had
+    this and be done.
     """
     number = run_number(path) if path else None
     if number is not None:
@@ -459,7 +500,9 @@ def _sync_names(folder: Path) -> None:
 
 @functools.cache
 def python_folder() -> str:
-    """Return the name of this Python's folder, which is pytest-benchmark's. Once it runs a process, to find it."""
+    """Return the name of this Python's folder, which is pytest-benchmark's. Once it runs a process,
+    to find it.
+    """
     version = ".".join(platform.python_version_tuple()[:2])
     return f"{platform.system()}-{platform.python_implementation()}-{version}-{platform.architecture()[0]}"
 

@@ -1,4 +1,6 @@
-"""Runs in short: what comparisons, histories and lists need of a stored file, and nothing else of it."""
+"""Runs in short: what comparisons, histories and lists need of a stored file, and nothing else of
+it.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,14 @@ from reusebench.measured.plan import Plan
 from reusebench.storage.metrics import METRICS, Metric
 from reusebench.storage.program import Phase, Program
 from reusebench.storage.result import Result
-from reusebench.storage.run_file import BadFile, RunOrder, StoredRun, read_run_file, read_storage, run_number
+from reusebench.storage.run_file import (
+    BadFile,
+    RunOrder,
+    StoredRun,
+    read_run_file,
+    read_storage,
+    run_number,
+)
 from reusebench.system.files import printable
 
 __all__ = [
@@ -46,12 +55,15 @@ _NO_COMMITS = ("unversioned", "unknown")
 #: The harness's own names of runs are dates.
 _DATE = re.compile(r"\d{8}_\d{6}")
 #: Digits of a digest that distinguish two plans, and of a commit's id that are shown.
-_DIGITS, _COMMIT_DIGITS = 12, 10
+_DIGITS = 12
+_COMMIT_DIGITS = 10
 
 
 @dataclass(frozen=True, order=True)
 class Configuration:
-    """What was measured, as a user names it: results of one configuration in several runs make a series."""
+    """What was measured, as a user names it: results of one configuration in several runs make a
+    series.
+    """
 
     #: A runtime, or "program" for what `reusebench record` measured.
     runtime: str
@@ -77,18 +89,19 @@ class Measured:
     """One configuration in one run."""
 
     configuration: Configuration
-    #: By the names in CONDITIONS; None where it is not known or does not apply.
+    #: By the names in CONDITIONS; None if it is not known or does not apply.
     conditions: Mapping[str, str | None]
     #: "ok", or the kind of the failure.
     outcome: str
-    #: By the name of the metric: a value for each repeat that gave one. Metrics without values are left out; there are
-    #: none at all where the outcome is not "ok".
+    #: By the name of the metric: a value for each repeat that gave one. Metrics without values are
+    #: left out; there are none at all where the outcome is not "ok".
     values: Mapping[str, tuple[float, ...]]
     #: How busy the machine was with other work before the processes started, at most.
     busy_percent: float = 0.0
     #: What shows that memory was short meanwhile; none where it was not.
     shortage_signs: tuple[Message, ...] = ()
-    #: What has the same figures in the same run, since its plan is equal and it was measured; None: nothing.
+    #: What has the same figures in the same run, since its plan is equal and it was measured; None:
+    #: nothing.
     original: Configuration | None = None
 
     def is_short(self, metric: Metric) -> bool:
@@ -101,7 +114,7 @@ class Run:
     """One stored file."""
 
     path: Path
-    #: The number and the name that its file has; None where it is called otherwise.
+    #: The number and the name that its file has; None if it is called otherwise.
     number: int | None
     name: str
     #: ISO 8601, UTC.
@@ -129,8 +142,14 @@ class Run:
 
     @property
     def short_commit(self) -> str:
-        """The start of its commit's id, and whether files had been changed after it; empty where there is none."""
-        return f"{self.commit[:_COMMIT_DIGITS]}{' changed' if self.is_dirty else ''}" if self.commit else ""
+        """The start of its commit's id, and whether files had been changed after it; empty where
+        there is none.
+        """
+        return (
+            f"{self.commit[:_COMMIT_DIGITS]}{' changed' if self.is_dirty else ''}"
+            if self.commit
+            else ""
+        )
 
     def __str__(self) -> str:
         """Return what a table calls it."""
@@ -174,11 +193,15 @@ def run_of(file: StoredRun) -> Run:
 
 
 def copies_in(runs: Iterable[Run]) -> set[Configuration]:
-    """Return what has in every run the figures of another configuration, whichever of the two was measured."""
+    """Return what has in every run the figures of another configuration, whichever of the two was
+    measured.
+    """
     measured: dict[Configuration, list[tuple[Path, Configuration]]] = {}
     for run in runs:
         for one in run.measured:
-            measured.setdefault(one.configuration, []).append((run.path, one.original or one.configuration))
+            measured.setdefault(one.configuration, []).append(
+                (run.path, one.original or one.configuration)
+            )
     firsts: dict[tuple[tuple[Path, Configuration], ...], Configuration] = {}
     for configuration, measurements in measured.items():
         firsts.setdefault(tuple(measurements), configuration)
@@ -216,7 +239,13 @@ def _of_program(program: Program, board: str) -> Iterator[Measured]:
     for phase in program.phases:
         configuration = Configuration("program", "python", program.name, phase.name)
         values = _values(phase) if program.outcome == "ok" else {}
-        yield Measured(configuration, conditions, program.outcome, values, shortage_signs=program.shortage_signs)
+        yield Measured(
+            configuration,
+            conditions,
+            program.outcome,
+            values,
+            shortage_signs=program.shortage_signs,
+        )
 
 
 def _values(figures: Result | Phase) -> dict[str, tuple[float, ...]]:
@@ -226,7 +255,9 @@ def _values(figures: Result | Phase) -> dict[str, tuple[float, ...]]:
 
 
 def _common_plan(plan: Plan) -> dict[str, Any]:
-    """Return what of a plan is the same on every machine, whatever it is called and wherever its files are."""
+    """Return what of a plan is the same on every machine, whatever it is called and wherever its
+    files are.
+    """
     common = plan.to_json()
     for name in ("models", "runtime"):
         del common[name]

@@ -1,4 +1,6 @@
-"""Whether memory was short while something was measured, as it is stored of scenarios and of recorded programs."""
+"""Whether memory was short while something was measured, as it is stored of scenarios and of
+recorded programs.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +16,14 @@ __all__ = ["Shortage", "signs_of"]
 
 
 class Shortage(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether memory was short during one repeat: the kernel then takes its pages, and figures are too small."""
+    """Whether memory was short during one repeat: the kernel then takes its pages, and figures are
+    too small.
+    """
 
     #: From the start of the process, or of the recording, to its last reading.
     counted: Pressure
-    #: By how much its mapped files fell at most between barriers, before anything was destroyed. A recorded program has
-    #: no barriers: None.
+    #: By how much its mapped files fell at most between barriers, before anything was destroyed. A
+    #: recorded program has no barriers: None.
     lost_file_bytes: Optional[int] = None
     #: None of a recorded program, too.
     steady_major_faults: Optional[int] = None
@@ -28,7 +32,9 @@ class Shortage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def signs_of(repeats: Iterable[Optional[Shortage]]) -> tuple[Message, ...]:
-    """Return what shows that memory was short: each kind of sign once, of the first repeat that has it."""
+    """Return what shows that memory was short: each kind of sign once, of the first repeat that has
+    it.
+    """
     signs: dict[str, Message] = {}
     for shortage in repeats:
         for sign in shortage.signs if shortage else ():

@@ -1,4 +1,6 @@
-"""The trace of one repeat: every barrier in full and the timeline between them, as one compressed JSON file."""
+"""The trace of one repeat: every barrier in full and the timeline between them, as one compressed
+JSON file.
+"""
 
 from __future__ import annotations
 
@@ -166,12 +168,15 @@ def write_trace(storage: Path, run: str, name: str, trace: Trace | ProgramTrace)
             file.write(msgspec.json.encode(trace))
     except OSError as error:
         reason = error.strerror or error
-        warnings.warn(f"{path} cannot be written ({reason}): reports have no timeline of it", stacklevel=2)
+        warnings.warn(
+            f"{path} cannot be written ({reason}): reports have no timeline of it", stacklevel=2
+        )
     return relative.as_posix()
 
 
 def read_trace(storage: Path, relative: str, kind: type[_Trace]) -> _Trace | None:
-    """Return a trace of this kind, or None where its file is lost or damaged: tables do not need it.
+    """Return a trace of this kind, or None if its file is lost or damaged: tables do not need
+    it.
 
     A path that leads out of the storage is of no trace.
     """
@@ -186,13 +191,17 @@ def is_trace(storage: Path, relative: str) -> bool:
     """Whether a file of the storage, by its path in it, begins as a trace does."""
     try:
         with open_inside(storage, relative) as file:
-            return zlib.decompressobj(_GZIP).decompress(file.read(_BLOCK), _BLOCK).startswith(_BEGINNINGS)
+            return (
+                zlib.decompressobj(_GZIP)
+                .decompress(file.read(_BLOCK), _BLOCK)
+                .startswith(_BEGINNINGS)
+            )
     except (OSError, zlib.error):
         return False
 
 
 def _unpacked(file: BinaryIO) -> bytes:
-    """Return what the file unpacks to; EOFError where it is cut short, or is more than is read."""
+    """Return what the file unpacks to; EOFError if it is cut short, or is more than is read."""
     unpacking = zlib.decompressobj(_GZIP)
     content = unpacking.decompress(file.read(MOST_BYTES), MOST_BYTES)
     if not unpacking.eof:

@@ -1,4 +1,6 @@
-"""The user's cache: files that can be made again, written whole or not at all, and the processes that make them."""
+"""The user's cache: files that can be made again, written whole or not at all, and the processes
+that make them.
+"""
 
 from __future__ import annotations
 
@@ -50,9 +52,11 @@ class CacheError(Exception):
 
 
 def cache_root() -> Path:
-    """Return the folder for everything that can be made again: $XDG_CACHE_HOME/reusebench or ~/.cache/reusebench.
+    """Return the folder for everything that can be made again: $XDG_CACHE_HOME/reusebench or
+    ~/.cache/reusebench.
 
-    It may not exist yet. A relative $XDG_CACHE_HOME is ignored, as the XDG base directory specification asks.
+    It may not exist yet. A relative $XDG_CACHE_HOME is ignored, as the XDG base directory
+    specification asks.
     """
     folder = Path(os.environ.get("XDG_CACHE_HOME", ""))
     return (folder if folder.is_absolute() else Path.home() / ".cache") / "reusebench"
@@ -68,7 +72,9 @@ class ProcessError(CacheError):
 
 @contextmanager
 def written_whole(path: Path) -> Iterator[Path]:
-    """Yield a temporary path that replaces path at the end, as files.replacing; an OSError becomes a CacheError."""
+    """Yield a temporary path that replaces path at the end, as files.replacing; an OSError becomes
+    a CacheError.
+    """
     try:
         with replacing(path) as temporary:
             yield temporary
@@ -77,9 +83,10 @@ def written_whole(path: Path) -> Iterator[Path]:
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder and what is missing above it; the cache, which has files made of the user's models, is private.
+    """Make a folder and what is missing above it; the cache, which has files made of the user's
+    models, is private.
 
-    OSError where it cannot be made.
+    OSError if it cannot be made.
     """
     root = cache_root()
     if root == path or root in path.parents:
@@ -89,7 +96,8 @@ def make_folder(path: Path) -> None:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold the lock of the folder that path is in; the kernel releases it when the process ends, however it ends.
+    """Hold the lock of the folder that path is in; the kernel releases it when the process ends,
+    however it ends.
 
     What is made meanwhile belongs to the cache, too: an OSError becomes a CacheError.
     """
@@ -103,13 +111,16 @@ def locked(path: Path) -> Iterator[None]:
 
 
 class OwnFolder:
-    """A temporary folder in the cache, which is removed with this object, at the latest when Python ends.
+    """A temporary folder in the cache, which is removed with this object, at the latest when Python
+    ends.
 
     Its owner holds a lock, which the kernel releases however the owner ends: see remove_leftovers.
     """
 
     def __init__(self, kind: str = "temporary") -> None:
-        """Make it in the cache's folder of this name, one of _KINDS; raise CacheError where it cannot be."""
+        """Make it in the cache's folder of this name, one of _KINDS; raise CacheError if it
+        cannot be.
+        """
         parent = cache_root() / kind
         # A signal in between would leave the folder without a finaliser.
         with uninterrupted():
@@ -139,7 +150,8 @@ class Leftover(NamedTuple):
 
 
 def remove_leftovers(dry_run: bool = False) -> Iterator[Leftover]:
-    """Remove what killed processes have left in the cache, and yield it; OSError where something cannot be removed.
+    """Remove what killed processes have left in the cache, and yield it; OSError if something
+    cannot be removed.
 
     What has an owner that is alive stays, and so do links and all that has no name of ours.
     """
@@ -168,19 +180,25 @@ def run_in_another_process(module: str, *arguments: str) -> None:
 
 def end_of(return_code: int) -> str:
     """Return in words how a process ended; a negative return code is the signal that ended it."""
-    return f"exit code {return_code}" if return_code >= 0 else f"killed by {signal.Signals(-return_code).name}"
+    return (
+        f"exit code {return_code}"
+        if return_code >= 0
+        else f"killed by {signal.Signals(-return_code).name}"
+    )
 
 
 def cannot_write(path: Path, cause: OSError) -> CacheError:
     """Return the error of a file or folder that the system does not let be written."""
     return CacheError(
-        f"cannot write {path}: {cause.strerror or cause}; choose a folder that exists, is writable and has room "
-        "(--output FILE, or XDG_CACHE_HOME for the cache)"
+        f"cannot write {path}: {cause.strerror or cause}; choose a folder that exists, is writable"
+        " and has room (--output FILE, or XDG_CACHE_HOME for the cache)"
     )
 
 
 def _owned_folder(parent: Path) -> tuple[Path, IO[bytes]]:
-    """Return a new folder and its lock, which was taken; another process may take the folder for a leftover before."""
+    """Return a new folder and its lock, which was taken; another process may take the folder for a
+    leftover before.
+    """
     while True:
         folder = Path(tempfile.mkdtemp(dir=parent))
         try:
@@ -217,12 +235,20 @@ def _lock_if_free(path: Path) -> Iterator[bool]:
 
 def _folders_in(folder: Path) -> list[Path]:
     """Return the folders in a folder, by name, without links; none where it is not there."""
-    return sorted(path for path in folder.iterdir() if stat.S_ISDIR(path.lstat().st_mode)) if folder.is_dir() else []
+    return (
+        sorted(path for path in folder.iterdir() if stat.S_ISDIR(path.lstat().st_mode))
+        if folder.is_dir()
+        else []
+    )
 
 
 def _removed(path: Path, dry_run: bool) -> Leftover:
     is_folder = stat.S_ISDIR(path.lstat().st_mode)
-    files = [Path(at) / name for at, _, names in os.walk(path) for name in names] if is_folder else [path]
+    files = (
+        [Path(at) / name for at, _, names in os.walk(path) for name in names]
+        if is_folder
+        else [path]
+    )
     leftover = Leftover(path, sum(file.lstat().st_size for file in files))
     if not dry_run:
         shutil.rmtree(path) if is_folder else path.unlink()

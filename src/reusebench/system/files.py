@@ -1,4 +1,6 @@
-"""Files that somebody else made, opened so that none hangs, fills memory or leads elsewhere; ours, replaced whole."""
+"""Files that somebody else made, opened so that none hangs, fills memory or leads elsewhere; ours,
+replaced whole.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,9 @@ _started_umask: int | None = None
 
 
 def keep_writing_to_user() -> None:
-    """Have what this process and its children make be writable for their user alone, whatever the umask allows."""
+    """Have what this process and its children make be writable for their user alone, whatever the
+    umask allows.
+    """
     global _started_umask
     _started_umask = os.umask(0o077)
     os.umask(_started_umask | _WRITING_OF_OTHERS)
@@ -66,29 +70,39 @@ def started_umask() -> Iterator[None]:
 
 
 def open_regular(path: Path) -> BinaryIO:
-    """Open a regular file to be read, through links; every error is an OSError whose strerror says what is wrong."""
-    _check_regular(path.stat(), path)  # before it is opened: that alone arms a watchdog, or rewinds a tape
+    """Open a regular file to be read, through links; every error is an OSError whose strerror says
+    what is wrong.
+    """
+    _check_regular(
+        path.stat(), path
+    )  # before it is opened: that alone arms a watchdog, or rewinds a tape
     return _regular(os.open(path, _READ), path)
 
 
 def read_regular(path: Path, at_most_bytes: int) -> bytes:
-    """Return what is in a regular file; OSError where it is none, or has more than so many bytes."""
+    """Return what is in a regular file; OSError if it is none, or has more than so many
+    bytes.
+    """
     with open_regular(path) as file:
         return _content(file, path, at_most_bytes)
 
 
 def open_inside(folder: Path, relative: str) -> BinaryIO:
-    """Open a regular file that a file of ours names, relative to the folder; no link below the folder is followed.
+    """Open a regular file that a file of ours names, relative to the folder; no link below the
+    folder is followed.
 
-    OSError where the path is absolute or leads out of the folder, as where the file is missing.
+    OSError if the path is absolute or leads out of the folder, as where the file is missing.
     """
     with _folder_inside(folder, relative) as (within, name):
-        _check_regular(os.stat(name, dir_fd=within, follow_symlinks=False), folder / relative)  # as above
+        _check_regular(
+            os.stat(name, dir_fd=within, follow_symlinks=False), folder / relative
+        )  # as above
         return _regular(os.open(name, _READ | os.O_NOFOLLOW, dir_fd=within), folder / relative)
 
 
 def remove_inside(folder: Path, relative: str) -> None:
-    """Remove a regular file, or an empty folder, by its path relative to the folder; OSError where it is neither.
+    """Remove a regular file, or an empty folder, by its path relative to the folder; OSError where
+    it is neither.
 
     No link below the folder is followed, whatever anybody puts there meanwhile.
     """
@@ -119,9 +133,10 @@ def _folder_inside(folder: Path, relative: str) -> Iterator[tuple[int, str]]:
 
 
 def open_emptied(path: Path) -> int:
-    """Return a descriptor of a regular file that others append to: made, or emptied, also through links.
+    """Return a descriptor of a regular file that others append to: made, or emptied, also through
+    links.
 
-    OSError where path is there and is no regular file.
+    OSError if path is there and is no regular file.
     """
     with suppress(FileNotFoundError):
         _check_regular(path.stat(), path)  # as above
@@ -138,10 +153,12 @@ def open_emptied(path: Path) -> int:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Yield a temporary path to write to, in the same folder; at the end it replaces path in one step.
+    """Yield a temporary path to write to, in the same folder; at the end it replaces path in one
+    step.
 
-    Nobody ever sees half a file, not even after a power cut; if the writing fails, path stays as it was. OSError also
-    where path is there and is no regular file: replacing it would make a plain file of a device such as /dev/null.
+    Nobody ever sees half a file, not even after a power cut; if the writing fails, path stays as it
+    was. OSError also where path is there and is no regular file: replacing it would make a plain
+    file of a device such as /dev/null.
     """
     if path.exists() and not path.is_file():
         raise OSError(errno.EEXIST, "it exists and is not a regular file", str(path))
@@ -160,16 +177,19 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def printable(text: str, keep: str = "") -> str:
-    """Return text of others as it may be shown: what moves a cursor, hides or cannot be encoded, is escaped.
+    """Return text of others as it may be shown: what moves a cursor, hides or cannot be encoded, is
+    escaped.
 
     `keep` has characters that stay all the same, as "\\n" of what has lines.
     """
     if text.isprintable():
         return text
     return "".join(
-        letter
-        if letter.isprintable() or letter in keep or unicodedata.category(letter) == "Zs"
-        else letter.encode("unicode_escape").decode()
+        (
+            letter
+            if letter.isprintable() or letter in keep or unicodedata.category(letter) == "Zs"
+            else letter.encode("unicode_escape").decode()
+        )
         for letter in text
     )
 
@@ -193,7 +213,11 @@ def _check_regular(status: os.stat_result, path: Path) -> None:
 def _content(file: BinaryIO, path: Path, at_most_bytes: int) -> bytes:
     content = file.read(at_most_bytes + 1)  # its size may be said wrongly, and may grow
     if len(content) > at_most_bytes:
-        raise OSError(errno.EFBIG, f"it has more than {at_most_bytes:,} bytes, the most that is read", str(path))
+        raise OSError(
+            errno.EFBIG,
+            f"it has more than {at_most_bytes:,} bytes, the most that is read",
+            str(path),
+        )
     return content
 
 
@@ -210,5 +234,7 @@ def inside(folder: Path) -> Iterator[None]:
 
 
 def outside_user_folders() -> AbstractContextManager[None]:
-    """Work in a folder without modules, for a library that runs a Python which imports from its working folder."""
+    """Work in a folder without modules, for a library that runs a Python which imports from its
+    working folder.
+    """
     return inside(Path("/"))

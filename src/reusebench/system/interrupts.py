@@ -1,7 +1,7 @@
 """Ctrl-C, SIGTERM and SIGHUP: requests to end in order.
 
-The first one is raised as KeyboardInterrupt. While that is handled further ones do nothing: what was finished is being
-stored, and what was started ended.
+The first one is raised as KeyboardInterrupt. While that is handled further ones do nothing: what
+was finished is being stored, and what was started ended.
 """
 
 from __future__ import annotations
@@ -53,13 +53,16 @@ def shell_code(interrupt: KeyboardInterrupt) -> int:
 
 
 def handle_signals() -> None:
-    """Have these signals raise Interrupted from now on. One that is ignored, as SIGHUP under nohup, stays so."""
+    """Have these signals raise Interrupted from now on. One that is ignored, as SIGHUP under nohup,
+    stays so.
+    """
     _Hold.raised = None
     _set(_interrupt)
 
 
 def check_interrupted() -> None:
-    """Raise again what was raised since handle_signals, where the program goes on as if nothing had been.
+    """Raise again what was raised since handle_signals, where the program goes on as if nothing had
+    been.
 
     Python swallows what is raised in finalisers and callbacks.
     """
@@ -68,13 +71,17 @@ def check_interrupted() -> None:
 
 
 def ignore_signals() -> None:
-    """Have these signals do nothing from now on, since the end is near; processes that are started get them."""
+    """Have these signals do nothing from now on, since the end is near; processes that are started
+    get them.
+    """
     _set(_nothing)
 
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Keep these signals back while this is open: it takes a moment, and half of it would be in the way."""
+    """Keep these signals back while this is open: it takes a moment, and half of it would be in the
+    way.
+    """
     if _Hold.is_on:
         yield
         return
@@ -83,14 +90,17 @@ def uninterrupted() -> Iterator[None]:
         yield
     finally:
         _Hold.is_on = False
-        number, _Hold.number = _Hold.number, None
+        number = _Hold.number
+        _Hold.number = None
         if number is not None:
             _interrupt(number, None)
 
 
 @contextmanager
 def first_interrupt_calls(end: Callable[[], None]) -> Iterator[None]:
-    """While this is open, the first of these signals calls `end`; a second one does what it did before."""
+    """While this is open, the first of these signals calls `end`; a second one does what it did
+    before.
+    """
 
     def handle(_number: int, _frame: FrameType | None) -> None:
         restore()
@@ -102,7 +112,8 @@ def first_interrupt_calls(end: Callable[[], None]) -> Iterator[None]:
 
 @contextmanager
 def forwarded() -> Iterator[Callable[[Callable[[int], None]], None]]:
-    """While this is open, what is given to the yielded function gets these signals, also those that came before.
+    """While this is open, what is given to the yielded function gets these signals, also those that
+    came before.
 
     The first one is raised at the end.
     """
@@ -127,7 +138,9 @@ def forwarded() -> Iterator[Callable[[Callable[[int], None]], None]]:
 
 @contextmanager
 def _replaced(handler: Callable[[int, FrameType | None], None]) -> Iterator[Callable[[], None]]:
-    """Have another handler while this is open, and yield what puts the former ones back; only the main thread can."""
+    """Have another handler while this is open, and yield what puts the former ones back; only the
+    main thread can.
+    """
     is_main = threading.current_thread() is threading.main_thread()
     before = {number: signal.getsignal(number) for number in _NUMBERS} if is_main else {}
 
@@ -155,11 +168,15 @@ def _set(handler: Callable[[int, FrameType | None], None]) -> None:
 
 
 def _leave_terminal() -> None:
-    """Drop what is written from now on to a terminal that is gone: an error of writing would hide that this ends."""
+    """Drop what is written from now on to a terminal that is gone: an error of writing would hide
+    that this ends.
+    """
     null = os.open(os.devnull, os.O_RDWR)
     for link in list(_DESCRIPTORS.iterdir()):
         with suppress(OSError):  # the listing's own
-            if str(link.readlink()).startswith(("/dev/pts/", "/dev/tty")) and not os.isatty(int(link.name)):
+            if str(link.readlink()).startswith(("/dev/pts/", "/dev/tty")) and not os.isatty(
+                int(link.name)
+            ):
                 os.dup2(null, int(link.name))
     os.close(null)
 
@@ -181,4 +198,6 @@ def _is_ending() -> bool:
 
 
 def _nothing(_number: int, _frame: FrameType | None) -> None:
-    """Be a handler: programs that are started do not inherit it, as they would that a signal is ignored."""
+    """Be a handler: programs that are started do not inherit it, as they would that a signal is
+    ignored.
+    """

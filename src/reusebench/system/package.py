@@ -21,10 +21,11 @@ START = MEASURED / "start.py"
 
 
 def python_command(*program: str, python: Optional[str] = None) -> list[str]:
-    """Return the command that runs a module, ours or another's, with its arguments; without one, the driver.
+    """Return the command that runs a module, ours or another's, with its arguments; without one,
+    the driver.
 
-    `python` is the interpreter, by default this one. The program may run in the user's working folder: nothing there
-    is imported, as it would be with `python -m`.
+    `python` is the interpreter, by default this one. The program may run in the user's working
+    folder: nothing there is imported, as it would be with `python -m`.
 
         >>> python_command("reusebench", "doctor")[2:]
         ['reusebench', 'doctor']

@@ -1,7 +1,7 @@
 """Processes that end with this one, however it ends, and what they have started with them.
 
-The kernel kills the process itself, also one that is stopped or busy. It does not know what that one has started: a
-shell that waits for the end of a pipe kills their process groups.
+The kernel kills the process itself, also one that is stopped or busy. It does not know what that
+one has started: a shell that waits for the end of a pipe kills their process groups.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from reusebench.system.interrupts import forwarded, uninterrupted
 __all__ = ["end", "end_with", "run", "run_in_terminal", "start", "watch_ends"]
 
 _PRCTL = ctypes.CDLL(None).prctl
-#: Linux, sys/prctl.h. It is kept when another program is executed, unless that has rights of its own.
+#: Linux, sys/prctl.h. It is kept when another program is executed, unless that has rights of its
+#: own.
 _PR_SET_PDEATHSIG = 1
 #: Each line has all groups that there are; the last one counts.
 _WATCHMAN = """
@@ -35,7 +36,9 @@ _Words = Sequence[Union[str, Path]]
 
 
 def end_with(parent: int) -> None:
-    """Have the kernel kill this process when the thread that made it ends; end now if that has ended already."""
+    """Have the kernel kill this process when the thread that made it ends; end now if that has
+    ended already.
+    """
     _PRCTL(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
         os._exit(1)
@@ -47,19 +50,31 @@ def start(
     environment: Mapping[str, str] | None = None,
     errors: IO[bytes] | None = None,
 ) -> subprocess.Popen[bytes]:
-    """Start a program with pipes to its standard input and output, to be given to `end`; `errors` takes its errors.
+    """Start a program with pipes to its standard input and output, to be given to `end`; `errors`
+    takes its errors.
 
-    The thread must not end before it. It has a session of its own: Ctrl-C reaches this process alone, which then ends
-    all in order.
+    The thread must not end before it. It has a session of its own: Ctrl-C reaches this process
+    alone, which then ends all in order.
     """
     pipe = subprocess.PIPE
-    return _begin(os.setsid, command, cwd=folder, env=environment, stdin=pipe, stdout=pipe, stderr=errors, bufsize=0)
+    return _begin(
+        os.setsid,
+        command,
+        cwd=folder,
+        env=environment,
+        stdin=pipe,
+        stdout=pipe,
+        stderr=errors,
+        bufsize=0,
+    )
 
 
 def run_in_terminal(command: _Words, output: IO[str] | None = None) -> int:
-    """Run a program that writes to the terminal, or to `output`, and return its exit code, as subprocess gives it.
+    """Run a program that writes to the terminal, or to `output`, and return its exit code, as
+    subprocess gives it.
 
-    Ctrl-C, SIGTERM and SIGHUP are passed on; when the program has ended in its own way, Interrupted is raised.
+    Ctrl-C, SIGTERM and SIGHUP are passed on; when the program has ended in its own way, Interrupted
+    is raised.
     """
     with forwarded() as forward_to:
         process = _begin(os.setpgrp, command, stdin=subprocess.DEVNULL, stdout=output)
@@ -77,7 +92,8 @@ def run(
     time_limit_s: float | None = None,
     errors: int = subprocess.PIPE,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a program to its end and return what it printed; what it has left behind in its session is killed.
+    """Run a program to its end and return what it printed; what it has left behind in its session
+    is killed.
 
     Raises subprocess.TimeoutExpired. `errors` may be subprocess.STDOUT.
     """
@@ -144,7 +160,9 @@ def _begin(apart: Callable[[], None], command: _Words, **options: Any) -> subpro
 
 
 class _Watch:
-    """The shell, which outlives this process by a moment; no child of it, for a recorder waits for all its children."""
+    """The shell, which outlives this process by a moment; no child of it, for a recorder waits for
+    all its children.
+    """
 
     def __init__(self) -> None:
         self._groups: set[int] = set()
@@ -157,7 +175,13 @@ class _Watch:
             null = subprocess.DEVNULL
             command = ["/bin/sh", "-c", _WATCHMAN]
             subprocess.run(
-                command, cwd="/", stdin=reading, stdout=null, stderr=null, start_new_session=True, check=True
+                command,
+                cwd="/",
+                stdin=reading,
+                stdout=null,
+                stderr=null,
+                start_new_session=True,
+                check=True,
             )
             os.close(reading)
         return self._pipe

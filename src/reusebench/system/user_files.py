@@ -1,4 +1,6 @@
-"""Files that the user names: checked by the same rules whichever option names one, pinned while they are measured."""
+"""Files that the user names: checked by the same rules whichever option names one, pinned while
+they are measured.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +16,19 @@ from typing import Optional
 
 from reusebench.system.files import open_regular, printable
 
-__all__ = ["ChangedFile", "FileState", "Pins", "UserFileError", "check_file", "digest_of", "problem_of"]
+__all__ = [
+    "ChangedFile",
+    "FileState",
+    "Pins",
+    "UserFileError",
+    "check_file",
+    "digest_of",
+    "problem_of",
+]
 
 _BLOCK_BYTES = 1 << 20
-#: Categories of Unicode that no name of a file here may have: control characters, and bytes that are no UTF-8.
+#: Categories of Unicode that no name of a file here may have: control characters, and bytes that
+#: are no UTF-8.
 _NOT_IN_NAMES = ("Cc", "Cs")
 #: What the system says of a path, as it is told.
 _PROBLEMS = {
@@ -30,7 +41,9 @@ _PROBLEMS = {
 
 
 class UserFileError(Exception):
-    """A file cannot be used: the message has its path and the problem, without a full stop, for a remedy to follow."""
+    """A file cannot be used: the message has its path and the problem, without a full stop, for a
+    remedy to follow.
+    """
 
     def __init__(self, path: Path, problem: str) -> None:
         super().__init__(f"{printable(str(path))}: {problem}")
@@ -40,14 +53,18 @@ class ChangedFile(UserFileError):
     """A file is no longer the one that was read before."""
 
     def __init__(self, path: Path) -> None:
-        super().__init__(path, "it has changed since it was first read. Run again, and leave it alone meanwhile")
+        super().__init__(
+            path, "it has changed since it was first read. Run again, and leave it alone meanwhile"
+        )
         self.path = path
 
 
 def check_file(path: Path, at_most_bytes: int | None = None) -> Path:
-    """Return the path with its links followed; raise UserFileError unless it is a regular file with content.
+    """Return the path with its links followed; raise UserFileError unless it is a regular file with
+    content.
 
-    It can be read, has no more than so many bytes, and is called so that runtimes, results and terminals can have it.
+    It can be read, has no more than so many bytes, and is called so that runtimes, results and
+    terminals can have it.
     """
     _check_name(path, path)
     try:
@@ -58,7 +75,9 @@ def check_file(path: Path, at_most_bytes: int | None = None) -> Path:
     if size_bytes == 0:
         raise UserFileError(path, "the file is empty")
     if at_most_bytes is not None and size_bytes > at_most_bytes:
-        raise UserFileError(path, f"it has {size_bytes:,} bytes, and at most {at_most_bytes:,} are read")
+        raise UserFileError(
+            path, f"it has {size_bytes:,} bytes, and at most {at_most_bytes:,} are read"
+        )
     resolved = path.resolve()
     _check_name(resolved, path)
     return resolved
@@ -67,11 +86,15 @@ def check_file(path: Path, at_most_bytes: int | None = None) -> Path:
 def problem_of(error: OSError) -> str:
     """Return what is wrong with a path that could not be opened, in words."""
     words = error.strerror or str(error)
-    return _PROBLEMS.get(error.errno or 0) or (words if words.startswith("it ") else f"it cannot be read: {words}")
+    return _PROBLEMS.get(error.errno or 0) or (
+        words if words.startswith("it ") else f"it cannot be read: {words}"
+    )
 
 
 def digest_of(paths: Iterable[Path]) -> str:
-    """Return the SHA-256 of the files, one behind the other, whatever their size; OSError where one cannot be read."""
+    """Return the SHA-256 of the files, one behind the other, whatever their size; OSError if one
+    cannot be read.
+    """
     digest = hashlib.sha256()
     for path in paths:
         with open_regular(path) as file:
@@ -93,12 +116,14 @@ class FileState:
 
     @classmethod
     def of(cls, path: Path) -> FileState | None:
-        """Return it; None where there is no such file."""
+        """Return it; None if there is no such file."""
         try:
             status = path.stat()
         except OSError:
             return None
-        return cls(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+        return cls(
+            status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+        )
 
 
 @dataclass(frozen=True)
@@ -123,12 +148,15 @@ class _Pin:
 
 @dataclass
 class Pins:
-    """The files of a session as they were when their digests were taken, by the first path of those read together."""
+    """The files of a session as they were when their digests were taken, by the first path of those
+    read together.
+    """
 
     _pins: dict[Path, _Pin] = field(default_factory=dict)
 
     def digest(self, *paths: Path) -> str:
-        """Return the SHA-256 of a file, and of those that belong to it; UserFileError where one cannot be read.
+        """Return the SHA-256 of a file, and of those that belong to it; UserFileError if one
+        cannot be read.
 
         ChangedFile where they are not what they were at the first call.
         """
@@ -140,10 +168,11 @@ class Pins:
         return pin.digest
 
     def check(self, path: Path) -> None:
-        """Raise ChangedFile where this file, or one that was read with it, has other content; pin it if it is new.
+        """Raise ChangedFile where this file, or one that was read with it, has other content; pin
+        it if it is new.
 
-        As long as the system says that nobody has touched it, it is not read again. A new one that cannot be read is
-        for its user to complain of.
+        As long as the system says that nobody has touched it, it is not read again. A new one that
+        cannot be read is for its user to complain of.
         """
         pin = self._pins.get(path)
         if pin is None:
@@ -163,5 +192,8 @@ class Pins:
 
 def _check_name(path: Path, named: Path) -> None:
     if any(unicodedata.category(letter) in _NOT_IN_NAMES for letter in str(path)):
-        problem = "its path has control characters, or bytes that are no UTF-8. Copy it to a path without them"
+        problem = (
+            "its path has control characters, or bytes that are no UTF-8. Copy it to a path without"
+            " them"
+        )
         raise UserFileError(named, problem)

@@ -1,4 +1,6 @@
-"""What the measured process writes, a line of JSON for each message, and what is read while it waits at a barrier."""
+"""What the measured process writes, a line of JSON for each message, and what is read while it
+waits at a barrier.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ __all__ = [
 
 
 class Copies(msgspec.Struct, frozen=True):
-    """Bytes that one inference copies between the application's tensors and those of the runtime."""
+    """Bytes that one inference copies between the application's tensors and those of the
+    runtime.
+    """
 
     input_bytes: int
     output_bytes: int
@@ -50,9 +54,10 @@ class Allocation(msgspec.Struct, frozen=True):
 class Usage(msgspec.Struct, frozen=True):
     """What the process holds, read by itself (scenarios.usage)."""
 
-    #: Anonymous and shared memory before the heap was trimmed; 0 where the kernel does not tell them apart.
+    #: Anonymous and shared memory before the heap was trimmed; 0 where the kernel does not tell
+    #: them apart.
     allocated_bytes: int
-    #: In use; None where this C library does not report it.
+    #: In use; None if this C library does not report it.
     heap_bytes: Optional[int]
     fds: int
     #: Lines of /proc/self/maps.
@@ -76,7 +81,7 @@ class StepData(msgspec.Struct, frozen=True, omit_defaults=True):
     runtime_version: Optional[str] = None
     driver_version: Optional[str] = None
     load_ns: int = 0
-    #: The runtime's own account of the context, in bytes by component; empty where it gives none.
+    #: The runtime's own account of the context, in bytes by component; empty if it gives none.
     account: dict[str, int] = {}
     allocations: tuple[Allocation, ...] = ()
     #: Of the first inference.
@@ -91,8 +96,8 @@ class StepData(msgspec.Struct, frozen=True, omit_defaults=True):
     digests: tuple[str, ...] = ()
     #: Of streams: when the steady state began, after the warm-up; monotonic clock.
     begin_ns: int = 0
-    #: Of streams, by model: the checksum of the outputs of each frame of the clip, by its number, and how many frames
-    #: gave other outputs than the same frame before.
+    #: Of streams, by model: the checksum of the outputs of each frame of the clip, by its number,
+    #: and how many frames gave other outputs than the same frame before.
     seconds: float = 0.0
     frame_checksums: tuple[dict[str, int], ...] = ()
     unequal_frames: tuple[int, ...] = ()
@@ -130,7 +135,8 @@ class NodeOrder(msgspec.Struct, frozen=True):
 
     #: How many orders were run.
     tried: int = 0
-    #: What the inferences of one context add, in the order in which the runtime itself saved the nodes this time.
+    #: What the inferences of one context add, in the order in which the runtime itself saved the
+    #: nodes this time.
     saved_bytes: Optional[int] = None
     #: In the order that was chosen.
     chosen_bytes: Optional[int] = None
@@ -146,21 +152,28 @@ class Preparation(msgspec.Struct, frozen=True):
 
 
 class Preparing(msgspec.Struct, frozen=True, tag_field="event", tag="preparing"):
-    """A model is being prepared, which takes many inferences; the process has come further since the last message."""
+    """A model is being prepared, which takes many inferences; the process has come further since
+    the last message.
+    """
 
 
 class Prepared(msgspec.Struct, frozen=True, tag_field="event", tag="prepared"):
-    """What the runtime made of each model beforehand, by the model's digest; None where it needs nothing."""
+    """What the runtime made of each model beforehand, by the model's digest; None if it needs
+    nothing.
+    """
 
     models: dict[str, Optional[Preparation]]
 
 
 class StreamCount(msgspec.Struct, frozen=True):
-    """What became of the frames of one stream: counts from the start, and a row for each frame done since the last."""
+    """What became of the frames of one stream: counts from the start, and a row for each frame done
+    since the last.
+    """
 
     dropped: int
     missed: int
-    #: When it was due (monotonic clock), then the time of each of scenarios.frames.STAGES, in nanoseconds.
+    #: When it was due (monotonic clock), then the time of each of scenarios.frames.STAGES, in
+    #: nanoseconds.
     rows: tuple[tuple[int, ...], ...]
 
 
@@ -170,7 +183,8 @@ class Frames(msgspec.Struct, frozen=True, tag_field="event", tag="frames"):
     #: How much of the steady state has passed.
     seconds: float
     streams: tuple[StreamCount, ...]
-    #: The least of the heap that was in use since the last message; None where this C library does not report it.
+    #: The least of the heap that was in use since the last message; None if this C library does
+    #: not report it.
     heap_bytes: Optional[int]
 
 
@@ -204,7 +218,9 @@ class BarrierReading(msgspec.Struct):
 
     @property
     def npu_held_bytes(self) -> Optional[int]:
-        """What NPU buffers took then: by the ledger, else the dma-bufs that the process held; None where none tells."""
+        """What NPU buffers took then: by the ledger, else the dma-bufs that the process held; None
+        where none tells.
+        """
         if self.npu_live_bytes is not None:
             return self.npu_live_bytes
         return self.npu.process_dmabuf_bytes if self.npu else None
@@ -213,4 +229,11 @@ class BarrierReading(msgspec.Struct):
     def of(cls, barrier: Barrier, malloc_trimmed: bool, reading: Reading) -> BarrierReading:
         """Return the barrier with its reading."""
         step = (barrier.phase, barrier.context, barrier.at_ns, barrier.data)
-        return cls(*step, malloc_trimmed, reading.process, reading.system, reading.npu, pressure=reading.pressure)
+        return cls(
+            *step,
+            malloc_trimmed,
+            reading.process,
+            reading.system,
+            reading.npu,
+            pressure=reading.pressure,
+        )

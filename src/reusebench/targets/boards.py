@@ -37,7 +37,7 @@ class _File(msgspec.Struct, frozen=True):
 
 
 def boards() -> dict[str, Board]:
-    """Return the boards by name; raise TargetError where the file cannot be read."""
+    """Return the boards by name; raise TargetError if the file cannot be read."""
     path = _path()
     try:
         return msgspec.json.decode(read_regular(path, _MOST_BYTES), type=_File).boards
@@ -51,11 +51,11 @@ def boards() -> dict[str, Board]:
 
 
 def check_name(name: str) -> None:
-    """Raise TargetError where this cannot be a board's name."""
+    """Raise TargetError if this cannot be a board's name."""
     if not _NAME.fullmatch(name) or name in _RESERVED:
         raise TargetError(
-            f"{name!r} cannot be a board's name; valid: letters, digits, '.', '_' and '-', and none of "
-            f"{', '.join(_RESERVED)}"
+            f"{name!r} cannot be a board's name; valid: letters, digits, '.', '_' and '-', and none"
+            f" of {', '.join(_RESERVED)}"
         )
 
 
@@ -66,7 +66,7 @@ def add_board(name: str, board: Board) -> None:
 
 
 def remove_board(name: str) -> None:
-    """Forget the board; raise TargetError where there is none of that name."""
+    """Forget the board; raise TargetError if there is none of that name."""
     known = boards()
     if name not in known:
         raise TargetError(f"there is no board {name!r}; known: {', '.join(known) or 'none'}")
@@ -82,7 +82,9 @@ def _write(known: dict[str, Board]) -> None:
             temporary.chmod(0o600)
             temporary.write_bytes(msgspec.json.format(msgspec.json.encode(_File(known))) + b"\n")
     except OSError as error:
-        raise TargetError(f"{path}, which has the names of boards, cannot be written: {error.strerror}") from None
+        raise TargetError(
+            f"{path}, which has the names of boards, cannot be written: {error.strerror}"
+        ) from None
 
 
 def _path() -> Path:

@@ -16,11 +16,23 @@ from reusebench.system.package import python_command
 from reusebench.targets.errors import TargetError
 from reusebench.targets.rknn_library import architecture_of_this_python
 
-__all__ = ["ARCHITECTURES", "Compiler", "compiler_for", "find_compiler", "fingerprint", "missing_package"]
+__all__ = [
+    "ARCHITECTURES",
+    "Compiler",
+    "compiler_for",
+    "find_compiler",
+    "fingerprint",
+    "missing_package",
+]
 
-_TRIPLES = {"armhf": "arm-linux-gnueabihf", "aarch64": "aarch64-linux-gnu", "x86_64": "x86_64-linux-gnu"}
+_TRIPLES = {
+    "armhf": "arm-linux-gnueabihf",
+    "aarch64": "aarch64-linux-gnu",
+    "x86_64": "x86_64-linux-gnu",
+}
 ARCHITECTURES = tuple(_TRIPLES)
-#: The oldest C library that what is compiled runs on: Debian 10's. It is also the first with all that is used.
+#: The oldest C library that what is compiled runs on: Debian 10's. It is also the first with all
+#: that is used.
 _GLIBC = "2.28"
 #: The version with the hashes of its files (make pins).
 _ZIGLANG = Path(__file__).with_name("ziglang.txt")
@@ -35,7 +47,9 @@ class Compiler:
 
     def compile(self, arguments: list[str]) -> None:
         """Run it; raise TargetError with its last line where it fails."""
-        done = processes.run([*self.command, *arguments], environment={**os.environ, **self.environment})
+        done = processes.run(
+            [*self.command, *arguments], environment={**os.environ, **self.environment}
+        )
         if done.returncode:
             last_words = done.stderr.strip().rpartition("\n")[2] or "it printed nothing"
             raise TargetError(f"{Path(self.command[0]).name} could not compile it: {last_words}")
@@ -61,7 +75,9 @@ def fingerprint(options: Iterable[str], *folders: Path) -> str:
 
 def missing_package(architecture: str) -> str:
     """Return the Debian package that would bring a compiler."""
-    return "gcc" if architecture == architecture_of_this_python() else f"gcc-{_TRIPLES[architecture]}"
+    return (
+        "gcc" if architecture == architecture_of_this_python() else f"gcc-{_TRIPLES[architecture]}"
+    )
 
 
 def compiler_for(architecture: str, show_step: Callable[[str], None]) -> Compiler:
@@ -80,7 +96,9 @@ def compiler_for(architecture: str, show_step: Callable[[str], None]) -> Compile
 
 @functools.lru_cache(maxsize=1)
 def _ziglang() -> OwnFolder:
-    """Install the Zig compiler's package into a folder, and return that. It takes 400 MB, until this process ends."""
+    """Install the Zig compiler's package into a folder, and return that. It takes 400 MB, until
+    this process ends.
+    """
     folder = OwnFolder()
     options = ["--quiet", "--disable-pip-version-check", "--no-deps", "--target", str(folder.path)]
     checked = ["--only-binary", ":all:", "--require-hashes", "--requirement", str(_ZIGLANG)]

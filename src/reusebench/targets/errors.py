@@ -6,7 +6,9 @@ __all__ = ["ConnectionLost", "NotStarted", "RuntimeMissing", "TargetError"]
 
 
 class TargetError(Exception):
-    """A target cannot be used; its sentence gives the reason, what would be valid, and what to do."""
+    """A target cannot be used; its sentence gives the reason, what would be valid, and what to
+    do.
+    """
 
 
 class RuntimeMissing(TargetError):

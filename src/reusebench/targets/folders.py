@@ -1,4 +1,6 @@
-"""Where the parts of virtual boards are: in the user's cache, since all of them can be made again."""
+"""Where the parts of virtual boards are: in the user's cache, since all of them can be made
+again.
+"""
 
 from __future__ import annotations
 
@@ -34,9 +36,10 @@ def fetched_emulator(name: str) -> Path:
 
 
 def check_usable() -> None:
-    """Raise TargetError where the loader would not understand the cache's path."""
+    """Raise TargetError if the loader would not understand the cache's path."""
     if _SEPARATORS & set(str(root())):
         raise TargetError(
-            f"the path of the cache folder {root()} has a space, comma, colon or semicolon, which the loader of shared "
-            "libraries takes for its end. Use another folder: XDG_CACHE_HOME=FOLDER"
+            f"the path of the cache folder {root()} has a space, comma, colon or semicolon, which"
+            " the loader of shared libraries takes for its end. Use another folder:"
+            " XDG_CACHE_HOME=FOLDER"
         )

@@ -1,4 +1,6 @@
-"""The machine that a target is on: how a driver is started there, and what its files are called there."""
+"""The machine that a target is on: how a driver is started there, and what its files are called
+there.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ __all__ = ["LOCAL", "LocalMachine", "Machine", "Reach"]
 
 @dataclass(frozen=True)
 class Reach:
-    """The user's files that a program needs, by their absolute paths; one that is not confined has them all."""
+    """The user's files that a program needs, by their absolute paths; one that is not confined has
+    them all.
+    """
 
     readable: tuple[str, ...] = ()
     writable: tuple[str, ...] = ()
@@ -26,7 +30,12 @@ class Reach:
         """Return the files of models."""
         paths: list[str | None] = []
         for model in models:
-            paths += [model.path, model.prepared, model.weightless, *(tensor.file for tensor in model.inputs)]
+            paths += [
+                model.path,
+                model.prepared,
+                model.weightless,
+                *(tensor.file for tensor in model.inputs),
+            ]
         return cls(tuple(path for path in paths if path))
 
     @classmethod
@@ -50,7 +59,9 @@ class Machine(Protocol):
         keeps_ledger: bool,
         reach: Reach,
     ) -> Process:
-        """Start a program in the folder, with these variables added to the environment; it needs these files."""
+        """Start a program in the folder, with these variables added to the environment; it needs
+        these files.
+        """
 
     def plan_there(self, plan: Plan) -> Plan:
         """Return the plan with the paths that its files have there, where they are from now on."""
@@ -62,7 +73,9 @@ class Machine(Protocol):
         """Return the path that a file has there."""
 
     def folder_there(self, folder: Path) -> str:
-        """Return a folder there for what is made of the user's models, which `folder` is for here."""
+        """Return a folder there for what is made of the user's models, which `folder` is for
+        here.
+        """
 
     def close(self) -> None:
         """Leave it to others, until it is used again."""

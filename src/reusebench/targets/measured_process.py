@@ -35,8 +35,8 @@ from reusebench.targets.talks import JSON_TALK, BrokenLine
 
 __all__ = ["Listener", "Observer", "Run", "interface_of", "prepare_models", "run_plan", "try_plan"]
 
-#: A plan that fills makes no further context where less of the system's memory is available: it would not fail, the
-#: kernel would end processes.
+#: A plan that fills makes no further context where less of the system's memory is available: it
+#: would not fail, the kernel would end processes.
 _LEAST_AVAILABLE = 0.1
 #: Before any other step there is nothing that could fail.
 _FIRST = Step("imported")
@@ -57,12 +57,14 @@ class Observer(Protocol):
         """Take one cheap reading."""
 
     def snapshot(self) -> Reading:
-        """Take one full reading; ProcessLookupError where the process has gone."""
+        """Take one full reading; ProcessLookupError if the process has gone."""
 
 
 @dataclass
 class Run:
-    """What one measured process gave: a record per barrier, in order, and why it stopped early if it did."""
+    """What one measured process gave: a record per barrier, in order, and why it stopped early if
+    it did.
+    """
 
     barriers: list[BarrierReading] = field(default_factory=list)
     failure: Failure | None = None
@@ -74,7 +76,7 @@ class Run:
     interrupted: bool = False
     #: Of a plan that fills: why a further context did not fit, where the process survived that.
     full: Failure | None = None
-    #: The ledger of its NPU buffers, as the preload library wrote it; None where none is kept.
+    #: The ledger of its NPU buffers, as the preload library wrote it; None if none is kept.
     ledger: bytes | None = None
 
 
@@ -100,14 +102,19 @@ class _Conversation:
     """The messages of a running driver. Every method that waits raises _Stopped."""
 
     def __init__(self, target: Target, process: Process) -> None:
-        self._talk, self._process = target.talk, process
+        self._talk = target.talk
+        self._process = process
         self._buffer = b""
 
     def write(self, data: bytes) -> int:
-        """Send it and return when, by the target's clock; where the process has gone, the next read fails."""
+        """Send it and return when, by the target's clock; where the process has gone, the next read
+        fails.
+        """
         return self._process.send(data)
 
-    def read(self, step: Step, time_limit_s: float, observer: Observer | None = None) -> DriverMessage:
+    def read(
+        self, step: Step, time_limit_s: float, observer: Observer | None = None
+    ) -> DriverMessage:
         """Return the next message; take the observer's cheap readings while waiting for it."""
         deadline = time.monotonic() + time_limit_s
         interval_s = observer.interval_s if observer else time_limit_s
@@ -133,7 +140,8 @@ class _Conversation:
 
     def fail_ended(self, step: Step) -> NoReturn:
         """Raise _Stopped for a process that has ended by itself."""
-        ending, last_words = self._process.ending(), self.last_words()
+        ending = self._process.ending()
+        last_words = self.last_words()
         kind, message = classify_exit(ending, last_words)
         cause = cause_of_crash(last_words)
         if cause:
@@ -154,11 +162,13 @@ class _Conversation:
         raise _Stopped(Failure(kind, step.phase, step.context, message, self.last_words()))
 
 
-def run_plan(target: Target, plan: Plan, observer: Observer, time_limit_s: float, listener: Listener) -> Run:
+def run_plan(
+    target: Target, plan: Plan, observer: Observer, time_limit_s: float, listener: Listener
+) -> Run:
     """Walk the plan in a fresh process on the target; every way to fail is part of the Run.
 
-    Ctrl-C ends streams as if their time was over, and is then part of the Run; in other phases, and the second time, it
-    is raised.
+    Ctrl-C ends streams as if their time was over, and is then part of the Run; in other phases, and
+    the second time, it is raised.
     """
     begun = time.monotonic()
     lead = _Lead(target, plan, observer, time_limit_s, listener)
@@ -177,9 +187,19 @@ class _Lead:
 
     _process: _Conversation
 
-    def __init__(self, target: Target, plan: Plan, observer: Observer, time_limit_s: float, listener: Listener) -> None:
-        self._target, self._plan, self._observer = target, plan, observer
-        self._time_limit_s, self._listener = time_limit_s, listener
+    def __init__(
+        self,
+        target: Target,
+        plan: Plan,
+        observer: Observer,
+        time_limit_s: float,
+        listener: Listener,
+    ) -> None:
+        self._target = target
+        self._plan = plan
+        self._observer = observer
+        self._time_limit_s = time_limit_s
+        self._listener = listener
         #: Of a plan that fills: whether no further context is made.
         self._is_full = False
         #: The step that is under way.
@@ -207,7 +227,9 @@ class _Lead:
             self._listener.step(step)
             self._process.write(talk.step(plan, step))
             is_streams = step.phase == "steady" and self._plan.schedule is not None
-            with first_interrupt_calls(self._end_streams) if is_streams else contextlib.nullcontext():
+            with (
+                first_interrupt_calls(self._end_streams) if is_streams else contextlib.nullcontext()
+            ):
                 barrier = self._await_barrier(step)
             self._read_all(step, barrier)
 
@@ -238,14 +260,20 @@ class _Lead:
             self._listener.frames(message, self.run)
 
     def _limit_s(self, step: Step) -> float:
-        """Return how long the process may be silent: streams report every second, rounds when they are done.
+        """Return how long the process may be silent: streams report every second, rounds when they
+        are done.
 
-        Rounds may take what the first inferences took, one after the other, twice over; so may a cycle of inferences.
+        Rounds may take what the first inferences took, one after the other, twice over; so may a
+        cycle of inferences.
         """
         rounds = {"steady": self._plan.rounds, "cycle": INFERENCES_PER_CYCLE}.get(step.phase, 0)
         if self._plan.schedule is not None:
             return self._time_limit_s
-        firsts_ns = [barrier.data.latency_ns for barrier in self.run.barriers if barrier.phase == "first_inference"]
+        firsts_ns = [
+            barrier.data.latency_ns
+            for barrier in self.run.barriers
+            if barrier.phase == "first_inference"
+        ]
         return self._time_limit_s + 2 * rounds * sum(firsts_ns) / 1e9
 
     def _read_all(self, step: Step, barrier: Barrier) -> None:
@@ -257,7 +285,9 @@ class _Lead:
             if step.phase == "steady":
                 self._let_go("trim")
                 barrier = self._await_barrier(Step("trimmed"))
-                barriers.append(BarrierReading.of(barrier, barrier.data.trimmed, self._observer.snapshot()))
+                barriers.append(
+                    BarrierReading.of(barrier, barrier.data.trimmed, self._observer.snapshot())
+                )
         except ProcessLookupError:  # killed while it waited at a barrier and was read
             self._process.fail_ended(step)
         self._let_go("stop" if self._notes_full(barriers[-1]) else "go")
@@ -267,11 +297,16 @@ class _Lead:
         self.run.barriers[-1].left_ns = self._process.write(_word(word))
 
     def _notes_full(self, barrier: BarrierReading) -> bool:
-        """Take note of whether a plan that fills goes on; return whether the process has to be told otherwise."""
-        failure, system = barrier.data.failure, barrier.system
+        """Take note of whether a plan that fills goes on; return whether the process has to be told
+        otherwise.
+        """
+        failure = barrier.data.failure
+        system = barrier.system
         if failure:
             words = self._process.last_words()
-            self.run.full = Failure(failure.kind, failure.phase, barrier.context, failure.message, words)
+            self.run.full = Failure(
+                failure.kind, failure.phase, barrier.context, failure.message, words
+            )
         is_short = system.available_bytes < _LEAST_AVAILABLE * system.total_bytes
         is_told = self._plan.fills and barrier.phase == "first_inference" and is_short
         self._is_full = is_told or failure is not None
@@ -281,7 +316,8 @@ class _Lead:
 def prepare_models(
     target: Target, runtime: str, models: Iterable[Model], folder: Path, time_limit_s: float
 ) -> dict[str, Preparation | None] | Failure:
-    """Return what the runtime needs made of each model so that its weights can be shared or given, by its digest.
+    """Return what the runtime needs made of each model so that its weights can be shared or given,
+    by its digest.
 
     In a process of its own, so that making it is not part of what is measured.
     """
@@ -299,7 +335,9 @@ def prepare_models(
     return attempt.failure
 
 
-def interface_of(target: Target, runtime: str, model: str, time_limit_s: float) -> Interface | Failure:
+def interface_of(
+    target: Target, runtime: str, model: str, time_limit_s: float
+) -> Interface | Failure:
     """Return what the model file declares, as the runtime reads it in a process of its own."""
     step = Step("inspect")
     with _failing(step) as attempt, _started(target, Reach((model,))) as process:
@@ -312,9 +350,12 @@ def interface_of(target: Target, runtime: str, model: str, time_limit_s: float) 
 
 
 def try_plan(target: Target, plan: Plan, time_limit_s: float) -> Failure | None:
-    """Walk the plan in a fresh process, and measure nothing; return why it failed, None where it ran."""
+    """Walk the plan in a fresh process, and measure nothing; return why it failed, None if it
+    ran.
+    """
     with _failing(_FIRST) as attempt, _started(target, Reach.of_plan(plan)) as process:
-        conversation, there = _Conversation(target, process), target.machine.plan_there(plan)
+        conversation = _Conversation(target, process)
+        there = target.machine.plan_there(plan)
         conversation.write(target.talk.begin(there))
         for step in plan.steps():
             conversation.write(target.talk.step(there, step))

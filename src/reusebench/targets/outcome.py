@@ -19,12 +19,17 @@ OUTCOMES = {
     "failed": "the runtime reported an error",
     "out_of_memory": "an allocation failed, or the kernel killed the process for memory",
     "crashed": "the process ended by a signal or left without finishing",
-    "cut_off": "the session ended before the run did, as by a power cut; what was measured until then is kept",
+    "cut_off": (
+        "the session ended before the run did, as by a power cut; what was measured until then is"
+        " kept"
+    ),
     "hung": "a step took longer than the time limit",
     "connection_lost": "the board could no longer be reached; what was measured until then is kept",
     "outputs_differ": "the outputs are not equal to those without reuse",
     "input_changed": "a file that it needs is no longer the one that the session began with",
-    "wrong_memory": "a run read freed memory, or memory of a context that the plan shares none with",
+    "wrong_memory": (
+        "a run read freed memory, or memory of a context that the plan shares none with"
+    ),
 }
 
 
@@ -52,11 +57,16 @@ class Failure(msgspec.Struct, frozen=True):
 
     def sentence(self, language: str = ENGLISH) -> str:
         """Return what happened and in which phase, in a language of messages.LANGUAGES."""
-        kind, phase = Message(f"kind_{self.kind}"), Message(f"phase_{self.phase}")
+        kind = Message(f"kind_{self.kind}")
+        phase = Message(f"phase_{self.phase}")
         if self.context is None:
-            return words(Message("failure", {"kind": kind, "phase": phase, "message": self.message}), language)
+            return words(
+                Message("failure", {"kind": kind, "phase": phase, "message": self.message}),
+                language,
+            )
         message = Message(
-            "failure_of_context", {"kind": kind, "phase": phase, "context": self.context, "message": self.message}
+            "failure_of_context",
+            {"kind": kind, "phase": phase, "context": self.context, "message": self.message},
         )
         return words(message, language)
 
@@ -65,7 +75,9 @@ class Failure(msgspec.Struct, frozen=True):
 
 
 def oom_kills_in(vmstat: str) -> int | None:
-    """Return how many processes a kernel has killed for memory since boot; None where it does not count them."""
+    """Return how many processes a kernel has killed for memory since boot; None if it does not
+    count them.
+    """
     for line in vmstat.splitlines():
         key, _, value = line.partition(" ")
         if key == "oom_kill":
@@ -74,7 +86,9 @@ def oom_kills_in(vmstat: str) -> int | None:
 
 
 def classify_exit(ending: Ending, last_words: str = "") -> tuple[str, Message]:
-    """Return (kind, message) for a process that ended between two barriers, and what it wrote at last."""
+    """Return (kind, message) for a process that ended between two barriers, and what it wrote at
+    last.
+    """
     code = ending.exit_code
     if code > 0 and tells_of_memory(last_words):  # it could not even begin, or report it
         return "out_of_memory", Message("process_exited_for_memory", {"code": code})
@@ -89,6 +103,13 @@ def classify_exit(ending: Ending, last_words: str = "") -> tuple[str, Message]:
 
 
 def classify_failure(kind: str, message: Message, last_words: str) -> str:
-    """Return the kind of a failure that a process told; libraries in C only print why they could not be imported."""
-    is_import = message.code == "exception" and message.values["type"] in ("ImportError", "SystemError")
-    return "out_of_memory" if kind == "failed" and is_import and tells_of_memory(last_words) else kind
+    """Return the kind of a failure that a process told; libraries in C only print why they could
+    not be imported.
+    """
+    is_import = message.code == "exception" and message.values["type"] in (
+        "ImportError",
+        "SystemError",
+    )
+    return (
+        "out_of_memory" if kind == "failed" and is_import and tells_of_memory(last_words) else kind
+    )

@@ -39,17 +39,23 @@ _LEAVE_S = 10.0
 
 
 class Process(Protocol):
-    """A started driver. Every method but close may raise ConnectionLost where it runs on a far board."""
+    """A started driver. Every method but close may raise ConnectionLost where it runs on a far
+    board.
+    """
 
     pid: int
     #: By the monotonic clock of its machine.
     started_ns: int
 
     def send(self, data: bytes) -> int:
-        """Write to its standard input; return when, by its machine's clock. Nothing happens where it has gone."""
+        """Write to its standard input; return when, by its machine's clock. Nothing happens where
+        it has gone.
+        """
 
     def receive(self, timeout_s: float) -> bytes | None:
-        """Return what it wrote to its standard output, waiting so long; None where nothing came, b"" at its end."""
+        """Return what it wrote to its standard output, waiting so long; None if nothing came,
+        b"" at its end.
+        """
 
     def ending(self) -> Ending:
         """Return how it ended; one that has closed its output and does not leave is killed."""
@@ -58,7 +64,7 @@ class Process(Protocol):
         """Return the end of what it wrote to standard error."""
 
     def ledger(self) -> bytes | None:
-        """Return the ledger of its NPU buffers as far as it is written; None where none is kept."""
+        """Return the ledger of its NPU buffers as far as it is written; None if none is kept."""
 
     def close(self) -> None:
         """End it, if it has not left, and its children, and release all that belongs to it."""
@@ -73,7 +79,11 @@ class LocalProcess:
     """A process on this machine."""
 
     def __init__(
-        self, command: tuple[str, ...], folder: Path, environment: Mapping[str, str], keeps_ledger: bool
+        self,
+        command: tuple[str, ...],
+        folder: Path,
+        environment: Mapping[str, str],
+        keeps_ledger: bool,
     ) -> None:
         """Start the command in the folder, with these variables added to the environment."""
         self._oom_kills = oom_kills(LOCAL_HOST)
@@ -85,8 +95,8 @@ class LocalProcess:
             self._errors = tempfile.TemporaryFile()  # noqa: SIM115  closed by close()
         except OSError as error:
             raise TargetError(
-                f"the errors of the measured process need a temporary file, and none can be made ({error.strerror}); "
-                "set TMPDIR to a folder that is writable and has room"
+                "the errors of the measured process need a temporary file, and none can be made"
+                f" ({error.strerror}); set TMPDIR to a folder that is writable and has room"
             ) from None
         variables = {**os.environ, **environment}
         if self._ledger_folder:
@@ -97,7 +107,8 @@ class LocalProcess:
         except OSError as error:
             self._errors.close()
             raise TargetError(f"{command[0]} cannot be started: {error.strerror}") from None
-        self._commands, self._messages = _pipe(self._popen.stdin), _pipe(self._popen.stdout)
+        self._commands = _pipe(self._popen.stdin)
+        self._messages = _pipe(self._popen.stdout)
         self.pid = self._popen.pid
         self._victims = Victims(self.pid)
 
@@ -129,7 +140,7 @@ class LocalProcess:
         return readable_words(self._errors.read())
 
     def ledger(self) -> bytes | None:
-        """Return the ledger; it is empty where the process has written none yet."""
+        """Return the ledger; it is empty if the process has written none yet."""
         if self._ledger_folder is None:
             return None
         file = self._ledger_file(self._ledger_folder)
@@ -139,7 +150,8 @@ class LocalProcess:
         """End it and its descendants, also those that have left its session."""
         with uninterrupted():
             self._victims.restore()
-            # RuntimeError where /proc/stat is empty, by which psutil knows processes: the group is ended below.
+            # RuntimeError if /proc/stat is empty, by which psutil knows processes: the group is
+            # ended below.
             with contextlib.suppress(psutil.NoSuchProcess, RuntimeError):
                 for process in psutil.Process(self.pid).children(recursive=True):
                     with contextlib.suppress(psutil.NoSuchProcess):

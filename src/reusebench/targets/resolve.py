@@ -46,21 +46,27 @@ def parse_target(
     npu_memory_bytes: int | None = None,
     driver: str | None = None,
 ) -> Target:
-    """Return the target as it runs this runtime; raise a TargetError, in words for the user, where it cannot.
+    """Return the target as it runs this runtime; raise a TargetError, in words for the user, where
+    it cannot.
 
-    npu_memory_bytes limits what NPU buffers may take, on a virtual board. `driver` is one of targets.talks; None: the
-    one in Python, and on a board far away without Python the one in C. The error is a RuntimeMissing where the target
-    itself can be used, and does not have this runtime.
+    npu_memory_bytes limits what NPU buffers may take, on a virtual board. `driver` is one of
+    targets.talks; None: the one in Python, and on a board far away without Python the one in C. The
+    error is a RuntimeMissing where the target itself can be used, and does not have this runtime.
     """
     if driver == C and entry.module is not None:
-        raise RuntimeMissing(f"--runtime {entry.name}: the driver in C (--driver c) is for Rockchip's runtime alone")
+        raise RuntimeMissing(
+            f"--runtime {entry.name}: the driver in C (--driver c) is for Rockchip's runtime alone"
+        )
     if is_far(text):
         if npu_memory_bytes is not None:
             raise _npu_memory_is_virtual()
         file = None if rknn_library == _BOARDS_OWN else rknn_library
         return far_target(far_machine(text), file, entry, driver)
     if rknn_library == _BOARDS_OWN:
-        raise TargetError("--rknn-library board is the library of a board far away: give its file, or leave it out")
+        raise TargetError(
+            "--rknn-library board is the library of a board far away: give its file, or leave"
+            " it out"
+        )
     library = None if rknn_library is None else read_library(rknn_library)
     if driver == C:
         return _with_native_driver(text, library, entry, npu_memory_bytes)
@@ -79,7 +85,9 @@ def is_virtual(text: str) -> bool:
 
 
 def far_machine(text: str) -> FarMachine:
-    """Return the board far away, the same one in the whole session; raise TargetError where none has that name."""
+    """Return the board far away, the same one in the whole session; raise TargetError if none
+    has that name.
+    """
     known = boards()
     if not is_far(text):
         names = f", or a board's name ({', '.join(known)})" if known else ""
@@ -98,7 +106,9 @@ def _show_step(step: str) -> None:
     print(step, file=sys.stderr)
 
 
-def _near(text: str, library: Library | None, entry: RuntimeEntry, npu_memory_bytes: int | None) -> Target:
+def _near(
+    text: str, library: Library | None, entry: RuntimeEntry, npu_memory_bytes: int | None
+) -> Target:
     kind, _, detail = text.partition(":")
     if npu_memory_bytes is not None and not is_virtual(text):
         raise _npu_memory_is_virtual()
@@ -113,7 +123,8 @@ def _near(text: str, library: Library | None, entry: RuntimeEntry, npu_memory_by
     names = ", ".join(boards())
     known = f", or the name of a board ({names})" if names else ""
     raise TargetError(
-        f"--target {text}: no such target; valid: python, python:PATH, vboard:CHIP, board, {', '.join(FORMS)}{known}"
+        f"--target {text}: no such target; valid: python, python:PATH, vboard:CHIP, board,"
+        f" {', '.join(FORMS)}{known}"
     )
 
 
@@ -124,38 +135,47 @@ def _with_native_driver(
     near = _near(text, library, entry, npu_memory_bytes)
     library = library or read_library(Path(find_library() or ""))  # else _near would have raised
     ensure_native(library.architecture, _show_step)
-    program, environment = native_driver(library.architecture), near.environment
+    program = native_driver(library.architecture)
+    environment = near.environment
     command: tuple[str, ...] = (str(program),)
     if not near.computes:
         board = guest_program(program, near.chip or "", library, npu_memory_bytes)
-        command, environment = board.command, board.environment
+        command = board.command
+        environment = board.environment
     environment = {**environment, LIBRARY_VARIABLE: str(library.path)}
     return replace(near, command=command, environment=environment, talk=NATIVE_TALK, decodes=False)
 
 
 def _npu_memory_is_virtual() -> TargetError:
     return TargetError(
-        "--npu-memory is a limit that the virtual board plays, and a real NPU has its own: add --target "
-        "vboard:CHIP, or leave --npu-memory out"
+        "--npu-memory is a limit that the virtual board plays, and a real NPU has its own: add"
+        " --target vboard:CHIP, or leave --npu-memory out"
     )
 
 
 def check_chip(name: str, library: Library | None) -> Library:
-    """Return the library where the virtual board can play the chip and the library is that chip's."""
+    """Return the library where the virtual board can play the chip and the library is that
+    chip's.
+    """
     if name not in CHIPS:
-        raise TargetError(f"there is no chip {name!r}; valid for the virtual board: {', '.join(CHIPS)}")
+        raise TargetError(
+            f"there is no chip {name!r}; valid for the virtual board: {', '.join(CHIPS)}"
+        )
     runtime = CHIPS[name].runtime
     if library is None:
         raise TargetError(
-            f"--target vboard:{name} runs Rockchip's own library: name its file with --rknn-library FILE "
-            f"({runtime}.so for Linux, from Rockchip's RKNN SDK)"
+            f"--target vboard:{name} runs Rockchip's own library: name its file with --rknn-library"
+            f" FILE ({runtime}.so for Linux, from Rockchip's RKNN SDK)"
         )
     if library.kind != runtime:
-        raise TargetError(f"--rknn-library {library.path}: this is {library.kind}, and {name} needs {runtime}")
+        raise TargetError(
+            f"--rknn-library {library.path}: this is {library.kind}, and {name} needs {runtime}"
+        )
     if name not in library.chips():
         since = ".".join(map(str, CHIPS[name].since))
         raise TargetError(
-            f"--rknn-library {library.path}: {runtime} {library.version} does not know {name}: take {since} or later"
+            f"--rknn-library {library.path}: {runtime} {library.version} does not know {name}: take"
+            f" {since} or later"
         )
     return library
 
@@ -185,10 +205,14 @@ def _other_interpreter(path: str, library: Library | None, entry: RuntimeEntry) 
         raise _not_usable(path, reason)
     environment = _environment(library, interpreter)
     if not _is_given(entry, library) and not finds_runtime(interpreter, entry):
-        missing = "finds no library of Rockchip's" if entry.module is None else f"has no module {entry.module}"
+        missing = (
+            "finds no library of Rockchip's"
+            if entry.module is None
+            else f"has no module {entry.module}"
+        )
         raise RuntimeMissing(
-            f"--runtime {entry.name}: the Python of --target python:{path} {missing}. Name another Python, or leave "
-            "--target out: `reusebench doctor` shows what is here without it"
+            f"--runtime {entry.name}: the Python of --target python:{path} {missing}. Name another"
+            " Python, or leave --target out: `reusebench doctor` shows what is here without it"
         )
     return Target(
         f"python:{path}",
@@ -203,10 +227,13 @@ def _not_usable(path: str, reason: str) -> TargetError:
     return TargetError(f"--target python:{path}: {reason}. Give the path of a Python 3.8 or later")
 
 
-def _virtual_board(chip: str, library: Library | None, entry: RuntimeEntry, npu_memory_bytes: int | None) -> Target:
+def _virtual_board(
+    chip: str, library: Library | None, entry: RuntimeEntry, npu_memory_bytes: int | None
+) -> Target:
     if entry.module is not None:
         raise RuntimeMissing(
-            f"--runtime {entry.name}: vboard:{chip} has Rockchip's runtime only. Leave out --runtime or --target"
+            f"--runtime {entry.name}: vboard:{chip} has Rockchip's runtime only. Leave out"
+            " --runtime or --target"
         )
     library = check_chip(chip, library)
     missing = missing_parts(library)
@@ -240,14 +267,17 @@ def _board(library: Library | None, entry: RuntimeEntry) -> Target:
     architecture = architecture_of(Path(sys.executable))
     if architecture is None or not is_built(architecture):
         raise TargetError(
-            "--target board keeps a ledger of the NPU's buffers, and the library that does is not compiled yet. "
-            "Install it: reusebench board install-ledger"
+            "--target board keeps a ledger of the NPU's buffers, and the library that does is not"
+            " compiled yet. Install it: reusebench board install-ledger"
         )
     others = os.environ.get("LD_PRELOAD")
     preload = str(preload_library(architecture))
     return replace(
         here,
-        environment={**here.environment, "LD_PRELOAD": f"{preload}:{others}" if others else preload},
+        environment={
+            **here.environment,
+            "LD_PRELOAD": f"{preload}:{others}" if others else preload,
+        },
         keeps_ledger=True,
     )
 
@@ -258,14 +288,17 @@ def _is_given(entry: RuntimeEntry, library: Library | None) -> bool:
 
 
 def _environment(library: Library | None, interpreter: str) -> dict[str, str]:
-    """Return what names the library to the measured process; it must be of the interpreter's architecture."""
+    """Return what names the library to the measured process; it must be of the interpreter's
+    architecture.
+    """
     if library is None:
         return {}
     # That of a script which starts a Python is not known.
     architecture = architecture_of(Path(interpreter))
     if architecture is not None and architecture != library.architecture:
         raise TargetError(
-            f"--rknn-library {library.path}: it is for {library.architecture}, and this Python is for {architecture}. "
-            f"Run it on the virtual board: --target vboard:CHIP, with CHIP one of {', '.join(library.chips())}"
+            f"--rknn-library {library.path}: it is for {library.architecture}, and this Python is"
+            f" for {architecture}. Run it on the virtual board: --target vboard:CHIP, with CHIP one"
+            f" of {', '.join(library.chips())}"
         )
     return {LIBRARY_VARIABLE: str(library.path)}

@@ -15,7 +15,13 @@ from reusebench.system.user_files import UserFileError, check_file, problem_of
 from reusebench.targets.chips import CHIPS
 from reusebench.targets.errors import TargetError
 
-__all__ = ["Library", "architecture_of", "architecture_of_this_python", "find_libraries", "read_library"]
+__all__ = [
+    "Library",
+    "architecture_of",
+    "architecture_of_this_python",
+    "find_libraries",
+    "read_library",
+]
 
 
 @dataclass(frozen=True)
@@ -37,16 +43,22 @@ class Library:
     def chips(self) -> list[str]:
         """Return the names of the chips that it is for, and knows."""
         version, *_ = version_order(self.version)
-        return [chip.name for chip in CHIPS.values() if chip.runtime == self.kind and chip.since <= version]
+        return [
+            chip.name
+            for chip in CHIPS.values()
+            if chip.runtime == self.kind and chip.since <= version
+        ]
 
 
 def read_library(path: Path) -> Library:
-    """Return what the file is; raise a TargetError where it is not Rockchip's runtime for Linux."""
+    """Return what the file is; raise a TargetError if it is not Rockchip's runtime for Linux."""
     try:
         check_file(path)
         file = library_file.read_library(str(path))
     except UserFileError as error:
-        raise TargetError(f"--rknn-library {error}. Give librknnrt.so or librknnmrt.so for Linux") from None
+        raise TargetError(
+            f"--rknn-library {error}. Give librknnrt.so or librknnmrt.so for Linux"
+        ) from None
     except AdapterError as error:
         raise TargetError(f"--rknn-library {error}") from None
     return Library(path.absolute(), file.kind, file.version, file.architecture, file.full_version)
@@ -55,16 +67,20 @@ def read_library(path: Path) -> Library:
 def find_libraries(paths: Iterable[Path] = ()) -> list[Library]:
     """Return the libraries of these files and folders, by kind, the oldest version first.
 
-    Without paths those of reusebench/rknn in the user's cache, and of the usual places on boards. Of one build that is
-    found twice the first stands. What else is in a folder is passed over; a TargetError where a path is not there, or
-    a file is no library.
+    Without paths those of reusebench/rknn in the user's cache, and of the usual places on boards.
+    Of one build that is found twice the first stands. What else is in a folder is passed over; a
+    TargetError if a path is not there, or a file is no library.
     """
     usual = [cache_root() / "rknn", *map(Path, library_file.usual_paths())]
     libraries: dict[tuple[str, str, str], Library] = {}
     for path in list(paths) or [path for path in usual if path.exists()]:
         for library in _libraries_in(path) if path.is_dir() else [read_library(path)]:
-            libraries.setdefault((library.kind, library.full_version, library.architecture), library)
-    return sorted(libraries.values(), key=lambda library: (library.kind, version_order(library.full_version)))
+            libraries.setdefault(
+                (library.kind, library.full_version, library.architecture), library
+            )
+    return sorted(
+        libraries.values(), key=lambda library: (library.kind, version_order(library.full_version))
+    )
 
 
 def _libraries_in(folder: Path) -> Iterable[Library]:
@@ -80,7 +96,9 @@ def _libraries_in(folder: Path) -> Iterable[Library]:
 
 
 def architecture_of(path: Path) -> str | None:
-    """Return the architecture of a program or shared library; None where it is neither or is of another one."""
+    """Return the architecture of a program or shared library; None if it is neither or is of
+    another one.
+    """
     return library_file.architecture_of(str(path))
 
 

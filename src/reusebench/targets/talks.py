@@ -15,7 +15,8 @@ from reusebench.targets.barriers import DriverMessage
 __all__ = ["JSON_TALK", "PYTHON", "BrokenLine", "C", "JsonTalk", "Talk"]
 
 #: The drivers: scenarios.driver, and the one of targets/native.
-PYTHON, C = "python", "c"
+PYTHON = "python"
+C = "c"
 
 _MESSAGES = msgspec.json.Decoder(DriverMessage)
 
@@ -25,7 +26,9 @@ class BrokenLine(Exception):
 
 
 class Talk(Protocol):
-    """The form of one driver's commands and messages; at a barrier every driver waits for go, trim or stop."""
+    """The form of one driver's commands and messages; at a barrier every driver waits for go, trim
+    or stop.
+    """
 
     #: "python" or "c", as after --driver.
     driver: str
@@ -34,7 +37,7 @@ class Talk(Protocol):
         """Return what begins the walk of a plan."""
 
     def step(self, plan: Plan, step: Step) -> bytes:
-        """Return what begins a step; empty where the driver knows the plan."""
+        """Return what begins a step; empty if the driver knows the plan."""
 
     def inspect(self, runtime: str, model: str) -> bytes:
         """Return what asks for the interface of a model file."""
@@ -61,10 +64,18 @@ class JsonTalk:
         return _line({"command": "inspect", "runtime": runtime, "model": model})
 
     def prepare(self, runtime: str, models: Iterable[Model], folder: str) -> bytes:
-        """Return the command that has the runtime make what it needs of each model, in the folder."""
+        """Return the command that has the runtime make what it needs of each model, in the
+        folder.
+        """
         files = []
         for model in models:
-            files.append({"path": model.path, "digest": model.digest, "inputs": list(map(asdict, model.inputs))})
+            files.append(
+                {
+                    "path": model.path,
+                    "digest": model.digest,
+                    "inputs": list(map(asdict, model.inputs)),
+                }
+            )
         return _line({"command": "prepare", "runtime": runtime, "models": files, "folder": folder})
 
     def decode(self, line: bytes) -> DriverMessage:

@@ -9,7 +9,8 @@ __all__ = ["Victims"]
 
 #: The highest score; whatever the process starts inherits it.
 _FIRST = "1000"
-#: The lowest but one: with the lowest it would never be ended, and the machine might hang in place of that.
+#: The lowest but one: with the lowest it would never be ended, and the machine might hang in place
+#: of that.
 _LAST = "-999"
 
 
@@ -19,7 +20,8 @@ class Victims:
     def __init__(self, pid: int) -> None:
         """Let this process be the first victim, and the harness, where it may, the last."""
         self._own: str | None = None
-        # A poor /proc has no such files, the process may have gone, only root may lower a score: all goes on without.
+        # A poor /proc has no such files, the process may have gone, only root may lower a score:
+        # all goes on without.
         with contextlib.suppress(OSError):
             _score(str(pid)).write_text(_FIRST)
         with contextlib.suppress(OSError):
@@ -28,7 +30,9 @@ class Victims:
             self._own = own
 
     def restore(self) -> None:
-        """Let the harness have its own score again, which what it starts for other work inherits."""
+        """Let the harness have its own score again, which what it starts for other work
+        inherits.
+        """
         if self._own is not None:
             with contextlib.suppress(OSError):
                 _score("self").write_text(self._own)

@@ -1,7 +1,8 @@
-"""The frames of streams: a decoder, what scales its frames into a context's input, and a clip made from code.
+"""The frames of streams: a decoder, what scales its frames into a context's input, and a clip made
+from code.
 
-The harness imports no `av` (PyAV): descriptions and clips are made in other processes. What decodes in the measured
-process is in measured/streams/.
+The harness imports no `av` (PyAV): descriptions and clips are made in other processes. What decodes
+in the measured process is in measured/streams/.
 """
 
 __all__ = ["VideoError"]

@@ -14,11 +14,14 @@ from reusebench.video import VideoError
 
 __all__ = ["Clip", "clip_path", "ensure_clip"]
 
-#: Part of the name: raise it when the content changes, so that everybody gets the new one. 1: the first.
+#: Part of the name: raise it when the content changes, so that everybody gets the new one. 1: the
+#: first.
 _REVISION = 1
 #: Sides in pixels that 4:2:0 and H.264's levels allow.
-_SMALLEST, _LARGEST = 16, 4096
-_MOST_FPS, _MOST_SECONDS = 240, 600
+_SMALLEST = 16
+_LARGEST = 4096
+_MOST_FPS = 240
+_MOST_SECONDS = 600
 
 
 @dataclass(frozen=True)
@@ -39,10 +42,13 @@ class Clip:
                     f"valid: even numbers of pixels from {_SMALLEST} to {_LARGEST}"
                 )
         if not 1 <= self.fps <= _MOST_FPS:
-            raise VideoError(f"a clip cannot have {self.fps} frames per second; valid: 1 to {_MOST_FPS}")
+            raise VideoError(
+                f"a clip cannot have {self.fps} frames per second; valid: 1 to {_MOST_FPS}"
+            )
         if not (self.seconds <= _MOST_SECONDS and self.frames >= 1):
             raise VideoError(
-                f"a clip cannot have a length of {self.seconds:g} s; valid: from one frame to {_MOST_SECONDS} s"
+                f"a clip cannot have a length of {self.seconds:g} s; valid: from one frame to"
+                f" {_MOST_SECONDS} s"
             )
 
     @property
@@ -64,7 +70,7 @@ def clip_path(clip: Clip = Clip()) -> Path:
 def ensure_clip(clip: Clip = Clip()) -> Path:
     """Return the clip's file from the cache, made first where it is missing, which takes seconds.
 
-    Two callers at once get the same file, made once. Raises VideoError where it cannot be made.
+    Two callers at once get the same file, made once. Raises VideoError if it cannot be made.
     """
     path = clip_path(clip)
     try:
@@ -79,6 +85,7 @@ def ensure_clip(clip: Clip = Clip()) -> Path:
                     run_in_another_process("reusebench", "models", "clip", *form)
     except CacheError as error:
         raise VideoError(
-            f"the default video could not be made: {error}. Or give a video of your own with --video FILE"
+            f"the default video could not be made: {error}. Or give a video of your own with"
+            " --video FILE"
         ) from None
     return path

@@ -1,4 +1,6 @@
-"""What a video is, as the Python that will measure decodes it; the harness itself does not import PyAV."""
+"""What a video is, as the Python that will measure decodes it; the harness itself does not import
+PyAV.
+"""
 
 from __future__ import annotations
 
@@ -22,13 +24,17 @@ def describe_with(interpreter: str, path: Path) -> dict[str, Any]:
 
     A frame of it was decoded with the PyAV of that interpreter. Raises VideoError.
     """
-    command = python_command("reusebench.measured.streams.describe", str(path.absolute()), python=interpreter)
+    command = python_command(
+        "reusebench.measured.streams.describe", str(path.absolute()), python=interpreter
+    )
     try:
         done = processes.run(command, Path("/"), time_limit_s=_TIME_LIMIT_S)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise VideoError(f"{path} cannot be read with {interpreter}: {error}") from None
     if done.returncode:
         last_line = done.stderr.strip().rpartition("\n")[2]
-        raise VideoError(last_line or f"{interpreter} ended with {done.returncode} while it read {path}")
+        raise VideoError(
+            last_line or f"{interpreter} ended with {done.returncode} while it read {path}"
+        )
     description: dict[str, Any] = json.loads(done.stdout)
     return description

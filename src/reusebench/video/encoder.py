@@ -1,4 +1,6 @@
-"""Encodes the clip: what a camera on a slowly swaying pole sees, in H.264 and MP4; runs in a process of its own."""
+"""Encodes the clip: what a camera on a slowly swaying pole sees, in H.264 and MP4; runs in a
+process of its own.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ from reusebench.video.clip import Clip
 
 __all__ = ["write_clip"]
 
-#: Best first, by FFmpeg's names; threads and preset are fixed, so that the file does not depend on the machine.
+#: Best first, by FFmpeg's names; threads and preset are fixed, so that the file does not depend on
+#: the machine.
 _ENCODERS: dict[str, dict[str, str]] = {
     "libx264": {"preset": "superfast", "threads": "2"},
     "libopenh264": {},
@@ -28,15 +31,18 @@ _BITS_PER_PIXEL = 6_000_000 / (1920 * 1080 * 30)
 #: So that tiny clips are pictures as well.
 _LEAST_BIT_RATE = 100_000
 
-#: Of the octaves of a texture: a sample covers so many pixels each way, and random values replace these bits of it.
+#: Of the octaves of a texture: a sample covers so many pixels each way, and random values replace
+#: these bits of it.
 _OCTAVES = ((96, 0xFF), (16, 0x3F), (4, 0x0F))
 #: What brightness and colours of a texture become: outdoors colours are weak.
 _LUMA, _CHROMA = (
-    bytes(low + value * (high - low) // 255 for value in range(256)) for low, high in ((24, 224), (96, 160))
+    bytes(low + value * (high - low) // 255 for value in range(256))
+    for low, high in ((24, 224), (96, 160))
 )
 #: The picture is a window into a texture that is larger by this, and sways within it.
 _MARGIN = 64
-#: Objects that cross the picture: part of its width and height, and steps in pixels per frame, right and down.
+#: Objects that cross the picture: part of its width and height, and steps in pixels per frame,
+#: right and down.
 _OBJECTS = ((6, 4, 7, 2), (8, 3, -5, 3), (5, 6, 3, -4), (10, 8, -9, -1))
 #: What the noise of the sensor replaces: the lowest bits of the brightness.
 _NOISE_BITS = 0x07
@@ -63,16 +69,21 @@ def _write_with_any(clip: Clip, path: Path) -> None:
         except (FFmpegError, ValueError) as error:
             reasons.append(f"{name}: {error}")
     raise VideoError(
-        f"PyAV cannot encode H.264 here ({'; '.join(reasons)}): give a video of your own with --video FILE, or install "
-        "PyAV's wheel, which has libx264: pip install --only-binary :all: av"
+        f"PyAV cannot encode H.264 here ({'; '.join(reasons)}): give a video of your own with"
+        " --video FILE, or install PyAV's wheel, which has libx264: pip install --only-binary"
+        " :all: av"
     )
 
 
 def _encode(clip: Clip, path: Path, encoder: str, options: dict[str, str]) -> None:
     with av.open(str(path), "w", format="mp4") as container:
         stream: Any = container.add_stream(encoder, rate=clip.fps, options=options)
-        stream.width, stream.height, stream.pix_fmt = clip.width, clip.height, "yuv420p"
-        stream.bit_rate = max(_LEAST_BIT_RATE, round(_BITS_PER_PIXEL * clip.width * clip.height * clip.fps))
+        stream.width = clip.width
+        stream.height = clip.height
+        stream.pix_fmt = "yuv420p"
+        stream.bit_rate = max(
+            _LEAST_BIT_RATE, round(_BITS_PER_PIXEL * clip.width * clip.height * clip.fps)
+        )
         # A key frame every second and no frames out of order, as cameras send them.
         stream.codec_context.gop_size = clip.fps
         stream.codec_context.max_b_frames = 0
@@ -84,7 +95,10 @@ def _encode(clip: Clip, path: Path, encoder: str, options: dict[str, str]) -> No
 def _frames(clip: Clip) -> Iterator[Any]:
     """Yield the pictures: textures that move, the same on every machine."""
     scenes = [_Scene(clip, *plane) for plane in ((1, 1, _LUMA), (2, 2, _CHROMA), (2, 3, _CHROMA))]
-    noises = [_noise(clip.width * clip.height, random.Random(seed), _NOISE_BITS) for seed in range(_NOISES)]
+    noises = [
+        _noise(clip.width * clip.height, random.Random(seed), _NOISE_BITS)
+        for seed in range(_NOISES)
+    ]
     for number in range(clip.frames):
         luma, *chroma = (scene.at(number) for scene in scenes)
         frame = av.VideoFrame(clip.width, clip.height, "yuv420p")
@@ -96,20 +110,29 @@ def _frames(clip: Clip) -> Iterator[Any]:
 
 
 class _Scene:
-    """One plane of the pictures: a window that sways over a texture, and pieces of the texture that cross it."""
+    """One plane of the pictures: a window that sways over a texture, and pieces of the texture that
+    cross it.
+    """
 
     def __init__(self, clip: Clip, scale: int, seed: int, levels: bytes) -> None:
-        """Take how many pixels of the picture a sample of the plane covers, each way, and a table of its 256 levels."""
-        self._width, self._height, self._scale = clip.width // scale, clip.height // scale, scale
+        """Take how many pixels of the picture a sample of the plane covers, each way, and a table
+        of its 256 levels.
+        """
+        self._width = clip.width // scale
+        self._height = clip.height // scale
+        self._scale = scale
         self._pitch = self._width + _MARGIN
         self._texture = _texture(self._pitch, self._height + _MARGIN, seed, levels)
 
     def at(self, number: int) -> bytearray:
         """Return the plane of that frame, row by row."""
         right, down = (_there_and_back(number * step, _MARGIN) // self._scale for step in (2, 1))
-        plane = bytearray().join(self._row(right, down + row, self._width) for row in range(self._height))
+        plane = bytearray().join(
+            self._row(right, down + row, self._width) for row in range(self._height)
+        )
         for part_of_width, part_of_height, step_right, step_down in _OBJECTS:
-            width, height = self._width // part_of_width, self._height // part_of_height
+            width = self._width // part_of_width
+            height = self._height // part_of_height
             left = _there_and_back(number * step_right // self._scale, self._width - width)
             top = _there_and_back(number * step_down // self._scale, self._height - height)
             for row in range(height):
@@ -137,11 +160,15 @@ def _texture(width: int, height: int, seed: int, levels: bytes) -> bytes:
         picture.planes[0].update(_with_noise(samples, _noise(len(samples), numbers, bits), bits))
     plane = picture.reformat(width, height, interpolation="BICUBIC").planes[0]
     rows = memoryview(plane)
-    return b"".join(rows[row * plane.line_size :][:width] for row in range(height)).translate(levels)
+    return b"".join(rows[row * plane.line_size :][:width] for row in range(height)).translate(
+        levels
+    )
 
 
 def _with_noise(samples: bytes | bytearray, noise: int, bits: int) -> bytes:
-    """Return the samples with these bits replaced; done on one large number, which is fast without numpy."""
+    """Return the samples with these bits replaced; done on one large number, which is fast without
+    numpy.
+    """
     kept = int.from_bytes(bytes((0xFF - bits,)) * len(samples), "little")
     return ((int.from_bytes(samples, "little") & kept) | noise).to_bytes(len(samples), "little")
 
@@ -155,5 +182,9 @@ def _put(plane: Any, samples: bytes | bytearray, width: int) -> None:
     """Write rows into a plane, which may have padding behind each."""
     behind = bytes(plane.line_size - width)
     rows = memoryview(samples)
-    padded = (part for start in range(0, len(samples), width) for part in (rows[start : start + width], behind))
+    padded = (
+        part
+        for start in range(0, len(samples), width)
+        for part in (rows[start : start + width], behind)
+    )
     plane.update(samples if not behind else b"".join(padded))

@@ -55,8 +55,12 @@ def test_a_file_that_stays_is_noticed(sandbox: Sandbox, samples: Samples) -> Non
     assert _kinds(sandbox, samples) == [Kind.LEFTOVER]
 
 
-@pytest.mark.parametrize(("change", "kinds"), [("", []), ("path.write_bytes(b'half')", [Kind.LEFTOVER])])
-def test_a_built_in_network_may_stay(sandbox: Sandbox, samples: Samples, change: str, kinds: list[Kind]) -> None:
+@pytest.mark.parametrize(
+    ("change", "kinds"), [("", []), ("path.write_bytes(b'half')", [Kind.LEFTOVER])]
+)
+def test_a_built_in_network_may_stay(
+    sandbox: Sandbox, samples: Samples, change: str, kinds: list[Kind]
+) -> None:
     """Users get it from the cache the next time; half of one is of no use to them."""
     Sandbox(samples.folder / "made").disk.joinpath("cache/reusebench/models").mkdir(parents=True)
     build = (
@@ -96,7 +100,9 @@ print(f"The run is in {{file}}. When there is room, move it to {storage}/python,
 
 
 @pytest.mark.parametrize("is_there", [True, False])
-def test_a_run_that_the_storage_did_not_take_is_moved_there(sandbox: Sandbox, samples: Samples, is_there: bool) -> None:
+def test_a_run_that_the_storage_did_not_take_is_moved_there(
+    sandbox: Sandbox, samples: Samples, is_there: bool
+) -> None:
     """It is no leftover, and what it has is not lost, where it is what the session says."""
     run = str(next(samples.good.glob("*/*.json")))
     code = _ELSEWHERE.format(is_there=is_there, run=run, storage=sandbox.storage)
@@ -106,24 +112,38 @@ def test_a_run_that_the_storage_did_not_take_is_moved_there(sandbox: Sandbox, sa
 
 
 def test_a_traceback_of_the_project_is_noticed() -> None:
-    """It is named by its last line of the project; one that never came there, or Ctrl-C at an import, is another's."""
+    """It is named by its last line of the project; one that never came there, or Ctrl-C at an
+    import, is another's.
+    """
     code = "from reusebench.storage.limits import parse_limit; parse_limit(None)"
-    done = subprocess.run([sys.executable, "-c", code], cwd=CHECKOUT, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=CHECKOUT, capture_output=True, text=True, check=False
+    )
     (wrong,) = tracebacks(done.stderr)
     imported = (
-        f'Traceback (most recent call last)\n  File "{CHECKOUT}/cache.py", line 9, in <module>\nKeyboardInterrupt\n'
+        f'Traceback (most recent call last)\n  File "{CHECKOUT}/cache.py", line 9, in'
+        " <module>\nKeyboardInterrupt\n"
     )
     assert [*tracebacks(imported)] == []
     assert [*tracebacks(imported.replace("<module>", "locked"))] != []
     assert wrong.place.startswith("src/reusebench/storage/limits.py:")
-    assert [*tracebacks('Traceback (most recent call last)\n  File "/elsewhere.py", line 1, in f')] == []
+    assert [
+        *tracebacks('Traceback (most recent call last)\n  File "/elsewhere.py", line 1, in f')
+    ] == []
 
 
 def test_half_a_page_is_noticed(tmp_path: Path) -> None:
     """A report is its old pages or its new ones, whole."""
-    for folder, text in (("before", "<html></html>"), ("whole", "<html>new</html>\n"), ("half", "<html>")):
+    for folder, text in (
+        ("before", "<html></html>"),
+        ("whole", "<html>new</html>\n"),
+        ("half", "<html>"),
+    ):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "index.html").write_text(text, encoding="utf-8")
     (tmp_path / "none").mkdir()
-    counts = [len([*page_wrongs(tmp_path / name, tmp_path / "before")]) for name in ("before", "whole", "half", "none")]
+    counts = [
+        len([*page_wrongs(tmp_path / name, tmp_path / "before")])
+        for name in ("before", "whole", "half", "none")
+    ]
     assert counts == [0, 0, 1, 1]

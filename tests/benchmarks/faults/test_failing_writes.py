@@ -45,13 +45,22 @@ def run(tmp_path: Path) -> Run:
     """
     if find_compiler(architecture_of_this_python() or "") is None:
         pytest.skip("no C compiler (Debian: apt install gcc)")
-    library, counter, folder = compile_preloaded(FAILING_WRITES, tmp_path), tmp_path / "counter", tmp_path / "folder"
+    library = compile_preloaded(FAILING_WRITES, tmp_path)
+    counter = tmp_path / "counter"
+    folder = tmp_path / "folder"
     output = tmp_path / "output"
     folder.mkdir()
 
     def run(at: int, once: int) -> tuple[list[str], int]:
         counter.write_bytes(bytes(16))
-        values = {"FOLDER": folder, "COUNTER": counter, "OUTPUT": output, "AT": at, "ONCE": once, "ERRNO": errno.ENOSPC}
+        values = {
+            "FOLDER": folder,
+            "COUNTER": counter,
+            "OUTPUT": output,
+            "AT": at,
+            "ONCE": once,
+            "ERRNO": errno.ENOSPC,
+        }
         environment = {**os.environ, "LD_PRELOAD": str(library)}
         environment |= {f"FAULTS_{name}": str(value) for name, value in values.items()}
         command = [sys.executable, "-c", _WRITES]

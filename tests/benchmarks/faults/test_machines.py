@@ -1,4 +1,6 @@
-"""The campaign `machines` notices what does not end as it should; its wrong clock is one of the day alone."""
+"""The campaign `machines` notices what does not end as it should; its wrong clock is one of the day
+alone.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,11 @@ print(time.time(), time.time(), time.monotonic() - before)
     [
         (Machine("nothing odd"), Answer.SURVIVED, set()),
         (Machine("another exit code", '"$@"; exit 7'), Answer.REFUSED, {Kind.FALSE}),
-        (Machine("no word", '"$@" >/dev/null; exit 2', codes={"doctor": (2,)}), Answer.REFUSED, {Kind.FALSE}),
+        (
+            Machine("no word", '"$@" >/dev/null; exit 2', codes={"doctor": (2,)}),
+            Answer.REFUSED,
+            {Kind.FALSE},
+        ),
         (Machine("what is not here", "exec /none"), Answer.PASSED_OVER, set()),
     ],
     ids=lambda value: value.name if isinstance(value, Machine) else "",
@@ -45,10 +51,15 @@ def test_what_is_wrong_on_a_machine_is_noticed(
     answer: Answer,
     kinds: set[Kind],
 ) -> None:
-    """An exit code that is not its own, or one without a word; what cannot be had is passed over."""
+    """An exit code that is not its own, or one without a word; what cannot be had is passed
+    over.
+    """
     monkeypatch.setattr(machines, "MACHINES", (machine,))
     trial: Trial = Machines(samples, 0, tmp_path / "keep").try_input(0, tmp_path / "worker")
-    assert (trial.answer, {wrong.kind for wrong in trial.wrongs}) == (answer, kinds), trial.in_words()
+    assert (trial.answer, {wrong.kind for wrong in trial.wrongs}) == (
+        answer,
+        kinds,
+    ), trial.in_words()
 
 
 def test_the_false_clock_is_that_of_the_day(tmp_path: Path) -> None:
@@ -56,8 +67,15 @@ def test_the_false_clock_is_that_of_the_day(tmp_path: Path) -> None:
     if find_compiler(architecture_of_this_python() or "") is None:
         pytest.skip("no C compiler (Debian: apt install gcc)")
     library = compile_preloaded(FALSE_CLOCK, tmp_path)
-    environment = {**os.environ, "LD_PRELOAD": str(library), "FAULTS_CLOCK_S": "90000", "FAULTS_JUMP_S": "1000"}
-    done = subprocess.run([sys.executable, "-c", _CLOCKS], env=environment, capture_output=True, text=True, check=True)
+    environment = {
+        **os.environ,
+        "LD_PRELOAD": str(library),
+        "FAULTS_CLOCK_S": "90000",
+        "FAULTS_JUMP_S": "1000",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", _CLOCKS], env=environment, capture_output=True, text=True, check=True
+    )
     first_s, second_s, passed_s = map(float, done.stdout.split())
     assert abs(second_s - first_s) == pytest.approx(1000, abs=90)
     assert 90_000 <= min(first_s, second_s) < 91_000

@@ -12,7 +12,8 @@ from benchmarks.faults.trial import Answer, Kind, Tally, Trial, Wrong, markdown_
 from tests.helpers.support import TIME_LIMIT_S
 
 _INPUTS = 6
-_DIES, _HANGS = 2, 3
+_DIES = 2
+_HANGS = 3
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,9 @@ class _Scripted:
 
     @property
     def time_limit_s(self) -> float:
-        """Nothing once the input that hangs is the last one, else far longer than any input takes."""
+        """Nothing once the input that hangs is the last one, else far longer than any input
+        takes.
+        """
         is_last = self.hangs.exists() and len(self.ended) == _INPUTS - 1
         return 0.0 if is_last else 10 * TIME_LIMIT_S
 
@@ -39,14 +42,20 @@ class _Scripted:
 
 
 def test_every_input_is_tried(tmp_path: Path) -> None:
-    """What ends its worker is a traceback, what never ends a hang, and all others are tried all the same."""
+    """What ends its worker is a traceback, what never ends a hang, and all others are tried all the
+    same.
+    """
     campaign = _Scripted(tmp_path / "hangs")
     trials = {}
     for trial in run_campaign(campaign, range(_INPUTS), 2, tmp_path):
         trials[trial.index] = trial
         campaign.ended.add(trial.index)
     assert sorted(trials) == [*range(_INPUTS)]
-    kinds = {index: [wrong.kind for wrong in trial.wrongs] for index, trial in trials.items() if trial.wrongs}
+    kinds = {
+        index: [wrong.kind for wrong in trial.wrongs]
+        for index, trial in trials.items()
+        if trial.wrongs
+    }
     assert kinds == {_DIES: [Kind.TRACEBACK], _HANGS: [Kind.HANG]}
 
 
@@ -57,11 +66,20 @@ def test_a_campaign_ends_when_its_time_is_over(tmp_path: Path) -> None:
 
 
 def test_the_table_counts_what_was_wrong() -> None:
-    """A row has the inputs by answer, the trials by what was wrong with them, and the highest memory."""
+    """A row has the inputs by answer, the trials by what was wrong with them, and the highest
+    memory.
+    """
     tally = Tally("stored")
     lost = Wrong(Kind.LOST, "a place", "words")
-    tally.add([Trial(0, "first", Answer.SURVIVED, peak_rss_bytes=3 << 20), Trial(1, "next", Answer.REFUSED, (lost,))])
+    tally.add(
+        [
+            Trial(0, "first", Answer.SURVIVED, peak_rss_bytes=3 << 20),
+            Trial(1, "next", Answer.REFUSED, (lost,)),
+        ]
+    )
     table = markdown_table([tally]).splitlines()
     assert table[-1] == "| stored | 2 | 1 | 1 | 0 | 0 | 0 | 1 | 0 | 0 | 3 |"
     assert len({line.count("|") for line in table}) == 1
-    assert tally.places_in_words(Path("kept")) == ["lost results: a place: 1, first next, kept in kept/stored/1"]
+    assert tally.places_in_words(Path("kept")) == [
+        "lost results: a place: 1, first next, kept in kept/stored/1"
+    ]

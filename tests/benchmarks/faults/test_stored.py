@@ -68,7 +68,9 @@ def test_a_valid_file_survives(try_file: Try, samples: Samples) -> None:
 def test_a_traceback_is_noticed_and_its_file_kept(
     try_file: Try, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An error that no command expects is named by the line that raised it, and what it was raised for is kept."""
+    """An error that no command expects is named by the line that raised it, and what it was raised
+    for is kept.
+    """
     monkeypatch.setattr(runs, "_cells", lambda *_: [][0])
     trial = try_file(_write_damaged)
     assert Kind.TRACEBACK in _kinds(trial)
@@ -92,13 +94,17 @@ def _wait() -> None:
 
 def test_a_lost_run_is_noticed(try_file: Try, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is wrong that a bad file hides a good one."""
-    monkeypatch.setattr(runs, "take_inventory", lambda folder: replace(take_inventory(folder), runs=()))
+    monkeypatch.setattr(
+        runs, "take_inventory", lambda folder: replace(take_inventory(folder), runs=())
+    )
     assert Kind.LOST in _kinds(try_file(_write_damaged))
 
 
 def test_raw_text_is_noticed(try_file: Try, monkeypatch: pytest.MonkeyPatch) -> None:
     """A control character that reaches the terminal is wrong."""
-    monkeypatch.setattr(runs, "warn", lambda file: click.echo(f"\x1b[2J{file}", err=True, color=True))
+    monkeypatch.setattr(
+        runs, "warn", lambda file: click.echo(f"\x1b[2J{file}", err=True, color=True)
+    )
     assert Kind.FALSE in _kinds(try_file(_write_damaged))
 
 
@@ -106,14 +112,19 @@ def test_a_foreign_file_that_is_removed_is_noticed(
     try_file: Try, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is wrong that a command which only shows removes what it finds behind a link."""
-    monkeypatch.setattr(runs, "remove", lambda *_: (tmp_path / "work" / "foreign" / "file").unlink())
+    monkeypatch.setattr(
+        runs, "remove", lambda *_: (tmp_path / "work" / "foreign" / "file").unlink()
+    )
     trial = try_file(_write_damaged)
     assert any("foreign" in wrong.place for wrong in trial.wrongs)
 
 
 def test_elements_and_formulas_are_noticed(tmp_path: Path) -> None:
-    """A stored text that became an element of a page, or a formula of a table, is wrong; escaped it is not."""
-    page, table = tmp_path / "index.html", tmp_path / "runs.csv"
+    """A stored text that became an element of a page, or a formula of a table, is wrong; escaped it
+    is not.
+    """
+    page = tmp_path / "index.html"
+    table = tmp_path / "runs.csv"
     page.write_text("<html><p>&lt;faultmarker&gt;</p></html>", encoding="utf-8")
     table.write_text("name\n'=faultformula(1)\n", encoding="utf-8")
     assert [*stored.file_wrongs(page), *stored.file_wrongs(table)] == []

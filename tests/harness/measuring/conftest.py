@@ -68,6 +68,8 @@ def make_bench() -> MakeBench:
     def make(storage: Path, *scripts: str, target: Any = SCRIPTED_FORKS, **settings: Any) -> Bench:
         models: Any = _Scripts(*scripts)
         targets = {"scripted": target}
-        return Bench(replace(_SETTINGS, **settings), models, targets, _NoVideos(targets), storage, Progress())
+        return Bench(
+            replace(_SETTINGS, **settings), models, targets, _NoVideos(targets), storage, Progress()
+        )
 
     return make

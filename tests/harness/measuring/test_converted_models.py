@@ -1,4 +1,6 @@
-"""The user's ONNX files for a runtime of another kind: tried on ONNX Runtime, converted by a scripted toolkit."""
+"""The user's ONNX files for a runtime of another kind: tried on ONNX Runtime, converted by a
+scripted toolkit.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,9 @@ _RKNN = find_runtime("rknn")
 
 @pytest.fixture
 def toolkit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Install the scripted toolkit in a cache of the test's own, and have whatever it makes run; return its folder."""
+    """Install the scripted toolkit in a cache of the test's own, and have whatever it makes run;
+    return its folder.
+    """
 
     def try_converted(target: Target, plan: Plan, time_limit_s: float) -> Failure | None:
         return None if plan.runtime == "rknn" else try_plan(target, plan, time_limit_s)
@@ -60,12 +64,17 @@ def toolkit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def _network(path: Path, *sizes: Any) -> Path:
     info = [helper.make_tensor_value_info(name, TensorProto.FLOAT, sizes) for name in "xy"]
     graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "graph", info[:1], info[1:])
-    onnx.save(helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 13)]), str(path))
+    onnx.save(
+        helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 13)]),
+        str(path),
+    )
     return path
 
 
 def _user(chip: str | None = "rk3588", **changes: Any) -> UserModels:
-    return UserModels({"rknn": replace(RKNN_FORKS, chip=chip), "onnxruntime": ONNX_FORKS}, TIME_LIMIT_S, **changes)
+    return UserModels(
+        {"rknn": replace(RKNN_FORKS, chip=chip), "onnxruntime": ONNX_FORKS}, TIME_LIMIT_S, **changes
+    )
 
 
 def _read(path: str) -> Any:
@@ -79,7 +88,9 @@ def _starts(toolkit: Path) -> int:
 
 @pytest.mark.usefixtures("toolkit")
 def test_a_file_is_converted_for_the_chip(tmp_path: Path) -> None:
-    """Its name tells shape and precision; what it was made of is known, and said with the options that change it."""
+    """Its name tells shape and precision; what it was made of is known, and said with the options
+    that change it.
+    """
     path = _network(tmp_path / "net.onnx", "n", 3, "h", "w")
     (model,) = _user().of(_RKNN, [ModelFile(path)])
     assert model.name == "net 1x3x640x640 INT8"
@@ -96,9 +107,12 @@ def test_a_file_is_converted_for_the_chip(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("toolkit")
 def test_a_file_that_is_quantised_already(tmp_path: Path) -> None:
-    """It keeps its scales whatever is wanted: it counts as INT8, and nobody says that it was calibrated."""
+    """It keeps its scales whatever is wanted: it counts as INT8, and nobody says that it was
+    calibrated.
+    """
     scale, zero = (
-        onnx.numpy_helper.from_array(value, name) for name, value in (("s", np.float32(1)), ("z", np.int8(0)))
+        onnx.numpy_helper.from_array(value, name)
+        for name, value in (("s", np.float32(1)), ("z", np.int8(0)))
     )
     ends = [
         helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 4]),
@@ -107,7 +121,10 @@ def test_a_file_that_is_quantised_already(tmp_path: Path) -> None:
     node = helper.make_node("QuantizeLinear", ["x", "s", "z"], ["y"])
     graph = helper.make_graph([node], "graph", ends[:1], ends[1:], initializer=[scale, zero])
     path = tmp_path / "net.onnx"
-    onnx.save(helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 13)]), str(path))
+    onnx.save(
+        helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 13)]),
+        str(path),
+    )
     for quantised in (True, False):
         (model,) = _user(quantised=quantised).of(_RKNN, [ModelFile(path)])
         assert model.name == "net INT8"
@@ -116,7 +133,9 @@ def test_a_file_that_is_quantised_already(tmp_path: Path) -> None:
 
 
 def test_a_file_is_converted_once(tmp_path: Path, toolkit: Path) -> None:
-    """The next session takes it from the cache; another shape, precision, chip or content is another file."""
+    """The next session takes it from the cache; another shape, precision, chip or content is
+    another file.
+    """
     path = _network(tmp_path / "net.onnx", 1, 3, "h", "w")
     cases: list[Callable[[], UserModels]] = [
         _user,
@@ -131,7 +150,11 @@ def test_a_file_is_converted_once(tmp_path: Path, toolkit: Path) -> None:
     other = _network(path.parent / "other" / "net.onnx", 1, 3, "h", "width")
     models += _user().of(_RKNN, [ModelFile(other)])
     assert len({model.path for model in models}) == len({model.digest for model in models}) == 5
-    assert [model.name for model in models[1:4]] == ["net 1x3x64x64 INT8", "net 1x3x640x640 FP16", models[0].name]
+    assert [model.name for model in models[1:4]] == [
+        "net 1x3x64x64 INT8",
+        "net 1x3x640x640 FP16",
+        models[0].name,
+    ]
 
 
 @pytest.mark.usefixtures("toolkit")
@@ -152,7 +175,9 @@ def test_data_calibrate_and_count(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("toolkit")
 @pytest.mark.parametrize("sizes", [(1, 4), (1, 3, "h", "w")])
 def test_a_stored_model_whose_source_changes(tmp_path: Path, sizes: tuple[Any, ...]) -> None:
-    """What was made of the user's file is not the model of a stored plan any more when that file is another one."""
+    """What was made of the user's file is not the model of a stored plan any more when that file is
+    another one.
+    """
     path = _network(tmp_path / "net.onnx", *sizes)
     (model,) = _user().of(_RKNN, [ModelFile(path)])
     pins = Pins()
@@ -165,26 +190,35 @@ def test_a_stored_model_whose_source_changes(tmp_path: Path, sizes: tuple[Any, .
 
 
 @pytest.mark.usefixtures("toolkit")
-def test_the_next_shape_where_one_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the toolkit does not convert, or the chip does not run, is converted with the next shape."""
+def test_the_next_shape_where_one_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the toolkit does not convert, or the chip does not run, is converted with the next
+    shape.
+    """
     monkeypatch.setenv("SCRIPTED_TOOLKIT", "refuse 640")
     path = _network(tmp_path / "net.onnx", "n", 3, "h", "w")
     (model,) = _user().of(_RKNN, [ModelFile(path)])
     assert model.name == "net 1x3x320x320 INT8"
 
 
-def test_what_no_shape_makes_good(tmp_path: Path, toolkit: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Equal words at two shapes end the attempts; they are told with what to do, and nothing is tried again."""
+def test_what_no_shape_makes_good(
+    tmp_path: Path, toolkit: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Equal words at two shapes end the attempts; they are told with what to do, and nothing is
+    tried again.
+    """
     monkeypatch.setenv("SCRIPTED_TOOLKIT", "refuse")
     path = _network(tmp_path / "net.onnx", "n", 3, "h", "w")
     user = _user()
     for _ in range(2):
         with pytest.raises(UnusableModel) as refusal:
             user.of(_RKNN, [ModelFile(path)])
-        assert str(refusal.value) == (
-            "--model net.onnx, with x=1x3x640x640; x=1x3x320x320: rknn-toolkit2 2.5.0 cannot convert it: build failed: "
-            "build: rv9999 cannot do that. Change the network, add --float, or convert it yourself and give the .rknn "
-            "file"
+        assert (
+            str(refusal.value)
+            == "--model net.onnx, with x=1x3x640x640; x=1x3x320x320: rknn-toolkit2 2.5.0 cannot"
+            " convert it: build failed: build: rv9999 cannot do that. Change the network, add"
+            " --float, or convert it yourself and give the .rknn file"
         )
         assert _starts(toolkit) == 1
     with pytest.raises(UnusableModel) as refusal:
@@ -192,19 +226,26 @@ def test_what_no_shape_makes_good(tmp_path: Path, toolkit: Path, monkeypatch: py
     assert "--float" not in str(refusal.value), "it has no floating point"
 
 
-def test_what_the_chip_does_not_run(tmp_path: Path, toolkit: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A converted file that fails at two shapes with equal words is named with them, and no third one is made."""
+def test_what_the_chip_does_not_run(
+    tmp_path: Path, toolkit: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A converted file that fails at two shapes with equal words is named with them, and no third
+    one is made.
+    """
     plans = []
 
     def fail(_target: Target, plan: Plan, _time_limit_s: float) -> Failure | None:
         plans.append(plan)
         # Rockchip's library tells the time.
-        words = Message("exception", {"type": "E RKNN", "text": f"[17:35:53.32{len(plans)}] no Slice"})
+        words = Message(
+            "exception", {"type": "E RKNN", "text": f"[17:35:53.32{len(plans)}] no Slice"}
+        )
         return Failure("failed", "context", 0, words, "") if plan.runtime == "rknn" else None
 
     monkeypatch.setattr(user_models, "try_plan", fail)
     words = (
-        "with x=1x3x640x640; x=1x3x320x320: converted by rknn-toolkit2 2.5.0 it does not run: E RKNN: no Slice. Change"
+        "with x=1x3x640x640; x=1x3x320x320: converted by rknn-toolkit2 2.5.0 it does not run: E"
+        " RKNN: no Slice. Change"
     )
     with pytest.raises(UnusableModel, match=words):
         _user().of(_RKNN, [ModelFile(_network(tmp_path / "net.onnx", "n", 3, "h", "w"))])
@@ -213,14 +254,25 @@ def test_what_the_chip_does_not_run(tmp_path: Path, toolkit: Path, monkeypatch: 
 
 
 def test_resolutions_have_files_without_weights(tmp_path: Path, toolkit: Path) -> None:
-    """All but the first, where the chip's toolkit makes them; one process of the toolkit makes all."""
-    files = [ModelFile(_network(tmp_path / f"{size}.onnx", 1, 3, size, size), "--resolution") for size in (64, 32)]
+    """All but the first, where the chip's toolkit makes them; one process of the toolkit makes
+    all.
+    """
+    files = [
+        ModelFile(_network(tmp_path / f"{size}.onnx", 1, 3, size, size), "--resolution")
+        for size in (64, 32)
+    ]
     first, second = _user().of(_RKNN, files, slaves=files[1:])
     assert first.weightless is None
     assert second.weightless is not None
-    assert (_read(second.weightless)["remove_weight"], _read(second.path)["remove_weight"]) == (True, False)
+    assert (_read(second.weightless)["remove_weight"], _read(second.path)["remove_weight"]) == (
+        True,
+        False,
+    )
     assert _starts(toolkit) == 1
-    assert [model.weightless for model in _user("rv1106").of(_RKNN, files, slaves=files[1:])] == [None, None]
+    assert [model.weightless for model in _user("rv1106").of(_RKNN, files, slaves=files[1:])] == [
+        None,
+        None,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -234,18 +286,26 @@ def test_resolutions_have_files_without_weights(tmp_path: Path, toolkit: Path) -
 def test_where_the_toolkit_cannot_be_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chip: str | None, quantised: bool, words: str
 ) -> None:
-    """It is no fault of the file: the runtime is left out with the reason, and the session goes on."""
+    """It is no fault of the file: the runtime is left out with the reason, and the session goes
+    on.
+    """
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     assert not TOOLKIT.installed()
     user = _user(chip, quantised=quantised)
-    with pytest.raises(NoModels, match=f"--model .*net.onnx is not converted: .*{words}") as refusal:
+    with pytest.raises(
+        NoModels, match=f"--model .*net.onnx is not converted: .*{words}"
+    ) as refusal:
         user.of(_RKNN, [ModelFile(_network(tmp_path / "net.onnx", 1, 4))])
     assert not isinstance(refusal.value, UnusableModel)
     assert user.left_out == [str(refusal.value)]
 
 
-def test_files_of_its_own_kind_come_first(tmp_path: Path, toolkit: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each runtime takes its files of several kinds, and says which it left out; one that has its own converts none."""
+def test_files_of_its_own_kind_come_first(
+    tmp_path: Path, toolkit: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each runtime takes its files of several kinds, and says which it left out; one that has its
+    own converts none.
+    """
     onnx_file = _network(tmp_path / "net.onnx", 1, 4)
     own = ModelFile(tmp_path / "net.rknn")
     own.path.write_bytes(b"RKNN")
@@ -254,27 +314,37 @@ def test_files_of_its_own_kind_come_first(tmp_path: Path, toolkit: Path, monkeyp
     monkeypatch.setattr(user_models, "interface_of", lambda *_: interface)
     (model,) = user.of(_RKNN, [ModelFile(onnx_file), own])
     assert (model.path, model.conversion) == (str(own.path), None)
-    assert user.left_out == [f"--model {onnx_file}: it is not converted, since rknn has .rknn files of its own"]
+    assert user.left_out == [
+        f"--model {onnx_file}: it is not converted, since rknn has .rknn files of its own"
+    ]
     assert _starts(toolkit) == 0
     (model,) = user.of(find_runtime("onnxruntime"), [ModelFile(onnx_file), own])
     assert model.path == str(onnx_file)
     assert user.left_out[1:] == [
-        f"--model {own.path}: onnxruntime reads .onnx files. Give one, or choose another --runtime: rknn reads .rknn"
+        f"--model {own.path}: onnxruntime reads .onnx files. Give one, or choose another --runtime:"
+        " rknn reads .rknn"
     ]
 
 
-def test_the_harness_imports_no_library_of_the_measured_process(tmp_path: Path, toolkit: Path) -> None:
-    """A process that had a user's file converted has mapped neither numpy nor onnx nor a runtime."""
+def test_the_harness_imports_no_library_of_the_measured_process(
+    tmp_path: Path, toolkit: Path
+) -> None:
+    """A process that had a user's file converted has mapped neither numpy nor onnx nor a
+    runtime.
+    """
     path = _network(tmp_path / "net.onnx", 1, 4)
     code = (
-        "import sys; from dataclasses import replace; from pathlib import Path;"
-        "from reusebench.measured.runtimes import find_runtime;"
-        "from reusebench.harness.measuring.user_models import *; from reusebench.targets.base import THIS_INTERPRETER;"
-        "user = UserModels({'rknn': replace(THIS_INTERPRETER, chip='rk3588')}, 60);"
-        f"print(user.of(find_runtime('rknn'), [ModelFile(Path({str(path)!r}))])[0].name);"
-        "print([name for name in ('numpy', 'onnx', 'onnxruntime') if name in sys.modules])"
+        "import sys; from dataclasses import replace; from pathlib import Path;from"
+        " reusebench.measured.runtimes import find_runtime;from"
+        " reusebench.harness.measuring.user_models import *; from reusebench.targets.base import"
+        " THIS_INTERPRETER;user = UserModels({'rknn': replace(THIS_INTERPRETER, chip='rk3588')},"
+        " 60);print(user.of(find_runtime('rknn'),"
+        f" [ModelFile(Path({str(path)!r}))])[0].name);print([name for name in ('numpy', 'onnx',"
+        " 'onnxruntime') if name in sys.modules])"
     )
-    harness = subprocess.run([sys.executable, "-c", code], cwd=CHECKOUT, capture_output=True, text=True, check=False)
+    harness = subprocess.run(
+        [sys.executable, "-c", code], cwd=CHECKOUT, capture_output=True, text=True, check=False
+    )
     assert (harness.stdout, harness.stderr) == ("net INT8\n[]\n", "")
     assert _starts(toolkit) == 1
 
@@ -287,7 +357,8 @@ def test_a_file_for_another_chip(tmp_path: Path) -> None:
     path = save_rknn(tmp_path / "net.rknn", {"x": (1, 4)}, platform="rk3566")
     own = save_rknn(tmp_path / "own.rknn", {"x": (1, 4)}, platform="rk3588")
     words = (
-        r"^--model net.rknn is for rk3566, and python has the NPU of rk3588, which is another one\. Convert the ONNX"
+        r"^--model net.rknn is for rk3566, and python has the NPU of rk3588, which is another one\."
+        r" Convert the ONNX"
     )
     for file in (ModelFile(path), ModelFile(own, weightless=path)):
         with pytest.raises(UnusableModel, match=words):
@@ -298,20 +369,30 @@ def test_a_file_that_is_cut_short(tmp_path: Path) -> None:
     """Some libraries abort on it, and the mini runtime runs it: it is refused."""
     path = save_rknn(tmp_path / "net.rknn", {"x": (1, 4)})
     path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(UnusableModel, match=r"^--model .*net.rknn is cut short: .*\. Copy or convert it again$"):
+    with pytest.raises(
+        UnusableModel, match=r"^--model .*net.rknn is cut short: .*\. Copy or convert it again$"
+    ):
         _user("rk3588").of(_RKNN, [ModelFile(path)])
 
 
 @pytest.mark.parametrize("chip", ["rk3588", None])
 def test_a_file_that_the_library_refuses(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rknn_double: Callable[[str], Path], chip: str | None
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    rknn_double: Callable[[str], Path],
+    chip: str | None,
 ) -> None:
-    """Who made it stands with the library's reason; where the chip is not known the library judges it."""
+    """Who made it stands with the library's reason; where the chip is not known the library judges
+    it.
+    """
     monkeypatch.setenv(LIBRARY_VARIABLE, str(rknn_double("librknnrt version: 1.4.0 (double)")))
     monkeypatch.setenv("DOUBLE_FAIL", "rknn_init=-1")
     monkeypatch.setenv("DOUBLE_SAY", "rknn_init=E RKNN: Invalid RKNN model version 6")
     path = save_rknn(tmp_path / "net.rknn", {"x": (1, 4)}, platform=chip or "rk3566")
     made = rf"\(by rknn-toolkit2 2\.3\.2 for {chip or 'rk3566'}\)"
-    words = rf"^--model net\.rknn {made} cannot be loaded: the model file is of version 6, which this library does not"
+    words = (
+        rf"^--model net\.rknn {made} cannot be loaded: the model file is of version 6, which this"
+        r" library does not"
+    )
     with pytest.raises(UnusableModel, match=words):
         _user(chip).of(_RKNN, [ModelFile(path)])

@@ -25,7 +25,8 @@ class _Observer:
     """Reads an RSS of our own making."""
 
     def __init__(self, rss_bytes: Sequence[int] = (), npu_bytes: int | None = None) -> None:
-        self.host, self.pid = LOCAL_HOST, os.getpid()
+        self.host = LOCAL_HOST
+        self.pid = os.getpid()
         self._rss = iter(rss_bytes)
         self._npu = npu_bytes
 
@@ -40,7 +41,10 @@ class _Observer:
 
 
 def _watch(
-    observer: _Observer | None = None, computes: bool = True, duration_s: float = 10.0, streams: int = 1
+    observer: _Observer | None = None,
+    computes: bool = True,
+    duration_s: float = 10.0,
+    streams: int = 1,
 ) -> FramesWatch:
     schedule = Streams(streams, 30.0, 0, 2.0, duration_s, None)
     contexts = tuple(Context(stream, 0) for stream in range(streams))
@@ -56,10 +60,16 @@ def _message(
     heap_bytes: int | None = 5_000_000,
     stages_ns: Sequence[int] = _STAGES_NS,
 ) -> Frames:
-    """Return a message; `done` is how many frames, 1 ms apart, each stream has done since the last one."""
+    """Return a message; `done` is how many frames, 1 ms apart, each stream has done since the last
+    one.
+    """
     second_ns = round(seconds) * 1000 * _MS
-    rows = [tuple((second_ns + number * _MS, *stages_ns) for number in range(count)) for count in done]
-    return Frames(seconds, tuple(StreamCount(dropped, 0, of_stream) for of_stream in rows), heap_bytes)
+    rows = [
+        tuple((second_ns + number * _MS, *stages_ns) for number in range(count)) for count in done
+    ]
+    return Frames(
+        seconds, tuple(StreamCount(dropped, 0, of_stream) for of_stream in rows), heap_bytes
+    )
 
 
 def _summary(watch: FramesWatch) -> tuple[StreamsRun, Series]:
@@ -68,14 +78,23 @@ def _summary(watch: FramesWatch) -> tuple[StreamsRun, Series]:
 
 
 def test_figures_of_each_stream_and_of_all() -> None:
-    """Counts are from the beginning, rates are over the steady state, and all is the sum of the streams."""
+    """Counts are from the beginning, rates are over the steady state, and all is the sum of the
+    streams.
+    """
     watch = _watch(streams=2)
     for second in range(1, 6):
         watch.take(_message(float(second), 30, 20, dropped=10 * second))
     summary, _ = _summary(watch)
-    whole, stages_ns = known(summary.all), known(summary.stages_ns)
+    whole = known(summary.all)
+    stages_ns = known(summary.stages_ns)
     assert [count.done for count in known(summary.streams)] == [150, 100]
-    assert (whole.done, whole.dropped, whole.due, whole.per_s, watch.lost) == (250, 100, 350, 50.0, 100)
+    assert (whole.done, whole.dropped, whole.due, whole.per_s, watch.lost) == (
+        250,
+        100,
+        350,
+        50.0,
+        100,
+    )
     assert known(whole.latency_ns).max == 10 * _MS
     assert list(stages_ns) == list(STAGES)
     assert known(stages_ns["inference"]).p50 == pytest.approx(4 * _MS, rel=0.005)
@@ -95,7 +114,10 @@ def test_the_series_is_bounded_whatever_the_duration(duration_s: float, most: in
     """Ten days have no more than 1000 points, and the series are of equal length."""
     watch = _watch(duration_s=duration_s)
     every_s = max(1, round(duration_s / 2000))
-    points = [watch.take(_message(second + 0.001, 10)) for second in range(0, int(duration_s) + 1, every_s)]
+    points = [
+        watch.take(_message(second + 0.001, 10))
+        for second in range(0, int(duration_s) + 1, every_s)
+    ]
     _, series = _summary(watch)
     assert sum(points) == len(series.seconds)
     assert 0.8 * most <= len(series.seconds) <= most
@@ -115,13 +137,19 @@ def test_rates_of_a_point_are_those_of_its_segment() -> None:
 
 @pytest.mark.parametrize("is_known", [True, False])
 def test_the_heap_in_use_is_a_series_of_its_own(is_known: bool) -> None:
-    """A leak that fills holes of the heap does not move RSS; without a figure of the C library there is none."""
+    """A leak that fills holes of the heap does not move RSS; without a figure of the C library
+    there is none.
+    """
     watch = _watch(duration_s=20.0)
     for second in range(21):
-        watch.take(_message(second + 0.001, 1, heap_bytes=10**8 + 20_000 * second if is_known else None))
+        watch.take(
+            _message(second + 0.001, 1, heap_bytes=10**8 + 20_000 * second if is_known else None)
+        )
     _, series = _summary(watch)
     assert set(series.rss_bytes) == {1000}
-    assert series.heap_bytes == (tuple(10**8 + 20_000 * second for second in range(1, 21)) if is_known else None)
+    assert series.heap_bytes == (
+        tuple(10**8 + 20_000 * second for second in range(1, 21)) if is_known else None
+    )
 
 
 def test_points_come_every_second_although_messages_are_not_that_exact() -> None:
@@ -158,7 +186,11 @@ def test_where_nothing_computes_memory_is_all_there_is() -> None:
         watch.take(_message(seconds, 5))
     summary, series = _summary(watch)
     assert (summary.all, summary.streams, summary.stages_ns, summary.cpu) == (None,) * 4
-    assert (series.done_per_s, series.lost_per_s, series.npu_memory_bytes) == (None, None, (4096, 4096))
+    assert (series.done_per_s, series.lost_per_s, series.npu_memory_bytes) == (
+        None,
+        None,
+        (4096, 4096),
+    )
 
 
 def test_latencies_for_statistics_are_a_sample_of_all() -> None:
@@ -186,7 +218,9 @@ def test_times_of_frames_are_kept_in_their_order() -> None:
 
 @pytest.mark.parametrize("seconds", [10, 200])
 def test_times_of_frames_do_not_grow_with_time(seconds: int) -> None:
-    """Of many frames the first and the last are kept, as many of each, and how many came between."""
+    """Of many frames the first and the last are kept, as many of each, and how many came
+    between.
+    """
     watch = _watch(duration_s=float(seconds))
     for second in range(1, seconds + 1):
         watch.take(_message(float(second), 300))

@@ -47,8 +47,11 @@ def test_percentiles_do_not_cross() -> None:
 
 
 def test_its_memory_does_not_grow_with_durations() -> None:
-    """From a millisecond to a second there are ten doublings, of 128 buckets each, however many durations come."""
-    histogram, draw = Histogram(), random.Random(1)
+    """From a millisecond to a second there are ten doublings, of 128 buckets each, however many
+    durations come.
+    """
+    histogram = Histogram()
+    draw = random.Random(1)
     for _ in range(50_000):
         histogram.add(draw.randrange(2**20, 2**30))
     assert len(histogram._counts) <= 10 * 128

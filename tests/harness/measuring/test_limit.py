@@ -1,4 +1,6 @@
-"""How many contexts fitted, as it is measured on a real process with a scripted runtime, and stored."""
+"""How many contexts fitted, as it is measured on a real process with a scripted runtime, and
+stored.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ _BUFFERS = f"create-1-{6 * _PAGE}@load0;create-2-{2 * _PAGE}@load1;create-3-{4 *
 _GIVEN_BACK = "destroy-3@destroy0;destroy-2@destroy1;destroy-1@destroy2"
 
 
-def _result(tmp_path: Path, make_bench: MakeBench, script: str, most: int = 5, repeats: int = 2) -> Result:
+def _result(
+    tmp_path: Path, make_bench: MakeBench, script: str, most: int = 5, repeats: int = 2
+) -> Result:
     """Measure, and return the result as it is read again."""
     bench = make_bench(tmp_path, script, target=_BOARD, repeats=repeats, limit_contexts=most)
     measurement = bench.measure("scripted", "limit_no_reuse")
@@ -36,7 +40,9 @@ def _result(tmp_path: Path, make_bench: MakeBench, script: str, most: int = 5, r
 
 
 def test_what_fitted(tmp_path: Path, make_bench: MakeBench) -> None:
-    """The count, what the contexts took of the NPU's memory, and the failure, which is no failure of the scenario."""
+    """The count, what the contexts took of the NPU's memory, and the failure, which is no failure
+    of the scenario.
+    """
     result = _result(tmp_path, make_bench, f"{_BUFFERS};{_GIVEN_BACK};raise@load3")
     limit = known(result.limit)
     assert (result.outcome, result.failure, len(result.repeats)) == ("ok", None, 1)
@@ -65,21 +71,32 @@ def test_a_failed_attempt_that_keeps_memory(tmp_path: Path, make_bench: MakeBenc
 
 
 @pytest.mark.parametrize(
-    ("script", "kind", "phase"), [("abort@load3", "crashed", "context"), ("exit3@infer3", "crashed", "first_inference")]
+    ("script", "kind", "phase"),
+    [("abort@load3", "crashed", "context"), ("exit3@infer3", "crashed", "first_inference")],
 )
-def test_a_process_that_is_lost(tmp_path: Path, make_bench: MakeBench, script: str, kind: str, phase: str) -> None:
+def test_a_process_that_is_lost(
+    tmp_path: Path, make_bench: MakeBench, script: str, kind: str, phase: str
+) -> None:
     """That is how the next context fails, too; nothing is known of what came after."""
     result = _result(tmp_path, make_bench, f"{_BUFFERS};{script}")
     limit = known(result.limit)
     assert (result.outcome, limit.contexts, limit.survived) == ("ok", 3, False)
     assert (known(limit.failure).kind, known(limit.failure).phase) == (kind, phase)
-    assert (limit.npu_memory_bytes, limit.npu_after_failure_bytes, limit.npu_left_bytes) == (12 * _PAGE, None, None)
+    assert (limit.npu_memory_bytes, limit.npu_after_failure_bytes, limit.npu_left_bytes) == (
+        12 * _PAGE,
+        None,
+        None,
+    )
 
 
 def test_the_others_fail_then(tmp_path: Path, make_bench: MakeBench) -> None:
     """Both failures are stored."""
     limit = known(_result(tmp_path, make_bench, "raise@load3;abort@destroy0").limit)
-    assert (limit.survived, known(limit.afterwards).phase, known(limit.afterwards).kind) == (True, "destroy", "crashed")
+    assert (limit.survived, known(limit.afterwards).phase, known(limit.afterwards).kind) == (
+        True,
+        "destroy",
+        "crashed",
+    )
     assert limit.npu_left_bytes is None
 
 
@@ -91,12 +108,19 @@ def test_none_fails(tmp_path: Path, make_bench: MakeBench) -> None:
 
 @pytest.mark.parametrize("script", ["raise@load0", "not_supported@load1", "raise@destroy0"])
 def test_other_failures_are_failures(tmp_path: Path, make_bench: MakeBench, script: str) -> None:
-    """A first context that fails, a mechanism that is missing, and a failure of the others where none failed before."""
+    """A first context that fails, a mechanism that is missing, and a failure of the others where
+    none failed before.
+    """
     result = _result(tmp_path, make_bench, script, most=2)
-    assert (result.limit, result.outcome) == (None, "not_supported" if "not" in script else "failed")
+    assert (result.limit, result.outcome) == (
+        None,
+        "not_supported" if "not" in script else "failed",
+    )
 
 
-def test_memory_of_a_cpu_is_not_filled(tmp_path: Path, make_bench: MakeBench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_of_a_cpu_is_not_filled(
+    tmp_path: Path, make_bench: MakeBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The question is not asked of a runtime that uses the system's memory; others are."""
     monkeypatch.setattr(runtimes, "RUNTIMES", (replace(ENTRY, device="cpu"),))
     bench = make_bench(tmp_path, "plain")

@@ -34,7 +34,12 @@ pytestmark = pytest.mark.process
 
 #: As the virtual board: it keeps a ledger, and computes nothing.
 _VIRTUAL = replace(
-    SCRIPTED, name="virtual", chip="rk3588", keeps_ledger=True, computes=False, npu_memory_limit_bytes=2**29
+    SCRIPTED,
+    name="virtual",
+    chip="rk3588",
+    keeps_ledger=True,
+    computes=False,
+    npu_memory_limit_bytes=2**29,
 )
 #: As a board with the preload library: it keeps a ledger, and computes.
 _BOARD = replace(SCRIPTED, name="board", keeps_ledger=True)
@@ -59,7 +64,9 @@ class _Progress(Progress):
 
 def _result(bench: Bench, scenario: str) -> Result:
     """Measure and return the result, as it is read again."""
-    return msgspec.json.decode(msgspec.json.encode(bench.measure("scripted", scenario).result), type=Result)
+    return msgspec.json.decode(
+        msgspec.json.encode(bench.measure("scripted", scenario).result), type=Result
+    )
 
 
 def _trace(storage: Path, result: Result, repeat: int) -> Trace:
@@ -83,13 +90,16 @@ class _Session:
 
 @pytest.fixture(scope="module")
 def session(tmp_path_factory: pytest.TempPathFactory, make_bench: MakeBench) -> _Session:
-    """Return a session that has measured two repeats of three scenarios, two of which have equal plans."""
+    """Return a session that has measured two repeats of three scenarios, two of which have equal
+    plans.
+    """
     storage = tmp_path_factory.mktemp("session")
     log = storage / "log"
     bench = make_bench(storage, f"log={log}")
     bench.progress = progress = _Progress()
     full_dup, plain, again = (
-        bench.measure("scripted", name) for name in ("full_dup", "no_reuse_one_model", "runtime_memory")
+        bench.measure("scripted", name)
+        for name in ("full_dup", "no_reuse_one_model", "runtime_memory")
     )
     return _Session(storage, bench, progress, log.read_text().splitlines(), full_dup, plain, again)
 
@@ -100,32 +110,52 @@ def test_a_configuration_that_succeeds(session: _Session) -> None:
     assert msgspec.json.decode(msgspec.json.encode(result), type=Result) == result
     assert (result.outcome, result.failure, result.scenario) == ("ok", None, "full_dup")
     assert (result.runtime_version, result.python_version) == ("1.2.3", sys.version.split()[0])
-    assert (result.streams, result.contexts, result.model_files, result.target) == (1, 2, 1, "scripted")
+    assert (result.streams, result.contexts, result.model_files, result.target) == (
+        1,
+        2,
+        1,
+        "scripted",
+    )
 
 
 def test_figures_are_those_of_the_traces(session: _Session) -> None:
-    """A trace has every barrier and a timeline around them; latencies are all that the processes reported.
+    """A trace has every barrier and a timeline around them; latencies are all that the processes
+    reported.
 
-    What contexts added and the figures over the baseline are of the same readings; USS <= PSS <= RSS.
+    What contexts added and the figures over the baseline are of the same readings; USS <= PSS <=
+    RSS.
     """
-    result, memory = session.full_dup.result, session.full_dup.result.memory
+    result = session.full_dup.result
+    memory = session.full_dup.result.memory
     assert len({repeat.trace for repeat in result.repeats}) == 2
     reported: list[int] = []
     for repeat in range(2):
         trace = _trace(session.storage, result, repeat)
         assert [reading.phase for reading in trace.barriers].count("context") == 2
         times_ns = trace.timeline.times_ns
-        assert len(times_ns) == len(trace.timeline.rss_bytes) == len(trace.timeline.system_memory_bytes)
+        assert (
+            len(times_ns)
+            == len(trace.timeline.rss_bytes)
+            == len(trace.timeline.system_memory_bytes)
+        )
         assert times_ns == sorted(times_ns)
-        # A reading is taken when a barrier is waited for, which a process may have reached before the first time.
+        # A reading is taken when a barrier is waited for, which a process may have reached before
+        # the first time.
         assert times_ns[0] < trace.barriers[1].at_ns < trace.barriers[-2].at_ns < times_ns[-1]
         last = {reading.phase: reading for reading in trace.barriers}
         for latencies_ns in last["steady"].data.latencies_ns:
             reported += latencies_ns
         pss_bytes = {phase: reading.process.pss_bytes for phase, reading in last.items()}
         added_bytes = sum(known(memory.context_memory_bytes[repeat])) + pss_bytes["steady"]
-        assert added_bytes - pss_bytes["first_inference"] == memory.application_memory_over_baseline_bytes[repeat]
-        sizes = memory.application_uss_bytes, memory.application_memory_bytes, memory.application_rss_bytes
+        assert (
+            added_bytes - pss_bytes["first_inference"]
+            == memory.application_memory_over_baseline_bytes[repeat]
+        )
+        sizes = (
+            memory.application_uss_bytes,
+            memory.application_memory_bytes,
+            memory.application_rss_bytes,
+        )
         uss, pss, rss = (known(size[repeat]) for size in sizes)
         assert 0 < uss <= pss <= rss
     assert session.full_dup.latencies_ns == reported
@@ -133,15 +163,20 @@ def test_figures_are_those_of_the_traces(session: _Session) -> None:
 
 
 def test_processes_are_fresh(session: _Session) -> None:
-    """Each repeat loads its contexts anew, the model is prepared before; equal plans are measured once."""
-    counts = [session.log.count(word) for word in ("prepare0", "load_prepared0", "dup0", "load0", "load1")]
+    """Each repeat loads its contexts anew, the model is prepared before; equal plans are measured
+    once.
+    """
+    counts = [
+        session.log.count(word) for word in ("prepare0", "load_prepared0", "dup0", "load0", "load1")
+    ]
     assert counts == [1, 2, 2, 2, 2]
     assert not {"load_prepared1", "load2"} & set(session.log)
 
 
 def test_equal_plans_have_equal_figures(session: _Session) -> None:
     """The second has the name under which it was measured, and is its own scenario in all else."""
-    first, again = session.plain.result, session.runtime_memory.result
+    first = session.plain.result
+    again = session.runtime_memory.result
     assert (first.measured_as, again.measured_as) == (None, "no_reuse_one_model")
     assert (again.scenario, again.plan.scenario) == ("runtime_memory", "runtime_memory")
     names: dict[str, Any] = {"scenario": first.scenario, "measured_as": None, "plan": first.plan}
@@ -158,7 +193,9 @@ def test_results_of_one_session_have_one_name(session: _Session, make_bench: Mak
 
 
 def test_progress_gets_every_step(session: _Session) -> None:
-    """Configurations begin and end, and every step of every repeat is between; what is not measured again has none."""
+    """Configurations begin and end, and every step of every repeat is between; what is not measured
+    again has none.
+    """
     calls = session.progress.calls
     assert [call for call in calls if isinstance(call[0], str)] == [
         ("begin", "scripted full_dup", 2),
@@ -183,7 +220,9 @@ def test_a_target_without_a_ledger_gives_the_runtimes_own_account(session: _Sess
     assert memory.npu_peak_bytes == memory.npu_left_bytes == (None, None)
 
 
-@pytest.mark.parametrize(("settled_after", "most", "made"), [(2, 4, 2), (3, 4, 3), (9, 4, 4), (9, None, 2)])
+@pytest.mark.parametrize(
+    ("settled_after", "most", "made"), [(2, 4, 2), (3, 4, 3), (9, 4, 4), (9, None, 2)]
+)
 def test_repeats_end_when_memory_is_known(
     tmp_path: Path,
     make_bench: MakeBench,
@@ -193,10 +232,14 @@ def test_repeats_end_when_memory_is_known(
     made: int,
 ) -> None:
     """There are two at least, and no more than the most; an equal plan has the same ones."""
-    monkeypatch.setattr(measurement_module, "is_settled", lambda repeats: len(repeats) >= settled_after)
+    monkeypatch.setattr(
+        measurement_module, "is_settled", lambda repeats: len(repeats) >= settled_after
+    )
     bench = make_bench(tmp_path, "plain", repeats=2, most_repeats=most)
     measured = bench.measure("scripted", "no_reuse_one_model")
-    assert len(measured.result.repeats) == len(measured.result.memory.application_memory_bytes) == made
+    assert (
+        len(measured.result.repeats) == len(measured.result.memory.application_memory_bytes) == made
+    )
     assert len(measured.latencies_ns) == made * 2 * 3
     assert bench.measure("scripted", "runtime_memory").result.repeats == measured.result.repeats
 
@@ -209,14 +252,18 @@ def test_an_interrupted_measurement_is_not_reused(tmp_path: Path, make_bench: Ma
     bench = make_bench(tmp_path, f"log={tmp_path / 'log'}", repeats=1)
     repeat = Bench._repeat
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Bench, "_repeat", lambda *arguments: replace(repeat(*arguments), interrupted=True))
+        patch.setattr(
+            Bench, "_repeat", lambda *arguments: replace(repeat(*arguments), interrupted=True)
+        )
         assert bench.measure("scripted", "no_reuse_one_model").interrupted
     assert bench.measure("scripted", "runtime_memory").result.measured_as is None
     assert (tmp_path / "log").read_text().splitlines().count("load0") == 2
 
 
 def test_a_failure_ends_the_configuration(tmp_path: Path, make_bench: MakeBench) -> None:
-    """Earlier figures are kept; no further repeat, no further plan, no latencies, and progress ends."""
+    """Earlier figures are kept; no further repeat, no further plan, no latencies, and progress
+    ends.
+    """
     log = tmp_path / "log"
     bench = make_bench(tmp_path, f"log={log};raise@infer1")
     bench.progress = progress = _Progress()
@@ -248,13 +295,20 @@ def test_a_failure_of_a_later_repeat(tmp_path: Path, make_bench: MakeBench) -> N
 def test_a_file_that_is_replaced_while_it_is_measured(
     tmp_path: Path, make_bench: MakeBench, machine: LocalMachine
 ) -> None:
-    """What was measured before stays; the configuration fails in which it happens, and so does each later one."""
-    library, other, now = tmp_path / "library.so", tmp_path / "other.so", tmp_path / "now"
+    """What was measured before stays; the configuration fails in which it happens, and so does each
+    later one.
+    """
+    library = tmp_path / "library.so"
+    other = tmp_path / "other.so"
+    now = tmp_path / "now"
     library.write_bytes(b"one")
     other.write_bytes(b"two")
     script = f'if [ -e "{now}" ]; then mv "{other}" "{library}"; fi; exec "$@"'
-    command, environment = ("sh", "-c", script, "sh", *SCRIPTED.command), {LIBRARY_VARIABLE: str(library)}
-    target = replace(SCRIPTED, name="once", command=command, environment=environment, machine=machine)
+    command = ("sh", "-c", script, "sh", *SCRIPTED.command)
+    environment = {LIBRARY_VARIABLE: str(library)}
+    target = replace(
+        SCRIPTED, name="once", command=command, environment=environment, machine=machine
+    )
     bench = make_bench(tmp_path, "plain", target=target)
     assert _result(bench, "no_reuse").outcome == "ok"
     now.touch()
@@ -264,7 +318,9 @@ def test_a_file_that_is_replaced_while_it_is_measured(
         failure = known(measurement.result.failure)
         assert measurement.latencies_ns == []
         assert failure.message == Message("input_changed", {"file": str(library)})
-        outcomes.append((measurement.result.outcome, failure.phase, len(measurement.result.repeats)))
+        outcomes.append(
+            (measurement.result.outcome, failure.phase, len(measurement.result.repeats))
+        )
     assert outcomes == [("input_changed", "steady", 1), ("input_changed", "prepare", 0)]
     assert _result(bench, "no_reuse").outcome == "ok"
 
@@ -273,29 +329,46 @@ def test_the_library_is_that_of_the_sessions_start(tmp_path: Path, make_bench: M
     """Replaced before the first process, as while models are converted, it is not measured."""
     library = tmp_path / "library.so"
     library.write_bytes(b"one")
-    bench = make_bench(tmp_path, "plain", target=replace(SCRIPTED, environment={LIBRARY_VARIABLE: str(library)}))
+    bench = make_bench(
+        tmp_path, "plain", target=replace(SCRIPTED, environment={LIBRARY_VARIABLE: str(library)})
+    )
     library.write_bytes(b"two")
     assert _result(bench, "no_reuse").outcome == "input_changed"
 
 
 def test_a_model_that_cannot_be_prepared(tmp_path: Path, make_bench: MakeBench) -> None:
-    """What needs it is not supported; the versions that a process reported are in all later results."""
+    """What needs it is not supported; the versions that a process reported are in all later
+    results.
+    """
     bench = make_bench(tmp_path, "driver=0.9.8;raise@prepare0", repeats=1)
     failed = _result(bench, "full_dup")
-    assert (failed.outcome, known(failed.failure).phase, failed.repeats) == ("not_supported", "prepare", ())
+    assert (failed.outcome, known(failed.failure).phase, failed.repeats) == (
+        "not_supported",
+        "prepare",
+        (),
+    )
     assert (failed.runtime_version, failed.driver_version) == (None, None)
     plain = _result(bench, "no_reuse_one_model")
     assert (plain.outcome, plain.driver_version, plain.chip) == ("ok", "0.9.8", None)
     later = _result(bench, "full_dup_internal_reuse")
-    assert (later.outcome, later.runtime_version, later.driver_version) == ("not_supported", "1.2.3", "0.9.8")
+    assert (later.outcome, later.runtime_version, later.driver_version) == (
+        "not_supported",
+        "1.2.3",
+        "0.9.8",
+    )
 
 
 def test_the_best_plan_that_the_runtime_has(tmp_path: Path, make_bench: MakeBench) -> None:
-    """Where a mechanism is missing the next plan is measured, and the result has the plan that it is of."""
+    """Where a mechanism is missing the next plan is measured, and the result has the plan that it
+    is of.
+    """
     result = _result(make_bench(tmp_path, "not_supported@share_internal0", repeats=1), "lean")
     assert (result.outcome, result.failure) == ("ok", None)
     contexts = result.plan.contexts
-    assert [(context.mechanism, context.internal) for context in contexts] == [(LOAD, None), (DUP, None)]
+    assert [(context.mechanism, context.internal) for context in contexts] == [
+        (LOAD, None),
+        (DUP, None),
+    ]
     assert [context.zero_copy for context in contexts] == [(INPUT, OUTPUT)] * 2
     assert result.copies == (Copies(0, 0),) * 2
 
@@ -309,7 +382,9 @@ def test_a_runtime_that_has_no_plans_mechanisms(tmp_path: Path, make_bench: Make
 
 
 def test_a_scenario_of_more_models_than_there_are(tmp_path: Path, make_bench: MakeBench) -> None:
-    """It is no failure of the runtime, and raised before anything is measured; so is decoding without a video."""
+    """It is no failure of the runtime, and raised before anything is measured; so is decoding
+    without a video.
+    """
     bench = make_bench(tmp_path, "plain", "plain too")
     with pytest.raises(NoModels, match="more than 3 resolutions and there are 2"):
         bench.measure("scripted", "shared_weights_3")
@@ -320,13 +395,20 @@ def test_a_scenario_of_more_models_than_there_are(tmp_path: Path, make_bench: Ma
 def test_each_runtime_runs_on_its_target(
     tmp_path: Path, make_bench: MakeBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where nothing computes there is memory, no speed, and outputs are not compared; another target may fail."""
+    """Where nothing computes there is memory, no speed, and outputs are not compared; another
+    target may fail.
+    """
     monkeypatch.setattr(runtimes, "RUNTIMES", (ENTRY, replace(ENTRY, name="elsewhere")))
     bench = make_bench(tmp_path, "differ@dup", target=_VIRTUAL, repeats=1)
     bench.targets = {**bench.targets, "elsewhere": Target("gone", ("false",))}
     measurement = bench.measure("scripted", "full_dup")
     result = measurement.result
-    assert (result.outcome, result.computes, result.chip, result.target) == ("ok", False, "rk3588", "virtual")
+    assert (result.outcome, result.computes, result.chip, result.target) == (
+        "ok",
+        False,
+        "rk3588",
+        "virtual",
+    )
     assert result.npu_memory_limit_bytes == 2**29
     assert (measurement.latencies_ns, result.speed.latency_median_ns) == ([], (None,))
     assert (result.memory.application_memory_bytes[0] or 0) > 0
@@ -357,23 +439,36 @@ def test_outputs_that_differ_within_a_configuration(tmp_path: Path, make_bench: 
     """One context with other outputs is enough to lose the saving."""
     measurement = make_bench(tmp_path, "differ@dup", repeats=1).measure("scripted", "full_dup")
     result = measurement.result
-    assert (measurement.latencies_ns, result.outcome, len(result.repeats)) == ([], "outputs_differ", 1)
+    assert (measurement.latencies_ns, result.outcome, len(result.repeats)) == (
+        [],
+        "outputs_differ",
+        1,
+    )
     ((first, second),) = result.output_digests.values()
     assert known(result.failure).message.values["digests"] == f"{first}, {second}"
 
 
-def test_outputs_that_differ_from_those_without_reuse(tmp_path: Path, make_bench: MakeBench) -> None:
-    """Reuse that changes all outputs alike is seen by comparing with the baseline of the same model."""
+def test_outputs_that_differ_from_those_without_reuse(
+    tmp_path: Path, make_bench: MakeBench
+) -> None:
+    """Reuse that changes all outputs alike is seen by comparing with the baseline of the same
+    model.
+    """
     bench = make_bench(tmp_path, "differ@load_prepared;differ@dup", repeats=1)
     assert _result(bench, "no_reuse_one_model").outcome == "ok"
     result = _result(bench, "full_dup")
-    assert (result.outcome, list(map(len, result.output_digests.values()))) == ("outputs_differ", [1])
+    assert (result.outcome, list(map(len, result.output_digests.values()))) == (
+        "outputs_differ",
+        [1],
+    )
     assert known(result.failure).message.values["scenario"] == "no_reuse_one_model"
 
 
 def test_outputs_are_compared_by_model(tmp_path: Path, make_bench: MakeBench) -> None:
     """Two models may well have different outputs."""
-    result = _result(make_bench(tmp_path, "plain", "plain too", streams=2, contexts=1, repeats=1), "no_reuse")
+    result = _result(
+        make_bench(tmp_path, "plain", "plain too", streams=2, contexts=1, repeats=1), "no_reuse"
+    )
     assert result.outcome == "ok"
     ((first,), (second,)) = result.output_digests.values()
     assert first != second
@@ -381,7 +476,8 @@ def test_outputs_are_compared_by_model(tmp_path: Path, make_bench: MakeBench) ->
 
 # NPU memory
 
-#: Buffers of two loaded contexts of one model, each with a task list and weights with register commands, given back.
+#: Buffers of two loaded contexts of one model, each with a task list and weights with register
+#: commands, given back.
 _TWO_LOADS = (
     "create-1-100@load0;create-2-9000@load0;create-3-100@load1;create-4-9000@load1;"
     "submit-1-2-2@infer0;destroy-3@destroy0;destroy-4@destroy0;destroy-1@destroy1"
@@ -392,14 +488,18 @@ _PAGE = 4096
 def test_a_runtime_on_the_cpu_has_no_npu_memory(
     tmp_path: Path, make_bench: MakeBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No account and no bytes, not zero bytes: also where the target keeps a ledger of what others do."""
+    """No account and no bytes, not zero bytes: also where the target keeps a ledger of what others
+    do.
+    """
     monkeypatch.setattr(runtimes, "RUNTIMES", (replace(ENTRY, device="cpu"),))
     result = _result(make_bench(tmp_path, "plain", target=_BOARD, repeats=1), "full_dup")
     assert (result.repeats[0].npu, result.memory.npu_memory_bytes) == (None, (None,))
 
 
 def test_a_target_with_a_ledger_gives_every_buffer(tmp_path: Path, make_bench: MakeBench) -> None:
-    """Total, peak and what is left are those of each process's own ledger, at each barrier its live bytes."""
+    """Total, peak and what is left are those of each process's own ledger, at each barrier its live
+    bytes.
+    """
     bench = make_bench(tmp_path, f"{_TWO_LOADS};destroy-2@destroy1", target=_BOARD)
     result = _result(bench, "no_reuse_one_model")
     memory = result.memory
@@ -409,7 +509,10 @@ def test_a_target_with_a_ledger_gives_every_buffer(tmp_path: Path, make_bench: M
     for number, repeat in enumerate(result.repeats):
         account = known(repeat.npu)
         assert (account.source, account.total_bytes, account.findings) == ("ledger", 8 * _PAGE, ())
-        live = [repeat.phases[phase].npu_live_bytes for phase in ("imported", "context", "steady", "destroy")]
+        live = [
+            repeat.phases[phase].npu_live_bytes
+            for phase in ("imported", "context", "steady", "destroy")
+        ]
         assert live == [0, 8 * _PAGE, 8 * _PAGE, 0]
         npu = known(_trace(tmp_path, result, number).npu)
         assert npu.live_bytes == [pages * _PAGE for pages in (1, 4, 5, 8, 7, 4, 3, 0)]
@@ -417,14 +520,22 @@ def test_a_target_with_a_ledger_gives_every_buffer(tmp_path: Path, make_bench: M
         assert list(npu.ledger.buffers) == [1, 2, 3, 4]
 
 
-@pytest.mark.parametrize(("script", "npu_bytes", "left_bytes"), [("plain", 0, 0), (_TWO_LOADS, 8 * _PAGE, 3 * _PAGE)])
+@pytest.mark.parametrize(
+    ("script", "npu_bytes", "left_bytes"), [("plain", 0, 0), (_TWO_LOADS, 8 * _PAGE, 3 * _PAGE)]
+)
 def test_memory_that_is_not_given_back_is_a_leak(
     tmp_path: Path, make_bench: MakeBench, script: str, npu_bytes: int, left_bytes: int
 ) -> None:
-    """It is a finding with its size in a result like others; a process without buffers has none, by the ledger."""
+    """It is a finding with its size in a result like others; a process without buffers has none, by
+    the ledger.
+    """
     result = _result(make_bench(tmp_path, script, target=_BOARD, repeats=1), "no_reuse_one_model")
     memory = result.memory
-    assert (result.outcome, memory.npu_memory_bytes, memory.npu_left_bytes) == ("ok", (npu_bytes,), (left_bytes,))
+    assert (result.outcome, memory.npu_memory_bytes, memory.npu_left_bytes) == (
+        "ok",
+        (npu_bytes,),
+        (left_bytes,),
+    )
     (npu,) = (repeat.npu for repeat in result.repeats)
     assert npu is not None
     assert npu.source == "ledger"
@@ -432,14 +543,23 @@ def test_memory_that_is_not_given_back_is_a_leak(
 
 
 def test_cycles_are_read_one_by_one(tmp_path: Path, make_bench: MakeBench) -> None:
-    """Before the first and after each, in one process whatever the repeats, with the ledger's NPU memory."""
+    """Before the first and after each, in one process whatever the repeats, with the ledger's NPU
+    memory.
+    """
     leaks = ";".join(f"create-{number + 1}-5000@dup{number}" for number in range(4))
     bench = make_bench(tmp_path, leaks, target=_VIRTUAL, cycles=4, repeats=3)
     result = _result(bench, "cycles_dups")
     series = known(result.cycles)
     assert (result.outcome, len(result.repeats), result.computes) == ("ok", 1, False)
     assert series.npu_memory_bytes == tuple(2 * _PAGE * number for number in range(5))
-    for name in ("pss_bytes", "pss_without_files_bytes", "allocated_bytes", "fds", "mappings", "threads"):
+    for name in (
+        "pss_bytes",
+        "pss_without_files_bytes",
+        "allocated_bytes",
+        "fds",
+        "mappings",
+        "threads",
+    ):
         assert len(getattr(series, name)) == 5
     assert min(series.allocated_bytes) > 0
     assert result.memory.context_memory_bytes == (None,)
@@ -457,35 +577,60 @@ def test_cycles_of_a_process_that_dies(tmp_path: Path, make_bench: MakeBench) ->
     ("target", "read", "kind", "words"),
     [
         (_BOARD, "submit-3-4-2-dead@infer1", "reads_freed", "freed memory of context 1"),
-        (_VIRTUAL, "submit-3-4-2@infer1", "reads_foreign", "memory that the plan does not share of context 1"),
+        (
+            _VIRTUAL,
+            "submit-3-4-2@infer1",
+            "reads_foreign",
+            "memory that the plan does not share of context 1",
+        ),
     ],
 )
 def test_a_context_that_reads_foreign_memory(
     tmp_path: Path, make_bench: MakeBench, target: Target, read: str, kind: str, words: str
 ) -> None:
-    """Its figures are worth nothing: an outcome of its own, with the context and the owner, and no latencies."""
+    """Its figures are worth nothing: an outcome of its own, with the context and the owner, and no
+    latencies.
+    """
     bench = make_bench(tmp_path, f"{_TWO_LOADS};{read}", target=target, repeats=1)
     measurement = bench.measure("scripted", "no_reuse_one_model")
     result = measurement.result
-    assert (measurement.latencies_ns, result.outcome, len(result.repeats)) == ([], "wrong_memory", 1)
+    assert (measurement.latencies_ns, result.outcome, len(result.repeats)) == (
+        [],
+        "wrong_memory",
+        1,
+    )
     assert (known(result.failure).phase, known(result.failure).context) == ("steady", 1)
     assert words in str(known(result.failure).message)
-    findings = [(finding.kind, finding.context, finding.owner) for finding in known(result.repeats[0].npu).findings]
+    findings = [
+        (finding.kind, finding.context, finding.owner)
+        for finding in known(result.repeats[0].npu).findings
+    ]
     assert (kind, 1, 0) in findings
 
 
 def test_memory_that_the_plan_shares_is_not_foreign(tmp_path: Path, make_bench: MakeBench) -> None:
-    """A dup that reads its source's weights does what it is for, and the account has them as shared."""
+    """A dup that reads its source's weights does what it is for, and the account has them as
+    shared.
+    """
     script = _TWO_LOADS.replace("@load0", "@load_prepared0").replace("@load1", "@dup0")
-    result = _result(make_bench(tmp_path, f"{script};submit-3-4-2@infer1", target=_BOARD, repeats=1), "full_dup")
+    result = _result(
+        make_bench(tmp_path, f"{script};submit-3-4-2@infer1", target=_BOARD, repeats=1), "full_dup"
+    )
     assert result.outcome == "ok"
     (shared,) = known(result.repeats[0].npu).shared
-    assert (shared.buffer, shared.component, shared.owner, shared.readers) == (2, "weights", 0, (1,))
+    assert (shared.buffer, shared.component, shared.owner, shared.readers) == (
+        2,
+        "weights",
+        0,
+        (1,),
+    )
 
 
 def test_a_process_that_dies_has_no_account(tmp_path: Path, make_bench: MakeBench) -> None:
     """A last line of the ledger that was cut does not matter: the crash is the failure."""
-    result = _result(make_bench(tmp_path, f"{_TWO_LOADS};abort@infer1", target=_BOARD), "no_reuse_one_model")
+    result = _result(
+        make_bench(tmp_path, f"{_TWO_LOADS};abort@infer1", target=_BOARD), "no_reuse_one_model"
+    )
     assert (result.outcome, result.memory.npu_memory_bytes) == ("crashed", (None,))
     (repeat,) = result.repeats
     assert (repeat.npu, repeat.phases["context"].npu_live_bytes) == (None, 8 * _PAGE)

@@ -19,7 +19,14 @@ from reusebench.harness.plans.plan_file import PlanFile
 from reusebench.harness.plans.reading import read_plan_file
 from reusebench.measured.runtimes.base import DeclaredTensor, Interface
 from reusebench.models import ModelError, Recipe
-from reusebench.scenarios.catalogue import FRAMES_4K, FRAMES_1080P, IN_TURN, MODEL_SETS, RESOLUTIONS, STREAMS
+from reusebench.scenarios.catalogue import (
+    FRAMES_4K,
+    FRAMES_1080P,
+    IN_TURN,
+    MODEL_SETS,
+    RESOLUTIONS,
+    STREAMS,
+)
 from reusebench.targets.base import THIS_INTERPRETER
 from tests.helpers.support import TIME_LIMIT_S
 
@@ -35,13 +42,22 @@ _PICTURE = Interface((DeclaredTensor("picture", "float32", (1, 3, 8, 8)),), (), 
 
 @pytest.fixture(autouse=True)
 def pictures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have every file be a model that takes a picture: what a runtime reads in one is tested in test_user_models.py."""
+    """Have every file be a model that takes a picture: what a runtime reads in one is tested in
+    test_user_models.py.
+    """
     monkeypatch.setattr(user_models, "interface_of", lambda *_: _PICTURE)
 
 
 def _sets(**changes: Any) -> ModelSets:
     targets = dict.fromkeys(("onnxruntime", "megengine_lite", "rknn"), THIS_INTERPRETER)
-    return ModelSets(**{"built_in": _BUILT_IN, "streams": 3, "user": UserModels(targets, TIME_LIMIT_S), **changes})
+    return ModelSets(
+        **{
+            "built_in": _BUILT_IN,
+            "streams": 3,
+            "user": UserModels(targets, TIME_LIMIT_S),
+            **changes,
+        }
+    )
 
 
 def _resolution(file: Path, weightless: Path | None = None) -> ModelFile:
@@ -85,17 +101,25 @@ def _write(folder: Path, *names: str) -> Iterator[Path]:
 
 @pytest.mark.parametrize("suffix", [".onnx", ".ort"])
 @pytest.mark.parametrize("model_set", [STREAMS, IN_TURN])
-def test_models_that_are_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str, model_set: str) -> None:
-    """They serve streams and turns, keep their order, and have their name, absolute path and digest."""
+def test_models_that_are_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str, model_set: str
+) -> None:
+    """They serve streams and turns, keep their order, and have their name, absolute path and
+    digest.
+    """
     names = [f"b{suffix}", f"a{suffix}"]
     list(_write(tmp_path, *names))
     monkeypatch.chdir(tmp_path)
-    models = _sets(files=(ModelFile(Path(names[0])), ModelFile(tmp_path / names[1]))).of("onnxruntime", model_set)
+    models = _sets(files=(ModelFile(Path(names[0])), ModelFile(tmp_path / names[1]))).of(
+        "onnxruntime", model_set
+    )
     assert [(model.name, model.path) for model in models] == [
         ("b", str(tmp_path / names[0])),
         ("a", str(tmp_path / names[1])),
     ]
-    assert [model.digest for model in models] == [hashlib.sha256(name.encode()).hexdigest() for name in names]
+    assert [model.digest for model in models] == [
+        hashlib.sha256(name.encode()).hexdigest() for name in names
+    ]
     assert [model.weightless for model in models] == [None, None]
 
 
@@ -116,15 +140,24 @@ def test_weights_beside_a_model_belong_to_its_digest(tmp_path: Path) -> None:
 
 
 def test_resolutions_that_are_given(tmp_path: Path) -> None:
-    """Each may have a file without its weights, which is part of the model and not of its digest."""
+    """Each may have a file without its weights, which is part of the model and not of its
+    digest.
+    """
     small, large, weightless = _write(tmp_path, "small.rknn", "large.rknn", "weightless.rknn")
-    models = _sets(resolutions=(_resolution(small), _resolution(large, weightless))).of("rknn", RESOLUTIONS)
-    assert [(model.name, model.weightless) for model in models] == [("small", None), ("large", str(weightless))]
+    models = _sets(resolutions=(_resolution(small), _resolution(large, weightless))).of(
+        "rknn", RESOLUTIONS
+    )
+    assert [(model.name, model.weightless) for model in models] == [
+        ("small", None),
+        ("large", str(weightless)),
+    ]
     assert models[1].digest == hashlib.sha256(b"large.rknn").hexdigest()
 
 
 def test_models_without_resolutions(tmp_path: Path) -> None:
-    """The user's models are no resolutions of one network; the message names the option and the way without."""
+    """The user's models are no resolutions of one network; the message names the option and the way
+    without.
+    """
     (model,) = _write(tmp_path, "a.rknn")
     with pytest.raises(NoModels) as refusal:
         _sets(files=(ModelFile(model),)).of("rknn", RESOLUTIONS)
@@ -139,9 +172,21 @@ def test_models_of_another_runtime(tmp_path: Path) -> None:
     assert sets.of("onnxruntime", STREAMS)
     assert sets.of("megengine_lite", RESOLUTIONS)
     for runtime, model_set, words in (
-        ("megengine_lite", STREAMS, f"--model {onnx}: megengine_lite reads .mge files, and MegEngine has no importer"),
-        ("rknn", RESOLUTIONS, f"--resolution {mge}: rknn reads .rknn files, and .onnx files, which rknn-toolkit2"),
-        ("onnxruntime", RESOLUTIONS, "onnxruntime reads .onnx files. Give one, or choose another --runtime: megengine"),
+        (
+            "megengine_lite",
+            STREAMS,
+            f"--model {onnx}: megengine_lite reads .mge files, and MegEngine has no importer",
+        ),
+        (
+            "rknn",
+            RESOLUTIONS,
+            f"--resolution {mge}: rknn reads .rknn files, and .onnx files, which rknn-toolkit2",
+        ),
+        (
+            "onnxruntime",
+            RESOLUTIONS,
+            "onnxruntime reads .onnx files. Give one, or choose another --runtime: megengine",
+        ),
     ):
         with pytest.raises(NoModels, match=re.escape(words)) as refusal:
             sets.of(runtime, model_set)
@@ -150,7 +195,9 @@ def test_models_of_another_runtime(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("model_set", [FRAMES_1080P, FRAMES_4K])
 def test_frames_are_built_in(tmp_path: Path, built: list[tuple[Any, ...]], model_set: str) -> None:
-    """Frames are not measured with the user's models; --resolution leaves frames and streams to built-in networks."""
+    """Frames are not measured with the user's models; --resolution leaves frames and streams to
+    built-in networks.
+    """
     (model,) = _write(tmp_path, "a.onnx")
     with pytest.raises(NoModels, match="Leave --model out"):
         _sets(files=(ModelFile(model),)).of("onnxruntime", model_set)
@@ -163,7 +210,9 @@ def test_frames_are_built_in(tmp_path: Path, built: list[tuple[Any, ...]], model
 
 
 def test_files_that_are_no_models(tmp_path: Path) -> None:
-    """Missing, a folder, empty: each is named with what is wrong and what to do, wherever it was given."""
+    """Missing, a folder, empty: each is named with what is wrong and what to do, wherever it was
+    given.
+    """
     (good,) = _write(tmp_path, "good.rknn")
     empty = tmp_path / "empty.rknn"
     empty.touch()
@@ -191,24 +240,54 @@ def test_files_that_are_no_models(tmp_path: Path) -> None:
         # Another seed for each stream.
         ("onnxruntime", None, STREAMS, [(".onnx", "yolov5s", 320, seed) for seed in (1, 2, 3)]),
         ("megengine_lite", None, STREAMS, [(".mge", "yolov5s", 320, seed) for seed in (1, 2, 3)]),
-        ("rknn", "rk3588", STREAMS, [(".rknn", "yolov5s", 320, seed, "rk3588", False) for seed in (1, 2, 3)]),
+        (
+            "rknn",
+            "rk3588",
+            STREAMS,
+            [(".rknn", "yolov5s", 320, seed, "rk3588", False) for seed in (1, 2, 3)],
+        ),
         # One file of each network, whatever the number of streams.
-        ("onnxruntime", None, IN_TURN, [(".onnx", "yolov5s", 320, 1), (".onnx", "resnet50", 224, 1)]),
-        # One seed for all resolutions; where weights can be removed all but the first are also made without them.
-        ("megengine_lite", None, RESOLUTIONS, [(".mge", "yolov5s", size, 1) for size in (320, 640)]),
-        ("rknn", "rv1106", RESOLUTIONS, [(".rknn", "yolov5s", size, 1, "rv1106", False) for size in (320, 640)]),
+        (
+            "onnxruntime",
+            None,
+            IN_TURN,
+            [(".onnx", "yolov5s", 320, 1), (".onnx", "resnet50", 224, 1)],
+        ),
+        # One seed for all resolutions; where weights can be removed all but the first are also made
+        # without them.
+        (
+            "megengine_lite",
+            None,
+            RESOLUTIONS,
+            [(".mge", "yolov5s", size, 1) for size in (320, 640)],
+        ),
+        (
+            "rknn",
+            "rv1106",
+            RESOLUTIONS,
+            [(".rknn", "yolov5s", size, 1, "rv1106", False) for size in (320, 640)],
+        ),
         (
             "rknn",
             "rk3588",
             RESOLUTIONS,
-            [(".rknn", "yolov5s", size, 1, "rk3588", bare) for size, bare in ((320, False), (640, False), (640, True))],
+            [
+                (".rknn", "yolov5s", size, 1, "rk3588", bare)
+                for size, bare in ((320, False), (640, False), (640, True))
+            ],
         ),
     ],
 )
 def test_built_in_models(
-    built: list[tuple[Any, ...]], runtime: str, chip: str | None, model_set: str, files: list[tuple[Any, ...]]
+    built: list[tuple[Any, ...]],
+    runtime: str,
+    chip: str | None,
+    model_set: str,
+    files: list[tuple[Any, ...]],
 ) -> None:
-    """Those of a set, in the runtime's own form, once: building takes seconds, and many scenarios have one set."""
+    """Those of a set, in the runtime's own form, once: building takes seconds, and many scenarios
+    have one set.
+    """
     sets = _sets(chip=chip)
     models = sets.of(runtime, model_set)
     assert sets.of(runtime, model_set) is models
@@ -221,9 +300,17 @@ def test_built_in_models(
 
 
 @pytest.mark.parametrize("model_set", MODEL_SETS)
-def test_a_built_in_model_that_cannot_be_built(monkeypatch: pytest.MonkeyPatch, model_set: str) -> None:
-    """The reason is passed on with a way around it where there is one; what takes long is not tried again."""
-    ways = {RESOLUTIONS: ". Give your own with --resolution FILE[,WEIGHTLESS]", FRAMES_1080P: "", FRAMES_4K: ""}
+def test_a_built_in_model_that_cannot_be_built(
+    monkeypatch: pytest.MonkeyPatch, model_set: str
+) -> None:
+    """The reason is passed on with a way around it where there is one; what takes long is not tried
+    again.
+    """
+    ways = {
+        RESOLUTIONS: ". Give your own with --resolution FILE[,WEIGHTLESS]",
+        FRAMES_1080P: "",
+        FRAMES_4K: "",
+    }
     way = ways.get(model_set, ". Give your own with --model FILE")
     tries = []
 
@@ -241,8 +328,12 @@ def test_a_built_in_model_that_cannot_be_built(monkeypatch: pytest.MonkeyPatch, 
 
 @pytest.mark.parametrize("model_set", MODEL_SETS)
 def test_built_in_models_for_a_chip(model_set: str) -> None:
-    """Without a known chip there are none; for one that the toolkit does not know the error lists the valid ones."""
-    with pytest.raises(NoModels, match=r"made for one chip, .*; name one with --target vboard:CHIP"):
+    """Without a known chip there are none; for one that the toolkit does not know the error lists
+    the valid ones.
+    """
+    with pytest.raises(
+        NoModels, match=r"made for one chip, .*; name one with --target vboard:CHIP"
+    ):
         _sets().of("rknn", model_set)
     with pytest.raises(NoModels, match="unknown platform 'rk1'; valid: rk3588, "):
         _sets(chip="rk1").of("rknn", model_set)
@@ -257,7 +348,9 @@ def _plan_file(folder: Path, text: str, name: str = "p.toml") -> PlanFile:
 
 
 def test_models_of_a_plan(tmp_path: Path, built: list[tuple[Any, ...]]) -> None:
-    """Files and networks have the names that the plan gives them; of an NPU slaves come without their weights."""
+    """Files and networks have the names that the plan gives them; of an NPU slaves come without
+    their weights.
+    """
     list(_write(tmp_path, "m.rknn"))
     file = _plan_file(
         tmp_path,
@@ -281,23 +374,36 @@ def test_models_of_a_plan(tmp_path: Path, built: list[tuple[Any, ...]]) -> None:
         (".rknn", "tiny", 96, 1, "rk3588", False),
         (".rknn", "tiny", 96, 1, "rk3588", True),
     ]
-    assert [Path(model.weightless or "").name for model in models[1:]] == ["", ".rknn-tiny-96-1-rk3588-True"]
+    assert [Path(model.weightless or "").name for model in models[1:]] == [
+        "",
+        ".rknn-tiny-96-1-rk3588-True",
+    ]
     assert sets.of_plan("rknn", file) is models
     assert len(built) == 3
     del built[:]
-    with pytest.raises(NoModels, match=r"p\.toml, line 3, models\.own: file .*m\.rknn: onnxruntime reads \.onnx files"):
+    with pytest.raises(
+        NoModels,
+        match=r"p\.toml, line 3, models\.own: file .*m\.rknn: onnxruntime reads \.onnx files",
+    ):
         sets.of_plan("onnxruntime", file)
 
 
-def test_a_plan_gives_its_models_their_inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plan_gives_its_models_their_inputs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each model its own shapes; what is wrong with one is told with the model's line."""
     monkeypatch.setattr(user_models, "try_plan", lambda *_: None)
     list(_write(tmp_path, "m.onnx"))
-    text = "[models]\nm = { file = 'm.onnx', shape = { picture = '1x3x8x8' } }\n[contexts]\na = { model = 'm' }"
+    text = (
+        "[models]\nm = { file = 'm.onnx', shape = { picture = '1x3x8x8' } }\n[contexts]\na = {"
+        " model = 'm' }"
+    )
     (model,) = _sets().of_plan("onnxruntime", _plan_file(tmp_path, text))
     assert [tensor.shape for tensor in model.inputs] == [(1, 3, 8, 8)]
     wrong = _plan_file(tmp_path, text.replace("picture", "frame"))
-    with pytest.raises(UserError, match=r"line 2, models\.m: --shape frame: no model has such an input"):
+    with pytest.raises(
+        UserError, match=r"line 2, models\.m: --shape frame: no model has such an input"
+    ):
         _sets().of_plan("onnxruntime", wrong)
 
 
@@ -310,14 +416,18 @@ def test_models_of_a_stored_plan(tmp_path: Path) -> None:
     stored = json.dumps(file.plan("onnxruntime", models, 1, 1).to_json())
     again = _plan_file(tmp_path, stored, "p.json")
     assert _sets().of_plan("onnxruntime", again) == models
-    with pytest.raises(NoModels, match=r"p\.json was measured on onnxruntime: add --runtime onnxruntime"):
+    with pytest.raises(
+        NoModels, match=r"p\.json was measured on onnxruntime: add --runtime onnxruntime"
+    ):
         _sets().of_plan("rknn", again)
     (tmp_path / "m.onnx").write_bytes(b"another")
     with pytest.raises(UserError, match=r"m\.onnx has changed since the plan was stored"):
         _sets().of_plan("onnxruntime", again)
 
 
-def test_a_network_of_a_plan_that_cannot_be_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_network_of_a_plan_that_cannot_be_built(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The reason is told, and asked for once: a conversion that fails takes its time too."""
     calls = []
 
@@ -326,9 +436,13 @@ def test_a_network_of_a_plan_that_cannot_be_built(tmp_path: Path, monkeypatch: p
         raise ModelError("no converter")
 
     monkeypatch.setattr(model_sets, "ensure_all", fail)
-    file = _plan_file(tmp_path, "[models]\nm = { network = 'tiny' }\n[contexts]\na = { model = 'm' }")
+    file = _plan_file(
+        tmp_path, "[models]\nm = { network = 'tiny' }\n[contexts]\na = { model = 'm' }"
+    )
     sets = _sets()
     for _ in range(2):
-        with pytest.raises(NoModels, match=r"--plan .*p\.toml: a network could not be built: no converter"):
+        with pytest.raises(
+            NoModels, match=r"--plan .*p\.toml: a network could not be built: no converter"
+        ):
             sets.of_plan("megengine_lite", file)
     assert len(calls) == 1

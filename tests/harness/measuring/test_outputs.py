@@ -28,7 +28,9 @@ def _repeat(checksums: dict[str, int], unequal: int = 0) -> Repeat:
 @pytest.fixture(scope="module")
 def info(tmp_path_factory: pytest.TempPathFactory) -> Result:
     """Return a result of streams of one model, without digests of single inferences."""
-    result = streams_result(tmp_path_factory.mktemp("traces"), "streams_full_dup", schedule=_SCHEDULE)
+    result = streams_result(
+        tmp_path_factory.mktemp("traces"), "streams_full_dup", schedule=_SCHEDULE
+    )
     return changed(result, output_digests={})
 
 
@@ -54,7 +56,10 @@ def test_frames_of_another_video_are_others(info: Result) -> None:
     outputs = Outputs()
     other = replace(_SCHEDULE, video=replace(_VIDEO, digest="def"))
     assert outputs.differ(info, [_repeat({"0": 5})]) is None
-    assert outputs.differ(changed(info, plan=replace(info.plan, schedule=other)), [_repeat({"0": 6})]) is None
+    assert (
+        outputs.differ(changed(info, plan=replace(info.plan, schedule=other)), [_repeat({"0": 6})])
+        is None
+    )
 
 
 def test_where_nothing_computes_outputs_mean_nothing(info: Result) -> None:

@@ -23,18 +23,25 @@ def test_each_model_is_prepared_once_in_a_session(tmp_path: Path, make_bench: Ma
     bench = make_bench(tmp_path, *(f"log={log}" for log in logs), streams=2)
     for scenario in ("full_dup", "partial_dup", "full_dup_internal_reuse"):
         assert bench.measure("scripted", scenario).result.outcome == "ok"
-    made = [[line for line in log.read_text().splitlines() if line.startswith("prepare")] for log in logs]
+    made = [
+        [line for line in log.read_text().splitlines() if line.startswith("prepare")]
+        for log in logs
+    ]
     assert made == [["prepare0"], ["prepare0"]]
 
 
 def test_what_was_found_is_in_the_result(tmp_path: Path, make_bench: MakeBench) -> None:
-    """By the digest of each model that the plan needs prepared, and it is read as it was written."""
+    """By the digest of each model that the plan needs prepared, and it is read as it was
+    written.
+    """
     bench = make_bench(tmp_path, "plain", "plain too", streams=2, repeats=1)
     found = {}
     for scenario in ("partial_dup", "full_dup", "no_reuse"):
         result = bench.measure("scripted", scenario).result
         assert msgspec.json.decode(msgspec.json.encode(result), type=Result) == result
-        found[scenario] = {digest: msgspec.structs.asdict(order) for digest, order in result.node_orders.items()}
+        found[scenario] = {
+            digest: msgspec.structs.asdict(order) for digest, order in result.node_orders.items()
+        }
     digests = [model.digest for model in bench.plans("scripted", "partial_dup")[0].models]
     assert found["partial_dup"] == dict.fromkeys(digests, asdict(NODE_ORDER))
     assert found["full_dup"] == {digests[0]: asdict(NODE_ORDER)}
@@ -45,12 +52,19 @@ def test_a_preparation_that_failed_is_tried_again(tmp_path: Path, make_bench: Ma
     """In the next scenario; what went well before it is kept."""
     log = tmp_path / "log"
     bench = make_bench(tmp_path, f"log={log};raise@prepare0", repeats=1)
-    outcomes = [bench.measure("scripted", name).result.outcome for name in ("full_dup", "full_dup_internal_reuse")]
+    outcomes = [
+        bench.measure("scripted", name).result.outcome
+        for name in ("full_dup", "full_dup_internal_reuse")
+    ]
     assert (outcomes, log.read_text().count("prepare0")) == (["not_supported", "not_supported"], 2)
 
 
-def test_a_cache_that_cannot_be_written(tmp_path: Path, make_bench: MakeBench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What needs prepared models fails, and says which variable chooses another cache; the rest is measured."""
+def test_a_cache_that_cannot_be_written(
+    tmp_path: Path, make_bench: MakeBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What needs prepared models fails, and says which variable chooses another cache; the rest is
+    measured.
+    """
     monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null/cache")
     bench = make_bench(tmp_path, "plain", repeats=1)
     results = [bench.measure("scripted", scenario).result for scenario in ("full_dup", "no_reuse")]

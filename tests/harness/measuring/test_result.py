@@ -26,9 +26,12 @@ _DIGEST = "0000000a"
 
 
 def _barriers(plan: Plan, start: int = 1000) -> list[BarrierReading]:
-    """Return a walk; PSS rises by 7 and more at each barrier, RSS is 10000 above it, USS 500 below."""
+    """Return a walk; PSS rises by 7 and more at each barrier, RSS is 10000 above it, USS 500
+    below.
+    """
     contexts = len(plan.contexts)
-    pss_bytes, barriers = start, []
+    pss_bytes = start
+    barriers = []
     for number, step in enumerate(plan.steps()):
         pss_bytes += 7 * (number + 1) if step.phase != "destroy" else -5
         data = {
@@ -41,20 +44,32 @@ def _barriers(plan: Plan, start: int = 1000) -> list[BarrierReading]:
                 digests=(_DIGEST,) * contexts,
             ),
         }.get(step.phase, StepData())
-        barriers.append(_barrier(step.phase, step.context, pss_bytes, data, trimmed=step.phase == "destroy"))
+        barriers.append(
+            _barrier(step.phase, step.context, pss_bytes, data, trimmed=step.phase == "destroy")
+        )
         if step.phase == "steady":
-            barriers.append(_barrier("trimmed", None, pss_bytes - 50, StepData(trimmed=True), trimmed=True))
+            barriers.append(
+                _barrier("trimmed", None, pss_bytes - 50, StepData(trimmed=True), trimmed=True)
+            )
     return barriers
 
 
-def _barrier(phase: str, context: int | None, pss_bytes: int, data: StepData, trimmed: bool) -> BarrierReading:
-    sizes = {"rss_bytes": pss_bytes + 10000, "uss_bytes": pss_bytes - 500, "peak_rss_bytes": pss_bytes + 20000}
+def _barrier(
+    phase: str, context: int | None, pss_bytes: int, data: StepData, trimmed: bool
+) -> BarrierReading:
+    sizes = {
+        "rss_bytes": pss_bytes + 10000,
+        "uss_bytes": pss_bytes - 500,
+        "peak_rss_bytes": pss_bytes + 20000,
+    }
     reading = barrier(phase, context, pss_bytes, data, trimmed, pss_bytes=pss_bytes, **sizes)
     reading.system = SystemMemory(10**6, 0, 10**6 - 10 * pss_bytes, 0, 0, 0, 0, None, None)
     return reading
 
 
-def _repeat(barriers: Sequence[BarrierReading], failure: Failure | None = None, npu: Account | None = None) -> Repeat:
+def _repeat(
+    barriers: Sequence[BarrierReading], failure: Failure | None = None, npu: Account | None = None
+) -> Repeat:
     return Repeat(barriers, failure, 1.5, 42, 3.5, "traces/run/one.json.gz", npu)
 
 
@@ -73,7 +88,9 @@ def _result(
 
 
 def _account(plan: Plan, source: Literal["ledger", "runtime"] = "ledger") -> Account:
-    """Return an account of NPU memory in which every context has 600 bytes of weights and 60 of everything else."""
+    """Return an account of NPU memory in which every context has 600 bytes of weights and 60 of
+    everything else.
+    """
     is_ledger = source == "ledger"
     return Account(
         source=source,
@@ -113,7 +130,10 @@ def test_figures_are_those_of_their_barriers(plan: Plan) -> None:
     )
     assert memory.application_memory_bytes == tuple(steady)
     assert memory.baseline_memory_bytes == tuple(imported)
-    assert memory.application_memory_over_baseline_bytes == (steady[0] - imported[0], steady[1] - imported[1])
+    assert memory.application_memory_over_baseline_bytes == (
+        steady[0] - imported[0],
+        steady[1] - imported[1],
+    )
     assert memory.application_memory_trimmed_bytes == tuple(size - 50 for size in steady)
     assert memory.application_rss_bytes == tuple(size + 10000 for size in steady)
     assert memory.application_uss_bytes == tuple(size - 500 for size in steady)
@@ -133,17 +153,23 @@ def test_the_peak_is_of_all_phases_up_to_steady(plan: Plan) -> None:
 
 
 def test_what_could_not_be_read_is_unknown(plan: Plan) -> None:
-    """Without the peak of one phase the highest would be a guess; without malloc_trim nothing is trimmed."""
+    """Without the peak of one phase the highest would be a guess; without malloc_trim nothing is
+    trimmed.
+    """
     barriers = _barriers(plan)
     barriers[3].process = msgspec.structs.replace(barriers[3].process, peak_rss_bytes=None)
     for reading in barriers:
         reading.malloc_trimmed = False
     memory = _result(plan, _repeat(barriers)).memory
-    assert (memory.application_peak_rss_bytes, memory.application_memory_trimmed_bytes) == ((None,), (None,))
+    assert (memory.application_peak_rss_bytes, memory.application_memory_trimmed_bytes) == (
+        (None,),
+        (None,),
+    )
 
 
 def test_what_each_context_added() -> None:
-    """The growth when it was made, in the step of its internal memory and at its first inference: all that grew.
+    """The growth when it was made, in the step of its internal memory and at its first inference:
+    all that grew.
 
     Internal memory counts for the first context of its group.
     """
@@ -151,14 +177,24 @@ def test_what_each_context_added() -> None:
     barriers = _barriers(plan)
     levels = [reading.process.pss_bytes for reading in barriers]
     growth = [after - before for before, after in zip(levels, levels[1:])]
-    assert [reading.phase for reading in barriers[3:6]] == ["context", "internal_memory", "first_inference"]
+    assert [reading.phase for reading in barriers[3:6]] == [
+        "context",
+        "internal_memory",
+        "first_inference",
+    ]
     (added,) = _result(plan, _repeat(barriers)).memory.context_memory_bytes
-    assert added == (growth[0] + growth[3] + growth[4], growth[1] + growth[5], growth[2] + growth[6])
+    assert added == (
+        growth[0] + growth[3] + growth[4],
+        growth[1] + growth[5],
+        growth[2] + growth[6],
+    )
     assert sum(added) == _pss(barriers, "first_inference") - _pss(barriers, "imported")
 
 
 def test_speed_is_what_the_process_reported(plan: Plan) -> None:
-    """Median of all inferences, inferences per second of the steady phase, and one time per context."""
+    """Median of all inferences, inferences per second of the steady phase, and one time per
+    context.
+    """
     assert _result(plan, _repeat(_barriers(plan))).speed == Speed(
         latency_median_ns=(21,),
         throughput_per_s=(9 / 2.0,),
@@ -170,7 +206,13 @@ def test_speed_is_what_the_process_reported(plan: Plan) -> None:
 
 def test_no_speed_where_nothing_computes(plan: Plan) -> None:
     """Every figure of speed is empty in each repeat; how busy the machine was is still there."""
-    result = _result(plan, _repeat(_barriers(plan)), _repeat(_barriers(plan)), computes=False, driver_version="0.9.8")
+    result = _result(
+        plan,
+        _repeat(_barriers(plan)),
+        _repeat(_barriers(plan)),
+        computes=False,
+        driver_version="0.9.8",
+    )
     assert (result.computes, result.driver_version) == (False, "0.9.8")
     assert result.speed == Speed(
         latency_median_ns=(None, None),
@@ -191,7 +233,12 @@ def test_speed_of_streams_is_that_of_frames(computes: bool) -> None:
     frames = StreamsRun(seconds=1.0, interrupted=False, all=count, **silent)
     repeats = replace(_repeat(()), frames=frames), _repeat((), _FAILURE)
     speed = _result(plan, *repeats, failure=_FAILURE, computes=computes).speed
-    figures = speed.latency_median_ns, speed.latency_p99_ns, speed.throughput_per_s, speed.frames_lost_percent
+    figures = (
+        speed.latency_median_ns,
+        speed.latency_p99_ns,
+        speed.throughput_per_s,
+        speed.frames_lost_percent,
+    )
     assert figures == tuple((figure if computes else None, None) for figure in (5, 7, 45.0, 25.0))
 
 
@@ -208,9 +255,14 @@ def test_speed_of_streams_is_that_of_frames(computes: bool) -> None:
     ],
 )
 def test_the_most_exact_source_gives_npu_memory(
-    plan: Plan, source: Literal["ledger", "runtime"] | None, held_bytes: int | None, npu_memory_bytes: int | None
+    plan: Plan,
+    source: Literal["ledger", "runtime"] | None,
+    held_bytes: int | None,
+    npu_memory_bytes: int | None,
 ) -> None:
-    """The ledger, else what the process holds, else the runtime's own words; the whole account is stored."""
+    """The ledger, else what the process holds, else the runtime's own words; the whole account is
+    stored.
+    """
     account = _account(plan, source) if source else None
     result = _result(plan, _repeat(_with_dmabuf(_barriers(plan), held_bytes), npu=account))
     of_ledger = source == "ledger"
@@ -228,10 +280,20 @@ def test_each_phase_is_stored_with_its_last_reading(plan: Plan) -> None:
         reading.npu_live_bytes = number
     (stored,) = _result(plan, _repeat(barriers)).repeats
     live_bytes = {phase: reading.npu_live_bytes for phase, reading in stored.phases.items()}
-    assert list(live_bytes) == ["imported", "context", "first_inference", "steady", "trimmed", "destroy"]
+    assert list(live_bytes) == [
+        "imported",
+        "context",
+        "first_inference",
+        "steady",
+        "trimmed",
+        "destroy",
+    ]
     assert list(live_bytes.values()) == [0, 3, 6, 7, 8, 11]
     assert stored.phases["context"].process == barriers[3].process
-    assert [phase for phase, reading in stored.phases.items() if reading.malloc_trimmed] == ["trimmed", "destroy"]
+    assert [phase for phase, reading in stored.phases.items() if reading.malloc_trimmed] == [
+        "trimmed",
+        "destroy",
+    ]
     assert (stored.elapsed_s, stored.trace, stored.failure) == (1.5, "traces/run/one.json.gz", None)
 
 
@@ -244,7 +306,8 @@ def test_copies_are_those_of_each_context(plan: Plan) -> None:
 
 def test_digests_of_all_outputs_are_kept(plan: Plan) -> None:
     """A single different output, of any context, phase or repeat, is seen."""
-    one, two = _barriers(plan), _barriers(plan)
+    one = _barriers(plan)
+    two = _barriers(plan)
     steady = next(reading for reading in one if reading.phase == "steady")
     steady.data = msgspec.structs.replace(steady.data, digests=(_DIGEST, _DIGEST, "0000000b"))
     first = next(reading for reading in two if reading.phase == "first_inference")
@@ -263,12 +326,18 @@ def test_digests_belong_to_their_models() -> None:
         if reading.phase == "steady":
             reading.data = msgspec.structs.replace(reading.data, digests=("steady 0", "steady 1"))
     digests = _result(plan, _repeat(barriers)).output_digests
-    assert digests == {model.digest: (f"first {i}", f"steady {i}") for i, model in enumerate(plan.models)}
+    assert digests == {
+        model.digest: (f"first {i}", f"steady {i}") for i, model in enumerate(plan.models)
+    }
 
 
 @pytest.mark.parametrize("barriers_passed", range(12))
-def test_a_repeat_that_stopped_anywhere_has_what_it_came_to(plan: Plan, barriers_passed: int) -> None:
-    """Figures of phases that were not reached are None, those before are kept, and the result is stored and read."""
+def test_a_repeat_that_stopped_anywhere_has_what_it_came_to(
+    plan: Plan, barriers_passed: int
+) -> None:
+    """Figures of phases that were not reached are None, those before are kept, and the result is
+    stored and read.
+    """
     barriers = _barriers(plan)[:barriers_passed]
     result = _result(plan, _repeat(_barriers(plan)), _repeat(barriers, _FAILURE), failure=_FAILURE)
     assert msgspec.json.decode(msgspec.json.encode(result), type=Result) == result
@@ -292,14 +361,24 @@ def test_a_failure_before_any_process_has_no_figures(plan: Plan) -> None:
     ("more_bytes", "settled"),
     [((0, 1_000), True), ((0, 9_000), False), ((0, 3_000, 1_000), True), ((0, 9_000, 0), False)],
 )
-def test_memory_is_settled_where_its_spread_is_small(plan: Plan, more_bytes: tuple[int, ...], settled: bool) -> None:
-    """The spread may be 2 % of some 100,000 bytes: of two repeats it is all by which they differ, of three the half."""
-    assert is_settled([_repeat(_barriers(plan, start=100_000 + more)) for more in more_bytes]) is settled
+def test_memory_is_settled_where_its_spread_is_small(
+    plan: Plan, more_bytes: tuple[int, ...], settled: bool
+) -> None:
+    """The spread may be 2 % of some 100,000 bytes: of two repeats it is all by which they differ,
+    of three the half.
+    """
+    assert (
+        is_settled([_repeat(_barriers(plan, start=100_000 + more)) for more in more_bytes])
+        is settled
+    )
 
 
 def test_npu_memory_has_to_be_settled_too(plan: Plan) -> None:
-    """One of the two that differs is enough for a further repeat; what no repeat has does not count."""
-    walk, account = _barriers(plan), _account(plan)
+    """One of the two that differs is enough for a further repeat; what no repeat has does not
+    count.
+    """
+    walk = _barriers(plan)
+    account = _account(plan)
     more = msgspec.structs.replace(account, total_bytes=2 * (account.total_bytes or 0))
     assert is_settled([_repeat(walk, npu=account)] * 2)
     assert not is_settled([_repeat(walk, npu=account), _repeat(walk, npu=more)])

@@ -20,13 +20,21 @@ def _barrier(
     phase: str, at_s: int, file_mib: Optional[int], pressure: Optional[Pressure], swap_mib: int = 0
 ) -> BarrierReading:
     file_bytes = None if file_mib is None else file_mib * _MIB
-    read = barrier(phase, at_ns=at_s * _S, pss_bytes=400 * _MIB, rss_file_bytes=file_bytes, swap_bytes=swap_mib * _MIB)
+    read = barrier(
+        phase,
+        at_ns=at_s * _S,
+        pss_bytes=400 * _MIB,
+        rss_file_bytes=file_bytes,
+        swap_bytes=swap_mib * _MIB,
+    )
     read.pressure = pressure
     return read
 
 
 def _walk(loaded: Pressure, ran: Pressure, lost_mib: int = 0, swap_mib: int = 0) -> Shortage:
-    """Return what a process shows that maps 100 MiB of files, of which some are lost in the steady state."""
+    """Return what a process shows that maps 100 MiB of files, of which some are lost in the steady
+    state.
+    """
     barriers = [
         _barrier("imported", 1, 20, Pressure(major_faults=30)),
         _barrier("first_inference", 5, 100, loaded),
@@ -42,12 +50,16 @@ def _codes(shortage: Shortage) -> list[str]:
 
 def _pressure(faults: int = 0, refaulted_mib: int = 0, stalled_ms: int = 0) -> Pressure:
     return Pressure(
-        major_faults=faults, refaulted_file_bytes=refaulted_mib * _MIB, stalled_some_ns=stalled_ms * 1_000_000
+        major_faults=faults,
+        refaulted_file_bytes=refaulted_mib * _MIB,
+        stalled_some_ns=stalled_ms * 1_000_000,
     )
 
 
 def test_first_loads_are_no_shortage() -> None:
-    """A cold cache makes major faults and refaults while models load, and to reclaim unused cache stalls a little."""
+    """A cold cache makes major faults and refaults while models load, and to reclaim unused cache
+    stalls a little.
+    """
     loaded = _pressure(faults=500, refaulted_mib=300, stalled_ms=80)
     shortage = _walk(loaded, loaded)
     assert (shortage.signs, shortage.lost_file_bytes, shortage.steady_major_faults) == ((), 0, 0)
@@ -60,7 +72,12 @@ def test_first_loads_are_no_shortage() -> None:
         (_pressure(faults=3, refaulted_mib=1), 30, 0, ["shortage_evicted"]),
         (_pressure(faults=3, refaulted_mib=1), 3, 0, []),
         (_pressure(faults=3), 30, 0, []),  # the runtime gave it up
-        (Pressure(major_faults=3), 30, 0, ["shortage_evicted"]),  # the kernel tells nothing of what it reclaims
+        (
+            Pressure(major_faults=3),
+            30,
+            0,
+            ["shortage_evicted"],
+        ),  # the kernel tells nothing of what it reclaims
         (_pressure(), 0, 5, ["shortage_swapped"]),
         (_pressure(faults=70, refaulted_mib=40), 0, 0, ["shortage_refaulted"]),
         (_pressure(faults=70), 0, 0, []),  # files that were never read before
@@ -68,7 +85,9 @@ def test_first_loads_are_no_shortage() -> None:
     ],
 )
 def test_signs(ran: Pressure, lost_mib: int, swap_mib: int, codes: list[str]) -> None:
-    """What the kernel took from the process is a sign, if it is enough to show in a figure; so is waiting."""
+    """What the kernel took from the process is a sign, if it is enough to show in a figure; so is
+    waiting.
+    """
     assert _codes(_walk(_pressure(), ran, lost_mib, swap_mib)) == codes
 
 
@@ -84,8 +103,14 @@ def test_signs_say_how_much() -> None:
 
 
 def test_what_is_not_told_is_no_sign() -> None:
-    """Traces of older versions have no counters; some kernels do not tell files from anonymous memory."""
+    """Traces of older versions have no counters; some kernels do not tell files from anonymous
+    memory.
+    """
     assert shortage_of([], 0) is None
     assert shortage_of([_barrier("imported", 1, 20, None)], 0) is None
     shortage = known(shortage_of([_barrier("imported", 1, None, Pressure())], 0))
-    assert (shortage.signs, shortage.lost_file_bytes, shortage.steady_major_faults) == ((), None, None)
+    assert (shortage.signs, shortage.lost_file_bytes, shortage.steady_major_faults) == (
+        (),
+        None,
+        None,
+    )

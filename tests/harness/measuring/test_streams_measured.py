@@ -1,4 +1,6 @@
-"""Streams measured on a real process with a scripted runtime: results, what is kept meanwhile, and Ctrl-C."""
+"""Streams measured on a real process with a scripted runtime: results, what is kept meanwhile, and
+Ctrl-C.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ class _Progress(Progress):
 @pytest.fixture(autouse=True)
 def nothing_to_prepare(monkeypatch: pytest.MonkeyPatch) -> None:
     """Save a process of each repeat."""
-    monkeypatch.setattr(runtimes, "RUNTIMES", (*runtimes.RUNTIMES[:-1], replace(ENTRY, prepares=False)))
+    monkeypatch.setattr(
+        runtimes, "RUNTIMES", (*runtimes.RUNTIMES[:-1], replace(ENTRY, prepares=False))
+    )
 
 
 def _read(result: Result) -> Result:
@@ -54,12 +58,18 @@ def _frames(result: Result, repeat: int) -> tuple[StreamsRun, FrameCount]:
 def test_a_result_has_the_frames_of_each_repeat(
     tmp_path: Path, make_bench: MakeBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With a latency for each frame that was done; meanwhile it can be stored as cut off, which the end is not."""
+    """With a latency for each frame that was done; meanwhile it can be stored as cut off, which the
+    end is not.
+    """
     monkeypatch.setattr(one_repeat, "_KEEP_EVERY_S", 0.0)
     kept: list[Result] = []
-    bench = make_bench(tmp_path, "plain", streams=2, pace=Pace(warm_up_s=0.1, duration_s=1.5, fps=20.0))
+    bench = make_bench(
+        tmp_path, "plain", streams=2, pace=Pace(warm_up_s=0.1, duration_s=1.5, fps=20.0)
+    )
     bench.progress = progress = _Progress()
-    measurement = bench.measure("scripted", "streams_full_dup", lambda result: kept.append(_read(result)))
+    measurement = bench.measure(
+        "scripted", "streams_full_dup", lambda result: kept.append(_read(result))
+    )
     result = _read(measurement.result)
     counts = [_frames(result, repeat)[1] for repeat in range(2)]
     assert [count.due for count in counts] == [60, 60]
@@ -67,7 +77,9 @@ def test_a_result_has_the_frames_of_each_repeat(
     assert len(measurement.latencies_ns) == sum(count.done for count in counts) > 0
     assert (result.outcome, measurement.interrupted) == ("ok", False)
     assert known(result.plan.schedule).duration_s == 1.5
-    assert any(phase.startswith("streams ") and phase.endswith(" lost") for phase in progress.phases)
+    assert any(
+        phase.startswith("streams ") and phase.endswith(" lost") for phase in progress.phases
+    )
     assert {len(result.repeats) for result in kept} == {1, 2}
     for cut_off in kept:
         assert known(cut_off.failure).kind == cut_off.outcome == "cut_off"
@@ -84,7 +96,9 @@ def test_ctrl_c_keeps_the_repeat_and_begins_no_other(tmp_path: Path, make_bench:
             if [phase] == [name for name in self.phases if name.startswith("streams")]:
                 os.kill(os.getpid(), signal.SIGINT)
 
-    bench = make_bench(tmp_path, "plain", streams=2, pace=Pace(warm_up_s=0.0, duration_s=60.0, fps=20.0))
+    bench = make_bench(
+        tmp_path, "plain", streams=2, pace=Pace(warm_up_s=0.0, duration_s=60.0, fps=20.0)
+    )
     bench.progress = Interrupts()
     measurement = bench.measure("scripted", "streams_full_dup")
     result = _read(measurement.result)

@@ -34,9 +34,18 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
-def _save(path: Path, nodes: Sequence[Any], inputs: Sequence[Any], output: Any, constants: Sequence[Any] = ()) -> Path:
+def _save(
+    path: Path,
+    nodes: Sequence[Any],
+    inputs: Sequence[Any],
+    output: Any,
+    constants: Sequence[Any] = (),
+) -> Path:
     graph = helper.make_graph(nodes, "graph", inputs, [output], initializer=constants)
-    onnx.save(helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 13)]), str(path))
+    onnx.save(
+        helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 13)]),
+        str(path),
+    )
     return path
 
 
@@ -44,20 +53,29 @@ def _info(name: str, element: int, shape: Sequence[Any] | None) -> Any:
     return helper.make_tensor_value_info(name, element, shape)
 
 
-def _picture(folder: Path, sizes: Sequence[Any] = ("n", 3, "h", "w"), name: str = "picture.onnx") -> Path:
+def _picture(
+    folder: Path, sizes: Sequence[Any] = ("n", 3, "h", "w"), name: str = "picture.onnx"
+) -> Path:
     output = _info("y", TensorProto.FLOAT, sizes)
     return _save(
-        folder / name, [helper.make_node("Relu", ["x"], ["y"])], [_info("x", TensorProto.FLOAT, sizes)], output
+        folder / name,
+        [helper.make_node("Relu", ["x"], ["y"])],
+        [_info("x", TensorProto.FLOAT, sizes)],
+        output,
     )
 
 
 def _only_of(folder: Path, rows: int) -> Path:
-    """Return a model of free sizes that runs only with so many rows: a constant of that height is added."""
+    """Return a model of free sizes that runs only with so many rows: a constant of that height is
+    added.
+    """
     constant = onnx.numpy_helper.from_array(np.zeros((1, 3, rows, 1), np.float32), "constant")
     node = helper.make_node("Concat", ["x", "constant"], ["y"], axis=3)
     sizes = ["n", 3, "h", "w"]
     output = _info("y", TensorProto.FLOAT, None)
-    return _save(folder / "rows.onnx", [node], [_info("x", TensorProto.FLOAT, sizes)], output, [constant])
+    return _save(
+        folder / "rows.onnx", [node], [_info("x", TensorProto.FLOAT, sizes)], output, [constant]
+    )
 
 
 def _table(folder: Path, rows: int) -> Path:
@@ -65,10 +83,14 @@ def _table(folder: Path, rows: int) -> Path:
     table = onnx.numpy_helper.from_array(np.zeros((rows, 4), np.float32), "table")
     node = helper.make_node("Gather", ["table", "ids"], ["y"])
     inputs = [_info("ids", TensorProto.INT64, ["batch", "length"])]
-    return _save(folder / "table.onnx", [node], inputs, _info("y", TensorProto.FLOAT, None), [table])
+    return _save(
+        folder / "table.onnx", [node], inputs, _info("y", TensorProto.FLOAT, None), [table]
+    )
 
 
-def _models(*paths: Path, shapes: Sequence[InputShape] = (), arrays: Path | None = None) -> tuple[Model, ...]:
+def _models(
+    *paths: Path, shapes: Sequence[InputShape] = (), arrays: Path | None = None
+) -> tuple[Model, ...]:
     user = UserModels({"onnxruntime": ONNX_FORKS}, TIME_LIMIT_S, shapes, arrays)
     return user.of(_ONNX, [ModelFile(path) for path in paths])
 
@@ -82,12 +104,18 @@ def test_free_sizes_are_assumed(tmp_path: Path) -> None:
 
 
 def test_the_next_size_is_tried(tmp_path: Path) -> None:
-    """Where the first guess does not run another may; of a given shape that does not run the reason is told."""
+    """Where the first guess does not run another may; of a given shape that does not run the reason
+    is told.
+    """
     (model,) = _models(_only_of(tmp_path, 48))
     assert model.inputs[0].shape == (1, 3, 48, 320)
     with pytest.raises(UnusableModel) as refusal:
         _models(_only_of(tmp_path, 48), shapes=[InputShape(None, (1, 3, 8, 8))])
-    for words in ("--model rows.onnx does not run with x=1x3x8x8: ", "Concat", "--shape NAME=SIZES"):
+    for words in (
+        "--model rows.onnx does not run with x=1x3x8x8: ",
+        "Concat",
+        "--shape NAME=SIZES",
+    ):
         assert words in str(refusal.value)
 
 
@@ -105,7 +133,9 @@ def test_a_model_without_free_sizes_is_what_it_was(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", [None, "x"])
 def test_a_shape_that_is_given(tmp_path: Path, name: str | None) -> None:
-    """It is taken as it is, is no assumption, and another shape is another configuration of the same file."""
+    """It is taken as it is, is no assumption, and another shape is another configuration of the
+    same file.
+    """
     path = _picture(tmp_path)
     models = [_models(path, shapes=[InputShape(name, (1, 3, size, 9))])[0] for size in (8, 16)]
     assert [model.name for model in models] == ["picture 1x3x8x9", "picture 1x3x16x9"]
@@ -115,7 +145,9 @@ def test_a_shape_that_is_given(tmp_path: Path, name: str | None) -> None:
 
 
 def test_arrays_that_are_given(tmp_path: Path) -> None:
-    """They give shape and elements, for all models that have the input; their digest is part of the configuration."""
+    """They give shape and elements, for all models that have the input; their digest is part of the
+    configuration.
+    """
     paths = [_picture(tmp_path), _picture(tmp_path, (1, 3, 8, 8), "fixed.onnx")]
     digests = []
     for value in (0, 1):
@@ -130,13 +162,29 @@ def test_arrays_that_are_given(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("shapes", "error", "words"),
     [
-        ([InputShape("z", (1,))], UnusableModel, "--shape z: no model has such an input. The models have: x"),
-        ([InputShape("x", (1, 3, 8))], UnusableModel, "input 'x' is ?x3x?x?, not 1x3x8. Change --shape"),
-        ([InputShape("x", (1, 3, 8, 7))], UserError, "--shape x=1x3x8x7: the array of --inputs is 1x3x8x8"),
+        (
+            [InputShape("z", (1,))],
+            UnusableModel,
+            "--shape z: no model has such an input. The models have: x",
+        ),
+        (
+            [InputShape("x", (1, 3, 8))],
+            UnusableModel,
+            "input 'x' is ?x3x?x?, not 1x3x8. Change --shape",
+        ),
+        (
+            [InputShape("x", (1, 3, 8, 7))],
+            UserError,
+            "--shape x=1x3x8x7: the array of --inputs is 1x3x8x8",
+        ),
     ],
 )
-def test_what_contradicts(tmp_path: Path, shapes: Sequence[InputShape], error: type[Exception], words: str) -> None:
-    """Names that no model has, shapes that do not fit, and a shape beside an array of another one are refused."""
+def test_what_contradicts(
+    tmp_path: Path, shapes: Sequence[InputShape], error: type[Exception], words: str
+) -> None:
+    """Names that no model has, shapes that do not fit, and a shape beside an array of another one
+    are refused.
+    """
     np.savez(tmp_path / "data.npz", x=np.zeros((1, 3, 8, 8), np.float32))
     arrays = tmp_path / "data.npz" if error is UserError else None
     with pytest.raises(error) as refusal:
@@ -145,7 +193,9 @@ def test_what_contradicts(tmp_path: Path, shapes: Sequence[InputShape], error: t
 
 
 def test_arrays_that_no_model_takes(tmp_path: Path) -> None:
-    """An array of another name or type is refused with the inputs that there are, and so is a file that has none."""
+    """An array of another name or type is refused with the inputs that there are, and so is a file
+    that has none.
+    """
     path = _picture(tmp_path)
     for arrays, words in (
         ({"y": np.zeros(3)}, "no model has an input 'y'. The models have: x"),
@@ -167,11 +217,20 @@ def test_words_of_others_are_made_printable() -> None:
 def test_a_nameless_shape_of_several_inputs(tmp_path: Path) -> None:
     """It cannot be told whose it is: the inputs' names are listed."""
     inputs = [_info(name, TensorProto.FLOAT, ["n"]) for name in ("a", "b")]
-    path = _save(tmp_path / "sum.onnx", [helper.make_node("Add", ["a", "b"], ["y"])], inputs, _info("y", 1, ["n"]))
-    with pytest.raises(UnusableModel, match=r"--shape 4 is of the only input, and there are several.*: a, b"):
+    path = _save(
+        tmp_path / "sum.onnx",
+        [helper.make_node("Add", ["a", "b"], ["y"])],
+        inputs,
+        _info("y", 1, ["n"]),
+    )
+    with pytest.raises(
+        UnusableModel, match=r"--shape 4 is of the only input, and there are several.*: a, b"
+    ):
         _models(path, shapes=[InputShape(None, (4,))])
     (model,) = _models(path, shapes=[InputShape("a", (4,))])
-    assert [tensor.shape for tensor in model.inputs] == [(4,), (4,)], "they have one name for the size"
+    assert [tensor.shape for tensor in model.inputs] == [(4,), (4,)], (
+        "they have one name for the size"
+    )
 
 
 def test_a_file_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,24 +251,31 @@ def test_a_file_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 def test_the_error_of_another_runtimes_file(tmp_path: Path) -> None:
     """It is no fault of the file: the runtime is left out, and the session goes on."""
     with pytest.raises(NoModels) as refusal:
-        UserModels({}, TIME_LIMIT_S).of(find_runtime("megengine_lite"), [ModelFile(_picture(tmp_path))])
+        UserModels({}, TIME_LIMIT_S).of(
+            find_runtime("megengine_lite"), [ModelFile(_picture(tmp_path))]
+        )
     assert not isinstance(refusal.value, UnusableModel)
 
 
 def test_a_converted_file_is_fed_with_what_its_source_is(tmp_path: Path) -> None:
-    """The value that an index needs, and the user's data, reach the file of another runtime; noise is its own."""
+    """The value that an index needs, and the user's data, reach the file of another runtime; noise
+    is its own.
+    """
     pytest.importorskip("MNN")
-    mnn, file = find_runtime("mnn"), ModelFile(_table(tmp_path, rows=2))
-    (indices,) = UserModels({"mnn": THIS_INTERPRETER, "onnxruntime": ONNX_FORKS}, TIME_LIMIT_S).of(mnn, [file])
+    mnn = find_runtime("mnn")
+    file = ModelFile(_table(tmp_path, rows=2))
+    (indices,) = UserModels({"mnn": THIS_INTERPRETER, "onnxruntime": ONNX_FORKS}, TIME_LIMIT_S).of(
+        mnn, [file]
+    )
     assert indices.conversion is not None
     (source,) = indices.conversion.inputs
     (fed,) = indices.inputs
     assert (fed.value, fed.file, fed.shape) == (source.value, None, source.shape)
     arrays = tmp_path / "data.npz"
     np.savez(arrays, ids=np.ones(source.shape, np.int64))
-    (given,) = UserModels({"mnn": THIS_INTERPRETER, "onnxruntime": ONNX_FORKS}, TIME_LIMIT_S, arrays=arrays).of(
-        mnn, [file]
-    )
+    (given,) = UserModels(
+        {"mnn": THIS_INTERPRETER, "onnxruntime": ONNX_FORKS}, TIME_LIMIT_S, arrays=arrays
+    ).of(mnn, [file])
     assert [Path(tensor.file or "").suffix for tensor in given.inputs] == [".npy"]
     assert given.digest != indices.digest
     (picture,) = UserModels({"mnn": THIS_INTERPRETER, "onnxruntime": ONNX_FORKS}, TIME_LIMIT_S).of(

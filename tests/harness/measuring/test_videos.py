@@ -32,9 +32,12 @@ def described(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Path]]:
     return calls
 
 
-def test_a_video_is_described_once_for_each_interpreter(tmp_path: Path, described: list[tuple[str, Path]]) -> None:
+def test_a_video_is_described_once_for_each_interpreter(
+    tmp_path: Path, described: list[tuple[str, Path]]
+) -> None:
     """Runtimes of one Python share the answer; it names the file by its content too."""
-    file, copy = tmp_path / "a.mp4", tmp_path / "b.mp4"
+    file = tmp_path / "a.mp4"
+    copy = tmp_path / "b.mp4"
     for path in (file, copy):
         path.write_bytes(b"frames")
     videos = Videos({"one": THIS_INTERPRETER, "other": THIS_INTERPRETER}, file)
@@ -46,7 +49,9 @@ def test_a_video_is_described_once_for_each_interpreter(tmp_path: Path, describe
     assert again.digest == video.digest
 
 
-def test_nothing_is_decoded_where_nothing_computes(tmp_path: Path, described: list[tuple[str, Path]]) -> None:
+def test_nothing_is_decoded_where_nothing_computes(
+    tmp_path: Path, described: list[tuple[str, Path]]
+) -> None:
     """On the virtual board no video is needed."""
     assert Videos({"rknn": _COMPUTES_NOTHING}, tmp_path / "none.mp4").of("rknn") is None
     assert described == []

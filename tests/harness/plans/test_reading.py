@@ -65,7 +65,12 @@ def _refusal(folder: Path, text: str, name: str = "p.toml", cores: int = 2) -> s
     """Return what is said of the file, without its path."""
     with pytest.raises(PlanFileError) as error:
         _plan(_read(folder, text, name), cores)
-    return str(error.value).replace(f"--plan {folder / name}", "").removeprefix(", ").removeprefix(": ")
+    return (
+        str(error.value)
+        .replace(f"--plan {folder / name}", "")
+        .removeprefix(", ")
+        .removeprefix(": ")
+    )
 
 
 def test_a_pipeline(folder: Path) -> None:
@@ -78,7 +83,11 @@ def test_a_pipeline(folder: Path) -> None:
     ]
     assert file.models[1].shape == ((None, (1, 3, 8, 8)),)
     plan = _plan(file)
-    assert plan.contexts == (Context(0, 0, internal=0), Context(0, 1, internal=0), Context(1, 0, DUP, 0))
+    assert plan.contexts == (
+        Context(0, 0, internal=0),
+        Context(0, 1, internal=0),
+        Context(1, 0, DUP, 0),
+    )
     assert [context.name for context in plan.contexts] == ["detect", "read", "detect-2"]
     assert plan.chains == ((0, 1),)
     assert (plan.scenario, plan.baseline) == ("gate", "gate.no_reuse")
@@ -134,7 +143,8 @@ def test_the_same_in_json(folder: Path) -> None:
         },
         "streams": {"count": 2},
     }
-    file, toml = _read(folder, json.dumps(document), "p.json"), _read(folder, _GATE)
+    file = _read(folder, json.dumps(document), "p.json")
+    toml = _read(folder, _GATE)
     assert (file.models, file.contexts, file.chains, file.streams) == (
         toml.models,
         toml.contexts,
@@ -146,13 +156,16 @@ def test_the_same_in_json(folder: Path) -> None:
 def test_order_of_running_and_of_making(folder: Path) -> None:
     """`after` may name a context that is made later; a chain may be as long as one likes."""
     contexts = (
-        "[models]\nm = 'm.onnx'\n[contexts]\nc = {model='m', after='b'}\na = {model='m'}\nb = {model='m', after='a'}"
+        "[models]\nm = 'm.onnx'\n[contexts]\nc = {model='m', after='b'}\na = {model='m'}\nb ="
+        " {model='m', after='a'}"
     )
     assert _read(folder, contexts).chains == ((1, 2, 0),)
 
 
 def test_shapes_and_data_of_inputs(folder: Path) -> None:
-    """A table where a model has several inputs; the path of the data is relative to the plan's file."""
+    """A table where a model has several inputs; the path of the data is relative to the plan's
+    file.
+    """
     (folder / "data").mkdir()
     (folder / "data" / "real.npz").write_bytes(b"arrays")
     (model,) = _read(
@@ -169,7 +182,7 @@ def test_streams(folder: Path) -> None:
     streams = _read(folder, _GATE + "fps = 12.5\nqueue = 1\nduration = '2m'").streams
     assert streams is not None
     assert (streams.count, streams.pace) == (2, PlanPace(12.5, 1, 120.0))
-    (plain,) = (_read(folder, _GATE).streams,)
+    plain = _read(folder, _GATE).streams
     assert plain is not None
     assert plain.pace == PlanPace()
 
@@ -177,48 +190,108 @@ def test_streams(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ('"gate"', '"full_dup"', "line 1, name: 'full_dup' is the name of a built-in scenario; give the plan another"),
-        ('"gate"', '"my gate"', "line 1, name: 'my gate' is no name for a plan; valid: letters, digits, - and _"),
+        (
+            '"gate"',
+            '"full_dup"',
+            "line 1, name: 'full_dup' is the name of a built-in scenario; give the plan another",
+        ),
+        (
+            '"gate"',
+            '"my gate"',
+            "line 1, name: 'my gate' is no name for a plan; valid: letters, digits, - and _",
+        ),
         ('"gate"', '"gate.no_reuse"', "line 1, name: 'gate.no_reuse' is no name for a plan"),
         ('"gate"', "3", "line 1, name: 3 is not valid; valid: a text"),
         ("cores = 2", "cores = 0", "line 2, cores: 0 is not valid; valid: a whole number from 1"),
         ("cores = 2", "cores = true", "line 2, cores: True is not valid; valid: a whole number"),
-        ("cores = 2", "cores = 4", "line 2, cores: this machine has 2; valid: 1 to 2, or leave it out"),
-        ("cores = 2", "coers = 2", "line 2, coers: there is no such key here; did you mean 'cores'? valid: name, "),
+        (
+            "cores = 2",
+            "cores = 4",
+            "line 2, cores: this machine has 2; valid: 1 to 2, or leave it out",
+        ),
+        (
+            "cores = 2",
+            "coers = 2",
+            "line 2, coers: there is no such key here; did you mean 'cores'? valid: name, ",
+        ),
         ('"m.onnx"\n', '"n.onnx"\n', "line 5, models.detector: /"),
         ('"m.onnx"\n', "3\n", "line 5, models.detector: 3 is not valid; valid: a text"),
-        ('file = "m', 'fiel = "m', "line 6, models.reader.fiel: there is no such key here; did you mean 'file'? valid"),
-        ('file = "m.onnx", ', "", "line 6, models.reader: a model is either a `file` or a built-in `network`"),
-        ('file = "m.onnx", shape', 'network = "tiny", shape', "line 6, models.reader.shape: this is of a `file`"),
+        (
+            'file = "m',
+            'fiel = "m',
+            "line 6, models.reader.fiel: there is no such key here; did you mean 'file'? valid",
+        ),
+        (
+            'file = "m.onnx", ',
+            "",
+            "line 6, models.reader: a model is either a `file` or a built-in `network`",
+        ),
+        (
+            'file = "m.onnx", shape',
+            'network = "tiny", shape',
+            "line 6, models.reader.shape: this is of a `file`",
+        ),
         (
             'file = "m.onnx", shape = "1x3x8x8"',
             'network = "tniy"',
             "network: there is no built-in network 'tniy'; did ",
         ),
-        ('file = "m.onnx", shape = "1x3x8x8"', 'network = "tiny", size = 3', "size: tiny cannot be made for size 3; "),
-        ("1x3x8x8", "1,3,8,8", "line 6, models.reader.shape: '1,3,8,8' is no shape; valid: sizes as in 1x3x640x640"),
+        (
+            'file = "m.onnx", shape = "1x3x8x8"',
+            'network = "tiny", size = 3',
+            "size: tiny cannot be made for size 3; ",
+        ),
+        (
+            "1x3x8x8",
+            "1,3,8,8",
+            "line 6, models.reader.shape: '1,3,8,8' is no shape; valid: sizes as in 1x3x640x640",
+        ),
         ('"1x3x8x8"', "{ x = 3 }", "line 6, models.reader.shape.x: 3 is not valid; valid: a text"),
         (
             '"detector", s',
             '"detctor", s',
             "contexts.detect.model: there is no model 'detctor'; did you mean 'detector'?",
         ),
-        ('model = "detector", ', "", "line 9, contexts.detect.model: it is missing; valid: detector, reader"),
-        ("0, internal", "2, internal", "line 9, contexts.detect.stream: there is no stream 2; valid: 0 to 1, or no "),
-        ("stream = 0, internal", "internal", "line 9, contexts.detect: its `stream` is missing; valid: 0 to 1"),
-        ("stream = 1", 'stream = "1"', "line 11, contexts.detect-2.stream: '1' is not valid; valid: a whole number"),
+        (
+            'model = "detector", ',
+            "",
+            "line 9, contexts.detect.model: it is missing; valid: detector, reader",
+        ),
+        (
+            "0, internal",
+            "2, internal",
+            "line 9, contexts.detect.stream: there is no stream 2; valid: 0 to 1, or no ",
+        ),
+        (
+            "stream = 0, internal",
+            "internal",
+            "line 9, contexts.detect: its `stream` is missing; valid: 0 to 1",
+        ),
+        (
+            "stream = 1",
+            'stream = "1"',
+            "line 11, contexts.detect-2.stream: '1' is not valid; valid: a whole number",
+        ),
         (
             'dup = "detect"',
             'dup = "detekt"',
             "contexts.detect-2.dup: there is no context 'detekt'; did you mean 'detect",
         ),
-        ('dup = "detect"', 'dup = "detect-2"', "line 11, contexts.detect-2.dup: this is the context itself; a context"),
+        (
+            'dup = "detect"',
+            'dup = "detect-2"',
+            "line 11, contexts.detect-2.dup: this is the context itself; a context",
+        ),
         (
             'model = "detector", ',
             'dup = "detect-2", ',
             "line 9, contexts.detect.dup: 'detect-2' comes later in the file",
         ),
-        ('dup = "detect"', 'dup = "detect", model = "reader"', "detect-2.model: 'detect' has 'detector'; leave it out"),
+        (
+            'dup = "detect"',
+            'dup = "detect", model = "reader"',
+            "detect-2.model: 'detect' has 'detector'; leave it out",
+        ),
         (
             'dup = "detect"',
             'dup = "detect", shared_context = "read"',
@@ -239,7 +312,11 @@ def test_streams(folder: Path) -> None:
             "stream = 1, core = 1",
             "line 9, contexts.detect: its `core` is missing: 'detect-2' has one; give ",
         ),
-        ("stream = 1", 'stream = 1, outside = ["weights"]', "contexts.detect-2: its weights are its source's; only "),
+        (
+            "stream = 1",
+            'stream = 1, outside = ["weights"]',
+            "contexts.detect-2: its weights are its source's; only ",
+        ),
         (
             "stream = 1",
             'stream = 1, outside = "weights"',
@@ -255,7 +332,11 @@ def test_streams(folder: Path) -> None:
             'stream = 1, allocator = "malloc"',
             "there is no allocator 'malloc'; valid: create_mem, dma_heap",
         ),
-        ("stream = 1", 'stream = 1, device = "tpu"', "detect-2.device: there is no device 'tpu'; valid: cuda"),
+        (
+            "stream = 1",
+            'stream = 1, device = "tpu"',
+            "detect-2.device: there is no device 'tpu'; valid: cuda",
+        ),
         (
             "stream = 1",
             "stream = 1, device_io = 1",
@@ -266,7 +347,11 @@ def test_streams(folder: Path) -> None:
             'stream = 1, device_io = true, zero_copy = ["input"]',
             "detect-2: tensors that stay on the device ",
         ),
-        ('after = "detect"', 'after = "detect-2"', "read.after: 'detect-2' serves another stream; contexts of a chain"),
+        (
+            'after = "detect"',
+            'after = "detect-2"',
+            "read.after: 'detect-2' serves another stream; contexts of a chain",
+        ),
         (
             'stream = 0, internal = "a" }\nread',
             'stream = 0, after = "read" }\nread',
@@ -282,8 +367,16 @@ def test_streams(folder: Path) -> None:
             "count = 3",
             "line 14, streams.count: no context serves stream 2 of 3; give it one, or lower the ",
         ),
-        ("count = 2", "fps = 2", "line 13, streams.count: it is missing; give the number of streams"),
-        ("count = 2", "count = 2\nfps = -1", "line 15, streams.fps: -1 is not valid; valid: a number from 0"),
+        (
+            "count = 2",
+            "fps = 2",
+            "line 13, streams.count: it is missing; give the number of streams",
+        ),
+        (
+            "count = 2",
+            "count = 2\nfps = -1",
+            "line 15, streams.fps: -1 is not valid; valid: a number from 0",
+        ),
         (
             "count = 2",
             "count = 2\nduration = 'x'",
@@ -297,7 +390,10 @@ def test_streams(folder: Path) -> None:
         (
             "count = 2",
             "count = ",
-            "it is no valid TOML (JSON needs a name that ends with .json): Invalid value (at line 14",
+            (
+                "it is no valid TOML (JSON needs a name that ends with .json): Invalid value (at"
+                " line 14"
+            ),
         ),
     ],
 )
@@ -308,11 +404,17 @@ def test_a_mistake_has_its_line_and_its_key(folder: Path, old: str, new: str, wo
 
 
 def test_a_core_that_is_not_there(folder: Path) -> None:
-    """By the file's number of cores, else by the machine's; how many an unknown NPU has, the file may say."""
+    """By the file's number of cores, else by the machine's; how many an unknown NPU has, the file
+    may say.
+    """
     text = "[models]\nm = 'm.onnx'\n[contexts]\na = { model = 'm', core = 2 }"
-    assert _refusal(folder, text) == "line 4, contexts.a.core: there is no core 2; valid, of 2: 0 to 1"
+    assert (
+        _refusal(folder, text) == "line 4, contexts.a.core: there is no core 2; valid, of 2: 0 to 1"
+    )
     assert "valid, of 1: 0 to 0" in _refusal(folder, f"cores = 1\n{text}")
-    with pytest.raises(PlanFileError, match="How many this machine has is not known: say it with `cores`"):
+    with pytest.raises(
+        PlanFileError, match="How many this machine has is not known: say it with `cores`"
+    ):
         _read(folder, text).checked_cores(1, is_known=False)
     assert _read(folder, f"cores = 3\n{text}").checked_cores(1, is_known=False) == 3
     assert _read(folder, text).checked_cores(8, is_known=True) == 8
@@ -326,7 +428,10 @@ def test_a_core_that_is_not_there(folder: Path) -> None:
             "line 2, contexts.c.model: there is no model 'b', as there is none at",
         ),
         (
-            '{"models": {"m": "m.onnx"},\n "contexts": {"c": {"model": "m",\n "zero_copy": ["x"]}}}',
+            (
+                '{"models": {"m": "m.onnx"},\n "contexts": {"c": {"model": "m",\n "zero_copy":'
+                ' ["x"]}}}'
+            ),
             "line 3, contexts.c.zero",
         ),
         ("{}", "contexts: a plan needs a context"),
@@ -334,7 +439,10 @@ def test_a_core_that_is_not_there(folder: Path) -> None:
         ("{", "it is no valid JSON: Expecting property name"),
         (
             '{"scenario": "gate"}',
-            "this has a `scenario`, as stored plans have, and is none: Object missing required field",
+            (
+                "this has a `scenario`, as stored plans have, and is none: Object missing required"
+                " field"
+            ),
         ),
     ],
 )
@@ -346,7 +454,11 @@ def test_mistakes_in_json_have_their_lines_too(folder: Path, text: str, words: s
 def test_files_that_cannot_be_read(folder: Path) -> None:
     """One that is not there, a folder, and one that is no text."""
     (folder / "bytes.toml").write_bytes(b"\xff\xfe")
-    for name, words in (("no.toml", "it does not exist"), (".", "it is a folder"), ("bytes.toml", "it is not UTF-8")):
+    for name, words in (
+        ("no.toml", "it does not exist"),
+        (".", "it is a folder"),
+        ("bytes.toml", "it is not UTF-8"),
+    ):
         with pytest.raises(PlanFileError, match=words):
             read_plan_file(folder / name)
 
@@ -361,7 +473,11 @@ def test_files_that_cannot_be_read(folder: Path) -> None:
         ("p.json", '{"name": "\\ud800"}', "it has half a character"),
         ("p.json", f'{{"{"x" * 101}": 1}}', "it has a name of more than 100 characters"),
         ("p.json", '{"streams": NaN}', "NaN is no number"),
-        ("p.toml", f"[streams]\ncount = {'9' * 4000}", "is not valid; valid: a whole number from 1"),
+        (
+            "p.toml",
+            f"[streams]\ncount = {'9' * 4000}",
+            "is not valid; valid: a whole number from 1",
+        ),
         ("p.toml", "x" * 2**21, "it has more than 1,048,576 bytes"),
         ("p.json", '{"scenario": "x", "contexts": [' + "{}," * 1025 + "{}]}", "length <= 1024"),
         (
@@ -385,7 +501,10 @@ def test_two_plans_of_one_name(folder: Path) -> None:
     """Their results could not be told apart."""
     (folder / "p.toml").write_text(_GATE)
     (folder / "q.toml").write_text(_GATE)
-    with pytest.raises(PlanFileError, match=r"q\.toml, line 1, name: .*p\.toml has the name 'gate' too; give another"):
+    with pytest.raises(
+        PlanFileError,
+        match=r"q\.toml, line 1, name: .*p\.toml has the name 'gate' too; give another",
+    ):
         read_plan_files([folder / "p.toml", folder / "q.toml"])
 
 
@@ -407,7 +526,9 @@ def _stored(folder: Path, scenario: str, name: str = "again.json") -> PlanFile:
 
 
 def test_a_stored_plan(folder: Path) -> None:
-    """It gives an equal plan, with its own cores and rounds; contexts without a name are numbered."""
+    """It gives an equal plan, with its own cores and rounds; contexts without a name are
+    numbered.
+    """
     file = _stored(folder, "gate")
     assert (file.name, file.cores, file.rounds, file.runtime) == ("gate", 2, 7, "onnxruntime")
     plan = _plan(file)
@@ -427,5 +548,7 @@ def test_a_stored_plan_that_is_no_users_is_called_as_its_file(folder: Path, scen
 def test_a_stored_plan_whose_model_is_gone(folder: Path) -> None:
     """Its path is that of the machine that stored it."""
     (folder / "m.onnx").unlink()
-    with pytest.raises(PlanFileError, match=r"m\.onnx: it does not exist; it was there when the plan was stored"):
+    with pytest.raises(
+        PlanFileError, match=r"m\.onnx: it does not exist; it was there when the plan was stored"
+    ):
         _stored(folder, "gate")

@@ -17,7 +17,9 @@ from reusebench.measured.plan import CUDA, DUP, Context, Model, Plan, Streams
 from reusebench.models import Recipe
 from reusebench.scenarios.catalogue import SCENARIOS, Parameters, build_plans, runs_once
 
-_STREAMS, _CONTEXTS, _CORES = 2, 3, 2
+_STREAMS = 2
+_CONTEXTS = 3
+_CORES = 2
 _BUILT_IN = BuiltIn(
     stream=("tiny", 64),
     in_turn=(("tiny", 96), ("tiny", 64)),
@@ -27,20 +29,28 @@ _BUILT_IN = BuiltIn(
 
 def _models(recipes: list[Recipe]) -> tuple[Model, ...]:
     """Return built-in models, as far as plans know them."""
-    return tuple(Model(Path(recipe.file_name).stem, recipe.file_name, recipe.file_name) for recipe in recipes)
+    return tuple(
+        Model(Path(recipe.file_name).stem, recipe.file_name, recipe.file_name) for recipe in recipes
+    )
 
 
 def _plan_of(file: PlanFile, runtime: str) -> Plan:
     """Return the plan of a file on this machine, with the options' defaults."""
     models = _models([model.recipe for model in file.models])
     cores = file.checked_cores(_CORES, is_known=True)
-    return file.plan(runtime, models, cores, 6, file.schedule(Pace(), None) if file.streams else None)
+    return file.plan(
+        runtime, models, cores, 6, file.schedule(Pace(), None) if file.streams else None
+    )
 
 
 @pytest.mark.parametrize("runtime", ["onnxruntime", "rknn"])
-@pytest.mark.parametrize("scenario", [scenario.name for scenario in SCENARIOS if not runs_once(scenario.name)])
+@pytest.mark.parametrize(
+    "scenario", [scenario.name for scenario in SCENARIOS if not runs_once(scenario.name)]
+)
 def test_a_printed_scenario_is_its_plan(tmp_path: Path, scenario: str, runtime: str) -> None:
-    """For every scenario whose contexts are known beforehand: models, contexts, who reuses whom, cores, streams."""
+    """For every scenario whose contexts are known beforehand: models, contexts, who reuses whom,
+    cores, streams.
+    """
     entry = next(entry for entry in SCENARIOS if entry.name == scenario)
     recipes = _BUILT_IN.recipes(entry.model_set, _STREAMS)
     path = tmp_path / "p.toml"
@@ -48,11 +58,20 @@ def test_a_printed_scenario_is_its_plan(tmp_path: Path, scenario: str, runtime: 
     file = read_plan_file(path)
     schedule = Streams(_STREAMS, video=None, **asdict(Pace()))
     parameters = Parameters(
-        runtime, _models(recipes), _STREAMS, _CONTEXTS, _CORES, 6, binds=runtime == "rknn", schedule=schedule
+        runtime,
+        _models(recipes),
+        _STREAMS,
+        _CONTEXTS,
+        _CORES,
+        6,
+        binds=runtime == "rknn",
+        schedule=schedule,
     )
     expected = build_plans(scenario, parameters)[0]
     assert file.name == f"my_{scenario}"
-    assert _plan_of(file, runtime) == replace(expected, scenario=file.name, baseline=file.scenarios[0])
+    assert _plan_of(file, runtime) == replace(
+        expected, scenario=file.name, baseline=file.scenarios[0]
+    )
 
 
 def test_cycles_are_no_plan_file() -> None:
@@ -62,9 +81,11 @@ def test_cycles_are_no_plan_file() -> None:
 
 
 def test_what_scenarios_do_not_have_is_written_too(tmp_path: Path) -> None:
-    """Chains in another order than that of making, a device, names of contexts, and names that need quotes."""
+    """Chains in another order than that of making, a device, names of contexts, and names that need
+    quotes.
+    """
     recipe = Recipe("tiny", 64, 0)
-    (model,) = (Model("tiny-64-seed0-v1", "", "tiny-64-seed0-v1"),)
+    model = Model("tiny-64-seed0-v1", "", "tiny-64-seed0-v1")
     contexts = (
         Context(0, 0, device=CUDA, device_io=True, name="the first"),
         Context(0, 0, DUP, 0),
@@ -87,7 +108,9 @@ def test_an_unknown_scenario() -> None:
 
 def test_a_scenario_that_no_plan_file_says() -> None:
     """One that makes contexts until one fails has no list of them."""
-    with pytest.raises(UserError, match=r"limit_lean makes contexts until one fails.*bench/test_limit\.py"):
+    with pytest.raises(
+        UserError, match=r"limit_lean makes contexts until one fails.*bench/test_limit\.py"
+    ):
         check_scenario("limit_lean")
 
 

@@ -30,12 +30,17 @@ def fields(text: str) -> set[str]:
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_language_has_the_same_messages(language: str) -> None:
     """The same codes in the same order, and each text has the same fields."""
-    codes = [[(code, fields(text)) for code, text in texts.items()] for texts in (TEXTS[language], TEXTS[ENGLISH])]
+    codes = [
+        [(code, fields(text)) for code, text in texts.items()]
+        for texts in (TEXTS[language], TEXTS[ENGLISH])
+    ]
     assert codes[0] == codes[1]
 
 
 def test_chinese_messages_have_chinese_punctuation() -> None:
-    """No comma, colon, semicolon, question mark or bracket of ASCII stands beside a Chinese character."""
+    """No comma, colon, semicolon, question mark or bracket of ASCII stands beside a Chinese
+    character.
+    """
     assert with_foreign_punctuation(TEXTS[_CHINESE].values()) == []
 
 
@@ -46,7 +51,9 @@ def test_chinese_messages_are_chinese() -> None:
 
 def test_a_message_comes_back_from_what_is_stored() -> None:
     """With the messages in it, which are put into words of the same language."""
-    message = Message("reads_freed", {"owner": Message("owner_context", {"number": 3}), "amount": 12})
+    message = Message(
+        "reads_freed", {"owner": Message("owner_context", {"number": 3}), "amount": 12}
+    )
     assert msgspec.json.decode(json.dumps(asdict(message)), type=Message) == message
     assert "上下文 3" in words(message, _CHINESE)
 
@@ -54,7 +61,10 @@ def test_a_message_comes_back_from_what_is_stored() -> None:
 @pytest.mark.parametrize(
     ("message", "shown"),
     [
-        (Message("on_fire", {"what": "the NPU", "since_s": 3}), "on_fire (what the NPU, since_s 3)"),
+        (
+            Message("on_fire", {"what": "the NPU", "since_s": 3}),
+            "on_fire (what the NPU, since_s 3)",
+        ),
         (Message("on_fire"), "on_fire"),
         (Message("process_exited", {"exit_code": 3}), "process_exited (exit_code 3)"),
     ],

@@ -28,16 +28,19 @@ from tests.samplers.hosts import link_process
 #: What takes a code and the values of its text.
 _CALLS = ("Message", "AdapterError", "NotSupported")
 _FOLDERS = (PACKAGE, CHECKOUT / "scenarios", CHECKOUT / "reports")
-#: In the driver in C, whose messages tests/targets/native holds equal to those of the driver in Python.
+#: In the driver in C, whose messages tests/targets/native holds equal to those of the driver in
+#: Python.
 _CODES_IN_C = {
     code
     for file in sorted((NATIVE / "driver").glob("*.c"))
-    for code in re.findall(r'\b(?:fail|not_supported)\(failure, "(\w+)"\)', file.read_text(encoding="utf-8"))
+    for code in re.findall(
+        r'\b(?:fail|not_supported)\(failure, "(\w+)"\)', file.read_text(encoding="utf-8")
+    )
 }
 
 
 def _text(node: ast.AST | None) -> str | None:
-    """Return the string that an expression is; None where it is another one."""
+    """Return the string that an expression is; None if it is another one."""
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
 
 
@@ -52,7 +55,11 @@ def _made() -> Iterator[tuple[str, str, set[str | None]]]:
     """Yield the line that makes a message, its code and the names of its values."""
     for file, tree in _trees().items():
         for call in ast.walk(tree):
-            if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in _CALLS):
+            if not (
+                isinstance(call, ast.Call)
+                and isinstance(call.func, ast.Name)
+                and call.func.id in _CALLS
+            ):
                 continue
             code = _text(call.args[0])
             if code is None:
@@ -69,14 +76,20 @@ def test_every_message_that_is_made_has_its_text() -> None:
     made = list(_made())
     assert len(made) > 60
     texts = TEXTS[ENGLISH]
-    assert [(line, code) for line, code, names in made if code not in texts or names != fields(texts[code])] == []
+    assert [
+        (line, code)
+        for line, code, names in made
+        if code not in texts or names != fields(texts[code])
+    ] == []
     assert len(_CODES_IN_C) > 20
     assert texts.keys() >= _CODES_IN_C
 
 
 def test_no_text_is_unused() -> None:
     """Each code stands in the source, or is held by one of the tests below."""
-    in_source = {text for tree in _trees().values() for node in ast.walk(tree) if (text := _text(node))}
+    in_source = {
+        text for tree in _trees().values() for node in ast.walk(tree) if (text := _text(node))
+    }
     elsewhere = {f"kind_{kind}" for kind in OUTCOMES} | {f"phase_{phase}" for phase in _phases()}
     elsewhere |= {f"{code}_missing" for code in in_source} | _CODES_IN_C
     unused = TEXTS[ENGLISH].keys() - in_source - elsewhere
@@ -120,7 +133,8 @@ def test_every_source_of_figures_has_words(language: str, tmp_path: Path) -> Non
             assert source.remark.values.keys() == fields(TEXTS[language][source.remark.code])
 
 
-#: What may be wrong with a stored file: by the code of its words, what is replaced in a run's file, and by what.
+#: What may be wrong with a stored file: by the code of its words, what is replaced in a run's file,
+#: and by what.
 _DAMAGES = {
     "file_damaged": ('"benchmarks"', "benchmarks"),
     "file_invalid": ('"board":', '"plank":'),
@@ -141,4 +155,6 @@ def test_what_is_wrong_with_a_file_has_words(code: str, tmp_path: Path) -> None:
     assert bad_file.reason.code == code
     for language in LANGUAGES:
         reason = TEXTS[language][code].format(**bad_file.reason.values)
-        assert words(bad_file.message, language) == TEXTS[language]["bad_file"].format(file=path, reason=reason)
+        assert words(bad_file.message, language) == TEXTS[language]["bad_file"].format(
+            file=path, reason=reason
+        )

@@ -10,5 +10,7 @@ from reusebench.measured.runtimes.base import Runtime
 
 @pytest.fixture(scope="session")
 def runtime() -> Runtime:
-    """Return the adapter, here in the tests' own process; older ones register the arena of a process once."""
+    """Return the adapter, here in the tests' own process; older ones register the arena of a
+    process once.
+    """
     return open_runtime("onnxruntime")

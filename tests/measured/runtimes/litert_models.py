@@ -12,7 +12,11 @@ from ai_edge_litert import schema_py_generated as schema
 
 __all__ = ["write_model"]
 
-_TYPES = {"float32": schema.TensorType.FLOAT32, "float16": schema.TensorType.FLOAT16, "int32": schema.TensorType.INT32}
+_TYPES = {
+    "float32": schema.TensorType.FLOAT32,
+    "float16": schema.TensorType.FLOAT16,
+    "int32": schema.TensorType.INT32,
+}
 _CHANNELS = (3, 64, 128, 256)
 _CODES = {
     "CONV_2D": schema.BuiltinOperator.CONV_2D,
@@ -26,15 +30,19 @@ class _Model:
 
     def __init__(self) -> None:
         self.graph = schema.SubGraphT()
-        self.graph.tensors, self.graph.operators = [], []
+        self.graph.tensors = []
+        self.graph.operators = []
         # The first buffer is that of tensors without data.
         self.buffers = [schema.BufferT()]
 
     def tensor(self, name: str, kind: str, shape: Sequence[int], values: Any = None) -> int:
         """Add a tensor, a constant where it has values; return its number."""
         tensor = schema.TensorT()
-        tensor.name, tensor.type, tensor.shape = name, _TYPES[kind], [max(size, 1) for size in shape]
-        tensor.shapeSignature, tensor.hasRank = list(shape), True
+        tensor.name = name
+        tensor.type = _TYPES[kind]
+        tensor.shape = [max(size, 1) for size in shape]
+        tensor.shapeSignature = list(shape)
+        tensor.hasRank = True
         tensor.buffer = 0
         if values is not None:
             tensor.buffer = len(self.buffers)
@@ -48,30 +56,39 @@ class _Model:
         """Add an operator."""
         operator = schema.OperatorT()
         operator.opcodeIndex = list(_CODES).index(code)
-        operator.inputs, operator.outputs = list(inputs), [output]
+        operator.inputs = list(inputs)
+        operator.outputs = [output]
         if options is not None:
-            operator.builtinOptionsType, operator.builtinOptions = schema.BuiltinOptions.Conv2DOptions, options
+            operator.builtinOptionsType = schema.BuiltinOptions.Conv2DOptions
+            operator.builtinOptions = options
         self.graph.operators.append(operator)
 
     def write(self, path: Path, inputs: list[int], outputs: list[int]) -> Path:
         """Write the model."""
-        self.graph.inputs, self.graph.outputs = inputs, outputs
+        self.graph.inputs = inputs
+        self.graph.outputs = outputs
         model = schema.ModelT()
-        model.version, model.description = 3, "written by a test"
+        model.version = 3
+        model.description = "written by a test"
         model.operatorCodes = [_code(number) for number in _CODES.values()]
-        model.subgraphs, model.buffers = [self.graph], self.buffers
+        model.subgraphs = [self.graph]
+        model.buffers = self.buffers
         builder = flatbuffers.Builder(1024)
         builder.Finish(model.Pack(builder), file_identifier=b"TFL3")
         path.write_bytes(builder.Output())
         return path
 
 
-def write_model(path: Path, size: int, seed: int = 0, weights: str = "float32", custom: str = "") -> Path:
+def write_model(
+    path: Path, size: int, seed: int = 0, weights: str = "float32", custom: str = ""
+) -> Path:
     """Write a network of three convolutions, with 1.5 MB of weights, and return its path.
 
-    It takes pictures of the size; 0: of any. The weights may be "float16", and the last operator a custom one.
+    It takes pictures of the size; 0: of any. The weights may be "float16", and the last operator a
+    custom one.
     """
-    model, random = _Model(), np.random.RandomState(seed)
+    model = _Model()
+    random = np.random.RandomState(seed)
     side = size or -1
     tensor = images = model.tensor("images", "float32", (1, side, side, _CHANNELS[0]))
     for number, (channels, maps) in enumerate(zip(_CHANNELS, _CHANNELS[1:])):
@@ -79,12 +96,15 @@ def write_model(path: Path, size: int, seed: int = 0, weights: str = "float32", 
         shape = (maps, 3, 3, channels)
         kernel = model.tensor(f"w{number}", weights, shape, random.randn(*shape) / (3 * channels))
         if weights != "float32":
-            packed, kernel = kernel, model.tensor(f"u{number}", "float32", shape)
+            packed = kernel
+            kernel = model.tensor(f"u{number}", "float32", shape)
             model.operator("DEQUANTIZE", [packed], kernel)
         bias = model.tensor(f"b{number}", "float32", (maps,), random.randn(maps))
         output = model.tensor(f"c{number}", "float32", (1, side, side, maps))
         options = schema.Conv2DOptionsT()
-        options.padding, options.strideH, options.strideW = schema.Padding.SAME, 2, 2
+        options.padding = schema.Padding.SAME
+        options.strideH = 2
+        options.strideW = 2
         options.fusedActivationFunction = schema.ActivationFunctionType.RELU
         model.operator("CONV_2D", [tensor, kernel, bias], output, options)
         tensor = output

@@ -1,7 +1,8 @@
-"""Drives MegEngine Lite's adapter in its own environment: the program behind test_megengine_adapter.py.
+"""Drives MegEngine Lite's adapter in its own environment: the program behind
+test_megengine_adapter.py.
 
-Run as a module with the paths of a model, of another resolution of it, and of a damaged one; it prints what the
-functions here return, by their names, as a line of JSON.
+Run as a module with the paths of a model, of another resolution of it, and of a damaged one; it
+prints what the functions here return, by their names, as a line of JSON.
 """
 
 from __future__ import annotations
@@ -21,54 +22,85 @@ _WAYS = ((), ("input",), ("output",), ("input", "output"))
 
 
 def same_outputs(runtime: Runtime, model: str) -> List[Any]:
-    """Return the memory of each context whose outputs are not those of a plain load, and how many were compared."""
+    """Return the memory of each context whose outputs are not those of a plain load, and how many
+    were compared.
+    """
     expected = _output(runtime.load(model, None, Memory()))
-    memories = [Memory(internal=internal, zero_copy=way) for internal, way in itertools.product((None, 0), _WAYS)]
+    memories = [
+        Memory(internal=internal, zero_copy=way)
+        for internal, way in itertools.product((None, 0), _WAYS)
+    ]
     memories += [Memory(device_io=True), Memory(internal=1, device_io=True)]
     memories += [Memory(internal=2, zero_copy=("input", "output"), io=0)]
-    wrong, compared = [], 0
+    wrong = []
+    compared = 0
     for memory in memories:
         source = runtime.load(model, None, memory)
-        for context in (source, runtime.dup(source, memory), runtime.share_weights(model, source, memory)):
+        for context in (
+            source,
+            runtime.dup(source, memory),
+            runtime.share_weights(model, source, memory),
+        ):
             compared += 1
-            wrong += [] if [_output(context), _output(context)] == [expected] * 2 else [repr(memory)]
+            wrong += (
+                [] if [_output(context), _output(context)] == [expected] * 2 else [repr(memory)]
+            )
     return [wrong, compared, len(set(expected))]
 
 
 def resolutions(runtime: Runtime, model: str, other: str) -> List[bool]:
-    """Return whether another resolution over the first one's weights gives the outputs of its own load; and others."""
+    """Return whether another resolution over the first one's weights gives the outputs of its own
+    load; and others.
+    """
     source = runtime.load(model, None, Memory())
     expected = _output(runtime.load(other, None, Memory()))
     memories = (Memory(), Memory(zero_copy=("input", "output")), Memory(device_io=True))
-    return [_output(runtime.share_weights(other, source, memory)) == expected != _output(source) for memory in memories]
+    return [
+        _output(runtime.share_weights(other, source, memory)) == expected != _output(source)
+        for memory in memories
+    ]
 
 
 def orders(runtime: Runtime, model: str, other: str) -> int:
-    """Make contexts that borrow from each other, destroy them in every order, and return how many outputs differed."""
+    """Make contexts that borrow from each other, destroy them in every order, and return how many
+    outputs differed.
+    """
     differed = 0
     for order in itertools.permutations(range(4)):
         memory = Memory(internal=7, zero_copy=("output",))
         source = runtime.load(model, None, memory)
-        contexts = [source, runtime.dup(source, memory), runtime.share_weights(other, source, memory)]
+        contexts = [
+            source,
+            runtime.dup(source, memory),
+            runtime.share_weights(other, source, memory),
+        ]
         contexts.append(runtime.load(other, None, memory))
         expected = [_output(context) for context in contexts]
         left = dict(enumerate(contexts))
         del contexts, source
         for index in order:
             left.pop(index).destroy()
-            differed += sum(_output(context) != expected[number] for number, context in left.items())
+            differed += sum(
+                _output(context) != expected[number] for number, context in left.items()
+            )
     return differed
 
 
 def in_place(runtime: Runtime, model: str) -> Dict[str, Any]:
-    """Return whether an inference writes into the application's array again, and what was copied and given."""
+    """Return whether an inference writes into the application's array again, and what was copied
+    and given.
+    """
     context = runtime.load(model, None, Memory(zero_copy=("input", "output")))
-    expected, address = _output(context), _address(context)
+    expected = _output(context)
+    address = _address(context)
     ctypes.memset(address, 0, len(expected))
     again = _output(context)
     given = {allocation.kind: allocation.asked_bytes for allocation in context.allocations()}
-    sharing = [runtime.load(model, None, Memory(zero_copy=("input", "output"), io=3)) for _ in range(2)]
-    outputs, addresses = [_output(one) for one in sharing], {_address(one) for one in sharing}
+    sharing = [
+        runtime.load(model, None, Memory(zero_copy=("input", "output"), io=3)) for _ in range(2)
+    ]
+    outputs = [_output(one) for one in sharing]
+    addresses = {_address(one) for one in sharing}
     shared = outputs == [expected] * 2 and len(addresses) == 1 and not sharing[1].allocations()
     return {
         "again": again == expected,
@@ -86,12 +118,15 @@ def copies(runtime: Runtime, model: str) -> List[Any]:
 
 
 def frames(runtime: Runtime, model: str) -> Dict[str, Any]:
-    """Return the form of the input, and how many outputs differ between ways to move it and between pictures in it."""
+    """Return the form of the input, and how many outputs differ between ways to move it and between
+    pictures in it.
+    """
     from av import VideoFrame
 
     from reusebench.measured.streams.letterbox import Letterbox
 
-    outputs_by_way, form = [], []
+    outputs_by_way = []
+    form = []
     for way in _WAYS:
         context = runtime.load(model, None, Memory(zero_copy=way))
         outputs = [_output(context)]
@@ -122,7 +157,9 @@ def refusals(runtime: Runtime, model: str, damaged: str) -> List[str]:
         Memory(allocator="mmz"),
         Memory(device="cuda"),
     )
-    attempts: List[Any] = [lambda memory=memory: runtime.load(model, None, memory) for memory in memories]
+    attempts: List[Any] = [
+        lambda memory=memory: runtime.load(model, None, memory) for memory in memories
+    ]
     source = runtime.load(model, None, Memory())
     attempts.append(lambda: runtime.shared_context(source, Memory()))
     attempts.append(lambda: runtime.load(damaged, None, Memory()))
@@ -131,7 +168,9 @@ def refusals(runtime: Runtime, model: str, damaged: str) -> List[str]:
 
 
 def freed(runtime: Runtime, model: str) -> bool:
-    """Return whether a destroyed network is gone, with the bytes of its model, without a collection of ours."""
+    """Return whether a destroyed network is gone, with the bytes of its model, without a collection
+    of ours.
+    """
     gc.collect()
     context: Any = runtime.load(model, None, Memory())
     network = weakref.ref(context.network)
@@ -170,7 +209,8 @@ def _words(attempt: Any) -> str:
 def main(model: str, other: str, damaged: str) -> Dict[str, Any]:
     runtime = open_runtime("megengine_lite")
     results: Dict[str, Any] = {
-        function.__name__: function(runtime, model) for function in (freed, same_outputs, in_place, copies, frames)
+        function.__name__: function(runtime, model)
+        for function in (freed, same_outputs, in_place, copies, frames)
     }
     results["resolutions"] = resolutions(runtime, model, other)
     results["orders"] = orders(runtime, model, other)

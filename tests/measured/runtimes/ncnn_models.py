@@ -1,4 +1,6 @@
-"""Writes small nets as ncnn reads them: text with a line for each layer, and weights in the order of the layers."""
+"""Writes small nets as ncnn reads them: text with a line for each layer, and weights in the order
+of the layers.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ _FLOATS = b"\0\0\0\0"
 
 
 class Detector:
-    """A net with two outputs, 0.3 MB of weights and wider tensors; it takes pictures of any size."""
+    """A net with two outputs, 0.3 MB of weights and wider tensors; it takes pictures of any
+    size.
+    """
 
     #: Outputs, inputs and side of the kernel of each convolution.
     convolutions = ((16, 3, 3), (64, 16, 3), (64, 64, 3), (8, 64, 1), (5, 64, 1))
@@ -25,7 +29,9 @@ class Detector:
         random = np.random.RandomState(seed)
         arrays = []
         for outputs, inputs, side in self.convolutions:
-            arrays.append(random.randn(outputs, inputs, side, side).astype(np.float32) / (inputs * side))
+            arrays.append(
+                random.randn(outputs, inputs, side, side).astype(np.float32) / (inputs * side)
+            )
             arrays.append(random.randn(outputs).astype(np.float32))
         return arrays
 
@@ -45,7 +51,10 @@ class Detector:
 
     def _convolution(self, name: str, bottom: str, top: str, number: int, parameters: str) -> str:
         outputs, inputs, side = self.convolutions[number]
-        return f"Convolution {name} 1 1 {bottom} {top} 0={outputs} 5=1 6={outputs * inputs * side * side} {parameters}"
+        return (
+            f"Convolution {name} 1 1 {bottom} {top} 0={outputs} 5=1"
+            f" 6={outputs * inputs * side * side} {parameters}"
+        )
 
 
 DETECTOR = Detector()

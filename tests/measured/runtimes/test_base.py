@@ -32,7 +32,8 @@ class _Context(Context):
 
 def test_samples_are_at_even_distances() -> None:
     """From the first value of an output to its last, in its own order; all of a small one."""
-    large, small = np.arange(1000, dtype="float32").reshape(10, 100), np.array([2.5, -1], dtype="float64")
+    large = np.arange(1000, dtype="float32").reshape(10, 100)
+    small = np.array([2.5, -1], dtype="float64")
     of_large, of_small, of_one = _Context(large, small, np.array([7], dtype="float32")).samples()
     assert (of_large[0], of_large[-1], len(of_large)) == (0.0, 999.0, 32)
     positions = [value for value in of_large if value is not None]
@@ -41,6 +42,12 @@ def test_samples_are_at_even_distances() -> None:
 
 
 def test_what_has_no_samples() -> None:
-    """A value that is no finite number is None; whole numbers, whose scale is unknown, and nothing have none."""
-    outputs = (np.array([np.nan, 1, np.inf], "float32"), np.zeros(4, "int8"), np.zeros((0, 4), "float32"))
+    """A value that is no finite number is None; whole numbers, whose scale is unknown, and nothing
+    have none.
+    """
+    outputs = (
+        np.array([np.nan, 1, np.inf], "float32"),
+        np.zeros(4, "int8"),
+        np.zeros((0, 4), "float32"),
+    )
     assert _Context(*outputs).samples() == [[None, 1.0, None], [], []]

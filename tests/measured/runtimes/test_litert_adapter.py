@@ -13,7 +13,15 @@ from threading import Thread
 import numpy as np
 import pytest
 
-from reusebench.measured.runtimes.base import AdapterError, Context, Input, Inputs, Memory, NotSupported, Runtime
+from reusebench.measured.runtimes.base import (
+    AdapterError,
+    Context,
+    Input,
+    Inputs,
+    Memory,
+    NotSupported,
+    Runtime,
+)
 from tests.helpers.support import CHECKOUT, TIME_LIMIT_S
 
 pytest.importorskip("ai_edge_litert")
@@ -111,15 +119,27 @@ def _maps(path: str) -> bool:
 
 
 def test_interface(runtime: Runtime, model: str, tmp_path: Path) -> None:
-    """A file declares names, types and sizes; pictures have their channels last, and free sizes have no name."""
+    """A file declares names, types and sizes; pictures have their channels last, and free sizes
+    have no name.
+    """
     (images,) = runtime.interface(model).inputs
-    assert (images.name, images.type, images.dimensions, images.layout) == ("images", "float32", (1, 64, 64, 3), "nhwc")
+    assert (images.name, images.type, images.dimensions, images.layout) == (
+        "images",
+        "float32",
+        (1, 64, 64, 3),
+        "nhwc",
+    )
     free = runtime.interface(str(write_model(tmp_path / "free.tflite", 0)))
-    assert [tensor.dimensions for tensor in (*free.inputs, *free.outputs)] == [(1, "", "", 3), (1, "", "", 256)]
+    assert [tensor.dimensions for tensor in (*free.inputs, *free.outputs)] == [
+        (1, "", "", 3),
+        (1, "", "", 256),
+    ]
 
 
 def test_no_model(runtime: Runtime, tmp_path: Path) -> None:
-    """A file of another kind is said to be none; a model with an operator that LiteRT lacks fails."""
+    """A file of another kind is said to be none; a model with an operator that LiteRT lacks
+    fails.
+    """
     (tmp_path / "bad.tflite").write_bytes(b"nothing")
     with pytest.raises(AdapterError) as refused:
         runtime.interface(str(tmp_path / "bad.tflite"))
@@ -131,12 +151,20 @@ def test_no_model(runtime: Runtime, tmp_path: Path) -> None:
 
 
 def test_noise_is_that_of_the_onnx_file(runtime: Runtime, model: str) -> None:
-    """The pattern fills a picture with its channels first, as other runtimes have it, and is turned then."""
+    """The pattern fills a picture with its channels first, as other runtimes have it, and is turned
+    then.
+    """
     from reusebench.measured.runtimes.arrays import noise
 
     context = runtime.load(model, None, Memory())
     image = context.image_input()
-    assert (image.width, image.height, image.channels, image.layout, image.type) == (64, 64, 3, "nhwc", "float32")
+    assert (image.width, image.height, image.channels, image.layout, image.type) == (
+        64,
+        64,
+        3,
+        "nhwc",
+        "float32",
+    )
     seen = np.frombuffer(image.memory, np.float32).reshape(64, 64, 3)
     assert np.array_equal(seen.transpose(2, 0, 1), noise((1, 3, 64, 64), "float32")[0])
 
@@ -145,7 +173,9 @@ def test_noise_is_that_of_the_onnx_file(runtime: Runtime, model: str) -> None:
 def test_dup_maps_the_weights_of_its_source(
     runtime: Runtime, prepared: str, expected: int, internal: int | None
 ) -> None:
-    """All map one file of packed weights, give the bits of a context of its own, and may go in any order."""
+    """All map one file of packed weights, give the bits of a context of its own, and may go in any
+    order.
+    """
     memory = Memory(internal=internal)
     source = runtime.load(prepared, prepared, memory)
     dups = [runtime.dup(source, memory) for _ in range(3)]
@@ -165,24 +195,42 @@ def test_a_plain_context_lends_nothing(runtime: Runtime, model: str) -> None:
 
 
 def test_what_contexts_add(model: str, prepared: str) -> None:
-    """A dup adds less than a context of its own, one with a shared delegate less again, a shared context least."""
+    """A dup adds less than a context of its own, one with a shared delegate less again, a shared
+    context least.
+    """
 
     def growth(way: str, internal: int) -> int:
         arguments = [sys.executable, "-c", _GROWTH, model, prepared, way, str(internal)]
-        done = subprocess.run(arguments, cwd=CHECKOUT, capture_output=True, text=True, timeout=TIME_LIMIT_S, check=True)
+        done = subprocess.run(
+            arguments,
+            cwd=CHECKOUT,
+            capture_output=True,
+            text=True,
+            timeout=TIME_LIMIT_S,
+            check=True,
+        )
         return int(done.stdout)
 
-    separate, dups, in_turn, shared = growth("load", 0), growth("dup", 0), growth("dup", 3), growth("shared_context", 0)
+    separate = growth("load", 0)
+    dups = growth("dup", 0)
+    in_turn = growth("dup", 3)
+    shared = growth("shared_context", 0)
     assert dups < 0.7 * separate
     assert in_turn < 0.9 * dups
     assert shared < in_turn
 
 
-def test_resolutions_map_one_file(runtime: Runtime, prepare: Callable[..., str], tmp_path: Path) -> None:
-    """Packed weights of one network at two sizes are one file; those of another network are refused."""
+def test_resolutions_map_one_file(
+    runtime: Runtime, prepare: Callable[..., str], tmp_path: Path
+) -> None:
+    """Packed weights of one network at two sizes are one file; those of another network are
+    refused.
+    """
     paths = [str(write_model(tmp_path / f"{size}.tflite", size)) for size in (64, 96)]
     first, second = (prepare(path, f"size {path[-9:]}") for path in paths)
-    assert Path(first).with_name("weights.xnnpack").samefile(Path(second).with_name("weights.xnnpack"))
+    assert (
+        Path(first).with_name("weights.xnnpack").samefile(Path(second).with_name("weights.xnnpack"))
+    )
     source = runtime.load(first, first, Memory())
     shared = runtime.share_weights(second, source, Memory())
     assert _digest(shared) == _digest(runtime.load(paths[1], None, Memory()))
@@ -195,7 +243,9 @@ def test_resolutions_map_one_file(runtime: Runtime, prepare: Callable[..., str],
 def test_sizes_that_the_file_leaves_free(
     runtime: Runtime, prepare: Callable[..., str], expected: int, tmp_path: Path
 ) -> None:
-    """An input is resized; contexts of two sizes share the weights of one file, with the bits of fixed sizes."""
+    """An input is resized; contexts of two sizes share the weights of one file, with the bits of
+    fixed sizes.
+    """
     path = str(write_model(tmp_path / "free.tflite", 0))
     assert _digest(runtime.load(path, None, Memory(), _sized(_SIZE))) == expected
     prepared = prepare(path, "free", _sized(_SIZE))
@@ -205,7 +255,9 @@ def test_sizes_that_the_file_leaves_free(
     assert _digest(larger) == _digest(runtime.load(path, None, Memory(), _sized(96)))
 
 
-def test_one_internal_memory_of_two_models(runtime: Runtime, model: str, expected: int, tmp_path: Path) -> None:
+def test_one_internal_memory_of_two_models(
+    runtime: Runtime, model: str, expected: int, tmp_path: Path
+) -> None:
     """The larger model may come first or last; each gives the bits that it gives alone."""
     larger = str(write_model(tmp_path / "larger.tflite", 128, seed=2))
     alone = _digest(runtime.load(larger, None, Memory()))
@@ -213,8 +265,12 @@ def test_one_internal_memory_of_two_models(runtime: Runtime, model: str, expecte
     assert [_digest(context) for context in contexts * 2] == [expected, alone, expected] * 2
 
 
-def test_float16_weights_in_turn(runtime: Runtime, prepare: Callable[..., str], tmp_path: Path) -> None:
-    """With one delegate XNNPACK would give other outputs, and no error; a dup with its own is right."""
+def test_float16_weights_in_turn(
+    runtime: Runtime, prepare: Callable[..., str], tmp_path: Path
+) -> None:
+    """With one delegate XNNPACK would give other outputs, and no error; a dup with its own is
+    right.
+    """
     path = str(write_model(tmp_path / "half.tflite", _SIZE, weights="float16"))
     with pytest.raises(NotSupported) as refused:
         runtime.load(path, None, _IN_TURN)
@@ -225,8 +281,12 @@ def test_float16_weights_in_turn(runtime: Runtime, prepare: Callable[..., str], 
     assert [_digest(source), _digest(runtime.dup(source, Memory()))] == [alone, alone]
 
 
-def test_weights_in_memory_of_the_application(runtime: Runtime, prepared: str, expected: int) -> None:
-    """Contexts map memory that was filled once, in place of the file, and keep it alive without its first user."""
+def test_weights_in_memory_of_the_application(
+    runtime: Runtime, prepared: str, expected: int
+) -> None:
+    """Contexts map memory that was filled once, in place of the file, and keep it alive without its
+    first user.
+    """
     given = runtime.load(prepared, prepared, Memory(outside=("weights",)))
     other = runtime.share_weight_memory(prepared, given, Memory())
     assert [_digest(given), _digest(other)] == [expected] * 2
@@ -240,7 +300,9 @@ def test_weights_in_memory_of_the_application(runtime: Runtime, prepared: str, e
 
 
 def test_zero_copy(runtime: Runtime, model: str, expected: int) -> None:
-    """The application's arrays are the tensors: nothing is copied, and what is written there is inferred."""
+    """The application's arrays are the tensors: nothing is copied, and what is written there is
+    inferred.
+    """
     copied = runtime.load(model, None, Memory())
     in_place = runtime.load(model, None, Memory(zero_copy=("input", "output"), io=1))
     assert [_digest(copied), _digest(in_place)] == [expected] * 2
@@ -260,13 +322,18 @@ def test_zero_copy(runtime: Runtime, model: str, expected: int) -> None:
     assert _digest(in_place) == expected
 
 
-def test_one_compiled_model_from_several_threads(runtime: Runtime, model: str, expected: int) -> None:
-    """Each thread has tensors of its own, and waits for the others; the model lives with its last user."""
+def test_one_compiled_model_from_several_threads(
+    runtime: Runtime, model: str, expected: int
+) -> None:
+    """Each thread has tensors of its own, and waits for the others; the model lives with its last
+    user.
+    """
     source = runtime.load(model, None, Memory())
     handles = [runtime.shared_context(source, Memory()) for _ in range(3)]
     handles[0].image_input().memory[:] = bytes(64 * 64 * 3 * 4)
     threads = [
-        Thread(target=lambda context: [context.infer() for _ in range(20)], args=(handle,)) for handle in handles
+        Thread(target=lambda context: [context.infer() for _ in range(20)], args=(handle,))
+        for handle in handles
     ]
     for thread in threads:
         thread.start()
@@ -277,7 +344,8 @@ def test_one_compiled_model_from_several_threads(runtime: Runtime, model: str, e
 
 
 @pytest.mark.parametrize(
-    "memory", [Memory(outside=outside, internal=i) for outside in ((), ("weights",)) for i in (None, 3)]
+    "memory",
+    [Memory(outside=outside, internal=i) for outside in ((), ("weights",)) for i in (None, 3)],
 )
 def test_contexts_free_what_they_have(runtime: Runtime, prepared: str, memory: Memory) -> None:
     """No file stays mapped, be it by a shared delegate, and no descriptor open."""
@@ -307,7 +375,8 @@ def test_contexts_free_what_they_have(runtime: Runtime, prepared: str, memory: M
     ],
 )
 def test_options(runtime: Runtime, model: str, expected: int, option: str, is_equal: bool) -> None:
-    """Other kernels give other last bits, 16 bits other values; where XNNPACK keeps what it derives changes none.
+    """Other kernels give other last bits, 16 bits other values; where XNNPACK keeps what it derives
+    changes none.
 
     A processor that adds in 16 bits is 1.4 % away.
     """
@@ -339,7 +408,9 @@ def test_refusals(runtime: Runtime, model: str, memory: Memory, code: str) -> No
 
 
 def test_an_option_for_which_nothing_is_packed(runtime: Runtime, prepared: str) -> None:
-    """Weights in 16 bits are in no cache, and XNNPACK would pack them for each context without a word."""
+    """Weights in 16 bits are in no cache, and XNNPACK would pack them for each context without a
+    word.
+    """
     with pytest.raises(NotSupported) as refused:
         runtime.load(prepared, prepared, Memory(options=("xnnpack_flags=FORCE_FP16",)))
     assert refused.value.message.code == "litert_flags_not_prepared"

@@ -1,4 +1,6 @@
-"""MegEngine Lite's adapter, on the real runtime in its own environment, where that is installed in the user's cache."""
+"""MegEngine Lite's adapter, on the real runtime in its own environment, where that is installed in
+the user's cache.
+"""
 
 from __future__ import annotations
 
@@ -31,18 +33,23 @@ pytestmark = [
 ]
 
 #: Of tiny at 64x64: 3 x 64 x 64 pixels in, 100 logits out, fp32.
-_INPUT_BYTES, _OUTPUT_BYTES = 3 * 64 * 64 * 4, 100 * 4
+_INPUT_BYTES = 3 * 64 * 64 * 4
+_OUTPUT_BYTES = 100 * 4
 
 
 @pytest.fixture(scope="module")
 def mge(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Return built models, by name and size, made in a cache of their own with the user's MegEngine."""
+    """Return built models, by name and size, made in a cache of their own with the user's
+    MegEngine.
+    """
     sizes = (("tiny", 64), ("tiny", 96), ("tiny", 320), ("mobilenet_v2", 64))
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         MEGENGINE.folder().parent.mkdir(parents=True)
         MEGENGINE.folder().symlink_to(_FOLDER)
-        files = models.ensure_all(".mge", [models.Recipe(name, size, seed=1) for name, size in sizes])
+        files = models.ensure_all(
+            ".mge", [models.Recipe(name, size, seed=1) for name, size in sizes]
+        )
     return {f"{name}-{size}": file for (name, size), file in zip(sizes, files)}
 
 
@@ -66,7 +73,9 @@ def results(mge: dict[str, Path], damaged: Path) -> dict[str, Any]:
 
 
 def test_outputs_are_the_same_whatever_is_shared(results: dict[str, Any]) -> None:
-    """Bit for bit those of a plain load, in every inference, and in whatever order lenders and borrowers go."""
+    """Bit for bit those of a plain load, in every inference, and in whatever order lenders and
+    borrowers go.
+    """
     wrong, compared, different_bytes = results["same_outputs"]
     assert (wrong, compared) == ([], 33)
     assert different_bytes > 50, "outputs that are all alike would prove nothing"
@@ -75,24 +84,48 @@ def test_outputs_are_the_same_whatever_is_shared(results: dict[str, Any]) -> Non
 
 
 def test_what_megengine_copies(results: dict[str, Any]) -> None:
-    """Inputs once, outputs twice; none of those in place, which it uses where they are; on the device outputs once."""
+    """Inputs once, outputs twice; none of those in place, which it uses where they are; on the
+    device outputs once.
+    """
     twice = 2 * _OUTPUT_BYTES
-    assert results["copies"] == [[_INPUT_BYTES, twice], [0, twice], [_INPUT_BYTES, 0], [0, 0], [0, _OUTPUT_BYTES]]
+    assert results["copies"] == [
+        [_INPUT_BYTES, twice],
+        [0, twice],
+        [_INPUT_BYTES, 0],
+        [0, 0],
+        [0, _OUTPUT_BYTES],
+    ]
     given = {"input": _INPUT_BYTES, "output": _OUTPUT_BYTES}
     copied = {"input_bytes": 0, "output_bytes": 0}
-    assert results["in_place"] == {"again": True, "moved": False, "shared": True, "given": given, **copied}
+    assert results["in_place"] == {
+        "again": True,
+        "moved": False,
+        "shared": True,
+        "given": given,
+        **copied,
+    }
 
 
 def test_frames_are_written_into_megengines_input(results: dict[str, Any]) -> None:
     """However tensors move the next inference reads them; on the device nothing can be written."""
     frames = dict(results["frames"])
     assert frames.pop("device").startswith("NotSupported: the input stays on the device")
-    assert frames == {"form": [64, 64, 3, "nchw", "float32", 64 * 4], "ways": 1, "pictures": 3, "again": True}
+    assert frames == {
+        "form": [64, 64, 3, "nchw", "float32", 64 * 4],
+        "ways": 1,
+        "pictures": 3,
+        "again": True,
+    }
 
 
 def test_what_megengine_refuses(results: dict[str, Any], damaged: Path) -> None:
     """The reason is given; a damaged file is named."""
-    words = ["takes no allocator", "keeps the file's bytes itself", "mmz is a way of Rockchip's", "NVIDIA GPU"]
+    words = [
+        "takes no allocator",
+        "keeps the file's bytes itself",
+        "mmz is a way of Rockchip's",
+        "NVIDIA GPU",
+    ]
     words += ["a further thread needs a dup", f"{damaged} is not a MegEngine model", str(damaged)]
     assert [word for word, refusal in zip(words, results["refusals"]) if word not in refusal] == []
 
@@ -103,14 +136,17 @@ def test_a_destroyed_network_is_gone(results: dict[str, Any]) -> None:
 
 
 def _walked(scenario: str, *paths: Path, cores: int = 1) -> tuple[int, set[str]]:
-    """Return the anonymous memory over the import at the end of the steady phase, trimmed, and the outputs' digests.
+    """Return the anonymous memory over the import at the end of the steady phase, trimmed, and the
+    outputs' digests.
 
-    MegEngine keeps weights and runtime memory there. In PSS a process beside this one that ends meanwhile would show,
-    since its share of the library's pages falls to this one: some 25 MiB.
+    MegEngine keeps weights and runtime memory there. In PSS a process beside this one that ends
+    meanwhile would show, since its share of the library's pages falls to this one: some 25 MiB.
     """
     # The first choice of the smallest plan has outputs in an order that only NPUs have.
     choice = 1 if scenario == "lean" else 0
-    plan = make_plan(scenario, *paths, contexts=4, runtime="megengine_lite", cores=cores, choice=choice)
+    plan = make_plan(
+        scenario, *paths, contexts=4, runtime="megengine_lite", cores=cores, choice=choice
+    )
     observer = StubObserver(lambda pid: read_process(LOCAL_HOST, pid).rss_anon_bytes)
     run = walk(plan, _TARGET, observer)
     assert run.failure is None, run.failure
@@ -120,16 +156,22 @@ def _walked(scenario: str, *paths: Path, cores: int = 1) -> tuple[int, set[str]]
 
 
 def test_dups_hold_the_weights_once(mge: dict[str, Path]) -> None:
-    """Four dups take far less than four loads, and all mechanisms together no more; outputs are the same."""
+    """Four dups take far less than four loads, and all mechanisms together no more; outputs are the
+    same.
+    """
     names = ("no_reuse_one_model", "full_dup", "lean")
-    (loads, outputs), (dups, of_dups), (lean, of_lean) = (_walked(name, mge["mobilenet_v2-64"]) for name in names)
+    (loads, outputs), (dups, of_dups), (lean, of_lean) = (
+        _walked(name, mge["mobilenet_v2-64"]) for name in names
+    )
     assert dups < 0.6 * loads
     assert lean < 1.1 * dups
     assert outputs == of_dups == of_lean
 
 
 def test_one_runtime_memory_serves_models_that_run_in_turn(mge: dict[str, Path]) -> None:
-    """With the largest first the smaller one's runtime memory is saved; with the largest last less, or nothing."""
+    """With the largest first the smaller one's runtime memory is saved; with the largest last less,
+    or nothing.
+    """
     largest_first = (mge["tiny-320"], mge["tiny-320"], mge["tiny-64"])
     names = ("in_turn", "internal_reuse", "internal_reuse_last_first")
     (apart, _), (reuse, _), (last_first, _) = (_walked(name, *largest_first) for name in names)
@@ -138,7 +180,9 @@ def test_one_runtime_memory_serves_models_that_run_in_turn(mge: dict[str, Path])
 
 
 def test_contexts_of_two_cores_share_runtime_memory_by_core(mge: dict[str, Path]) -> None:
-    """Two run at once, each in the memory of its core, and no output differs from those of dups alone."""
+    """Two run at once, each in the memory of its core, and no output differs from those of dups
+    alone.
+    """
     names = ("full_dup_internal_reuse", "full_dup")
     (reuse, outputs), (dups, of_dups) = (_walked(name, mge["tiny-320"], cores=2) for name in names)
     assert reuse < 0.85 * dups

@@ -44,7 +44,8 @@ pytestmark = [
 ]
 
 #: Of mobilenet_v2 at 96x96: pixels in, logits out, fp32.
-_INPUT_BYTES, _OUTPUT_BYTES = 3 * 96 * 96 * 4, 1000 * 4
+_INPUT_BYTES = 3 * 96 * 96 * 4
+_OUTPUT_BYTES = 1000 * 4
 _WAYS: tuple[tuple[str, ...], ...] = ((), ("input",), ("output",), ("input", "output"))
 _INTERPRETER = "api=Interpreter"
 
@@ -73,11 +74,18 @@ def _outputs(context: Context) -> list[bytes]:
     return [bytes(output) for output in context.outputs()]
 
 
-def _converted(folder: Path, nodes: list[Any], inputs: list[Any], outputs: list[Any], *weights: Any) -> tuple[str, str]:
+def _converted(
+    folder: Path, nodes: list[Any], inputs: list[Any], outputs: list[Any], *weights: Any
+) -> tuple[str, str]:
     """Return an ONNX file of this graph, and what MNN's converter makes of it."""
     graph = onnx.helper.make_graph(nodes, "graph", inputs, outputs, list(weights))
     source = folder / "graph.onnx"
-    onnx.save(onnx.helper.make_model(graph, ir_version=8, opset_imports=[onnx.helper.make_opsetid("", 13)]), source)
+    onnx.save(
+        onnx.helper.make_model(
+            graph, ir_version=8, opset_imports=[onnx.helper.make_opsetid("", 13)]
+        ),
+        source,
+    )
     path = folder / "graph.mnn"
     with MnnConverter() as converter:
         converter.write(converter.recipe(OnnxFile(str(source), "0" * 64, (), False)), path)
@@ -93,7 +101,9 @@ def test_what_a_file_declares(mnn: Runtime, model: str) -> None:
 
 
 def test_outputs_are_the_same_whatever_is_shared(mnn: Runtime, model: str) -> None:
-    """Whatever is shared, and however tensors move, outputs are those of a plain load bit for bit."""
+    """Whatever is shared, and however tensors move, outputs are those of a plain load bit for
+    bit.
+    """
     plain = mnn.load(model, None, Memory())
     expected = _outputs(plain)
     assert [len(output) for output in expected] == [_OUTPUT_BYTES]
@@ -108,7 +118,9 @@ def test_outputs_are_the_same_whatever_is_shared(mnn: Runtime, model: str) -> No
     assert _outputs(plain) == expected
 
 
-def test_outputs_are_those_of_onnx_runtime(mnn: Runtime, model: str, mobile_resolutions: tuple[Path, Path]) -> None:
+def test_outputs_are_those_of_onnx_runtime(
+    mnn: Runtime, model: str, mobile_resolutions: tuple[Path, Path]
+) -> None:
     """To within what other kernels round."""
     session = ort.InferenceSession(str(mobile_resolutions[1]))
     (expected,) = session.run(None, {"images": filled(Input("images", "float32", (1, 3, 96, 96)))})
@@ -121,23 +133,39 @@ def test_contexts_in_turn_share_variables(mnn: Runtime, model: str) -> None:
     """Those of a number read the same memory, which the first one made."""
     memory = Memory(zero_copy=("input", "output"), io=5)
     source = mnn.load(model, None, memory)
-    contexts = [source, mnn.dup(source, memory), mnn.dup(source, Memory(zero_copy=("input", "output"), io=6))]
+    contexts = [
+        source,
+        mnn.dup(source, memory),
+        mnn.dup(source, Memory(zero_copy=("input", "output"), io=6)),
+    ]
     assert len({tuple(_outputs(context)) for context in contexts}) == 1
-    addresses = [np.frombuffer(context.image_input().memory, np.uint8).ctypes.data for context in contexts]
+    addresses = [
+        np.frombuffer(context.image_input().memory, np.uint8).ctypes.data for context in contexts
+    ]
     assert addresses[0] == addresses[1] != addresses[2]
     own = [Allocation("input", _INPUT_BYTES, 0)]
     assert [context.allocations() for context in contexts] == [own, [], own]
 
 
 def test_a_variable_is_read_in_place(mnn: Runtime, model: str) -> None:
-    """What is written into its memory is what the next inference reads, without a copy; else arrays are copied."""
-    context, copying = (mnn.load(model, None, Memory(zero_copy=zero_copy)) for zero_copy in (("input",), ()))
+    """What is written into its memory is what the next inference reads, without a copy; else arrays
+    are copied.
+    """
+    context, copying = (
+        mnn.load(model, None, Memory(zero_copy=zero_copy)) for zero_copy in (("input",), ())
+    )
     expected = _outputs(context)
     address = np.frombuffer(context.image_input().memory, np.uint8).ctypes.data
     results = []
     for either in (context, copying):
         image = either.image_input()
-        assert (image.width, image.height, image.channels, image.layout, image.pitch_bytes) == (96, 96, 3, "nchw", 384)
+        assert (image.width, image.height, image.channels, image.layout, image.pitch_bytes) == (
+            96,
+            96,
+            3,
+            "nchw",
+            384,
+        )
         np.frombuffer(image.memory, np.float32)[:] = 0.5
         results.append(_outputs(either))
     assert results[0] == results[1] != expected
@@ -151,12 +179,16 @@ def test_another_resolution_over_the_same_weights(mnn: Runtime, files: dict[str,
     """Its outputs are those of its own plain load; a file of another network is refused."""
     source = mnn.load(files["mobilenet_v2-96"], None, Memory())
     sharing = _outputs(mnn.share_weights(files["mobilenet_v2-64"], source, Memory()))
-    assert sharing == _outputs(mnn.load(files["mobilenet_v2-64"], None, Memory())) != _outputs(source)
+    assert (
+        sharing == _outputs(mnn.load(files["mobilenet_v2-64"], None, Memory())) != _outputs(source)
+    )
     with pytest.raises(NotSupported, match="both must be one network"):
         mnn.share_weights(files["tiny-64"], source, Memory())
 
 
-def test_weights_of_other_values_are_not_shared(mnn: Runtime, files: dict[str, str], tmp_path: Path) -> None:
+def test_weights_of_other_values_are_not_shared(
+    mnn: Runtime, files: dict[str, str], tmp_path: Path
+) -> None:
     """Files of one size that differ in a single weight are two networks."""
     content = bytearray(Path(files["tiny-64"]).read_bytes())
     content[len(content) // 2] ^= 1
@@ -166,9 +198,16 @@ def test_weights_of_other_values_are_not_shared(mnn: Runtime, files: dict[str, s
         mnn.share_weights(str(other), mnn.load(files["tiny-64"], None, Memory()), Memory())
 
 
-def test_weights_in_a_file_of_their_own(mnn: Runtime, files: dict[str, str], tmp_path: Path) -> None:
-    """They lie beside the model, which gives the same outputs; clones of another size need the same weights."""
-    code = "import sys, _tools; _tools.mnnconvert(['mnnconvert', '-f', 'MNN', *sys.argv[1:], '--saveExternalData'])"
+def test_weights_in_a_file_of_their_own(
+    mnn: Runtime, files: dict[str, str], tmp_path: Path
+) -> None:
+    """They lie beside the model, which gives the same outputs; clones of another size need the same
+    weights.
+    """
+    code = (
+        "import sys, _tools; _tools.mnnconvert(['mnnconvert', '-f', 'MNN', *sys.argv[1:],"
+        " '--saveExternalData'])"
+    )
     made = []
     for size in (96, 64):
         made.append(str(tmp_path / f"{size}.mnn"))
@@ -178,7 +217,9 @@ def test_weights_in_a_file_of_their_own(mnn: Runtime, files: dict[str, str], tmp
     assert weights.stat().st_size > 50 * Path(made[1]).stat().st_size
     source = mnn.load(made[0], None, Memory())
     assert _outputs(source) == _outputs(mnn.load(files["mobilenet_v2-96"], None, Memory()))
-    assert _outputs(mnn.share_weights(made[1], source, Memory())) == _outputs(mnn.load(made[1], None, Memory()))
+    assert _outputs(mnn.share_weights(made[1], source, Memory())) == _outputs(
+        mnn.load(made[1], None, Memory())
+    )
     weights.write_bytes(bytes(weights.stat().st_size))
     with pytest.raises(NotSupported, match="both must be one network"):
         mnn.share_weights(made[1], source, Memory())
@@ -188,15 +229,23 @@ def test_contexts_may_be_destroyed_in_any_order(mnn: Runtime, files: dict[str, s
     """Those that remain over shared weights still give the same outputs."""
     for order in itertools.permutations(range(3)):
         source = mnn.load(files["tiny-64"], None, Memory())
-        contexts = {0: source, 1: mnn.dup(source, Memory()), 2: mnn.shared_context(source, Memory())}
+        contexts = {
+            0: source,
+            1: mnn.dup(source, Memory()),
+            2: mnn.shared_context(source, Memory()),
+        }
         expected = _outputs(source)
         for index in order:
             contexts.pop(index).destroy()
-            assert [_outputs(context) for context in contexts.values()] == [expected] * len(contexts), order
+            assert [_outputs(context) for context in contexts.values()] == [expected] * len(
+                contexts
+            ), order
 
 
 def test_threads_do_not_disturb_each_other(mnn: Runtime, files: dict[str, str]) -> None:
-    """Clones that are run from threads at once, in the one memory of all modules, give the outputs of one thread."""
+    """Clones that are run from threads at once, in the one memory of all modules, give the outputs
+    of one thread.
+    """
     source = mnn.load(files["tiny-320"], None, Memory())
     contexts = [source, mnn.dup(source, Memory()), mnn.shared_context(source, Memory())]
     expected = _outputs(source)
@@ -214,10 +263,13 @@ def test_threads_do_not_disturb_each_other(mnn: Runtime, files: dict[str, str]) 
 
 
 def test_an_inference_uses_one_core(mnn: Runtime, files: dict[str, str]) -> None:
-    """Without a RuntimeManager it would use four, and so would every other module of the process then."""
+    """Without a RuntimeManager it would use four, and so would every other module of the process
+    then.
+    """
     context = mnn.load(files["tiny-320"], None, Memory())
     context.infer()
-    started, used = time.perf_counter(), time.process_time()
+    started = time.perf_counter()
+    used = time.process_time()
     for _ in range(20):
         context.infer()
     assert time.process_time() - used < 1.3 * (time.perf_counter() - started)
@@ -227,17 +279,28 @@ def test_an_inference_uses_one_core(mnn: Runtime, files: dict[str, str]) -> None
 
 
 def test_options(mnn: Runtime, files: dict[str, str]) -> None:
-    """Each context has its own, whatever was made meanwhile; clones are like their source, in memory and in bits."""
+    """Each context has its own, whatever was made meanwhile; clones are like their source, in
+    memory and in bits.
+    """
     model = files["mobilenet_v2-96"]
     plain = mnn.load(model, None, Memory())
     expected = np.frombuffer(_outputs(plain)[0], np.float32)
-    options = ("rearrange=False", _INTERPRETER, "MEM_ALLOCATOR_TYPE=1", "WINOGRAD_MEMORY_LEVEL=0", "precision=low")
+    options = (
+        "rearrange=False",
+        _INTERPRETER,
+        "MEM_ALLOCATOR_TYPE=1",
+        "WINOGRAD_MEMORY_LEVEL=0",
+        "precision=low",
+    )
     for option in options:
         context = mnn.load(model, None, Memory(options=(option,)))
         clone = mnn.dup(context, Memory())
         (output,) = _outputs(context)
         assert _outputs(clone) == [output], option
-        assert np.abs(np.frombuffer(output, np.float32) - expected).max() < 1e-2 * np.abs(expected).max()
+        assert (
+            np.abs(np.frombuffer(output, np.float32) - expected).max()
+            < 1e-2 * np.abs(expected).max()
+        )
     assert _outputs(plain) == [expected.tobytes()]
     with pytest.raises(NotSupported, match=r"no option rearrange=Maybe; valid: .*rearrange=False"):
         mnn.load(model, None, Memory(options=("rearrange=Maybe",)))
@@ -250,7 +313,10 @@ def test_a_session_has_an_account(mnn: Runtime, files: dict[str, str]) -> None:
     assert context.account()["session_bytes"] > 0
     assert (context.copies(), context.allocations()) == (Copies(3 * 320 * 320 * 4, 100 * 4), [])
     assert context.image_input().width == 320
-    for refused in (Memory(zero_copy=("input",), options=(_INTERPRETER,)), Memory(internal=0, options=(_INTERPRETER,))):
+    for refused in (
+        Memory(zero_copy=("input",), options=(_INTERPRETER,)),
+        Memory(internal=0, options=(_INTERPRETER,)),
+    ):
         with pytest.raises(NotSupported, match="for modules"):
             mnn.load(files["tiny-320"], None, refused)
 
@@ -286,15 +352,22 @@ def test_unreadable_files(mnn: Runtime, model: str, tmp_path: Path) -> None:
 
 
 def test_several_inputs_of_several_types(mnn: Runtime, tmp_path: Path) -> None:
-    """Integers and scalars too, in the model's order; int64 is int32 in MNN; sizes that are free are those fed."""
-    info, types = onnx.helper.make_tensor_value_info, onnx.TensorProto
+    """Integers and scalars too, in the model's order; int64 is int32 in MNN; sizes that are free
+    are those fed.
+    """
+    info = onnx.helper.make_tensor_value_info
+    types = onnx.TensorProto
     table = onnx.numpy_helper.from_array(np.arange(12, dtype=np.float32).reshape(3, 4), "table")
     nodes = [
         onnx.helper.make_node("Gather", ["table", "index"], ["row"]),
         onnx.helper.make_node("Mul", ["row", "factor"], ["scaled"]),
         onnx.helper.make_node("Add", ["scaled", "rows"], ["sum"]),
     ]
-    inputs = [info("rows", types.FLOAT, ["n", 4]), info("index", types.INT64, [1]), info("factor", types.FLOAT, [])]
+    inputs = [
+        info("rows", types.FLOAT, ["n", 4]),
+        info("index", types.INT64, [1]),
+        info("factor", types.FLOAT, []),
+    ]
     source, path = _converted(tmp_path, nodes, inputs, [info("sum", types.FLOAT, ["n", 4])], table)
     interface = mnn.interface(path)
     assert [(tensor.name, tensor.type) for tensor in interface.inputs] == [
@@ -307,7 +380,9 @@ def test_several_inputs_of_several_types(mnn: Runtime, tmp_path: Path) -> None:
         "index": Input("index", "int64", (1,), value=2),
         "factor": Input("factor", "float32", (), value=3),
     }
-    expected = ort.InferenceSession(source).run(None, {name: filled(tensor) for name, tensor in fed.items()})
+    expected = ort.InferenceSession(source).run(
+        None, {name: filled(tensor) for name, tensor in fed.items()}
+    )
     for memory in (Memory(), Memory(zero_copy=("input",))):
         (output,) = _outputs(mnn.load(path, None, memory, fed))
         assert np.allclose(np.frombuffer(output, np.float32).reshape(5, 4), expected[0])
@@ -316,9 +391,12 @@ def test_several_inputs_of_several_types(mnn: Runtime, tmp_path: Path) -> None:
 def test_free_sizes_must_be_given(mnn: Runtime, tmp_path: Path) -> None:
     """They are shown as texts, and refused where nobody gives them."""
     shape: list[Any] = [1, 3, "height", "width"]
-    info, types = onnx.helper.make_tensor_value_info, onnx.TensorProto
+    info = onnx.helper.make_tensor_value_info
+    types = onnx.TensorProto
     nodes = [onnx.helper.make_node("Relu", ["pixels"], ["relu"])]
-    _, path = _converted(tmp_path, nodes, [info("pixels", types.FLOAT, shape)], [info("relu", types.FLOAT, shape)])
+    _, path = _converted(
+        tmp_path, nodes, [info("pixels", types.FLOAT, shape)], [info("relu", types.FLOAT, shape)]
+    )
     assert mnn.interface(path).inputs == (DeclaredTensor("pixels", "float32", (1, 3, "", "")),)
     with pytest.raises(NotSupported, match="pixels"):
         mnn.load(path, None, Memory())
@@ -326,11 +404,24 @@ def test_free_sizes_must_be_given(mnn: Runtime, tmp_path: Path) -> None:
     assert [len(output) for output in _outputs(context)] == [3 * 6 * 8 * 4]
 
 
-def test_inputs_in_the_order_of_vectors(mnn: Runtime, files: dict[str, str], tiny_model: Path, tmp_path: Path) -> None:
-    """Converters make such on request: they are turned, which is a further copy; nothing else differs."""
+def test_inputs_in_the_order_of_vectors(
+    mnn: Runtime, files: dict[str, str], tiny_model: Path, tmp_path: Path
+) -> None:
+    """Converters make such on request: they are turned, which is a further copy; nothing else
+    differs.
+    """
     packed = str(tmp_path / "packed.mnn")
     code = "import sys, _tools; _tools.mnnconvert(['mnnconvert', '-f', 'ONNX', *sys.argv[1:]])"
-    arguments = ["--modelFile", str(tiny_model), "--MNNModel", packed, "--keepInputFormat", "0", "--bizCode", "test"]
+    arguments = [
+        "--modelFile",
+        str(tiny_model),
+        "--MNNModel",
+        packed,
+        "--keepInputFormat",
+        "0",
+        "--bizCode",
+        "test",
+    ]
     subprocess.run([sys.executable, "-c", code, *arguments], check=True, capture_output=True)
     context = mnn.load(packed, None, Memory())
     assert _outputs(context) == _outputs(mnn.load(files["tiny-64"], None, Memory()))
@@ -344,7 +435,9 @@ def test_inputs_in_the_order_of_vectors(mnn: Runtime, files: dict[str, str], tin
 
 
 def test_cycles_level_off(mnn: Runtime, files: dict[str, str]) -> None:
-    """What making, inferring and destroying leave behind is no memory of a tensor: MNN's get_info() is asked once."""
+    """What making, inferring and destroying leave behind is no memory of a tensor: MNN's get_info()
+    is asked once.
+    """
     source = mnn.load(files["tiny-320"], None, Memory(zero_copy=("input",)))
     makes: list[Callable[[], Context]] = [
         lambda: mnn.load(files["tiny-320"], None, Memory()),
@@ -372,7 +465,9 @@ def _anonymous_bytes() -> int:
 
 
 def _walked(scenario: str, path: str, choice: int = 0) -> tuple[int, set[str]]:
-    """Return the anonymous memory over the import at the end of the steady phase, trimmed, and the outputs' digests."""
+    """Return the anonymous memory over the import at the end of the steady phase, trimmed, and the
+    outputs' digests.
+    """
     plan = make_plan(scenario, path, contexts=4, runtime="mnn", choice=choice)
     observer = StubObserver(lambda pid: read_process(LOCAL_HOST, pid).rss_anon_bytes)
     run = walk(plan, THIS_INTERPRETER, observer)
@@ -384,16 +479,25 @@ def _walked(scenario: str, path: str, choice: int = 0) -> tuple[int, set[str]]:
 
 def test_clones_hold_the_weights_once(model: str) -> None:
     """Four take far less than four loads; outputs are the same."""
-    (loads, outputs), (dups, of_dups) = (_walked(name, model) for name in ("no_reuse_one_model", "full_dup"))
+    (loads, outputs), (dups, of_dups) = (
+        _walked(name, model) for name in ("no_reuse_one_model", "full_dup")
+    )
     assert dups < 0.6 * loads
     assert outputs == of_dups
 
 
 def test_importing_the_adapter_is_light() -> None:
-    """It brings MNN without its tools, and nothing that MNN does not import itself but the standard library's."""
-    code = "import json, sys, MNN; before = set(sys.modules); import reusebench.measured.runtimes.mnn.adapter; "
+    """It brings MNN without its tools, and nothing that MNN does not import itself but the standard
+    library's.
+    """
+    code = (
+        "import json, sys, MNN; before = set(sys.modules); import"
+        " reusebench.measured.runtimes.mnn.adapter; "
+    )
     code += "print(json.dumps(sorted(name for name in set(sys.modules) - before)))"
-    done = subprocess.run([sys.executable, "-c", code], cwd=CHECKOUT, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=CHECKOUT, capture_output=True, text=True, check=True
+    )
     # MNN prints a line of its own, before or after.
     (line,) = (line for line in done.stdout.splitlines() if line.startswith("["))
     names = {name.partition(".")[0] for name in json.loads(line)}

@@ -37,8 +37,10 @@ pytestmark = pytest.mark.process
 
 pytest.importorskip("ncnn")
 
-#: Sizes of the outputs of the detector for a picture of 50x50, whose rows are no multiple of 16 bytes.
-_SIDE, _PICTURE = 50, 3 * 50 * 50 * 4
+#: Sizes of the outputs of the detector for a picture of 50x50, whose rows are no multiple of 16
+#: bytes.
+_SIDE = 50
+_PICTURE = 3 * 50 * 50 * 4
 _OUTPUTS = [5 * 25 * 25 * 4, 8 * 25 * 25 * 4]
 #: The ways to move tensors.
 _WAYS: tuple[tuple[str, ...], ...] = ((), ("input",), ("output",), ("input", "output"))
@@ -65,7 +67,8 @@ def _outputs(context: Context) -> list[bytes]:
 def test_a_net_computes_what_its_layers_say(runtime: Runtime, tmp_path: Path) -> None:
     """Outputs are those of the same sums in numpy, in the order of their numbers."""
     random = np.random.RandomState(0)
-    weights, bias = random.randn(7, 3, 1, 1).astype(np.float32), random.randn(7).astype(np.float32)
+    weights = random.randn(7, 3, 1, 1).astype(np.float32)
+    bias = random.randn(7).astype(np.float32)
     layers = [
         "Input in0 0 1 in0 0=4 1=5 2=3",
         "Convolution one 1 1 in0 a 0=7 1=1 5=1 6=21",
@@ -78,14 +81,18 @@ def test_a_net_computes_what_its_layers_say(runtime: Runtime, tmp_path: Path) ->
     fed = Input("in0", "float32", pixels.shape, file=str(tmp_path / "pixels.npy"))
     context = runtime.load(model, None, Memory(), {"in0": fed})
     context.infer()
-    relu, plain = (np.frombuffer(output, np.float32).reshape(7, 5, 4) for output in context.outputs())
+    relu, plain = (
+        np.frombuffer(output, np.float32).reshape(7, 5, 4) for output in context.outputs()
+    )
     expected = np.einsum("oi,ihw->ohw", weights[:, :, 0, 0], pixels[0]) + bias[:, None, None]
     assert np.allclose(plain, expected, rtol=1e-5, atol=1e-6)
     assert np.array_equal(relu, np.maximum(plain, 0))
 
 
 def test_outputs_are_the_same_whatever_is_shared(runtime: Runtime, detector: str) -> None:
-    """Whatever is shared or given, and however tensors move, outputs are those of a plain load bit for bit."""
+    """Whatever is shared or given, and however tensors move, outputs are those of a plain load bit
+    for bit.
+    """
     plain = runtime.load(detector, None, Memory())
     expected = _outputs(plain)
     assert [len(output) for output in expected] == _OUTPUTS
@@ -102,7 +109,9 @@ def test_outputs_are_the_same_whatever_is_shared(runtime: Runtime, detector: str
             assert [_outputs(context) == expected for context in contexts] == [True] * 4, memory
 
 
-def test_another_resolution_over_the_same_weights(runtime: Runtime, detector: str, tmp_path: Path) -> None:
+def test_another_resolution_over_the_same_weights(
+    runtime: Runtime, detector: str, tmp_path: Path
+) -> None:
     """Its outputs are those of its own plain load; other weights, or other layers, are refused."""
     weights = DETECTOR.weights()
     larger = str(write_net(tmp_path / "larger.param", DETECTOR.layers(72), weights))
@@ -128,7 +137,9 @@ def _internal_bytes(*contexts: Context) -> list[int]:
 
 
 def test_contexts_in_turn_share_one_arena(runtime: Runtime, detector: str, tmp_path: Path) -> None:
-    """It is as large as the largest needs, whoever runs first, and belongs to contexts of several nets."""
+    """It is as large as the largest needs, whoever runs first, and belongs to contexts of several
+    nets.
+    """
     larger = str(write_net(tmp_path / "larger.param", DETECTOR.layers(128), DETECTOR.weights()))
     in_place = Memory(zero_copy=("input",))
     alone = replace(in_place, outside=("internal",))
@@ -169,7 +180,8 @@ def test_an_arena_cuts_and_joins_pieces() -> None:
     """Pieces do not overlap, are aligned, and what came back is one piece again."""
     from reusebench.measured.runtimes.ncnn.arena import ALIGNMENT, Arena
 
-    arena, random = Arena(), np.random.RandomState(0)
+    arena = Arena()
+    random = np.random.RandomState(0)
     live: dict[int, int] = {}
     for _ in range(2000):
         if live and random.rand() < 0.5:
@@ -190,10 +202,16 @@ def test_an_arena_cuts_and_joins_pieces() -> None:
     assert arena.take(2**62) is None
 
 
-def test_no_memory_is_told_as_such(runtime: Runtime, detector: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An arena that is full, or that there is no address space for, is a lack of memory and no crash."""
+def test_no_memory_is_told_as_such(
+    runtime: Runtime, detector: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An arena that is full, or that there is no address space for, is a lack of memory and no
+    crash.
+    """
     context = runtime.load(detector, None, Memory(outside=("internal",)))
-    monkeypatch.setattr("reusebench.measured.runtimes.ncnn.arena.Arena.take", lambda _arena, _size: None)
+    monkeypatch.setattr(
+        "reusebench.measured.runtimes.ncnn.arena.Arena.take", lambda _arena, _size: None
+    )
     with pytest.raises(OutOfMemory, match="no memory for a tensor on the way to output 'out0'"):
         context.infer()
     monkeypatch.setattr("os.sysconf", lambda _name: 2**45)
@@ -205,7 +223,9 @@ def test_no_memory_is_told_as_such(runtime: Runtime, detector: str, monkeypatch:
 
 
 def test_tensors_in_place_stay_where_they_are(runtime: Runtime, detector: str) -> None:
-    """From the second inference on ncnn writes outputs into the application's arrays, and nothing is copied."""
+    """From the second inference on ncnn writes outputs into the application's arrays, and nothing
+    is copied.
+    """
     context = runtime.load(detector, None, Memory(zero_copy=("input", "output")))
     expected = _outputs(context)
     assert context.copies() == Copies(0, sum(_OUTPUTS))
@@ -221,7 +241,9 @@ def test_tensors_in_place_stay_where_they_are(runtime: Runtime, detector: str) -
 
 
 def test_outputs_in_place_leave_the_arena(runtime: Runtime, tmp_path: Path) -> None:
-    """What the first inference had of it for outputs goes back to the system; contexts over a net have one arena."""
+    """What the first inference had of it for outputs goes back to the system; contexts over a net
+    have one arena.
+    """
     layers = [*DETECTOR.layers(256)[:2], "Interp larger 1 1 a out0 0=1 1=4 2=4"]
     model = str(write_net(tmp_path / "large-output.param", layers, DETECTOR.weights()[:2]))
     contexts = [runtime.load(model, None, Memory(zero_copy=("output",)))]
@@ -237,20 +259,33 @@ def test_outputs_in_place_leave_the_arena(runtime: Runtime, tmp_path: Path) -> N
 
 
 def test_inputs_are_the_applications(runtime: Runtime, detector: str) -> None:
-    """What the application writes into its array is what the next inference sees, copied or in place."""
+    """What the application writes into its array is what the next inference sees, copied or in
+    place.
+    """
     for memory, copied in ((Memory(), _PICTURE), (Memory(zero_copy=("input",)), 0)):
         context = runtime.load(detector, None, memory)
         before = _outputs(context)
         assert context.copies() == Copies(copied, sum(_OUTPUTS))
         picture = context.image_input()
-        assert (picture.width, picture.height, picture.channels, picture.type) == (_SIDE, _SIDE, 3, "float32")
+        assert (picture.width, picture.height, picture.channels, picture.type) == (
+            _SIDE,
+            _SIDE,
+            3,
+            "float32",
+        )
         np.frombuffer(picture.memory, np.float32)[:] = 0.25
         assert _outputs(context) != before
 
 
 def test_a_layer_that_works_in_place_gets_a_copy(runtime: Runtime, tmp_path: Path) -> None:
-    """ncnn would crash there; the application's array stays as it is, and zero copy is refused with the reason."""
-    for passing in (["Split split 1 2 in0 a out1"], ["Noop noop 1 1 in0 a"], ["Reshape flat 1 1 in0 a 0=5 1=5 2=3"]):
+    """ncnn would crash there; the application's array stays as it is, and zero copy is refused with
+    the reason.
+    """
+    for passing in (
+        ["Split split 1 2 in0 a out1"],
+        ["Noop noop 1 1 in0 a"],
+        ["Reshape flat 1 1 in0 a 0=5 1=5 2=3"],
+    ):
         layers = ["Input in0 0 1 in0 0=5 1=5 2=3", *passing, "AbsVal absolute 1 1 a out0"]
         model = str(write_net(tmp_path / "in-place.param", layers))
         values = (np.arange(75, dtype=np.float32) - 40).reshape(1, 3, 5, 5)
@@ -258,7 +293,10 @@ def test_a_layer_that_works_in_place_gets_a_copy(runtime: Runtime, tmp_path: Pat
         fed = {"in0": Input("in0", "float32", values.shape, file=str(tmp_path / "values.npy"))}
         context = runtime.load(model, None, Memory(), fed)
         for _ in range(2):
-            assert _outputs(context) == [np.abs(values).tobytes(), values.tobytes()][: len(context.outputs())]
+            assert (
+                _outputs(context)
+                == [np.abs(values).tobytes(), values.tobytes()][: len(context.outputs())]
+            )
         assert context.copies().input_bytes == values.nbytes
         with pytest.raises(NotSupported, match="input 'in0' may work in place"):
             runtime.load(model, None, Memory(zero_copy=("input",)), fed)
@@ -272,7 +310,9 @@ def test_contexts_in_turn_share_the_applications_arrays(runtime: Runtime, detect
     contexts = [source, runtime.dup(source, memory), runtime.load(detector, None, memory)]
     for _ in range(2):
         assert [_outputs(context) == expected for context in contexts] == [True] * 3
-    addresses = {np.frombuffer(context.image_input().memory, np.uint8).ctypes.data for context in contexts}
+    addresses = {
+        np.frombuffer(context.image_input().memory, np.uint8).ctypes.data for context in contexts
+    }
     assert len(addresses) == 1
     kinds = [[allocation.kind for allocation in context.allocations()] for context in contexts]
     assert kinds == [["internal", "input", "output", "output"], [], []]
@@ -302,8 +342,12 @@ def test_integers_index_a_table(runtime: Runtime, tmp_path: Path) -> None:
 
 
 def test_what_files_declare(runtime: Runtime, detector: str, tmp_path: Path) -> None:
-    """Sizes are those of the file; where it has none the channels are told by the first convolution."""
-    assert runtime.interface(detector).inputs == (DeclaredTensor("in0", "float32", (1, 3, _SIDE, _SIDE)),)
+    """Sizes are those of the file; where it has none the channels are told by the first
+    convolution.
+    """
+    assert runtime.interface(detector).inputs == (
+        DeclaredTensor("in0", "float32", (1, 3, _SIDE, _SIDE)),
+    )
     free = str(write_net(tmp_path / "free.param", DETECTOR.layers(None), DETECTOR.weights()))
     interface = runtime.interface(free)
     assert interface.inputs == (DeclaredTensor("in0", "float32", (1, 3, "height", "width")),)
@@ -311,7 +355,9 @@ def test_what_files_declare(runtime: Runtime, detector: str, tmp_path: Path) -> 
     with pytest.raises(NotSupported, match=r"free sizes \(1x3x\?x\?\)"):
         runtime.load(free, None, Memory())
     fed = {"in0": Input("in0", "float32", (1, 3, _SIDE, _SIDE))}
-    assert _outputs(runtime.load(free, None, Memory(), fed)) == _outputs(runtime.load(detector, None, Memory()))
+    assert _outputs(runtime.load(free, None, Memory(), fed)) == _outputs(
+        runtime.load(detector, None, Memory())
+    )
 
 
 @pytest.mark.parametrize(
@@ -320,12 +366,20 @@ def test_what_files_declare(runtime: Runtime, detector: str, tmp_path: Path) -> 
         (b"", "is not ncnn's text of a network"),
         (b"\xff\xfe" * 500, "is not ncnn's text of a network"),
         (b"7767517\n1 1\nInput in0 0 2 in0\n", "is not ncnn's text of a network"),
-        (b"7767517\n2 2\nInput in0 0 1 in0\nReLU relu 1 1 in1 out0\n", "is not ncnn's text of a network"),
+        (
+            b"7767517\n2 2\nInput in0 0 1 in0\nReLU relu 1 1 in1 out0\n",
+            "is not ncnn's text of a network",
+        ),
         (b"7767517\n1 1\nInput in0 0 1 in0 0=\xff\n1", "is not ncnn's text of a network"),
-        (b"7767517\n2 2\nInput in0 0 1 in0\nPad pad 1 1 in0 out0\n", "has the layer Pad, which ncnn .* does not have"),
+        (
+            b"7767517\n2 2\nInput in0 0 1 in0\nPad pad 1 1 in0 out0\n",
+            "has the layer Pad, which ncnn .* does not have",
+        ),
     ],
 )
-def test_files_that_are_no_nets(runtime: Runtime, tmp_path: Path, content: bytes, words: str) -> None:
+def test_files_that_are_no_nets(
+    runtime: Runtime, tmp_path: Path, content: bytes, words: str
+) -> None:
     """They are refused with a sentence before ncnn sees them."""
     path = tmp_path / "broken.param"
     path.write_bytes(content)
@@ -369,13 +423,18 @@ def test_every_option_runs_and_some_change_memory(runtime: Runtime, detector: st
     """Outputs are those without the option, within what the option's arithmetic allows."""
     from reusebench.measured.runtimes.ncnn.options import OPTIONS
 
-    plain = [np.frombuffer(output, np.float32) for output in _outputs(runtime.load(detector, None, Memory()))]
+    plain = [
+        np.frombuffer(output, np.float32)
+        for output in _outputs(runtime.load(detector, None, Memory()))
+    ]
     assert set(find_runtime("ncnn").options) <= set(OPTIONS)
     for option in OPTIONS:
         context = runtime.load(detector, None, Memory(options=(option,)))
         for expected, output in zip(plain, _outputs(context)):
             tolerance = 0.05 if "16" in option else 1e-4
-            assert np.allclose(np.frombuffer(output, np.float32), expected, rtol=tolerance, atol=tolerance), option
+            assert np.allclose(
+                np.frombuffer(output, np.float32), expected, rtol=tolerance, atol=tolerance
+            ), option
         dup = runtime.dup(context, Memory())
         assert _outputs(dup) == _outputs(context)
 
@@ -388,11 +447,17 @@ def test_contexts_may_be_destroyed_in_any_order(runtime: Runtime, detector: str)
     memory = Memory(internal=0, zero_copy=("output",))
     for order in itertools.permutations(range(3)):
         source = runtime.load(detector, None, memory)
-        contexts = {0: source, 1: runtime.dup(source, memory), 2: runtime.load(detector, None, memory)}
+        contexts = {
+            0: source,
+            1: runtime.dup(source, memory),
+            2: runtime.load(detector, None, memory),
+        }
         expected = _outputs(source)
         for index in order:
             contexts.pop(index).destroy()
-            assert [_outputs(context) for context in contexts.values()] == [expected] * len(contexts), order
+            assert [_outputs(context) for context in contexts.values()] == [expected] * len(
+                contexts
+            ), order
 
 
 def test_destroying_frees_the_net(runtime: Runtime, detector: str) -> None:
@@ -416,7 +481,9 @@ def test_destroying_frees_the_net(runtime: Runtime, detector: str) -> None:
 
 
 def test_contexts_on_several_threads(runtime: Runtime, detector: str) -> None:
-    """Dups with internal memory of their own, and such with the net's pools, give each its own outputs."""
+    """Dups with internal memory of their own, and such with the net's pools, give each its own
+    outputs.
+    """
     source = runtime.load(detector, None, Memory())
     memories = [Memory(), Memory(zero_copy=("output",)), Memory(outside=("internal",)), Memory()]
     contexts = [runtime.dup(source, memory) for memory in memories]
@@ -446,7 +513,9 @@ def test_contexts_on_several_threads(runtime: Runtime, detector: str) -> None:
 
 
 def test_contexts_over_one_net_add_next_to_nothing(tmp_path: Path) -> None:
-    """A loaded context takes the weights and pools of its own; a dup, and a further one in turn, hardly anything."""
+    """A loaded context takes the weights and pools of its own; a dup, and a further one in turn,
+    hardly anything.
+    """
     model = write_net(tmp_path / "wide.param", DETECTOR.layers(256), DETECTOR.weights())
     taken = {}
     for name in ("no_reuse_one_model", "full_dup", "full_dup_internal_reuse"):

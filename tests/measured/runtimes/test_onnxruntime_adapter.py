@@ -42,21 +42,28 @@ _WITHOUT_CUDA = pytest.mark.skipif(
     "CUDAExecutionProvider" in ort.get_available_providers(), reason="this ONNX Runtime has CUDA"
 )
 
-_FLOAT, _UINT8 = onnx.TensorProto.FLOAT, onnx.TensorProto.UINT8
+_FLOAT = onnx.TensorProto.FLOAT
+_UINT8 = onnx.TensorProto.UINT8
 #: The ways to move tensors.
 _WAYS: tuple[tuple[str, ...], ...] = ((), ("input",), ("output",), ("input", "output"))
 
 
 def _identity(folder: Path, element: int, *shapes: Sequence[Any]) -> str:
     """Return a model that gives its inputs back: what an adapter feeds is what it reads."""
-    inputs, outputs = [], []
+    inputs = []
+    outputs = []
     for index, shape in enumerate(shapes):
         inputs.append(onnx.helper.make_tensor_value_info(f"input{index}", element, shape))
         outputs.append(onnx.helper.make_tensor_value_info(f"output{index}", element, shape))
-    nodes = [onnx.helper.make_node("Identity", [one.name], [other.name]) for one, other in zip(inputs, outputs)]
+    nodes = [
+        onnx.helper.make_node("Identity", [one.name], [other.name])
+        for one, other in zip(inputs, outputs)
+    ]
     graph = onnx.helper.make_graph(nodes, "identity", inputs, outputs)
     # The oldest IR and operator set that serve: an old runtime reads them too.
-    model = onnx.helper.make_model(graph, ir_version=8, opset_imports=[onnx.helper.make_opsetid("", 13)])
+    model = onnx.helper.make_model(
+        graph, ir_version=8, opset_imports=[onnx.helper.make_opsetid("", 13)]
+    )
     path = folder / "identity.onnx"
     onnx.save(model, str(path))
     return str(path)
@@ -74,8 +81,12 @@ def _prepare(runtime: Runtime, model: Path | str, folder: Path) -> str:
     return preparation.path
 
 
-def test_outputs_are_the_same_whatever_is_shared(runtime: Runtime, mobile_model: Path, tmp_path: Path) -> None:
-    """Whatever is shared or given, and however tensors move, outputs are those of a plain load bit for bit."""
+def test_outputs_are_the_same_whatever_is_shared(
+    runtime: Runtime, mobile_model: Path, tmp_path: Path
+) -> None:
+    """Whatever is shared or given, and however tensors move, outputs are those of a plain load bit
+    for bit.
+    """
     plain = runtime.load(str(mobile_model), None, Memory())
     expected = _outputs(plain)
     assert len(expected[0]) == 1000 * 4
@@ -96,8 +107,12 @@ def test_outputs_are_the_same_whatever_is_shared(runtime: Runtime, mobile_model:
     assert _outputs(runtime.shared_context(plain, Memory())) == expected
 
 
-def test_contexts_in_turn_share_the_applications_arrays(runtime: Runtime, mobile_model: Path, tmp_path: Path) -> None:
-    """Those of a number read and write the same memory, which the first one made; outputs are those of a plain load."""
+def test_contexts_in_turn_share_the_applications_arrays(
+    runtime: Runtime, mobile_model: Path, tmp_path: Path
+) -> None:
+    """Those of a number read and write the same memory, which the first one made; outputs are those
+    of a plain load.
+    """
     expected = _outputs(runtime.load(str(mobile_model), None, Memory()))
     prepared = _prepare(runtime, mobile_model, tmp_path)
     memory = Memory(zero_copy=("input", "output"), io=5)
@@ -109,13 +124,16 @@ def test_contexts_in_turn_share_the_applications_arrays(runtime: Runtime, mobile
     addresses = [_address(context) for context in (*contexts, own)]
     assert len(set(addresses[:3])) == 1
     assert addresses[3] != addresses[0]
-    kinds = [[allocation.kind for allocation in context.allocations()] for context in (*contexts, own)]
+    kinds = [
+        [allocation.kind for allocation in context.allocations()] for context in (*contexts, own)
+    ]
     assert kinds == [["input", "output"], [], [], ["input", "output"]]
 
 
 def _address(context: Context) -> tuple[int, ...]:
     return tuple(
-        np.frombuffer(view, np.uint8).ctypes.data for view in (context.image_input().memory, *context.outputs())
+        np.frombuffer(view, np.uint8).ctypes.data
+        for view in (context.image_input().memory, *context.outputs())
     )
 
 
@@ -127,13 +145,19 @@ def test_another_resolution_over_the_same_weights(
     assert Path(first).with_name("weights.bin").samefile(Path(second).with_name("weights.bin"))
     source = runtime.load(str(tiny_resolutions[0]), first, Memory())
     sharing = _outputs(runtime.share_weights(second, source, Memory()))
-    assert sharing == _outputs(runtime.load(str(tiny_resolutions[1]), None, Memory())) != _outputs(source)
+    assert (
+        sharing
+        == _outputs(runtime.load(str(tiny_resolutions[1]), None, Memory()))
+        != _outputs(source)
+    )
 
 
 def test_weights_of_different_networks_are_not_shared(
     runtime: Runtime, tiny_models: tuple[Path, Path], tmp_path: Path
 ) -> None:
-    """Models of equal layers and different weights have other outputs, are prepared apart, by digest, and refused."""
+    """Models of equal layers and different weights have other outputs, are prepared apart, by
+    digest, and refused.
+    """
     first, second = (_prepare(runtime, model, tmp_path) for model in tiny_models)
     assert not Path(first).with_name("weights.bin").samefile(Path(second).with_name("weights.bin"))
     contexts = [runtime.load(prepared, prepared, Memory()) for prepared in (first, second)]
@@ -143,7 +167,9 @@ def test_weights_of_different_networks_are_not_shared(
 
 
 def test_tensors_in_place_stay_where_they_are(runtime: Runtime, tiny_model: Path) -> None:
-    """Every inference leaves its output in the array that the application gave, and nothing is copied."""
+    """Every inference leaves its output in the array that the application gave, and nothing is
+    copied.
+    """
     context = runtime.load(str(tiny_model), None, Memory(zero_copy=("input", "output")))
     expected = _outputs(context)
     array = np.frombuffer(context.outputs()[0], np.uint8)
@@ -155,10 +181,14 @@ def test_tensors_in_place_stay_where_they_are(runtime: Runtime, tiny_model: Path
 
 
 def test_what_run_copies(runtime: Runtime, tiny_model: Path) -> None:
-    """Inputs are read in place; outputs count where they came as arrays of their own, which depends on the version."""
+    """Inputs are read in place; outputs count where they came as arrays of their own, which depends
+    on the version.
+    """
     context = runtime.load(str(tiny_model), None, Memory())
     (output,) = _outputs(context)
-    own = ort.InferenceSession(str(tiny_model)).run(None, {"images": np.zeros((1, 3, 64, 64), np.float32)})[0]
+    own = ort.InferenceSession(str(tiny_model)).run(
+        None, {"images": np.zeros((1, 3, 64, 64), np.float32)}
+    )[0]
     assert context.copies() == Copies(0, len(output) if own.flags.owndata else 0)
     assert context.allocations() == []
 
@@ -168,10 +198,14 @@ def test_weights_that_the_application_gives_live_as_long_as_their_context(
 ) -> None:
     """Nobody else holds them, each begins on a cache line, and they go with the context."""
     prepared = _prepare(runtime, tiny_model, tmp_path)
-    contexts = [runtime.load(str(tiny_model), prepared, Memory(outside=("weights",))) for _ in range(2)]
+    contexts = [
+        runtime.load(str(tiny_model), prepared, Memory(outside=("weights",))) for _ in range(2)
+    ]
     index = json.loads(Path(prepared).with_name("weights.json").read_text())
     size = sum(64 * math.ceil(length / 64) for *_, length in index)
-    assert [context.allocations()[0] for context in contexts] == [Allocation("weights", size, 0)] * 2
+    assert [context.allocations()[0] for context in contexts] == [
+        Allocation("weights", size, 0)
+    ] * 2
     before = _outputs(contexts[0])
     contexts.pop().destroy()
     gc.collect()
@@ -181,7 +215,9 @@ def test_weights_that_the_application_gives_live_as_long_as_their_context(
 
 
 def test_weights_that_cannot_be_given(runtime: Runtime, tiny_model: Path, tmp_path: Path) -> None:
-    """Where `onnx` was missing at preparing, the message has what to install, and dups work; some models have none."""
+    """Where `onnx` was missing at preparing, the message has what to install, and dups work; some
+    models have none.
+    """
     prepared = _prepare(runtime, tiny_model, tmp_path)
     Path(prepared).with_name("weights.json").unlink()
     with pytest.raises(NotSupported, match="pip install onnx"):
@@ -204,29 +240,43 @@ def test_weights_that_cannot_be_given(runtime: Runtime, tiny_model: Path, tmp_pa
         pytest.param(Memory(device="cuda", device_io=True), "onnxruntime-gpu", marks=_WITHOUT_CUDA),
     ],
 )
-def test_what_onnx_runtime_cannot_do(runtime: Runtime, tiny_model: Path, memory: Memory, words: str) -> None:
+def test_what_onnx_runtime_cannot_do(
+    runtime: Runtime, tiny_model: Path, memory: Memory, words: str
+) -> None:
     """It is refused when a context is made, with the reason."""
     with pytest.raises(NotSupported, match=words):
         runtime.load(str(tiny_model), None, memory)
 
 
 def test_a_dup_needs_a_prepared_source(runtime: Runtime, tiny_model: Path) -> None:
-    """The weights of a plain session cannot be shared, and the adapter does not pretend that they are."""
+    """The weights of a plain session cannot be shared, and the adapter does not pretend that they
+    are.
+    """
     with pytest.raises(NotSupported, match="only between sessions of a prepared model"):
         runtime.dup(runtime.load(str(tiny_model), None, Memory()), Memory())
 
 
-def test_contexts_may_be_destroyed_in_any_order(runtime: Runtime, tiny_model: Path, tmp_path: Path) -> None:
-    """The contexts that remain over shared weights and shared internal memory still give the same outputs."""
+def test_contexts_may_be_destroyed_in_any_order(
+    runtime: Runtime, tiny_model: Path, tmp_path: Path
+) -> None:
+    """The contexts that remain over shared weights and shared internal memory still give the same
+    outputs.
+    """
     memory = Memory(internal=0, zero_copy=("output",))
     prepared = _prepare(runtime, tiny_model, tmp_path)
     for order in itertools.permutations(range(3)):
         source = runtime.load(str(tiny_model), prepared, memory)
-        contexts = {0: source, 1: runtime.dup(source, memory), 2: runtime.shared_context(source, memory)}
+        contexts = {
+            0: source,
+            1: runtime.dup(source, memory),
+            2: runtime.shared_context(source, memory),
+        }
         expected = _outputs(source)
         for index in order:
             contexts.pop(index).destroy()
-            assert [_outputs(context) for context in contexts.values()] == [expected] * len(contexts), order
+            assert [_outputs(context) for context in contexts.values()] == [expected] * len(
+                contexts
+            ), order
 
 
 def test_destroying_frees_the_session(runtime: Runtime, tiny_model: Path) -> None:
@@ -244,9 +294,13 @@ def test_destroying_frees_the_session(runtime: Runtime, tiny_model: Path) -> Non
 # Inputs
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float16", "float64", "uint8", "int8", "int32", "int64", "bool"])
+@pytest.mark.parametrize(
+    "dtype", ["float32", "float16", "float64", "uint8", "int8", "int32", "int64", "bool"]
+)
 def test_input_types(runtime: Runtime, tmp_path: Path, dtype: str) -> None:
-    """Every type of input is filled with noise: floats in 0..1, indices 0 or 1, and the same on every machine."""
+    """Every type of input is filled with noise: floats in 0..1, indices 0 or 1, and the same on
+    every machine.
+    """
     model = _identity(tmp_path, onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), [1, 70000])
     values = np.frombuffer(_outputs(runtime.load(model, None, Memory()))[0], dtype)
     assert values.size == 70000
@@ -291,9 +345,13 @@ _TYPES = {
 def test_inputs_of_every_type(
     runtime: Runtime, tmp_path: Path, kind: str, shape: tuple[int, ...], value: int | None
 ) -> None:
-    """Scalars, empty tensors and others of every type are declared, fed and come out as they went in."""
+    """Scalars, empty tensors and others of every type are declared, fed and come out as they went
+    in.
+    """
     model = _identity(tmp_path, _TYPES[kind], ["n" for _ in shape])
-    assert runtime.interface(model).inputs == (DeclaredTensor("input0", kind, tuple("n" for _ in shape)),)
+    assert runtime.interface(model).inputs == (
+        DeclaredTensor("input0", kind, tuple("n" for _ in shape)),
+    )
     tensor = Input("input0", kind, shape, value)
     fed = filled(tensor)
     context = runtime.load(model, None, Memory(), {"input0": tensor})
@@ -303,11 +361,18 @@ def test_inputs_of_every_type(
 
 
 @pytest.mark.parametrize("kind", [kind for kind in _TYPES if kind != "str"])
-def test_outputs_of_free_sizes_are_kept_from_the_first_run_on(runtime: Runtime, tmp_path: Path, kind: str) -> None:
-    """With zero copy an output whose size only a run shows has the application's memory from then on, whatever type."""
+def test_outputs_of_free_sizes_are_kept_from_the_first_run_on(
+    runtime: Runtime, tmp_path: Path, kind: str
+) -> None:
+    """With zero copy an output whose size only a run shows has the application's memory from then
+    on, whatever type.
+    """
     model = _identity(tmp_path, _TYPES[kind], ["n", 3])
     context = runtime.load(
-        model, None, Memory(zero_copy=("input", "output")), {"input0": Input("input0", kind, (4, 3))}
+        model,
+        None,
+        Memory(zero_copy=("input", "output")),
+        {"input0": Input("input0", kind, (4, 3))},
     )
     expected = [bytes(as_buffer(filled(Input("input0", kind, (4, 3)))))]
     assert [_outputs(context) for _ in range(3)] == [expected] * 3
@@ -326,7 +391,12 @@ def test_bfloat16_is_the_upper_half_of_float32(runtime: Runtime, tmp_path: Path)
         [onnx.helper.make_tensor_value_info("y", _FLOAT, [2])],
     )
     path = tmp_path / "cast.onnx"
-    onnx.save(onnx.helper.make_model(graph, ir_version=8, opset_imports=[onnx.helper.make_opsetid("", 13)]), str(path))
+    onnx.save(
+        onnx.helper.make_model(
+            graph, ir_version=8, opset_imports=[onnx.helper.make_opsetid("", 13)]
+        ),
+        str(path),
+    )
     context = runtime.load(str(path), None, Memory(), {"x": Input("x", "bfloat16", (2,), value=3)})
     (output,) = _outputs(context)
     assert np.frombuffer(output, np.float32).tolist() == [3.0, 3.0]
@@ -334,24 +404,37 @@ def test_bfloat16_is_the_upper_half_of_float32(runtime: Runtime, tmp_path: Path)
 
 def test_an_input_from_a_file(runtime: Runtime, tmp_path: Path) -> None:
     """Real data are read from their file; text of fixed width there becomes text of any length."""
-    numbers, words = np.arange(6, dtype=np.int64).reshape(2, 3), np.array([["a", "bcd"]])
+    numbers = np.arange(6, dtype=np.int64).reshape(2, 3)
+    words = np.array([["a", "bcd"]])
     for kind, values in (("int64", numbers), ("str", words)):
         np.save(tmp_path / "values.npy", values)
         model = _identity(tmp_path, _TYPES[kind], [None, None])
         tensor = Input("input0", kind, values.shape, file=str(tmp_path / "values.npy"))
         context = runtime.load(model, None, Memory(), {"input0": tensor})
-        assert _outputs(context) == [bytes(as_buffer(values if kind == "int64" else values.astype(object)))]
+        assert _outputs(context) == [
+            bytes(as_buffer(values if kind == "int64" else values.astype(object)))
+        ]
 
 
 def test_what_the_adapter_cannot_feed(runtime: Runtime, tmp_path: Path) -> None:
-    """A sequence is refused with the input's name; so are free sizes without a shape, and text that is to be bound."""
+    """A sequence is refused with the input's name; so are free sizes without a shape, and text that
+    is to be bound.
+    """
     sequence = onnx.helper.make_tensor_sequence_value_info("words", _FLOAT, None)
     length = onnx.helper.make_tensor_value_info("length", onnx.TensorProto.INT64, [])
     graph = onnx.helper.make_graph(
-        [onnx.helper.make_node("SequenceLength", ["words"], ["length"])], "length", [sequence], [length]
+        [onnx.helper.make_node("SequenceLength", ["words"], ["length"])],
+        "length",
+        [sequence],
+        [length],
     )
     path = tmp_path / "sequence.onnx"
-    onnx.save(onnx.helper.make_model(graph, ir_version=8, opset_imports=[onnx.helper.make_opsetid("", 13)]), str(path))
+    onnx.save(
+        onnx.helper.make_model(
+            graph, ir_version=8, opset_imports=[onnx.helper.make_opsetid("", 13)]
+        ),
+        str(path),
+    )
     with pytest.raises(AdapterError, match=r"'words' is seq\(tensor\(float\)\)"):
         runtime.interface(str(path))
     with pytest.raises(NotSupported, match=r"'input0' has free sizes \(1x\?x\?\)"):
@@ -360,7 +443,9 @@ def test_what_the_adapter_cannot_feed(runtime: Runtime, tmp_path: Path) -> None:
         runtime.load(_identity(tmp_path, _TYPES["str"], [1]), None, Memory(zero_copy=("input",)))
 
 
-@pytest.mark.parametrize("damage", [lambda whole: whole[: len(whole) // 2], lambda _: b"GIF89a and so on" * 100])
+@pytest.mark.parametrize(
+    "damage", [lambda whole: whole[: len(whole) // 2], lambda _: b"GIF89a and so on" * 100]
+)
 @pytest.mark.parametrize("scenario", ["no_reuse", "full_dup"])
 def test_a_damaged_model_is_a_failure_with_words(
     tiny_model: Path, tmp_path: Path, damage: Callable[[bytes], bytes], scenario: str
@@ -389,12 +474,20 @@ def _frame(seed: int = 0) -> Any:
 def test_an_inference_reads_the_frame_that_was_written(
     runtime: Runtime, tiny_model: Path, zero_copy: tuple[str, ...]
 ) -> None:
-    """However tensors move the output is that of the same pixels given by hand, frame after frame."""
+    """However tensors move the output is that of the same pixels given by hand, frame after
+    frame.
+    """
     context = runtime.load(str(tiny_model), None, Memory(zero_copy=zero_copy))
     session = ort.InferenceSession(str(tiny_model), providers=["CPUExecutionProvider"])
     outputs = [_outputs(context)]
     image = context.image_input()
-    assert (image.width, image.height, image.channels, image.layout, image.type) == (64, 64, 3, "nchw", "float32")
+    assert (image.width, image.height, image.channels, image.layout, image.type) == (
+        64,
+        64,
+        3,
+        "nchw",
+        "float32",
+    )
     letterbox = Letterbox(image)
     for seed in (1, 2, 1):
         letterbox.fill(_frame(seed))
@@ -402,7 +495,9 @@ def test_an_inference_reads_the_frame_that_was_written(
         pixels = np.frombuffer(bytes(image.memory), np.float32).reshape(1, 3, 64, 64)
         assert 0 <= pixels.min() < pixels.max() <= 1
         expected = session.run(None, {session.get_inputs()[0].name: pixels})[0]
-        assert np.allclose(np.frombuffer(outputs[-1][0], np.float32), expected.ravel(), rtol=1e-4, atol=1e-5)
+        assert np.allclose(
+            np.frombuffer(outputs[-1][0], np.float32), expected.ravel(), rtol=1e-4, atol=1e-5
+        )
     assert outputs[1] == outputs[3]
     assert len({output for (output,) in outputs}) == 3
 
@@ -429,7 +524,9 @@ def test_the_shape_decides_the_layout(
 
 def test_the_first_picture_of_several_inputs_is_written(runtime: Runtime, tmp_path: Path) -> None:
     """Of a batch its first picture; other inputs keep their noise."""
-    context = runtime.load(_identity(tmp_path, _FLOAT, (1, 7), (2, 3, 16, 16), (1, 3, 8, 8)), None, Memory())
+    context = runtime.load(
+        _identity(tmp_path, _FLOAT, (1, 7), (2, 3, 16, 16), (1, 3, 8, 8)), None, Memory()
+    )
     before = _outputs(context)
     image = context.image_input()
     assert (image.width, len(image.memory)) == (16, 3 * 16 * 16 * 4)
@@ -437,10 +534,15 @@ def test_the_first_picture_of_several_inputs_is_written(runtime: Runtime, tmp_pa
     after = _outputs(context)
     half = len(before[1]) // 2
     assert [one == other for one, other in zip(before, after)] == [True, False, True]
-    assert (before[1][:half] == after[1][:half], before[1][half:] == after[1][half:]) == (False, True)
+    assert (before[1][:half] == after[1][:half], before[1][half:] == after[1][half:]) == (
+        False,
+        True,
+    )
 
 
-def test_each_context_has_an_input_of_its_own(runtime: Runtime, tiny_model: Path, tmp_path: Path) -> None:
+def test_each_context_has_an_input_of_its_own(
+    runtime: Runtime, tiny_model: Path, tmp_path: Path
+) -> None:
     """A frame for one is not seen by its dup, nor by a handle on the same session."""
     source = runtime.load(str(tiny_model), _prepare(runtime, tiny_model, tmp_path), Memory())
     others = [runtime.dup(source, Memory()), runtime.shared_context(source, Memory())]
@@ -453,5 +555,7 @@ def test_each_context_has_an_input_of_its_own(runtime: Runtime, tiny_model: Path
 def test_a_model_without_a_picture_is_refused(runtime: Runtime, tmp_path: Path) -> None:
     """The sentence has its shapes and what is valid."""
     context = runtime.load(_identity(tmp_path, _FLOAT, (1, 7), (1, 5, 8, 8)), None, Memory())
-    with pytest.raises(NotSupported, match=r"no input of the model is a picture \(1x7, 1x5x8x8\); valid: 1x3xHxW"):
+    with pytest.raises(
+        NotSupported, match=r"no input of the model is a picture \(1x7, 1x5x8x8\); valid: 1x3xHxW"
+    ):
         context.image_input()

@@ -1,7 +1,8 @@
-"""What reuse does to the memory of a real process with ONNX Runtime: ratios only, no figures of this machine.
+"""What reuse does to the memory of a real process with ONNX Runtime: ratios only, no figures of
+this machine.
 
-Measured are anonymous memory and the prepared weights. In PSS a process beside this one that ends meanwhile would show,
-since its share of the runtime's pages falls to this one.
+Measured are anonymous memory and the prepared weights. In PSS a process beside this one that ends
+meanwhile would show, since its share of the runtime's pages falls to this one.
 """
 
 from __future__ import annotations
@@ -36,18 +37,30 @@ class _Look(NamedTuple):
 
 
 def _look(pid: int) -> _Look:
-    maps = [mapped for mapped in psutil.Process(pid).memory_maps() if mapped.path.endswith("weights.bin")]
+    maps = [
+        mapped
+        for mapped in psutil.Process(pid).memory_maps()
+        if mapped.path.endswith("weights.bin")
+    ]
     anon_bytes = read_process(LOCAL_HOST, pid).rss_anon_bytes or 0
-    return _Look(anon_bytes + sum(mapped.pss for mapped in maps), {Path(mapped.path) for mapped in maps})
+    return _Look(
+        anon_bytes + sum(mapped.pss for mapped in maps), {Path(mapped.path) for mapped in maps}
+    )
 
 
 class Walked:
-    """One walk with four contexts, or one of each model, and what there was of the process at each barrier."""
+    """One walk with four contexts, or one of each model, and what there was of the process at each
+    barrier.
+    """
 
-    def __init__(self, scenario: str, preparations: Mapping[str, str | None], *models: Path) -> None:
+    def __init__(
+        self, scenario: str, preparations: Mapping[str, str | None], *models: Path
+    ) -> None:
         # The first choice of the smallest plan has outputs in an order that only NPUs have.
         choice = 1 if scenario == "lean" else 0
-        plan = make_plan(scenario, *models, contexts=_CONTEXTS, runtime="onnxruntime", cores=1, choice=choice)
+        plan = make_plan(
+            scenario, *models, contexts=_CONTEXTS, runtime="onnxruntime", cores=1, choice=choice
+        )
         prepared = plan.with_prepared(preparations) if plan.models_to_prepare() else plan
         observer = StubObserver(_look)
         run = walk(prepared, THIS_INTERPRETER, observer)
@@ -56,7 +69,9 @@ class Walked:
         phases = [reading.phase for reading in run.barriers]
         #: At the last barrier of each phase.
         self.at: dict[str, _Look] = dict(zip(phases, observer.answers))
-        levels = [look.size_bytes for phase, look in zip(phases, observer.answers) if phase == "context"]
+        levels = [
+            look.size_bytes for phase, look in zip(phases, observer.answers) if phase == "context"
+        ]
         #: What each context after the first has added when it was made.
         self.further_context_bytes = (levels[-1] - levels[0]) / (_CONTEXTS - 1)
         self.digests = {digest for reading in run.barriers for digest in reading.data.digests}
@@ -67,17 +82,28 @@ class Walked:
 
 
 def _prepare(folder: Path, *models: Path) -> dict[str, str | None]:
-    """Return what ONNX Runtime prepares of the models, in a process of its own, by their digests."""
+    """Return what ONNX Runtime prepares of the models, in a process of its own, by their
+    digests.
+    """
     made = prepare_models(ONNX_FORKS, "onnxruntime", models_of(*models), folder, TIME_LIMIT_S)
     assert not isinstance(made, Failure), made
     return {digest: known(preparation).path for digest, preparation in made.items()}
 
 
 @pytest.fixture(scope="module")
-def walks(mobile_resolutions: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Walked]:
+def walks(
+    mobile_resolutions: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Walked]:
     """Return one walk of each way to have four contexts of one model, and two resolutions of it."""
     prepared = _prepare(tmp_path_factory.mktemp("models") / "prepared", *mobile_resolutions)
-    names = ("no_reuse_one_model", "full_dup", "shared_context", "full_dup_internal_reuse", "external_weights", "lean")
+    names = (
+        "no_reuse_one_model",
+        "full_dup",
+        "shared_context",
+        "full_dup_internal_reuse",
+        "external_weights",
+        "lean",
+    )
     walks = {name: Walked(name, prepared, mobile_resolutions[0]) for name in names}
     for name in ("shared_weights", "resolutions"):
         walks[name] = Walked(name, prepared, *mobile_resolutions)
@@ -85,8 +111,12 @@ def walks(mobile_resolutions: tuple[Path, Path], tmp_path_factory: pytest.TempPa
 
 
 def test_dups_cost_clearly_less_than_loads(walks: dict[str, Walked], mobile_model: Path) -> None:
-    """A further context by load costs its weights and more, by dup a part of them, and shared next to nothing."""
-    loads, dups, shared = (walks[name] for name in ("no_reuse_one_model", "full_dup", "shared_context"))
+    """A further context by load costs its weights and more, by dup a part of them, and shared next
+    to nothing.
+    """
+    loads, dups, shared = (
+        walks[name] for name in ("no_reuse_one_model", "full_dup", "shared_context")
+    )
     assert dups.over_baseline() < 0.7 * loads.over_baseline()
     assert loads.further_context_bytes > 0.9 * mobile_model.stat().st_size
     assert dups.further_context_bytes < 0.6 * loads.further_context_bytes
@@ -94,7 +124,9 @@ def test_dups_cost_clearly_less_than_loads(walks: dict[str, Walked], mobile_mode
 
 
 def test_dups_share_the_fully_connected_layer(walks: dict[str, Walked]) -> None:
-    """Its weights are laid out anew for the kernel, and stored and mapped so: four contexts have them as one has."""
+    """Its weights are laid out anew for the kernel, and stored and mapped so: four contexts have
+    them as one has.
+    """
     dups, one = (walks[name].over_baseline("trimmed") for name in ("full_dup", "shared_context"))
     assert dups - one < _FULLY_CONNECTED_BYTES
 
@@ -124,16 +156,23 @@ def test_resolutions_hold_the_weights_once(walks: dict[str, Walked]) -> None:
     assert shared.over_baseline() < 0.8 * walks["resolutions"].over_baseline()
 
 
-def test_one_internal_memory_costs_less_than_four(wide_internal_model: Path, tmp_path: Path) -> None:
-    """On one core four dups that share it take less than four with their own, by most of three internal memories."""
+def test_one_internal_memory_costs_less_than_four(
+    wide_internal_model: Path, tmp_path: Path
+) -> None:
+    """On one core four dups that share it take less than four with their own, by most of three
+    internal memories.
+    """
     prepared = _prepare(tmp_path / "prepared", wide_internal_model)
     reuse, dup = (
-        Walked(name, prepared, wide_internal_model).over_baseline() for name in ("full_dup_internal_reuse", "full_dup")
+        Walked(name, prepared, wide_internal_model).over_baseline()
+        for name in ("full_dup_internal_reuse", "full_dup")
     )
     assert reuse < 0.6 * dup
 
 
-def test_weights_of_the_application_are_no_mapped_file(walks: dict[str, Walked], mobile_model: Path) -> None:
+def test_weights_of_the_application_are_no_mapped_file(
+    walks: dict[str, Walked], mobile_model: Path
+) -> None:
     """Each context has a copy of them in memory that the application allocated."""
     given = walks["external_weights"]
     assert given.at["steady"].weights == set()
@@ -145,13 +184,19 @@ def test_lean_is_the_smallest(walks: dict[str, Walked]) -> None:
 
     Trimmed: what loading leaves in the heap differs from process to process.
     """
-    lean, dups, loads = (walks[name].over_baseline("trimmed") for name in ("lean", "full_dup", "no_reuse_one_model"))
+    lean, dups, loads = (
+        walks[name].over_baseline("trimmed") for name in ("lean", "full_dup", "no_reuse_one_model")
+    )
     assert lean < 1.1 * dups
     assert lean < 0.6 * loads
 
 
 def test_outputs_are_equal_in_every_scenario(walks: dict[str, Walked]) -> None:
     """All contexts of one model give one and the same digest."""
-    of_one_model = [walked.digests for name, walked in walks.items() if name not in ("shared_weights", "resolutions")]
+    of_one_model = [
+        walked.digests
+        for name, walked in walks.items()
+        if name not in ("shared_weights", "resolutions")
+    ]
     assert len(set.union(*of_one_model)) == 1
     assert walks["shared_weights"].digests == walks["resolutions"].digests

@@ -11,7 +11,14 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from reusebench.measured.runtimes.base import AdapterError, Context, Input, Memory, NotSupported, Runtime
+from reusebench.measured.runtimes.base import (
+    AdapterError,
+    Context,
+    Input,
+    Memory,
+    NotSupported,
+    Runtime,
+)
 from reusebench.models.inputs.assumed import candidates
 
 pytestmark = pytest.mark.process
@@ -65,7 +72,8 @@ def _perceptron(folder: Path, opset: int = 17, element: int = _FLOAT, **options:
 
 
 def _quantised_by_pairs(folder: Path) -> Path:
-    scale, zero = numpy_helper.from_array(np.float32(0.1), "s"), numpy_helper.from_array(np.int8(0), "z")
+    scale = numpy_helper.from_array(np.float32(0.1), "s")
+    zero = numpy_helper.from_array(np.int8(0), "z")
     nodes = [
         helper.make_node("QuantizeLinear", ["x", "s", "z"], ["xq"]),
         helper.make_node("DequantizeLinear", ["xq", "s", "z"], ["xd"]),
@@ -75,19 +83,26 @@ def _quantised_by_pairs(folder: Path) -> Path:
         helper.make_node("DequantizeLinear", ["cq", "s", "z"], ["y"]),
     ]
     weights = [scale, zero, _weight("w", 32, 8, 3, 3, dtype=np.int8)]
-    return _model(folder, nodes, [_info("x", ["n", 8, 16, 16])], [_info("y", ["n", 32, 14, 14])], weights)
+    return _model(
+        folder, nodes, [_info("x", ["n", 8, 16, 16])], [_info("y", ["n", 32, 14, 14])], weights
+    )
 
 
 def _quantised_operators(folder: Path) -> Path:
-    scale, zero = numpy_helper.from_array(np.float32(0.1), "s"), numpy_helper.from_array(np.uint8(0), "z")
+    scale = numpy_helper.from_array(np.float32(0.1), "s")
+    zero = numpy_helper.from_array(np.uint8(0), "z")
     zero_of_weights = numpy_helper.from_array(np.int8(0), "zw")
     nodes = [
         helper.make_node("QuantizeLinear", ["x", "s", "z"], ["xq"]),
-        helper.make_node("QLinearConv", ["xq", "s", "z", "w", "s", "zw", "s", "z"], ["cq"], kernel_shape=[3, 3]),
+        helper.make_node(
+            "QLinearConv", ["xq", "s", "z", "w", "s", "zw", "s", "z"], ["cq"], kernel_shape=[3, 3]
+        ),
         helper.make_node("DequantizeLinear", ["cq", "s", "z"], ["y"]),
     ]
     weights = [scale, zero, zero_of_weights, _weight("w", 32, 8, 3, 3, dtype=np.int8)]
-    return _model(folder, nodes, [_info("x", ["n", 8, 16, 16])], [_info("y", ["n", 32, 14, 14])], weights)
+    return _model(
+        folder, nodes, [_info("x", ["n", 8, 16, 16])], [_info("y", ["n", 32, 14, 14])], weights
+    )
 
 
 def _branches(folder: Path) -> Path:
@@ -96,7 +111,9 @@ def _branches(folder: Path) -> Path:
     for number, name in enumerate(("then", "else")):
         product = helper.make_node("MatMul", ["x", f"w{number}"], [f"y{number}"])
         output = _info(f"y{number}", ["n", _WIDE])
-        branches.append(helper.make_graph([product], name, [], [output], [_weight(f"w{number}", _WIDE, _WIDE)]))
+        branches.append(
+            helper.make_graph([product], name, [], [output], [_weight(f"w{number}", _WIDE, _WIDE)])
+        )
     node = helper.make_node("If", ["flag"], ["y"], then_branch=branches[0], else_branch=branches[1])
     inputs = [_info("x", ["n", _WIDE]), _info("flag", [], TensorProto.BOOL)]
     return _model(folder, [node], inputs, [_info("y", ["n", _WIDE])])
@@ -110,7 +127,11 @@ def _loop(folder: Path) -> Path:
             helper.make_node("Identity", ["go"], ["on"]),
         ],
         "body",
-        [_info("i", [], TensorProto.INT64), _info("go", [], TensorProto.BOOL), _info("state", ["n", _WIDE])],
+        [
+            _info("i", [], TensorProto.INT64),
+            _info("go", [], TensorProto.BOOL),
+            _info("state", ["n", _WIDE]),
+        ],
         [_info("on", [], TensorProto.BOOL), _info("next", ["n", _WIDE])],
         [_weight("w", _WIDE, _WIDE)],
     )
@@ -137,7 +158,9 @@ def _scan(folder: Path) -> Path:
 
 def _recurrent(folder: Path) -> Path:
     """Return an LSTM whose state comes in and goes out."""
-    node = helper.make_node("LSTM", ["x", "w", "r", "", "", "h", "c"], ["y", "hn", "cn"], hidden_size=_WIDE)
+    node = helper.make_node(
+        "LSTM", ["x", "w", "r", "", "", "h", "c"], ["y", "hn", "cn"], hidden_size=_WIDE
+    )
     weights = [_weight("w", 1, 4 * _WIDE, 8), _weight("r", 1, 4 * _WIDE, _WIDE)]
     state = [1, "batch", _WIDE]
     inputs = [_info("x", ["time", "batch", 8]), _info("h", state), _info("c", state)]
@@ -146,7 +169,9 @@ def _recurrent(folder: Path) -> Path:
 
 
 def _cache(folder: Path) -> Path:
-    """Return a step of a decoder: its cache comes in, longer out, and the mask is as long as both together."""
+    """Return a step of a decoder: its cache comes in, longer out, and the mask is as long as both
+    together.
+    """
     nodes = [
         helper.make_node("Gather", ["table", "input_ids"], ["x"]),
         helper.make_node("Unsqueeze", ["x", "axis"], ["new"]),
@@ -156,8 +181,13 @@ def _cache(folder: Path) -> Path:
         helper.make_node("Cast", ["attention_mask"], ["mask"], to=_FLOAT),
         helper.make_node("Mul", ["best", "mask"], ["y"]),
     ]
-    weights = [_weight("table", 2, _WIDE), _weight("w", _WIDE, _WIDE), numpy_helper.from_array(np.array([1]), "axis")]
-    tokens, both = ["batch", "length"], ["batch", "past_length + length"]
+    weights = [
+        _weight("table", 2, _WIDE),
+        _weight("w", _WIDE, _WIDE),
+        numpy_helper.from_array(np.array([1]), "axis"),
+    ]
+    tokens = ["batch", "length"]
+    both = ["batch", "past_length + length"]
     inputs = [
         _info("input_ids", tokens, TensorProto.INT64),
         _info("attention_mask", both, TensorProto.INT64),
@@ -178,11 +208,15 @@ def _sequence_inside(folder: Path) -> Path:
 def _data_decide_the_size(folder: Path) -> Path:
     """Return an output whose size follows from the input's values."""
     nodes = [helper.make_node("NonZero", ["x"], ["y"])]
-    return _model(folder, nodes, [_info("x", ["n", _WIDE])], [_info("y", [2, "count"], TensorProto.INT64)])
+    return _model(
+        folder, nodes, [_info("x", ["n", _WIDE])], [_info("y", [2, "count"], TensorProto.INT64)]
+    )
 
 
 def _external_data(folder: Path) -> Path:
-    return _perceptron(folder, save_as_external_data=True, location="weights.data", size_threshold=0)
+    return _perceptron(
+        folder, save_as_external_data=True, location="weights.data", size_threshold=0
+    )
 
 
 def _magic(folder: Path, domain: str) -> Path:
@@ -219,7 +253,9 @@ def _outputs(context: Context) -> list[bytes]:
 
 @pytest.mark.parametrize("kind", _KINDS)
 def test_every_mechanism_gives_equal_outputs(runtime: Runtime, tmp_path: Path, kind: str) -> None:
-    """With inputs that are assumed the model runs; prepared, dup, arena and zero copy give the same bits, each time."""
+    """With inputs that are assumed the model runs; prepared, dup, arena and zero copy give the same
+    bits, each time.
+    """
     model = str(_KINDS[kind](tmp_path))
     inputs = _inputs(runtime, model)
     expected = _outputs(runtime.load(model, None, Memory(), inputs))
@@ -230,21 +266,29 @@ def test_every_mechanism_gives_equal_outputs(runtime: Runtime, tmp_path: Path, k
     for memory in (Memory(), Memory(internal=0), Memory(zero_copy=("input", "output"))):
         source = runtime.load(model, prepared, memory, inputs)
         contexts = [runtime.load(model, None, memory, inputs), source, runtime.dup(source, memory)]
-        assert [[_outputs(context) for _ in range(2)] for context in contexts] == [[expected] * 2] * 3
+        assert [[_outputs(context) for _ in range(2)] for context in contexts] == [
+            [expected] * 2
+        ] * 3
 
 
 @pytest.mark.parametrize(
     ("make", "words"),
     [
         (lambda folder: _magic(folder, ""), "has the operator Magic, which ONNX Runtime"),
-        (lambda folder: _magic(folder, "com.microsoft"), "has the operator com.microsoft:Magic, which ONNX Runtime"),
+        (
+            lambda folder: _magic(folder, "com.microsoft"),
+            "has the operator com.microsoft:Magic, which ONNX Runtime",
+        ),
         (lambda folder: _perceptron(folder, opset=99), "has Opset 99, and ONNX Runtime"),
     ],
 )
 def test_what_this_version_lacks(runtime: Runtime, tmp_path: Path, make: _Make, words: str) -> None:
     """A missing operator and a newer opset are named, with what to do."""
     model = make(tmp_path)
-    for call in (lambda: runtime.interface(str(model)), lambda: runtime.load(str(model), None, Memory())):
+    for call in (
+        lambda: runtime.interface(str(model)),
+        lambda: runtime.load(str(model), None, Memory()),
+    ):
         with pytest.raises(AdapterError) as refusal:
             call()
         assert f"{model} {words}" in str(refusal.value)
@@ -255,12 +299,16 @@ def test_external_data_that_are_missing(runtime: Runtime, tmp_path: Path) -> Non
     """The file is named."""
     model = _external_data(tmp_path)
     (tmp_path / "weights.data").unlink()
-    with pytest.raises(AdapterError, match=r"weights\.data, which does not exist. Copy that file beside the model"):
+    with pytest.raises(
+        AdapterError, match=r"weights\.data, which does not exist. Copy that file beside the model"
+    ):
         runtime.load(str(model), None, Memory())
 
 
 def test_outputs_that_are_no_tensors(runtime: Runtime, tmp_path: Path) -> None:
-    """A sequence comes out as it is; it cannot be left in the application's memory, and the output is named."""
+    """A sequence comes out as it is; it cannot be left in the application's memory, and the output
+    is named.
+    """
     node = helper.make_node("SplitToSequence", ["x"], ["parts"], axis=0)
     output = helper.make_tensor_sequence_value_info("parts", _FLOAT, None)
     model = str(_model(tmp_path, [node], [_info("x", ["n", _WIDE])], [output]))

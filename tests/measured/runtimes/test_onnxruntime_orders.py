@@ -19,7 +19,9 @@ def _is_order(order: list[int], sources: list[list[int]]) -> bool:
 
 
 def test_a_depth_first_walk() -> None:
-    """A branch is finished before the next one begins; what no root reads is left out; long chains are no problem."""
+    """A branch is finished before the next one begins; what no root reads is left out; long chains
+    are no problem.
+    """
     assert depth_first(_DIAMOND, [5]) == [0, 1, 2, 3, 4, 5]
     assert depth_first([list(reversed(of_node)) for of_node in _DIAMOND], [5]) == [0, 3, 4, 1, 2, 5]
     assert depth_first(_DIAMOND, [4, 2]) == [0, 3, 4, 1, 2]
@@ -29,7 +31,13 @@ def test_a_depth_first_walk() -> None:
 
 @pytest.mark.parametrize(
     ("sources", "results"),
-    [(_DIAMOND, [5]), ([[], [0], [1]], [2]), ([[], [0], [0], [0]], [1, 2, 3]), ([[], []], [0, 1]), ([], [])],
+    [
+        (_DIAMOND, [5]),
+        ([[], [0], [1]], [2]),
+        ([[], [0], [0], [0]], [1, 2, 3]),
+        ([[], []], [0, 1]),
+        ([], []),
+    ],
 )
 def test_candidates_are_distinct_orders(sources: list[list[int]], results: list[int]) -> None:
     """The first is the given one, and a chain has no other."""

@@ -37,29 +37,39 @@ _WIDE = 32
 _WIDE_BYTES = _WIDE * 64 * 64 * 4
 
 
-def _save(path: Path, nodes: list[Any], outputs: dict[str, list[int]], weights: Mapping[str, Any] = _NONE) -> Path:
+def _save(
+    path: Path, nodes: list[Any], outputs: dict[str, list[int]], weights: Mapping[str, Any] = _NONE
+) -> Path:
     """Write a model of one input, `x`."""
     graph = onnx.helper.make_graph(
         nodes,
         "graph",
         [onnx.helper.make_tensor_value_info("x", _FLOAT, _PICTURE)],
-        [onnx.helper.make_tensor_value_info(name, _FLOAT, shape) for name, shape in outputs.items()],
+        [
+            onnx.helper.make_tensor_value_info(name, _FLOAT, shape)
+            for name, shape in outputs.items()
+        ],
         [onnx.numpy_helper.from_array(value, name) for name, value in weights.items()],
     )
-    model = onnx.helper.make_model(graph, ir_version=8, opset_imports=[onnx.helper.make_opsetid("", 13)])
+    model = onnx.helper.make_model(
+        graph, ir_version=8, opset_imports=[onnx.helper.make_opsetid("", 13)]
+    )
     onnx.save(model, str(path))
     return path
 
 
 @pytest.fixture(scope="module")
 def branches(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a model whose branches are wide and end narrow: how many are begun at once is what they take together.
+    """Return a model whose branches are wide and end narrow: how many are begun at once is what
+    they take together.
 
-    Each branch is an output of its own, which ONNX Runtime saves in an order that differs from process to process.
+    Each branch is an output of its own, which ONNX Runtime saves in an order that differs from
+    process to process.
     """
     node = onnx.helper.make_node
     random = np.random.default_rng(1)
-    nodes, weights = [], {}
+    nodes = []
+    weights = {}
     for branch in range(_BRANCHES):
         names = [f"{name}{branch}" for name in ("wide", "rectified", "narrow", "y")]
         weights[f"w{branch}"] = random.standard_normal((_WIDE, 16, 3, 3), dtype=np.float32)
@@ -109,7 +119,9 @@ def test_equal_models_give_equal_files(branches: Path, tmp_path: Path) -> None:
     (model,) = models_of(branches)
     contents = []
     for name in "abc":
-        made = prepare_models(THIS_INTERPRETER, "onnxruntime", [model], tmp_path / name, TIME_LIMIT_S)
+        made = prepare_models(
+            THIS_INTERPRETER, "onnxruntime", [model], tmp_path / name, TIME_LIMIT_S
+        )
         assert isinstance(made, dict)
         folder = Path(known(made[model.digest]).path).parent
         contents.append({file.name: file.read_bytes() for file in folder.iterdir()})
@@ -118,23 +130,33 @@ def test_equal_models_give_equal_files(branches: Path, tmp_path: Path) -> None:
 
 
 def test_layouts_of_kernels_that_crash(branches: Path, tmp_path: Path) -> None:
-    """They are saved with the weights only where the file then runs: else it is saved again without them."""
+    """They are saved with the weights only where the file then runs: else it is saved again without
+    them.
+    """
     saved: list[str] = []
 
     def open_session(model: str, options: Any) -> Any:
         if options.optimized_model_filepath:
-            saved.append(options.get_session_config_entry("session.save_external_prepacked_constant_initializers"))
+            saved.append(
+                options.get_session_config_entry(
+                    "session.save_external_prepacked_constant_initializers"
+                )
+            )
         elif saved[-1:] == ["1"]:
             os._exit(1)
         return _open_session(model, options)
 
-    prepared, found = _prepare(branches, tmp_path / "prepared", _RUNNER._replace(open_session=open_session))
+    prepared, found = _prepare(
+        branches, tmp_path / "prepared", _RUNNER._replace(open_session=open_session)
+    )
     assert saved == ["1", "0"]
     assert found.reason is None
     assert _outputs(prepared, as_prepared(plain_options())) == _outputs(branches, plain_options())
 
 
-def test_the_order_that_takes_the_least(branches: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_order_that_takes_the_least(
+    branches: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Whichever is tried first; and its outputs are those of the model bit by bit."""
     folder = tmp_path / "prepared"
     prepared, found = _prepare(branches, folder)
@@ -143,8 +165,15 @@ def test_the_order_that_takes_the_least(branches: Path, tmp_path: Path, monkeypa
     files = []
     for turn in (1, -1):
         # Wide tensors live one at a time, or all at once.
-        orders = lambda sources, *more: [next(candidate_orders(sources, *more)), _level_by_level(sources)][::turn]  # noqa: B023, E731
-        monkeypatch.setattr("reusebench.measured.runtimes.onnxruntime.trials.candidate_orders", orders)
+        def orders(
+            sources: Sequence[Sequence[int]], *more: Sequence[int], turn: int = turn
+        ) -> list[list[int]]:
+            both = [next(candidate_orders(sources, *more)), _level_by_level(sources)]
+            return both[::turn]
+
+        monkeypatch.setattr(
+            "reusebench.measured.runtimes.onnxruntime.trials.candidate_orders", orders
+        )
         prepared, found = _prepare(branches, folder)
         assert (found.tried, found.reason) == (2, None)
         assert known(found.chosen_bytes) < _BRANCHES * _WIDE_BYTES
@@ -166,16 +195,22 @@ def test_nodes_run_in_the_order_of_the_file(branches: Path, tmp_path: Path) -> N
     _context(session).infer()
     events = json.loads(Path(session.end_profiling()).read_text())
     suffix = "_kernel_time"
-    assert [event["name"][: -len(suffix)] for event in events if event["name"].endswith(suffix)] == expected
+    assert [
+        event["name"][: -len(suffix)] for event in events if event["name"].endswith(suffix)
+    ] == expected
 
 
 def test_bodies_of_control_flow(tmp_path: Path) -> None:
     """A node comes before the node in whose body its tensor is read, and the outputs stay."""
     helper = onnx.helper
     read_outside = helper.make_node("Mul", ["late", "late"], ["product"])
-    squared = helper.make_graph([read_outside], "then", [], [helper.make_tensor_value_info("product", _FLOAT, None)])
+    squared = helper.make_graph(
+        [read_outside], "then", [], [helper.make_tensor_value_info("product", _FLOAT, None)]
+    )
     negative = helper.make_node("Neg", ["x"], ["negated"])
-    negated = helper.make_graph([negative], "else", [], [helper.make_tensor_value_info("negated", _FLOAT, None)])
+    negated = helper.make_graph(
+        [negative], "else", [], [helper.make_tensor_value_info("negated", _FLOAT, None)]
+    )
     nodes = [
         helper.make_node("ReduceMax", ["x"], ["largest"], keepdims=0),
         helper.make_node("Cast", ["largest"], ["condition"], to=onnx.TensorProto.BOOL),
@@ -200,7 +235,9 @@ class _NeverTheSame(OnnxContext):
 
 def test_an_order_with_other_outputs(branches: Path, tmp_path: Path) -> None:
     """None is chosen, and the reason says so."""
-    runner = _RUNNER._replace(context_of=lambda session: _NeverTheSame(session, "", Memory(), NO_INPUTS, shared=False))
+    runner = _RUNNER._replace(
+        context_of=lambda session: _NeverTheSame(session, "", Memory(), NO_INPUTS, shared=False)
+    )
     prepared, found = _prepare(branches, tmp_path / "prepared", runner)
     assert (found.chosen_bytes, found.reason) == (None, Message("onnx_order_outputs_differ"))
     assert _outputs(prepared, as_prepared(plain_options())) == _outputs(branches, plain_options())
@@ -230,17 +267,23 @@ def _die(_: Any) -> Context:
 def test_a_model_that_cannot_be_run(
     branches: Path, tmp_path: Path, context_of: Callable[[Any], Context], reason: Message
 ) -> None:
-    """Whatever happens, the model is prepared, in the same order every time, and it is known why none was chosen."""
+    """Whatever happens, the model is prepared, in the same order every time, and it is known why
+    none was chosen.
+    """
     files = []
     for name in "ab":
-        prepared, found = _prepare(branches, tmp_path / name, _RUNNER._replace(context_of=context_of))
+        prepared, found = _prepare(
+            branches, tmp_path / name, _RUNNER._replace(context_of=context_of)
+        )
         assert found == NodeOrder(reason=Message("onnx_order_not_tried", {"reason": reason}))
         files.append(prepared.read_bytes())
     assert files[0] == files[1]
     assert _outputs(prepared, as_prepared(plain_options())) == _outputs(branches, plain_options())
 
 
-def test_without_the_package_onnx(branches: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_package_onnx(
+    branches: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The order stays as it was saved, which is said; the model runs all the same."""
     monkeypatch.setitem(sys.modules, "reusebench.measured.runtimes.onnxruntime.graph", None)
     prepared, found = _prepare(branches, tmp_path / "prepared")
@@ -252,5 +295,7 @@ def test_without_the_package_onnx(branches: Path, tmp_path: Path, monkeypatch: p
 def test_that_it_goes_on_is_said_before_each_run(branches: Path, tmp_path: Path) -> None:
     """So that a model that takes long is not taken for one that hangs."""
     said = []
-    _, found = _prepare(branches, tmp_path / "prepared", _RUNNER._replace(alive=lambda: said.append("alive")))
+    _, found = _prepare(
+        branches, tmp_path / "prepared", _RUNNER._replace(alive=lambda: said.append("alive"))
+    )
     assert len(said) == 3 + found.tried

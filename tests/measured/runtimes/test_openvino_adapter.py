@@ -57,7 +57,8 @@ _TYPES = {
 #: The ways to move tensors.
 _WAYS: tuple[tuple[str, ...], ...] = ((), ("input",), ("output",), ("input", "output"))
 #: Of tiny at 64x64: 3 x 64 x 64 pixels in, 100 logits out, float32.
-_INPUT_BYTES, _OUTPUT_BYTES = 3 * 64 * 64 * 4, 100 * 4
+_INPUT_BYTES = 3 * 64 * 64 * 4
+_OUTPUT_BYTES = 100 * 4
 
 
 @pytest.fixture(scope="module")
@@ -72,12 +73,18 @@ def _outputs(context: Context) -> list[bytes]:
 
 
 def _prepare(runtime: Runtime, model: Path, folder: Path) -> str:
-    return known(runtime.prepare(str(model), f"digest-of-{model.stem}", str(folder), lambda: None)).path
+    return known(
+        runtime.prepare(str(model), f"digest-of-{model.stem}", str(folder), lambda: None)
+    ).path
 
 
-def _model(folder: Path, nodes: Sequence[Any], inputs: Sequence[Any], outputs: Sequence[Any]) -> Path:
+def _model(
+    folder: Path, nodes: Sequence[Any], inputs: Sequence[Any], outputs: Sequence[Any]
+) -> Path:
     graph = onnx.helper.make_graph(nodes, "made", inputs, outputs)
-    model = onnx.helper.make_model(graph, ir_version=8, opset_imports=[onnx.helper.make_opsetid("", 13)])
+    model = onnx.helper.make_model(
+        graph, ir_version=8, opset_imports=[onnx.helper.make_opsetid("", 13)]
+    )
     path = folder / "made.onnx"
     onnx.save(model, str(path))
     return path
@@ -85,11 +92,21 @@ def _model(folder: Path, nodes: Sequence[Any], inputs: Sequence[Any], outputs: S
 
 def _identity(folder: Path, kind: str, shape: Sequence[Any]) -> Path:
     """Return a model that gives its input back: what an adapter feeds is what it reads."""
-    tensors = [onnx.helper.make_tensor_value_info(name, _TYPES[kind], shape) for name in ("input0", "output0")]
-    return _model(folder, [onnx.helper.make_node("Identity", ["input0"], ["output0"])], tensors[:1], tensors[1:])
+    tensors = [
+        onnx.helper.make_tensor_value_info(name, _TYPES[kind], shape)
+        for name in ("input0", "output0")
+    ]
+    return _model(
+        folder,
+        [onnx.helper.make_node("Identity", ["input0"], ["output0"])],
+        tensors[:1],
+        tensors[1:],
+    )
 
 
-def test_outputs_are_the_same_whatever_is_shared(openvino: Runtime, tiny_model: Path, tmp_path: Path) -> None:
+def test_outputs_are_the_same_whatever_is_shared(
+    openvino: Runtime, tiny_model: Path, tmp_path: Path
+) -> None:
     """Bit for bit those of a plain load, before and after others are compiled anew."""
     model = str(tiny_model)
     expected = _outputs(openvino.load(model, None, Memory()))
@@ -133,14 +150,18 @@ def test_dups_infer_at_once(openvino: Runtime, mobile_model: Path) -> None:
 def test_another_resolution_over_the_same_weights(
     openvino: Runtime, tiny_resolutions: tuple[Path, Path], tmp_path: Path
 ) -> None:
-    """Outputs are those of its own plain load, in place too; so are those of the source, which has free sizes now."""
+    """Outputs are those of its own plain load, in place too; so are those of the source, which has
+    free sizes now.
+    """
     expected = [_outputs(openvino.load(str(model), None, Memory())) for model in tiny_resolutions]
     first, second = (_prepare(openvino, model, tmp_path) for model in tiny_resolutions)
     assert Path(first).with_suffix(".bin").samefile(Path(second).with_suffix(".bin"))
     for zero_copy in _WAYS:
         source = openvino.load(str(tiny_resolutions[0]), first, Memory(zero_copy=zero_copy))
         other = openvino.share_weights(second, source, Memory(zero_copy=zero_copy))
-        assert [_outputs(context) for context in (source, other, source, other)] == expected * 2, zero_copy
+        assert [_outputs(context) for context in (source, other, source, other)] == expected * 2, (
+            zero_copy
+        )
         source.destroy()
         assert _outputs(other) == expected[1]
 
@@ -148,7 +169,9 @@ def test_another_resolution_over_the_same_weights(
 def test_weights_of_another_network_are_not_shared(
     openvino: Runtime, tiny_models: tuple[Path, Path], tmp_path: Path
 ) -> None:
-    """Of networks that only look alike, and of one whose file makes other outputs at these sizes."""
+    """Of networks that only look alike, and of one whose file makes other outputs at these
+    sizes.
+    """
     first, second = (_prepare(openvino, model, tmp_path) for model in tiny_models)
     source = openvino.load(str(tiny_models[0]), first, Memory())
     with pytest.raises(NotSupported, match="both must be one network"):
@@ -159,7 +182,9 @@ def test_weights_of_another_network_are_not_shared(
     assert len(_outputs(source)[0]) == _OUTPUT_BYTES
 
 
-def test_contexts_in_turn_share_the_applications_arrays(openvino: Runtime, tiny_model: Path) -> None:
+def test_contexts_in_turn_share_the_applications_arrays(
+    openvino: Runtime, tiny_model: Path
+) -> None:
     """Those of a number read and write the same memory, which the first one made."""
     expected = _outputs(openvino.load(str(tiny_model), None, Memory()))
     memory = Memory(zero_copy=("input", "output"), io=5)
@@ -180,15 +205,25 @@ def _addresses(context: Context) -> list[int]:
 
 @pytest.mark.parametrize("zero_copy", _WAYS)
 def test_what_is_copied(openvino: Runtime, tiny_model: Path, zero_copy: tuple[str, ...]) -> None:
-    """Nothing of what is in place: the arrays stay where they are, and every inference reads and writes them."""
+    """Nothing of what is in place: the arrays stay where they are, and every inference reads and
+    writes them.
+    """
     context = openvino.load(str(tiny_model), None, Memory(zero_copy=zero_copy))
     first = _outputs(context)
     sizes = {"input": _INPUT_BYTES, "output": _OUTPUT_BYTES}
-    assert context.copies() == Copies(*(0 if kind in zero_copy else size for kind, size in sizes.items()))
+    assert context.copies() == Copies(
+        *(0 if kind in zero_copy else size for kind, size in sizes.items())
+    )
     assert context.allocations() == [Allocation(kind, sizes[kind], 0) for kind in zero_copy]
     before = _addresses(context)
     image = context.image_input()
-    assert (image.width, image.height, image.channels, image.layout, image.type) == (64, 64, 3, "nchw", "float32")
+    assert (image.width, image.height, image.channels, image.layout, image.type) == (
+        64,
+        64,
+        3,
+        "nchw",
+        "float32",
+    )
     pixels = np.frombuffer(image.memory, np.float32)
     noise = pixels.copy()
     np.frombuffer(image.memory, np.uint8)[:] = 0
@@ -215,32 +250,48 @@ def test_what_is_copied(openvino: Runtime, tiny_model: Path, zero_copy: tuple[st
         (Memory(options=("NUM_STREAMS=x",)), "has no option NUM_STREAMS=x; valid: .*NUM_STREAMS=0"),
     ],
 )
-def test_what_openvino_cannot_do(openvino: Runtime, tiny_model: Path, memory: Memory, words: str) -> None:
+def test_what_openvino_cannot_do(
+    openvino: Runtime, tiny_model: Path, memory: Memory, words: str
+) -> None:
     """It is refused when a context is made, with the reason."""
     with pytest.raises(NotSupported, match=words):
         openvino.load(str(tiny_model), None, memory)
 
 
 def test_options(openvino: Runtime, tiny_model: Path) -> None:
-    """Those that choose threads give equal outputs; bfloat16 gives others, where the processor has it."""
+    """Those that choose threads give equal outputs; bfloat16 gives others, where the processor has
+    it.
+    """
     expected = _outputs(openvino.load(str(tiny_model), None, Memory()))
     for option in ("NUM_STREAMS=0", "PERFORMANCE_HINT=THROUGHPUT"):
         assert _outputs(openvino.load(str(tiny_model), None, Memory(options=(option,)))) == expected
-    (halved,) = _outputs(openvino.load(str(tiny_model), None, Memory(options=("INFERENCE_PRECISION_HINT=bf16",))))
-    assert np.allclose(np.frombuffer(halved, np.float32), np.frombuffer(expected[0], np.float32), atol=0.1)
+    (halved,) = _outputs(
+        openvino.load(str(tiny_model), None, Memory(options=("INFERENCE_PRECISION_HINT=bf16",)))
+    )
+    assert np.allclose(
+        np.frombuffer(halved, np.float32), np.frombuffer(expected[0], np.float32), atol=0.1
+    )
 
 
-def test_contexts_may_be_destroyed_in_any_order(openvino: Runtime, tiny_model: Path, tmp_path: Path) -> None:
+def test_contexts_may_be_destroyed_in_any_order(
+    openvino: Runtime, tiny_model: Path, tmp_path: Path
+) -> None:
     """Those that remain over shared weights and memory still give the same outputs."""
     prepared = _prepare(openvino, tiny_model, tmp_path)
     memory = Memory(internal=0, zero_copy=("output",))
     for order in itertools.permutations(range(3)):
         source = openvino.load(str(tiny_model), prepared, memory)
-        contexts = {0: source, 1: openvino.dup(source, memory), 2: openvino.load(str(tiny_model), None, memory)}
+        contexts = {
+            0: source,
+            1: openvino.dup(source, memory),
+            2: openvino.load(str(tiny_model), None, memory),
+        }
         expected = _outputs(source)
         for index in order:
             contexts.pop(index).destroy()
-            assert [_outputs(context) for context in contexts.values()] == [expected] * len(contexts), order
+            assert [_outputs(context) for context in contexts.values()] == [expected] * len(
+                contexts
+            ), order
 
 
 def test_threads_do_not_become_more(openvino: Runtime, tiny_model: Path) -> None:
@@ -258,15 +309,22 @@ def test_threads_do_not_become_more(openvino: Runtime, tiny_model: Path) -> None
 
 @pytest.mark.parametrize(
     ("kind", "shape"),
-    [*((kind, (2, 5)) for kind in _TYPES), *itertools.product(("float32", "bfloat16", "int64"), ((), (0, 3)))],
+    [
+        *((kind, (2, 5)) for kind in _TYPES),
+        *itertools.product(("float32", "bfloat16", "int64"), ((), (0, 3))),
+    ],
 )
 @pytest.mark.parametrize("zero_copy", [(), ("input", "output")])
 def test_inputs_of_every_type(
     openvino: Runtime, tmp_path: Path, kind: str, shape: tuple[int, ...], zero_copy: tuple[str, ...]
 ) -> None:
-    """Scalars, empty tensors and others of every type, all of free sizes, come out as they went in."""
+    """Scalars, empty tensors and others of every type, all of free sizes, come out as they went
+    in.
+    """
     model = _identity(tmp_path, kind, ["n" for _ in shape])
-    assert openvino.interface(str(model)).inputs == (DeclaredTensor("input0", kind, tuple("n" for _ in shape)),)
+    assert openvino.interface(str(model)).inputs == (
+        DeclaredTensor("input0", kind, tuple("n" for _ in shape)),
+    )
     tensor = Input("input0", kind, shape)
     context = openvino.load(str(model), None, Memory(zero_copy=zero_copy), {"input0": tensor})
     assert [_outputs(context) for _ in range(2)] == [[bytes(as_buffer(filled(tensor)))]] * 2
@@ -275,9 +333,13 @@ def test_inputs_of_every_type(
 def test_several_inputs_of_a_file(openvino: Runtime, tmp_path: Path) -> None:
     """Each is fed by its name; what the maker wrote into the file is told."""
     names = ("a", "b")
-    inputs = [onnx.helper.make_tensor_value_info(name, _TYPES["int64"], ["rows", None]) for name in names]
+    inputs = [
+        onnx.helper.make_tensor_value_info(name, _TYPES["int64"], ["rows", None]) for name in names
+    ]
     output = onnx.helper.make_tensor_value_info("difference", _TYPES["int64"], None)
-    path = _model(tmp_path, [onnx.helper.make_node("Sub", ["a", "b"], ["difference"])], inputs, [output])
+    path = _model(
+        tmp_path, [onnx.helper.make_node("Sub", ["a", "b"], ["difference"])], inputs, [output]
+    )
     model = onnx.load(str(path))
     model.metadata_props.add(key="imgsz", value="64")
     onnx.save(model, str(path))
@@ -308,40 +370,61 @@ def test_models_that_cannot_be_read(openvino: Runtime, tiny_model: Path, tmp_pat
     text.write_text("<net")
     alone = Path(_prepare(openvino, tiny_model, tmp_path))
     alone.with_suffix(".bin").unlink()
-    words = [(damaged, "damaged.onnx is not a model"), (text, "text.xml is not a model"), (alone, "ends in .bin")]
-    tensors = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.STRING, [2]) for name in ("x", "y")]
+    words = [
+        (damaged, "damaged.onnx is not a model"),
+        (text, "text.xml is not a model"),
+        (alone, "ends in .bin"),
+    ]
+    tensors = [
+        onnx.helper.make_tensor_value_info(name, onnx.TensorProto.STRING, [2])
+        for name in ("x", "y")
+    ]
     node = onnx.helper.make_node("StringNormalizer", ["x"], ["y"])
-    words.append((_model(tmp_path, [node], tensors[:1], tensors[1:]), "does not have: StringNormalizer"))
+    words.append(
+        (_model(tmp_path, [node], tensors[:1], tensors[1:]), "does not have: StringNormalizer")
+    )
     for path, sentence in words:
         with pytest.raises(AdapterError, match=re.escape(sentence)):
             openvino.load(str(path), None, Memory())
-    identity = _model(tmp_path, [onnx.helper.make_node("Identity", ["x"], ["y"])], tensors[:1], tensors[1:])
+    identity = _model(
+        tmp_path, [onnx.helper.make_node("Identity", ["x"], ["y"])], tensors[:1], tensors[1:]
+    )
     with pytest.raises(AdapterError, match="input 'x' is string"):
         openvino.interface(str(identity))
 
 
 def test_nothing_is_reported_to_the_maker(tmp_path: Path) -> None:
-    """The process neither writes the files of a client's identity nor loads what would send them."""
+    """The process neither writes the files of a client's identity nor loads what would send
+    them.
+    """
     code = (
         "import sys; from reusebench.measured import runtimes; runtimes.open_runtime('openvino'); "
         "print({'ssl', 'urllib.request'} & set(sys.modules))"
     )
     environment = {**os.environ, "HOME": str(tmp_path)}
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=CHECKOUT, capture_output=True, text=True, check=True, env=environment
+        [sys.executable, "-c", code],
+        cwd=CHECKOUT,
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment,
     )
     assert done.stdout.strip() == "set()"
     assert list(tmp_path.iterdir()) == []
 
 
 def _walked(scenario: str, folder: Path, *paths: Path) -> tuple[int, set[str]]:
-    """Return the RSS over the import at the end of the steady phase, trimmed, and the outputs' digests.
+    """Return the RSS over the import at the end of the steady phase, trimmed, and the outputs'
+    digests.
 
     In PSS a process beside this one that has OpenVINO's libraries too would show.
     """
     choice = 1 if scenario == "lean" else 0  # the first has outputs in an order that only NPUs have
     plan = prepared_plan(
-        make_plan(scenario, *paths, contexts=4, runtime="openvino", choice=choice), THIS_INTERPRETER, folder
+        make_plan(scenario, *paths, contexts=4, runtime="openvino", choice=choice),
+        THIS_INTERPRETER,
+        folder,
     )
     assert isinstance(plan, Plan), plan
     observer = StubObserver(lambda pid: read_process(LOCAL_HOST, pid).rss_bytes)
@@ -353,7 +436,9 @@ def _walked(scenario: str, folder: Path, *paths: Path) -> tuple[int, set[str]]:
 
 
 def test_dups_hold_the_weights_once(mobile_model: Path, tmp_path: Path) -> None:
-    """Four dups take far less than four loads, with all mechanisms together no more; a mapped file saves its size."""
+    """Four dups take far less than four loads, with all mechanisms together no more; a mapped file
+    saves its size.
+    """
     names = ("no_reuse_one_model", "full_dup", "lean", "model_in_place")
     ran = {name: _walked(name, tmp_path, mobile_model) for name in names}
     loads, outputs = ran["no_reuse_one_model"]
@@ -363,7 +448,9 @@ def test_dups_hold_the_weights_once(mobile_model: Path, tmp_path: Path) -> None:
     assert [digests for _, digests in ran.values()] == [outputs] * len(names)
 
 
-def test_resolutions_hold_the_weights_once(mobile_resolutions: tuple[Path, Path], tmp_path: Path) -> None:
+def test_resolutions_hold_the_weights_once(
+    mobile_resolutions: tuple[Path, Path], tmp_path: Path
+) -> None:
     """Both sizes take less over the weights of one, and give the outputs of their own."""
     (apart, outputs), (shared, of_shared) = (
         _walked(name, tmp_path, *mobile_resolutions) for name in ("resolutions", "shared_weights")
@@ -375,8 +462,13 @@ def test_resolutions_hold_the_weights_once(mobile_resolutions: tuple[Path, Path]
 def test_models_in_turn_have_internal_tensors_one_at_a_time(
     openvino: Runtime, wide_internal_model: Path, tiny_model: Path
 ) -> None:
-    """Those of the model that ran last are given back before another one runs, and come again with equal outputs."""
-    alone = [_outputs(openvino.load(str(model), None, Memory())) for model in (wide_internal_model, tiny_model)]
+    """Those of the model that ran last are given back before another one runs, and come again with
+    equal outputs.
+    """
+    alone = [
+        _outputs(openvino.load(str(model), None, Memory()))
+        for model in (wide_internal_model, tiny_model)
+    ]
     zero_copy = ("input", "output")
     contexts = []
     for model in (wide_internal_model, tiny_model):
@@ -391,8 +483,12 @@ def test_models_in_turn_have_internal_tensors_one_at_a_time(
     assert min(held[2::2]) > max(held[3::2]) + 4 * 2**20
 
 
-def test_a_context_of_another_turn_infers_meanwhile(openvino: Runtime, tiny_models: tuple[Path, Path]) -> None:
-    """Dups of two models on two cores: what may be inferring keeps its internal tensors, and outputs are equal."""
+def test_a_context_of_another_turn_infers_meanwhile(
+    openvino: Runtime, tiny_models: tuple[Path, Path]
+) -> None:
+    """Dups of two models on two cores: what may be inferring keeps its internal tensors, and
+    outputs are equal.
+    """
     turns = [Memory(internal=core) for core in (20, 21)]
     sources = [openvino.load(str(model), None, turns[0]) for model in tiny_models]
     of_cores = [sources, [openvino.dup(source, turns[1]) for source in sources]]

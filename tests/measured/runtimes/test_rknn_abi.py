@@ -1,4 +1,6 @@
-"""rknn_api.h as ctypes: sizes and offsets, for 32 and for 64 bit, by the figures of the vendor's header."""
+"""rknn_api.h as ctypes: sizes and offsets, for 32 and for 64 bit, by the figures of the vendor's
+header.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,8 @@ from reusebench.measured.runtimes.rknn import abi
 
 _WIDTH = 8 * ctypes.sizeof(ctypes.c_void_p)
 
-#: Size by width, and offsets by width; one number where both are the same. From the C compiler, header 2.3.2.
+#: Size by width, and offsets by width; one number where both are the same. From the C compiler,
+#: header 2.3.2.
 _LAYOUTS: dict[type[ctypes.Structure], tuple[Any, dict[str, Any]]] = {
     abi.TensorAttr: (
         376,
@@ -46,7 +49,15 @@ _LAYOUTS: dict[type[ctypes.Structure], tuple[Any, dict[str, Any]]] = {
     ),
     abi.TensorMem: (
         40,
-        {"virt_addr": 0, "phys_addr": 8, "fd": 16, "offset": 20, "size": 24, "flags": 28, "priv_data": 32},
+        {
+            "virt_addr": 0,
+            "phys_addr": 8,
+            "fd": 16,
+            "offset": 20,
+            "size": 24,
+            "flags": 28,
+            "priv_data": 32,
+        },
     ),
     abi.SdkVersion: (512, {"api_version": 0, "drv_version": 256}),
     abi.InputOutputNumber: (8, {"n_input": 0, "n_output": 4}),
@@ -89,10 +100,13 @@ def _of(figure: Any, width: int) -> int:
 
 
 def _at_width(struct: type[ctypes.Structure], width: int) -> type[ctypes.Structure]:
-    """Return the struct as a machine of that width has it: pointers and contexts are plain numbers of that width."""
+    """Return the struct as a machine of that width has it: pointers and contexts are plain numbers
+    of that width.
+    """
     number = {32: ctypes.c_uint32, 64: ctypes.c_uint64}[width]
     fields = [
-        (name, number if kind is ctypes.c_void_p or name == "ctx" else kind) for name, kind, *_ in struct._fields_
+        (name, number if kind is ctypes.c_void_p or name == "ctx" else kind)
+        for name, kind, *_ in struct._fields_
     ]
     return type(struct.__name__, (ctypes.Structure,), {"_fields_": fields})
 

@@ -1,7 +1,9 @@
-"""The calls that Rockchip's adapter makes, against a double of the library that is compiled here (rknn_double.c).
+"""The calls that Rockchip's adapter makes, against a double of the library that is compiled here
+(rknn_double.c).
 
-A client-side check of order, flags, sizes and errors: it says nothing about Rockchip's own library. The driver walks
-plans on the double in a process of its own; the double aborts where the real library would crash.
+A client-side check of order, flags, sizes and errors: it says nothing about Rockchip's own library.
+The driver walks plans on the double in a process of its own; the double aborts where the real
+library would crash.
 """
 
 from __future__ import annotations
@@ -52,11 +54,14 @@ from tests.helpers.support import CHECKOUT, walk
 
 pytestmark = pytest.mark.process
 
-_FULL, _MINI = "librknnrt version: 1.6.0 (double)", "librknnmrt version: 2.3.2 (double)"
+_FULL = "librknnrt version: 1.6.0 (double)"
+_MINI = "librknnmrt version: 2.3.2 (double)"
 
-#: What the double reads of a model: bytes of weights and of internal memory, and the number of inputs.
+#: What the double reads of a model: bytes of weights and of internal memory, and the number of
+#: inputs.
 _MODELS = ("9000 5000 1 ", "7000 12345 1 ", "8000 100 1 ")
-_PLAIN, _DUP = Context(0, 0), Context(0, 0, DUP, 0)
+_PLAIN = Context(0, 0)
+_DUP = Context(0, 0, DUP, 0)
 #: Three models that run in turn in one internal memory.
 _IN_TURN = tuple(Context(0, model, internal=0, core=0) for model in range(3))
 #: The ways to move tensors.
@@ -86,8 +91,14 @@ class Walked:
         return [re.findall(rf"\b{field}=(\S+)", call)[0] for call in self.named(name)]
 
     def names(self, *names: str) -> list[str]:
-        """Return the calls of these functions in order, as name and first field (the double counts contexts from 1)."""
-        return [" ".join(call.split()[:2]).rstrip(",") for call in self.calls if call.split()[0] in names]
+        """Return the calls of these functions in order, as name and first field (the double counts
+        contexts from 1).
+        """
+        return [
+            " ".join(call.split()[:2]).rstrip(",")
+            for call in self.calls
+            if call.split()[0] in names
+        ]
 
     def failure(self) -> tuple[str, str, int | None, str]:
         """Return kind, phase, context and sentence of the failure that there must be."""
@@ -109,13 +120,17 @@ class Double:
             path.write_text(content)
             self.models.append(Model(path.stem, str(path), str(number), weightless=str(path)))
 
-    def walk(self, *contexts: Context, cores: int = 1, fills: bool = False, **environment: Any) -> Walked:
+    def walk(
+        self, *contexts: Context, cores: int = 1, fills: bool = False, **environment: Any
+    ) -> Walked:
         """Walk a plan of these contexts; the environment tells the double what to fail."""
         key = (contexts, cores, fills, *environment.items())
         if key not in self._walks:
             log = self._folder / f"calls-{len(self._walks)}"
             variables = {LIBRARY_VARIABLE: str(self.library), "DOUBLE_LOG": str(log), **environment}
-            plan = Plan("mine", None, "rknn", tuple(self.models), contexts, cores, rounds=2, fills=fills)
+            plan = Plan(
+                "mine", None, "rknn", tuple(self.models), contexts, cores, rounds=2, fills=fills
+            )
             run = walk(plan, dataclasses.replace(RKNN_FORKS, environment=variables))
             self._walks[key] = Walked(run, log.read_text().splitlines() if log.exists() else [])
         return self._walks[key]
@@ -143,15 +158,33 @@ def mini(rknn_double: Compile, tmp_path_factory: pytest.TempPathFactory) -> Doub
 # Order
 
 
-@pytest.mark.parametrize(("is_mini", "cores"), [(False, 1), (False, 3), (True, 1)], ids=["one", "three", "mini"])
-@pytest.mark.parametrize("scenario", [scenario.name for scenario in SCENARIOS if not scenario.is_variant])
-def test_every_scenario_keeps_the_rules(full: Double, mini: Double, scenario: str, is_mini: bool, cores: int) -> None:
-    """It ends without a crash and leaves nothing behind, or the message has what is not supported."""
+@pytest.mark.parametrize(
+    ("is_mini", "cores"), [(False, 1), (False, 3), (True, 1)], ids=["one", "three", "mini"]
+)
+@pytest.mark.parametrize(
+    "scenario", [scenario.name for scenario in SCENARIOS if not scenario.is_variant]
+)
+def test_every_scenario_keeps_the_rules(
+    full: Double, mini: Double, scenario: str, is_mini: bool, cores: int
+) -> None:
+    """It ends without a crash and leaves nothing behind, or the message has what is not
+    supported.
+    """
     double = mini if is_mini else full
     plan = build_plans(scenario, Parameters("rknn", tuple(double.models), 2, 2, cores, rounds=2))[0]
     walked = double.walk(*plan.contexts, cores=cores)
-    missing = {"shared_context", "external_weights", "device_io", "cuda_copied_io", "cuda_device_io"}
-    missing |= {"partial_dup", "full_dup", "full_dup_internal_reuse", "lean", "model_in_place"} if is_mini else set()
+    missing = {
+        "shared_context",
+        "external_weights",
+        "device_io",
+        "cuda_copied_io",
+        "cuda_device_io",
+    }
+    missing |= (
+        {"partial_dup", "full_dup", "full_dup_internal_reuse", "lean", "model_in_place"}
+        if is_mini
+        else set()
+    )
     # These depend on the machine.
     uncertain = {"external_dma_heap": _HAS_HEAPS, "external_mmz": _HAS_ZONE}
     missing |= {name for name, has in uncertain.items() if not has or walked.run.failure}
@@ -184,13 +217,20 @@ def test_contexts_go_in_reverse_order(full: Double) -> None:
 
 
 def test_an_internal_memory_is_as_large_as_the_largest_and_goes_last(full: Double) -> None:
-    """One allocation, for the first context, each with a name of it of its own size, which it gives back first."""
+    """One allocation, for the first context, each with a name of it of its own size, which it gives
+    back first.
+    """
     walked = full.passes(*_IN_TURN)
     assert walked.named("rknn_create_mem") == ["rknn_create_mem context=1 size=12345"]
     names = ["context=1 size=5000", "context=2 size=12345", "context=3 size=100"]
-    assert walked.named("rknn_create_mem_from_fd") == [f"rknn_create_mem_from_fd {name} offset=0" for name in names]
-    assert walked.named("rknn_set_internal_mem") == [f"rknn_set_internal_mem {name} flags=1" for name in names]
-    memory, context = "rknn_destroy_mem context={}", "rknn_destroy context={}"
+    assert walked.named("rknn_create_mem_from_fd") == [
+        f"rknn_create_mem_from_fd {name} offset=0" for name in names
+    ]
+    assert walked.named("rknn_set_internal_mem") == [
+        f"rknn_set_internal_mem {name} flags=1" for name in names
+    ]
+    memory = "rknn_destroy_mem context={}"
+    context = "rknn_destroy context={}"
     order = [memory.format(3), context.format(3), memory.format(2), context.format(2)]
     order += [memory.format(1), memory.format(1), context.format(1)]
     assert walked.names("rknn_destroy", "rknn_destroy_mem") == order
@@ -198,7 +238,9 @@ def test_an_internal_memory_is_as_large_as_the_largest_and_goes_last(full: Doubl
 
 
 def test_internal_memory_comes_before_tensors(mini: Double) -> None:
-    """The mini runtime takes no tensors as long as the internal memory is missing; the double aborts."""
+    """The mini runtime takes no tensors as long as the internal memory is missing; the double
+    aborts.
+    """
     order = [call.split()[0] for call in mini.passes(*_IN_TURN).calls]
     last_internal = len(order) - 1 - order[::-1].index("rknn_set_internal_mem")
     assert last_internal < order.index("rknn_set_io_mem")
@@ -207,26 +249,31 @@ def test_internal_memory_comes_before_tensors(mini: Double) -> None:
 def test_one_internal_memory_for_dups_of_each_core(full: Double) -> None:
     """A dup gets the memory of its core like any context, and is made with its source's flags."""
     contexts = [
-        Context(0, 0, DUP if index else "load", 0 if index else None, index % 2, core=index % 2) for index in range(4)
+        Context(0, 0, DUP if index else "load", 0 if index else None, index % 2, core=index % 2)
+        for index in range(4)
     ]
     walked = full.passes(*contexts, cores=2)
     assert walked.values("rknn_init", "flags") == ["0x200"]
     assert walked.values("rknn_dup_context", "source") == ["1"] * 3
-    assert walked.named("rknn_create_mem") == [f"rknn_create_mem context={number} size=5000" for number in (1, 2)]
+    assert walked.named("rknn_create_mem") == [
+        f"rknn_create_mem context={number} size=5000" for number in (1, 2)
+    ]
     assert walked.values("rknn_set_internal_mem", "context") == ["1", "3", "2", "4"]
 
 
 # Flags, sizes and the library's own figures
 
 
-#: More contexts than fit, over one internal memory, without and with sharing weights (9,000 bytes of each model, and
-#: 5,000 of internal tensors).
+#: More contexts than fit, over one internal memory, without and with sharing weights (9,000 bytes
+#: of each model, and 5,000 of internal tensors).
 _MANY_LOADED = (Context(0, 0, internal=0, core=0),) * 9
 _MANY_DUPS = (_MANY_LOADED[0], *(Context(0, 0, DUP, 0, internal=0, core=0),) * 8)
 
 
 def test_contexts_until_memory_ends(full: Double) -> None:
-    """A further context joins the internal memory that is there; what failed is given up, the others run and go."""
+    """A further context joins the internal memory that is there; what failed is given up, the
+    others run and go.
+    """
     walked = full.passes(*_MANY_LOADED, fills=True, DOUBLE_MEMORY=str(4 * 9000 + 5000))
     failure = walked.run.full
     assert failure is not None
@@ -251,11 +298,18 @@ def test_a_library_that_dies_of_the_limit(full: Double) -> None:
     """The crash is the answer then."""
     run = full.walk(*(_PLAIN,) * 3, fills=True, DOUBLE_MEMORY=str(2 * 14000), DOUBLE_DIES="1").run
     assert run.failure is not None
-    assert (run.full, run.failure.kind, run.failure.phase, run.failure.context) == (None, "crashed", "context", 2)
+    assert (run.full, run.failure.kind, run.failure.phase, run.failure.context) == (
+        None,
+        "crashed",
+        "context",
+        2,
+    )
 
 
 def test_a_plain_context(full: Double) -> None:
-    """rknn_init gets the file's content: librknnrt 1.6.0 counts a path's model twice. Figures are the library's own."""
+    """rknn_init gets the file's content: librknnrt 1.6.0 counts a path's model twice. Figures are
+    the library's own.
+    """
     walked = full.passes(_PLAIN)
     assert walked.named("rknn_init") == [f"rknn_init size={len(_MODELS[0])} flags=0x0 master=0"]
     imported, made = (reading.data for reading in walked.run.barriers[:2])
@@ -277,18 +331,26 @@ def test_a_plain_context(full: Double) -> None:
 def test_flags_name_who_allocates(
     full: Double, mini: Double, context: Context, full_flags: str, mini_flags: str
 ) -> None:
-    """0x200 for internal memory and 0x10 for weights too; the mini runtime ignores 0x200 and needs 0x10."""
+    """0x200 for internal memory and 0x10 for weights too; the mini runtime ignores 0x200 and needs
+    0x10.
+    """
     for double, flags in ((full, full_flags), (mini, mini_flags)):
         walked = double.passes(context)
         assert walked.values("rknn_init", "flags") == [flags]
         assert walked.values("rknn_set_weight_mem", "size") == (["9000"] if flags == "0x10" else [])
-        assert walked.values("rknn_set_internal_mem", "size") == ([] if flags == "0x0" else ["5000"])
+        assert walked.values("rknn_set_internal_mem", "size") == (
+            [] if flags == "0x0" else ["5000"]
+        )
 
 
 @pytest.mark.parametrize(("internal", "flags"), [(None, "0x20"), (0, "0x220")])
 def test_a_slave_names_its_master(full: Double, internal: int | None, flags: str) -> None:
-    """0x20 beside who allocates, with the master's handle; its weights are not given a second time."""
-    walked = full.passes(Context(0, 0, internal=internal), Context(0, 1, SHARED_WEIGHTS, 0, internal=internal))
+    """0x20 beside who allocates, with the master's handle; its weights are not given a second
+    time.
+    """
+    walked = full.passes(
+        Context(0, 0, internal=internal), Context(0, 1, SHARED_WEIGHTS, 0, internal=internal)
+    )
     assert walked.values("rknn_init", "flags")[1] == flags
     assert walked.values("rknn_init", "master") == ["0", "1"]
     assert walked.named("rknn_set_weight_mem") == []
@@ -298,11 +360,16 @@ def test_a_slave_names_its_master(full: Double, internal: int | None, flags: str
     ("context", "words"),
     [
         (Context(0, 0, outside=(WEIGHTS,)), "takes weights and internal tensors outside together"),
-        (Context(0, 0, device_io=True), "with zero copy the tensors are the NPU's own memory already"),
+        (
+            Context(0, 0, device_io=True),
+            "with zero copy the tensors are the NPU's own memory already",
+        ),
         (Context(0, 0, device=CUDA), "on its NPU alone, not on cuda"),
     ],
 )
-def test_what_the_library_cannot_do(full: Double, mini: Double, context: Context, words: str) -> None:
+def test_what_the_library_cannot_do(
+    full: Double, mini: Double, context: Context, words: str
+) -> None:
     """It is refused before any call: the mini runtime would run in memory that nobody allocated."""
     for double in (full, mini):
         walked = double.walk(context)
@@ -313,7 +380,9 @@ def test_what_the_library_cannot_do(full: Double, mini: Double, context: Context
 
 
 def test_cores_are_masks(full: Double) -> None:
-    """Core N is bit N; a context of no core is left to the library, and so is every one where there is one core."""
+    """Core N is bit N; a context of no core is left to the library, and so is every one where there
+    is one core.
+    """
     bound = [Context(0, 0, core=core) for core in (0, 1, 2)]
     assert full.passes(*bound, cores=3).values("rknn_set_core_mask", "mask") == ["1", "2", "4"]
     assert full.passes(_PLAIN, cores=3).named("rknn_set_core_mask") == []
@@ -324,7 +393,9 @@ def test_cores_are_masks(full: Double) -> None:
 
 
 def test_memory_by_the_runtimes_own_call(full: Double) -> None:
-    """Weights, internal memory, input and output are four allocations of the context, as large as the library says."""
+    """Weights, internal memory, input and output are four allocations of the context, as large as
+    the library says.
+    """
     walked = full.passes(Context(0, 0, outside=(WEIGHTS, INTERNAL), zero_copy=(INPUT, OUTPUT)))
     assert walked.values("rknn_create_mem", "size") == ["9000", "5000", "360", "320"]
     allocations = walked.run.barriers[2].data.allocations
@@ -343,7 +414,9 @@ def test_memory_by_its_physical_address(full: Double) -> None:
 
 @pytest.mark.skipif(_HAS_HEAPS, reason="this machine has dma-heaps")
 def test_no_dma_heap(full: Double) -> None:
-    """It is not supported, with every heap that was tried and why, and the context does not stay."""
+    """It is not supported, with every heap that was tried and why, and the context does not
+    stay.
+    """
     walked = full.walk(Context(0, 0, outside=(INTERNAL,), allocator=DMA_HEAP))
     kind, phase, context, message = walked.failure()
     assert (kind, phase, context) == ("not_supported", "context", 0)
@@ -357,17 +430,19 @@ def test_no_media_memory_zone(full: Double) -> None:
     """Rockchip's MMZ library is named where it is missing."""
     kind, _, _, message = full.walk(Context(0, 0, outside=(INTERNAL,), allocator=MMZ)).failure()
     assert kind == "not_supported"
-    assert message == (
-        "Rockchip's MMZ library (libmpimmz.so or librockit.so) is not here: neither in the loader's path nor beside "
-        "the runtime's library"
+    assert (
+        message
+        == "Rockchip's MMZ library (libmpimmz.so or librockit.so) is not here: neither in the"
+        " loader's path nor beside the runtime's library"
     )
 
 
 def test_memory_by_the_media_memory_zone(full: Double, tmp_path: Path) -> None:
-    """Each piece is a block of the zone, which goes after the library's name of it; a zone that is full is reported.
+    """Each piece is a block of the zone, which goes after the library's name of it; a zone that is
+    full is reported.
 
-    The name has no flag while it is set, with which librknnrt 1.5.2 and 1.6.0 hang; the double holds that it is back
-    when the struct is to be freed.
+    The name has no flag while it is set, with which librknnrt 1.5.2 and 1.6.0 hang; the double
+    holds that it is back when the struct is to be freed.
     """
     shutil.copy(full.library, tmp_path / "libmpimmz.so")
     context = Context(0, 0, outside=(WEIGHTS, INTERNAL), allocator=MMZ)
@@ -382,7 +457,9 @@ def test_memory_by_the_media_memory_zone(full: Double, tmp_path: Path) -> None:
         "RK_MPI_MMZ_Free size=9000",
         "rknn_destroy context=1",
     ]
-    kind, _, _, message = full.walk(context, LD_LIBRARY_PATH=str(tmp_path), DOUBLE_FAIL="RK_MPI_MMZ_Alloc=-3").failure()
+    kind, _, _, message = full.walk(
+        context, LD_LIBRARY_PATH=str(tmp_path), DOUBLE_FAIL="RK_MPI_MMZ_Alloc=-3"
+    ).failure()
     assert (kind, message) == ("not_supported", "RK_MPI_MMZ_Alloc of 9000 bytes returned -3")
 
 
@@ -396,7 +473,9 @@ def test_every_allocator_is_tried_here() -> None:
 
 @pytest.mark.parametrize("zero_copy", _WAYS)
 def test_tensors_of_the_full_runtime(full: Double, zero_copy: tuple[str, ...]) -> None:
-    """What is copied goes through the library's own calls; what is not is bound once, with its stride, and synced."""
+    """What is copied goes through the library's own calls; what is not is bound once, with its
+    stride, and synced.
+    """
     walked = full.passes(Context(0, 0, zero_copy=zero_copy))
     runs = len(walked.named("rknn_run"))
     assert len(walked.named("rknn_inputs_set")) == (0 if INPUT in zero_copy else runs)
@@ -409,27 +488,39 @@ def test_tensors_of_the_full_runtime(full: Double, zero_copy: tuple[str, ...]) -
 
 @pytest.mark.parametrize("zero_copy", _WAYS)
 def test_tensors_of_the_mini_runtime(mini: Double, zero_copy: tuple[str, ...]) -> None:
-    """It has no calls that copy: native tensors are bound, and the adapter copies where the plan says so."""
+    """It has no calls that copy: native tensors are bound, and the adapter copies where the plan
+    says so.
+    """
     walked = mini.passes(Context(0, 0, zero_copy=zero_copy))
     assert walked.named("rknn_inputs_set") == walked.named("rknn_outputs_get") == []
     assert walked.values("rknn_set_io_mem", "size") == ["360", "512"]
     assert {"8", "9"} <= set(walked.values("rknn_query", "command"))
     # An input that is copied is synced before each run, and once when it is made.
     runs = len(walked.named("rknn_run"))
-    assert walked.values("rknn_mem_sync", "mode").count("1") == (1 if INPUT in zero_copy else 1 + runs)
+    assert walked.values("rknn_mem_sync", "mode").count("1") == (
+        1 if INPUT in zero_copy else 1 + runs
+    )
 
 
 @pytest.mark.parametrize("name", ["full", "mini"])
 def test_outputs_are_the_same_copied_or_in_place(name: str, request: pytest.FixtureRequest) -> None:
-    """Rows are where the NPU looks for them, however far apart; padding is no output; what is copied is counted."""
+    """Rows are where the NPU looks for them, however far apart; padding is no output; what is
+    copied is counted.
+    """
     double: Double = request.getfixturevalue(name)
     digests = []
     for way in _WAYS:
-        data = {reading.phase: reading.data for reading in double.passes(Context(0, 0, zero_copy=way)).run.barriers}
+        data = {
+            reading.phase: reading.data
+            for reading in double.passes(Context(0, 0, zero_copy=way)).run.barriers
+        }
         digests.append(data["steady"].digests)
         copies = data["first_inference"].copies
         assert copies is not None
-        assert (copies.input_bytes, copies.output_bytes) == (0 if INPUT in way else 300, 0 if OUTPUT in way else 300)
+        assert (copies.input_bytes, copies.output_bytes) == (
+            0 if INPUT in way else 300,
+            0 if OUTPUT in way else 300,
+        )
     assert digests == [digests[0]] * 4
     without_input = f"{zlib.crc32(bytes(300)):08x}"
     assert digests[0] != (without_input,)
@@ -442,7 +533,8 @@ def test_several_inputs(full: Double, tmp_path: Path) -> None:
     assert len(double.passes(Context(0, 0, zero_copy=(INPUT,))).named("rknn_set_io_mem")) == 3
 
 
-#: Writes rows of its own into the input, as a letterbox does, and prints what came out; run on the double.
+#: Writes rows of its own into the input, as a letterbox does, and prints what came out; run on the
+#: double.
 _WRITE_FRAMES = """
 import json, sys
 from reusebench.measured.runtimes import open_runtime
@@ -483,20 +575,33 @@ def _sum_of_rows(value: int) -> int:
     ],
 )
 def test_frames_are_written_with_room_behind_rows(
-    name: str, zero_copy: tuple[str, ...], pitch: int, syncs: int, request: pytest.FixtureRequest, tmp_path: Path
+    name: str,
+    zero_copy: tuple[str, ...],
+    pitch: int,
+    syncs: int,
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
 ) -> None:
-    """8-bit RGB into the application's buffer, or into the bound memory, which is then brought to the device."""
+    """8-bit RGB into the application's buffer, or into the bound memory, which is then brought to
+    the device.
+    """
     double: Double = request.getfixturevalue(name)
     log = tmp_path / "calls"
     environment = {**os.environ, LIBRARY_VARIABLE: str(double.library), "DOUBLE_LOG": str(log)}
     command = [sys.executable, "-c", _WRITE_FRAMES, double.models[0].path, *zero_copy]
-    done = subprocess.run(command, cwd=CHECKOUT, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, cwd=CHECKOUT, env=environment, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     sums, image, size_bytes = json.loads(done.stdout)
     assert image == [10, 10, 3, "nhwc", "uint8", pitch]
     assert size_bytes == 9 * pitch + 30
     assert sums == [_sum_of_rows(value) for value in (1, 2, 1)]
-    to_device = [line for line in log.read_text().splitlines() if line.startswith("rknn_mem_sync") and "mode=1" in line]
+    to_device = [
+        line
+        for line in log.read_text().splitlines()
+        if line.startswith("rknn_mem_sync") and "mode=1" in line
+    ]
     assert len(to_device) == syncs
 
 
@@ -504,14 +609,19 @@ def test_frames_are_written_with_room_behind_rows(
 
 
 def test_a_model_in_place(full: Double) -> None:
-    """Its file is read into memory of its own before there is a context, and goes with it; each has its own memory.
+    """Its file is read into memory of its own before there is a context, and goes with it; each has
+    its own memory.
 
-    The double aborts where the library crashes: sizes asked for before a dup, two contexts over one memory.
+    The double aborts where the library crashes: sizes asked for before a dup, two contexts over one
+    memory.
     """
     size = len(_MODELS[0])
     loaded = Context(0, 0, zero_copy=(MODEL,))
     walked = full.passes(loaded, _DUP, loaded)
-    assert walked.named("rknn_create_mem2") == [f"rknn_create_mem2 context=0 size={size} flags=0x20000"] * 2
+    assert (
+        walked.named("rknn_create_mem2")
+        == [f"rknn_create_mem2 context=0 size={size} flags=0x20000"] * 2
+    )
     assert walked.named("rknn_init") == [f"rknn_init size={size} flags=0x10000 master=0"] * 2
     assert walked.names("rknn_destroy", "rknn_destroy_mem") == [
         "rknn_destroy_mem context=3",
@@ -526,8 +636,12 @@ def test_a_model_in_place(full: Double) -> None:
     assert accounts["first_inference", 0]
 
 
-def test_where_no_model_is_used_in_place(full: Double, mini: Double, rknn_double: Compile, tmp_path: Path) -> None:
-    """The mini runtime gives no memory without a context, and libraries before 2.1 have no such function."""
+def test_where_no_model_is_used_in_place(
+    full: Double, mini: Double, rknn_double: Compile, tmp_path: Path
+) -> None:
+    """The mini runtime gives no memory without a context, and libraries before 2.1 have no such
+    function.
+    """
     contexts = Context(0, 0, zero_copy=(MODEL,))
     older = Double(rknn_double(_FULL, "CREATE_MEM2"), tmp_path)
     for double, words in ((mini, "gives no memory without a context"), (older, "rknn_create_mem2")):
@@ -539,7 +653,9 @@ def test_where_no_model_is_used_in_place(full: Double, mini: Double, rknn_double
 
 
 def test_no_memory_for_a_model_in_place(full: Double) -> None:
-    """It is a lack of memory where the library says so, and not a mechanism that the library lacks."""
+    """It is a lack of memory where the library says so, and not a mechanism that the library
+    lacks.
+    """
     words = "E RKNN: DMA Heap allocation failed"
     walked = full.walk(
         Context(0, 0, zero_copy=(MODEL,)),
@@ -554,7 +670,9 @@ def test_no_memory_for_a_model_in_place(full: Double) -> None:
 
 @pytest.mark.parametrize("name", ["full", "mini"])
 def test_one_weight_memory_for_several_contexts(name: str, request: pytest.FixtureRequest) -> None:
-    """The first context's is named again for the others, with internal memory shared or not; all give equal outputs."""
+    """The first context's is named again for the others, with internal memory shared or not; all
+    give equal outputs.
+    """
     double: Double = request.getfixturevalue(name)
     own = Context(0, 0, SHARED_WEIGHT_MEMORY, 0, outside=(INTERNAL,))
     shared = Context(0, 0, SHARED_WEIGHT_MEMORY, 0, internal=0)
@@ -570,7 +688,9 @@ def test_one_weight_memory_for_several_contexts(name: str, request: pytest.Fixtu
 
 
 def test_weights_that_are_overwritten_are_noticed(full: Double) -> None:
-    """The library writes whatever it has into the memory; the harness compares what was there before."""
+    """The library writes whatever it has into the memory; the harness compares what was there
+    before.
+    """
     first = Context(0, 0, outside=(WEIGHTS, INTERNAL))
     other = Context(0, 0, SHARED_WEIGHT_MEMORY, 0, outside=(INTERNAL,))
     walked = full.walk(first, other, DOUBLE_REWRITES="1")
@@ -580,15 +700,21 @@ def test_weights_that_are_overwritten_are_noticed(full: Double) -> None:
 
 
 @pytest.mark.parametrize("name", ["full", "mini"])
-def test_tensors_of_contexts_in_turn_are_one_memory(name: str, request: pytest.FixtureRequest) -> None:
-    """The first context allocates input and output, the others name them again and give back their names first."""
+def test_tensors_of_contexts_in_turn_are_one_memory(
+    name: str, request: pytest.FixtureRequest
+) -> None:
+    """The first context allocates input and output, the others name them again and give back their
+    names first.
+    """
     double: Double = request.getfixturevalue(name)
     contexts = [Context(0, 0, zero_copy=(INPUT, NATIVE_OUTPUT), io=0) for _ in range(3)]
     walked = double.passes(*contexts)
     assert walked.values("rknn_create_mem", "size") == ["360", "512"]
     assert walked.values("rknn_create_mem_from_fd", "size") == ["360", "512"] * 2
     assert walked.values("rknn_set_io_mem", "size") == ["360", "512"] * 3
-    allocations = [row.data.allocations for row in walked.run.barriers if row.phase == "first_inference"]
+    allocations = [
+        row.data.allocations for row in walked.run.barriers if row.phase == "first_inference"
+    ]
     assert [[allocation.kind for allocation in of_context] for of_context in allocations] == [
         ["input", "output"],
         [],
@@ -597,13 +723,16 @@ def test_tensors_of_contexts_in_turn_are_one_memory(name: str, request: pytest.F
 
 
 def test_native_outputs_are_bound_in_the_npus_order(full: Double) -> None:
-    """By the attributes of that order, without a copy; the checksum is that of the copied output."""
+    """By the attributes of that order, without a copy; the checksum is that of the copied
+    output.
+    """
     native, copied = (full.passes(Context(0, 0, zero_copy=ways)) for ways in ((NATIVE_OUTPUT,), ()))
     assert native.named("rknn_outputs_get") == []
     assert native.values("rknn_set_io_mem", "size") == ["512"]
     assert "9" in native.values("rknn_query", "command")
     digests = [
-        next(row.data.digests for row in walked.run.barriers if row.phase == "steady") for walked in (native, copied)
+        next(row.data.digests for row in walked.run.barriers if row.phase == "steady")
+        for walked in (native, copied)
     ]
     assert digests[0] == digests[1]
 
@@ -618,12 +747,17 @@ def test_native_outputs_are_bound_in_the_npus_order(full: Double) -> None:
         # A newer library may have further codes.
         ({"DOUBLE_FAIL": "rknn_run=-99"}, "rknn_run returned -99 (an unknown code)"),
         (
-            {"DOUBLE_FAIL": "rknn_run=-6", "DOUBLE_SAY": "rknn_run=E RKNN: one\nI RKNN: between\nE RKNN: two"},
+            {
+                "DOUBLE_FAIL": "rknn_run=-6",
+                "DOUBLE_SAY": "rknn_run=E RKNN: one\nI RKNN: between\nE RKNN: two",
+            },
             "rknn_run returned -6 (RKNN_ERR_MODEL_INVALID): E RKNN: one | E RKNN: two",
         ),
     ],
 )
-def test_a_code_is_reported_with_call_and_name(full: Double, environment: dict[str, Any], words: str) -> None:
+def test_a_code_is_reported_with_call_and_name(
+    full: Double, environment: dict[str, Any], words: str
+) -> None:
     """And with the library's own lines, if it wrote any: the sentence has what to search for."""
     assert full.walk(_PLAIN, **environment).failure() == ("failed", "first_inference", 0, words)
 
@@ -640,7 +774,9 @@ def test_a_code_is_reported_with_call_and_name(full: Double, environment: dict[s
     ],
 )
 def test_an_error_line_is_a_failure_whatever_the_code(full: Double, call: str, phase: str) -> None:
-    """The library returns 0 and prints "E RKNN" where it failed: the line is the message, without colours or time."""
+    """The library returns 0 and prints "E RKNN" where it failed: the line is the message, without
+    colours or time.
+    """
     line = "\x1b[1;31mE RKNN: [10:01:02.345] something is wrong\x1b[0m"
     kind, where, context, message = full.walk(_PLAIN, DOUBLE_SAY=f"{call}={line}").failure()
     assert (kind, where, context) == ("failed", phase, 0)
@@ -648,7 +784,9 @@ def test_an_error_line_is_a_failure_whatever_the_code(full: Double, call: str, p
     assert message == f"{success}: E RKNN: something is wrong"
 
 
-@pytest.mark.parametrize("line", ["W RKNN: a warning", "I RKNN: E RKNN is not the beginning", "model E RKNN"])
+@pytest.mark.parametrize(
+    "line", ["W RKNN: a warning", "I RKNN: E RKNN is not the beginning", "model E RKNN"]
+)
 def test_other_lines_are_no_failure(full: Double, line: str) -> None:
     """Warnings and notices go to standard error and no further."""
     full.passes(_PLAIN, DOUBLE_SAY=f"rknn_run={line}")
@@ -658,7 +796,12 @@ def test_other_lines_are_no_failure(full: Double, line: str) -> None:
 def test_memory_that_is_not_given(full: Double, call: str) -> None:
     """These calls return a pointer and no code; a null pointer is a failure of that call."""
     walked = full.walk(Context(0, 0, internal=0), DOUBLE_FAIL=f"{call}=-4")
-    assert walked.failure() == ("failed", "internal_memory", 0, f"{call} returned -1 (RKNN_ERR_FAIL)")
+    assert walked.failure() == (
+        "failed",
+        "internal_memory",
+        0,
+        f"{call} returned -1 (RKNN_ERR_FAIL)",
+    )
 
 
 @pytest.mark.parametrize("environment", [{"DOUBLE_LEAVES": "1"}, {}])
@@ -669,17 +812,23 @@ def test_a_failed_init(full: Double, environment: dict[str, Any]) -> None:
     assert walked.names("rknn_destroy") == (["rknn_destroy context=1"] if environment else [])
 
 
-@pytest.mark.parametrize("call", ["rknn_set_core_mask", "rknn_set_weight_mem", "rknn_set_internal_mem"])
+@pytest.mark.parametrize(
+    "call", ["rknn_set_core_mask", "rknn_set_weight_mem", "rknn_set_internal_mem"]
+)
 def test_a_context_that_cannot_be_furnished_is_destroyed(full: Double, call: str) -> None:
     """The memory that it has by then goes first."""
-    walked = full.walk(Context(0, 0, outside=(WEIGHTS, INTERNAL), core=1), cores=2, DOUBLE_FAIL=f"{call}=-5")
+    walked = full.walk(
+        Context(0, 0, outside=(WEIGHTS, INTERNAL), core=1), cores=2, DOUBLE_FAIL=f"{call}=-5"
+    )
     assert walked.failure()[3] == f"{call} returned -5 (RKNN_ERR_PARAM_INVALID)"
     assert len(walked.named("rknn_destroy_mem")) == len(walked.named("rknn_create_mem"))
     assert walked.calls[-1] == _LAST
 
 
 def test_a_file_that_is_no_model(full: Double, tmp_path: Path) -> None:
-    """The library's code is all there is to say; of one that cannot be read, the system's words with the path."""
+    """The library's code is all there is to say; of one that cannot be read, the system's words
+    with the path.
+    """
     double = Double(full.library, tmp_path, "no model", "9000 5000 1 ")
     assert double.walk(_PLAIN).failure()[3] == "rknn_init returned -6 (RKNN_ERR_MODEL_INVALID)"
     Path(double.models[1].path).unlink()
@@ -692,17 +841,25 @@ def test_a_file_that_is_no_model(full: Double, tmp_path: Path) -> None:
 
 
 def test_dup_on_the_mini_runtime_is_not_supported(mini: Double, full: Double) -> None:
-    """It is tried, and the library's own words are the message; on the full runtime, which has dup, it has failed."""
+    """It is tried, and the library's own words are the message; on the full runtime, which has dup,
+    it has failed.
+    """
     kind, phase, context, message = mini.walk(_PLAIN, _DUP).failure()
     assert (kind, phase, context) == ("not_supported", "context", 1)
     assert message.startswith("rknn_dup_context returned -1 (RKNN_ERR_FAIL): E RKNN: ")
     assert message.endswith("not supported in mini runtime")
-    assert full.walk(_PLAIN, _DUP, DOUBLE_FAIL="rknn_dup_context=-1").failure()[:3] == ("failed", "context", 1)
+    assert full.walk(_PLAIN, _DUP, DOUBLE_FAIL="rknn_dup_context=-1").failure()[:3] == (
+        "failed",
+        "context",
+        1,
+    )
 
 
 @pytest.mark.parametrize("source", [Context(0, 0, outside=(INTERNAL,)), Context(0, 0, internal=0)])
 def test_a_dup_is_not_left_without_internal_memory(full: Double, source: Context) -> None:
-    """A dup has the flags of its source: where internal memory is the application's it must get some."""
+    """A dup has the flags of its source: where internal memory is the application's it must get
+    some.
+    """
     walked = full.walk(source, _DUP)
     assert walked.failure()[:3] == ("not_supported", "context", 1)
     assert walked.named("rknn_dup_context") == []
@@ -727,7 +884,9 @@ def test_a_function_that_is_missing_is_not_supported(
 
 def test_a_library_that_syncs_by_itself(rknn_double: Compile, tmp_path: Path) -> None:
     """Before 1.6.0 there is no rknn_mem_sync, and no need of it."""
-    Double(rknn_double(_FULL, "MEM_SYNC"), tmp_path).passes(Context(0, 0, zero_copy=(INPUT, OUTPUT)))
+    Double(rknn_double(_FULL, "MEM_SYNC"), tmp_path).passes(
+        Context(0, 0, zero_copy=(INPUT, OUTPUT))
+    )
 
 
 def test_a_shared_context_is_not_supported(full: Double) -> None:
@@ -745,7 +904,10 @@ def test_a_shared_context_is_not_supported(full: Double) -> None:
     [
         (None, "No such file or directory. Give librknnrt.so or librknnmrt.so"),
         (b"text", ". Give librknnrt.so or librknnmrt.so"),
-        (b"\x7fELF" + bytes(14) + b"\x28\x00" + b"librknnrt version: 1.6.0", "cannot be loaded here: "),
+        (
+            b"\x7fELF" + bytes(14) + b"\x28\x00" + b"librknnrt version: 1.6.0",
+            "cannot be loaded here: ",
+        ),
     ],
 )
 def test_a_library_that_cannot_be_used(tmp_path: Path, content: bytes | None, words: str) -> None:
@@ -772,9 +934,18 @@ except adapter.AdapterError as error:
 def test_no_library_at_all() -> None:
     """The option and the variable are named."""
     done = subprocess.run(
-        [sys.executable, "-c", _NO_LIBRARY], cwd=CHECKOUT, capture_output=True, text=True, check=True, env={}
+        [sys.executable, "-c", _NO_LIBRARY],
+        cwd=CHECKOUT,
+        capture_output=True,
+        text=True,
+        check=True,
+        env={},
     )
-    for words in ("no librknnrt.so or librknnmrt.so", "--rknn-library FILE", f"{LIBRARY_VARIABLE}=FILE"):
+    for words in (
+        "no librknnrt.so or librknnmrt.so",
+        "--rknn-library FILE",
+        f"{LIBRARY_VARIABLE}=FILE",
+    ):
         assert words in done.stdout
 
 
@@ -797,8 +968,13 @@ print(json.dumps(errors))
 
 @pytest.mark.parametrize("is_file", [True, False])
 def test_an_error_carries_its_parts(rknn_double: Compile, tmp_path: Path, is_file: bool) -> None:
-    """The call, its code and the code's name; where standard error is no file, lines cannot be read and codes count."""
-    environment = {"DOUBLE_FAIL": "rknn_run=-7", **({} if is_file else {"DOUBLE_SAY": "rknn_run=E RKNN: no"})}
+    """The call, its code and the code's name; where standard error is no file, lines cannot be read
+    and codes count.
+    """
+    environment = {
+        "DOUBLE_FAIL": "rknn_run=-7",
+        **({} if is_file else {"DOUBLE_SAY": "rknn_run=E RKNN: no"}),
+    }
     with (tmp_path / "stderr").open("w") as file:
         done = subprocess.run(
             [sys.executable, "-c", _FAIL_TWICE, str(rknn_double(_FULL))],
@@ -809,5 +985,8 @@ def test_an_error_carries_its_parts(rknn_double: Compile, tmp_path: Path, is_fil
             check=True,
             env=environment,
         )
-    failed_run = ["rknn_call_failed", {"call": "rknn_run", "code": -7, "name": "RKNN_ERR_CTX_INVALID"}]
+    failed_run = [
+        "rknn_call_failed",
+        {"call": "rknn_run", "code": -7, "name": "RKNN_ERR_CTX_INVALID"},
+    ]
     assert json.loads(done.stdout.splitlines()[-1]) == [failed_run] * 2

@@ -1,6 +1,8 @@
-"""What the words of Rockchip's libraries are recognised as, through the double that says them (rknn_double.c).
+"""What the words of Rockchip's libraries are recognised as, through the double that says them
+(rknn_double.c).
 
-They are what the libraries write, on the virtual board or, where it says so, on the boards of users who quote them.
+They are what the libraries write, on the virtual board or, where it says so, on the boards of users
+who quote them.
 """
 
 from __future__ import annotations
@@ -28,13 +30,22 @@ pytestmark = pytest.mark.process
 
 _VERSION = "librknnrt version: 2.3.2 (double)"
 _NO_MODEL = "E RKNN: [1] Import rknn model failed!\nE RKNN: [1] rknn_init, load model failed!"
-_NOT_PARSED = "E RKNN: [1] parseRKNN from buffer: Invalid RKNN format!\nE RKNN: [1] rknn_init, load model failed!"
+_NOT_PARSED = (
+    "E RKNN: [1] parseRKNN from buffer: Invalid RKNN format!\nE RKNN: [1] rknn_init, load model"
+    " failed!"
+)
 _NO_FD = "failed to convert handle(1020) to fd, ret: -1, errno: 24, errstr: Too many open files"
 _NO_NPU = (
-    "E RKNN: [1] failed to open rknpu module, need to insmod rknpu dirver!\nE RKNN: [1] failed to open rknn device!"
+    "E RKNN: [1] failed to open rknpu module, need to insmod rknpu dirver!\nE RKNN: [1] failed to"
+    " open rknn device!"
 )
-_NEW_DRIVER = "requires driver version >= 0.7.0, but you have driver version: 0.3.0 which is incompatible!"
-_UPDATE = "please try updating to the latest version of the toolkit2 and runtime from: https://example.com"
+_NEW_DRIVER = (
+    "requires driver version >= 0.7.0, but you have driver version: 0.3.0 which is incompatible!"
+)
+_UPDATE = (
+    "please try updating to the latest version of the toolkit2 and runtime from:"
+    " https://example.com"
+)
 
 #: A case each: the call, its code, the lines it writes, and the cause.
 _SAID = {
@@ -42,48 +53,67 @@ _SAID = {
     "no driver, mini": (
         "rknn_init",
         -1,
-        "E RKNN: failed to open /dev/rknpu node, need to insmod rknpu dirver!\nE RKNN: failed to open device, fd: -2",
+        (
+            "E RKNN: failed to open /dev/rknpu node, need to insmod rknpu dirver!\nE RKNN: failed"
+            " to open device, fd: -2"
+        ),
         Message("rknn_no_driver"),
     ),
     "old driver": (
         "rknn_init",
         -1,
-        f"E RKNN: [1] Mismatch driver version, librknnrt version: 2.3.2 (429f97ae6b@2025-04-09) {_NEW_DRIVER}\n"
-        "E RKNN: [1] invalid device fd!",
+        (
+            "E RKNN: [1] Mismatch driver version, librknnrt version: 2.3.2 (429f97ae6b@2025-04-09)"
+            f" {_NEW_DRIVER}\nE RKNN: [1] invalid device fd!"
+        ),
         Message("rknn_driver_too_old", {"needed": "0.7.0", "driver": "0.3.0"}),
     ),
     # Never seen on the virtual board, whose chips fit their libraries: from the library's strings.
     "librknnrt on RV1106": (
         "rknn_init",
         -1,
-        "E RKNN: [1] This shared library is not supported on the current platform, hw_version = 1414677832",
+        (
+            "E RKNN: [1] This shared library is not supported on the current platform, hw_version ="
+            " 1414677832"
+        ),
         Message("rknn_unknown_chip", {"hardware": "1414677832"}),
     ),
     "other chip": (
         "rknn_init",
         -6,
-        "E RKNN: [1] failed to check rknpu hardware version: 0\n"
-        f"E RKNN: [1] This rknn model is for RK3588, but current platform is RK3566/RK3568\n{_NO_MODEL}",
+        (
+            "E RKNN: [1] failed to check rknpu hardware version: 0\nE RKNN: [1] This rknn model is"
+            f" for RK3588, but current platform is RK3566/RK3568\n{_NO_MODEL}"
+        ),
         Message("rknn_wrong_platform", {"model": "RK3588", "chip": "RK3566/RK3568"}),
     ),
     # rockchip-linux/rknpu2 25
     "other chip, 1.2": (
         "rknn_init",
         -1,
-        "E RKNN: [1] The rknn model does not match the RKNPU hardware version!\nE RKNN: rknn_init, load model failed!",
+        (
+            "E RKNN: [1] The rknn model does not match the RKNPU hardware version!\nE RKNN:"
+            " rknn_init, load model failed!"
+        ),
         Message("rknn_model_of_other_chip"),
     ),
     "newer model, 1.4": (
         "rknn_init",
         -1,
-        "E RKNN: [1] 6, 1\nE RKNN: [1] Invalid RKNN model version 6\nE RKNN: [1] rknn_init, load model failed!",
+        (
+            "E RKNN: [1] 6, 1\nE RKNN: [1] Invalid RKNN model version 6\nE RKNN: [1] rknn_init,"
+            " load model failed!"
+        ),
         Message("rknn_model_version", {"version": "6"}),
     ),
     # From the strings of 1.6.0 and 2.3.2; no such file is known yet.
     "newer model, 2.3": (
         "rknn_init",
         -6,
-        f"E RKNN: [1] RKNN model version is 7, but current librknnrt.so is support model version <= 6\n{_NO_MODEL}",
+        (
+            "E RKNN: [1] RKNN model version is 7, but current librknnrt.so is support model"
+            f" version <= 6\n{_NO_MODEL}"
+        ),
         Message("rknn_model_version", {"version": "7"}),
     ),
     "librknnrt's model on RV1106": (
@@ -113,7 +143,10 @@ _SAID = {
     "cut": (
         "rknn_init",
         -6,
-        f"E RKNN: [1] parseRKNN: exportDataSize large then model size: 153920 vs 77506!\n{_NOT_PARSED}",
+        (
+            "E RKNN: [1] parseRKNN: exportDataSize large then model size: 153920 vs"
+            f" 77506!\n{_NOT_PARSED}"
+        ),
         Message("rknn_model_damaged"),
     ),
     "cut to nothing": (
@@ -134,7 +167,12 @@ _SAID = {
         f"E RKNN: [1] Verify ModelBuffer failed!\nE RKNN: [1] Invalid RKNN format\n{_NO_MODEL}",
         Message("rknn_model_damaged"),
     ),
-    "cut, mini": ("rknn_init", -1, "E RKNN: invalid rknn model size: 26681", Message("rknn_model_damaged")),
+    "cut, mini": (
+        "rknn_init",
+        -1,
+        "E RKNN: invalid rknn model size: 26681",
+        Message("rknn_model_damaged"),
+    ),
     "no model, mini": (
         "rknn_init",
         -1,
@@ -145,8 +183,10 @@ _SAID = {
     "NPU addresses": (
         "rknn_init",
         -6,
-        "E RKNN: [1] failed to allocate handle, ret: -1, errno: 14, errstr: Bad address\n"
-        f"E RKNN: [1] failed to malloc npu memory, size: 1427746880, flags: 0x2\n{_NO_MODEL}",
+        (
+            "E RKNN: [1] failed to allocate handle, ret: -1, errno: 14, errstr: Bad address\n"
+            f"E RKNN: [1] failed to malloc npu memory, size: 1427746880, flags: 0x2\n{_NO_MODEL}"
+        ),
         Message("rknn_iommu_domain_full", {"size": "1427746880"}),
     ),
     # airockchip/rknn-llm 62
@@ -159,22 +199,29 @@ _SAID = {
     "mappings": (
         "rknn_init",
         -6,
-        "E RKNN: [1] failed to map memory, errno: Cannot allocate memory\n"
-        f"E RKNN: [1] failed to malloc npu memory, size: 4096, flags: 0x2\n{_NO_MODEL}",
+        (
+            "E RKNN: [1] failed to map memory, errno: Cannot allocate memory\n"
+            f"E RKNN: [1] failed to malloc npu memory, size: 4096, flags: 0x2\n{_NO_MODEL}"
+        ),
         Message("rknn_mappings_used_up"),
     ),
     # invisiofficial/rk-llama.cpp 6
     "memory of the application": (
         "rknn_run",
         -4,
-        "E RKNN: [1] failed to convert fd(11) to handle, ret: -1, errno: 12, errstr: Cannot allocate memory",
+        (
+            "E RKNN: [1] failed to convert fd(11) to handle, ret: -1, errno: 12, errstr: Cannot"
+            " allocate memory"
+        ),
         Message("rknn_foreign_memory_refused"),
     ),
     "job": (
         "rknn_run",
         -1,
-        "E RKNN: [1] failed to submit!, op id: 1, op name: Conv:stem.sum, flags: 0x5, task start: 0, task number: 9, "
-        f"run task counter: 0, int status: 0, {_UPDATE}",
+        (
+            "E RKNN: [1] failed to submit!, op id: 1, op name: Conv:stem.sum, flags: 0x5, task"
+            f" start: 0, task number: 9, run task counter: 0, int status: 0, {_UPDATE}"
+        ),
         Message("rknn_job_failed"),
     ),
 }
@@ -183,17 +230,25 @@ _SAID = {
 _NO_MEMORY = {
     "2.3.2": (
         -6,
-        f"E RKNN: [1] DMA Heap allocation failed\nE RKNN: failed to malloc npu memory, size: 132416\n{_NO_MODEL}",
+        (
+            "E RKNN: [1] DMA Heap allocation failed\nE RKNN: failed to malloc npu memory, size:"
+            f" 132416\n{_NO_MODEL}"
+        ),
     ),
     "1.6.0": (
         -6,
-        "E RKNN: [1] failed to allocate fd, ret: -1, errno: 12, errstr: Cannot allocate memory\n"
-        f"E RKNN: [1] failed to malloc npu memory, size: 132416, flags: 0x2\n{_NO_MODEL}",
+        (
+            "E RKNN: [1] failed to allocate fd, ret: -1, errno: 12, errstr: Cannot allocate"
+            " memory\nE RKNN: [1] failed to malloc npu memory, size: 132416, flags:"
+            f" 0x2\n{_NO_MODEL}"
+        ),
     ),
     "mini": (
         -1,
-        "E RKNN: failed to allocate fd, ret: -1, errno: 12, errstr: Cannot allocate memory\n"
-        "E RKNN: failed to allocate model memory!, size: 132416, flags: #2",
+        (
+            "E RKNN: failed to allocate fd, ret: -1, errno: 12, errstr: Cannot allocate memory\n"
+            "E RKNN: failed to allocate model memory!, size: 132416, flags: #2"
+        ),
     ),
 }
 #: rockchip-linux/rknn-toolkit2 218: RK3566 without an IOMMU.
@@ -204,12 +259,24 @@ _NO_CMA = (
 
 
 @pytest.fixture(scope="module")
-def fail(rknn_double: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Failure]:
-    """Return fail(call, code, lines): the failure of a process in which the call says these lines."""
+def fail(
+    rknn_double: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory
+) -> Callable[..., Failure]:
+    """Return fail(call, code, lines): the failure of a process in which the call says these
+    lines.
+    """
     library = rknn_double(_VERSION)
     path = tmp_path_factory.mktemp("model") / "model.rknn"
     path.write_text("9000 5000 1 ")
-    plan = Plan("mine", None, "rknn", (Model("model", str(path), "0"),), (Context(None, 0),), cores=1, rounds=1)
+    plan = Plan(
+        "mine",
+        None,
+        "rknn",
+        (Model("model", str(path), "0"),),
+        (Context(None, 0),),
+        cores=1,
+        rounds=1,
+    )
 
     def run(call: str, code: int, lines: str) -> Failure:
         said = {"DOUBLE_FAIL": f"{call}={code}", "DOUBLE_SAY": f"{call}={lines}"}
@@ -230,7 +297,9 @@ def _cause(failure: Failure) -> Message:
 
 @pytest.mark.parametrize("case", _SAID)
 def test_what_the_library_says_is_recognised(fail: Callable[..., Failure], case: str) -> None:
-    """The cause comes first, and what to do; the call, its code and the library's own words stand after it."""
+    """The cause comes first, and what to do; the call, its code and the library's own words stand
+    after it.
+    """
     call, code, lines, cause = _SAID[case]
     failure = fail(call, code, lines)
     assert _cause(failure) == cause
@@ -242,11 +311,17 @@ def test_what_the_library_says_is_recognised(fail: Callable[..., Failure], case:
 
 @pytest.mark.parametrize("case", _NO_MEMORY)
 def test_a_lack_of_memory(fail: Callable[..., Failure], case: str) -> None:
-    """It is of that kind, whatever the code, and says how much was requested and how much there is."""
+    """It is of that kind, whatever the code, and says how much was requested and how much there
+    is.
+    """
     code, lines = _NO_MEMORY[case]
     failure = fail("rknn_init", code, lines)
     cause = _cause(failure)
-    assert (failure.kind, cause.code, cause.values["size"]) == ("out_of_memory", "rknn_out_of_memory", "132416")
+    assert (failure.kind, cause.code, cause.values["size"]) == (
+        "out_of_memory",
+        "rknn_out_of_memory",
+        "132416",
+    )
     assert int(str(cause.values["available"])) > 0
 
 
@@ -258,8 +333,13 @@ def test_a_lack_of_contiguous_memory(fail: Callable[..., Failure]) -> None:
 
 def test_what_several_threads_were_told_is_told_once(fail: Callable[..., Failure]) -> None:
     """Lines that differ in their time alone are the same."""
-    lines = "E RKNN: [10:01:02.345] failed to submit!, op id: 1\nE RKNN: [10:01:02.351] failed to submit!, op id: 1"
-    assert fail("rknn_run", -1, lines).message.values["lines"] == "E RKNN: failed to submit!, op id: 1"
+    lines = (
+        "E RKNN: [10:01:02.345] failed to submit!, op id: 1\nE RKNN: [10:01:02.351] failed to"
+        " submit!, op id: 1"
+    )
+    assert (
+        fail("rknn_run", -1, lines).message.values["lines"] == "E RKNN: failed to submit!, op id: 1"
+    )
 
 
 def test_words_that_are_not_known_stay(fail: Callable[..., Failure]) -> None:
@@ -270,16 +350,29 @@ def test_words_that_are_not_known_stay(fail: Callable[..., Failure]) -> None:
 
 def test_every_cause_of_the_table_is_tried_and_has_its_fields() -> None:
     """A further sign needs a case above; a message needs what the pattern finds."""
-    codes = {cause: pattern.groupindex.keys() for pattern, cause in diagnosis._SIGNS if isinstance(cause, str)}
+    codes = {
+        cause: pattern.groupindex.keys()
+        for pattern, cause in diagnosis._SIGNS
+        if isinstance(cause, str)
+    }
     assert codes.keys() - {cause.code for *_, cause in _SAID.values()} == set()
-    assert {code: set(names) for code, names in codes.items()} == {code: fields(TEXTS["en"][code]) for code in codes}
+    assert {code: set(names) for code, names in codes.items()} == {
+        code: fields(TEXTS["en"][code]) for code in codes
+    }
 
 
 def test_a_process_that_the_library_ended() -> None:
-    """Of its last words only the library's count, and what librknnrt throws at a description that is cut short."""
-    crashed = "terminate called after throwing an instance of 'jsonxx::json_parse_error'\n  what():  unexpected token"
+    """Of its last words only the library's count, and what librknnrt throws at a description that
+    is cut short.
+    """
+    crashed = (
+        "terminate called after throwing an instance of 'jsonxx::json_parse_error'\n  what(): "
+        " unexpected token"
+    )
     assert diagnosis.cause_of_crash(crashed) == Message("rknn_model_damaged")
-    assert diagnosis.cause_of_crash("E RKNN: failed to decode config data!\nqemu: 11") == Message("rknn_mini_model")
+    assert diagnosis.cause_of_crash("E RKNN: failed to decode config data!\nqemu: 11") == Message(
+        "rknn_mini_model"
+    )
     assert diagnosis.cause_of_crash("failed to map memory") is None
     assert diagnosis.cause_of_crash("") is None
 
@@ -316,12 +409,17 @@ class Board:
         self._driver = folder / "driver"
         self._allowed: set[str] = set()
         monkeypatch.setattr(device, "_DRIVER_FOLDER", str(self._driver))
-        system = {name: getattr(os, name) for name in ("path", "listdir", "O_RDWR", "O_CLOEXEC", "R_OK", "W_OK")}
+        system = {
+            name: getattr(os, name)
+            for name in ("path", "listdir", "O_RDWR", "O_CLOEXEC", "R_OK", "W_OK")
+        }
         system.update(open=self._open, close=lambda _fd: None, stat=self._status.__getitem__)
         system["access"] = lambda path, _mode: path in self._allowed
         monkeypatch.setattr(device, "os", SimpleNamespace(**system))
 
-    def add(self, path: str, error: int = 0, gid: int = 0, mode: int = 0o660, allowed: bool = False) -> None:
+    def add(
+        self, path: str, error: int = 0, gid: int = 0, mode: int = 0o660, allowed: bool = False
+    ) -> None:
         """Add a node that opens with this error."""
         self._errors[path] = error
         self._status[path] = SimpleNamespace(st_gid=gid, st_mode=mode)
@@ -352,13 +450,19 @@ def _why() -> Message:
 
 
 def test_the_group_to_join(board: Board, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The groups that own the NPU's nodes are named; the nodes of the display and those that open are not."""
-    monkeypatch.setattr("grp.getgrgid", lambda gid: SimpleNamespace(gr_name={44: "video", 104: "render"}[gid]))
+    """The groups that own the NPU's nodes are named; the nodes of the display and those that open
+    are not.
+    """
+    monkeypatch.setattr(
+        "grp.getgrgid", lambda gid: SimpleNamespace(gr_name={44: "video", 104: "render"}[gid])
+    )
     board.add("/dev/dri/card1", errno.EACCES, gid=44)
     board.add("/dev/dri/renderD129", errno.EACCES, gid=104)
     board.add("/dev/rknpu")
     join = Message("rknn_join_group", {"groups": "render,video"})
-    assert _why() == Message("rknn_no_permission", {"nodes": "/dev/dri/card1, /dev/dri/renderD129", "remedy": join})
+    assert _why() == Message(
+        "rknn_no_permission", {"nodes": "/dev/dri/card1, /dev/dri/renderD129", "remedy": join}
+    )
     assert "sudo usermod -aG render,video $USER" in str(_why())
 
 
@@ -380,7 +484,9 @@ def test_a_node_that_a_container_keeps_away(board: Board) -> None:
 
 def test_the_heap_of_librknnrt_2_3(board: Board) -> None:
     """Where the device is /dev/rknpu it allocates from there; heaps often belong to root alone."""
-    said = "E RKNN: Failed to open DMA heap: /dev/dma_heap/system\nE RKNN: DMA Heap allocation failed"
+    said = (
+        "E RKNN: Failed to open DMA heap: /dev/dma_heap/system\nE RKNN: DMA Heap allocation failed"
+    )
     assert diagnosis.cause_of(said) == Message("rknn_no_heap", {"node": "/dev/dma_heap/system"})
     board.add("/dev/dma_heap/system", errno.EACCES, mode=0o600)
     remedy = Message("rknn_udev_rule", {"rule": 'KERNEL=="system", GROUP="video", MODE="0660"'})
@@ -390,7 +496,9 @@ def test_the_heap_of_librknnrt_2_3(board: Board) -> None:
 
 
 def test_no_node(board: Board) -> None:
-    """A kernel without the driver, one with it and without a node, and a node that the library does not like."""
+    """A kernel without the driver, one with it and without a node, and a node that the library does
+    not like.
+    """
     assert _why() == Message("rknn_no_driver")
     board.bind("power")
     assert _why() == Message("rknn_no_node")

@@ -1,4 +1,6 @@
-"""What the adapter feeds the inputs of Rockchip's runtime with, against the double of the library (rknn_double.c)."""
+"""What the adapter feeds the inputs of Rockchip's runtime with, against the double of the library
+(rknn_double.c).
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,13 @@ import pytest
 from numpy.typing import NDArray
 
 from reusebench.measured.plan import DUP, INPUT, Context
-from reusebench.measured.runtimes.base import DeclaredTensor, Input, Interface, NotSupported, input_pattern
+from reusebench.measured.runtimes.base import (
+    DeclaredTensor,
+    Input,
+    Interface,
+    NotSupported,
+    input_pattern,
+)
 from reusebench.measured.runtimes.rknn import abi
 from reusebench.measured.runtimes.rknn.content import FedInput, bound_input, copied_input
 from reusebench.measured.runtimes.rknn.library import LIBRARY_VARIABLE
@@ -23,10 +31,12 @@ from tests.measured.runtimes.test_rknn_calls import _FULL, _MINI, Compile, Doubl
 
 pytestmark = pytest.mark.process
 
-_PLAIN, _IN_PLACE = Context(0, 0), Context(0, 0, zero_copy=(INPUT,))
+_PLAIN = Context(0, 0)
+_IN_PLACE = Context(0, 0, zero_copy=(INPUT,))
 _NOISE = input_pattern()[:4]
 #: The scale and the zero point of the double's INT8 inputs.
-_SCALE, _ZERO = 1 / 255, -128
+_SCALE = 1 / 255
+_ZERO = -128
 _QUANTISED = bytes((byte + _ZERO) & 0xFF for byte in _NOISE)
 _HALVES = struct.pack("<2e", *(byte / 255 for byte in _NOISE[:2]))
 _FLOAT = struct.pack("<f", _NOISE[0] / 255)
@@ -36,13 +46,16 @@ class Kinds:
     """Doubles with a model of one kind of input."""
 
     def __init__(self, compile_double: Compile, folder: Path) -> None:
-        self._compile, self._folder = compile_double, folder
+        self._compile = compile_double
+        self._folder = folder
 
     def double(self, kind: str, *inputs: Input, mini: bool = False, count: int = 1) -> Double:
         """Return a double whose model has inputs of the kind, which are fed with these."""
         folder = self._folder / f"{kind}-{mini}-{len(list(self._folder.iterdir()))}"
         folder.mkdir()
-        double = Double(self._compile(_MINI if mini else _FULL), folder, f"9000 5000 {count} {kind} ")
+        double = Double(
+            self._compile(_MINI if mini else _FULL), folder, f"9000 5000 {count} {kind} "
+        )
         double.models = [replace(model, inputs=inputs) for model in double.models]
         return double
 
@@ -62,7 +75,9 @@ def kinds(rknn_double: Compile, tmp_path: Path) -> Kinds:
 
 
 def _told(walked: Walked) -> list[str]:
-    """Return what the first rknn_inputs_set said of the first input: type, format, bytes and how they begin."""
+    """Return what the first rknn_inputs_set said of the first input: type, format, bytes and how
+    they begin.
+    """
     call = walked.named("rknn_inputs_set")[0]
     return [part.partition("=")[2] for part in call.split()[3:]]
 
@@ -84,7 +99,9 @@ def _begins(walked: Walked) -> str:
     ],
 )
 def test_noise_that_is_copied(kinds: Kinds, kind: str, told: tuple[int, int, int, bytes]) -> None:
-    """Pixels of 0..255, numbers of 0..1 as float32, which the library converts, indices of 0 and 1 as they are."""
+    """Pixels of 0..255, numbers of 0..1 as float32, which the library converts, indices of 0 and 1
+    as they are.
+    """
     walked = kinds.double(kind).passes(_PLAIN)
     assert _told(walked) == [*map(str, told[:3]), told[3].hex()]
 
@@ -101,7 +118,9 @@ def test_noise_that_is_copied(kinds: Kinds, kind: str, told: tuple[int, int, int
     ],
 )
 def test_noise_in_place(kinds: Kinds, kind: str, native_type: int, begins: bytes) -> None:
-    """The NPU finds the same values in the model's own type; so does the mini runtime, copied or not."""
+    """The NPU finds the same values in the model's own type; so does the mini runtime, copied or
+    not.
+    """
     walked = kinds.double(kind).passes(_IN_PLACE)
     assert walked.values("rknn_set_io_mem", "type") == [str(native_type)]
     assert _begins(walked) == begins.hex()
@@ -126,7 +145,9 @@ def test_one_value(kinds: Kinds, kind: str, element: str, copied: bytes, in_plac
 
 
 def _digests(walked: Walked) -> tuple[str, ...]:
-    return next(reading.data.digests for reading in walked.run.barriers if reading.phase == "steady")
+    return next(
+        reading.data.digests for reading in walked.run.barriers if reading.phase == "steady"
+    )
 
 
 def _saved(folder: Path, values: NDArray[Any], name: str = "data.npy") -> Input:
@@ -145,7 +166,9 @@ def _saved(folder: Path, values: NDArray[Any], name: str = "data.npy") -> Input:
         ("mask", np.array([[[True, False, True], [False, False, True]]])),
     ],
 )
-def test_data_of_a_file(kinds: Kinds, tmp_path: Path, kind: str, values: NDArray[Any], mini: bool) -> None:
+def test_data_of_a_file(
+    kinds: Kinds, tmp_path: Path, kind: str, values: NDArray[Any], mini: bool
+) -> None:
     """They are what the NPU reads, the same copied and in place, and others than noise."""
     double = kinds.double(kind, _saved(tmp_path, values), mini=mini)
     digests = [_digests(double.passes(context)) for context in (_PLAIN, _IN_PLACE)]
@@ -159,7 +182,9 @@ def test_data_of_a_file(kinds: Kinds, tmp_path: Path, kind: str, values: NDArray
 
 
 def test_floats_for_a_picture(kinds: Kinds, tmp_path: Path) -> None:
-    """They are copied as float32, which the library scales; where the NPU reads pixels in place it is not supported."""
+    """They are copied as float32, which the library scales; where the NPU reads pixels in place it
+    is not supported.
+    """
     data = _saved(tmp_path, np.full((1, 10, 10, 3), 0.5, np.float32))
     double = kinds.double("picture", data)
     assert _told(double.passes(_PLAIN))[:3] == ["0", "1", "1200"]
@@ -171,7 +196,9 @@ def test_floats_for_a_picture(kinds: Kinds, tmp_path: Path) -> None:
 
 
 def test_data_in_the_order_of_the_npu(kinds: Kinds, tmp_path: Path) -> None:
-    """The mini runtime has inputs of many channels in groups: noise goes there, data are refused with the input."""
+    """The mini runtime has inputs of many channels in groups: noise goes there, data are refused
+    with the input.
+    """
     data = _saved(tmp_path, np.zeros((1, 2, 3, 16), np.float32))
     kinds.double("features", data).passes(_IN_PLACE)
     kind, _, _, message = kinds.double("features", data, mini=True).walk(_PLAIN).failure()
@@ -182,7 +209,10 @@ def test_data_in_the_order_of_the_npu(kinds: Kinds, tmp_path: Path) -> None:
 def test_a_type_that_cannot_be_written(kinds: Kinds) -> None:
     """The input and its type are named."""
     kind, _, _, message = kinds.double("nibbles").walk(_PLAIN).failure()
-    assert (kind, message) == ("not_supported", "input input takes elements of type int4, which cannot be written here")
+    assert (kind, message) == (
+        "not_supported",
+        "input input takes elements of type int4, which cannot be written here",
+    )
 
 
 def test_each_input_has_its_own(kinds: Kinds) -> None:
@@ -230,7 +260,9 @@ def _of_height(height: int) -> Input:
 
 @pytest.mark.parametrize("height", [10, 5])
 def test_shapes_are_set(kinds: Kinds, height: int) -> None:
-    """Before anything else is asked of the context: the double, as the real library, aborts in a run without them."""
+    """Before anything else is asked of the context: the double, as the real library, aborts in a
+    run without them.
+    """
     double = kinds.double("dynamic", _of_height(height))
     walked = double.passes(_PLAIN)
     assert walked.values("rknn_set_input_shapes", "height") == [str(height)]
@@ -239,7 +271,9 @@ def test_shapes_are_set(kinds: Kinds, height: int) -> None:
     assert order.index("rknn_set_input_shapes") < order.index("rknn_inputs_set")
     assert {"14", "15"} <= set(walked.values("rknn_query", "command"))
     in_place = double.passes(_IN_PLACE)
-    assert in_place.values("rknn_set_io_mem", "size") == [str(max(height * 36, 300 if height == 10 else height * 30))]
+    assert in_place.values("rknn_set_io_mem", "size") == [
+        str(max(height * 36, 300 if height == 10 else height * 30))
+    ]
 
 
 def test_a_further_input_of_dynamic_shapes_has_the_default(kinds: Kinds) -> None:
@@ -253,7 +287,9 @@ def test_a_dup_has_the_shapes_of_its_source(kinds: Kinds) -> None:
     double = kinds.double("dynamic", _of_height(5))
     dup = Context(0, 0, DUP, 0)
     assert double.passes(_PLAIN, dup).values("rknn_set_input_shapes", "context") == ["1", "2"]
-    kind, phase, context, message = double.walk(_PLAIN, dup, DOUBLE_FAIL="rknn_dup_context=-1").failure()
+    kind, phase, context, message = double.walk(
+        _PLAIN, dup, DOUBLE_FAIL="rknn_dup_context=-1"
+    ).failure()
     assert (kind, phase, context) == ("not_supported", "context", 1)
     assert message == "rknn_dup_context returned -1 (RKNN_ERR_FAIL)"
 
@@ -271,7 +307,9 @@ def test_shapes_that_are_refused(kinds: Kinds) -> None:
     walked = kinds.double("dynamic", _of_height(7)).walk(_PLAIN)
     kind, phase, _, message = walked.failure()
     assert (kind, phase) == ("failed", "context")
-    assert message.startswith("rknn_set_input_shapes returned -6 (RKNN_ERR_MODEL_INVALID): E RKNN: no such shape")
+    assert message.startswith(
+        "rknn_set_input_shapes returned -6 (RKNN_ERR_MODEL_INVALID): E RKNN: no such shape"
+    )
     assert walked.calls[-1].endswith("left: 0 contexts, 0 memories")
 
 
@@ -279,7 +317,9 @@ def test_shapes_that_are_refused(kinds: Kinds) -> None:
 
 
 def _attribute(kind: int, count: int, scale: float = 1.0, zero: int = 0) -> abi.TensorAttr:
-    attribute = abi.TensorAttr(n_dims=2, n_elems=count, fmt=3, type=kind, scale=scale, zp=zero, name=b"x")
+    attribute = abi.TensorAttr(
+        n_dims=2, n_elems=count, fmt=3, type=kind, scale=scale, zp=zero, name=b"x"
+    )
     attribute.dims[:2] = (1, count)
     attribute.size = count * (2 if kind in (abi.TYPE_FLOAT16, abi.TYPE_INT16) else 1)
     return attribute
@@ -291,10 +331,17 @@ def _fed(fed: FedInput) -> bytes:
 
 @pytest.mark.parametrize(
     ("kind", "scale", "zero"),
-    [(abi.TYPE_INT8, 0.02, -3), (abi.TYPE_UINT8, 0.02, 117), (abi.TYPE_INT16, 0.001, 0), (abi.TYPE_FLOAT16, 1.0, 0)],
+    [
+        (abi.TYPE_INT8, 0.02, -3),
+        (abi.TYPE_UINT8, 0.02, 117),
+        (abi.TYPE_INT16, 0.001, 0),
+        (abi.TYPE_FLOAT16, 1.0, 0),
+    ],
 )
 def test_a_conversion_is_numpys(tmp_path: Path, kind: int, scale: float, zero: int) -> None:
-    """In pieces, to the last: quantised with the model's scale and limits, or rounded to float16."""
+    """In pieces, to the last: quantised with the model's scale and limits, or rounded to
+    float16.
+    """
     count = 10_001
     values = np.random.default_rng(1).normal(0, 2, (1, count)).astype(np.float32)
     attribute = _attribute(kind, count, scale, zero)
@@ -311,12 +358,23 @@ def test_a_conversion_is_numpys(tmp_path: Path, kind: int, scale: float, zero: i
 
 @pytest.mark.parametrize("kind", [abi.TYPE_INT8, abi.TYPE_FLOAT16])
 def test_numbers_that_are_none(tmp_path: Path, kind: int) -> None:
-    """Infinity and what is no number become the last of the type; a traceback would end the measurement."""
+    """Infinity and what is no number become the last of the type; a traceback would end the
+    measurement.
+    """
     values = np.array([[np.inf, -np.inf, np.nan, 1e30]], np.float32)
-    read = _fed(bound_input(_attribute(kind, 4, 0.5 if kind == abi.TYPE_INT8 else 1.0), _saved(tmp_path, values)))
+    read = _fed(
+        bound_input(
+            _attribute(kind, 4, 0.5 if kind == abi.TYPE_INT8 else 1.0), _saved(tmp_path, values)
+        )
+    )
     dtype = np.int8 if kind == abi.TYPE_INT8 else np.float16
     most = 127 if kind == abi.TYPE_INT8 else 65504
-    assert np.frombuffer(read, dtype).tolist() == [most, -most - (kind == abi.TYPE_INT8), most, most]
+    assert np.frombuffer(read, dtype).tolist() == [
+        most,
+        -most - (kind == abi.TYPE_INT8),
+        most,
+        most,
+    ]
 
 
 def test_a_bfloat16_is_copied_as_float32() -> None:

@@ -1,4 +1,6 @@
-"""Rockchip's library as a file: where it is searched, and what is read from it without loading it."""
+"""Rockchip's library as a file: where it is searched, and what is read from it without loading
+it.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,12 @@ import pytest
 
 from reusebench.measured.runtimes.base import AdapterError
 from reusebench.measured.runtimes.rknn import library
-from reusebench.measured.runtimes.rknn.library import LIBRARY_VARIABLE, find_library, read_library, usual_paths
+from reusebench.measured.runtimes.rknn.library import (
+    LIBRARY_VARIABLE,
+    find_library,
+    read_library,
+    usual_paths,
+)
 
 #: e_machine of elf.h.
 _MACHINES = {"armhf": 40, "aarch64": 183, "x86_64": 62, "riscv": 243}
@@ -51,15 +58,22 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path
         ("x86_64", "librknnrt", "10.20.30", ""),
     ],
 )
-def test_a_library_of_any_name(tmp_path: Path, machine: str, kind: str, version: str, build: str) -> None:
+def test_a_library_of_any_name(
+    tmp_path: Path, machine: str, kind: str, version: str, build: str
+) -> None:
     """Kind, architecture and version are in the file, whatever its name."""
-    path = _write(tmp_path / "my download (2).bin", _elf(machine, f"{kind} version: {version}{build}".encode()))
+    path = _write(
+        tmp_path / "my download (2).bin",
+        _elf(machine, f"{kind} version: {version}{build}".encode()),
+    )
     assert read_library(path) == (path, kind, machine, version, f"{version}{build}")
 
 
 @pytest.mark.parametrize("inside", [0, 1, 10, 21, 25, 26, 40, len(_VERSION) - 1, len(_VERSION)])
 def test_a_version_may_lie_across_two_pieces(tmp_path: Path, inside: int) -> None:
-    """The file is read piece by piece: a version with so many characters in one is whole, also as the file's end."""
+    """The file is read piece by piece: a version with so many characters in one is whole, also as
+    the file's end.
+    """
     for before in (_PIECE - inside, 3 * _PIECE - inside):
         content = _elf("armhf", before=before)
         for size in (len(content), before + len(_VERSION)):
@@ -80,20 +94,31 @@ _NOTHING = "it is no shared library for armhf, aarch64, x86_64"
         (_elf("riscv"), _NOTHING),
         (_elf("aarch64", b"libc"), "it is for aarch64 and has no version of RKNN's in it"),
         (_elf("armhf")[:510], "it is for armhf and has no version of RKNN's in it"),
-        (_elf("armhf", b"librknnrt version: unknown"), "it is for armhf and has no version of RKNN's in it"),
+        (
+            _elf("armhf", b"librknnrt version: unknown"),
+            "it is for armhf and has no version of RKNN's in it",
+        ),
     ],
 )
 def test_a_file_that_is_no_library(tmp_path: Path, content: bytes, words: str) -> None:
-    """Foreign, cut short, for another processor: it is named with what it is, and with what is needed."""
+    """Foreign, cut short, for another processor: it is named with what it is, and with what is
+    needed.
+    """
     path = _write(tmp_path / "file", content)
     with pytest.raises(AdapterError) as refusal:
         read_library(path)
-    assert str(refusal.value) == f"{path}: {words}. Give librknnrt.so or librknnmrt.so of Rockchip's SDK"
+    assert (
+        str(refusal.value)
+        == f"{path}: {words}. Give librknnrt.so or librknnmrt.so of Rockchip's SDK"
+    )
 
 
 def test_a_path_that_is_no_file(tmp_path: Path) -> None:
     """A missing file is reported in the system's words, a folder as no file."""
-    for path, words in ((tmp_path / "none.so", "No such file or directory"), (tmp_path, "it is no regular file")):
+    for path, words in (
+        (tmp_path / "none.so", "No such file or directory"),
+        (tmp_path, "it is no regular file"),
+    ):
         with pytest.raises(AdapterError) as refusal:
             read_library(str(path))
         assert str(refusal.value).startswith(f"{path}: {words}. Give librknnrt.so")
@@ -102,8 +127,12 @@ def test_a_path_that_is_no_file(tmp_path: Path) -> None:
 # Where it is
 
 
-def test_the_environment_comes_first(folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the user names is used, even if it does not exist: a later error reports that, and no other one is used."""
+def test_the_environment_comes_first(
+    folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the user names is used, even if it does not exist: a later error reports that, and no
+    other one is used.
+    """
     _write(folders[0] / "librknnrt.so", _elf("armhf"))
     monkeypatch.setenv(LIBRARY_VARIABLE, "/nowhere/mine.so")
     assert find_library() == "/nowhere/mine.so"
@@ -114,7 +143,9 @@ def test_the_environment_comes_first(folders: tuple[Path, Path], monkeypatch: py
 def test_usual_paths_are_searched_in_order(folders: tuple[Path, Path]) -> None:
     """Folder by folder, in each the full runtime before the mini one."""
     assert find_library() is None
-    order = [folder / name for folder in reversed(folders) for name in ("librknnmrt.so", "librknnrt.so")]
+    order = [
+        folder / name for folder in reversed(folders) for name in ("librknnmrt.so", "librknnrt.so")
+    ]
     for path in order:
         _write(path, _elf("armhf"))
         assert find_library() == str(path)
@@ -134,17 +165,25 @@ def test_only_a_library_that_can_be_loaded_counts(folders: tuple[Path, Path]) ->
 def test_the_interpreter_decides_and_not_the_kernel(
     folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """A 32-bit Python on a 64-bit kernel loads 32-bit libraries; for one that is a script none is known to fit."""
+    """A 32-bit Python on a 64-bit kernel loads 32-bit libraries; for one that is a script none is
+    known to fit.
+    """
     first = _write(folders[0] / "librknnrt.so", _elf("aarch64"))
     second = _write(folders[1] / "librknnrt.so", _elf("armhf"))
     assert find_library() == second
     monkeypatch.setattr(sys, "executable", _write(tmp_path / "python64", _elf("aarch64")))
     assert find_library() == first
-    monkeypatch.setattr(sys, "executable", _write(tmp_path / "python.sh", b"#!/bin/sh\nexec python3 -u\n"))
+    monkeypatch.setattr(
+        sys, "executable", _write(tmp_path / "python.sh", b"#!/bin/sh\nexec python3 -u\n")
+    )
     assert find_library() is None
 
 
 def test_the_paths_of_boards() -> None:
     """Debian's and Buildroot's folders, and those of the camera images, are among them."""
-    boards = {"/usr/lib/librknnrt.so", "/usr/lib/aarch64-linux-gnu/librknnrt.so", "/oem/usr/lib/librknnmrt.so"}
+    boards = {
+        "/usr/lib/librknnrt.so",
+        "/usr/lib/aarch64-linux-gnu/librknnrt.so",
+        "/oem/usr/lib/librknnmrt.so",
+    }
     assert boards <= set(usual_paths())

@@ -50,15 +50,23 @@ def _attribute(shape: tuple[int, ...], layout: int, element: int, elements: int)
 @pytest.mark.parametrize("kind", ["int8", "float16", "float32"])
 @pytest.mark.parametrize("channels", [3, 16, 21])
 @pytest.mark.parametrize("layout", [_FORMAT_NCHW, FORMAT_NHWC])
-def test_channels_come_in_the_models_order(layout: int, channels: int, kind: str, count: int) -> None:
-    """Those that fill up the last group of channels are left out, whatever the size of an element."""
-    height, width, in_group = 4, 5, 8
+def test_channels_come_in_the_models_order(
+    layout: int, channels: int, kind: str, count: int
+) -> None:
+    """Those that fill up the last group of channels are left out, whatever the size of an
+    element.
+    """
+    height = 4
+    width = 5
+    in_group = 8
     groups = -(-channels // in_group)
     shape = (count, channels, height, width)
     plain = np.random.default_rng(1).integers(0, 100, shape).astype(kind)
     filled = np.zeros((count, groups * in_group, height, width), kind)
     filled[:, :channels] = plain
-    native = np.ascontiguousarray(filled.reshape(count, groups, in_group, height, width).transpose(0, 1, 3, 4, 2))
+    native = np.ascontiguousarray(
+        filled.reshape(count, groups, in_group, height, width).transpose(0, 1, 3, 4, 2)
+    )
     expected = plain if layout == _FORMAT_NCHW else plain.transpose(0, 2, 3, 1)
     element = plain.itemsize
     attributes = [_attribute(native.shape, FORMAT_NC1HWC2, element, native.size)]

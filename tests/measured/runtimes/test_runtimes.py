@@ -8,7 +8,14 @@ import sys
 
 import pytest
 
-from reusebench.measured.runtimes import RUNTIMES, RuntimeEntry, UnknownRuntime, available, find_runtime, version_order
+from reusebench.measured.runtimes import (
+    RUNTIMES,
+    RuntimeEntry,
+    UnknownRuntime,
+    available,
+    find_runtime,
+    version_order,
+)
 from reusebench.measured.runtimes.rknn.library import LIBRARY_VARIABLE
 from tests.helpers.support import CHECKOUT
 
@@ -25,14 +32,24 @@ def test_unknown_names() -> None:
 
 
 def test_looking_for_a_runtime_does_not_import_it() -> None:
-    """The harness would otherwise map libraries that the measured process maps, and halve their share there."""
+    """The harness would otherwise map libraries that the measured process maps, and halve their
+    share there.
+    """
     code = "import sys; from reusebench.measured import runtimes; "
     code += "print({entry.name: runtimes.available(entry) for entry in runtimes.RUNTIMES}); "
-    code += "heavy = {'numpy', 'onnxruntime', 'megenginelite', 'ctypes', 'reusebench.measured.runtimes.rknn.adapter'}; "
+    code += (
+        "heavy = {'numpy', 'onnxruntime', 'megenginelite', 'ctypes',"
+        " 'reusebench.measured.runtimes.rknn.adapter'}; "
+    )
     code += "print(heavy & set(sys.modules))"
     environment = {**os.environ, LIBRARY_VARIABLE: "/named/librknnrt.so"}
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=CHECKOUT, capture_output=True, text=True, check=True, env=environment
+        [sys.executable, "-c", code],
+        cwd=CHECKOUT,
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment,
     )
     here, imported = done.stdout.splitlines()
     assert "'onnxruntime': True" in here
@@ -40,18 +57,34 @@ def test_looking_for_a_runtime_does_not_import_it() -> None:
     assert imported == "set()"
     assert not available(
         RuntimeEntry(
-            "missing", "Missing", "reusebench.measured.runtimes.missing", "no_such_module", "", "cpu", (".missing",)
+            "missing",
+            "Missing",
+            "reusebench.measured.runtimes.missing",
+            "no_such_module",
+            "",
+            "cpu",
+            (".missing",),
         )
     )
 
 
 def test_every_runtime_has_its_own_kind_of_model() -> None:
-    """A file's name decides whose model it is; the kind of device decides how many contexts run at once."""
+    """A file's name decides whose model it is; the kind of device decides how many contexts run at
+    once.
+    """
     assert len({entry.suffix for entry in RUNTIMES}) == len(RUNTIMES)
     assert {entry.device for entry in RUNTIMES} <= {"cpu", "npu"}
 
 
 def test_versions_in_their_order() -> None:
     """By their numbers, a beta before its release, with or without a build."""
-    ordered = ["1.3.0b0 (b)", "1.9.2 (c)", "1.10.0", "1.31.0", "2.0.0b0 (z)", "2.0.0 (a)", "2.0.0 (b)"]
+    ordered = [
+        "1.3.0b0 (b)",
+        "1.9.2 (c)",
+        "1.10.0",
+        "1.31.0",
+        "2.0.0b0 (z)",
+        "2.0.0 (a)",
+        "2.0.0 (b)",
+    ]
     assert sorted(set(ordered), key=version_order) == ordered

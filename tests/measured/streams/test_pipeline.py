@@ -1,7 +1,8 @@
-"""Streams of frames with contexts that wait in place of computing: who takes what, what counts, and how it ends.
+"""Streams of frames with contexts that wait in place of computing: who takes what, what counts, and
+how it ends.
 
-However busy the machine is: frames wait in a queue where all are to be done, and contexts meet inside an inference
-where they are to run at once.
+However busy the machine is: frames wait in a queue where all are to be done, and contexts meet
+inside an inference where they are to run at once.
 """
 
 from __future__ import annotations
@@ -49,10 +50,15 @@ class _Concurrency:
 
 
 class _Waiter(Context):
-    """Waits instead of inferring; in the first inference, for the other contexts that it is to meet."""
+    """Waits instead of inferring; in the first inference, for the other contexts that it is to
+    meet.
+    """
 
-    def __init__(self, seconds: float = 0.0, fails_at: int = -1, concurrency: _Concurrency | None = None) -> None:
-        self.seconds, self.fails_at = seconds, fails_at
+    def __init__(
+        self, seconds: float = 0.0, fails_at: int = -1, concurrency: _Concurrency | None = None
+    ) -> None:
+        self.seconds = seconds
+        self.fails_at = fails_at
         self.concurrency = concurrency or _Concurrency()
         self.inferences = 0
 
@@ -116,7 +122,17 @@ def _run(
 ) -> _Done:
     """Run the schedule with these contexts, by default all of stream 0."""
     context_specs = tuple(specs or [ContextSpec(0, 0) for _ in contexts])
-    plan = Plan("mine", None, "x", models_of("m", "n"), context_specs, 2, rounds=1, schedule=schedule, chains=chains)
+    plan = Plan(
+        "mine",
+        None,
+        "x",
+        models_of("m", "n"),
+        context_specs,
+        2,
+        rounds=1,
+        schedule=schedule,
+        chains=chains,
+    )
     of_chains = {chain: Worker(f"chain-{chain}") for chain in plan.all_chains()}
     workers = [of_chains[plan.chain_of(index)] for index in range(len(contexts))]
     messages: list[dict[str, Any]] = []
@@ -135,7 +151,9 @@ def _sleep(seconds: float) -> bool:
 
 @pytest.mark.parametrize("slow", [0, 2.5, 5])
 def test_every_frame_that_is_due_is_counted_once(slow: float) -> None:
-    """It was done, dropped or missed, in every stream: a slow context loses frames, and slows nothing down."""
+    """It was done, dropped or missed, in every stream: a slow context loses frames, and slows
+    nothing down.
+    """
     specs = [ContextSpec(stream, 0) for stream in (0, 1)]
     done = _run(_schedule(count=2, duration_s=0.2), [_Waiter(), _Waiter(slow * _INTERVAL_S)], specs)
     frames = round(0.2 / _INTERVAL_S)
@@ -148,7 +166,11 @@ def test_contexts_of_a_stream_share_its_frames() -> None:
     contexts = [_Waiter(concurrency=meeting) for meeting in [_Concurrency(meeting=3)] * 3]
     done = _run(_schedule(queue=_LONG_QUEUE), contexts)
     assert contexts[0].concurrency.most_inside == 3
-    assert sum(context.inferences for context in contexts) == len(done.rows[0]) == round(0.15 / _INTERVAL_S)
+    assert (
+        sum(context.inferences for context in contexts)
+        == len(done.rows[0])
+        == round(0.15 / _INTERVAL_S)
+    )
 
 
 def test_contexts_without_a_stream_serve_all() -> None:
@@ -160,7 +182,9 @@ def test_contexts_without_a_stream_serve_all() -> None:
 
 
 def test_latency_begins_when_the_frame_is_due() -> None:
-    """Frames are due at equal intervals from the warm-up's end on, and waiting for a context is a stage of them."""
+    """Frames are due at equal intervals from the warm-up's end on, and waiting for a context is a
+    stage of them.
+    """
     done = _run(_schedule(queue=3), [_Waiter(1.5 * _INTERVAL_S)])
     dues_ns = [due_ns for due_ns, *_ in done.rows[0]]
     assert dues_ns[0] == done.begin_ns
@@ -173,7 +197,10 @@ def test_latency_begins_when_the_frame_is_due() -> None:
 
 def test_a_queue_keeps_frames_that_would_be_dropped() -> None:
     """Of a burst that is over soon nothing is lost with a queue."""
-    lost = [_run(_schedule(queue=queue), [_Waiter(2.2 * _INTERVAL_S)]).lost for queue in (0, _LONG_QUEUE)]
+    lost = [
+        _run(_schedule(queue=queue), [_Waiter(2.2 * _INTERVAL_S)]).lost
+        for queue in (0, _LONG_QUEUE)
+    ]
     assert lost[0][0] > 2
     assert lost[1] == [0]
 
@@ -241,7 +268,9 @@ def test_contexts_that_share_an_internal_memory_infer_in_turn() -> None:
 
 
 def test_a_frame_goes_through_a_chain() -> None:
-    """Its contexts infer one after the other, in order, never at once; the frame's latency is that of them all."""
+    """Its contexts infer one after the other, in order, never at once; the frame's latency is that
+    of them all.
+    """
     order: list[str] = []
     concurrency = _Concurrency()
 
@@ -260,7 +289,10 @@ def test_a_frame_goes_through_a_chain() -> None:
     assert order == ["detect", "recognise", "track"] * frames
     assert concurrency.most_inside == 1
     assert len(done.rows[0]) == frames
-    assert min(dict(zip(STAGES, stages))["inference"] for _, *stages in done.rows[0]) >= 0.75 * _INTERVAL_S * 1e9
+    assert (
+        min(dict(zip(STAGES, stages))["inference"] for _, *stages in done.rows[0])
+        >= 0.75 * _INTERVAL_S * 1e9
+    )
 
 
 def test_chains_of_a_stream_share_its_frames() -> None:
@@ -301,7 +333,9 @@ class _White:
 
 
 def test_every_context_of_a_chain_gets_the_frame() -> None:
-    """In its picture, and its outputs are compared; one that takes no picture keeps its input, and infers too."""
+    """In its picture, and its outputs are compared; one that takes no picture keeps its input, and
+    infers too.
+    """
     contexts = [_Pictured(True), _Pictured(False), _Pictured(True)]
     specs = [ContextSpec(0, 0), ContextSpec(0, 0), ContextSpec(0, 1)]
     done = _run(_schedule(), contexts, specs, decoders=[_White()], chains=((0, 1, 2),))
@@ -332,7 +366,9 @@ def test_streams_are_evenly_apart() -> None:
 
 
 def test_streams_begin_one_after_the_other_within_the_first_second() -> None:
-    """Their key frames, one a second, do not come at the same moment; nothing of it is left where frames count."""
+    """Their key frames, one a second, do not come at the same moment; nothing of it is left where
+    frames count.
+    """
     clock = Clock(_schedule(count=4, fps=30.0, warm_up_s=2.0))
     begin_s = [(clock.due_ns(stream, 0) - clock.start_ns) / 1e9 for stream in range(4)]
     assert all(0.2 < later - earlier < 0.3 for earlier, later in zip(begin_s, begin_s[1:]))
@@ -343,7 +379,9 @@ def test_streams_begin_one_after_the_other_within_the_first_second() -> None:
         assert clock.newest(stream, due_ns[77] + 1000) == 77
 
 
-def test_a_stream_that_is_behind_goes_on_with_the_newest_frame(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stream_that_is_behind_goes_on_with_the_newest_frame(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """What it passed over is missed: a stream that stood still does not work them off."""
     monkeypatch.setattr(frames_module, "_MOST_BEHIND_NS", 200_000_000)
 
@@ -370,7 +408,9 @@ def test_a_stream_that_is_behind_goes_on_with_the_newest_frame(monkeypatch: pyte
 
 
 def test_outputs_of_a_frame_are_compared_with_its_first() -> None:
-    """As often as it comes again; of a long video only the first frames are kept, in a fixed amount of memory."""
+    """As often as it comes again; of a long video only the first frames are kept, in a fixed amount
+    of memory.
+    """
     checksums = Checksums()
     for number, value in ((0, 7), (1, 8), (0, 7), (1, 9), (10**6, 1), (10**6, 2)):
         checksums.note(number, value)

@@ -45,7 +45,9 @@ def test_a_frame_without_a_free_context_is_dropped() -> None:
 
 
 def test_the_queue_is_bounded_for_each_stream() -> None:
-    """A stream that fills its queue takes nothing of another's; the frame that waited longest is next."""
+    """A stream that fills its queue takes nothing of another's; the frame that waited longest is
+    next.
+    """
     pool = Pool(queue=1)
     inbox = pool.add()
     offered = [pool.offer(_frame(number, stream)) for number, stream in enumerate((0, 0, 0, 1, 1))]
@@ -80,7 +82,9 @@ def test_a_frame_that_is_not_to_be_dropped_waits_for_room() -> None:
     pool = Pool(queue=0)
     inbox = pool.add()
     assert pool.offer(_frame(0))
-    offers = [threading.Thread(target=pool.offer, args=(_frame(1, stream), True)) for stream in range(3)]
+    offers = [
+        threading.Thread(target=pool.offer, args=(_frame(1, stream), True)) for stream in range(3)
+    ]
     for offer in offers:
         offer.start()
     taken = inbox.get(timeout=TIME_LIMIT_S)
@@ -97,9 +101,12 @@ def test_a_frame_that_is_not_to_be_dropped_waits_for_room() -> None:
 
 @pytest.mark.parametrize("busy", [True, False])
 def test_after_a_failure_no_thread_waits(busy: bool) -> None:
-    """Draining does not wait for the context that failed, and the others end, also one that was at work."""
+    """Draining does not wait for the context that failed, and the others end, also one that was at
+    work.
+    """
     pool = Pool(queue=5)
-    failed, other = pool.add(), pool.add()
+    failed = pool.add()
+    other = pool.add()
     for number in range(2 if busy else 1):
         assert pool.offer(_frame(number))
     pool.fail()

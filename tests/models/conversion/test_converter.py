@@ -26,7 +26,8 @@ from tests.models.rknn.scripted_toolkit import install_scripted_toolkit
 
 pytestmark = [pytest.mark.process, pytest.mark.usefixtures("model_cache")]
 
-_SMALL, _LARGE = Recipe("frame", 36, 1), Recipe("frame", 45, 1)
+_SMALL = Recipe("frame", 36, 1)
+_LARGE = Recipe("frame", 45, 1)
 _CHIP = {".rknn": "rk3588", ".mge": None}
 _INSTALL = {".rknn": install_scripted_toolkit, ".mge": install_scripted_megengine}
 _BOTH = pytest.mark.parametrize("kind", [".rknn", ".mge"])
@@ -37,7 +38,9 @@ def _ensure(kind: str, *recipes: Recipe) -> list[Path]:
 
 
 def _cached(kind: str, recipe: Recipe) -> Path:
-    return cached_path(RknnRecipe(recipe, "rk3588") if kind == ".rknn" else MegEngineConverter.recipe(recipe))
+    return cached_path(
+        RknnRecipe(recipe, "rk3588") if kind == ".rknn" else MegEngineConverter.recipe(recipe)
+    )
 
 
 def _written(path: Path) -> Any:
@@ -46,7 +49,9 @@ def _written(path: Path) -> Any:
 
 @_BOTH
 def test_one_process_makes_all_that_is_missing(kind: str) -> None:
-    """The library is started once for several files, in the order of the recipes, and not at all when all are there."""
+    """The library is started once for several files, in the order of the recipes, and not at all
+    when all are there.
+    """
     folder = _INSTALL[kind]()
     recipes = (_LARGE, _SMALL, _LARGE)
     paths = _ensure(kind, *recipes)
@@ -57,7 +62,9 @@ def test_one_process_makes_all_that_is_missing(kind: str) -> None:
 
 
 def test_a_damaged_file_is_made_anew(model_cache: Path, onnx_file: Recipe) -> None:
-    """A cut file is converted again; nothing but the files and their size records is left in the cache."""
+    """A cut file is converted again; nothing but the files and their size records is left in the
+    cache.
+    """
     install_scripted_toolkit()
     (path,) = _ensure(".rknn", onnx_file)
     whole = path.read_bytes()
@@ -71,12 +78,23 @@ def test_a_damaged_file_is_made_anew(model_cache: Path, onnx_file: Recipe) -> No
 @pytest.mark.parametrize(
     ("kind", "sentence"),
     [
-        (".rknn", r"\.rknn files .*2\.5\.0, which is not in /.*run `reusebench models install rknn-toolkit` once"),
-        (".mge", r"\.mge files .*1\.13\.0, which is not in /.*`reusebench models install megengine`"),
+        (
+            ".rknn",
+            (
+                r"\.rknn files .*2\.5\.0, which is not in /.*run `reusebench models install"
+                r" rknn-toolkit` once"
+            ),
+        ),
+        (
+            ".mge",
+            r"\.mge files .*1\.13\.0, which is not in /.*`reusebench models install megengine`",
+        ),
     ],
 )
 def test_a_library_that_is_not_installed(kind: str, sentence: str, model_cache: Path) -> None:
-    """The error comes before anything is built, with the command to run; a cached file needs no library."""
+    """The error comes before anything is built, with the command to run; a cached file needs no
+    library.
+    """
     assert not TOOLKIT.installed()
     assert not MEGENGINE.installed()
     with pytest.raises(ModelError, match=sentence):
@@ -90,17 +108,35 @@ def test_a_library_that_is_not_installed(kind: str, sentence: str, model_cache: 
 @pytest.mark.parametrize(
     ("kind", "behaviour", "sentence"),
     [
-        (".rknn", "refuse", r"make tiny-64-seed1-rk3588-.*\.rknn: build failed: build: rv9999 cannot do that!$"),
+        (
+            ".rknn",
+            "refuse",
+            r"make tiny-64-seed1-rk3588-.*\.rknn: build failed: build: rv9999 cannot do that!$",
+        ),
         (".rknn", "raise", r"build failed: IndexError: out of range$"),
         (".rknn", "die", r"its process \(killed by SIGKILL\) failed: half a wo$"),
-        (".mge", "raise", r"^MegEngine could not make tiny-64-.*\.mge: building the network failed: assertion failed$"),
+        (
+            ".mge",
+            "raise",
+            (
+                r"^MegEngine could not make tiny-64-.*\.mge: building the network failed: assertion"
+                r" failed$"
+            ),
+        ),
         (".mge", "die", r"its process \(killed by SIGKILL\) failed: half a wo$"),
     ],
 )
 def test_a_failed_conversion(
-    kind: str, behaviour: str, sentence: str, onnx_file: Recipe, model_cache: Path, monkeypatch: pytest.MonkeyPatch
+    kind: str,
+    behaviour: str,
+    sentence: str,
+    onnx_file: Recipe,
+    model_cache: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A return code, an exception and a crash of the library are one line each; nothing is left behind."""
+    """A return code, an exception and a crash of the library are one line each; nothing is left
+    behind.
+    """
     _INSTALL[kind]()
     monkeypatch.setenv("SCRIPTED_TOOLKIT" if kind == ".rknn" else "SCRIPTED_MEGENGINE", behaviour)
     with pytest.raises(ModelError, match=sentence) as error:
@@ -118,10 +154,14 @@ def test_a_description_that_is_not_there(tmp_path: Path) -> None:
         MegEngineConverter() as converter,
         pytest.raises(ModelError, match=r"reading .*/nowhere failed: No such file"),
     ):
-        converter.convert(MegEngineConverter.recipe(_SMALL), tmp_path / "nowhere", tmp_path / "out.mge")
+        converter.convert(
+            MegEngineConverter.recipe(_SMALL), tmp_path / "nowhere", tmp_path / "out.mge"
+        )
 
 
-def test_files_made_before_a_failure_stay(onnx_file: Recipe, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_made_before_a_failure_stay(
+    onnx_file: Recipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Of several files those before the failed one are in the cache, whole."""
     install_scripted_toolkit()
     (path,) = _ensure(".rknn", onnx_file)
@@ -134,7 +174,9 @@ def test_files_made_before_a_failure_stay(onnx_file: Recipe, monkeypatch: pytest
 def test_an_interrupted_conversion_leaves_nothing(
     onnx_file: Recipe, model_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ctrl-C kills the toolkit's process at once and removes half-written files; the next try succeeds."""
+    """Ctrl-C kills the toolkit's process at once and removes half-written files; the next try
+    succeeds.
+    """
     install_scripted_toolkit()
     monkeypatch.setenv("SCRIPTED_TOOLKIT", "interrupt")
     with pytest.raises(KeyboardInterrupt):
@@ -156,10 +198,14 @@ models.ensure_all('.rknn', [models.Recipe('tiny', 64, 1)], 'rk3588')
 
 @pytest.mark.usefixtures("onnx_file")
 def test_the_library_dies_with_its_caller(model_cache: Path) -> None:
-    """When the harness is killed, no conversion goes on unseen, and the next session removes its files."""
+    """When the harness is killed, no conversion goes on unseen, and the next session removes its
+    files.
+    """
     install_scripted_toolkit()
     environment = {**os.environ, "SCRIPTED_TOOLKIT": "interrupt"}
-    caller = subprocess.run([sys.executable, "-c", _KILLED_CALLER], cwd=CHECKOUT, env=environment, check=False)
+    caller = subprocess.run(
+        [sys.executable, "-c", _KILLED_CALLER], cwd=CHECKOUT, env=environment, check=False
+    )
     assert caller.returncode == -signal.SIGKILL
     (process,) = (file.read_text() for file in (model_cache.parent / "temporary").glob("*/process"))
 
@@ -189,15 +235,22 @@ def test_no_folder_for_temporary_files(kind: str, onnx_file: Recipe, model_cache
 
 
 def test_the_harness_imports_no_library_of_the_measured_process() -> None:
-    """A process that had files of every kind made has mapped neither numpy nor onnx nor a runtime."""
+    """A process that had files of every kind made has mapped neither numpy nor onnx nor a
+    runtime.
+    """
     install_scripted_toolkit()
     install_scripted_megengine()
     code = (
-        "import sys; from reusebench import models; recipes = [models.Recipe('tiny', 32, 0)];"
-        "models.ensure_all('.onnx', recipes); models.ensure_all('.mge', recipes);"
-        "models.ensure_all('.rknn', recipes, 'rk3588');"
-        "print([name for name in ('numpy', 'onnx', 'google.protobuf', 'onnxruntime') if name in sys.modules])"
+        "import sys; from reusebench import models; recipes = [models.Recipe('tiny', 32,"
+        " 0)];models.ensure_all('.onnx', recipes); models.ensure_all('.mge',"
+        " recipes);models.ensure_all('.rknn', recipes, 'rk3588');print([name for name in ('numpy',"
+        " 'onnx', 'google.protobuf', 'onnxruntime') if name in sys.modules])"
     )
-    harness = subprocess.run([sys.executable, "-c", code], cwd=CHECKOUT, capture_output=True, text=True, check=False)
+    harness = subprocess.run(
+        [sys.executable, "-c", code], cwd=CHECKOUT, capture_output=True, text=True, check=False
+    )
     assert (harness.stdout, harness.stderr) == ("[]\n", "")
-    assert all(is_intact(path) for path in (cached_path(Recipe("tiny", 32, 0)), _cached(".mge", Recipe("tiny", 32, 0))))
+    assert all(
+        is_intact(path)
+        for path in (cached_path(Recipe("tiny", 32, 0)), _cached(".mge", Recipe("tiny", 32, 0)))
+    )

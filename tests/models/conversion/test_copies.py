@@ -1,4 +1,6 @@
-"""Converters get copies: whatever they do to their input, files of users and of the cache stay as they are."""
+"""Converters get copies: whatever they do to their input, files of users and of the cache stay as
+they are.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,8 @@ _REAL = [
         converter.environment.folder() if isinstance(converter.environment, Environment) else None,
         id=converter.environment.makes,
         marks=pytest.mark.skipif(
-            not converter.environment.installed(), reason=f"{converter.environment.library} is not installed"
+            not converter.environment.installed(),
+            reason=f"{converter.environment.library} is not installed",
         ),
     )
     for converter in converters()
@@ -62,7 +65,10 @@ def convert(job):
 """
 _ACTIONS = {
     "writes over": 'file.write_bytes(b"another")',
-    "writes into": 'descriptor = os.open(file, os.O_RDWR); os.pwrite(descriptor, b"another", 0); os.close(descriptor)',
+    "writes into": (
+        'descriptor = os.open(file, os.O_RDWR); os.pwrite(descriptor, b"another", 0);'
+        " os.close(descriptor)"
+    ),
     "appends": 'file.open("ab").write(b"more")',
     "deletes": "file.unlink()",
     "replaces": 'new = file.with_name("new"); new.write_bytes(b"another"); new.replace(file)',
@@ -73,7 +79,9 @@ _ACTIONS = {
 class _ScriptedConverter(NativeConverter):
     """Runs a program of the test in this Python."""
 
-    environment = PythonPackage(library="scripted", module="json", makes=".scripted", install="nothing")
+    environment = PythonPackage(
+        library="scripted", module="json", makes=".scripted", install="nothing"
+    )
 
     @classmethod
     def form(cls) -> NativeForm:
@@ -88,7 +96,11 @@ def cached_network(model_cache: Path, tiny_model: Path) -> Path:  # noqa: ARG001
 
 
 @pytest.fixture(params=list(_ACTIONS.values()), ids=list(_ACTIONS))
-def scripted(request: pytest.FixtureRequest, tmp_path: Path, model_cache: Path) -> Iterator[_ScriptedConverter]:  # noqa: ARG001
+def scripted(
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    model_cache: Path,  # noqa: ARG001
+) -> Iterator[_ScriptedConverter]:
     """Return a converter that does this to all that it gets."""
     program = tmp_path / "program.py"
     program.write_text(_SCRIPT.format(action=request.param))
@@ -114,7 +126,8 @@ def _user_file(folder: Path, free: bool = False) -> OnnxFile:
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
     (folder / _WEIGHTS).parent.mkdir(parents=True)
-    path, data = folder / "user's model.onnx", folder / "data.npy"
+    path = folder / "user's model.onnx"
+    data = folder / "data.npy"
     onnx.save(model, path, save_as_external_data=True, location=_WEIGHTS, size_threshold=0)
     assert (folder / _WEIGHTS).stat().st_size == weights.nbytes
     np.save(data, np.random.RandomState(1).rand(*_INPUT.shape).astype(np.float32))
@@ -126,7 +139,9 @@ def _user_file(folder: Path, free: bool = False) -> OnnxFile:
 
 
 def _state(folder: Path) -> dict[Path, tuple[Any, ...]]:
-    """Return the digest of each file in a folder, with its inode, mode, links and time of change."""
+    """Return the digest of each file in a folder, with its inode, mode, links and time of
+    change.
+    """
     return {path: _state_of(path) for path in folder.rglob("*") if path.is_file()}
 
 
@@ -144,7 +159,9 @@ def _nothing_left() -> bool:
 def test_what_real_converters_read(
     kind: type[Converter[Any]], folder: Path | None, cached_network: Path, tmp_path: Path
 ) -> None:
-    """Each reads users' models, with external data and the input's data, and a built-in network: all stay the same."""
+    """Each reads users' models, with external data and the input's data, and a built-in network:
+    all stay the same.
+    """
     _link_environment(kind, folder)
     network = _state_of(cached_network)
     sources: list[Recipe | OnnxFile] = [_TINY]
@@ -153,7 +170,9 @@ def test_what_real_converters_read(
             sources.append(_user_file(tmp_path / "user" / name, is_free))
     before = _state(tmp_path / "user")
     with kind() as converter:
-        recipes = [converter.recipe(source, _CHIP, weightless=False, quantised=True) for source in sources]
+        recipes = [
+            converter.recipe(source, _CHIP, weightless=False, quantised=True) for source in sources
+        ]
         made = converter.ensure_all(recipes)
     assert [file for file in made if file.stat().st_size == 0] == []
     assert len(set(made)) == len(sources)
@@ -169,8 +188,12 @@ def _link_environment(kind: type[Converter[Any]], folder: Path | None) -> None:
         kind.environment.folder().symlink_to(folder)
 
 
-def test_what_a_converter_does_to_a_users_files(scripted: _ScriptedConverter, tmp_path: Path) -> None:
-    """They are as before, read-only ones too; it gets all three, writable, the weights by their relative name."""
+def test_what_a_converter_does_to_a_users_files(
+    scripted: _ScriptedConverter, tmp_path: Path
+) -> None:
+    """They are as before, read-only ones too; it gets all three, writable, the weights by their
+    relative name.
+    """
     source = _user_file(tmp_path / "user")
     before = _state(tmp_path / "user")
     for _ in range(2):
@@ -183,7 +206,9 @@ def test_what_a_converter_does_to_a_users_files(scripted: _ScriptedConverter, tm
     assert list((cache_root() / "temporary").glob("*/model")) == []
 
 
-def test_what_a_converter_does_to_the_cache(scripted: _ScriptedConverter, cached_network: Path, tmp_path: Path) -> None:
+def test_what_a_converter_does_to_the_cache(
+    scripted: _ScriptedConverter, cached_network: Path, tmp_path: Path
+) -> None:
     """The ONNX file of a built-in network is as before."""
     before = _state_of(cached_network)
     scripted.write(scripted.recipe(_TINY), tmp_path / "made")
@@ -192,7 +217,9 @@ def test_what_a_converter_does_to_the_cache(scripted: _ScriptedConverter, cached
 
 
 def test_copies_have_their_own_inodes_and_names(tmp_path: Path) -> None:
-    """No path of the recipe is the user's; a copy is no link, can be written to and has the content."""
+    """No path of the recipe is the user's; a copy is no link, can be written to and has the
+    content.
+    """
     source = _user_file(tmp_path / "user")
     recipe, copy = copies(_ScriptedConverter.recipe(source), Path(source.path), tmp_path / "copies")
     assert isinstance(recipe, NativeRecipe)
@@ -221,26 +248,35 @@ def test_a_path_that_leads_out_of_the_folder_is_not_copied(tmp_path: Path) -> No
     (tmp_path / "secret.data").write_bytes(b"secret")
     path = tmp_path / "user" / "escaping.onnx"
     path.write_bytes(model.SerializeToString())
-    copies(_ScriptedConverter.recipe(OnnxFile(str(path), "0" * 64, (), False)), path, tmp_path / "copies")
+    copies(
+        _ScriptedConverter.recipe(OnnxFile(str(path), "0" * 64, (), False)),
+        path,
+        tmp_path / "copies",
+    )
     copied = [file for file in (tmp_path / "copies").rglob("*") if file.is_file()]
     assert [file.name for file in copied] == ["escaping.onnx"]
 
 
 @pytest.mark.parametrize("name", ["user's model.onnx", _WEIGHTS, "data.npy"])
 def test_what_cannot_be_read(name: str, scripted: _ScriptedConverter, tmp_path: Path) -> None:
-    """The error is a sentence with the file; weights that are no file are refused as the model is."""
+    """The error is a sentence with the file; weights that are no file are refused as the model
+    is.
+    """
     source = _user_file(tmp_path / "user")
     (tmp_path / "user" / name).unlink()
     (tmp_path / "user" / name).mkdir()
     with pytest.raises(
-        ConversionError, match=rf"^scripted could not make .*: reading /.*{name} failed: it is a folder"
+        ConversionError,
+        match=rf"^scripted could not make .*: reading /.*{name} failed: it is a folder",
     ):
         scripted.write(scripted.recipe(source), tmp_path / "made")
     assert not (tmp_path / "made").exists()
     assert _nothing_left()
 
 
-def test_a_full_disk(scripted: _ScriptedConverter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk(
+    scripted: _ScriptedConverter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It is said as everywhere, and nothing is left."""
 
     def fail(*_: object) -> None:
@@ -249,7 +285,8 @@ def test_a_full_disk(scripted: _ScriptedConverter, tmp_path: Path, monkeypatch: 
     source = _user_file(tmp_path / "user")
     monkeypatch.setattr(shutil, "copyfile", fail)
     with pytest.raises(
-        CacheError, match=r"cannot write /.*user's model\.onnx: No space left on device; choose a folder"
+        CacheError,
+        match=r"cannot write /.*user's model\.onnx: No space left on device; choose a folder",
     ):
         scripted.write(scripted.recipe(source), tmp_path / "made")
     assert not (tmp_path / "made").exists()

@@ -1,4 +1,6 @@
-"""How rknn-toolkit2 and MegEngine get into the cache: a scripted interpreter stands in for Python, venv and pip."""
+"""How rknn-toolkit2 and MegEngine get into the cache: a scripted interpreter stands in for Python,
+venv and pip.
+"""
 
 from __future__ import annotations
 
@@ -55,8 +57,11 @@ def test_the_toolkit_is_installed_step_by_step(python: ScriptedPython, tmp_path:
     assert torch == ["--no-deps", steps[3]]
     calls = python.calls()
     assert calls[-1] == ["-c", "import torch; from rknn.api import RKNN"]
-    # A library without a wheel fails at once, and is not built for minutes with whatever compiler there is.
-    assert all("--only-binary :all:" in " ".join(call) for call in calls if call[:2] == ["-m", "pip"])
+    # A library without a wheel fails at once, and is not built for minutes with whatever compiler
+    # there is.
+    assert all(
+        "--only-binary :all:" in " ".join(call) for call in calls if call[:2] == ["-m", "pip"]
+    )
     python.behave(fits=False)
     assert _install() == folder
     assert python.calls() == calls
@@ -65,7 +70,9 @@ def test_the_toolkit_is_installed_step_by_step(python: ScriptedPython, tmp_path:
 def test_megengine_is_installed_step_by_step(python: ScriptedPython, tmp_path: Path) -> None:
     """Pinned libraries and MegEngine, mprop from its source with what is there, then a trial."""
     steps: list[str] = []
-    assert install_megengine(steps.append) == tmp_path / "cache/reusebench/megengine/1.13.0-x86_64-v3"
+    assert (
+        install_megengine(steps.append) == tmp_path / "cache/reusebench/megengine/1.13.0-x86_64-v3"
+    )
     assert MEGENGINE.installed()
     assert steps == [
         f"environment for MegEngine 1.13.0 with {python.path}",
@@ -73,12 +80,18 @@ def test_megengine_is_installed_step_by_step(python: ScriptedPython, tmp_path: P
     ]
     libraries, megengine = python.installs()
     assert libraries == _pinned("megengine", "requirements")
-    assert megengine == _pinned("megengine", "library", "--no-build-isolation", "--no-binary", "mprop")
-    assert python.calls()[-1][1].endswith("= 'MEMORY'; import megengine.utils.network, megenginelite, av")
+    assert megengine == _pinned(
+        "megengine", "library", "--no-build-isolation", "--no-binary", "mprop"
+    )
+    assert python.calls()[-1][1].endswith(
+        "= 'MEMORY'; import megengine.utils.network, megenginelite, av"
+    )
 
 
 def test_an_environment_whose_python_is_gone_is_made_anew(python: ScriptedPython) -> None:
-    """After an upgrade of the system removed the interpreter; what a killed installation left is removed too."""
+    """After an upgrade of the system removed the interpreter; what a killed installation left is
+    removed too.
+    """
     folder = _install()
     (folder / "bin" / "python").unlink()
     (folder / "stale").touch()
@@ -100,8 +113,8 @@ def test_a_failed_step_leaves_nothing(step: str, python: ScriptedPython) -> None
         _install()
     assert str(error.value).startswith("rknn-toolkit2 is not installed: ")
     assert str(error.value).endswith(
-        "failed (exit code 1): ERROR: No matching distribution found; check pip's configuration, --torch and the free "
-        "space (about 1.5 GB), then run it again"
+        "failed (exit code 1): ERROR: No matching distribution found; check pip's configuration,"
+        " --torch and the free space (about 1.5 GB), then run it again"
     )
     _assert_nothing_left(TOOLKIT)
 
@@ -124,7 +137,11 @@ def test_an_interrupted_installation_leaves_nothing(python: ScriptedPython) -> N
     ],
 )
 def test_pytorch_is_one_for_cpus(
-    machine: str, builds: str, requirement: str, python: ScriptedPython, monkeypatch: pytest.MonkeyPatch
+    machine: str,
+    builds: str,
+    requirement: str,
+    python: ScriptedPython,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The newest version that pip lists as +cpu is taken; on 64-bit ARM the usual one will do."""
     monkeypatch.setattr(platform, "machine", lambda: machine)
@@ -134,9 +151,13 @@ def test_pytorch_is_one_for_cpus(
 
 
 def test_cuda_is_not_downloaded(python: ScriptedPython) -> None:
-    """Where pip knows no PyTorch for CPUs, the error comes before anything large is fetched; --torch overrides it."""
+    """Where pip knows no PyTorch for CPUs, the error comes before anything large is fetched;
+    --torch overrides it.
+    """
     python.behave(torch="Available versions: 2.9.0, 2.8.1")
-    with pytest.raises(ModelError, match=r"ends in \+cpu.*pip config set global.extra-index-url URL.*--torch"):
+    with pytest.raises(
+        ModelError, match=r"ends in \+cpu.*pip config set global.extra-index-url URL.*--torch"
+    ):
         _install()
     assert python.installs() == [_pinned("rknn", "pip")]
     _assert_nothing_left(TOOLKIT)
@@ -144,7 +165,9 @@ def test_cuda_is_not_downloaded(python: ScriptedPython) -> None:
     assert python.installs()[-1] == ["--no-deps", "torch==2.4.0"]
 
 
-def test_an_interpreter_that_does_not_fit_is_passed_over(tmp_path: Path, python: ScriptedPython) -> None:
+def test_an_interpreter_that_does_not_fit_is_passed_over(
+    tmp_path: Path, python: ScriptedPython
+) -> None:
     """python3.10 comes first and does not fit here; python3.9 does."""
     (tmp_path / "other").mkdir()
     other = ScriptedPython(tmp_path / "other", "python3.9")
@@ -156,30 +179,45 @@ def test_an_interpreter_that_does_not_fit_is_passed_over(tmp_path: Path, python:
 
 
 def test_no_interpreter_fits(python: ScriptedPython, tmp_path: Path) -> None:
-    """The error has the versions, the names tried and where to get one; --python is the only one tried."""
+    """The error has the versions, the names tried and where to get one; --python is the only one
+    tried.
+    """
     python.behave(fits=False)
     with pytest.raises(
-        ModelError, match=r"from 3.8 to 3.12 .* python3.11, python3.10, python3.12, .*apt install python3.11"
+        ModelError,
+        match=r"from 3.8 to 3.12 .* python3.11, python3.10, python3.12, .*apt install python3.11",
     ):
         _install()
     with pytest.raises(ModelError, match=r"none of python2 is one"):
         _install(python="python2")
     with pytest.raises(
         ModelError,
-        match=r"MegEngine 1.13.0 needs a Python from 3.8 to 3.10 .* python3.10, python3.9, python3.8 is one; "
-        r"install one \(Ubuntu 22.04: apt install python3.10 .*pyenv or uv\) or name one with --python",
+        match=(
+            r"MegEngine 1.13.0 needs a Python from 3.8 to 3.10 .* python3.10, python3.9, python3.8"
+            r" is one; "
+            r"install one \(Ubuntu 22.04: apt install python3.10 .*pyenv or uv\) or name one with"
+            r" --python"
+        ),
     ):
         install_megengine(_silent)
     assert not (tmp_path / "cache").exists()
 
 
-def test_other_machines_are_refused(python: ScriptedPython, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a machine that a library does not exist for, the error contains where to make the files."""
+def test_other_machines_are_refused(
+    python: ScriptedPython, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a machine that a library does not exist for, the error contains where to make the
+    files.
+    """
     monkeypatch.setattr(platform, "machine", lambda: "riscv64")
-    with pytest.raises(ModelError, match=r"on riscv64; make the .rknn files on Linux on x86-64 or 64-bit ARM"):
+    with pytest.raises(
+        ModelError, match=r"on riscv64; make the .rknn files on Linux on x86-64 or 64-bit ARM"
+    ):
         _install()
     monkeypatch.setattr(platform, "machine", lambda: "aarch64")
-    with pytest.raises(ModelError, match=r"on aarch64; make the .mge files on Linux on x86-64, with --output"):
+    with pytest.raises(
+        ModelError, match=r"on aarch64; make the .mge files on Linux on x86-64, with --output"
+    ):
         install_megengine(_silent)
     assert not python.calls()
 

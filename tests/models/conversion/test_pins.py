@@ -1,4 +1,6 @@
-"""What is installed from package registries on a user's machine: versions and hashes are in the checkout."""
+"""What is installed from package registries on a user's machine: versions and hashes are in the
+checkout.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,13 @@ _HASH = re.compile(r"--hash=sha256:[0-9a-f]{64}")
 
 def _requirements(path: Path) -> list[list[str]]:
     """Return each requirement with its hashes."""
-    lines = [line for line in path.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
-    return [list(filter(None, text.split("\0"))) for text in "\n".join(lines).replace(" \\\n    ", "\0").split("\n")]
+    lines = [
+        line for line in path.read_text(encoding="utf-8").splitlines() if not line.startswith("#")
+    ]
+    return [
+        list(filter(None, text.split("\0")))
+        for text in "\n".join(lines).replace(" \\\n    ", "\0").split("\n")
+    ]
 
 
 @pytest.mark.parametrize("source", _LISTS, ids=lambda path: str(path.relative_to(PACKAGE)))
@@ -36,7 +43,9 @@ def test_every_requirement_has_one_version_and_hashes(source: Path) -> None:
         assert hashes, requirement
         assert all(map(_HASH.fullmatch, hashes)), requirement
         names.add(_normal(match[1]))
-    lines = [line for line in source.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
+    lines = [
+        line for line in source.read_text(encoding="utf-8").splitlines() if not line.startswith("#")
+    ]
     assert names >= {_normal(re.split(r"[<>=]", line)[0]) for line in lines}
     assert "://" not in pinned.read_text(encoding="utf-8")
 
@@ -46,7 +55,11 @@ def test_every_requirement_has_one_version_and_hashes(source: Path) -> None:
 )
 def test_the_pinned_library_is_the_one_that_is_named(environment: Environment) -> None:
     """Its version is part of the names of folders and files, and is told to the user."""
-    pinned = {text for path in _LISTS for text in path.with_suffix(".txt").read_text(encoding="utf-8").split()}
+    pinned = {
+        text
+        for path in _LISTS
+        for text in path.with_suffix(".txt").read_text(encoding="utf-8").split()
+    }
     assert f"{environment.library.lower()}=={environment.version}" in pinned
 
 

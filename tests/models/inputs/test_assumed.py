@@ -29,9 +29,13 @@ def _first(
 @pytest.mark.parametrize(
     ("tensor", "shape"),
     [
-        # Declared as exporters of public models do: detector, reader of a line, classifier, camera frame.
+        # Declared as exporters of public models do: detector, reader of a line, classifier, camera
+        # frame.
         (("images", "float32", ("batch", 3, "height", "width")), (1, 3, 640, 640)),
-        (("x", "float32", ("p2o.DynamicDimension.0", 3, "p2o.DynamicDimension.1", "?")), (1, 3, 640, 640)),
+        (
+            ("x", "float32", ("p2o.DynamicDimension.0", 3, "p2o.DynamicDimension.1", "?")),
+            (1, 3, 640, 640),
+        ),
         (("x", "float32", ("", 3, 48, "")), (1, 3, 48, 320)),
         (("input1", "float32", (1, 1, 64, "image_width")), (1, 1, 64, 320)),
         (("x", "float32", ("N", 224, 224, 3)), (1, 224, 224, 3)),
@@ -60,10 +64,14 @@ def _first(
     ],
 )
 def test_the_first_shape(tensor: _Declared, shape: tuple[int, ...]) -> None:
-    """Each size is that of the most usual use, by its name, its place and the sizes beside it; it counts as assumed."""
+    """Each size is that of the most usual use, by its name, its place and the sizes beside it; it
+    counts as assumed.
+    """
     (fed,) = _first(tensor)
     assert fed.shape == shape
-    assert fed.assumed == tuple(index for index, size in enumerate(tensor[2]) if isinstance(size, str))
+    assert fed.assumed == tuple(
+        index for index, size in enumerate(tensor[2]) if isinstance(size, str)
+    )
 
 
 def test_a_picture_is_tried_at_several_sizes() -> None:
@@ -81,7 +89,9 @@ def test_speech_is_tried_in_short_pieces_too() -> None:
 
 
 def test_one_attempt_where_nothing_is_free() -> None:
-    """A model whose file says all has nothing to try, unless integers could index a table of one row."""
+    """A model whose file says all has nothing to try, unless integers could index a table of one
+    row.
+    """
     assert len(candidates(_interface(("x", "float32", (1, 3))), {})) == 1
     (ones,), (zeros,) = candidates(_interface(("x", "int64", (1, 3))), {})
     assert (ones.value, zeros.value) == (1, 0)
@@ -97,19 +107,25 @@ def test_one_attempt_where_nothing_is_free() -> None:
     ],
 )
 def test_a_picture_by_what_the_network_gives(output: _Declared, picture: tuple[int, int]) -> None:
-    """A classifier gives one row, a reader of text the characters of each place; detectors take larger pictures."""
+    """A classifier gives one row, a reader of text the characters of each place; detectors take
+    larger pictures.
+    """
     (fed,) = _first(("x", "float32", ("n", 3, "?", "?")), outputs=[output])
     assert fed.shape == (1, 3, *picture)
 
 
 def test_recurrent_state() -> None:
-    """It is an input that comes back as an output: zero, one at a time, and with it short pieces of sound."""
-    sound, state = ("input", "float32", ("", "")), ("state", "float32", (2, "", 128))
+    """It is an input that comes back as an output: zero, one at a time, and with it short pieces of
+    sound.
+    """
+    sound = ("input", "float32", ("", ""))
+    state = ("state", "float32", (2, "", 128))
     piece, zero = _first(sound, state, outputs=[("stateN", "float32", ("", "", ""))])
     assert (piece.shape, zero.shape, zero.value) == ((1, 512), (2, 1, 128), 0)
     # What an encoder gave to a decoder is none.
     (hidden,) = _first(
-        ("encoder_hidden_states", "float32", ("b", "seq", 512)), outputs=[("logits", "float32", ("b", "seq", 32128))]
+        ("encoder_hidden_states", "float32", ("b", "seq", 512)),
+        outputs=[("logits", "float32", ("b", "seq", 32128))],
     )
     assert (hidden.shape, hidden.value) == ((1, 128, 512), None)
 
@@ -132,7 +148,9 @@ def test_sides_that_the_metadata_name(metadata: dict[str, str], sides: tuple[int
 
 
 def test_a_name_is_one_size_in_all_inputs() -> None:
-    """Also where the user gives it for one of them, and where a size is a sum; a size without a name is its own."""
+    """Also where the user gives it for one of them, and where a size is a sum; a size without a
+    name is its own.
+    """
     inputs = (
         ("mask", "int64", ("batch", "past_length + length")),
         ("ids", "int64", ("batch", "length")),
@@ -162,7 +180,9 @@ def test_a_name_is_one_size_in_all_inputs() -> None:
     ],
 )
 def test_values_that_a_name_asks_for(tensor: _Declared, value: int | None) -> None:
-    """A first state is zero, a mask hides nothing, speech has 16,000 samples per second, integers index a table."""
+    """A first state is zero, a mask hides nothing, speech has 16,000 samples per second, integers
+    index a table.
+    """
     assert _first(tensor)[0].value == value
 
 
@@ -180,9 +200,13 @@ def test_a_tensor_of_unknown_rank() -> None:
 
 
 def test_data_that_are_given() -> None:
-    """They are fed as they are: no value is assumed, and their sizes are those of the other inputs."""
+    """They are fed as they are: no value is assumed, and their sizes are those of the other
+    inputs.
+    """
     given = {"mask": Given((1, 9), "mask.npy", "int64")}
-    mask, ids = _first(("mask", "int64", (1, "length")), ("ids", "int64", (1, "length")), given=given)
+    mask, ids = _first(
+        ("mask", "int64", (1, "length")), ("ids", "int64", (1, "length")), given=given
+    )
     assert (mask.file, mask.value, mask.assumed) == ("mask.npy", None, ())
     assert (ids.shape, ids.assumed) == ((1, 9), (1,))
 
@@ -193,7 +217,10 @@ def test_data_that_are_given() -> None:
         (Given((1, 3, 8)), "input 'x' is ?x3x?x8, not 1x3x8"),
         (Given((1, 4, 8, 8)), "input 'x' is ?x3x?x8, not 1x4x8x8"),
         (Given(()), "not a scalar"),
-        (Given((1, 3, 8, 8), "x.npy", "float64"), "input 'x' takes float32, and its data are float64"),
+        (
+            Given((1, 3, 8, 8), "x.npy", "float64"),
+            "input 'x' takes float32, and its data are float64",
+        ),
     ],
 )
 def test_what_contradicts_the_file(given: Given, words: str) -> None:
@@ -205,11 +232,18 @@ def test_what_contradicts_the_file(given: Given, words: str) -> None:
 
 def test_shapes_as_text() -> None:
     """As the option takes them; what is free is a question mark."""
-    assert [shape_text(shape) for shape in ((1, 3, 8), (1, "n", ""), ())] == ["1x3x8", "1x?x?", "a scalar"]
+    assert [shape_text(shape) for shape in ((1, 3, 8), (1, "n", ""), ())] == [
+        "1x3x8",
+        "1x?x?",
+        "a scalar",
+    ]
 
 
 _ALLOWED = Interface(
-    (DeclaredTensor("image", "uint8", (1, "", "", 3), "nhwc", ("float32",)), DeclaredTensor("n", "float32", (1, ""))),
+    (
+        DeclaredTensor("image", "uint8", (1, "", "", 3), "nhwc", ("float32",)),
+        DeclaredTensor("n", "float32", (1, "")),
+    ),
     (),
     {},
     (((1, 96, 96, 3), (1, 8)), ((1, 64, 64, 3), (1, 16)), ((1, 64, 64, 3), (1, 24))),
@@ -225,7 +259,9 @@ _ALLOWED = Interface(
     ],
 )
 def test_shapes_that_a_file_allows(
-    given: dict[str, Given], shapes: tuple[tuple[int, ...], ...], assumed: tuple[tuple[int, ...], ...]
+    given: dict[str, Given],
+    shapes: tuple[tuple[int, ...], ...],
+    assumed: tuple[tuple[int, ...], ...],
 ) -> None:
     """The first combination with what the user says, and no other attempt."""
     attempts = candidates(_ALLOWED, given)
@@ -236,7 +272,10 @@ def test_shapes_that_a_file_allows(
 
 def test_shapes_that_a_file_does_not_allow() -> None:
     """All combinations are listed, as --shape takes them."""
-    words = "the file allows these shapes alone: image=1x96x96x3 n=1x8, image=1x64x64x3 n=1x16, image=1x64x64x3 n=1x24"
+    words = (
+        "the file allows these shapes alone: image=1x96x96x3 n=1x8, image=1x64x64x3 n=1x16,"
+        " image=1x64x64x3 n=1x24"
+    )
     with pytest.raises(ModelError, match=words):
         candidates(_ALLOWED, {"image": Given((1, 96, 96, 3)), "n": Given((1, 24))})
 
@@ -245,5 +284,7 @@ def test_types_that_are_taken_besides() -> None:
     """Data keep their type; of another one, all that are taken are named."""
     given = {"image": Given((1, 96, 96, 3), "data.npy", "float32")}
     assert candidates(_ALLOWED, given)[0][0].type == "float32"
-    with pytest.raises(ModelError, match="input 'image' takes uint8 or float32, and its data are float64"):
+    with pytest.raises(
+        ModelError, match="input 'image' takes uint8 or float32, and its data are float64"
+    ):
         candidates(_ALLOWED, {"image": Given((1, 96, 96, 3), "data.npy", "float64")})

@@ -24,7 +24,9 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_arrays_by_name(cache: Path, tmp_path: Path) -> None:
-    """Each has its shape, type and elements, in C order, whatever its layout was; the file is unpacked once."""
+    """Each has its shape, type and elements, in C order, whatever its layout was; the file is
+    unpacked once.
+    """
     arrays = {
         "picture": np.arange(24, dtype=np.float32).reshape(1, 2, 3, 4).transpose(0, 3, 1, 2),
         "rate": np.int64(16000),
@@ -43,7 +45,9 @@ def test_arrays_by_name(cache: Path, tmp_path: Path) -> None:
         assert tensor.shape == read.shape == arrays[name].shape
         assert np.array_equal(read, arrays[name])
     assert [tensor.type for tensor in given.values()] == ["float32", "int64", "str", "float16"]
-    before = {path: path.stat().st_mtime_ns for path in Path(given["rate"].file or "").parent.iterdir()}
+    before = {
+        path: path.stat().st_mtime_ns for path in Path(given["rate"].file or "").parent.iterdir()
+    }
     assert given_arrays(file) == (given, digest)
     assert {path: path.stat().st_mtime_ns for path in before} == before
 
@@ -56,7 +60,9 @@ def test_arrays_by_name(cache: Path, tmp_path: Path) -> None:
         (None, "it does not exist"),
     ],
 )
-def test_files_without_arrays(cache: Path, tmp_path: Path, content: bytes | None, words: str) -> None:
+def test_files_without_arrays(
+    cache: Path, tmp_path: Path, content: bytes | None, words: str
+) -> None:
     """The message names the file and how to write one; nothing stays in the cache."""
     file = tmp_path / "data.npz"
     if content is not None:
@@ -70,7 +76,9 @@ def test_files_without_arrays(cache: Path, tmp_path: Path, content: bytes | None
 
 @pytest.mark.parametrize("arrays", [{"x": np.array([{}], dtype=object)}, {}])
 def test_arrays_that_no_input_takes(tmp_path: Path, arrays: dict[str, object]) -> None:
-    """Python objects are refused, and a file without any array; an array of its own (.npy) is no file of them."""
+    """Python objects are refused, and a file without any array; an array of its own (.npy) is no
+    file of them.
+    """
     file = tmp_path / "data.npz"
     np.savez(file, **arrays)  # type: ignore[arg-type]
     with pytest.raises(ModelError, match=r"numpy\.savez"):
@@ -88,7 +96,9 @@ _PIXELS = DeclaredTensor("picture", "uint8", (1, "", "", 3), "nhwc", ("float32",
 
 
 def test_channels_are_turned(tmp_path: Path) -> None:
-    """An array in the order of ONNX has its channels last where the runtime takes them so, from a file made once."""
+    """An array in the order of ONNX has its channels last where the runtime takes them so, from a
+    file made once.
+    """
     values = np.arange(1 * 3 * 4 * 5, dtype=np.float32).reshape(1, 3, 4, 5)
     np.savez(tmp_path / "data.npz", picture=values)
     given, _ = given_arrays(tmp_path / "data.npz")
@@ -103,7 +113,8 @@ def test_channels_are_turned(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("tensor", "shape"),
     [
-        # As the runtime takes it; no picture's; a rank, or sizes, that fit neither way; channels first by declaration.
+        # As the runtime takes it; no picture's; a rank, or sizes, that fit neither way; channels
+        # first by declaration.
         (_PIXELS, (1, 4, 5, 3)),
         (_PIXELS, (1, 3, 5, 3)),
         (_PIXELS, (3, 4, 5)),
@@ -120,7 +131,9 @@ def test_what_is_not_turned(tensor: DeclaredTensor, shape: tuple[int, ...]) -> N
 
 def test_a_shape_is_turned() -> None:
     """--shape in the order of ONNX too."""
-    assert as_declared({"picture": Given((1, 3, 4, 5))}, _interface(_PIXELS)) == {"picture": Given((1, 4, 5, 3))}
+    assert as_declared({"picture": Given((1, 3, 4, 5))}, _interface(_PIXELS)) == {
+        "picture": Given((1, 4, 5, 3))
+    }
 
 
 def test_other_bytes_orders_are_made_little_endian(tmp_path: Path) -> None:

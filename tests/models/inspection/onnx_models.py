@@ -39,7 +39,9 @@ def save_model(
     """Write a model of opset 17 and IR version 8, and return its path."""
     graph = helper.make_graph(nodes, "graph", inputs, outputs, initializers)
     opsets = [helper.make_opsetid("", 17), *(helper.make_opsetid(domain, 1) for domain in domains)]
-    model = helper.make_model(graph, opset_imports=opsets, functions=functions, producer_name="test")
+    model = helper.make_model(
+        graph, opset_imports=opsets, functions=functions, producer_name="test"
+    )
     model.ir_version = 8
     helper.set_model_props(model, metadata or {})
     path.write_bytes(model.SerializeToString())

@@ -11,14 +11,17 @@ from typing import Union
 __all__ = ["MINI", "STATIC", "save_rknn"]
 
 #: Versions of the container: of rknn-toolkit2, and of its files for the mini runtime.
-STATIC, MINI = 6, 0x1004
+STATIC = 6
+MINI = 0x1004
 
 #: A field of a table: a byte, an integer of four bytes, a text, tables.
 _Field = Union[bytes, int, str, Sequence["_Table"]]
 _Table = Mapping[int, _Field]
 
-_FLOAT16, _INT8 = 10, 3
-_INPUT, _WEIGHT = 1, 4
+_FLOAT16 = 10
+_INT8 = 3
+_INPUT = 1
+_WEIGHT = 4
 
 
 def save_rknn(
@@ -39,7 +42,9 @@ def save_rknn(
     kinds = {name: {"dtype": "int8", "layout": "NHWC"} for name in shapes}
     model: _Table = {
         2: [{0: tensors, 1: [{1: "Conv"}, {1: "Conv"}, {1: "Reshape"}]}],
-        3: repr({"attrs": {}, "dynamic_shapes": dynamic_shapes or {}}) if generator is None else generator,
+        3: repr({"attrs": {}, "dynamic_shapes": dynamic_shapes or {}})
+        if generator is None
+        else generator,
         7: "2.3.2(compiler version: 2.3.1 (e045de294f@2025-04-07T19:48:25))",
         12: json.dumps(kinds),
         13: json.dumps({"y": {"dtype": "float16", "layout": "NCHW"}}),
@@ -50,11 +55,20 @@ def save_rknn(
     sizes = [*shapes.values(), (1, 10)]
     description = {
         "norm_tensor": [
-            {"tensor_id": number, "url": name, "size": size, "dtype": {"vx_type": "int8" if name in shapes else ""}}
+            {
+                "tensor_id": number,
+                "url": name,
+                "size": size,
+                "dtype": {"vx_type": "int8" if name in shapes else ""},
+            }
             for number, (name, size) in enumerate(zip(names, sizes))
         ],
         "graph": [
-            {"left": "input" if name in shapes else "output", "right": "norm_tensor", "right_tensor_id": number}
+            {
+                "left": "input" if name in shapes else "output",
+                "right": "norm_tensor",
+                "right_tensor_id": number,
+            }
             for number, name in enumerate(names)
         ],
         "target_platform": [platform],

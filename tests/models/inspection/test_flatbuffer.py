@@ -9,12 +9,15 @@ import pytest
 from reusebench.models.inspection import flatbuffer
 from reusebench.models.inspection.flatbuffer import root
 
-#: A table with field 1 alone, an integer; its list of offsets stands before it, and other bytes behind.
+#: A table with field 1 alone, an integer; its list of offsets stands before it, and other bytes
+#: behind.
 _ONE_FIELD = struct.pack("<I4x HHHH ii", 16, 8, 8, 0, 4, 8, -7) + b"\xff" * 40
 
 
 def test_fields() -> None:
-    """A field is found by its number; one that the table leaves out, or is too old to know, has its default."""
+    """A field is found by its number; one that the table leaves out, or is too old to know, has its
+    default.
+    """
     table = root(_ONE_FIELD)
     assert (table.integer(0), table.integer(1), table.byte(1)) == (0, -7, -7)
     assert (table.integer(2), table.byte(5), table.text(9), list(table.tables(3))) == (0, 0, "", [])
@@ -22,7 +25,9 @@ def test_fields() -> None:
 
 @pytest.mark.parametrize("position", [12, 2**31])
 def test_damaged(position: int) -> None:
-    """An offset that leads out of the file is an error, and reads nothing behind its end or before its beginning."""
+    """An offset that leads out of the file is an error, and reads nothing behind its end or before
+    its beginning.
+    """
     with pytest.raises((struct.error, ValueError)):
         root(struct.pack("<I8xi200x", position, 99)).integer(0)
 
@@ -36,7 +41,9 @@ def test_reading_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_lists() -> None:
-    """Of numbers, of texts and of tables: as long as they say; a list that is not there is empty."""
+    """Of numbers, of texts and of tables: as long as they say; a list that is not there is
+    empty.
+    """
     # A table with a list of numbers, one of texts, and a table that is itself.
     table = struct.pack("<I HHHHH2x iIII", 16, 10, 16, 4, 8, 12, 12, 12, 20, 2**32 - 12)
     lists = struct.pack("<Iii", 2, 5, -6) + struct.pack("<II I4s", 1, 4, 2, b"ok")

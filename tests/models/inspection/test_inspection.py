@@ -25,7 +25,11 @@ def test_empty_files(tmp_path: Path, suffix: str) -> None:
 def test_what_is_no_model_file(tmp_path: Path) -> None:
     """A missing file, a folder and another suffix are refused, and the valid ones named."""
     (tmp_path / "model.pt").write_bytes(b"model")
-    for name, problem in (("no.onnx", "does not exist"), ("", "is a folder"), ("model.pt", "is no model file")):
+    for name, problem in (
+        ("no.onnx", "does not exist"),
+        ("", "is a folder"),
+        ("model.pt", "is no model file"),
+    ):
         with pytest.raises(ModelError, match=f"{problem}.*\\.onnx, .*\\.rknn"):
             inspect(tmp_path / name)
 

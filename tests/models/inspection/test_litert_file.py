@@ -14,7 +14,9 @@ from reusebench.models.errors import ModelError
 from reusebench.models.inspection import inspect
 from reusebench.models.inspection.result import Operator, OtherFacts, Tensor
 
-pytest.importorskip("ai_edge_litert", reason="its wheel has the schema by which these tests write files")
+pytest.importorskip(
+    "ai_edge_litert", reason="its wheel has the schema by which these tests write files"
+)
 
 from tests.measured.runtimes.litert_models import write_model
 
@@ -29,7 +31,9 @@ def test_what_a_file_shows(tmp_path: Path) -> None:
     assert inspection.outputs == (Tensor("c2", "float32", (1, "", "", 256)),)
     assert inspection.operators == (Operator("", "CONV_2D", 3),)
     assert inspection.weights is not None
-    ((kind, tensors, size_bytes),) = [(one.type, one.tensors, one.size_bytes) for one in inspection.weights]
+    ((kind, tensors, size_bytes),) = [
+        (one.type, one.tensors, one.size_bytes) for one in inspection.weights
+    ]
     assert (kind, tensors) == ("float32", 6)
     assert 0.99 * path.stat().st_size < size_bytes < path.stat().st_size
     assert isinstance(inspection.facts, OtherFacts)
@@ -37,18 +41,26 @@ def test_what_a_file_shows(tmp_path: Path) -> None:
 
 
 def test_mechanisms(tmp_path: Path) -> None:
-    """A custom operator has the name that the file gives it; float16 weights share no internal memory."""
+    """A custom operator has the name that the file gives it; float16 weights share no internal
+    memory.
+    """
     half = inspect(write_model(tmp_path / "half.tflite", 64, weights="float16", custom="Landmarks"))
     assert Operator("custom", "Landmarks", 1) in (half.operators or ())
     plain = inspect(write_model(tmp_path / "plain.tflite", 64))
     answers = []
     for inspection in (plain, half):
-        of_file = {one.scenario: one.applies for one in mechanisms(inspection, find_runtime("litert"))}
-        answers.append((of_file["full_dup"], of_file["internal_reuse"], of_file["external_internal"]))
+        of_file = {
+            one.scenario: one.applies for one in mechanisms(inspection, find_runtime("litert"))
+        }
+        answers.append(
+            (of_file["full_dup"], of_file["internal_reuse"], of_file["external_internal"])
+        )
     assert answers == [(True, True, False), (True, False, False)]
 
 
-@pytest.mark.parametrize("content", [b"TFL3", b"\x00" * 100, struct.pack("<I4s", 2**31, b"TFL3"), b"nothing at all"])
+@pytest.mark.parametrize(
+    "content", [b"TFL3", b"\x00" * 100, struct.pack("<I4s", 2**31, b"TFL3"), b"nothing at all"]
+)
 def test_no_model(tmp_path: Path, content: bytes) -> None:
     """It is a sentence."""
     (tmp_path / "bad.tflite").write_bytes(content)
@@ -59,12 +71,18 @@ def test_no_model(tmp_path: Path, content: bytes) -> None:
 def test_damaged_files(tmp_path: Path) -> None:
     """Whatever is changed or cut off, a file is read, or is said to be none."""
     content = write_model(tmp_path / "whole.tflite", 64, weights="float16").read_bytes()
-    path, chosen, refused = tmp_path / "damaged.tflite", random.Random(0), 0
+    path = tmp_path / "damaged.tflite"
+    chosen = random.Random(0)
+    refused = 0
     for number in range(_CHANGED):
-        changed = bytearray(content[: chosen.randrange(8, len(content))] if number % 3 == 0 else content)
+        changed = bytearray(
+            content[: chosen.randrange(8, len(content))] if number % 3 == 0 else content
+        )
         for _ in range(number % 4 * 3):
             # The tables are at the beginning and the end.
-            place = chosen.choice((chosen.randrange(min(2000, len(changed))), len(changed) - chosen.randrange(1, 800)))
+            place = chosen.choice(
+                (chosen.randrange(min(2000, len(changed))), len(changed) - chosen.randrange(1, 800))
+            )
             changed[max(place, 0)] = chosen.randrange(256)
         path.write_bytes(changed)
         try:

@@ -33,7 +33,9 @@ def test_what_the_file_shows() -> None:
     assert inspection.weight_bytes == pytest.approx(network.weight_bytes(), abs=64)
     assert Operator("", "Convolution", 5) in (inspection.operators or ())
     assert "ImmutableTensor" not in [operator.name for operator in inspection.operators or ()]
-    assert inspection.facts == OtherFacts({"format": f"MegEngine, read by version {MEGENGINE.version}"})
+    assert inspection.facts == OtherFacts(
+        {"format": f"MegEngine, read by version {MEGENGINE.version}"}
+    )
 
 
 @pytest.mark.process
@@ -42,7 +44,9 @@ def test_no_model(tmp_path: Path) -> None:
     """What MegEngine cannot load is refused in a sentence."""
     path = tmp_path / "no.mge"
     path.write_bytes(b"no model")
-    with pytest.raises(ModelError, match=r"no\.mge is not a MegEngine model \(\.mge\), or is cut short"):
+    with pytest.raises(
+        ModelError, match=r"no\.mge is not a MegEngine model \(\.mge\), or is cut short"
+    ):
         inspect(path)
 
 

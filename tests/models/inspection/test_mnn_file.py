@@ -18,7 +18,10 @@ from reusebench.models.mnn.environment import PACKAGE, MnnConverter
 from reusebench.models.recipe import OnnxFile
 from tests.helpers.support import Reusebench
 
-pytestmark = [pytest.mark.process, pytest.mark.skipif(not PACKAGE.installed(), reason="MNN is not installed")]
+pytestmark = [
+    pytest.mark.process,
+    pytest.mark.skipif(not PACKAGE.installed(), reason="MNN is not installed"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -28,11 +31,15 @@ def tiny(mnn_files: Callable[..., list[str]]) -> Path:
 
 
 def test_what_the_file_shows(tiny: Path) -> None:
-    """Inputs with type, sizes and order, names of outputs, operators, weights by type, and who made it."""
+    """Inputs with type, sizes and order, names of outputs, operators, weights by type, and who made
+    it.
+    """
     inspection = inspect(tiny)
     assert inspection.inputs == (Tensor("images", "float32", (1, 3, 64, 64), "NCHW"),)
     assert inspection.outputs == (Tensor("fc", None, None),)
-    assert inspection.facts == OtherFacts({"format": "MNN", "made by": f"MNN's converter {PACKAGE.version}, from ONNX"})
+    assert inspection.facts == OtherFacts(
+        {"format": "MNN", "made by": f"MNN's converter {PACKAGE.version}, from ONNX"}
+    )
     assert inspection.operators is not None
     assert Operator("", "Convolution", 5) in inspection.operators
     assert inspection.weights is not None
@@ -41,8 +48,11 @@ def test_what_the_file_shows(tiny: Path) -> None:
 
 
 def test_control_flow_and_constants(tmp_path: Path) -> None:
-    """Operators and constants of inner graphs count; inputs are the model's alone, and may have free sizes."""
-    helper, types = onnx.helper, onnx.TensorProto
+    """Operators and constants of inner graphs count; inputs are the model's alone, and may have
+    free sizes.
+    """
+    helper = onnx.helper
+    types = onnx.TensorProto
     branches = {}
     for name, values in (("then_branch", [1.0] * 6), ("else_branch", [2.0] * 6)):
         constant = helper.make_tensor(f"{name}_value", types.FLOAT, [1, 6], values)
@@ -58,20 +68,32 @@ def test_control_flow_and_constants(tmp_path: Path) -> None:
         helper.make_tensor_value_info("x", types.FLOAT, [1, "n"]),
     ]
     node = helper.make_node("If", ["choice"], ["y"], **branches)
-    graph = helper.make_graph([node], "choose", inputs, [helper.make_tensor_value_info("y", types.FLOAT, None)])
-    source, path = tmp_path / "choose.onnx", tmp_path / "choose.mnn"
-    onnx.save(helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 13)]), source)
+    graph = helper.make_graph(
+        [node], "choose", inputs, [helper.make_tensor_value_info("y", types.FLOAT, None)]
+    )
+    source = tmp_path / "choose.onnx"
+    path = tmp_path / "choose.mnn"
+    onnx.save(
+        helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 13)]), source
+    )
     with MnnConverter() as converter:
         converter.write(converter.recipe(OnnxFile(str(source), "0" * 64, (), True)), path)
     inspection = inspect(path)
-    assert {tensor.name: tensor.dimensions for tensor in inspection.inputs} == {"choice": (), "x": (1, "")}
+    assert {tensor.name: tensor.dimensions for tensor in inspection.inputs} == {
+        "choice": (),
+        "x": (1, ""),
+    }
     assert inspection.operators is not None
-    assert {("If", 1), ("BinaryOp", 2)} <= {(operator.name, operator.count) for operator in inspection.operators}
+    assert {("If", 1), ("BinaryOp", 2)} <= {
+        (operator.name, operator.count) for operator in inspection.operators
+    }
     assert inspection.weights == (Weights("float32", 2, 2 * 6 * 4),)
 
 
 def test_damaged_files(tiny: Path, tmp_path: Path) -> None:
-    """A file with wrong bytes, or cut short, is read or refused in a sentence: never a traceback."""
+    """A file with wrong bytes, or cut short, is read or refused in a sentence: never a
+    traceback.
+    """
     content = tiny.read_bytes()
     path = tmp_path / "damaged.mnn"
     generator = random.Random(1)
@@ -82,7 +104,9 @@ def test_damaged_files(tiny: Path, tmp_path: Path) -> None:
         for _ in range(20):
             distance = generator.randrange(min(2000, len(damaged)) or 1)
             if damaged:
-                damaged[distance if generator.random() < 0.5 else -1 - distance] = generator.randrange(256)
+                damaged[distance if generator.random() < 0.5 else -1 - distance] = (
+                    generator.randrange(256)
+                )
         path.write_bytes(damaged or b"\0")
         try:
             inspect(path)
@@ -92,8 +116,13 @@ def test_damaged_files(tiny: Path, tmp_path: Path) -> None:
 
 
 def test_answers_are_those_of_the_adapter(tiny: Path, reusebench: Reusebench) -> None:
-    """What MNN cannot do with any model is said, in the words of its adapter; the command shows it."""
-    answers = {mechanism.scenario: mechanism for mechanism in mechanisms(inspect(tiny), find_runtime("mnn"))}
+    """What MNN cannot do with any model is said, in the words of its adapter; the command shows
+    it.
+    """
+    answers = {
+        mechanism.scenario: mechanism
+        for mechanism in mechanisms(inspect(tiny), find_runtime("mnn"))
+    }
     assert not answers["external_internal"].applies
     assert "takes no allocator" in answers["external_internal"].remark
     assert answers["full_dup"].applies

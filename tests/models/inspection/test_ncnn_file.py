@@ -24,17 +24,25 @@ def detector(tmp_path: Path) -> Path:
 
 
 def test_what_a_net_shows(detector: Path) -> None:
-    """Inputs with the sizes that the file has, outputs in the order of their numbers, layers, weights by type."""
+    """Inputs with the sizes that the file has, outputs in the order of their numbers, layers,
+    weights by type.
+    """
     shown = inspect(detector)
     assert shown.inputs == (Tensor("in0", "float32", (1, 3, 50, 50)),)
     assert shown.outputs == (Tensor("out0", "float32", None), Tensor("out1", "float32", None))
-    assert shown.operators == (Operator("", "Convolution", 5), Operator("", "Split", 1), Operator("", "Sigmoid", 1))
+    assert shown.operators == (
+        Operator("", "Convolution", 5),
+        Operator("", "Split", 1),
+        Operator("", "Sigmoid", 1),
+    )
     assert shown.weights == (Weights("float32", 10, _WEIGHT_BYTES + _TAGS),)
     assert shown.size_bytes == detector.stat().st_size + detector.with_suffix(".bin").stat().st_size
 
 
 def test_weights_of_several_types(tmp_path: Path) -> None:
-    """Each array is of the type that stands before it; behind a layer with an order of its own they have none."""
+    """Each array is of the type that stands before it; behind a layer with an order of its own they
+    have none.
+    """
     layers = [
         "Input in0 0 1 in0",
         "Convolution half 1 1 in0 a 0=5 1=1 5=1 6=15",
@@ -59,7 +67,9 @@ def test_weights_of_several_types(tmp_path: Path) -> None:
 
 
 def test_without_weights_beside_it(detector: Path) -> None:
-    """What the text alone shows, and that they are missing; weights that are cut short are named."""
+    """What the text alone shows, and that they are missing; weights that are cut short are
+    named.
+    """
     weights = detector.with_suffix(".bin")
     weights.write_bytes(weights.read_bytes()[:-1])
     with pytest.raises(ModelError, match=r"detector\.bin has fewer weights"):
@@ -75,14 +85,19 @@ def test_without_weights_beside_it(detector: Path) -> None:
 
 def test_files_that_are_damaged(detector: Path) -> None:
     """Whatever bytes differ, there is an answer or a sentence."""
-    text, noise = detector.read_bytes(), random.Random(0)
+    text = detector.read_bytes()
+    noise = random.Random(0)
     answers = []
     for _ in range(200):
         damaged = bytearray(text)
         for _ in range(noise.randint(1, 4)):
             position = noise.randrange(len(damaged))
-            damaged[position : position + noise.randint(0, 3)] = bytes(noise.choices(b"0123456789=-. \nA\xff", k=2))
-        detector.write_bytes(damaged[: noise.choice((len(damaged), noise.randrange(1, len(damaged))))])
+            damaged[position : position + noise.randint(0, 3)] = bytes(
+                noise.choices(b"0123456789=-. \nA\xff", k=2)
+            )
+        detector.write_bytes(
+            damaged[: noise.choice((len(damaged), noise.randrange(1, len(damaged))))]
+        )
         try:
             answers.append(inspect(detector).weight_bytes is not None)
         except ModelError as error:
@@ -92,7 +107,8 @@ def test_files_that_are_damaged(detector: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", [b"\0" * 4096, b"7767517\n", b"7767517\n-1 -1\n\n", b"7767517\n1 1\nInput in0 0 99999 a\n"]
+    "content",
+    [b"\0" * 4096, b"7767517\n", b"7767517\n-1 -1\n\n", b"7767517\n1 1\nInput in0 0 99999 a\n"],
 )
 def test_files_that_are_no_text_of_a_network(tmp_path: Path, content: bytes) -> None:
     """They are refused with a sentence."""

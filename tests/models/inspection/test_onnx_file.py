@@ -12,7 +12,15 @@ from onnx import TensorProto, helper
 
 from reusebench.models.errors import ModelError
 from reusebench.models.inspection import inspect
-from reusebench.models.inspection.result import ExternalFile, Function, Inspection, OnnxFacts, Operator, Tensor, Weights
+from reusebench.models.inspection.result import (
+    ExternalFile,
+    Function,
+    Inspection,
+    OnnxFacts,
+    Operator,
+    Tensor,
+    Weights,
+)
 from tests.models.inspection.onnx_models import constant, save_model, value
 
 
@@ -38,7 +46,9 @@ def _convolution(tmp_path: Path) -> Path:
 
 
 def test_tensors_weights_and_operators(tmp_path: Path) -> None:
-    """Free sizes keep their names, a weight is no input, operators come with the most frequent first."""
+    """Free sizes keep their names, a weight is no input, operators come with the most frequent
+    first.
+    """
     path = _convolution(tmp_path)
     inspection = inspect(path)
     assert inspection.size_bytes == path.stat().st_size
@@ -57,14 +67,19 @@ def test_it_declares_what_onnxruntime_declares(tmp_path: Path) -> None:
     path = _convolution(tmp_path)
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     interface = inspect(path).interface
-    for declared, tensors in ((interface.inputs, session.get_inputs()), (interface.outputs, session.get_outputs())):
+    for declared, tensors in (
+        (interface.inputs, session.get_inputs()),
+        (interface.outputs, session.get_outputs()),
+    ):
         assert [(tensor.name, tensor.dimensions) for tensor in declared] == [
             (tensor.name, tuple(size or "" for size in tensor.shape)) for tensor in tensors
         ]
 
 
 def test_inputs_of_every_kind(tmp_path: Path) -> None:
-    """Types are numpy's; an optional tensor is a tensor; a sequence or a map says so, and has no sizes."""
+    """Types are numpy's; an optional tensor is a tensor; a sequence or a map says so, and has no
+    sizes.
+    """
     tensor = helper.make_tensor_type_proto
     kinds = {
         "half": tensor(TensorProto.FLOAT16, ()),
@@ -73,7 +88,9 @@ def test_inputs_of_every_kind(tmp_path: Path) -> None:
         "any_rank": tensor(TensorProto.DOUBLE, None),
         "optional": helper.make_optional_type_proto(tensor(TensorProto.INT64, (3,))),
         "sequence": helper.make_sequence_type_proto(tensor(TensorProto.FLOAT, None)),
-        "later": helper.make_optional_type_proto(helper.make_sequence_type_proto(tensor(TensorProto.INT32, None))),
+        "later": helper.make_optional_type_proto(
+            helper.make_sequence_type_proto(tensor(TensorProto.INT32, None))
+        ),
         "map": helper.make_map_type_proto(TensorProto.STRING, tensor(TensorProto.FLOAT, None)),
     }
     inputs = [helper.make_value_info(name, kind) for name, kind in kinds.items()]
@@ -91,12 +108,20 @@ def test_inputs_of_every_kind(tmp_path: Path) -> None:
 
 
 def test_weights_of_every_kind(tmp_path: Path) -> None:
-    """Constants of operators and of subgraphs count, and types whose elements share bytes; the largest comes first."""
+    """Constants of operators and of subgraphs count, and types whose elements share bytes; the
+    largest comes first.
+    """
     packed = helper.make_tensor("packed", TensorProto.INT4, (3,), b"\0\0", raw=True)
     brain = helper.make_tensor("brain", TensorProto.BFLOAT16, (4,), bytes(8), raw=True)
-    text = TensorProto(name="text", data_type=TensorProto.STRING, dims=[2], string_data=[b"ab", b"c"])
+    text = TensorProto(
+        name="text", data_type=TensorProto.STRING, dims=[2], string_data=[b"ab", b"c"]
+    )
     then = helper.make_graph(
-        [helper.make_node("Identity", ["inner"], ["t"])], "then", [], [value("t")], [constant("inner", 100)]
+        [helper.make_node("Identity", ["inner"], ["t"])],
+        "then",
+        [],
+        [value("t")],
+        [constant("inner", 100)],
     )
     path = save_model(
         tmp_path / "weights.onnx",
@@ -106,7 +131,13 @@ def test_weights_of_every_kind(tmp_path: Path) -> None:
         ],
         [value("condition", (), TensorProto.BOOL)],
         [value("y")],
-        [packed, text, brain, constant("half", 9, dtype=np.float16), constant("flags", 7, dtype=np.bool_)],
+        [
+            packed,
+            text,
+            brain,
+            constant("half", 9, dtype=np.float16),
+            constant("flags", 7, dtype=np.bool_),
+        ],
     )
     inspection = inspect(path)
     assert inspection.weights == (
@@ -118,7 +149,11 @@ def test_weights_of_every_kind(tmp_path: Path) -> None:
         Weights("str", 1, 3),
         Weights("int4", 1, 2),
     )
-    assert inspection.operators == (Operator("", "Identity", 2), Operator("", "Constant", 1), Operator("", "If", 1))
+    assert inspection.operators == (
+        Operator("", "Identity", 2),
+        Operator("", "Constant", 1),
+        Operator("", "If", 1),
+    )
     assert _facts(inspection).subgraphs == {"If": 2}
 
 
@@ -142,11 +177,28 @@ def test_ways_of_quantising(tmp_path: Path, operators: list[str], ways: tuple[st
 def test_functions_and_domains(tmp_path: Path) -> None:
     """An operator that the file defines is one of its functions; both have their domain."""
     function = helper.make_function(
-        "mine", "Twice", ["x"], ["y"], [helper.make_node("Add", ["x", "x"], ["y"])], [helper.make_opsetid("", 17)]
+        "mine",
+        "Twice",
+        ["x"],
+        ["y"],
+        [helper.make_node("Add", ["x", "x"], ["y"])],
+        [helper.make_opsetid("", 17)],
     )
-    nodes = [helper.make_node("Twice", ["x"], ["y"], domain="mine"), helper.make_node("Odd", [], [], domain="theirs")]
+    nodes = [
+        helper.make_node("Twice", ["x"], ["y"], domain="mine"),
+        helper.make_node("Odd", [], [], domain="theirs"),
+    ]
     inspection = inspect(
-        save_model(tmp_path / "f.onnx", nodes, [value("x")], [value("y")], (), [function], None, ["mine", "theirs"])
+        save_model(
+            tmp_path / "f.onnx",
+            nodes,
+            [value("x")],
+            [value("y")],
+            (),
+            [function],
+            None,
+            ["mine", "theirs"],
+        )
     )
     assert _facts(inspection).functions == (Function("mine", "Twice", 1),)
     assert _facts(inspection).opsets == {"": 17, "mine": 1, "theirs": 1}
@@ -158,7 +210,9 @@ def test_functions_and_domains(tmp_path: Path) -> None:
 
 
 def test_external_files_are_not_read(tmp_path: Path) -> None:
-    """Weights of 3 GB beside the model count by what the model says; a file that is missing has no size."""
+    """Weights of 3 GB beside the model count by what the model says; a file that is missing has no
+    size.
+    """
     large = constant("large", 0)
     large.dims[:] = [750_000_000]
     onnx.external_data_helper.set_external_data(large, "large.bin", 4096, 3_000_000_000)

@@ -27,14 +27,17 @@ _FOLDER = ONNX2TF.folder()
 pytestmark = [
     pytest.mark.process,
     pytest.mark.skipif(
-        not ONNX2TF.installed(), reason=f"{_FOLDER} is not there: run `reusebench models install onnx2tf` to test it"
+        not ONNX2TF.installed(),
+        reason=f"{_FOLDER} is not there: run `reusebench models install onnx2tf` to test it",
     ),
 ]
 
 
 @pytest.fixture(scope="module")
 def converter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiteRtConverter]:
-    """Return the converter with a cache of its own; its process, which imports TensorFlow, serves all tests here."""
+    """Return the converter with a cache of its own; its process, which imports TensorFlow, serves
+    all tests here.
+    """
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         ONNX2TF.folder().parent.mkdir(parents=True)
@@ -44,7 +47,9 @@ def converter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiteRtConver
 
 
 def _agree(source: Path, made: Path, inputs: tuple[Input, ...]) -> list[tuple[int | str, ...]]:
-    """Compare the outputs of both files with noise, in their order and shapes; return the shapes of the inputs."""
+    """Compare the outputs of both files with noise, in their order and shapes; return the shapes of
+    the inputs.
+    """
     session = onnxruntime.InferenceSession(str(source), providers=["CPUExecutionProvider"])
     expected = session.run(None, {tensor.name: filled(tensor) for tensor in inputs})
     runtime = open_runtime("litert")
@@ -62,13 +67,17 @@ def _agree(source: Path, made: Path, inputs: tuple[Input, ...]) -> list[tuple[in
 
 @pytest.mark.parametrize(("name", "size"), [("tiny", 64), ("mobilenet_v2", 96), ("yolov5s", 64)])
 def test_built_in_networks(converter: LiteRtConverter, name: str, size: int) -> None:
-    """Noise gives the outputs of ONNX Runtime, in the order of the ONNX file; the picture has its channels last."""
+    """Noise gives the outputs of ONNX Runtime, in the order of the ONNX file; the picture has its
+    channels last.
+    """
     recipe = converter.recipe(Recipe(name, size, 1))
     (path,) = converter.ensure_all([recipe])
     assert _agree(converter.source(recipe), path, recipe.source.inputs) == [(1, size, size, 3)]
 
 
-def _save(path: Path, nodes: list[onnx.NodeProto], inputs: list[Input], outputs: list[str], free: bool) -> OnnxFile:
+def _save(
+    path: Path, nodes: list[onnx.NodeProto], inputs: list[Input], outputs: list[str], free: bool
+) -> OnnxFile:
     """Write a model of these nodes with a matrix "weights", and return it as a source."""
     weights = np.random.RandomState(0).rand(6, 4).astype(np.float32)
     declared = []
@@ -77,13 +86,19 @@ def _save(path: Path, nodes: list[onnx.NodeProto], inputs: list[Input], outputs:
         shape = [f"size{axis}" for axis in range(len(tensor.shape))] if free else tensor.shape
         declared.append(helper.make_tensor_value_info(tensor.name, kind, shape))
     results = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs]
-    graph = helper.make_graph(nodes, "made", declared, results, [onnx.numpy_helper.from_array(weights, "weights")])
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), path)
+    graph = helper.make_graph(
+        nodes, "made", declared, results, [onnx.numpy_helper.from_array(weights, "weights")]
+    )
+    onnx.save(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), path
+    )
     return OnnxFile(str(path), hashlib.sha256(path.read_bytes()).hexdigest(), tuple(inputs), free)
 
 
 def test_several_inputs_and_outputs(converter: LiteRtConverter, tmp_path: Path) -> None:
-    """Those that are no pictures keep their shapes, indices their type, and free sizes become those that are given."""
+    """Those that are no pictures keep their shapes, indices their type, and free sizes become those
+    that are given.
+    """
     nodes = [
         helper.make_node("MatMul", ["signal", "weights"], ["projected"]),
         helper.make_node("Transpose", ["projected"], ["turned"], perm=[0, 2, 1]),
@@ -98,7 +113,13 @@ def test_several_inputs_and_outputs(converter: LiteRtConverter, tmp_path: Path) 
 def test_what_cannot_be_converted(converter: LiteRtConverter, tmp_path: Path) -> None:
     """The converter's words are in the error."""
     nodes = [helper.make_node("Unknown", ["signal"], ["result"], domain="com.example")]
-    source = _save(tmp_path / "unknown.onnx", nodes, [Input("signal", "float32", (2, 6))], ["result"], free=False)
+    source = _save(
+        tmp_path / "unknown.onnx",
+        nodes,
+        [Input("signal", "float32", (2, 6))],
+        ["result"],
+        free=False,
+    )
     with pytest.raises(ConversionError) as refused:
         converter.ensure_all([converter.recipe(source)])
     assert "failed: " in refused.value.words

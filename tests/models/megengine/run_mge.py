@@ -1,7 +1,7 @@
 """Runs `.mge` files in MegEngine Lite's own environment: the program behind test_real.py.
 
-Standard input is a JSON list of runs: model, images (.npy) that one network gets one after the other, and as many
-files (.npz) for its outputs, which are named as in the model.
+Standard input is a JSON list of runs: model, images (.npy) that one network gets one after the
+other, and as many files (.npz) for its outputs, which are named as in the model.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Stands in for MegEngine's environment where it is not installed: a Python that has a scripted `megengine`.
+"""Stands in for MegEngine's environment where it is not installed: a Python that has a scripted
+`megengine`.
 
-A "dump" is what the layers were called with, as JSON. What else it does is set with $SCRIPTED_MEGENGINE;
-models/megengine/converter.py itself runs for real, with this Python's numpy.
+A "dump" is what the layers were called with, as JSON. What else it does is set with
+$SCRIPTED_MEGENGINE; models/megengine/converter.py itself runs for real, with this Python's numpy.
 """
 
 from __future__ import annotations
@@ -76,7 +77,9 @@ class Network:
 
 
 def install_scripted_megengine() -> Path:
-    """Put it where MegEngine would be; return its folder, which gets a line in `starts` whenever it is started."""
+    """Put it where MegEngine would be; return its folder, which gets a line in `starts` whenever it
+    is started.
+    """
     modules = {"__init__": _MEGENGINE, "functional": _FUNCTIONAL, "jit": _JIT}
     modules |= {"utils/__init__": "", "utils/network": _NETWORK}
     return install_scripted(MEGENGINE, "megengine", modules)

@@ -1,4 +1,6 @@
-"""What makes a `.mge` file: its name, the network's description, and what reaches the (scripted) MegEngine."""
+"""What makes a `.mge` file: its name, the network's description, and what reaches the (scripted)
+MegEngine.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +29,13 @@ def test_the_name_of_a_file() -> None:
 
 
 def test_a_description_has_all_of_the_network(tmp_path: Path) -> None:
-    """Input, layers with their kinds and fields, outputs, and the weights of that seed as fp32 arrays."""
-    layers = (Convolution("c", "images", 4, kernel=3, activation=Activation.SILU), GlobalAveragePool("g", "c"))
+    """Input, layers with their kinds and fields, outputs, and the weights of that seed as fp32
+    arrays.
+    """
+    layers = (
+        Convolution("c", "images", 4, kernel=3, activation=Activation.SILU),
+        GlobalAveragePool("g", "c"),
+    )
     network = Network("test", 32, 48, layers, ("g", "c"))
     describe(network, 7, tmp_path)
     assert json.loads((tmp_path / "network.json").read_text()) == {
@@ -57,12 +64,16 @@ def test_a_description_has_all_of_the_network(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("model_cache")
 def test_megengine_dumps_by_its_own_defaults() -> None:
-    """Names are the network's, no layout is set in place of the runtime, and a further pass would change nothing."""
+    """Names are the network's, no layout is set in place of the runtime, and a further pass would
+    change nothing.
+    """
     install_scripted_megengine()
     (path,) = models.ensure_all(".mge", [Recipe("frame", 36, 1)])
     written = json.loads(path.read_text())
     assert written["trace"] == {"symbolic": True, "capture_as_const": True}
     assert written["dump"] == {"arg_names": ["images"], "output_names": ["colours"]}
-    image, weight, bias = [1, 3, 36, 64], [3, 3, 1, 1], [1, 3, 1, 1]
+    image = [1, 3, 36, 64]
+    weight = [3, 3, 1, 1]
+    bias = [1, 3, 1, 1]
     assert written["outputs"] == [["conv2d", image, weight, bias, 1, 0, {"groups": 1}]]
     assert written["passes"] == 3

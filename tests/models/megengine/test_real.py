@@ -50,7 +50,9 @@ _TINY = Recipe("tiny", 64, 0)
 
 
 def _every_kind() -> Network:
-    """Return a network of each kind of layer with each activation, all of them outputs, for an odd image."""
+    """Return a network of each kind of layer with each activation, all of them outputs, for an odd
+    image.
+    """
     layers: list[Layer] = [
         Convolution("plain", "images", 8, kernel=3, padding=1),
         # Padded, and some of its maps are below zero at the edge.
@@ -60,7 +62,9 @@ def _every_kind() -> Network:
     ]
     for activation in Activation:
         name = f"conv.{activation.value}"
-        layers.append(Convolution(name, "pool", 8, 3, stride=1, padding=1, groups=2, activation=activation))
+        layers.append(
+            Convolution(name, "pool", 8, 3, stride=1, padding=1, groups=2, activation=activation)
+        )
         layers.append(Add(f"add.{activation.value}", "pool", name, activation=activation))
     layers.append(Concat("concat", ("pool", "conv.silu")))
     layers.append(GlobalAveragePool("mean", "concat"))
@@ -81,9 +85,11 @@ _RESIZED = ("yolov5s", "frame")
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Make all files in one process of MegEngine, and run all in one of MegEngine Lite; return their folder.
+    """Make all files in one process of MegEngine, and run all in one of MegEngine Lite; return
+    their folder.
 
-    Of a network there are NAME.onnx, NAME.mge, NAME.npy, the image, and NAME.npz, MegEngine Lite's outputs.
+    Of a network there are NAME.onnx, NAME.mge, NAME.npy, the image, and NAME.npz, MegEngine Lite's
+    outputs.
     """
     folder = tmp_path_factory.mktemp("mge")
     runs = []
@@ -99,9 +105,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             np.save(folder / f"{name}.npy", image)
             runs.append(_run(folder, name, {name: name}))
     for name in _RESIZED:
-        runs.append(_run(folder, name, {name: f"{name} before", f"{name} larger": f"{name} resized"}))
+        runs.append(
+            _run(folder, name, {name: f"{name} before", f"{name} larger": f"{name} resized"})
+        )
     command = [str(MEGENGINE.python()), "-I", str(_PROGRAM)]
-    done = subprocess.run(command, input=json.dumps(runs), text=True, capture_output=True, check=False)
+    done = subprocess.run(
+        command, input=json.dumps(runs), text=True, capture_output=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     return folder
 
@@ -123,8 +133,12 @@ def _outputs(folder: Path, name: str) -> dict[str, _Array]:
 
 @pytest.mark.parametrize("name", _NETWORKS)
 def test_both_runtimes_compute_the_same(name: str, folder: Path) -> None:
-    """The same weights and image give the same outputs in ONNX Runtime, in name, order, shape and value."""
-    session = onnxruntime.InferenceSession(str(folder / f"{name}.onnx"), providers=["CPUExecutionProvider"])
+    """The same weights and image give the same outputs in ONNX Runtime, in name, order, shape and
+    value.
+    """
+    session = onnxruntime.InferenceSession(
+        str(folder / f"{name}.onnx"), providers=["CPUExecutionProvider"]
+    )
     expected = session.run(None, {"images": np.load(folder / f"{name}.npy")})
     outputs = _outputs(folder, name)
     assert tuple(outputs) == _NETWORKS[name].outputs
@@ -134,8 +148,11 @@ def test_both_runtimes_compute_the_same(name: str, folder: Path) -> None:
 
 @pytest.mark.parametrize("name", _RESIZED)
 def test_an_input_may_change_its_size(name: str, folder: Path) -> None:
-    """A network made for one size and given another computes what one made for that computes, bit for bit."""
-    expected, resized = _outputs(folder, f"{name} larger"), _outputs(folder, f"{name} resized")
+    """A network made for one size and given another computes what one made for that computes, bit
+    for bit.
+    """
+    expected = _outputs(folder, f"{name} larger")
+    resized = _outputs(folder, f"{name} resized")
     shapes = _NETWORKS[f"{name} larger"].shapes()
     assert list(resized) == list(expected)
     for output, values in expected.items():
@@ -143,8 +160,12 @@ def test_an_input_may_change_its_size(name: str, folder: Path) -> None:
         assert resized[output].tobytes() == values.tobytes()
 
 
-def test_equal_recipes_give_equal_bytes(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Made anew, in another process, a file has the same bytes; another seed changes them and not their number."""
+def test_equal_recipes_give_equal_bytes(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Made anew, in another process, a file has the same bytes; another seed changes them and not
+    their number.
+    """
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     MEGENGINE.folder().parent.mkdir(parents=True)
     MEGENGINE.folder().symlink_to(_FOLDER)

@@ -27,7 +27,8 @@ _FOLDER = PNNX.folder()
 pytestmark = [
     pytest.mark.process,
     pytest.mark.skipif(
-        not PNNX.installed(), reason=f"{_FOLDER} is not there: run `reusebench models install pnnx` to test it"
+        not PNNX.installed(),
+        reason=f"{_FOLDER} is not there: run `reusebench models install pnnx` to test it",
     ),
 ]
 
@@ -42,15 +43,20 @@ def converter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[NcnnC
         yield converter
 
 
-def _agree(model: Path, param: Path, inputs: list[Input]) -> list[tuple[str, tuple[int | str, ...]]]:
-    """Compare the outputs of both files, in their order; return what the converted one declares of its inputs."""
+def _agree(
+    model: Path, param: Path, inputs: list[Input]
+) -> list[tuple[str, tuple[int | str, ...]]]:
+    """Compare the outputs of both files, in their order; return what the converted one declares of
+    its inputs.
+    """
     fed = {tensor.name: filled(tensor) for tensor in inputs}
     session = ort.InferenceSession(str(model), providers=["CPUExecutionProvider"])
     expected = session.run(None, fed)
     runtime = open_runtime("ncnn")
     declared = runtime.interface(str(param)).inputs
     given = {
-        tensor.name: Input(tensor.name, tensor.type, tensor.shape, one.value) for tensor, one in zip(declared, inputs)
+        tensor.name: Input(tensor.name, tensor.type, tensor.shape, one.value)
+        for tensor, one in zip(declared, inputs)
     }
     context = runtime.load(str(param), None, Memory(), given)
     context.infer()
@@ -64,19 +70,25 @@ def _agree(model: Path, param: Path, inputs: list[Input]) -> list[tuple[str, tup
 
 @pytest.mark.parametrize(("name", "size"), [("tiny", 64), ("mobilenet_v2", 96)])
 def test_built_in_networks(converter: NcnnConverter, name: str, size: int) -> None:
-    """Outputs are those of ONNX Runtime, the file says the sizes of its inputs, and both files are in the cache."""
+    """Outputs are those of ONNX Runtime, the file says the sizes of its inputs, and both files are
+    in the cache.
+    """
     recipe = converter.recipe(Recipe(name, size, 1))
     (path,) = converter.ensure_all([recipe])
     assert is_intact(path)
     assert path.with_suffix(".bin").stat().st_size > Recipe(name, size, 1).network().weight_bytes()
-    assert _agree(converter.source(recipe), path, list(recipe.source.inputs)) == [("in0", (1, 3, size, size))]
+    assert _agree(converter.source(recipe), path, list(recipe.source.inputs)) == [
+        ("in0", (1, 3, size, size))
+    ]
     before = path.stat().st_mtime_ns
     path.with_suffix(".bin").write_bytes(b"damaged")
     assert converter.ensure_all([recipe]) == [path]
     assert path.stat().st_mtime_ns > before
 
 
-def _save(path: Path, nodes: list[onnx.NodeProto], inputs: list[Input], outputs: list[str]) -> OnnxFile:
+def _save(
+    path: Path, nodes: list[onnx.NodeProto], inputs: list[Input], outputs: list[str]
+) -> OnnxFile:
     """Write a model of these nodes with a matrix "weights", and return it as a source."""
     weights = np.random.RandomState(0).rand(6, 4).astype(np.float32)
     declared = []
@@ -96,7 +108,9 @@ def _save(path: Path, nodes: list[onnx.NodeProto], inputs: list[Input], outputs:
 
 
 def test_inputs_and_outputs_keep_their_order(converter: NcnnConverter, tmp_path: Path) -> None:
-    """They are numbered in the order of the ONNX file, whatever their names; what pnnx takes for no batch stays."""
+    """They are numbered in the order of the ONNX file, whatever their names; what pnnx takes for no
+    batch stays.
+    """
     inputs = [Input("z", "float32", (1, 5, 6)), Input("a", "float32", (1, 5, 4))]
     nodes = [
         helper.make_node("MatMul", ["z", "weights"], ["product"]),
@@ -106,8 +120,13 @@ def test_inputs_and_outputs_keep_their_order(converter: NcnnConverter, tmp_path:
     source = _save(tmp_path / "order.onnx", nodes, inputs, ["last", "first"])
     beside = {file.name for file in tmp_path.iterdir()}
     (path,) = converter.ensure_all([converter.recipe(source)])
-    assert _agree(tmp_path / "order.onnx", path, inputs) == [("in0", (1, 1, 5, 6)), ("in1", (1, 1, 5, 4))]
-    assert {file.name for file in tmp_path.iterdir()} == beside, "pnnx leaves files beside the user's model"
+    assert _agree(tmp_path / "order.onnx", path, inputs) == [
+        ("in0", (1, 1, 5, 6)),
+        ("in1", (1, 1, 5, 4)),
+    ]
+    assert {file.name for file in tmp_path.iterdir()} == beside, (
+        "pnnx leaves files beside the user's model"
+    )
 
 
 @pytest.mark.parametrize(

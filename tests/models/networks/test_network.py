@@ -44,7 +44,9 @@ def test_every_kind_infers_its_shape(layer: Layer, shape: tuple[int, ...]) -> No
 
 
 def test_parameters_follow_from_channels_kernel_and_groups() -> None:
-    """Weights are counted per group and each output has one bias; layers without weights are left out."""
+    """Weights are counted per group and each output has one bias; layers without weights are left
+    out.
+    """
     network = _network(
         Convolution("plain", "images", 8, kernel=3),
         Convolution("depthwise", "plain", 8, kernel=3, groups=8),
@@ -63,18 +65,32 @@ def test_parameters_follow_from_channels_kernel_and_groups() -> None:
 @pytest.mark.parametrize(
     ("layers", "message"),
     [
-        ([MaxPool("a", "nowhere", 2, 2)], "layer 'a' reads 'nowhere', which no layer before it writes"),
+        (
+            [MaxPool("a", "nowhere", 2, 2)],
+            "layer 'a' reads 'nowhere', which no layer before it writes",
+        ),
         ([MaxPool("images", "images", 2, 2)], "two layers have the name 'images'"),
-        ([Convolution("a", "images", 8, kernel=1, groups=2)], "2 groups do not divide 3 input and 8 output"),
-        ([Convolution("a", "images", 8, kernel=35, padding=1)], "kernel 35 is larger than the padded map of 32 x 32"),
+        (
+            [Convolution("a", "images", 8, kernel=1, groups=2)],
+            "2 groups do not divide 3 input and 8 output",
+        ),
+        (
+            [Convolution("a", "images", 8, kernel=35, padding=1)],
+            "kernel 35 is larger than the padded map of 32 x 32",
+        ),
         ([FullyConnected("a", "images", 8)], "needs a vector"),
-        ([GlobalAveragePool("a", "images"), MaxPool("b", "a", 2, 2)], "layer 'b': needs a feature map"),
+        (
+            [GlobalAveragePool("a", "images"), MaxPool("b", "a", 2, 2)],
+            "layer 'b': needs a feature map",
+        ),
         ([MaxPool("a", "images", 2, 2), Add("b", "images", "a")], "shapes must be equal"),
         ([MaxPool("a", "images", 2, 2), Concat("b", ("images", "a"))], "one height and width"),
     ],
 )
 def test_a_contradiction_is_refused_with_the_layers_name(layers: list[Layer], message: str) -> None:
-    """A network whose layers do not fit together cannot be made, and the message has the layer and the reason."""
+    """A network whose layers do not fit together cannot be made, and the message has the layer and
+    the reason.
+    """
     with pytest.raises(ModelError, match=message):
         _network(*layers)
 

@@ -99,7 +99,9 @@ def test_outputs_are_alive(name: str, files: _Files) -> None:
 
 @pytest.mark.parametrize("seed", [2, 5])
 def test_the_signal_reaches_yolov5s_heads(seed: int, files: _Files) -> None:
-    """SiLU neither fades the image away nor saturates the heads, for seeds where plain He weights did the former."""
+    """SiLU neither fades the image away nor saturates the heads, for seeds where plain He weights
+    did the former.
+    """
     images = np.zeros((1, 3, 128, 128), np.float32), _ramp(128)
     for black, ramp in zip(*_run(files.get("yolov5s", 128, seed), *images)):
         assert ramp.std() > 3 * black.std()
@@ -109,7 +111,9 @@ def test_the_signal_reaches_yolov5s_heads(seed: int, files: _Files) -> None:
 
 @pytest.mark.parametrize("name", _NAMES)
 def test_the_file_is_what_the_description_says(name: str, files: _Files) -> None:
-    """The checker passes; opset 13, IR 8; each layer's tensor has its name and shape, each weight four raw bytes."""
+    """The checker passes; opset 13, IR 8; each layer's tensor has its name and shape, each weight
+    four raw bytes.
+    """
     path = files.get(name)
     network = find_network(name).make(_small(name))
     model = onnx.load(path)
@@ -120,7 +124,9 @@ def test_the_file_is_what_the_description_says(name: str, files: _Files) -> None
     inferred = onnx.shape_inference.infer_shapes(model, strict_mode=True).graph
     shapes = {}
     for value in (*inferred.input, *inferred.value_info, *inferred.output):
-        shapes[value.name] = tuple(dimension.dim_value for dimension in value.type.tensor_type.shape.dim)
+        shapes[value.name] = tuple(
+            dimension.dim_value for dimension in value.type.tensor_type.shape.dim
+        )
     assert {tensor: shapes[tensor] for tensor in network.shapes()} == network.shapes()
     stored = {constant.name: len(constant.raw_data) for constant in model.graph.initializer}
     for layer, parameters in network.parameters().items():
@@ -142,7 +148,9 @@ def _graph_digest(path: Path) -> str:
 
 
 def test_graphs_change_only_with_the_version(files: _Files) -> None:
-    """Whoever changes an emitted graph must raise EMISSION_VERSION, and record the new digests here with it."""
+    """Whoever changes an emitted graph must raise EMISSION_VERSION, and record the new digests here
+    with it.
+    """
     digests = {name: _graph_digest(files.get(name)) for name in _NAMES}
     assert (EMISSION_VERSION, digests) == (
         1,
@@ -157,10 +165,14 @@ def test_graphs_change_only_with_the_version(files: _Files) -> None:
 
 
 def test_weights_change_only_with_the_version() -> None:
-    """Whoever changes how weights are drawn must raise EMISSION_VERSION, and record the new first ones here."""
+    """Whoever changes how weights are drawn must raise EMISSION_VERSION, and record the new first
+    ones here.
+    """
     first = [weights.weight.flat[0] for weights in draw_weights(find_network("tiny").make(64), 0)]
     assert EMISSION_VERSION == 1
-    assert first == pytest.approx([0.52685, 0.21495, -0.10709, -0.0055233, 0.089082, -0.10216], rel=1e-4)
+    assert first == pytest.approx(
+        [0.52685, 0.21495, -0.10709, -0.0055233, 0.089082, -0.10216], rel=1e-4
+    )
 
 
 @pytest.mark.parametrize("name", ["mobilenet_v2", "tiny"])
@@ -176,10 +188,14 @@ def test_classifiers_run_at_sizes_that_no_stride_divides(name: str, files: _File
 
 def _convolve(image: _Array, weight: _Array, bias: _Array, layer: Convolution) -> _Array:
     padded = np.pad(image, ((0, 0), (0, 0), (layer.padding,) * 2, (layer.padding,) * 2))
-    windows = np.lib.stride_tricks.sliding_window_view(padded, (layer.kernel, layer.kernel), axis=(2, 3))
+    windows = np.lib.stride_tricks.sliding_window_view(
+        padded, (layer.kernel, layer.kernel), axis=(2, 3)
+    )
     windows = windows[0, :, :: layer.stride, :: layer.stride]
     per_group = zip(np.split(windows, layer.groups), np.split(weight, layer.groups))
-    summed: _Array = np.concatenate([np.einsum("chwij,ocij->ohw", part, kernels) for part, kernels in per_group])
+    summed: _Array = np.concatenate(
+        [np.einsum("chwij,ocij->ohw", part, kernels) for part, kernels in per_group]
+    )
     return (summed + bias[:, None, None])[None]
 
 
@@ -198,12 +214,16 @@ def _sigmoid(z: _Array) -> _Array:
 def test_a_convolution_is_what_the_description_says(layer: Convolution, tmp_path: Path) -> None:
     """Kernel, stride, padding, groups and bias mean the same in the file as in the description."""
     output, (weights,) = _run_layers(tmp_path, _noise(32), layer)
-    np.testing.assert_allclose(output, _convolve(_noise(32), weights.weight, weights.bias, layer), atol=1e-5)
+    np.testing.assert_allclose(
+        output, _convolve(_noise(32), weights.weight, weights.bias, layer), atol=1e-5
+    )
 
 
 @pytest.mark.parametrize("activation", list(Activation))
 def test_an_activation_is_what_the_description_says(activation: Activation, tmp_path: Path) -> None:
-    """Each activation's formula holds on both sides of its bends, after an addition of pixels from 0 to 20."""
+    """Each activation's formula holds on both sides of its bends, after an addition of pixels from
+    0 to 20.
+    """
     image = (_noise(32) - 0.5) * 20
     output, _ = _run_layers(tmp_path, image, Add("out", "images", "images", activation))
     z = image + image
@@ -238,7 +258,9 @@ def test_a_layer_without_weights_is_what_the_description_says(
 
 
 def test_a_padded_pool_never_takes_the_padding(tmp_path: Path) -> None:
-    """Below zero everywhere, the largest value under a window at the edge is a pixel and not the padding's zero."""
+    """Below zero everywhere, the largest value under a window at the edge is a pixel and not the
+    padding's zero.
+    """
     output, _ = _run_layers(tmp_path, _noise(32) - 2, MaxPool("out", "images", 5, 1, 2))
     assert output.shape == (1, 3, 32, 32)
     assert output.max() < 0
@@ -248,4 +270,6 @@ def test_a_fully_connected_layer_is_what_the_description_says(tmp_path: Path) ->
     """Each feature is its row of weights times the input, plus its bias."""
     layers = GlobalAveragePool("pool", "images"), FullyConnected("out", "pool", 7)
     output, (weights,) = _run_layers(tmp_path, _noise(32), *layers)
-    np.testing.assert_allclose(output, _noise(32).mean((2, 3)) @ weights.weight.T + weights.bias, atol=1e-5)
+    np.testing.assert_allclose(
+        output, _noise(32).mean((2, 3)) @ weights.weight.T + weights.bias, atol=1e-5
+    )

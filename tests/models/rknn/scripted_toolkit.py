@@ -1,7 +1,8 @@
-"""Stands in for rknn-toolkit2's environment where it is not installed: a Python that has a scripted `rknn`.
+"""Stands in for rknn-toolkit2's environment where it is not installed: a Python that has a scripted
+`rknn`.
 
-What it does is set with $SCRIPTED_TOOLKIT: `refuse`, or `refuse 640`, which succeeds where no input has that size.
-models/rknn/converter.py itself runs for real.
+What it does is set with $SCRIPTED_TOOLKIT: `refuse`, or `refuse 640`, which succeeds where no input
+has that size. models/rknn/converter.py itself runs for real.
 """
 
 from __future__ import annotations
@@ -84,12 +85,16 @@ class RKNN:
 
 
 def install_scripted_toolkit() -> Path:
-    """Put it where the toolkit would be; return its folder, which gets a line in `starts` whenever it is started."""
+    """Put it where the toolkit would be; return its folder, which gets a line in `starts` whenever
+    it is started.
+    """
     return install_scripted(TOOLKIT, "rknn", {"__init__": "", "api": _RKNN})
 
 
 def install_scripted(environment: Environment, package: str, modules: dict[str, str]) -> Path:
-    """Put a Python that has the package of these modules where the environment's would be; return its folder."""
+    """Put a Python that has the package of these modules where the environment's would be; return
+    its folder.
+    """
     folder = environment.folder()
     for name, text in modules.items():
         module = folder / package / f"{name}.py"

@@ -1,4 +1,6 @@
-"""What makes a `.rknn` file: what is refused before anything runs, and what reaches the (scripted) toolkit."""
+"""What makes a `.rknn` file: what is refused before anything runs, and what reaches the (scripted)
+toolkit.
+"""
 
 from __future__ import annotations
 
@@ -27,32 +29,48 @@ _WIDE = Recipe("frame", 36, 1)
 
 
 def test_every_recipe_has_a_name_of_its_own() -> None:
-    """Network, size, seed, chip, the toolkit's version and those of emitter and conversion; weightless files too."""
-    assert RknnRecipe(_YOLO, "rk3588").file_name == "yolov5s-640-seed7-rk3588-toolkit2.5.0-v1.1.rknn"
-    slaves = [RknnRecipe(_YOLO, chip.name, weightless=True) for chip in RKNN_PLATFORMS if chip.removes_weights]
+    """Network, size, seed, chip, the toolkit's version and those of emitter and conversion;
+    weightless files too.
+    """
+    assert (
+        RknnRecipe(_YOLO, "rk3588").file_name == "yolov5s-640-seed7-rk3588-toolkit2.5.0-v1.1.rknn"
+    )
+    slaves = [
+        RknnRecipe(_YOLO, chip.name, weightless=True)
+        for chip in RKNN_PLATFORMS
+        if chip.removes_weights
+    ]
     assert slaves[0].file_name == "yolov5s-640-seed7-rk3588-weightless-toolkit2.5.0-v1.1.rknn"
     masters = [RknnRecipe(_YOLO, chip.name) for chip in RKNN_PLATFORMS]
-    assert len({recipe.file_name for recipe in masters + slaves}) == len(RKNN_PLATFORMS) + len(slaves)
+    assert len({recipe.file_name for recipe in masters + slaves}) == len(RKNN_PLATFORMS) + len(
+        slaves
+    )
 
 
 @pytest.mark.parametrize("name", ["rk9999", "RK3588", "rk2118", ""])
 def test_an_unknown_chip_is_refused_with_the_valid_ones(name: str) -> None:
     """The error names every chip that the toolkit makes files for."""
-    with pytest.raises(ModelError, match=r"valid: rk3588, rk3576, rk3568, rk3566, rk3562, rv1126b, rv1106"):
+    with pytest.raises(
+        ModelError, match=r"valid: rk3588, rk3576, rk3568, rk3566, rk3562, rv1126b, rv1106"
+    ):
         RknnRecipe(_YOLO, name)
 
 
 @pytest.mark.parametrize("name", [chip.name for chip in RKNN_PLATFORMS if not chip.removes_weights])
 def test_weights_are_not_removed_where_the_toolkit_ignores_it(name: str) -> None:
     """A slave for these chips would be a master: it is refused, with the chips where it works."""
-    with pytest.raises(ModelError, match=f"made for {name}: the toolkit ignores .* valid: rk3588, ") as error:
+    with pytest.raises(
+        ModelError, match=f"made for {name}: the toolkit ignores .* valid: rk3588, "
+    ) as error:
         RknnRecipe(_YOLO, name, weightless=True)
     assert name not in str(error.value).partition("valid: ")[2].split(", ")
 
 
 @pytest.mark.usefixtures("model_cache")
 def test_the_toolkit_gets_what_the_recipe_has() -> None:
-    """Chip, weights, the scale of uint8 pixels, INT8, the ONNX file and an image of its shape, equal for one shape."""
+    """Chip, weights, the scale of uint8 pixels, INT8, the ONNX file and an image of its shape,
+    equal for one shape.
+    """
     install_scripted_toolkit()
     other_seed = Recipe("tiny", 64, 2)
     for source in (_TINY, other_seed, _WIDE):
@@ -79,12 +97,15 @@ def test_the_toolkit_gets_what_the_recipe_has() -> None:
         "onnx": cached_path(_TINY).name,
     }
     assert (mini["target_platform"], mini["remove_weight"]) == ("rv1106", False)
-    # Models of one size see equal noise, whatever their seed and chip: it is no difference between them.
+    # Models of one size see equal noise, whatever their seed and chip: it is no difference between
+    # them.
     assert mini["calibration"] == other["calibration"] == calibration
     assert wide["calibration"][0][1] == 3 * 36 * 64
 
 
-def _user_file(folder: Path, *inputs: Input, content: bytes = b"onnx", free: bool = True) -> OnnxFile:
+def _user_file(
+    folder: Path, *inputs: Input, content: bytes = b"onnx", free: bool = True
+) -> OnnxFile:
     path = folder / "a [model].onnx"
     path.write_bytes(content)
     return OnnxFile(str(path), "5a" * 32, inputs, free)
@@ -104,14 +125,22 @@ def _made(*recipes: RknnRecipe) -> list[Any]:
 def test_the_name_of_what_is_made_of_a_users_file(tmp_path: Path) -> None:
     """It has the file's name in safe characters, the digest, the chip and the precision."""
     source = _user_file(tmp_path)
-    assert RknnRecipe(source, "rk3588").file_name == f"a__model_-{'5a' * 12}-rk3588-toolkit2.5.0-v1.1.rknn"
-    forms = {RknnRecipe(source, "rk3588", *form).form for form in ((), (True,), (False, False), (True, False))}
+    assert (
+        RknnRecipe(source, "rk3588").file_name
+        == f"a__model_-{'5a' * 12}-rk3588-toolkit2.5.0-v1.1.rknn"
+    )
+    forms = {
+        RknnRecipe(source, "rk3588", *form).form
+        for form in ((), (True,), (False, False), (True, False))
+    }
     assert len(forms) == 4
 
 
 @pytest.mark.usefixtures("toolkit")
 def test_the_sizes_that_a_file_leaves_free(tmp_path: Path) -> None:
-    """They reach the toolkit with the inputs' names; where the file has them all, the toolkit reads them there."""
+    """They reach the toolkit with the inputs' names; where the file has them all, the toolkit reads
+    them there.
+    """
     inputs = (Input("ids", "int64", (1, 16)), Input("x", "float32", (1, 3, 8, 8)))
     (free,) = _made(RknnRecipe(_user_file(tmp_path, *inputs), "rk3588"))
     assert (free["inputs"], free["input_size_list"]) == (["ids", "x"], [[1, 16], [1, 3, 8, 8]])
@@ -122,7 +151,9 @@ def test_the_sizes_that_a_file_leaves_free(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("toolkit")
 def test_pictures_are_pixels_and_other_inputs_what_the_file_takes(tmp_path: Path) -> None:
-    """Floats of four dimensions have means and deviations that make 0 to 1 of pixels; noise fits each type."""
+    """Floats of four dimensions have means and deviations that make 0 to 1 of pixels; noise fits
+    each type.
+    """
     inputs = (
         Input("picture", "float32", (1, 8, 8, 3)),
         Input("features", "float32", (1, 80, 4)),
@@ -161,7 +192,9 @@ def test_given_data_calibrate(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("toolkit")
 def test_files_that_are_not_quantised(tmp_path: Path) -> None:
-    """Neither where floating point is wanted, nor where the file is quantised already; nothing is calibrated then."""
+    """Neither where floating point is wanted, nor where the file is quantised already; nothing is
+    calibrated then.
+    """
     picture = Input("x", "float32", (1, 3, 8, 8))
     plain = _user_file(tmp_path, picture)
     (made,) = _made(RknnRecipe(plain, "rk3588", quantised=False))
@@ -179,7 +212,9 @@ def test_inputs_that_no_array_holds(tmp_path: Path) -> None:
     assert error.value.words.startswith("reading the inputs failed")
 
 
-def test_a_process_that_died_is_started_again(tmp_path: Path, toolkit: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_died_is_started_again(
+    tmp_path: Path, toolkit: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A file that kills the toolkit does not keep the next one from being made."""
     recipe = RknnRecipe(_user_file(tmp_path, Input("x", "float32", (1, 3, 8, 8))), "rk3588")
     with RknnConverter() as converter:
@@ -191,13 +226,19 @@ def test_a_process_that_died_is_started_again(tmp_path: Path, toolkit: Path, mon
     assert (toolkit / "starts").read_text() == "started\n" * 2
 
 
-def test_a_toolkit_that_hangs(tmp_path: Path, toolkit: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After the time limit its process is ended, with its last words; the next conversion has another one."""
+def test_a_toolkit_that_hangs(
+    tmp_path: Path, toolkit: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After the time limit its process is ended, with its last words; the next conversion has
+    another one.
+    """
     recipe = RknnRecipe(_user_file(tmp_path, Input("x", "float32", (1, 3, 8, 8))), "rk3588")
     monkeypatch.setattr(RknnConverter, "time_limit_s", 3.0)
     monkeypatch.setenv("SCRIPTED_TOOLKIT", "hang")
     with RknnConverter() as converter:
-        with pytest.raises(ConversionError, match=r"its process \(not done after 3 s\) failed: I OpFusing 0$"):
+        with pytest.raises(
+            ConversionError, match=r"its process \(not done after 3 s\) failed: I OpFusing 0$"
+        ):
             converter.ensure_all([recipe])
         monkeypatch.delenv("SCRIPTED_TOOLKIT")
         monkeypatch.setattr(RknnConverter, "time_limit_s", 600.0)
@@ -208,7 +249,9 @@ def test_a_toolkit_that_hangs(tmp_path: Path, toolkit: Path, monkeypatch: pytest
 @pytest.mark.parametrize("name", [chip.name for chip in RKNN_PLATFORMS if not chip.has_floats])
 def test_chips_without_floating_point(name: str) -> None:
     """The error names the option to leave out and the chips that have it."""
-    with pytest.raises(ModelError, match=f"can be made for {name}: .* leave --float out.* valid: rk3588, "):
+    with pytest.raises(
+        ModelError, match=f"can be made for {name}: .* leave --float out.* valid: rk3588, "
+    ):
         RknnRecipe(_YOLO, name, quantised=False)
 
 

@@ -32,30 +32,40 @@ _MINI = RknnRecipe(_TINY, "rv1106")
 
 
 def _make(cache: Path) -> dict[RknnRecipe, bytes]:
-    """Return every file, made in a new cache by a new process of the toolkit, which then fails to make another."""
+    """Return every file, made in a new cache by a new process of the toolkit, which then fails to
+    make another.
+    """
     recipes = (_MASTER, _SLAVE, _MINI)
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
         TOOLKIT.folder().parent.mkdir(parents=True)
         TOOLKIT.folder().symlink_to(_FOLDER)
-        no_model, output = cache / "no.onnx", cache / "out.rknn"
+        no_model = cache / "no.onnx"
+        output = cache / "out.rknn"
         no_model.write_bytes(b"no model")
         with RknnConverter() as converter:
             paths = converter.ensure_all(recipes)
-            with pytest.raises(ModelError, match=r"load_onnx failed: .*DecodeError: Error parsing message$"):
+            with pytest.raises(
+                ModelError, match=r"load_onnx failed: .*DecodeError: Error parsing message$"
+            ):
                 converter.convert(_MASTER, no_model, output)
         assert not output.exists()
     return {recipe: path.read_bytes() for recipe, path in zip(recipes, paths)}
 
 
 def test_files_of_the_toolkit(tmp_path: Path) -> None:
-    """They are Rockchip's and INT8, a slave lacks its weights, and repeated conversions give equal sizes."""
+    """They are Rockchip's and INT8, a slave lacks its weights, and repeated conversions give equal
+    sizes.
+    """
     first, second = (_make(tmp_path / name) for name in "ab")
     for content in first.values():
         assert content.startswith(b"RKNN")
         assert len(content) < _TINY.network().weight_bytes()
     # A slave keeps biases and commands.
-    weights = sum(parameters.count - parameters.bias[0] for parameters in _TINY.network().parameters().values())
+    weights = sum(
+        parameters.count - parameters.bias[0]
+        for parameters in _TINY.network().parameters().values()
+    )
     assert len(first[_MASTER]) - len(first[_SLAVE]) >= weights
     # The toolkit leaves uninitialised memory in its files, on rv1106 some lengths too.
     assert len(first[_MASTER]) == len(second[_MASTER])
@@ -64,8 +74,12 @@ def test_files_of_the_toolkit(tmp_path: Path) -> None:
 
 
 def _users_network(path: Path) -> None:
-    """Write a convolution whose input leaves all but the channels free, beside a vector that is added to its output."""
-    weights = onnx.numpy_helper.from_array(np.linspace(-1, 1, 216, dtype=np.float32).reshape(8, 3, 3, 3), "w")
+    """Write a convolution whose input leaves all but the channels free, beside a vector that is
+    added to its output.
+    """
+    weights = onnx.numpy_helper.from_array(
+        np.linspace(-1, 1, 216, dtype=np.float32).reshape(8, 3, 3, 3), "w"
+    )
     nodes = [
         helper.make_node("Conv", ["picture", "w"], ["z"], kernel_shape=[3, 3], pads=[1, 1, 1, 1]),
         helper.make_node("GlobalAveragePool", ["z"], ["mean"]),
@@ -78,11 +92,16 @@ def _users_network(path: Path) -> None:
     ]
     outputs = [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 8])]
     graph = helper.make_graph(nodes, "graph", inputs, outputs, initializer=[weights])
-    onnx.save(helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 13)]), str(path))
+    onnx.save(
+        helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 13)]),
+        str(path),
+    )
 
 
 def test_a_users_network_of_free_sizes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It becomes INT8 and floating point, with a picture and a vector as inputs, whose names the files keep."""
+    """It becomes INT8 and floating point, with a picture and a vector as inputs, whose names the
+    files keep.
+    """
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     TOOLKIT.folder().parent.mkdir(parents=True)
     TOOLKIT.folder().symlink_to(_FOLDER)
@@ -92,7 +111,11 @@ def test_a_users_network_of_free_sizes(tmp_path: Path, monkeypatch: pytest.Monke
     source = OnnxFile(str(path), "0" * 64, inputs, has_free_sizes=True)
     with RknnConverter() as converter:
         made = converter.ensure_all(
-            [RknnRecipe(source, "rk3588"), RknnRecipe(source, "rk3588", quantised=False), RknnRecipe(source, "rv1106")]
+            [
+                RknnRecipe(source, "rk3588"),
+                RknnRecipe(source, "rk3588", quantised=False),
+                RknnRecipe(source, "rv1106"),
+            ]
         )
     for file in made:
         content = file.read_bytes()

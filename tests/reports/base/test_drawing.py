@@ -22,7 +22,16 @@ from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
 from reusebench.reports.base import drawing
-from reusebench.reports.base.drawing import INK, WIDTH_PX, bars, line, new_canvas, patch, svg_of, write_figures
+from reusebench.reports.base.drawing import (
+    INK,
+    WIDTH_PX,
+    bars,
+    line,
+    new_canvas,
+    patch,
+    svg_of,
+    write_figures,
+)
 from reusebench.reports.base.texts import LANGUAGES, texts_of
 from reusebench.reports.history.figure import history_figure
 from reusebench.reports.page import page
@@ -56,13 +65,17 @@ def test_text_stays_text_word_for_word() -> None:
 
 
 def test_the_page_colour_stands_for_ink() -> None:
-    """A figure serves light and dark: black, and the colour that is drawn for the page's, are not in it."""
+    """A figure serves light and dark: black, and the colour that is drawn for the page's, are not
+    in it.
+    """
     assert INK not in _figure()
     assert "currentColor" in _figure()
 
 
 def test_nothing_is_left_that_makes_no_difference() -> None:
-    """No remarks, fonts, names of parts, or digits that no screen shows: a page has many figures."""
+    """No remarks, fonts, names of parts, or digits that no screen shows: a page has many
+    figures.
+    """
     svg = re.sub(r">[^<]*<", "><", _figure())
     for needless in ("<!--", "metadata", "font-family", "<style", "rotate(-0", "\n", "axes_1"):
         assert needless not in svg
@@ -89,7 +102,9 @@ print(finished(start_drawing({("en", name): lambda svg=svg: svg for name, svg in
 
 @pytest.mark.process
 def test_a_machine_without_shared_memory() -> None:
-    """Where there is no /dev/shm, in which processes have their locks, the figures are drawn all the same."""
+    """Where there is no /dev/shm, in which processes have their locks, the figures are drawn all
+    the same.
+    """
     here = [sys.executable, "-c", _DRAW]
     in_namespace = ["unshare", "-rm", "sh", "-c", 'mount -t tmpfs none /dev && exec "$@"', "sh"]
     if (
@@ -98,14 +113,18 @@ def test_a_machine_without_shared_memory() -> None:
     ):
         pytest.skip("this machine lets nobody mount a file system in a namespace")
     drawn = [
-        subprocess.run([*command, *here], cwd=CHECKOUT, capture_output=True, text=True, check=True).stdout
+        subprocess.run(
+            [*command, *here], cwd=CHECKOUT, capture_output=True, text=True, check=True
+        ).stdout
         for command in ([], in_namespace)
     ]
     assert drawn == ["{'one': '<svg>1</svg>', 'other': '<svg>2</svg>'}\n"] * 2
 
 
 def test_a_long_line_is_as_long_as_the_eye_can_see() -> None:
-    """Five times the points of a noisy line do not double it, and its one high peak is still drawn."""
+    """Five times the points of a noisy line do not double it, and its one high peak is still
+    drawn.
+    """
 
     def svg_with(count: int) -> str:
         values = [random.Random(index).random() for index in range(count)]
@@ -116,7 +135,8 @@ def test_a_long_line_is_as_long_as_the_eye_can_see() -> None:
         axes.set_axis_off()
         return svg_of(canvas)
 
-    few, many = svg_with(8_000), svg_with(40_000)
+    few = svg_with(8_000)
+    many = svg_with(40_000)
     assert len(many) < 2 * len(few)
     for svg in (few, many):
         (path,) = re.findall(r' d="([^"]+)" [^>]*#0072b2', svg)
@@ -125,7 +145,9 @@ def test_a_long_line_is_as_long_as_the_eye_can_see() -> None:
 
 
 def test_a_bar_lies_around_the_middle_of_its_row() -> None:
-    """It begins at its start, is as long as its length, and half of its height is on each side of the middle."""
+    """It begins at its start, is as long as its length, and half of its height is on each side of
+    the middle.
+    """
     axes = new_canvas(200).add_subplot()
     bars(axes, [(1, 2, 10)], 4)
     box = axes.collections[0].get_datalim(axes.transData)
@@ -136,10 +158,13 @@ def test_a_bar_lies_around_the_middle_of_its_row() -> None:
 
 
 def crowded(canvas: Canvas) -> Iterator[str]:
-    """Yield the texts that are cut at an edge, and pairs whose boxes share more than a pixel in both directions."""
+    """Yield the texts that are cut at an edge, and pairs whose boxes share more than a pixel in
+    both directions.
+    """
     width, height = canvas.get_size_inches() * 72
     renderer: Any = drawing._Renderer(width, height, io.StringIO())  # type: ignore[no-untyped-call]
-    boxes, beyond = [], set(_beyond_the_ends(canvas))
+    boxes = []
+    beyond = set(_beyond_the_ends(canvas))
     for text in canvas.findobj(Text):
         if text.get_visible() and text.get_text().strip() and text not in beyond:
             boxes.append((text.get_text(), text.get_window_extent(renderer)))
@@ -177,7 +202,9 @@ def canvases(monkeypatch: pytest.MonkeyPatch) -> list[Canvas]:
     return drawn
 
 
-def _jobs(material: Material, monkeypatch: pytest.MonkeyPatch) -> Mapping[Any, Callable[[], str | None]]:
+def _jobs(
+    material: Material, monkeypatch: pytest.MonkeyPatch
+) -> Mapping[Any, Callable[[], str | None]]:
     """Return what draws each figure of the page in each language."""
     jobs: dict[Any, Callable[[], str | None]] = {}
     monkeypatch.setattr(page, "start_drawing", jobs.update)
@@ -193,7 +220,8 @@ def _overlapping(canvas: Canvas) -> Iterator[tuple[Bbox, Bbox]]:
         if not bars:
             continue
         # Of each bar: the left or lower end, and the other one, in each direction.
-        low, high = np.array([bar.min for bar in bars]), np.array([bar.max for bar in bars])
+        low = np.array([bar.min for bar in bars])
+        high = np.array([bar.max for bar in bars])
         common = np.minimum(high[:, None], high) - np.maximum(low[:, None], low)
         visible = (1e-6 * axes.viewLim.width, 1e-6 * abs(axes.viewLim.height))
         for one, other in np.argwhere((common > visible).all(axis=2)):
@@ -205,7 +233,9 @@ def _overlapping(canvas: Canvas) -> Iterator[tuple[Bbox, Bbox]]:
 def test_every_figure_can_be_read(
     material: Material, canvases: list[Canvas], monkeypatch: pytest.MonkeyPatch, language: str
 ) -> None:
-    """In no figure of the page does a text or a bar lie on another or a text leave the edges; all have legends."""
+    """In no figure of the page does a text or a bar lie on another or a text leave the edges; all
+    have legends.
+    """
     names = []
     for (of_language, name), draw in _jobs(material, monkeypatch).items():
         if of_language == language and draw():
@@ -225,13 +255,23 @@ def test_every_figure_can_be_read(
         "copies",
         "explanation",
     }
-    assert kinds >= {"streams_1_memory", "streams_1_over_time", "streams_1_latency", "streams_1_explanation"}
+    assert kinds >= {
+        "streams_1_memory",
+        "streams_1_over_time",
+        "streams_1_latency",
+        "streams_1_explanation",
+    }
 
 
 def test_texts_of_programs_and_histories_have_room(tmp_path: Path, canvases: list[Canvas]) -> None:
     """Many programs with many phases and long names, and series of many runs."""
     for number in range(7):
-        path = trace(tmp_path, f"trace-{number}", [f"phase {index}" for index in range(3 * number + 1)], npu=True)
+        path = trace(
+            tmp_path,
+            f"trace-{number}",
+            [f"phase {index}" for index in range(3 * number + 1)],
+            npu=True,
+        )
         name = f"a program whose name is far too long for the title of a figure {number}"
         write_programs(tmp_path, [program(name, [Repeat({"run": 5}, path)])], number + 1)
     histories = histories_in(tmp_path / "history", 24, 4)
@@ -265,11 +305,15 @@ def test_chinese_characters_are_as_wide_as_high(text: str) -> None:
 
 
 def _file(folder: Path, name: str = "g0-bars") -> ElementTree.Element:
-    return ElementTree.fromstring((write_figures({name: _figure()}, folder) / f"{name}.svg").read_text("utf-8"))
+    return ElementTree.fromstring(
+        (write_figures({name: _figure()}, folder) / f"{name}.svg").read_text("utf-8")
+    )
 
 
 def test_a_file_is_whole_by_itself(tmp_path: Path) -> None:
-    """It has its size in pixels, paper under all, its words, fonts with Chinese glyphs and colours of its own."""
+    """It has its size in pixels, paper under all, its words, fonts with Chinese glyphs and colours
+    of its own.
+    """
     root = _file(tmp_path)
     assert root.tag == f"{_SVG}svg"
     assert root.get("width") == str(WIDTH_PX)
@@ -278,11 +322,16 @@ def test_a_file_is_whole_by_itself(tmp_path: Path) -> None:
     assert "CJK" in (root.get("font-family") or "")
     text = (tmp_path / "g0-bars.svg").read_text(encoding="utf-8")
     assert "currentColor" not in text
-    assert set(re.findall(r"https?://[^\"]+", text)) == {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
+    assert set(re.findall(r"https?://[^\"]+", text)) == {
+        "http://www.w3.org/2000/svg",
+        "http://www.w3.org/1999/xlink",
+    }
 
 
 def test_names_of_files_are_safe_everywhere(tmp_path: Path) -> None:
-    """Whatever a figure is called, its file's name has letters, digits, dots, dashes and underscores alone."""
+    """Whatever a figure is called, its file's name has letters, digits, dots, dashes and
+    underscores alone.
+    """
     folder = write_figures({"../G1 Memory/时间: NPU": _figure()}, tmp_path / "figures")
     (path,) = folder.iterdir()
     assert re.fullmatch(r"[a-z0-9][a-z0-9._-]*\.svg", path.name)

@@ -27,7 +27,8 @@ MEMORY, LATENCY, RATE = (find_metric(name) for name in ("npu_memory", "latency",
 
 
 @pytest.mark.parametrize(
-    ("values", "text"), [((), ""), ((4,), "4"), ((2, 3), "2-3"), ((1, 4, 5, 6, 9), "1, 4-6, 9"), ((1, 3), "1, 3")]
+    ("values", "text"),
+    [((), ""), ((4,), "4"), ((2, 3), "2-3"), ((1, 4, 5, 6, 9), "1, 4-6, 9"), ((1, 3), "1, 3")],
 )
 def test_runs_of_numbers_are_drawn_together(values: tuple[int, ...], text: str) -> None:
     """Twelve contexts are named in a few characters."""
@@ -35,33 +36,54 @@ def test_runs_of_numbers_are_drawn_together(values: tuple[int, ...], text: str) 
 
 
 @pytest.mark.parametrize(
-    ("size", "text"), [(4096, "<0.01"), (0, "0.00"), (-1, "0.00"), (-MIB, "-1.00"), (1234 * MIB, "1,234.00")]
+    ("size", "text"),
+    [(4096, "<0.01"), (0, "0.00"), (-1, "0.00"), (-MIB, "-1.00"), (1234 * MIB, "1,234.00")],
 )
 def test_a_page_of_npu_memory_is_more_than_nothing(size: float, text: str) -> None:
-    """What two decimals would round to nothing is less than they show; nothing is nothing, and has no sign."""
+    """What two decimals would round to nothing is less than they show; nothing is nothing, and has
+    no sign.
+    """
     assert mib(Figure(size), npu=True) == text
 
 
 def test_figures_have_their_unit_decimals_and_spread() -> None:
-    """One decimal for application memory, two for what a ledger counts; where nothing was measured a dash."""
+    """One decimal for application memory, two for what a ledger counts; where nothing was measured
+    a dash.
+    """
     figure = Figure(2.25 * MIB, MIB / 4)
-    assert [mib(figure), mib(figure, npu=True), mib(figure, spread=False)] == ["2.2 ±0.2", "2.25 ±0.25", "2.2"]
+    assert [mib(figure), mib(figure, npu=True), mib(figure, spread=False)] == [
+        "2.2 ±0.2",
+        "2.25 ±0.25",
+        "2.2",
+    ]
     assert milliseconds(Figure(7_268_000, 10_000)) == "7.27 ±0.01"
-    assert [percent(Figure(12.34, 0.5), spread=True), percent(-0.04), percent(None)] == ["12.3 ±0.5", "0.0", "-"]
+    assert [percent(Figure(12.34, 0.5), spread=True), percent(-0.04), percent(None)] == [
+        "12.3 ±0.5",
+        "0.0",
+        "-",
+    ]
     assert [plain(12.0), plain(1234.56)] == ["12", "1,234.6"]
     assert mib(None) == "-"
 
 
 def test_counted_and_component_sizes() -> None:
-    """A ledger is mostly the same in every repeat, and its table says so by saying nothing; no copy is 0."""
+    """A ledger is mostly the same in every repeat, and its table says so by saying nothing; no copy
+    is 0.
+    """
     assert component_mib(Figure(MIB, 0.0)) == "1.00"
     assert component_mib(Figure(MIB, MIB / 4)) == "1.00 ±0.25"
     assert [counted_mib(size) for size in (0, 1, 3 * MIB, None)] == ["0", "<0.01", "3.00", "-"]
 
 
 def test_large_rates_have_no_decimals() -> None:
-    """A resolution of gigabytes a minute, as of six seconds, is no exact figure; a megabyte a minute is."""
-    assert [mib_per_minute(rate * MIB / 60) for rate in (1.02, -0.001, 2205.65)] == ["1.02", "0.00", "2,206"]
+    """A resolution of gigabytes a minute, as of six seconds, is no exact figure; a megabyte a
+    minute is.
+    """
+    assert [mib_per_minute(rate * MIB / 60) for rate in (1.02, -0.001, 2205.65)] == [
+        "1.02",
+        "0.00",
+        "2,206",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -103,8 +125,12 @@ def test_sizes_have_the_unit_of_their_digits(size: float, spread: float | None, 
     assert sized(size, spread) == shown
 
 
-@pytest.mark.parametrize(("count", "spread", "shown"), [(3, None, "3"), (0.19, None, "0.19"), (1, 0.125, "1.00 ±0.12")])
-def test_counts_have_decimals_where_they_need_them(count: float, spread: float | None, shown: str) -> None:
+@pytest.mark.parametrize(
+    ("count", "spread", "shown"), [(3, None, "3"), (0.19, None, "0.19"), (1, 0.125, "1.00 ±0.12")]
+)
+def test_counts_have_decimals_where_they_need_them(
+    count: float, spread: float | None, shown: str
+) -> None:
     """A whole count has none, a rate and its spread have two."""
     assert counted(count, spread) == shown
 

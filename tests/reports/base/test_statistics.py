@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from reusebench.reports.base.statistics import Figure, difference, known_mean, known_sum, rounded, rounded_spread, total
+from reusebench.reports.base.statistics import (
+    Figure,
+    difference,
+    known_mean,
+    known_sum,
+    rounded,
+    rounded_spread,
+    total,
+)
 
 
 def test_spreads_of_sums_and_differences_add() -> None:
@@ -23,5 +31,9 @@ def test_what_is_not_known_is_left_out() -> None:
 
 def test_exported_numbers_are_rounded() -> None:
     """To whole numbers, or to so many digits; what is not known stays empty."""
-    assert (rounded(Figure(1.6, 0.4)), rounded_spread(Figure(1.6, 0.4)), rounded(1.23456, 3)) == (2, 0, 1.235)
+    assert (rounded(Figure(1.6, 0.4)), rounded_spread(Figure(1.6, 0.4)), rounded(1.23456, 3)) == (
+        2,
+        0,
+        1.235,
+    )
     assert (rounded(None), rounded_spread(Figure(1.6)), rounded_spread(None)) == (None, None, None)

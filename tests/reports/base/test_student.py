@@ -18,7 +18,9 @@ def test_both_are_those_of_scipy(freedom: float) -> None:
     for t in (-1e6, -30.0, -5.0, -2.0, -0.1, -1e-5, 0.0, 1e-3, 1.0, 7.0, 50.0):
         assert lower_tail(freedom, t) == pytest.approx(stdtr(freedom, t), rel=1e-10, abs=1e-290)
     for probability in (1e-12, 1e-8, 0.005, 0.025, 0.5, 0.75, 0.975, 0.995):
-        assert quantile(freedom, probability) == pytest.approx(stdtrit(freedom, probability), rel=1e-10, abs=1e-10)
+        assert quantile(freedom, probability) == pytest.approx(
+            stdtrit(freedom, probability), rel=1e-10, abs=1e-10
+        )
 
 
 def test_the_ends() -> None:

@@ -18,7 +18,9 @@ _COLUMNS = ("number", "text", "empty")
 
 
 def _records(count: int) -> Iterator[dict[str, Any]]:
-    return ({"number": number, "text": f"=|{number}" if number % 2 else None} for number in range(count))
+    return (
+        {"number": number, "text": f"=|{number}" if number % 2 else None} for number in range(count)
+    )
 
 
 @pytest.mark.parametrize("count", [0, 1, 2500])
@@ -33,7 +35,9 @@ def test_every_format_has_every_record(tmp_path: Path, count: int) -> None:
     texts = [rf"=\|{number}" * (number % 2) for number in range(count)]
     assert markdown[2:] == [f"| {number} | {text} |  |" for number, text in enumerate(texts)]
     document = json.loads((tmp_path / "table.json").read_text(encoding="utf-8"))
-    assert document["rows"] == [{"empty": None, "text": None, **record} for record in _records(count)]
+    assert document["rows"] == [
+        {"empty": None, "text": None, **record} for record in _records(count)
+    ]
 
 
 def test_few_records_are_in_memory_at_a_time(tmp_path: Path) -> None:

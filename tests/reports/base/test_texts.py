@@ -27,7 +27,8 @@ from tests.helpers.chinese import not_chinese, with_foreign_punctuation
 from tests.helpers.support import CHECKOUT
 from tests.reports.stored import FAILED, NOT_SUPPORTED, even, group_of, in_words, result
 
-ENGLISH, CHINESE = texts_of("en"), texts_of("zh-CN")
+ENGLISH = texts_of("en")
+CHINESE = texts_of("zh-CN")
 REASON = Message("rknn_one_thread")
 
 
@@ -38,16 +39,23 @@ def fields(text: str) -> set[str]:
 @pytest.mark.parametrize("language", LANGUAGES[1:])
 def test_languages_say_the_same(language: str) -> None:
     """Every language has the same keys, and each text fills in the same values."""
-    first, other = texts_of(LANGUAGES[0]).words, texts_of(language).words
+    first = texts_of(LANGUAGES[0]).words
+    other = texts_of(language).words
     assert list(first) == list(other)
-    assert {key: fields(text) for key, text in first.items()} == {key: fields(text) for key, text in other.items()}
+    assert {key: fields(text) for key, text in first.items()} == {
+        key: fields(text) for key, text in other.items()
+    }
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_key_stands_in_one_file(language: str) -> None:
     """No text hides another one of the same key in another file of the language."""
     files = (CHECKOUT / "reports" / "texts" / language).glob("*.json")
-    keys = [key for file in files for key, _ in json.loads(file.read_text(encoding="utf-8"), object_pairs_hook=list)]
+    keys = [
+        key
+        for file in files
+        for key, _ in json.loads(file.read_text(encoding="utf-8"), object_pairs_hook=list)
+    ]
     assert sorted(keys) == sorted(set(keys))
 
 
@@ -60,17 +68,23 @@ def test_every_scenario_and_outcome_has_words(language: str) -> None:
     assert {f"outcome_{outcome}" for outcome in OUTCOMES} <= set(words)
     assert {f"phase_{phase}" for phase in PHASE_COLOURS} <= set(words)
     assert {f"question_{question}" for question in (*QUESTIONS, OTHER_QUESTION)} <= set(words)
-    assert {f"component_{component}" for component in (*COMPONENTS, "total", "peak", "left")} <= set(words)
+    assert {
+        f"component_{component}" for component in (*COMPONENTS, "total", "peak", "left")
+    } <= set(words)
     assert {f"models_of_{name}" for name in MODEL_SETS} <= set(words)
     assert {f"part_{name}" for name in PAGE_KINDS} <= set(words)
     assert {f"line_{name}" for name in RESOLUTION_LINES} <= set(words)
-    assert {f"mechanism_{name}" for name in ("load", "dup", "shared_context", "shared_weights")} <= set(words)
+    assert {
+        f"mechanism_{name}" for name in ("load", "dup", "shared_context", "shared_weights")
+    } <= set(words)
     definitions = {key.partition("_")[2] for key in words if key.startswith("define_")}
     assert definitions == {key.partition("_")[2] for key in words if key.startswith("term_")}
 
 
 def test_chinese_has_chinese_punctuation() -> None:
-    """No comma, colon, semicolon, question mark or bracket of ASCII stands beside a Chinese character."""
+    """No comma, colon, semicolon, question mark or bracket of ASCII stands beside a Chinese
+    character.
+    """
     assert with_foreign_punctuation(CHINESE.words.values()) == []
 
 
@@ -80,14 +94,21 @@ def test_chinese_is_chinese() -> None:
 
 
 def test_every_text_is_used() -> None:
-    """A key stands in the code or in a template as it is, or begins as a key does that is put together there."""
+    """A key stands in the code or in a template as it is, or begins as a key does that is put
+    together there.
+    """
     files = [*(CHECKOUT / "reports").rglob("*.py"), *(CHECKOUT / "reports" / "templates").iterdir()]
-    code = "\n".join(file.read_text(encoding="utf-8") for file in (*files, PACKAGE / "commands" / "report.py"))
+    code = "\n".join(
+        file.read_text(encoding="utf-8") for file in (*files, PACKAGE / "commands" / "report.py")
+    )
     whole = set(re.findall(r"[\"']([a-z0-9_]+)[\"']", code))
     patterns = [
-        re.sub(r"\\{.*?\\}", r"\\w+", re.escape(text)) for text in re.findall(r"f[\"']([\w{}.\[\] ]+)[\"']", code)
+        re.sub(r"\\{.*?\\}", r"\\w+", re.escape(text))
+        for text in re.findall(r"f[\"']([\w{}.\[\] ]+)[\"']", code)
     ]
-    made = re.compile("|".join(pattern for pattern in patterns if "_" in pattern and r"\w+" in pattern))
+    made = re.compile(
+        "|".join(pattern for pattern in patterns if "_" in pattern and r"\w+" in pattern)
+    )
     prefixes = tuple(text for text in whole if text.endswith("_"))
     unused = [key for key in ENGLISH.words if key not in whole and not made.fullmatch(key)]
     assert [key for key in unused if not key.startswith(prefixes)] == []
@@ -100,7 +121,9 @@ def test_every_text_is_used() -> None:
 def group(tmp_path_factory: pytest.TempPathFactory) -> Group:
     """Return a run in which two scenarios lack the same, one something else, and one crashed."""
     folder = tmp_path_factory.mktemp("failures")
-    lacking, other = (replace(NOT_SUPPORTED, message=message) for message in (REASON, in_words("it broke")))
+    lacking, other = (
+        replace(NOT_SUPPORTED, message=message) for message in (REASON, in_words("it broke"))
+    )
     infos = [
         result(folder, "no_reuse", even(40)),
         result(folder, "shared_context", [], failure=lacking),
@@ -121,12 +144,16 @@ def test_unknown_messages_stay() -> None:
 def test_equal_reasons_are_the_same_in_every_language(group: Group) -> None:
     """Failures are put together by what is stored, whatever its words."""
     for texts in (ENGLISH, CHINESE):
-        counts = [reason.scenarios.count(texts("list_separator")) for reason in failures(group, texts)]
+        counts = [
+            reason.scenarios.count(texts("list_separator")) for reason in failures(group, texts)
+        ]
         assert counts == [0, 1, 0]
 
 
 def test_answers_reasons_and_remarks_are_translated(group: Group) -> None:
-    """What failed, why a mechanism does not work, and what a source is for stand in the language of the texts."""
+    """What failed, why a mechanism does not work, and what a source is for stand in the language of
+    the texts.
+    """
     crash = CHINESE.message(FAILED.message)
     assert crash != ENGLISH.message(FAILED.message)
     assert any(crash in answer for answer in answers(group.rows, CHINESE))
@@ -134,4 +161,7 @@ def test_answers_reasons_and_remarks_are_translated(group: Group) -> None:
     assert (crash in crashed, lacking) == (True, CHINESE.message(REASON))
     sources = memory_sources_table(group.newest.machine, CHINESE)
     assert sources is not None
-    assert [cells[2] for _, cells in sources.rows] == ["memory of the process", CHINESE.message(Message("needs_root"))]
+    assert [cells[2] for _, cells in sources.rows] == [
+        "memory of the process",
+        CHINESE.message(Message("needs_root")),
+    ]

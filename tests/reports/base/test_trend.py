@@ -11,18 +11,30 @@ import pytest
 from reusebench.reports.base.trend import LEAST_POINTS, Trend, trend
 from reusebench.reports.streams.frames import PRECISION
 
-KIB, MIB = 2**10, 2**20
+KIB = 2**10
+MIB = 2**20
 LEAK_BYTES_PER_S = 1e6 / 60
 PAGE = 4 * KIB
 
 
 def found(
-    shape: Callable[[int], float], *, count: int = 120, every_s: float = 1.0, noise: float = 0.05 * MIB, seed: int = 1
+    shape: Callable[[int], float],
+    *,
+    count: int = 120,
+    every_s: float = 1.0,
+    noise: float = 0.05 * MIB,
+    seed: int = 1,
 ) -> Trend:
-    """Return the trend of what `shape` says for each second, in bytes over 300 MiB, with noise, in pages."""
+    """Return the trend of what `shape` says for each second, in bytes over 300 MiB, with noise, in
+    pages.
+    """
     draw = random.Random(seed)
     seconds = [number * every_s for number in range(count)]
-    made = trend(seconds, [_paged(300 * MIB + shape(int(at)) + draw.gauss(0, noise)) for at in seconds], PRECISION)
+    made = trend(
+        seconds,
+        [_paged(300 * MIB + shape(int(at)) + draw.gauss(0, noise)) for at in seconds],
+        PRECISION,
+    )
     assert made is not None
     return made
 
@@ -39,12 +51,16 @@ def _leak(second: int) -> float:
     return second * LEAK_BYTES_PER_S
 
 
-def _verdicts(shape: Callable[[int], float], noise: float, seeds: Sequence[int] = range(20)) -> list[str]:
+def _verdicts(
+    shape: Callable[[int], float], noise: float, seeds: Sequence[int] = range(20)
+) -> list[str]:
     return [found(shape, noise=noise, seed=seed).verdict for seed in seeds]
 
 
 def test_a_leak_is_found_in_two_minutes() -> None:
-    """1 MB a minute is growing, its slope is within its interval, and the confidence is high and never whole."""
+    """1 MB a minute is growing, its slope is within its interval, and the confidence is high and
+    never whole.
+    """
     leak = found(_leak)
     assert leak.verdict == "growing"
     assert leak.low < LEAK_BYTES_PER_S < leak.high
@@ -100,7 +116,9 @@ def test_a_walk_is_not_taken_for_a_line() -> None:
     """A random walk has a slope by chance; of 20 hardly one is growing."""
 
     def walk(seed: int) -> list[int]:
-        draw, rss, readings = random.Random(seed), 300.0 * MIB, []
+        draw = random.Random(seed)
+        rss = 300.0 * MIB
+        readings = []
         for _ in range(120):
             rss += draw.gauss(0, 200 * KIB)
             readings.append(_paged(rss))
@@ -112,7 +130,9 @@ def test_a_walk_is_not_taken_for_a_line() -> None:
 
 @pytest.mark.parametrize("size", [MIB, 3 * MIB, 30 * MIB])
 def test_one_step_is_no_leak(size: int) -> None:
-    """It grew, and is level from the step on; the slope of the whole is not that of the last part."""
+    """It grew, and is level from the step on; the slope of the whole is not that of the last
+    part.
+    """
     step = found(lambda second: size * (second >= 50))
     assert step.verdict == "grew_then_level"
     assert step.level_after == pytest.approx(50, abs=3)
@@ -154,7 +174,10 @@ def test_growth_that_begins_late_is_growing() -> None:
 @pytest.mark.parametrize("period", [20, 45, 90])
 def test_a_cache_that_is_dropped_is_no_leak(period: int) -> None:
     """Filling that only regains what was dropped is not growing."""
-    assert found(lambda second: 10 * MIB * (second % period) / period).verdict in ("level", "unknown")
+    assert found(lambda second: 10 * MIB * (second % period) / period).verdict in (
+        "level",
+        "unknown",
+    )
 
 
 def test_falling_is_the_mirror_of_growing() -> None:
@@ -187,7 +210,9 @@ def test_a_long_soak_sees_smaller_growth() -> None:
 
 
 def test_the_start_of_the_clock_does_not_matter() -> None:
-    """The same readings later on the clock have the same trend, and a level that begins as much later."""
+    """The same readings later on the clock have the same trend, and a level that begins as much
+    later.
+    """
     readings = [300 * MIB + 3 * MIB * (second >= 50) + second % 3 * PAGE for second in range(120)]
     early = trend(range(120), readings, PRECISION)
     later = trend(range(1000, 1120), readings, PRECISION)

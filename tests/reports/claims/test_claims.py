@@ -63,7 +63,9 @@ ZERO_COPY = {"scenarios": ["zero_copy_io_4k", "zero_copy_io"]}
 
 
 def full_dup(storage: Path, **changes: Any) -> Group:
-    """Return a group in which full dup saves 330 of 510 MiB: 64.7 %; the repeats of both are equal."""
+    """Return a group in which full dup saves 330 of 510 MiB: 64.7 %; the repeats of both are
+    equal.
+    """
     infos = [result(storage, "no_reuse_one_model", even(40), **changes)]
     return group_of(storage, *infos, result(storage, "full_dup", dup(40, 10), **changes))
 
@@ -77,7 +79,9 @@ def said(judgement: Judgement) -> str:
 
 @pytest.mark.parametrize("claim", read_claims(), ids=lambda claim: claim.id)
 def test_a_claim_is_whole(claim: Any) -> None:
-    """Every claim has a judge that takes its parameters, words in every language, scenarios that exist, https."""
+    """Every claim has a judge that takes its parameters, words in every language, scenarios that
+    exist, https.
+    """
     inspect.signature(JUDGES[claim.judge]).bind(None, **claim.parameters)
     for words in (claim.claim, claim.test, claim.source.title):
         assert sorted(words) == sorted(LANGUAGES)
@@ -89,8 +93,14 @@ def test_a_claim_is_whole(claim: Any) -> None:
 
 
 def test_chinese_claims_have_chinese_punctuation() -> None:
-    """No comma, colon, semicolon, question mark or bracket of ASCII stands beside a Chinese character."""
-    words = [each["zh-CN"] for claim in read_claims() for each in (claim.claim, claim.test, claim.source.title)]
+    """No comma, colon, semicolon, question mark or bracket of ASCII stands beside a Chinese
+    character.
+    """
+    words = [
+        each["zh-CN"]
+        for claim in read_claims()
+        for each in (claim.claim, claim.test, claim.source.title)
+    ]
     assert with_foreign_punctuation(words) == []
 
 
@@ -116,7 +126,9 @@ def test_every_reason_and_figure_has_words(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("claimed", "verdict"), [(64, HOLDS), (65, DOES_NOT_HOLD)])
-def test_a_share_is_compared_with_the_claimed_one(tmp_path: Path, claimed: float, verdict: str) -> None:
+def test_a_share_is_compared_with_the_claimed_one(
+    tmp_path: Path, claimed: float, verdict: str
+) -> None:
     """64.7 % saved reach 64 % and stay below 65 %."""
     judgement = judge("share_saved", full_dup(tmp_path), {**SHARE, "claimed_percent": claimed})
     assert judgement.verdict == verdict
@@ -126,7 +138,10 @@ def test_a_share_is_compared_with_the_claimed_one(tmp_path: Path, claimed: float
 
 def test_a_claimed_share_within_the_spread_is_open(tmp_path: Path) -> None:
     """Where the claimed share lies between the ends of the range, nothing is decided."""
-    infos = [result(tmp_path, "no_reuse_one_model", even(40, spread=1)), result(tmp_path, "full_dup", dup(40, 10))]
+    infos = [
+        result(tmp_path, "no_reuse_one_model", even(40, spread=1)),
+        result(tmp_path, "full_dup", dup(40, 10)),
+    ]
     judgement = judge("share_saved", group_of(tmp_path, *infos), {**SHARE, "claimed_percent": 65})
     assert judgement.verdict == OPEN
     assert "smaller than the spread" in said(judgement)
@@ -134,7 +149,10 @@ def test_a_claimed_share_within_the_spread_is_open(tmp_path: Path) -> None:
 
 def test_the_noise_of_system_memory_is_part_of_its_spread(tmp_path: Path) -> None:
     """A share that the repeats alone would decide is open where the idle machine moves by more."""
-    infos = [result(tmp_path, "no_reuse_one_model", even(40)), result(tmp_path, "full_dup", dup(40, 10))]
+    infos = [
+        result(tmp_path, "no_reuse_one_model", even(40)),
+        result(tmp_path, "full_dup", dup(40, 10)),
+    ]
     parameters = {**SHARE, "memory": "system", "claimed_percent": 20}
     assert judge("share_saved", group_of(tmp_path, *infos), parameters).verdict == HOLDS
     noisy = [with_memory(info, system_memory_noise_bytes=[100 * MIB] * 3) for info in infos]
@@ -167,7 +185,10 @@ def test_application_memory_of_the_virtual_board_decides_nothing(tmp_path: Path)
 def test_a_virtual_board_without_an_emulator(tmp_path: Path) -> None:
     """Its application memory decides nothing either: nothing writes into the NPU's buffers."""
     names = {"no_reuse_one_model": even(40), "full_dup": dup(40, 10)}
-    infos = [result(tmp_path, name, costs, npu=npu_account, computes=False) for name, costs in names.items()]
+    infos = [
+        result(tmp_path, name, costs, npu=npu_account, computes=False)
+        for name, costs in names.items()
+    ]
     group = group_of(tmp_path, *(changed(info, emulated=False) for info in infos))
     judgement = judge("share_saved", group, {**SHARE, "claimed_percent": 29.6})
     assert judgement.verdict == OPEN
@@ -186,8 +207,11 @@ def test_what_was_not_measured_is_open_with_the_reason(tmp_path: Path) -> None:
 
 
 def test_a_copy_is_judged_by_its_name(tmp_path: Path) -> None:
-    """What was measured as another scenario is judged as that one, with the name that the claim has."""
-    dups, parameters = result(tmp_path, "partial_dup", even(20)), {"scenario": "full_dup"}
+    """What was measured as another scenario is judged as that one, with the name that the claim
+    has.
+    """
+    dups = result(tmp_path, "partial_dup", even(20))
+    parameters = {"scenario": "full_dup"}
     first = result(tmp_path, "no_reuse", even(40))
     copies = [as_measured(first, "no_reuse_one_model"), as_measured(dups, "full_dup")]
     group = group_of(tmp_path, first, dups, *copies)
@@ -197,21 +221,38 @@ def test_a_copy_is_judged_by_its_name(tmp_path: Path) -> None:
 
 
 def test_the_theory_is_all_contexts_but_one(tmp_path: Path) -> None:
-    """12 contexts that take nothing but the first reach 11/12 over the import; with 10 MiB each they do not."""
+    """12 contexts that take nothing but the first reach 11/12 over the import; with 10 MiB each
+    they do not.
+    """
     parameters = {"scenario": "full_dup"}
     assert judge("all_but_one_saved", full_dup(tmp_path / "a"), parameters).verdict == DOES_NOT_HOLD
-    infos = [result(tmp_path / "b", "no_reuse_one_model", even(40)), result(tmp_path / "b", "full_dup", dup(40, 0))]
+    infos = [
+        result(tmp_path / "b", "no_reuse_one_model", even(40)),
+        result(tmp_path / "b", "full_dup", dup(40, 0)),
+    ]
     assert judge("all_but_one_saved", group_of(tmp_path / "b", *infos), parameters).verdict == HOLDS
 
 
 @pytest.mark.parametrize(
     ("cost", "verdict"),
-    [(even(20), HOLDS), (even(40), DOES_NOT_HOLD), (even(41), DOES_NOT_HOLD), (even(40, spread=1), OPEN)],
+    [
+        (even(20), HOLDS),
+        (even(40), DOES_NOT_HOLD),
+        (even(41), DOES_NOT_HOLD),
+        (even(40, spread=1), OPEN),
+    ],
 )
-def test_saved_memory_has_to_exceed_its_spread(tmp_path: Path, cost: list[list[int]], verdict: str) -> None:
-    """More than the spread holds, nothing at all or more memory does not, and a chance difference is open."""
+def test_saved_memory_has_to_exceed_its_spread(
+    tmp_path: Path, cost: list[list[int]], verdict: str
+) -> None:
+    """More than the spread holds, nothing at all or more memory does not, and a chance difference
+    is open.
+    """
     infos = [result(tmp_path, "in_turn", even(40)), result(tmp_path, "internal_reuse", cost)]
-    assert judge("memory_saved", group_of(tmp_path, *infos), {"scenario": "internal_reuse"}).verdict == verdict
+    assert (
+        judge("memory_saved", group_of(tmp_path, *infos), {"scenario": "internal_reuse"}).verdict
+        == verdict
+    )
 
 
 # Speed and copies
@@ -219,12 +260,25 @@ def test_saved_memory_has_to_exceed_its_spread(tmp_path: Path, cost: list[list[i
 
 @pytest.mark.parametrize(
     ("rates", "verdict"),
-    [([99.0, 100.0, 101.0], HOLDS), ([60.0, 61.0, 62.0], DOES_NOT_HOLD), ([80.0, 95.0, 110.0], OPEN)],
+    [
+        ([99.0, 100.0, 101.0], HOLDS),
+        ([60.0, 61.0, 62.0], DOES_NOT_HOLD),
+        ([80.0, 95.0, 110.0], OPEN),
+    ],
 )
-def test_a_loss_of_throughput_is_judged_by_its_range(tmp_path: Path, rates: list[float], verdict: str) -> None:
-    """Of 100 per second, 1 % less is kept, 39 % less is lost, and a range around the tolerance is open."""
-    infos = [result(tmp_path, "no_reuse_one_model", even(40)), result(tmp_path, "full_dup", dup(40, 10))]
-    timed = [with_speed(info, throughput_per_s=per_s) for info, per_s in zip(infos, ([100.0] * 3, rates))]
+def test_a_loss_of_throughput_is_judged_by_its_range(
+    tmp_path: Path, rates: list[float], verdict: str
+) -> None:
+    """Of 100 per second, 1 % less is kept, 39 % less is lost, and a range around the tolerance is
+    open.
+    """
+    infos = [
+        result(tmp_path, "no_reuse_one_model", even(40)),
+        result(tmp_path, "full_dup", dup(40, 10)),
+    ]
+    timed = [
+        with_speed(info, throughput_per_s=per_s) for info, per_s in zip(infos, ([100.0] * 3, rates))
+    ]
     parameters = {"scenarios": ["full_dup"], "tolerance_percent": 5}
     assert judge("rate_kept", group_of(tmp_path, *timed), parameters).verdict == verdict
 
@@ -233,7 +287,9 @@ def test_the_worst_scenario_decides_on_throughput(tmp_path: Path) -> None:
     """One scenario that loses frames is enough, whatever the others do."""
     names = ("no_reuse", "partial_dup", "no_reuse_one_model", "full_dup")
     rates = dict.fromkeys(names, [100.0] * 3) | {"partial_dup": [50.0, 51.0, 52.0]}
-    infos = [with_speed(result(tmp_path, name, even(40)), throughput_per_s=rates[name]) for name in names]
+    infos = [
+        with_speed(result(tmp_path, name, even(40)), throughput_per_s=rates[name]) for name in names
+    ]
     parameters = {"scenarios": ["full_dup", "partial_dup"], "tolerance_percent": 5}
     judgement = judge("rate_kept", group_of(tmp_path, *infos), parameters)
     assert judgement.verdict == DOES_NOT_HOLD
@@ -245,7 +301,9 @@ def test_other_work_leaves_frames_unjudged(tmp_path: Path) -> None:
     """Where the machine was busy, a loss of frames may be that of other work."""
     names = ("no_reuse_one_model", "full_dup")
     infos = [result(tmp_path, name, even(40), idle_cpu_percent=50.0) for name in names]
-    judgement = judge("rate_kept", group_of(tmp_path, *infos), {"scenarios": ["full_dup"], "tolerance_percent": 5})
+    judgement = judge(
+        "rate_kept", group_of(tmp_path, *infos), {"scenarios": ["full_dup"], "tolerance_percent": 5}
+    )
     assert (judgement.verdict, judgement.reason.key) == (OPEN, "claims_reason_disturbed")
 
 
@@ -268,7 +326,9 @@ def test_fewer_copies_are_counted_with_the_largest_tensors(tmp_path: Path) -> No
     """Of the sizes that were measured the first named is judged, with its latency beside it."""
     names = ("copied_io", "zero_copy_io", "copied_io_4k", "zero_copy_io_4k")
     judgement = judge(
-        "copies_avoided", group_of(tmp_path, *(result(tmp_path, name, even(3)) for name in names)), ZERO_COPY
+        "copies_avoided",
+        group_of(tmp_path, *(result(tmp_path, name, even(3)) for name in names)),
+        ZERO_COPY,
     )
     assert judgement.verdict == HOLDS
     assert judgement.figure is not None
@@ -279,12 +339,18 @@ def test_fewer_copies_are_counted_with_the_largest_tensors(tmp_path: Path) -> No
 
 @pytest.mark.parametrize(
     ("baseline", "own", "verdict", "words"),
-    [(8, 8, DOES_NOT_HOLD, "as much"), (0, 0, OPEN, "no copy to leave out"), (None, None, OPEN, "not counted")],
+    [
+        (8, 8, DOES_NOT_HOLD, "as much"),
+        (0, 0, OPEN, "no copy to leave out"),
+        (None, None, OPEN, "not counted"),
+    ],
 )
 def test_copies_that_are_not_fewer(
     tmp_path: Path, baseline: int | None, own: int | None, verdict: str, words: str
 ) -> None:
-    """As many copies refute it; a baseline without copies, or copies that were not counted, leave it open."""
+    """As many copies refute it; a baseline without copies, or copies that were not counted, leave
+    it open.
+    """
     infos = [result(tmp_path, name, even(3)) for name in ("copied_io", "zero_copy_io")]
     copies = [None if size is None else (Copies(size, 0),) for size in (baseline, own)]
     counted = [changed(info, copies=of_context) for info, of_context in zip(infos, copies)]
@@ -308,15 +374,21 @@ def further_with(**sizes: int) -> MakeAccount:
 
 
 def accounted(storage: Path, account: MakeAccount, *names: str) -> Group:
-    infos = [result(storage, name, even(3, repeats=1), npu=account, computes=False) for name in names]
+    infos = [
+        result(storage, name, even(3, repeats=1), npu=account, computes=False) for name in names
+    ]
     return group_of(storage, *infos)
 
 
 def test_internal_reuse_saves_all_but_the_largest(tmp_path: Path) -> None:
-    """By the account it does, to the page, and one repeat is enough; a context that keeps its own refutes it."""
+    """By the account it does, to the page, and one repeat is enough; a context that keeps its own
+    refutes it.
+    """
     parameters = {"scenario": "internal_reuse"}
     names = ("in_turn", "internal_reuse")
-    judgement = judge("smaller_internal_saved", accounted(tmp_path / "a", npu_account, *names), parameters)
+    judgement = judge(
+        "smaller_internal_saved", accounted(tmp_path / "a", npu_account, *names), parameters
+    )
     assert judgement.verdict == HOLDS
     assert judgement.figure is not None
     assert judgement.figure.median == 3 * 2 * MIB
@@ -326,7 +398,9 @@ def test_internal_reuse_saves_all_but_the_largest(tmp_path: Path) -> None:
 
 def test_without_an_account_internal_reuse_is_open(tmp_path: Path) -> None:
     """Application memory says nothing of components."""
-    group = group_of(tmp_path, *(result(tmp_path, name, even(3)) for name in ("in_turn", "internal_reuse")))
+    group = group_of(
+        tmp_path, *(result(tmp_path, name, even(3)) for name in ("in_turn", "internal_reuse"))
+    )
     judgement = judge("smaller_internal_saved", group, {"scenario": "internal_reuse"})
     assert judgement.verdict == OPEN
     assert "no account" in said(judgement)
@@ -346,7 +420,9 @@ def test_slaves_have_no_weights(tmp_path: Path, account: MakeAccount, verdict: s
 
 
 def sharing(component: str) -> MakeAccount:
-    """Return what makes an account in which the contexts share this component besides the weights."""
+    """Return what makes an account in which the contexts share this component besides the
+    weights.
+    """
 
     def account(plan: Plan) -> Account:
         ledger = npu_account(plan)
@@ -366,15 +442,21 @@ def sharing(component: str) -> MakeAccount:
         (runtime_account, OPEN),
     ],
 )
-def test_dup_shares_weights_and_nothing_else(tmp_path: Path, account: MakeAccount, verdict: str) -> None:
+def test_dup_shares_weights_and_nothing_else(
+    tmp_path: Path, account: MakeAccount, verdict: str
+) -> None:
     """Dups with weights, without internal tensors or with something else in common refute it."""
     group = accounted(tmp_path, account, "no_reuse_one_model", "full_dup")
     assert judge("only_weights_shared", group, {"scenario": "full_dup"}).verdict == verdict
 
 
 def buffers(*kinds: tuple[str, int, int]) -> MakeAccount:
-    """Return what accounts for buffers of the application: of each kind so many are named, of so many."""
-    of_application = tuple(ApplicationBuffers(kind, count, MIB, read) for kind, read, count in kinds)
+    """Return what accounts for buffers of the application: of each kind so many are named, of so
+    many.
+    """
+    of_application = tuple(
+        ApplicationBuffers(kind, count, MIB, read) for kind, read, count in kinds
+    )
     return lambda plan: npu_account(plan, application_buffers=of_application)
 
 
@@ -393,7 +475,9 @@ def test_buffers_of_the_application_are_read_to_the_end(
 ) -> None:
     """By what inferences name; results without the figure are open."""
     group = accounted(tmp_path, account, "external_memory")
-    judgement = judge("application_memory_read", group, {"scenarios": ["external_memory", "zero_copy_io"]})
+    judgement = judge(
+        "application_memory_read", group, {"scenarios": ["external_memory", "zero_copy_io"]}
+    )
     assert judgement.verdict == verdict
     assert words in said(judgement)
     if verdict == HOLDS:
@@ -401,10 +485,16 @@ def test_buffers_of_the_application_are_read_to_the_end(
         assert judgement.shown.in_words(ENGLISH).endswith("inputs 12/12, outputs 0/36")
 
 
-@pytest.mark.parametrize(("failure", "verdict"), [(NOT_SUPPORTED, HOLDS), (None, DOES_NOT_HOLD), (FAILED, OPEN)])
-def test_what_is_not_supported_was_refused(tmp_path: Path, failure: Failure | None, verdict: str) -> None:
+@pytest.mark.parametrize(
+    ("failure", "verdict"), [(NOT_SUPPORTED, HOLDS), (None, DOES_NOT_HOLD), (FAILED, OPEN)]
+)
+def test_what_is_not_supported_was_refused(
+    tmp_path: Path, failure: Failure | None, verdict: str
+) -> None:
     """A refusal bears it out, a run refutes it, and a crash says nothing."""
-    group = group_of(tmp_path, result(tmp_path, "full_dup", [] if failure else even(3), failure=failure))
+    group = group_of(
+        tmp_path, result(tmp_path, "full_dup", [] if failure else even(3), failure=failure)
+    )
     assert judge("refused", group, {"scenario": "full_dup"}).verdict == verdict
 
 
@@ -416,13 +506,21 @@ def test_a_claim_is_judged_where_it_is_about_the_runtime(tmp_path: Path) -> None
     full_dup(tmp_path)
     npu_run(tmp_path, number=2)
     groups = groups_of(tmp_path)
-    judged = {(judged.claim.id, groups[judged.group].info.runtime) for judged in judge_claims(groups)}
-    assert {("dup_theory", "rknn"), ("dup_theory", "onnxruntime"), ("internal_reuse", "rknn")} <= judged
+    judged = {
+        (judged.claim.id, groups[judged.group].info.runtime) for judged in judge_claims(groups)
+    }
+    assert {
+        ("dup_theory", "rknn"),
+        ("dup_theory", "onnxruntime"),
+        ("internal_reuse", "rknn"),
+    } <= judged
     assert ("internal_reuse", "onnxruntime") not in judged
 
 
 def test_a_claim_of_the_mini_runtime_is_judged_on_its_chips(tmp_path: Path) -> None:
-    """What the manual says of small chips is judged there alone, and what it excludes them from is not."""
+    """What the manual says of small chips is judged there alone, and what it excludes them from is
+    not.
+    """
     for chip, about, not_about in (
         ("rv1106", "mini_runtime_no_dup", "dup_shares_weights"),
         ("rk3588", "dup_shares_weights", "mini_runtime_no_dup"),
@@ -434,11 +532,18 @@ def test_a_claim_of_the_mini_runtime_is_judged_on_its_chips(tmp_path: Path) -> N
 
 
 def test_the_exported_rows_have_their_columns(tmp_path: Path) -> None:
-    """Every claim that is about the group has one row, with figures as numbers and reasons in English."""
+    """Every claim that is about the group has one row, with figures as numbers and reasons in
+    English.
+    """
     rows = claims_records(full_dup(tmp_path))
     assert all(tuple(row) == CLAIMS_COLUMNS for row in rows)
     row = next(row for row in rows if row["claim"] == "full_dup_application")
-    assert (row["verdict"], row["figure"], row["spread"], row["unit"]) == (HOLDS, 64.706, 0, "percent")
+    assert (row["verdict"], row["figure"], row["spread"], row["unit"]) == (
+        HOLDS,
+        64.706,
+        0,
+        "percent",
+    )
     assert row["source"].startswith("https://")
     zero_copy = next(row for row in rows if row["claim"] == "onnxruntime_io_binding")
     assert (zero_copy["verdict"], zero_copy["figure"], zero_copy["unit"]) == (OPEN, None, None)
@@ -446,7 +551,9 @@ def test_the_exported_rows_have_their_columns(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_table_says_claim_verdict_and_figure(tmp_path: Path, language: str) -> None:
-    """A row has the claim, the group's label, the verdict with its reason, and the figure; its class is the group's."""
+    """A row has the claim, the group's label, the verdict with its reason, and the figure; its
+    class is the group's.
+    """
     texts = texts_of(language)
     table = claims_table([full_dup(tmp_path)], ["here"], texts)
     assert len(table.heads) == len(table.rows[0][1])
@@ -463,7 +570,12 @@ def test_each_claim_has_its_test_and_source_below_the_table(language: str) -> No
     """Every claim says what is looked at, and where it was published or read."""
     found = claim_tests(texts_of(language))
     assert [each[:4] for each in found] == [
-        (claim.claim[language], claim.test[language], claim.source.title[language], claim.source.url)
+        (
+            claim.claim[language],
+            claim.test[language],
+            claim.source.title[language],
+            claim.source.url,
+        )
         for claim in read_claims()
     ]
     assert all(claim.source.read in dates for claim, (*_, dates) in zip(read_claims(), found))

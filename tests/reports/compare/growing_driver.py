@@ -1,7 +1,8 @@
-"""`python -m tests.reports.compare.growing_driver`: the driver, whose process takes more memory in one step.
+"""`python -m tests.reports.compare.growing_driver`: the driver, whose process takes more memory in
+one step.
 
-How much is in the environment variable GROWN_BYTES. So a rise of a known size is measured as any other. Runs in the
-measured process: standard library only, Python 3.8.
+How much is in the environment variable GROWN_BYTES. So a rise of a known size is measured as any
+other. Runs in the measured process: standard library only, Python 3.8.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ _take = driver.Walk.take
 
 
 def _take_and_grow(walk: driver.Walk, step: Any) -> Any:
-    """Take the step, and in that of the first context the memory, every page of which is written."""
+    """Take the step, and in that of the first context the memory, every page of which is
+    written.
+    """
     if step.phase == "context" and not _grown:
         _grown.append(b"\1" * int(os.environ[VARIABLE]))
     return _take(walk, step)

@@ -25,20 +25,37 @@ def measured(
     original: Configuration | None = None,
     **conditions: str,
 ) -> Measured:
-    """Return one configuration with these values, under common conditions but for those that are named."""
+    """Return one configuration with these values, under common conditions but for those that are
+    named.
+    """
     common = {name: f"a {name}" for name in CONDITIONS}
-    kept = {name: tuple(map(float, each)) for name, each in values.items()} if outcome == "ok" else {}
-    return Measured(configuration, {**common, **conditions}, outcome, kept, busy_percent, shortage_signs, original)
+    kept = (
+        {name: tuple(map(float, each)) for name, each in values.items()} if outcome == "ok" else {}
+    )
+    return Measured(
+        configuration,
+        {**common, **conditions},
+        outcome,
+        kept,
+        busy_percent,
+        shortage_signs,
+        original,
+    )
 
 
 def run(number: int, *each: Measured) -> Run:
     """Return the run of this number; a higher number is later."""
     at = (_FIRST + datetime.timedelta(hours=number)).isoformat()
     name = at[:13].replace("-", "").replace("T", "_") + "0000"
-    path, commit = Path(f"{number:04}_{name}.json"), f"{number:040x}"
-    return Run(path, number, name, at, "a board", commit, False, each, (at, number, path.name), True, True)
+    path = Path(f"{number:04}_{name}.json")
+    commit = f"{number:040x}"
+    return Run(
+        path, number, name, at, "a board", commit, False, each, (at, number, path.name), True, True
+    )
 
 
-def memory(number: int, *mib: float, metric: str = "application_memory_trimmed_over_baseline") -> Run:
+def memory(
+    number: int, *mib: float, metric: str = "application_memory_trimmed_over_baseline"
+) -> Run:
     """Return a run of one configuration with one value of memory per repeat."""
     return run(number, measured({metric: [value * MIB for value in mib]}))

@@ -1,4 +1,6 @@
-"""Stored traces with all that a measured process can leave: a ledger, times of waiting, frames of streams."""
+"""Stored traces with all that a measured process can leave: a ledger, times of waiting, frames of
+streams.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +14,31 @@ from reusebench.accounting.ledger import Buffer, Ledger
 from reusebench.measured.plan import DUP, Context, Plan
 from reusebench.measured.streams.frames import STAGES
 from reusebench.storage.result import Result
-from reusebench.storage.trace import FrameTime, FrameTimes, NpuTimeline, Trace, read_trace, write_trace
+from reusebench.storage.trace import (
+    FrameTime,
+    FrameTimes,
+    NpuTimeline,
+    Trace,
+    read_trace,
+    write_trace,
+)
 from reusebench.targets.barriers import BarrierReading
-from tests.accounting.hand_made import PAGE, make_buffer, make_ledger, make_plan, make_submit, weights_in
+from tests.accounting.hand_made import (
+    PAGE,
+    make_buffer,
+    make_ledger,
+    make_plan,
+    make_submit,
+    weights_in,
+)
 from tests.helpers.support import known
 from tests.reports.stored import even, npu_account, result
 from tests.reports.stored_streams import Frames, streams_result
 
 MS = 1_000_000
 #: The process was started so long before its first barrier, and is read for so long at each.
-START_UP_NS, READING_NS = 300 * MS, 2 * MS
+START_UP_NS = 300 * MS
+READING_NS = 2 * MS
 FRAMES_S = 5.0
 
 
@@ -39,8 +56,11 @@ def change_trace(storage: Path, info: Result, index: int = 0, **changes: Any) ->
 
 
 def waiting(barriers: Sequence[BarrierReading], steady_ns: int = 0) -> list[BarrierReading]:
-    """Return the barriers of a process that was told to go on some time after each; its steady phase takes longer."""
-    told, later_ns = [], 0
+    """Return the barriers of a process that was told to go on some time after each; its steady
+    phase takes longer.
+    """
+    told = []
+    later_ns = 0
     for barrier in barriers:
         later_ns += {"steady": steady_ns, "trimmed": 2 * READING_NS}.get(barrier.phase, 0)
         at_ns = barrier.at_ns + later_ns
@@ -51,7 +71,15 @@ def waiting(barriers: Sequence[BarrierReading], steady_ns: int = 0) -> list[Barr
 def npu_result(storage: Path, **options: Any) -> Result:
     """Return the result of a context and its dup on an NPU, whose buffers the trace has."""
     plan = make_plan(Context(None, 0), Context(None, 0, DUP, 0))
-    info = result(storage, "mine", even(10, repeats=1), plan=plan, npu=npu_account, models=plan.models, **options)
+    info = result(
+        storage,
+        "mine",
+        even(10, repeats=1),
+        plan=plan,
+        npu=npu_account,
+        models=plan.models,
+        **options,
+    )
     barriers = waiting(trace_of(storage, info).barriers)
     ledger = _ledger(plan, barriers)
     changes = ledger.timeline()
@@ -62,9 +90,13 @@ def npu_result(storage: Path, **options: Any) -> Result:
 
 
 def _ledger(plan: Plan, barriers: Sequence[BarrierReading]) -> Ledger:
-    """Return weights with register commands of the first context, task lists of both, and a buffer of no context."""
+    """Return weights with register commands of the first context, task lists of both, and a buffer
+    of no context.
+    """
     made = [barrier.at_ns - MS for barrier in barriers if barrier.phase == "context"]
-    destroyed = {barrier.context: barrier.at_ns - MS for barrier in barriers if barrier.phase == "destroy"}
+    destroyed = {
+        barrier.context: barrier.at_ns - MS for barrier in barriers if barrier.phase == "destroy"
+    }
     first, dup = (index for index in range(len(plan.contexts)))
     buffers: list[Buffer] = [
         make_buffer(1, 8 * PAGE, made[first], died_ns=destroyed[first]),
@@ -79,7 +111,9 @@ def _ledger(plan: Plan, barriers: Sequence[BarrierReading]) -> Ledger:
 
 
 def frames_result(storage: Path, **options: Any) -> Result:
-    """Return a result of streams that has the times of the first four and the last three of ten frames."""
+    """Return a result of streams that has the times of the first four and the last three of ten
+    frames.
+    """
     stored = Frames(per_s=2.0, seconds=FRAMES_S)
     info = streams_result(storage, "streams_full_dup", [stored], **options)
     barriers = waiting(trace_of(storage, info).barriers, steady_ns=round((FRAMES_S + 3) * 1e9))
@@ -92,7 +126,9 @@ def frames_result(storage: Path, **options: Any) -> Result:
         trace_of(storage, info).timeline, times_ns=[barrier.at_ns for barrier in barriers]
     )
     start_ns = barriers[0].at_ns - START_UP_NS
-    change_trace(storage, info, barriers=barriers, timeline=timeline, start_ns=start_ns, frames=times)
+    change_trace(
+        storage, info, barriers=barriers, timeline=timeline, start_ns=start_ns, frames=times
+    )
     (repeat,) = info.repeats
     repeat = msgspec.structs.replace(repeat, elapsed_s=(barriers[-1].at_ns - start_ns) / 1e9 + 0.1)
     return msgspec.structs.replace(info, repeats=(repeat,))
@@ -100,4 +136,6 @@ def frames_result(storage: Path, **options: Any) -> Result:
 
 def _frame(number: int, due_ns: int) -> FrameTime:
     """Return a frame that takes longer than the next one takes to come."""
-    return FrameTime(number % 2, due_ns, tuple((stage + 1) * 50 * MS for stage in range(len(STAGES))))
+    return FrameTime(
+        number % 2, due_ns, tuple((stage + 1) * 50 * MS for stage in range(len(STAGES)))
+    )

@@ -18,7 +18,9 @@ METRIC = find_metric(NAME)
 def earlier(count: int, sd: float = 0.1) -> list[Run]:
     """Return runs around 50 MiB, the first with number 1."""
     rolled = random.Random(1)
-    return [memory(number, *(rolled.gauss(50, sd) for _ in range(3))) for number in range(1, count + 1)]
+    return [
+        memory(number, *(rolled.gauss(50, sd) for _ in range(3))) for number in range(1, count + 1)
+    ]
 
 
 def test_a_row_for_each_configuration_and_metric_of_both() -> None:
@@ -28,7 +30,9 @@ def test_a_row_for_each_configuration_and_metric_of_both() -> None:
     metrics = [find_metric(name) for name in ("latency", "npu_memory", "throughput")]
     changes = compare_runs(runs[:1], runs[1:], runs, metrics)
     named = [(change.configuration, change.metric.name) for change in changes.rows]
-    assert named == [(each, name) for each in (NO_REUSE, FULL_DUP) for name in ("latency", "npu_memory")]
+    assert named == [
+        (each, name) for each in (NO_REUSE, FULL_DUP) for name in ("latency", "npu_memory")
+    ]
     assert not (changes.differing)
     assert not (changes.unmeasured)
     assert not (changes.across)
@@ -45,9 +49,12 @@ def test_earlier_runs_of_the_series_show_the_noise() -> None:
 
 
 def test_later_runs_and_the_head_itself_are_no_earlier_runs() -> None:
-    """What was measured after the head, and the head's own figures, say nothing of the noise before it."""
+    """What was measured after the head, and the head's own figures, say nothing of the noise before
+    it.
+    """
     known = earlier(20)
-    head, later = memory(21, 50, 50, 50), [memory(number, 90, 10, 50) for number in range(22, 30)]
+    head = memory(21, 50, 50, 50)
+    later = [memory(number, 90, 10, 50) for number in range(22, 30)]
     (change,) = compare_runs(known[:1], [head], [*known, head, *later], [METRIC]).rows
     assert change.difference.noise.runs == 20
     assert change.difference.noise.repeat < MIB
@@ -55,14 +62,19 @@ def test_later_runs_and_the_head_itself_are_no_earlier_runs() -> None:
 
 def test_earlier_runs_under_other_conditions_do_not_count() -> None:
     """The noise under another version of the runtime is that of something else."""
-    others = [run(number, measured({NAME: [1, 99]}, runtime_version="0.9")) for number in range(1, 9)]
+    others = [
+        run(number, measured({NAME: [1, 99]}, runtime_version="0.9")) for number in range(1, 9)
+    ]
     (change,) = compare_runs([memory(10, 50, 50)], [memory(11, 50, 50)], others, [METRIC]).rows
     assert change.difference.noise.runs == 0
 
 
 def test_a_copy_of_both_sides_is_compared_once() -> None:
-    """Whichever was measured; if both were on one side both are compared, and so is a copy of what is not there."""
-    own, copy = measured({NAME: [50]}), measured({NAME: [50]}, original=NO_REUSE)
+    """Whichever was measured; if both were on one side both are compared, and so is a copy of what
+    is not there.
+    """
+    own = measured({NAME: [50]})
+    copy = measured({NAME: [50]}, original=NO_REUSE)
     original = measured({NAME: [50]}, NO_REUSE)
 
     def compared(*sides: Sequence[Measured]) -> list[Configuration]:
@@ -81,7 +93,9 @@ def test_a_copy_of_both_sides_is_compared_once() -> None:
 def test_a_copy_that_is_lost_is_told_once() -> None:
     """What it is a copy of is lost too."""
     base = run(1, measured({NAME: [50]}, NO_REUSE), measured({NAME: [50]}, original=NO_REUSE))
-    head = run(2, measured({}, NO_REUSE, "crashed"), measured({}, outcome="crashed", original=NO_REUSE))
+    head = run(
+        2, measured({}, NO_REUSE, "crashed"), measured({}, outcome="crashed", original=NO_REUSE)
+    )
     (lost,) = compare_runs([base], [head], [], [METRIC]).unmeasured
     assert (lost.configuration, lost.is_broken) == (NO_REUSE, True)
 
@@ -114,8 +128,11 @@ def test_what_the_user_allows_to_differ_is_compared_and_said() -> None:
 
 
 def test_what_cannot_be_measured_any_more_is_broken() -> None:
-    """A configuration that failed in the head is told apart from one that is new, or was not asked for."""
-    ok, failed = measured({NAME: [50]}), measured({}, outcome="crashed")
+    """A configuration that failed in the head is told apart from one that is new, or was not asked
+    for.
+    """
+    ok = measured({NAME: [50]})
+    failed = measured({}, outcome="crashed")
     other = measured({NAME: [50]}, NO_REUSE)
     (lost,) = compare_runs([run(1, ok)], [run(2, failed)], [], [METRIC]).unmeasured
     assert lost.is_broken
@@ -134,8 +151,11 @@ def test_what_neither_side_could_measure_is_no_news() -> None:
 
 def test_speed_on_a_busy_machine_has_no_verdict() -> None:
     """Other work on the machine moves latencies, and not memory."""
-    quiet, busy = ({NAME: [level * MIB] * 3, "latency": [level * 1e5] * 3} for level in (50.0, 90.0))
-    base, head = run(1, measured(quiet)), run(2, measured(busy, busy_percent=50))
+    quiet, busy = (
+        {NAME: [level * MIB] * 3, "latency": [level * 1e5] * 3} for level in (50.0, 90.0)
+    )
+    base = run(1, measured(quiet))
+    head = run(2, measured(busy, busy_percent=50))
     memory_row, speed = compare_runs([base], [head], [], [METRIC, find_metric("latency")]).rows
     assert (memory_row.verdict, speed.verdict) == (HIGHER, DISTURBED)
 
@@ -145,13 +165,17 @@ def test_the_confidence_is_of_the_whole_table() -> None:
     values = {NAME: [50 * MIB, 51 * MIB, 52 * MIB]}
     one = [run(number, measured(values)) for number in (1, 2)]
     many = [run(number, measured(values), measured(values, NO_REUSE)) for number in (1, 2)]
-    errors = [compare_runs(runs[:1], runs[1:], [], [METRIC]).rows[0].difference.error or 0 for runs in (one, many)]
+    errors = [
+        compare_runs(runs[:1], runs[1:], [], [METRIC]).rows[0].difference.error or 0
+        for runs in (one, many)
+    ]
     assert errors[1] > errors[0]
 
 
 def test_a_failed_run_beside_a_good_one_of_a_side_does_not_count() -> None:
     """Of several runs of a side those that measured it stand for it."""
-    good, failed = measured({NAME: [50 * MIB] * 3}), measured({}, outcome="crashed")
+    good = measured({NAME: [50 * MIB] * 3})
+    failed = measured({}, outcome="crashed")
     (change,) = compare_runs([run(1, good), run(2, failed)], [run(3, good)], [], [METRIC]).rows
     assert change.verdict == NO_CHANGE
     assert change.difference.base_count == 3

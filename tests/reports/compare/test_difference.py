@@ -6,7 +6,13 @@ import random
 
 import pytest
 
-from reusebench.reports.compare.difference import HIGHER, LOWER, NO_CHANGE, TOO_FEW, difference_of_means
+from reusebench.reports.compare.difference import (
+    HIGHER,
+    LOWER,
+    NO_CHANGE,
+    TOO_FEW,
+    difference_of_means,
+)
 from reusebench.storage.metrics import find_metric
 
 MIB = 2**20
@@ -36,7 +42,9 @@ def test_a_fall_is_lower() -> None:
 
 
 def test_what_noise_explains_is_no_change() -> None:
-    """A difference within the interval is none that these repeats could show, and the interval says what they could."""
+    """A difference within the interval is none that these repeats could show, and the interval says
+    what they could.
+    """
     found = difference_of_means(METRIC, [mib(50, 52, 48)], [mib(51, 53, 49)], [], 0.99)
     assert found.verdict == NO_CHANGE
     assert found.error is not None
@@ -65,7 +73,9 @@ def test_a_count_that_differs_by_one_byte_is_told() -> None:
 
 def test_a_page_is_no_change() -> None:
     """Figures that the kernel counts in pages do not differ by one of them."""
-    assert difference_of_means(METRIC, [[4096.0] * 3], [[8192.0] * 3], [], 0.99).verdict == NO_CHANGE
+    assert (
+        difference_of_means(METRIC, [[4096.0] * 3], [[8192.0] * 3], [], 0.99).verdict == NO_CHANGE
+    )
 
 
 def test_more_repeats_show_smaller_changes() -> None:
@@ -77,12 +87,17 @@ def test_more_repeats_show_smaller_changes() -> None:
 
 
 def test_intervals_hold_what_they_say() -> None:
-    """Of normal noise without a change, 99 % intervals miss in about one of a hundred comparisons."""
+    """Of normal noise without a change, 99 % intervals miss in about one of a hundred
+    comparisons.
+    """
     rolled = random.Random(1)
     alarms = 0
     for _ in range(1000):
         runs = [mib(*(rolled.gauss(50, 1) for _ in range(3))) for _ in range(12)]
-        alarms += difference_of_means(METRIC, [runs[-2]], [runs[-1]], runs[:-1], 0.99).verdict != NO_CHANGE
+        alarms += (
+            difference_of_means(METRIC, [runs[-2]], [runs[-1]], runs[:-1], 0.99).verdict
+            != NO_CHANGE
+        )
     assert alarms <= 20
 
 

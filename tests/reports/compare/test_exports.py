@@ -13,7 +13,14 @@ import pandas as pd
 import pytest
 
 from reusebench.measured.plan import Model
-from reusebench.reports.compare.exports import EXPORTS, LONG_COLUMNS, absent_metrics, export_runs, left_out, name_of
+from reusebench.reports.compare.exports import (
+    EXPORTS,
+    LONG_COLUMNS,
+    absent_metrics,
+    export_runs,
+    left_out,
+    name_of,
+)
 from reusebench.reports.errors import ReportError
 from reusebench.storage.metrics import METRICS, find_metric
 from reusebench.storage.runs import Configuration, Run, run_of
@@ -40,7 +47,9 @@ def short_runs_of(storage: Path) -> list[Run]:
 
 
 def schema_of(name: str) -> Any:
-    return json.loads((Path(__file__).parent / "export_forms" / f"{name}.json").read_text(encoding="utf-8"))
+    return json.loads(
+        (Path(__file__).parent / "export_forms" / f"{name}.json").read_text(encoding="utf-8")
+    )
 
 
 def text_of(runs: list[Run], form: str, *metrics: str) -> str:
@@ -72,7 +81,9 @@ def test_the_forms_refuse_something() -> None:
 
 
 def test_bencher_has_the_median_and_the_range_of_the_repeats(runs: list[Run]) -> None:
-    """A metric's value is the median of the repeats, its lower and upper values the least and the most of them."""
+    """A metric's value is the median of the repeats, its lower and upper values the least and the
+    most of them.
+    """
     benchmarks = json.loads(text_of(runs, "bencher"))
     for measured in runs[0].measured:
         for name, values in measured.values.items():
@@ -82,14 +93,18 @@ def test_bencher_has_the_median_and_the_range_of_the_repeats(runs: list[Run]) ->
 
 
 def test_measures_of_bencher_are_slugs() -> None:
-    """Every metric is a measure of its own, by a slug as Bencher makes them: 64 letters, digits and single hyphens."""
+    """Every metric is a measure of its own, by a slug as Bencher makes them: 64 letters, digits and
+    single hyphens.
+    """
     slugs = {metric.name.replace("_", "-") for metric in METRICS}
     assert len(slugs) == len(METRICS)
     assert all(re.fullmatch("[a-z0-9]+(-[a-z0-9]+)*", slug) and len(slug) <= 64 for slug in slugs)
 
 
 def test_github_has_the_median_and_the_farthest_repeat(runs: list[Run]) -> None:
-    """An entry has the median, the distance of the farthest repeat from it, and says from where to where they go."""
+    """An entry has the median, the distance of the farthest repeat from it, and says from where to
+    where they go.
+    """
     entries = {entry["name"]: entry for entry in json.loads(text_of(runs, "github"))}
     for measured in runs[0].measured:
         values = measured.values.get("application_memory", ())
@@ -97,33 +112,52 @@ def test_github_has_the_median_and_the_farthest_repeat(runs: list[Run]) -> None:
             entry = entries[f"{name_of(measured.configuration)}: application_memory"]
             median = statistics.median(values)
             assert (entry["value"], entry["unit"]) == (median, "bytes")
-            assert float(entry["range"].lstrip("± ")) == max(median - min(values), max(values) - median)
-            assert f"{len(values)} repeats, {min(values):.0f} to {max(values):.0f}" in entry["extra"]
+            assert float(entry["range"].lstrip("± ")) == max(
+                median - min(values), max(values) - median
+            )
+            assert (
+                f"{len(values)} repeats, {min(values):.0f} to {max(values):.0f}" in entry["extra"]
+            )
             assert "board board-123456, runtime_version 1.2.3" in entry["extra"]
 
 
 def test_names_of_github_are_unique(runs: list[Run]) -> None:
     """No two entries of a file have one name: the tool compares the first entry of a name alone."""
-    names = [entry["name"] for form in ("github", "github-bigger") for entry in json.loads(text_of(runs, form))]
+    names = [
+        entry["name"]
+        for form in ("github", "github-bigger")
+        for entry in json.loads(text_of(runs, form))
+    ]
     assert len(names) == len(set(names))
 
 
 def test_each_direction_has_its_file(runs: list[Run]) -> None:
     """Throughput, of which more is better, stands only in the file of customBiggerIsBetter."""
-    units = {form: {entry["unit"] for entry in json.loads(text_of(runs, form))} for form in ("github", "github-bigger")}
+    units = {
+        form: {entry["unit"] for entry in json.loads(text_of(runs, form))}
+        for form in ("github", "github-bigger")
+    }
     assert units == {"github": {"bytes", "ns"}, "github-bigger": {"1/s"}}
 
 
-@pytest.mark.parametrize(("form", "metric"), [("github", "throughput"), ("github-bigger", "npu_memory")])
-def test_a_metric_of_the_other_direction_is_refused(runs: list[Run], form: str, metric: str) -> None:
-    """A metric that was asked for and that the file cannot hold is an error, which names the forms that can."""
+@pytest.mark.parametrize(
+    ("form", "metric"), [("github", "throughput"), ("github-bigger", "npu_memory")]
+)
+def test_a_metric_of_the_other_direction_is_refused(
+    runs: list[Run], form: str, metric: str
+) -> None:
+    """A metric that was asked for and that the file cannot hold is an error, which names the forms
+    that can.
+    """
     with pytest.raises(ReportError, match=r"bencher, .*csv, jsonl"):
         text_of(runs, form, metric)
 
 
 @pytest.mark.parametrize("form", [form.name for form in EXPORTS if form.metrics])
 def test_nothing_is_missing(runs: list[Run], form: str) -> None:
-    """Every configuration that was measured stands in the export, with every metric that it has and the form holds."""
+    """Every configuration that was measured stands in the export, with every metric that it has and
+    the form holds.
+    """
     text = text_of(runs, form)
     held = {metric.name for metric in _FORMS[form].metrics}
     values = {measured.configuration: held & set(measured.values) for measured in runs[0].measured}
@@ -133,12 +167,18 @@ def test_nothing_is_missing(runs: list[Run], form: str) -> None:
     elif form in _SCHEMAS:
         assert len(json.loads(text)) == count
     else:
-        lines = pd.read_csv(io.StringIO(text)) if form == "csv" else pd.read_json(io.StringIO(text), lines=True)
+        lines = (
+            pd.read_csv(io.StringIO(text))
+            if form == "csv"
+            else pd.read_json(io.StringIO(text), lines=True)
+        )
         assert len(lines.groupby(["name", "metric"])) == count
 
 
 def test_names_are_stable(tmp_path: Path) -> None:
-    """Names are the same for other figures, runtimes' versions and days: they carry the other tool's history."""
+    """Names are the same for other figures, runtimes' versions and days: they carry the other
+    tool's history.
+    """
     names = []
     for number, mib in ((1, 40), (2, 50)):
         info = result(tmp_path, "no_reuse", even(mib), run=f"run{number}")
@@ -146,21 +186,29 @@ def test_names_are_stable(tmp_path: Path) -> None:
         write_run(tmp_path, [info], number, at=f"2026-01-0{number}T00:00:00")
     for run in short_runs_of(tmp_path):
         names.append({entry["name"] for entry in json.loads(text_of([run], "github"))})
-        assert list(json.loads(text_of([run], "bencher"))) == [name_of(run.measured[0].configuration)]
+        assert list(json.loads(text_of([run], "bencher"))) == [
+            name_of(run.measured[0].configuration)
+        ]
     assert len(names) == 2
     assert names[0] == names[1]
 
 
 def test_names_have_every_model() -> None:
-    """Configurations that differ in a later model have different names; with one model it is the name in the report."""
+    """Configurations that differ in a later model have different names; with one model it is the
+    name in the report.
+    """
     assert name_of(_CONFIGURATION) == "onnxruntime no_reuse (4 x 3, a, b)"
     assert name_of(_CONFIGURATION) != name_of(replace(_CONFIGURATION, models=("a", "c")))
     for models in ((), ("a",)):
-        assert name_of(replace(_CONFIGURATION, models=models)) == str(replace(_CONFIGURATION, models=models))
+        assert name_of(replace(_CONFIGURATION, models=models)) == str(
+            replace(_CONFIGURATION, models=models)
+        )
 
 
 def test_long_names_are_cut_and_stay_different() -> None:
-    """A name is never longer than the 1024 bytes that Bencher takes; what is cut off still tells names apart."""
+    """A name is never longer than the 1024 bytes that Bencher takes; what is cut off still tells
+    names apart.
+    """
     long = [replace(_CONFIGURATION, models=("\u6a21\u578b" * 200, last)) for last in "ab"]
     names = [name_of(configuration) for configuration in long]
     assert all(len(name.encode()) <= 1024 for name in names)
@@ -170,14 +218,19 @@ def test_long_names_are_cut_and_stay_different() -> None:
 
 def test_names_are_names_to_bencher() -> None:
     """No name can be taken for a slug or a UUID, and none asks for its alerts to be ignored."""
-    for configuration in (_CONFIGURATION, Configuration("program", "python", "camera_bencher_ignore", "whole")):
+    for configuration in (
+        _CONFIGURATION,
+        Configuration("program", "python", "camera_bencher_ignore", "whole"),
+    ):
         name = name_of(configuration)
         assert not re.fullmatch("[0-9a-f-]+|[a-z0-9-]+", name)
         assert not name.endswith(("_bencher_ignore", "BencherIgnore", "-bencher-ignore"))
 
 
 def test_csv_and_json_lines_are_the_same_records(runs: list[Run]) -> None:
-    """Both have a line for each metric and repeat, with the same columns in one order, and the values as stored."""
+    """Both have a line for each metric and repeat, with the same columns in one order, and the
+    values as stored.
+    """
     lines = text_of(runs, "jsonl").split("\n")
     assert lines.pop() == ""
     records = [json.loads(line) for line in lines]
@@ -188,7 +241,9 @@ def test_csv_and_json_lines_are_the_same_records(runs: list[Run]) -> None:
     assert tuple(table.columns) == LONG_COLUMNS
     assert table["value"].tolist() == [record["value"] for record in records]
     assert table["metric"].tolist() == [record["metric"] for record in records]
-    assert len(records) == sum(len(values) for each in runs[0].measured for values in each.values.values())
+    assert len(records) == sum(
+        len(values) for each in runs[0].measured for values in each.values.values()
+    )
 
 
 def test_medians_of_the_long_form_are_those_of_bencher(runs: list[Run]) -> None:
@@ -202,8 +257,18 @@ def test_medians_of_the_long_form_are_those_of_bencher(runs: list[Run]) -> None:
 def test_text_in_the_long_form_comes_back_whole(tmp_path: Path) -> None:
     """Commas, quotes and Chinese characters in a model's name are the same in pandas as on disk."""
     name = 'a, "\u6a21\u578b"'
-    write_run(tmp_path, [result(tmp_path, "no_reuse_one_model", even(40), models=[Model(name, "/m.onnx", "a" * 64)])])
-    for form, read in (("csv", pd.read_csv), ("jsonl", lambda text: pd.read_json(text, lines=True))):
+    write_run(
+        tmp_path,
+        [
+            result(
+                tmp_path, "no_reuse_one_model", even(40), models=[Model(name, "/m.onnx", "a" * 64)]
+            )
+        ],
+    )
+    for form, read in (
+        ("csv", pd.read_csv),
+        ("jsonl", lambda text: pd.read_json(text, lines=True)),
+    ):
         assert set(read(io.StringIO(text_of(short_runs_of(tmp_path), form)))["models"]) == {name}
 
 
@@ -219,8 +284,13 @@ def test_programs_are_exported(runs: list[Run]) -> None:
 
 
 def test_what_failed_is_left_out_and_named(tmp_path: Path) -> None:
-    """A failed configuration stands in no export and is named; one that the runtime does not support is not missed."""
-    infos = [result(tmp_path, "no_reuse", even(40)), result(tmp_path, "partial_dup", [], failure=FAILED)]
+    """A failed configuration stands in no export and is named; one that the runtime does not
+    support is not missed.
+    """
+    infos = [
+        result(tmp_path, "no_reuse", even(40)),
+        result(tmp_path, "partial_dup", [], failure=FAILED),
+    ]
     write_run(tmp_path, [*infos, result(tmp_path, "shared_context", [], failure=NOT_SUPPORTED)])
     runs = short_runs_of(tmp_path)
     for export in EXPORTS:
@@ -231,7 +301,9 @@ def test_what_failed_is_left_out_and_named(tmp_path: Path) -> None:
 
 
 def test_repeats_of_several_runs_are_taken_together(tmp_path: Path) -> None:
-    """Several runs of one thing make one figure per configuration and metric; the long form keeps them apart."""
+    """Several runs of one thing make one figure per configuration and metric; the long form keeps
+    them apart.
+    """
     for number, mib in ((1, 10), (2, 20)):
         write_run(tmp_path, [result(tmp_path, "no_reuse", even(mib), run=f"run{number}")], number)
     runs = short_runs_of(tmp_path)
@@ -244,23 +316,32 @@ def test_repeats_of_several_runs_are_taken_together(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", _SCHEMAS)
 def test_different_things_get_no_common_figure(tmp_path: Path, form: str) -> None:
-    """Runs that differ in a runtime's version are not made one figure, and the error says what differs and where."""
+    """Runs that differ in a runtime's version are not made one figure, and the error says what
+    differs and where.
+    """
     for number in (1, 2):
         info = result(tmp_path, "no_reuse", even(40), run=f"run{number}")
         write_run(tmp_path, [changed(info, runtime_version=f"1.{number}")], number)
     with pytest.raises(ReportError, match=r"runtime_version \(0001_run: 1\.1, 0002_run: 1\.2\)"):
         text_of(short_runs_of(tmp_path), form)
-    assert set(pd.read_csv(io.StringIO(text_of(short_runs_of(tmp_path), "csv")))["runtime_version"]) == {1.1, 1.2}
+    assert set(
+        pd.read_csv(io.StringIO(text_of(short_runs_of(tmp_path), "csv")))["runtime_version"]
+    ) == {1.1, 1.2}
 
 
 def test_metrics_that_nothing_has(runs: list[Run]) -> None:
-    """An export of which nothing would be left is an error that names what there is; one absent of two is told."""
-    with pytest.raises(ReportError, match=r"0001_run: no figures of npu_memory\. There are: application_memory,"):
+    """An export of which nothing would be left is an error that names what there is; one absent of
+    two is told.
+    """
+    with pytest.raises(
+        ReportError, match=r"0001_run: no figures of npu_memory\. There are: application_memory,"
+    ):
         text_of(runs, "csv", "npu_memory")
     asked = [find_metric("npu_memory"), find_metric("application_memory")]
     assert absent_metrics(runs, asked) == ["npu_memory"]
     assert {
-        each["metric"] for each in map(json.loads, text_of(runs, "jsonl", *(m.name for m in asked)).splitlines())
+        each["metric"]
+        for each in map(json.loads, text_of(runs, "jsonl", *(m.name for m in asked)).splitlines())
     } == {"application_memory"}
 
 

@@ -11,11 +11,16 @@ from reusebench.storage.limits import parse_limit
 from reusebench.storage.metrics import find_metric
 from tests.reports.compare.short_runs import MIB, SHORT, measured, run
 
-METRICS = [find_metric(name) for name in ("application_memory_trimmed_over_baseline", "npu_memory", "throughput")]
+METRICS = [
+    find_metric(name)
+    for name in ("application_memory_trimmed_over_baseline", "npu_memory", "throughput")
+]
 MEMORY = "application_memory_trimmed_over_baseline"
 
 
-def changes(base: dict[str, list[float]], head: dict[str, list[float]], **conditions: float) -> Changes:
+def changes(
+    base: dict[str, list[float]], head: dict[str, list[float]], **conditions: float
+) -> Changes:
     runs = [run(1, measured(base)), run(2, measured(head, **conditions))]  # type: ignore[arg-type]
     return compare_runs(runs[:1], runs[1:], [], METRICS)
 
@@ -87,8 +92,11 @@ def test_a_limit_that_is_held_against_nothing_is_no_pass() -> None:
 
 
 def test_what_cannot_be_measured_any_more_fails() -> None:
-    """A configuration that crashes has no figure above the limit, and fails the build all the same."""
-    base, head = run(1, measured({MEMORY: [50]})), run(2, measured({}, outcome="out_of_memory"))
+    """A configuration that crashes has no figure above the limit, and fails the build all the
+    same.
+    """
+    base = run(1, measured({MEMORY: [50]}))
+    head = run(2, measured({}, outcome="out_of_memory"))
     found = compare_runs([base], [head], [], METRICS)
     result = check_limits(found, [parse_limit(f"{MEMORY}:0")])
     assert not result.passed
@@ -98,7 +106,8 @@ def test_what_cannot_be_measured_any_more_fails() -> None:
 @pytest.mark.parametrize("busy", [0.0, 50.0])
 def test_speed_on_a_busy_machine_fails_no_build(busy: float) -> None:
     """A latency limit is not broken by what other work did."""
-    base, head = run(1, measured({"latency": [1e6] * 3})), run(2, measured({"latency": [9e6] * 3}, busy_percent=busy))
+    base = run(1, measured({"latency": [1e6] * 3}))
+    head = run(2, measured({"latency": [9e6] * 3}, busy_percent=busy))
     found = compare_runs([base], [head], [], [find_metric("latency")])
     assert check_limits(found, [parse_limit("latency:10%")]).passed == (busy > 0)
 
@@ -114,7 +123,9 @@ def test_a_limit_that_could_not_have_been_seen_says_so() -> None:
 
 
 def test_figures_taken_while_memory_was_short_are_not_held() -> None:
-    """An eviction would hide a rise: the limit is neither broken nor passed, which is said; the NPU's buffers stay."""
+    """An eviction would hide a rise: the limit is neither broken nor passed, which is said; the
+    NPU's buffers stay.
+    """
     levels = {MEMORY: [50 * MIB] * 3, "npu_memory": [100] * 3}
     runs = [run(1, measured(levels)), run(2, measured(levels, shortage_signs=SHORT))]
     short = compare_runs(runs[:1], runs[1:], [], METRICS)
@@ -130,9 +141,15 @@ def test_figures_taken_while_memory_was_short_are_not_held() -> None:
 
 def test_noise_is_not_learnt_from_runs_while_memory_was_short() -> None:
     """What the kernel evicted is no noise of the figure."""
-    levels = [run(number, measured({MEMORY: [level * MIB] * 3})) for number, level in enumerate((50, 50, 50, 50), 1)]
+    levels = [
+        run(number, measured({MEMORY: [level * MIB] * 3}))
+        for number, level in enumerate((50, 50, 50, 50), 1)
+    ]
     short = run(5, measured({MEMORY: [9 * MIB] * 3}, shortage_signs=SHORT))
-    base, head = run(6, measured({MEMORY: [50 * MIB] * 3})), run(7, measured({MEMORY: [50 * MIB] * 3}))
+    base = run(6, measured({MEMORY: [50 * MIB] * 3}))
+    head = run(7, measured({MEMORY: [50 * MIB] * 3}))
     known = [[*levels, short, base], [*levels, base]]
-    noises = [compare_runs([base], [head], runs, METRICS).rows[0].difference.noise for runs in known]
+    noises = [
+        compare_runs([base], [head], runs, METRICS).rows[0].difference.noise for runs in known
+    ]
     assert noises[0] == noises[1]

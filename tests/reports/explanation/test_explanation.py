@@ -75,7 +75,9 @@ def with_more(component: str, more_bytes: int, indices: Sequence[int]) -> MakeAc
 
 
 def by_model(plan: Plan) -> Account:
-    """Return an account in which the internal tensors of model i take i + 1 MiB where they are not shared."""
+    """Return an account in which the internal tensors of model i take i + 1 MiB where they are not
+    shared.
+    """
     ledger = npu_account(plan)
     contexts = [
         replace(context, internal_bytes=(planned.model + 1) * MIB * bool(context.internal_bytes))
@@ -92,9 +94,13 @@ def nothing_further(plan: Plan) -> Account:
 
 
 def test_a_dup_is_predicted_to_share_its_weights_alone(tmp_path: Path) -> None:
-    """Of 12 contexts of 10 MiB, 6 of them weights, full dup keeps the weights of one and all else of twelve."""
+    """Of 12 contexts of 10 MiB, 6 of them weights, full dup keeps the weights of one and all else
+    of twelve.
+    """
     names = ("no_reuse_one_model", "full_dup")
-    found = explained(tmp_path, *(result(tmp_path, name, even(3), npu=npu_account) for name in names))
+    found = explained(
+        tmp_path, *(result(tmp_path, name, even(3), npu=npu_account) for name in names)
+    )
     assert (found.basis, found.measured.name) == (ACCOUNT, NPU_MEMORY)
     assert found.predicted.total.median == (6 + 12 * 4) * MIB
     assert (found.predicted_saved.median, found.measured_saved.median) == (66 * MIB, 66 * MIB)
@@ -108,7 +114,9 @@ def test_a_dup_is_predicted_to_share_its_weights_alone(tmp_path: Path) -> None:
 def test_the_claim_is_the_share_of_contexts_that_reuse_another(tmp_path: Path) -> None:
     """The claim for 11 of 12 dups is 11/12 of everything, and it is not reached."""
     names = ("no_reuse_one_model", "full_dup")
-    found = explained(tmp_path, *(result(tmp_path, name, even(3), npu=npu_account) for name in names))
+    found = explained(
+        tmp_path, *(result(tmp_path, name, even(3), npu=npu_account) for name in names)
+    )
     assert (found.reusing, found.contexts) == (11, 12)
     assert found.naive_percent == pytest.approx(100 * 11 / 12)
     assert found.naive_saved_bytes == pytest.approx(110 * MIB)
@@ -116,7 +124,9 @@ def test_the_claim_is_the_share_of_contexts_that_reuse_another(tmp_path: Path) -
 
 
 def test_errors_stand_by_component(tmp_path: Path) -> None:
-    """What dups really have less than the baseline's contexts is an error of that component alone."""
+    """What dups really have less than the baseline's contexts is an error of that component
+    alone.
+    """
     less = with_more("register_commands", -MIB // 16, range(1, 12))
     baseline = result(tmp_path, "no_reuse_one_model", even(3), npu=npu_account)
     found = explained(tmp_path, baseline, result(tmp_path, "full_dup", even(3), npu=less))
@@ -136,27 +146,42 @@ def test_a_prediction_uses_no_figure_of_the_scenario(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("scenario", ["internal_reuse", "internal_reuse_last_first"])
 def test_one_internal_memory_is_as_large_as_the_largest(tmp_path: Path, scenario: str) -> None:
-    """Models of 1, 2, 3 and 4 MiB of internal tensors are predicted to share 4, in whatever order they come."""
+    """Models of 1, 2, 3 and 4 MiB of internal tensors are predicted to share 4, in whatever order
+    they come.
+    """
     names = ("in_turn", scenario)
     found = explained(tmp_path, *(result(tmp_path, name, even(3), npu=by_model) for name in names))
-    assert (in_mib(found.baseline.sizes)["internal"], in_mib(found.predicted.sizes)["internal"]) == (10, 4)
+    assert (
+        in_mib(found.baseline.sizes)["internal"],
+        in_mib(found.predicted.sizes)["internal"],
+    ) == (10, 4)
     assert found.reusing == 3
     assert found.shared == ("internal",)
 
 
 def test_contexts_share_internal_memory_by_core(tmp_path: Path) -> None:
-    """Full dup with internal reuse has one internal memory for each of 2 cores, and one context's weights."""
+    """Full dup with internal reuse has one internal memory for each of 2 cores, and one context's
+    weights.
+    """
     names = ("no_reuse_one_model", "full_dup_internal_reuse")
-    found = explained(tmp_path, *(result(tmp_path, name, even(3), npu=npu_account) for name in names))
+    found = explained(
+        tmp_path, *(result(tmp_path, name, even(3), npu=npu_account) for name in names)
+    )
     predicted = in_mib(found.predicted.sizes)
-    assert (predicted["weights"], predicted["internal"], predicted["register_commands"]) == (6, 2 * 2, 12)
+    assert (predicted["weights"], predicted["internal"], predicted["register_commands"]) == (
+        6,
+        2 * 2,
+        12,
+    )
     assert found.shared == ("weights", "internal")
 
 
 def test_a_thread_on_a_shared_context_adds_nothing(tmp_path: Path) -> None:
     """Twelve threads on one context are predicted to take what one context takes."""
     names = ("no_reuse_one_model", "shared_context")
-    found = explained(tmp_path, *(result(tmp_path, name, even(3), npu=npu_account) for name in names))
+    found = explained(
+        tmp_path, *(result(tmp_path, name, even(3), npu=npu_account) for name in names)
+    )
     assert found.predicted.total.median == 10 * MIB
     assert found.percent(found.predicted_saved).median == pytest.approx(found.naive_percent)
     assert found.shared == COMPONENTS
@@ -176,9 +201,13 @@ def test_memory_of_no_context_is_other(tmp_path: Path) -> None:
 
 
 def test_what_a_source_does_not_tell_apart_stays_unknown(tmp_path: Path) -> None:
-    """By the runtime's own words input and output are unknown in the prediction and in the error, not zero."""
+    """By the runtime's own words input and output are unknown in the prediction and in the error,
+    not zero.
+    """
     names = ("no_reuse_one_model", "full_dup")
-    found = explained(tmp_path, *(result(tmp_path, name, even(3), npu=runtime_account) for name in names))
+    found = explained(
+        tmp_path, *(result(tmp_path, name, even(3), npu=runtime_account) for name in names)
+    )
     assert found.predicted.sizes["io"] is None
     assert found.error_by_component["io"] is None
     assert in_mib(found.predicted.sizes)["weights"] == 6
@@ -188,19 +217,33 @@ def test_what_a_source_does_not_tell_apart_stays_unknown(tmp_path: Path) -> None
 def test_accounts_of_two_sources_are_not_compared(tmp_path: Path) -> None:
     """A ledger against the runtime's own words explains nothing; application memory does."""
     baseline = result(tmp_path, "no_reuse_one_model", even(4), npu=npu_account)
-    found = explained(tmp_path, baseline, result(tmp_path, "full_dup", even(3), npu=runtime_account))
+    found = explained(
+        tmp_path, baseline, result(tmp_path, "full_dup", even(3), npu=runtime_account)
+    )
     assert found.measured.name == APPLICATION_MEMORY
 
 
 def test_the_second_context_of_a_kind_stands_for_all_further_ones(tmp_path: Path) -> None:
-    """The first dup, which is often unlike all others, stands for itself; what a later one adds more is the error."""
+    """The first dup, which is often unlike all others, stands for itself; what a later one adds
+    more is the error.
+    """
     costs = [40, 25, *[10] * 9, 13]
     own = [[size * MIB for size in costs]] * 3
     baseline = result(tmp_path, "no_reuse_one_model", even(40))
     found = explained(tmp_path, baseline, result(tmp_path, "full_dup", own))
     assert (found.basis, found.measured.name) == (FIRST_OF_KIND, APPLICATION_MEMORY)
-    assert in_mib(found.predicted.sizes) == {"import": 30, "loaded": 40, "reusing": 25 + 10 * 10, "at_once": 0}
-    assert in_mib(found.error_by_component) == {"import": 0, "loaded": 0, "reusing": 3, "at_once": 0}
+    assert in_mib(found.predicted.sizes) == {
+        "import": 30,
+        "loaded": 40,
+        "reusing": 25 + 10 * 10,
+        "at_once": 0,
+    }
+    assert in_mib(found.error_by_component) == {
+        "import": 0,
+        "loaded": 0,
+        "reusing": 3,
+        "at_once": 0,
+    }
     assert in_mib(found.own)["reusing"] == pytest.approx((25 + 9 * 10 + 13) / 11)
     assert found.unshared is not None
     assert found.unshared.median == 40 * MIB
@@ -216,26 +259,41 @@ def test_where_no_kind_has_more_than_two_contexts_all_stand_for_themselves(tmp_p
 
 
 def test_running_at_the_same_time_is_predicted_from_the_baseline(tmp_path: Path) -> None:
-    """What the whole is more than the import and the contexts is a component, expected as large as before."""
-    infos = [result(tmp_path, "no_reuse_one_model", even(40)), result(tmp_path, "full_dup", dup(40, 10))]
-    found = explained(tmp_path, *(with_more_memory(info, more * MIB) for info, more in zip(infos, (24, 7))))
+    """What the whole is more than the import and the contexts is a component, expected as large as
+    before.
+    """
+    infos = [
+        result(tmp_path, "no_reuse_one_model", even(40)),
+        result(tmp_path, "full_dup", dup(40, 10)),
+    ]
+    found = explained(
+        tmp_path, *(with_more_memory(info, more * MIB) for info, more in zip(infos, (24, 7)))
+    )
     assert in_mib(found.predicted.sizes)["at_once"] == 24
     assert in_mib(found.error_by_component)["at_once"] == -17
     assert found.baseline.total.median == IMPORTED + (12 * 40 + 24) * MIB
 
 
 def test_what_is_copied_no_more_is_predicted_to_be_saved(tmp_path: Path) -> None:
-    """Contexts that share nothing are as in the baseline, less the 3 MiB that each copies no more; no claim is made."""
+    """Contexts that share nothing are as in the baseline, less the 3 MiB that each copies no more;
+    no claim is made.
+    """
     infos = [result(tmp_path, "copied_io", even(40)), result(tmp_path, "zero_copy_io", even(38))]
     found = explained(tmp_path, *infos)
     assert found.basis == BASELINE_CONTEXTS
     assert in_mib(found.predicted.sizes)["loaded"] == 12 * 37
     assert found.error.median == 12 * MIB
-    assert (found.naive_percent, found.naive_saved_bytes, found.claim_is_reached) == (None, None, False)
+    assert (found.naive_percent, found.naive_saved_bytes, found.claim_is_reached) == (
+        None,
+        None,
+        False,
+    )
 
 
 def test_without_counted_copies_nothing_is_predicted_to_be_saved(tmp_path: Path) -> None:
-    """Results that were stored before copies were counted are predicted from the baseline's contexts alone."""
+    """Results that were stored before copies were counted are predicted from the baseline's
+    contexts alone.
+    """
     infos = [result(tmp_path, "copied_io", even(40)), result(tmp_path, "zero_copy_io", even(38))]
     infos[0] = changed(infos[0], copies=None)
     assert explained(tmp_path, *infos).predicted_saved.median == 0
@@ -243,7 +301,10 @@ def test_without_counted_copies_nothing_is_predicted_to_be_saved(tmp_path: Path)
 
 def test_spreads_of_both_sides_add(tmp_path: Path) -> None:
     """The error may be as large as both ranges together, and each side keeps its own."""
-    infos = [result(tmp_path, "no_reuse_one_model", even(40, spread=0.5)), result(tmp_path, "full_dup", dup(40, 10))]
+    infos = [
+        result(tmp_path, "no_reuse_one_model", even(40, spread=0.5)),
+        result(tmp_path, "full_dup", dup(40, 10)),
+    ]
     found = explained(tmp_path, *infos)
     assert found.baseline.total.spread == 6 * MIB
     assert found.measured.total.spread == 0
@@ -251,7 +312,9 @@ def test_spreads_of_both_sides_add(tmp_path: Path) -> None:
 
 
 def test_the_claim_can_be_reached(tmp_path: Path) -> None:
-    """Where contexts that reuse another one take nothing, and neither does the rest, the claim holds."""
+    """Where contexts that reuse another one take nothing, and neither does the rest, the claim
+    holds.
+    """
     baseline = result(tmp_path, "no_reuse_one_model", even(3), npu=npu_account)
     shared = result(tmp_path, "shared_context", even(3), npu=nothing_further)
     assert explained(tmp_path, baseline, shared).claim_is_reached
@@ -268,8 +331,13 @@ def test_only_what_was_compared_is_explained(tmp_path: Path) -> None:
 
 
 def test_a_baseline_of_other_things_explains_nothing(tmp_path: Path) -> None:
-    """One without the decoders, or without a context of the model, which only a file that was changed can have."""
-    infos = [result(tmp_path, "no_reuse_one_model", even(40)), result(tmp_path, "full_dup", dup(40, 10))]
+    """One without the decoders, or without a context of the model, which only a file that was
+    changed can have.
+    """
+    infos = [
+        result(tmp_path, "no_reuse_one_model", even(40)),
+        result(tmp_path, "full_dup", dup(40, 10)),
+    ]
     row = last_row(tmp_path, *infos)
     assert row.baseline is not None
     decoded = replace(row.info.memory, decoder_memory_bytes=(MIB,) * len(infos[1].repeats))
@@ -281,7 +349,10 @@ def test_a_baseline_of_other_things_explains_nothing(tmp_path: Path) -> None:
 
 def test_exported_rows_add_up(tmp_path: Path) -> None:
     """Each component and the total is a row of whole bytes; the claim is of the total alone."""
-    infos = [result(tmp_path, "no_reuse_one_model", even(40)), result(tmp_path, "full_dup", dup(40, 10))]
+    infos = [
+        result(tmp_path, "no_reuse_one_model", even(40)),
+        result(tmp_path, "full_dup", dup(40, 10)),
+    ]
     rows = explanation_records(last_row(tmp_path, *infos))
     assert [tuple(row) for row in rows] == [EXPLANATION_COLUMNS] * 5
     *parts, total = rows

@@ -51,9 +51,17 @@ def measured_bars(svg: str) -> list[tuple[float, float]]:
 def test_each_lane_says_what_its_number_is(tmp_path: Path) -> None:
     """A baseline has one bar; a scenario has claim, prediction and measurement."""
     names = ("no_reuse_one_model", "full_dup")
-    rows = group_of(tmp_path, *(result(tmp_path, name, even(3), npu=npu_account) for name in names)).rows
+    rows = group_of(
+        tmp_path, *(result(tmp_path, name, even(3), npu=npu_account) for name in names)
+    ).rows
     svg = figure(rows)
-    for text in ("No reuse, one model", "120.00 measured", "Full dup", "10.00 claimed", "54.00 predicted"):
+    for text in (
+        "No reuse, one model",
+        "120.00 measured",
+        "Full dup",
+        "10.00 claimed",
+        "54.00 predicted",
+    ):
         assert f">{text}<" in svg
     assert svg.count(" predicted<") == svg.count(" claimed<") == 1
     assert svg.count(" measured<") == 2
@@ -63,25 +71,40 @@ def test_each_lane_says_what_its_number_is(tmp_path: Path) -> None:
 def test_application_memory_is_drawn_by_what_contexts_took(tmp_path: Path) -> None:
     """Without an account the bars are of application memory, and so are the colours."""
     rows = group_of(
-        tmp_path, result(tmp_path, "no_reuse_one_model", even(40)), result(tmp_path, "full_dup", dup(40, 10))
+        tmp_path,
+        result(tmp_path, "no_reuse_one_model", even(40)),
+        result(tmp_path, "full_dup", dup(40, 10)),
     ).rows
     svg = figure(rows)
     assert ">180.0 measured<" in svg
     assert ">application memory (PSS), MiB<" in svg
-    assert legend(svg) == ["Import of the runtime", "Contexts that reuse nothing", "Contexts that reuse another one"]
+    assert legend(svg) == [
+        "Import of the runtime",
+        "Contexts that reuse nothing",
+        "Contexts that reuse another one",
+    ]
 
 
 def test_colours_are_those_of_the_components_that_are_there(tmp_path: Path) -> None:
     """A component that nothing takes has no colour in the legend, and no two have the same."""
     write_run(tmp_path, [result(tmp_path, "no_reuse_one_model", even(3), npu=npu_account)])
     svg = figure(groups_of(tmp_path)[0].rows)
-    assert legend(svg) == ["Weights", "Internal tensors", "Register commands", "Task list", "Input and output"]
+    assert legend(svg) == [
+        "Weights",
+        "Internal tensors",
+        "Register commands",
+        "Task list",
+        "Input and output",
+    ]
     assert [svg.count(colour) for colour in COMPONENT_COLOURS.values()] == [2, 2, 2, 2, 2, 0]
 
 
 def test_what_nobody_claims_has_no_such_lane(tmp_path: Path) -> None:
     """Zero copy reuses no context: there is a prediction beside the measurement, and no claim."""
-    write_run(tmp_path, [result(tmp_path, "copied_io", even(40)), result(tmp_path, "zero_copy_io", even(38))])
+    write_run(
+        tmp_path,
+        [result(tmp_path, "copied_io", even(40)), result(tmp_path, "zero_copy_io", even(38))],
+    )
     svg = figure(groups_of(tmp_path)[0].rows)
     assert "claimed" not in svg
     assert svg.count(" predicted<") == 1
@@ -97,8 +120,13 @@ def test_variants_are_left_out(tmp_path: Path) -> None:
 
 
 def test_what_was_given_back_is_off_the_bar(tmp_path: Path) -> None:
-    """The bars of 510 and of 156 MiB, 24 given back, are as long as their numbers say and begin at the same place."""
-    infos = [result(tmp_path, "no_reuse_one_model", even(40)), result(tmp_path, "full_dup", dup(40, 10))]
+    """The bars of 510 and of 156 MiB, 24 given back, are as long as their numbers say and begin at
+    the same place.
+    """
+    infos = [
+        result(tmp_path, "no_reuse_one_model", even(40)),
+        result(tmp_path, "full_dup", dup(40, 10)),
+    ]
     infos[1] = with_more_memory(infos[1], -24 * MIB)
     write_run(tmp_path, infos)
     rows = groups_of(tmp_path)[0].rows

@@ -6,7 +6,11 @@ from msgspec.structs import replace
 
 from reusebench.accounting.sharing import Finding
 from reusebench.reports.base.texts import LANGUAGES, texts_of
-from reusebench.reports.explanation.table import explanation_sentences, explanation_table, prediction_summary
+from reusebench.reports.explanation.table import (
+    explanation_sentences,
+    explanation_table,
+    prediction_summary,
+)
 from reusebench.reports.results.labels import labels_of
 from reusebench.reports.results.rows import Row
 from tests.reports.explanation.test_explanation import nothing_further, with_more
@@ -27,7 +31,9 @@ ENGLISH = texts_of("en")
 
 
 def npu_rows(storage: Path) -> tuple[Row, ...]:
-    """Return no reuse, a full dup whose dups have 1/16 MiB less of register commands, and a zero copy that errs."""
+    """Return no reuse, a full dup whose dups have 1/16 MiB less of register commands, and a zero
+    copy that errs.
+    """
     less = with_more("register_commands", -MIB // 16, range(1, 12))
     accounts = {
         "no_reuse_one_model": npu_account,
@@ -35,7 +41,9 @@ def npu_rows(storage: Path) -> tuple[Row, ...]:
         "copied_io": npu_account,
         "zero_copy_io": with_more("io", MIB, range(12)),
     }
-    write_run(storage, [result(storage, name, even(3), npu=account) for name, account in accounts.items()])
+    write_run(
+        storage, [result(storage, name, even(3), npu=account) for name, account in accounts.items()]
+    )
     return groups_of(storage)[0].rows
 
 
@@ -49,7 +57,9 @@ def application_rows(storage: Path) -> tuple[Row, ...]:
 
 
 def test_claim_prediction_and_measurement_stand_beside_each_other(tmp_path: Path) -> None:
-    """NPU memory has two decimals; the error names the components that are off, and no claim stands for zero copy."""
+    """NPU memory has two decimals; the error names the components that are off, and no claim stands
+    for zero copy.
+    """
     table = explanation_table(npu_rows(tmp_path), ENGLISH)
     assert table is not None
     basis = "the plan and the baseline's account"
@@ -83,13 +93,15 @@ def test_claim_prediction_and_measurement_stand_beside_each_other(tmp_path: Path
 
 
 def test_a_sentence_says_why_the_claim_is_not_reached(tmp_path: Path) -> None:
-    """It names what is shared, what each dup still takes of its own, and how far the prediction is off."""
+    """It names what is shared, what each dup still takes of its own, and how far the prediction is
+    off.
+    """
     assert explanation_sentences(npu_rows(tmp_path), ENGLISH) == [
-        "Full dup: 11 of 12 contexts reuse another one, so it should save 91.7 %; it saves 55.6 %. "
-        "Only weights are shared, 72.00 of the baseline's 120.00 MiB. "
-        "Each of these contexts still takes 3.94 MiB of its own on average: "
-        "internal tensors 2.00; register commands 0.94; task list 0.06; input and output 0.94. "
-        "Predicted: 55.0 %. The measured memory is 0.69 MiB less than predicted, 0.6 % of the baseline's."
+        "Full dup: 11 of 12 contexts reuse another one, so it should save 91.7 %; it saves 55.6 %."
+        " Only weights are shared, 72.00 of the baseline's 120.00 MiB. Each of these contexts still"
+        " takes 3.94 MiB of its own on average: internal tensors 2.00; register commands 0.94; task"
+        " list 0.06; input and output 0.94. Predicted: 55.0 %. The measured memory is 0.69 MiB less"
+        " than predicted, 0.6 % of the baseline's."
     ]
 
 
@@ -100,27 +112,42 @@ def test_what_a_runtime_did_not_share_is_not_said_to_be(tmp_path: Path) -> None:
     group = group_of(
         tmp_path,
         result(tmp_path, "no_reuse_one_model", even(3), npu=npu_account),
-        result(tmp_path, "full_dup", even(3), npu=lambda plan: replace(own_weights(plan), findings=(finding,))),
+        result(
+            tmp_path,
+            "full_dup",
+            even(3),
+            npu=lambda plan: replace(own_weights(plan), findings=(finding,)),
+        ),
     )
     (sentence,) = explanation_sentences(group.rows, ENGLISH)
-    assert "; it saves 0.0 %. The runtime did not share what the plan shares, 72.00 of the baseline's" in sentence
-    assert "The measured memory is 66.00 MiB more than predicted, 55.0 % of the baseline's." in sentence
+    assert (
+        "; it saves 0.0 %. The runtime did not share what the plan shares, 72.00 of the baseline's"
+        in sentence
+    )
+    assert (
+        "The measured memory is 66.00 MiB more than predicted, 55.0 % of the baseline's."
+        in sentence
+    )
 
 
 def test_a_sentence_of_application_memory_names_what_nothing_is_shared_of(tmp_path: Path) -> None:
-    """It says what a dup takes against a context of the baseline, and that the import is there once."""
+    """It says what a dup takes against a context of the baseline, and that the import is there
+    once.
+    """
     assert explanation_sentences(application_rows(tmp_path), ENGLISH) == [
-        "Full dup: 11 of 12 contexts reuse another one, so it should save 91.7 %; it saves 64.1 %. "
-        "Each of these contexts still takes 10.3 MiB of its own on average; in the baseline they take 40.0 MiB each. "
-        "The import of the runtime, 30.0 MiB, is needed once, whatever is shared. "
-        "Predicted: 64.7 %. The measured memory is 3.0 MiB more than predicted, 0.6 % of the baseline's."
+        "Full dup: 11 of 12 contexts reuse another one, so it should save 91.7 %; it saves 64.1 %."
+        " Each of these contexts still takes 10.3 MiB of its own on average; in the baseline they"
+        " take 40.0 MiB each. The import of the runtime, 30.0 MiB, is needed once, whatever is"
+        " shared. Predicted: 64.7 %. The measured memory is 3.0 MiB more than predicted, 0.6 % of"
+        " the baseline's."
     ]
 
 
 def test_running_at_the_same_time_is_named_where_it_shows(tmp_path: Path) -> None:
     """What it takes is said, and what it gives back too."""
     sentences = []
-    baseline, full_dup = result(tmp_path, "no_reuse_one_model", even(40)), result(tmp_path, "full_dup", dup(40, 10))
+    baseline = result(tmp_path, "no_reuse_one_model", even(40))
+    full_dup = result(tmp_path, "full_dup", dup(40, 10))
     for more in (24, -24):
         group = group_of(tmp_path, baseline, with_more_memory(full_dup, more * MIB))
         sentences += explanation_sentences(group.rows, ENGLISH)
@@ -130,11 +157,17 @@ def test_running_at_the_same_time_is_named_where_it_shows(tmp_path: Path) -> Non
 
 def test_what_a_runtime_on_a_cpu_names_is_summed_by_component(tmp_path: Path) -> None:
     """Input and output are one; what hardly anything is left of is not said."""
-    accounts = ({"weights_bytes": 28 * MIB, "input_bytes": MIB}, {"output_bytes": 2 * MIB, "session_bytes": 100})
+    accounts = (
+        {"weights_bytes": 28 * MIB, "input_bytes": MIB},
+        {"output_bytes": 2 * MIB, "session_bytes": 100},
+    )
     full_dup = changed(result(tmp_path, "full_dup", dup(40, 10)), runtime_accounts=accounts)
     group = group_of(tmp_path, result(tmp_path, "no_reuse_one_model", even(40)), full_dup)
     (sentence,) = explanation_sentences(group.rows, ENGLISH)
-    assert "the application's allocations name, in MiB: weights 28.0; input and output 3.0." in sentence
+    assert (
+        "the application's allocations name, in MiB: weights 28.0; input and output 3.0."
+        in sentence
+    )
 
 
 def test_a_claim_that_is_reached_is_said_to_be(tmp_path: Path) -> None:
@@ -145,30 +178,43 @@ def test_a_claim_that_is_reached_is_said_to_be(tmp_path: Path) -> None:
         result(tmp_path, "shared_context", even(3), npu=nothing_further),
     )
     assert explanation_sentences(group.rows, ENGLISH) == [
-        "Shared context: 11 of 12 contexts reuse another one, so it should save 91.7 %, and it does: "
-        "91.7 %. The whole context is shared, 120.00 of the baseline's 120.00 MiB. "
-        "Predicted: 91.7 %. The prediction is right within 0.01 MiB."
+        "Shared context: 11 of 12 contexts reuse another one, so it should save 91.7 %, and it"
+        " does: 91.7 %. The whole context is shared, 120.00 of the baseline's 120.00 MiB."
+        " Predicted: 91.7 %. The prediction is right within 0.01 MiB."
     ]
 
 
 def test_an_error_within_the_spread_is_said_to_be_chance(tmp_path: Path) -> None:
-    """Where measured and predicted differ by less than repeats do, neither more nor less is said."""
+    """Where measured and predicted differ by less than repeats do, neither more nor less is
+    said.
+    """
     costs = [[40 * MIB, *[10 * MIB] * 10, (10 + more) * MIB] for more in (-2, 1, 3)]
-    write_run(tmp_path, [result(tmp_path, "no_reuse_one_model", even(40)), result(tmp_path, "full_dup", costs)])
+    write_run(
+        tmp_path,
+        [result(tmp_path, "no_reuse_one_model", even(40)), result(tmp_path, "full_dup", costs)],
+    )
     (sentence,) = explanation_sentences(groups_of(tmp_path)[0].rows, ENGLISH)
-    assert sentence.endswith("differ by no more than repeats do: 1.0 MiB ±3.0, 0.2 % of the baseline's.")
+    assert sentence.endswith(
+        "differ by no more than repeats do: 1.0 MiB ±3.0, 0.2 % of the baseline's."
+    )
 
 
 def test_the_summary_names_the_largest_error(tmp_path: Path) -> None:
-    """It counts the predictions of a group, and gives the median and the largest error whatever their signs."""
+    """It counts the predictions of a group, and gives the median and the largest error whatever
+    their signs.
+    """
     npu_rows(tmp_path / "npu")
     application_rows(tmp_path / "application")
     groups = [groups_of(tmp_path / name)[0] for name in ("npu", "application")]
     assert prediction_summary(groups, labels_of(groups, ENGLISH), ENGLISH) == [
-        "RKNN 1.6.0, python: the predictions (2) are off by 5.3 % of the baseline's NPU memory in the median"
-        ", and by 10.0 % at most (Zero-copy input and output).",
-        "ONNX Runtime 1.2.3, python: the predictions (1) are off by 0.6 % of the baseline's "
-        "application memory in the median, and by 0.6 % at most (Full dup).",
+        (
+            "RKNN 1.6.0, python: the predictions (2) are off by 5.3 % of the baseline's NPU memory"
+            " in the median, and by 10.0 % at most (Zero-copy input and output)."
+        ),
+        (
+            "ONNX Runtime 1.2.3, python: the predictions (1) are off by 0.6 % of the baseline's "
+            "application memory in the median, and by 0.6 % at most (Full dup)."
+        ),
     ]
 
 
@@ -188,4 +234,6 @@ def test_languages_explain_the_same(tmp_path: Path) -> None:
     numbers = [[list(cells[1:8]) for _, cells in table.rows] for table in tables if table]
     assert len(numbers) == len(LANGUAGES)
     assert all(each == numbers[0] for each in numbers)
-    assert len({len(explanation_sentences(rows, texts_of(language))) for language in LANGUAGES}) == 1
+    assert (
+        len({len(explanation_sentences(rows, texts_of(language))) for language in LANGUAGES}) == 1
+    )

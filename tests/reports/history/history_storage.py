@@ -1,4 +1,6 @@
-"""Storages with a history: many runs of many configurations, with noise, gaps, failures, a new version and steps."""
+"""Storages with a history: many runs of many configurations, with noise, gaps, failures, a new
+version and steps.
+"""
 
 from __future__ import annotations
 
@@ -15,24 +17,43 @@ from reusebench.storage.metrics import find_metric
 from reusebench.storage.result import Result
 from reusebench.storage.run_file import Commit, MachineInfo
 from reusebench.storage.runs import Run, read_runs
-from tests.reports.stored import FAILED, MACHINE, MIB, changed, dup, even, result, with_memory, with_speed, write_run
+from tests.reports.stored import (
+    FAILED,
+    MACHINE,
+    MIB,
+    changed,
+    dup,
+    even,
+    result,
+    with_memory,
+    with_speed,
+    write_run,
+)
 
 _FIRST_RUN = datetime.datetime(2026, 1, 1)
 #: The step of every third configuration, at this share of its runs.
-STEP, STEP_AT = 4 * MIB, 0.6
+STEP = 4 * MIB
+STEP_AT = 0.6
 _NEW_VERSION_AT = 0.5
-_MISSING, _FAILING = 0.05, 0.01
+_MISSING = 0.05
+_FAILING = 0.01
 _NOISE = 0.05 * MIB
 #: Of one configuration after the others of the same scenarios.
 _STREAMS = 4
 
 
-def make_history(storage: Path, runs: int, configurations: int, machine: MachineInfo = MACHINE) -> int:
+def make_history(
+    storage: Path, runs: int, configurations: int, machine: MachineInfo = MACHINE
+) -> int:
     """Write so many runs, and return how many results they have."""
-    draw, first = random.Random(1), list(_configurations(storage, configurations))
+    draw = random.Random(1)
+    first = list(_configurations(storage, configurations))
     count = 0
     for number in range(runs):
-        measured = [_measured(storage, info, position, number / runs, draw) for position, info in enumerate(first)]
+        measured = [
+            _measured(storage, info, position, number / runs, draw)
+            for position, info in enumerate(first)
+        ]
         infos = [info for info in measured if info]
         at = (_FIRST_RUN + datetime.timedelta(days=number)).isoformat()
         write_run(storage, infos, number + 1, at, Commit(id=f"{number + 1:040x}"[::-1]), machine)
@@ -52,11 +73,17 @@ def _configurations(storage: Path, count: int) -> Iterator[Result]:
     for position in range(count):
         scenario = SCENARIOS[position % len(SCENARIOS)]
         costs = even(40) if scenario.baseline is None else dup(40, 10)
-        yield changed(result(storage, scenario.name, costs), streams=_STREAMS + position // len(SCENARIOS))
+        yield changed(
+            result(storage, scenario.name, costs), streams=_STREAMS + position // len(SCENARIOS)
+        )
 
 
-def _measured(storage: Path, info: Result, position: int, age: float, draw: random.Random) -> Result | None:
-    """Return the configuration as a run of this age, from 0 to 1, would have measured it; None in a gap."""
+def _measured(
+    storage: Path, info: Result, position: int, age: float, draw: random.Random
+) -> Result | None:
+    """Return the configuration as a run of this age, from 0 to 1, would have measured it; None in a
+    gap.
+    """
     chance = draw.random()
     if chance < _MISSING:
         return None
@@ -66,7 +93,9 @@ def _measured(storage: Path, info: Result, position: int, age: float, draw: rand
         return changed(failed, streams=info.streams, runtime_version=version)
     step = STEP * (position % 3 == 0 and age >= STEP_AT)
     figures = {
-        name: [size if size is None else round(size + step + draw.gauss(0, _NOISE)) for size in sizes]
+        name: [
+            size if size is None else round(size + step + draw.gauss(0, _NOISE)) for size in sizes
+        ]
         for name, sizes in msgspec.structs.asdict(info.memory).items()
         if name.startswith("application_")
     }

@@ -12,13 +12,18 @@ from reusebench.reports.history.change_points import ChangePoint, best_split, ch
 from reusebench.storage.metrics import find_metric
 
 MIB = 2**20
-_MEMORY, _NPU = find_metric("application_memory_trimmed_over_baseline"), find_metric("npu_memory")
+_MEMORY = find_metric("application_memory_trimmed_over_baseline")
+_NPU = find_metric("npu_memory")
 
 
 def noisy(*levels: tuple[int, float], deviation: float = 0.05, seed: int = 1) -> list[list[float]]:
     """Return so many runs of three repeats at each level, in bytes."""
     draw = random.Random(seed)
-    return [[(mib + draw.gauss(0, deviation)) * MIB for _ in range(3)] for count, mib in levels for _ in range(count)]
+    return [
+        [(mib + draw.gauss(0, deviation)) * MIB for _ in range(3)]
+        for count, mib in levels
+        for _ in range(count)
+    ]
 
 
 def found(runs: list[list[float]], series: int = 1) -> list[ChangePoint]:
@@ -26,7 +31,9 @@ def found(runs: list[list[float]], series: int = 1) -> list[ChangePoint]:
 
 
 def test_a_step_is_found_where_it_is() -> None:
-    """The first run of the new level is named, with the size of the change and no doubt of the place."""
+    """The first run of the new level is named, with the size of the change and no doubt of the
+    place.
+    """
     (point,) = found(noisy((30, 50), (20, 51)))
     assert (point.run, point.start, point.end, point.earliest, point.latest) == (30, 0, 50, 30, 30)
     assert point.difference.change == pytest.approx(MIB, rel=0.1)
@@ -65,7 +72,9 @@ def test_two_runs_at_a_new_level_are_enough(new: int) -> None:
 
 
 def test_a_place_that_is_not_sure_is_a_range() -> None:
-    """Where the step is hardly more than the noise, several places are left open, and the true one is among them."""
+    """Where the step is hardly more than the noise, several places are left open, and the true one
+    is among them.
+    """
     (point,) = found(noisy((40, 50), (40, 50.6), deviation=0.7))
     assert point.earliest <= 40 <= point.latest
     assert point.latest - point.earliest > 2
@@ -80,7 +89,9 @@ def test_two_valued_noise_is_no_change() -> None:
 
 def test_exact_figures_change_by_any_amount() -> None:
     """A ledger has no noise: 4 KiB more is a change, beside one of 100 MiB as well."""
-    runs = [[float(level)] * 3 for level in [64 * MIB] * 4 + [64 * MIB + 4096] * 4 + [164 * MIB] * 4]
+    runs = [
+        [float(level)] * 3 for level in [64 * MIB] * 4 + [64 * MIB + 4096] * 4 + [164 * MIB] * 4
+    ]
     assert [point.run for point in change_points(_NPU, runs)] == [4, 8]
     assert change_points(_NPU, runs[:4]) == []
 
@@ -103,10 +114,14 @@ def test_the_split_is_the_best_of_all() -> None:
     draw = random.Random(5)
     for _ in range(50):
         levels = [draw.choice((0.0, 1.0, 2.5)) for _ in range(3)]
-        values = np.array([level + draw.gauss(0, 0.4) for level in levels for _ in range(draw.randint(2, 3))])
+        values = np.array(
+            [level + draw.gauss(0, 0.4) for level in levels for _ in range(draw.randint(2, 3))]
+        )
         penalty = draw.choice((0.2, 1.0, 3.0))
         # Nine values have four levels at most.
-        places = [chosen for count in range(4) for chosen in combinations(range(1, len(values)), count)]
+        places = [
+            chosen for count in range(4) for chosen in combinations(range(1, len(values)), count)
+        ]
         splits = [[0, *chosen, len(values)] for chosen in places]
         allowed = [split for split in splits if np.diff(split).min() >= 2]
         best = min(allowed, key=lambda split: _cost(values, split, penalty))
@@ -116,4 +131,6 @@ def test_the_split_is_the_best_of_all() -> None:
 def _cost(values: np.ndarray, split: list[int], penalty: float) -> float:
     """Return the squares around the levels of a split, and a penalty for each change."""
     levels = [values[start:end] for start, end in zip(split, split[1:])]
-    return sum(float(((level - level.mean()) ** 2).sum()) for level in levels) + penalty * (len(levels) - 1)
+    return sum(float(((level - level.mean()) ** 2).sum()) for level in levels) + penalty * (
+        len(levels) - 1
+    )

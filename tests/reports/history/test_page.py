@@ -35,11 +35,15 @@ def pages(histories: list[History], tmp_path_factory: pytest.TempPathFactory) ->
 
 def english(histories: Sequence[History], folder: Path, most_panels: int = 100) -> str:
     """Return the English page, which comes first."""
-    return HistoryPage(histories, most_panels).write(folder, "en", None)[0].read_text(encoding="utf-8")
+    return (
+        HistoryPage(histories, most_panels).write(folder, "en", None)[0].read_text(encoding="utf-8")
+    )
 
 
 def test_what_changed_comes_first(pages: dict[str, str]) -> None:
-    """The table has the change points, their configurations are open, and the others are in a closed part."""
+    """The table has the change points, their configurations are open, and the others are in a
+    closed part.
+    """
     table, _, rest = pages["history.en.html"].partition('id="series"')
     assert table.count('<tr class="ok">') == 2
     opened, _, closed = rest.partition("<details>")
@@ -48,9 +52,13 @@ def test_what_changed_comes_first(pages: dict[str, str]) -> None:
 
 
 def test_pages_lead_to_the_report_and_to_each_other(pages: dict[str, str]) -> None:
-    """Each to the report in its own language, and nowhere else; style, script and figures stand inside."""
+    """Each to the report in its own language, and nowhere else; style, script and figures stand
+    inside.
+    """
     assert list(pages) == ["history.html", "history.en.html"]
-    for (html, language), report in zip(zip(pages.values(), ("zh-CN", "en")), ("index.html", "index.en.html")):
+    for (html, language), report in zip(
+        zip(pages.values(), ("zh-CN", "en")), ("index.html", "index.en.html")
+    ):
         assert f'<html lang="{language}">' in html
         assert texts_of(language)("section_changes") in html
         links = re.findall(r'(?:src|href)="(?!#|data:)([^"]*)', html)
@@ -59,7 +67,9 @@ def test_pages_lead_to_the_report_and_to_each_other(pages: dict[str, str]) -> No
 
 
 def test_a_page_has_room_for_so_many_panels(histories: list[History], tmp_path: Path) -> None:
-    """Of more configurations those with change points are drawn, and the page says which option draws the others."""
+    """Of more configurations those with change points are drawn, and the page says which option
+    draws the others.
+    """
     html = english(histories, tmp_path, most_panels=5)
     assert html.count("<figure>") == 2
     assert "<details>" not in html
@@ -71,7 +81,10 @@ def test_a_history_is_worth_a_page_from_three_runs_on(tmp_path: Path) -> None:
     """Fewer runs are no history."""
     make_history(tmp_path, 3, 1)
     runs = [run_of(file) for file in runs_of(tmp_path)]
-    worth = [is_worth_a_page(histories_of(some, [find_metric("application_memory")])) for some in (runs[:2], runs)]
+    worth = [
+        is_worth_a_page(histories_of(some, [find_metric("application_memory")]))
+        for some in (runs[:2], runs)
+    ]
     assert worth == [False, True]
 
 
@@ -82,8 +95,12 @@ def test_nothing_changed(histories: list[History], tmp_path: Path) -> None:
     assert "<table" not in html
 
 
-@pytest.mark.parametrize(("language", "name"), [("zh-CN", "history.html"), ("en", "history.en.html")])
-def test_every_figure_is_explained(pages: dict[str, str], histories: list[History], language: str, name: str) -> None:
+@pytest.mark.parametrize(
+    ("language", "name"), [("zh-CN", "history.html"), ("en", "history.en.html")]
+)
+def test_every_figure_is_explained(
+    pages: dict[str, str], histories: list[History], language: str, name: str
+) -> None:
     """The page says what each of its metrics is, in its own words; every metric has such words."""
     assert language in LANGUAGES
     shown = {history.series.metric.name for history in histories}

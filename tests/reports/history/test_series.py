@@ -8,13 +8,24 @@ from reusebench.reports.history.series import Event, series_of
 from reusebench.storage.metrics import find_metric
 from tests.reports.compare.short_runs import FULL_DUP, MIB, NO_REUSE, SHORT, measured, run
 
-_MEMORY, _LATENCY = find_metric("application_memory"), find_metric("latency")
+_MEMORY = find_metric("application_memory")
+_LATENCY = find_metric("latency")
 
 
 def test_runs_stand_in_their_order_with_gaps_left_out() -> None:
-    """Points are in order of time whatever the order of the files; a run that lacks the configuration is no point."""
-    both = run(3, measured({_MEMORY.name: [5 * MIB, 7 * MIB, 6 * MIB]}), measured({_MEMORY.name: [1.0]}, NO_REUSE))
-    runs = [both, run(1, measured({_MEMORY.name: [4 * MIB]})), run(2, measured({_MEMORY.name: [1.0]}, NO_REUSE))]
+    """Points are in order of time whatever the order of the files; a run that lacks the
+    configuration is no point.
+    """
+    both = run(
+        3,
+        measured({_MEMORY.name: [5 * MIB, 7 * MIB, 6 * MIB]}),
+        measured({_MEMORY.name: [1.0]}, NO_REUSE),
+    )
+    runs = [
+        both,
+        run(1, measured({_MEMORY.name: [4 * MIB]})),
+        run(2, measured({_MEMORY.name: [1.0]}, NO_REUSE)),
+    ]
     dup, reuse = series_of(runs, [_MEMORY, _LATENCY])
     assert (dup.configuration, reuse.configuration) == (FULL_DUP, NO_REUSE)
     assert [(point.run.number, point.median / MIB) for point in dup.points] == [(1, 4), (3, 6)]
@@ -34,17 +45,27 @@ def test_failed_runs_are_points_without_values() -> None:
 
 def test_a_copy_has_a_series_if_it_was_measured_once() -> None:
     """If it was not, the series of what it is a copy of has the same points."""
-    both = [measured({_MEMORY.name: [1.0]}, NO_REUSE), measured({_MEMORY.name: [1.0]}, original=NO_REUSE)]
+    both = [
+        measured({_MEMORY.name: [1.0]}, NO_REUSE),
+        measured({_MEMORY.name: [1.0]}, original=NO_REUSE),
+    ]
     copies = [run(number, *both) for number in (1, 2)]
     assert [series.configuration for series in series_of(copies, [_MEMORY])] == [NO_REUSE]
     for own in (measured({_MEMORY.name: [1.0]}), both[1]):
-        assert [len(series.points) for series in series_of([*copies, run(3, own)], [_MEMORY])] == [2, 3]
+        assert [len(series.points) for series in series_of([*copies, run(3, own)], [_MEMORY])] == [
+            2,
+            3,
+        ]
 
 
 def test_another_machine_is_another_series() -> None:
     """Runs on another board or chip make a series of their own."""
     one = run(1, measured({_MEMORY.name: [1.0]}))
-    runs = [one, replace(one, board="another"), run(2, measured({_MEMORY.name: [2.0]}, chip="rk3588"))]
+    runs = [
+        one,
+        replace(one, board="another"),
+        run(2, measured({_MEMORY.name: [2.0]}, chip="rk3588")),
+    ]
     assert [(series.board, series.chip) for series in series_of(runs, [_MEMORY])] == [
         ("a board", "a chip"),
         ("another", "a chip"),
@@ -53,19 +74,25 @@ def test_another_machine_is_another_series() -> None:
 
 
 def test_conditions_that_change_are_events() -> None:
-    """A new version is an event at the first run under it, also over a failed run; the series goes on."""
+    """A new version is an event at the first run under it, also over a failed run; the series goes
+    on.
+    """
     runs = [
         run(1, measured({_MEMORY.name: [1.0]}, runtime_version="1.0")),
         run(2, measured({}, outcome="hung", runtime_version="1.1")),
         run(3, measured({_MEMORY.name: [1.0]}, runtime_version="1.2", plan="other")),
     ]
     (series,) = series_of(runs, [_MEMORY])
-    assert series.events == [Event(2, "runtime_version", "1.0", "1.2"), Event(2, "plan", "a plan", "other")]
+    assert series.events == [
+        Event(2, "runtime_version", "1.0", "1.2"),
+        Event(2, "plan", "a plan", "other"),
+    ]
 
 
 def test_runs_of_one_commit_are_points_of_their_own() -> None:
     """A commit that was measured twice has two points."""
-    one, two = run(1, measured({_MEMORY.name: [1.0]})), run(2, measured({_MEMORY.name: [1.0]}))
+    one = run(1, measured({_MEMORY.name: [1.0]}))
+    two = run(2, measured({_MEMORY.name: [1.0]}))
     (series,) = series_of([one, replace(two, commit=one.commit)], [_MEMORY])
     assert len(series.points) == 2
 
@@ -78,7 +105,9 @@ def test_speed_of_a_busy_machine_is_disturbed() -> None:
 
 
 def test_figures_taken_while_memory_was_short_are_disturbed() -> None:
-    """What the kernel took away says nothing of the level, of memory or of speed; the run stays in the history."""
+    """What the kernel took away says nothing of the level, of memory or of speed; the run stays in
+    the history.
+    """
     short = run(1, measured({_MEMORY.name: [1.0], _LATENCY.name: [2.0]}, shortage_signs=SHORT))
     for series in series_of([short], [_MEMORY, _LATENCY]):
         assert (series.undisturbed, series.measured) == ([], [0])

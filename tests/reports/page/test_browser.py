@@ -1,4 +1,6 @@
-"""The pages in a real browser: headless Chromium, driven by selenium; skipped plainly where there is none."""
+"""The pages in a real browser: headless Chromium, driven by selenium; skipped plainly where there
+is none.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,8 @@ return [...document.querySelectorAll('figure svg')].flatMap(svg => {
 _SMALLEST_TEXT = """
 return Math.min(...[...document.querySelectorAll('figure svg text')].map(text => text.getBoundingClientRect().height));
 """
-#: The least contrast ratio (WCAG 2.1, relative luminance) of the texts of the page to what is behind them.
+#: The least contrast ratio (WCAG 2.1, relative luminance) of the texts of the page to what is
+#: behind them.
 _CONTRAST = """
 const light = colour => colour.match(/[0-9.]+/g).slice(0, 3).map(v => v / 255)
   .map(v => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
@@ -88,11 +91,14 @@ def show(browser: Any, page: Path, width: int = 1280, scheme: str = "light") -> 
     features = [{"name": "prefers-color-scheme", "value": scheme}]
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
     browser.get(page.as_uri())
-    browser.execute_script("for (const part of document.querySelectorAll('details')) part.open = true")
+    browser.execute_script(
+        "for (const part of document.querySelectorAll('details')) part.open = true"
+    )
 
 
 @pytest.mark.parametrize(
-    ("language", "width", "scheme"), [("en", 1280, "light"), ("zh-CN", 1280, "dark"), ("zh-CN", 400, "light")]
+    ("language", "width", "scheme"),
+    [("en", 1280, "light"), ("zh-CN", 1280, "dark"), ("zh-CN", 400, "light")],
 )
 @pytest.mark.parametrize("name", ["report", "history"])
 def test_page_reads_well(
@@ -104,7 +110,9 @@ def test_page_reads_well(
     width: int,
     scheme: str,
 ) -> None:
-    """No console message, nothing wider than the window, texts that are readable, apart, and clear of their ground."""
+    """No console message, nothing wider than the window, texts that are readable, apart, and clear
+    of their ground.
+    """
     show(browser, (written.paths if name == "report" else history_page)[language], width, scheme)
     assert browser.get_log("browser") == []
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width
@@ -128,16 +136,23 @@ def test_languages_are_changed_in_place(browser: Any, written: WrittenReport) ->
 
 
 def test_a_column_sorts_by_number_both_ways(browser: Any, written: WrittenReport) -> None:
-    """A press on a head sorts by its numbers, and says so; another press turns the order round; a dash stays last."""
+    """A press on a head sorts by its numbers, and says so; another press turns the order round; a
+    dash stays last.
+    """
     show(browser, written.paths["en"])
     table = browser.find_element("css selector", "#dup table.sortable")
     heads = table.find_elements("css selector", "thead th")
-    column = next(index for index, head in enumerate(heads) if "n" in head.get_attribute("class").split())
+    column = next(
+        index for index, head in enumerate(heads) if "n" in head.get_attribute("class").split()
+    )
     for direction, reverse in (("ascending", False), ("descending", True)):
         heads[column].find_element("css selector", "button").send_keys(" ")
         assert heads[column].get_attribute("aria-sort") == direction
         cells = browser.execute_script(
-            "return [...arguments[0].tBodies[0].rows].map(row => row.cells[arguments[1]].innerText)", table, column
+            "return [...arguments[0].tBodies[0].rows].map(row =>"
+            " row.cells[arguments[1]].innerText)",
+            table,
+            column,
         )
         numbers = [float(cell.split()[0].replace(",", "")) for cell in cells if cell != "-"]
         assert numbers == sorted(numbers, reverse=reverse)
@@ -149,7 +164,8 @@ def test_rows_are_filtered(browser: Any, written: WrittenReport) -> None:
     show(browser, written.paths["en"])
     field = browser.find_element("css selector", "#mechanisms .filter input")
     visible = (
-        "return [...document.querySelectorAll('#mechanisms .matrix tbody tr')].filter(r => r.checkVisibility()).length"
+        "return [...document.querySelectorAll('#mechanisms .matrix tbody tr')].filter(r =>"
+        " r.checkVisibility()).length"
     )
     count = browser.execute_script(visible)
     field.send_keys("Lean")
@@ -159,21 +175,28 @@ def test_rows_are_filtered(browser: Any, written: WrittenReport) -> None:
 
 
 def test_keyboard_and_screen_readers_reach_everything(browser: Any, written: WrittenReport) -> None:
-    """Every control is in the order of the tabulator and has a name; headings skip no level; figures have a name."""
+    """Every control is in the order of the tabulator and has a name; headings skip no level;
+    figures have a name.
+    """
     show(browser, written.paths["en"])
     assert browser.execute_script(_UNREACHABLE) == []
-    levels = browser.execute_script("return [...document.querySelectorAll('h1,h2,h3,h4')].map(h => +h.tagName[1])")
+    levels = browser.execute_script(
+        "return [...document.querySelectorAll('h1,h2,h3,h4')].map(h => +h.tagName[1])"
+    )
     assert levels[0] == 1
     assert all(after - before <= 1 for before, after in zip(levels, levels[1:]))
     unnamed = (
-        "return [...document.querySelectorAll('[role=img], table')].filter(e => e.tagName === 'TABLE' "
-        "? !e.caption : !document.getElementById(e.getAttribute('aria-labelledby')).innerText.trim()).length"
+        "return [...document.querySelectorAll('[role=img], table')].filter(e => e.tagName ==="
+        " 'TABLE' ? !e.caption :"
+        " !document.getElementById(e.getAttribute('aria-labelledby')).innerText.trim()).length"
     )
     assert browser.execute_script(unnamed) == 0
 
 
 def test_without_scripts_groups_can_be_chosen(browser: Any, written: WrittenReport) -> None:
-    """With scripts turned off tables are whole, and a box that is cleared hides its group in every section."""
+    """With scripts turned off tables are whole, and a box that is cleared hides its group in every
+    section.
+    """
     browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
     try:
         browser.get(written.paths["en"].as_uri())
@@ -189,15 +212,18 @@ def test_without_scripts_groups_can_be_chosen(browser: Any, written: WrittenRepo
 
 
 def test_prints_whole(browser: Any, written: WrittenReport) -> None:
-    """On paper nothing is cut at the side, opened parts neither, and controls are gone; closed parts take no room."""
+    """On paper nothing is cut at the side, opened parts neither, and controls are gone; closed
+    parts take no room.
+    """
     show(browser, written.paths["en"])
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
     try:
         # A4 across, less its margins, in CSS pixels.
         set_width(browser, 1040)
         wide = (
-            "return [...document.querySelectorAll('table, figure svg')].filter(e => e.checkVisibility() && "
-            "e.getBoundingClientRect().right > 1041).map(e => e.innerHTML.slice(0, 60))"
+            "return [...document.querySelectorAll('table, figure svg')].filter(e =>"
+            " e.checkVisibility() && e.getBoundingClientRect().right > 1041).map(e =>"
+            " e.innerHTML.slice(0, 60))"
         )
         assert browser.execute_script(wide) == []
         assert not browser.find_element("css selector", "a[hreflang]").is_displayed()

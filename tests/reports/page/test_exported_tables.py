@@ -31,61 +31,105 @@ from tests.reports.stored import (
 
 _CONFIGURATION = "runtime runtime_version target scenario streams contexts models"
 _ORIGIN = "board recorded_at run_number"
-#: What scripts rely on: a column is never renamed or moved; a new one is added at the end, here too.
+#: What scripts rely on: a column is never renamed or moved; a new one is added at the end, here
+#: too.
 PROMISED = {
-    "comparison": "runtime runtime_version target scenario baseline streams contexts models outcome "
-    "application_memory_bytes application_memory_spread_bytes application_memory_trimmed_bytes "
-    "application_memory_over_baseline_bytes system_memory_bytes system_memory_noise_bytes npu_memory_bytes "
-    "saved_bytes saved_percent saved_over_baseline_percent latency_ns throughput_per_s "
-    "npu_saved_bytes npu_saved_percent npu_peak_bytes npu_left_bytes "
-    f"copied_bytes_per_inference copies_avoided_bytes {_ORIGIN} repeats measured_as "
-    "output_difference reference_runtime reference_difference memory_short equal_scenarios",
-    "contexts": f"{_CONFIGURATION} context mechanism added_bytes added_spread_bytes total_over_baseline_bytes load_ns "
-    f"{_ORIGIN}",
-    "slopes": f"{_CONFIGURATION} mechanism further_contexts slope_bytes slope_spread_bytes "
-    f"npu_slope_bytes npu_slope_spread_bytes {_ORIGIN}",
+    "comparison": (
+        "runtime runtime_version target scenario baseline streams contexts models outcome"
+        " application_memory_bytes application_memory_spread_bytes"
+        " application_memory_trimmed_bytes application_memory_over_baseline_bytes"
+        " system_memory_bytes system_memory_noise_bytes npu_memory_bytes saved_bytes saved_percent"
+        " saved_over_baseline_percent latency_ns throughput_per_s npu_saved_bytes"
+        " npu_saved_percent npu_peak_bytes npu_left_bytes copied_bytes_per_inference"
+        f" copies_avoided_bytes {_ORIGIN} repeats measured_as output_difference reference_runtime"
+        " reference_difference memory_short equal_scenarios"
+    ),
+    "contexts": (
+        f"{_CONFIGURATION} context mechanism added_bytes added_spread_bytes"
+        f" total_over_baseline_bytes load_ns {_ORIGIN}"
+    ),
+    "slopes": (
+        f"{_CONFIGURATION} mechanism further_contexts slope_bytes slope_spread_bytes "
+        f"npu_slope_bytes npu_slope_spread_bytes {_ORIGIN}"
+    ),
     "npu_components": f"{_CONFIGURATION} context component bytes {_ORIGIN}",
-    "mechanisms": "runtime runtime_version target python_version chip recorded_at scenario verdict reason memory "
-    "saved_bytes spread_bytes whole_bytes copies_avoided_bytes combined streams contexts board",
-    "explanations": f"{_CONFIGURATION} component baseline_bytes predicted_bytes measured_bytes measured_spread_bytes "
-    f"error_bytes naive_bytes basis {_ORIGIN}",
-    "claims": "runtime runtime_version target streams contexts claim verdict figure spread unit reason source board",
-    "speed": f"{_CONFIGURATION} saved_percent saved_percent_spread throughput_per_s baseline_throughput_per_s "
-    "throughput_change_percent throughput_change_spread_percent latency_change_percent latency_change_spread_percent "
-    f"verdict {_ORIGIN}",
-    "fits": f"{_CONFIGURATION} memory slope_bytes slope_spread_bytes intercept_bytes intercept_spread_bytes "
-    f"largest_residual_bytes {_ORIGIN}",
-    "limits": f"{_CONFIGURATION} contexts_that_fit bound failure_kind failure_phase failure survived "
-    f"npu_memory_limit_bytes npu_memory_bytes further_npu_bytes npu_left_bytes fd_count fd_limit {_ORIGIN}",
-    "runs": "recorded_at file run board runtime runtime_version target scenario baseline streams contexts models "
-    "outcome application_memory_bytes application_memory_spread_bytes npu_memory_bytes latency_ns throughput_per_s "
-    "commit memory_short measured_as",
-    "programs": "program phase repeats outcome duration_ns pss_readings "
-    "application_memory_bytes application_memory_spread_bytes application_uss_bytes application_uss_spread_bytes "
-    "application_rss_bytes application_rss_spread_bytes application_peak_rss_bytes application_peak_rss_spread_bytes "
-    "process_peak_rss_bytes process_peak_rss_spread_bytes system_memory_bytes system_memory_spread_bytes "
-    "system_memory_over_idle_bytes system_memory_over_idle_spread_bytes npu_memory_bytes npu_memory_spread_bytes "
-    "command file commit board recorded_at run_number reading_age_ns process_peaks_exact "
-    "application_peak_rss_at_most_bytes application_peak_rss_at_most_spread_bytes "
-    "application_memory_median_bytes application_memory_median_spread_bytes "
-    "application_uss_median_bytes application_uss_median_spread_bytes "
-    "application_rss_median_bytes application_rss_median_spread_bytes "
-    "system_memory_median_bytes system_memory_median_spread_bytes "
-    "npu_memory_median_bytes npu_memory_median_spread_bytes memory_short",
-    "streams": f"{_CONFIGURATION} baseline outcome asked_per_s queue duration_s video stream repeats interrupted "
-    "due done dropped missed done_per_s lost_percent latency_p50_ns latency_p90_ns latency_p99_ns latency_max_ns "
-    "system_memory_bytes application_memory_bytes import_memory_bytes decoding_memory_bytes inference_memory_bytes "
-    "saved_bytes saved_percent inference_saved_percent cpu_process_percent cpu_harness_percent throttled_percent "
-    "memory_verdict memory_slope_bytes_per_s memory_slope_low_bytes_per_s memory_slope_high_bytes_per_s "
-    "memory_growing_confidence_percent memory_level_after_s memory_resolution_bytes_per_s "
-    "heap_verdict heap_slope_bytes_per_s heap_slope_low_bytes_per_s heap_slope_high_bytes_per_s "
-    "heap_growing_confidence_percent heap_level_after_s heap_resolution_bytes_per_s "
-    f"{_ORIGIN}",
-    "leaks": f"{_CONFIGURATION} quantity unit per cycles verdict slope slope_low slope_high "
-    f"growing_confidence_percent resolution kept {_ORIGIN}",
+    "mechanisms": (
+        "runtime runtime_version target python_version chip recorded_at scenario verdict reason"
+        " memory saved_bytes spread_bytes whole_bytes copies_avoided_bytes combined streams"
+        " contexts board"
+    ),
+    "explanations": (
+        f"{_CONFIGURATION} component baseline_bytes predicted_bytes measured_bytes"
+        f" measured_spread_bytes error_bytes naive_bytes basis {_ORIGIN}"
+    ),
+    "claims": (
+        "runtime runtime_version target streams contexts claim verdict figure spread unit reason"
+        " source board"
+    ),
+    "speed": (
+        f"{_CONFIGURATION} saved_percent saved_percent_spread throughput_per_s"
+        " baseline_throughput_per_s throughput_change_percent throughput_change_spread_percent"
+        f" latency_change_percent latency_change_spread_percent verdict {_ORIGIN}"
+    ),
+    "fits": (
+        f"{_CONFIGURATION} memory slope_bytes slope_spread_bytes intercept_bytes"
+        f" intercept_spread_bytes largest_residual_bytes {_ORIGIN}"
+    ),
+    "limits": (
+        f"{_CONFIGURATION} contexts_that_fit bound failure_kind failure_phase failure survived"
+        " npu_memory_limit_bytes npu_memory_bytes further_npu_bytes npu_left_bytes fd_count"
+        f" fd_limit {_ORIGIN}"
+    ),
+    "runs": (
+        "recorded_at file run board runtime runtime_version target scenario baseline streams"
+        " contexts models outcome application_memory_bytes application_memory_spread_bytes"
+        " npu_memory_bytes latency_ns throughput_per_s commit memory_short measured_as"
+    ),
+    "programs": (
+        "program phase repeats outcome duration_ns pss_readings application_memory_bytes"
+        " application_memory_spread_bytes application_uss_bytes application_uss_spread_bytes"
+        " application_rss_bytes application_rss_spread_bytes application_peak_rss_bytes"
+        " application_peak_rss_spread_bytes process_peak_rss_bytes process_peak_rss_spread_bytes"
+        " system_memory_bytes system_memory_spread_bytes system_memory_over_idle_bytes"
+        " system_memory_over_idle_spread_bytes npu_memory_bytes npu_memory_spread_bytes command"
+        " file commit board recorded_at run_number reading_age_ns process_peaks_exact"
+        " application_peak_rss_at_most_bytes application_peak_rss_at_most_spread_bytes"
+        " application_memory_median_bytes application_memory_median_spread_bytes"
+        " application_uss_median_bytes application_uss_median_spread_bytes"
+        " application_rss_median_bytes application_rss_median_spread_bytes"
+        " system_memory_median_bytes system_memory_median_spread_bytes npu_memory_median_bytes"
+        " npu_memory_median_spread_bytes memory_short"
+    ),
+    "streams": (
+        f"{_CONFIGURATION} baseline outcome asked_per_s queue duration_s video stream repeats"
+        " interrupted due done dropped missed done_per_s lost_percent latency_p50_ns"
+        " latency_p90_ns latency_p99_ns latency_max_ns system_memory_bytes"
+        " application_memory_bytes import_memory_bytes decoding_memory_bytes"
+        " inference_memory_bytes saved_bytes saved_percent inference_saved_percent"
+        " cpu_process_percent cpu_harness_percent throttled_percent memory_verdict"
+        " memory_slope_bytes_per_s memory_slope_low_bytes_per_s memory_slope_high_bytes_per_s"
+        " memory_growing_confidence_percent memory_level_after_s memory_resolution_bytes_per_s"
+        " heap_verdict heap_slope_bytes_per_s heap_slope_low_bytes_per_s"
+        " heap_slope_high_bytes_per_s heap_growing_confidence_percent heap_level_after_s"
+        f" heap_resolution_bytes_per_s {_ORIGIN}"
+    ),
+    "leaks": (
+        f"{_CONFIGURATION} quantity unit per cycles verdict slope slope_low slope_high "
+        f"growing_confidence_percent resolution kept {_ORIGIN}"
+    ),
 }
 #: Tables with rows of each configuration: what the page explains once for all of them.
-_OF_EACH = ("contexts", "slopes", "npu_components", "explanations", "speed", "fits", "streams", "limits", "leaks")
+_OF_EACH = (
+    "contexts",
+    "slopes",
+    "npu_components",
+    "explanations",
+    "speed",
+    "fits",
+    "streams",
+    "limits",
+    "leaks",
+)
 
 
 def rows_of(folder: Path, table: str) -> list[dict[str, str]]:
@@ -138,14 +182,20 @@ def test_only_the_named_formats_are_written(full_storage: Path, tmp_path: Path) 
 
 @pytest.mark.parametrize("page", ["tables.md", "tables.zh-CN.md"])
 def test_the_documentation_names_every_column(page: str) -> None:
-    """Each table has its section, in which each of its columns, or the table that they are explained with, stands."""
+    """Each table has its section, in which each of its columns, or the table that they are
+    explained with, stands.
+    """
     text = (CHECKOUT / "docs" / page).read_text(encoding="utf-8")
     sections = dict(re.findall(r"^## `(\w+)`\n(.*?)(?=^## |\Z)", text, re.DOTALL | re.MULTILINE))
     assert list(sections) == list(PROMISED)
     for name, columns in PROMISED.items():
         common = set(f"{_CONFIGURATION} {_ORIGIN}".split()) if name in _OF_EACH else set()
-        assert set(columns.split()) - common - set(re.findall(r"`(\w+)`", sections[name])) == set(), name
-    assert set(f"{_CONFIGURATION} {_ORIGIN}".split()) <= set(re.findall(r"`(\w+)`", text.partition("## `")[0]))
+        assert (
+            set(columns.split()) - common - set(re.findall(r"`(\w+)`", sections[name])) == set()
+        ), name
+    assert set(f"{_CONFIGURATION} {_ORIGIN}".split()) <= set(
+        re.findall(r"`(\w+)`", text.partition("## `")[0])
+    )
 
 
 def test_json_has_the_rows_of_the_csv(full_tables: Path) -> None:
@@ -154,24 +204,37 @@ def test_json_has_the_rows_of_the_csv(full_tables: Path) -> None:
         document = document_of(full_tables, name)
         assert list(document) == ["version", "table", "columns", "rows"]
         assert (document["version"], document["table"]) == (1, name)
-        cells = [{key: "" if value is None else str(value) for key, value in row.items()} for row in document["rows"]]
+        cells = [
+            {key: "" if value is None else str(value) for key, value in row.items()}
+            for row in document["rows"]
+        ]
         assert cells == rows_of(full_tables, name)
     (row,) = (
-        row for row in document_of(full_tables, "comparison")["rows"] if row["scenario"] == "full_dup" and row["board"]
+        row
+        for row in document_of(full_tables, "comparison")["rows"]
+        if row["scenario"] == "full_dup" and row["board"]
     )
     assert (row["saved_bytes"], row["run_number"], row["npu_memory_bytes"]) == (330 * MIB, 1, None)
     assert (row["board"], row["recorded_at"]) == ("board-123456", "2026-01-02T03:04:05+00:00")
 
 
 def test_runs_hold_what_newer_runs_have_superseded(tmp_path: Path) -> None:
-    """The comparison has the newest result of a configuration; the runs have all of them, oldest first."""
+    """The comparison has the newest result of a configuration; the runs have all of them, oldest
+    first.
+    """
     for number, mib in enumerate((40, 30), start=1):
         infos = [result(tmp_path, "no_reuse", even(mib, spread=0.5), run=f"run{number}")]
         write_run(tmp_path, infos, number, f"2026-01-0{number}T03:04:05")
     folder = write_tables(material_of(tmp_path), tmp_path / "tables", ["csv"])
     runs = rows_of(folder, "runs")
-    assert [(row["run"], row["file"]) for row in runs] == [("run1", "0001_run.json"), ("run2", "0002_run.json")]
-    assert int(runs[0]["application_memory_bytes"]) - int(runs[1]["application_memory_bytes"]) == 12 * 10 * MIB
+    assert [(row["run"], row["file"]) for row in runs] == [
+        ("run1", "0001_run.json"),
+        ("run2", "0002_run.json"),
+    ]
+    assert (
+        int(runs[0]["application_memory_bytes"]) - int(runs[1]["application_memory_bytes"])
+        == 12 * 10 * MIB
+    )
     assert runs[0]["application_memory_spread_bytes"] == str(6 * MIB)
     assert [row["outcome"] for row in runs] == ["ok", "ok"]
     measured = [row for row in rows_of(folder, "comparison") if row["outcome"] == "ok"]
@@ -179,7 +242,9 @@ def test_runs_hold_what_newer_runs_have_superseded(tmp_path: Path) -> None:
 
 
 def test_equal_scenarios_are_one_row(tmp_path: Path) -> None:
-    """The comparison names them beside it, and their baselines by their rows; the runs have what is stored of each."""
+    """The comparison names them beside it, and their baselines by their rows; the runs have what is
+    stored of each.
+    """
     write_run(tmp_path, first_look(tmp_path))
     folder = write_tables(material_of(tmp_path), tmp_path / "tables", ["csv"])
     rows = [row for row in rows_of(folder, "comparison") if row["board"]]
@@ -195,7 +260,9 @@ def test_equal_scenarios_are_one_row(tmp_path: Path) -> None:
 
 
 def test_every_configuration_is_explained(full_tables: Path) -> None:
-    """The tables of explanations, mechanisms, claims, speed and fits have rows of the run's configurations."""
+    """The tables of explanations, mechanisms, claims, speed and fits have rows of the run's
+    configurations.
+    """
     for table in ("explanations", "mechanisms", "speed", "fits"):
         assert "full_dup" in {row["scenario"] for row in rows_of(full_tables, table)}, table
     claims = rows_of(full_tables, "claims")
@@ -205,9 +272,16 @@ def test_every_configuration_is_explained(full_tables: Path) -> None:
 
 def test_comparison_holds_whole_bytes_and_empty_cells(full_tables: Path) -> None:
     """Bytes and nanoseconds are whole numbers, and what was not measured is empty, not zero."""
-    rows = {row["scenario"]: row for row in rows_of(full_tables, "comparison") if row["runtime"] != "rknn"}
+    rows = {
+        row["scenario"]: row
+        for row in rows_of(full_tables, "comparison")
+        if row["runtime"] != "rknn"
+    }
     assert rows["full_dup"]["saved_bytes"] == str(330 * MIB)
-    assert (rows["full_dup"]["saved_percent"], rows["full_dup"]["saved_over_baseline_percent"]) == ("64.706", "68.75")
+    assert (rows["full_dup"]["saved_percent"], rows["full_dup"]["saved_over_baseline_percent"]) == (
+        "64.706",
+        "68.75",
+    )
     assert rows["full_dup"]["latency_ns"] == str(LATENCY_NS)
     assert rows["no_reuse"]["application_memory_spread_bytes"] == str(6 * MIB)
     assert rows["no_reuse"]["saved_bytes"] == ""
@@ -219,14 +293,26 @@ def test_comparison_holds_whole_bytes_and_empty_cells(full_tables: Path) -> None
 def test_published_rows_are_marked(full_tables: Path) -> None:
     """The published RK3588 figures stand at the end, with an outcome that no measured row has."""
     published = [row for row in rows_of(full_tables, "comparison") if row["outcome"] == "published"]
-    assert [row["application_memory_bytes"] for row in published] == ["368000000", "304000000", "259000000"]
+    assert [row["application_memory_bytes"] for row in published] == [
+        "368000000",
+        "304000000",
+        "259000000",
+    ]
     assert [row["saved_percent"] for row in published] == ["", "17.391", "29.62"]
 
 
 def test_markdown_holds_the_same_rows(tmp_path: Path) -> None:
-    """The Markdown table has a line for every row of the CSV, with as many cells as columns, whatever a reason says."""
+    """The Markdown table has a line for every row of the CSV, with as many cells as columns,
+    whatever a reason says.
+    """
     failure = Failure("not_supported", "context", 1, in_words("it crashed | twice\nor more"))
-    write_run(tmp_path, [result(tmp_path, "no_reuse", even(40)), result(tmp_path, "partial_dup", [], failure=failure)])
+    write_run(
+        tmp_path,
+        [
+            result(tmp_path, "no_reuse", even(40)),
+            result(tmp_path, "partial_dup", [], failure=failure),
+        ],
+    )
     folder = write_tables(material_of(tmp_path), tmp_path / "tables", ["csv", "md"])
     assert "twice\nor more" in rows_of(folder, "mechanisms")[0]["reason"]
     for table in PROMISED:
@@ -236,9 +322,19 @@ def test_markdown_holds_the_same_rows(tmp_path: Path) -> None:
 
 
 def test_npu_memory_has_its_columns_at_the_end(npu_tables: Path) -> None:
-    """NPU memory, what is saved of it, its peak and what is left are whole bytes; there is no speed."""
-    rows = {row["scenario"]: row for row in rows_of(npu_tables, "comparison") if row["outcome"] == "ok"}
-    columns = ("npu_memory_bytes", "npu_saved_bytes", "npu_saved_percent", "npu_peak_bytes", "npu_left_bytes")
+    """NPU memory, what is saved of it, its peak and what is left are whole bytes; there is no
+    speed.
+    """
+    rows = {
+        row["scenario"]: row for row in rows_of(npu_tables, "comparison") if row["outcome"] == "ok"
+    }
+    columns = (
+        "npu_memory_bytes",
+        "npu_saved_bytes",
+        "npu_saved_percent",
+        "npu_peak_bytes",
+        "npu_left_bytes",
+    )
     assert [rows["full_dup"][column] for column in columns] == [
         str(54 * MIB),
         str(66 * MIB),
@@ -247,7 +343,9 @@ def test_npu_memory_has_its_columns_at_the_end(npu_tables: Path) -> None:
         "0",
     ]
     assert (rows["full_dup"]["latency_ns"], rows["full_dup"]["throughput_per_s"]) == ("", "")
-    slopes = {row["scenario"]: row for row in rows_of(npu_tables, "slopes") if row["mechanism"] == "dup"}
+    slopes = {
+        row["scenario"]: row for row in rows_of(npu_tables, "slopes") if row["mechanism"] == "dup"
+    }
     assert slopes["full_dup"]["npu_slope_bytes"] == str(4 * MIB)
 
 
@@ -259,8 +357,13 @@ def test_npu_components_add_up(npu_tables: Path) -> None:
 
 
 def test_copies_stand_at_the_end(tmp_path: Path) -> None:
-    """What one inference copies and avoids are whole bytes; runs from before copies were counted leave them empty."""
-    infos = [result(tmp_path, name, even(3)) for name in ("copied_io_1080p", "zero_copy_io_1080p", "no_reuse")]
+    """What one inference copies and avoids are whole bytes; runs from before copies were counted
+    leave them empty.
+    """
+    infos = [
+        result(tmp_path, name, even(3))
+        for name in ("copied_io_1080p", "zero_copy_io_1080p", "no_reuse")
+    ]
     infos[2] = changed(infos[2], copies=None)
     write_tables(Material([group_of(tmp_path, *infos)]), tmp_path / "tables", ["csv"])
     rows = {row["scenario"]: row for row in rows_of(tmp_path / "tables", "comparison")}

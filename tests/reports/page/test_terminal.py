@@ -9,7 +9,16 @@ from rich.console import Console
 from reusebench.reports.base.texts import texts_of
 from reusebench.reports.page.terminal import print_group
 from reusebench.reports.results.rows import Group
-from tests.reports.stored import MODELS, NOT_SUPPORTED, even, first_look, group_of, groups_of, npu_run, result
+from tests.reports.stored import (
+    MODELS,
+    NOT_SUPPORTED,
+    even,
+    first_look,
+    group_of,
+    groups_of,
+    npu_run,
+    result,
+)
 
 
 def printed(group: Group) -> str:
@@ -22,7 +31,9 @@ def printed(group: Group) -> str:
 
 @pytest.mark.parametrize("computes", [False, True])
 def test_npu_memory_fits_a_terminal(tmp_path: Path, computes: bool) -> None:
-    """Every scenario stands on one line of 80 characters with its NPU memory, what is saved of it, and nothing cut."""
+    """Every scenario stands on one line of 80 characters with its NPU memory, what is saved of it,
+    and nothing cut.
+    """
     npu_run(tmp_path, computes=computes)
     text = printed(groups_of(tmp_path)[0])
     line = next(line for line in text.splitlines() if line.startswith("full_dup_internal_reuse"))
@@ -42,7 +53,9 @@ def test_what_was_not_measured_is_said_below_the_table(tmp_path: Path) -> None:
     """A row without figures is no line of the table, and a sentence says what came of it."""
     names = ("external_memory", "external_mmz")
     infos = [result(tmp_path, name, [], failure=NOT_SUPPORTED) for name in names]
-    infos.append(result(tmp_path, "internal_reuse_last_first", even(30, spread=1), models=MODELS[:2]))
+    infos.append(
+        result(tmp_path, "internal_reuse_last_first", even(30, spread=1), models=MODELS[:2])
+    )
     infos.append(result(tmp_path, "in_turn", even(130, spread=1), models=MODELS[:2]))
     text = printed(group_of(tmp_path, *infos))
     assert not any(line.startswith(names) for line in text.splitlines())
@@ -51,12 +64,16 @@ def test_what_was_not_measured_is_said_below_the_table(tmp_path: Path) -> None:
 
 
 def test_equal_scenarios_have_one_line(tmp_path: Path) -> None:
-    """The table has each measurement once, and a sentence names the scenarios that it stands for."""
+    """The table has each measurement once, and a sentence names the scenarios that it stands
+    for.
+    """
     text = printed(group_of(tmp_path, *first_look(tmp_path)))
     first_words = [line.split()[0] for line in text.splitlines() if line.strip()]
     names = ["no_reuse_one_model", "full_dup", "full_dup_internal_reuse", "lean"]
     assert [word for word in first_words if "_" in word or word == "lean"] == names
-    assert "- Equal plans, measured once: No reuse, one model = Plain; Full dup = Lean, step" in text
+    assert (
+        "- Equal plans, measured once: No reuse, one model = Plain; Full dup = Lean, step" in text
+    )
     assert text.count("- Step by step: ") == 1
 
 

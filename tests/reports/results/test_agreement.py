@@ -1,4 +1,6 @@
-"""How far outputs are those of another option, or of another runtime, by the values that are stored of them."""
+"""How far outputs are those of another option, or of another runtime, by the values that are stored
+of them.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ def test_a_relative_difference(
     reference: tuple[tuple[Optional[float], ...], ...],
     difference: float,
 ) -> None:
-    """The largest difference of an output's values, as a share of the reference's largest magnitude."""
+    """The largest difference of an output's values, as a share of the reference's largest
+    magnitude.
+    """
     assert relative_difference(samples, reference) == pytest.approx(difference)
 
 
@@ -57,25 +61,43 @@ def test_a_relative_difference(
     ],
 )
 def test_a_difference_that_is_not_known(
-    samples: tuple[tuple[Optional[float], ...], ...], reference: tuple[tuple[Optional[float], ...], ...]
+    samples: tuple[tuple[Optional[float], ...], ...],
+    reference: tuple[tuple[Optional[float], ...], ...],
 ) -> None:
-    """Other outputs, other values that are no numbers, a reference without a scale, and no samples at all."""
+    """Other outputs, other values that are no numbers, a reference without a scale, and no samples
+    at all.
+    """
     assert relative_difference(samples, reference) is None
 
 
 def with_output(storage: Path, value: float, model: Model = _MODEL, **options: object) -> Result:
     digest = f"{round(value * 1e6):08x}"
-    return result(storage, "plain", even(3), models=[model], samples=((value, 1.0),), digest=digest, **options)  # type: ignore[arg-type]
+    return result(
+        storage,
+        "plain",
+        even(3),
+        models=[model],
+        samples=((value, 1.0),),
+        digest=digest,
+        **options,  # type: ignore[arg-type]
+    )
 
 
 def test_models_are_compared_by_their_origin(tmp_path: Path) -> None:
-    """The files of two runtimes have digests of their own; of another origin there is nothing to compare."""
+    """The files of two runtimes have digests of their own; of another origin there is nothing to
+    compare.
+    """
     reference = with_output(tmp_path, 0.5)
     own = replace(_MODEL, digest="b" * 64)
     assert output_difference(with_output(tmp_path, 0.5001, own), reference) == pytest.approx(1e-4)
     assert output_difference(with_output(tmp_path, 0.5, own), reference) == 0
-    assert output_difference(with_output(tmp_path, 0.5001, replace(own, origin="other")), reference) is None
-    assert output_difference(with_output(tmp_path, 0.5, replace(own, origin=None)), reference) is None
+    assert (
+        output_difference(with_output(tmp_path, 0.5001, replace(own, origin="other")), reference)
+        is None
+    )
+    assert (
+        output_difference(with_output(tmp_path, 0.5, replace(own, origin=None)), reference) is None
+    )
 
 
 def test_bit_equal_outputs_need_no_samples(tmp_path: Path) -> None:
@@ -86,12 +108,16 @@ def test_bit_equal_outputs_need_no_samples(tmp_path: Path) -> None:
 
 
 def test_verdicts_on_another_runtime(tmp_path: Path) -> None:
-    """Within 1e-3 outputs agree, whatever the precision; beyond, that of the file says why, if it is another."""
+    """Within 1e-3 outputs agree, whatever the precision; beyond, that of the file says why, if it
+    is another.
+    """
     conversion = Conversion("/models/net.onnx", "a converter 1.0", "FP32", ())
     reference = with_output(tmp_path, 0.5)
     verdicts = {}
     for precision in ("FP32", "INT8"):
-        model = replace(_MODEL, digest="b" * 64, conversion=replace(conversion, precision=precision))
+        model = replace(
+            _MODEL, digest="b" * 64, conversion=replace(conversion, precision=precision)
+        )
         for value in (0.5005, 0.6):
             one = agreement(with_output(tmp_path, value, model), reference)
             verdicts[precision, value] = one.verdict
@@ -111,7 +137,10 @@ def test_an_option_may_round_in_another_way(tmp_path: Path, value: float, outcom
     """Its row is measured up to the tolerance, and says by how much its outputs differ."""
     infos = [
         result(tmp_path, name, even(3), samples=((of, 1.0),), digest=digest)
-        for name, of, digest in (("default_options", 0.5, "00000001"), ("light=1", value, "00000002"))
+        for name, of, digest in (
+            ("default_options", 0.5, "00000001"),
+            ("light=1", value, "00000002"),
+        )
     ]
     row = row_of(group_of(tmp_path, *infos), "light=1")
     assert (row.outcome, row.question, row.is_variant) == (outcome, "options", True)
@@ -122,7 +151,10 @@ def test_without_an_option_outputs_are_bit_equal(tmp_path: Path) -> None:
     """Reuse calculates in the same order: the smallest difference is an error."""
     infos = [
         result(tmp_path, name, even(3), samples=((of, 1.0),), digest=digest)
-        for name, of, digest in (("no_reuse_one_model", 0.5, "00000001"), ("full_dup", 0.5000001, "00000002"))
+        for name, of, digest in (
+            ("no_reuse_one_model", 0.5, "00000001"),
+            ("full_dup", 0.5000001, "00000002"),
+        )
     ]
     row = row_of(group_of(tmp_path, *infos), "full_dup")
     assert row.outcome == "outputs_differ"

@@ -18,7 +18,9 @@ from reusebench.scenarios.catalogue import LEAN, QUESTIONS, scenarios_of
 
 
 def test_colours_of_a_figure_are_distinct() -> None:
-    """Every scenario has a colour, which no other one of its question has, or of dup and lean; so do components."""
+    """Every scenario has a colour, which no other one of its question has, or of dup and lean; so
+    do components.
+    """
     beside = [scenarios_of(question) for question in QUESTIONS]
     for names in (*beside, scenarios_of("dup") + scenarios_of(LEAN)):
         colours = [OTHER_COLOUR, *map(scenario_colour, names)]
@@ -26,7 +28,8 @@ def test_colours_of_a_figure_are_distinct() -> None:
     assert len(set(COMPONENT_COLOURS.values())) == len(COMPONENT_COLOURS)
 
 
-#: What eyes that lack one kind of cones see of linear RGB (Machado, Oliveira and Fernandes 2009, severity 1.0).
+#: What eyes that lack one kind of cones see of linear RGB (Machado, Oliveira and Fernandes 2009,
+#: severity 1.0).
 _EYES = {
     "all": ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
     "no red": ((0.152, 1.053, -0.205), (0.115, 0.786, 0.099), (-0.004, -0.048, 1.052)),
@@ -50,7 +53,9 @@ def lab(seen: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("eyes", _EYES)
 def test_colours_of_runtimes_are_told_apart(eyes: str) -> None:
-    """By every eye, a difference of 10 being plain to see; marks differ besides, and there are enough for all."""
+    """By every eye, a difference of 10 being plain to see; marks differ besides, and there are
+    enough for all.
+    """
     assert min(len(RUNTIME_COLOURS), len(RUNTIME_MARKERS)) >= len(RUNTIMES)
     assert len(set(RUNTIME_MARKERS)) == len(RUNTIME_MARKERS)
     seen = [lab(_EYES[eyes] @ linear(colour)) for colour in RUNTIME_COLOURS]

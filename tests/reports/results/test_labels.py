@@ -21,7 +21,9 @@ def stored_labels(storage: Path, infos: list[Result]) -> list[str]:
 
 def test_one_group_is_its_runtime_and_target(tmp_path: Path) -> None:
     """Nothing more is said than what tells groups apart."""
-    assert stored_labels(tmp_path, [result(tmp_path, "no_reuse", even(3))]) == ["ONNX Runtime 1.2.3, python"]
+    assert stored_labels(tmp_path, [result(tmp_path, "no_reuse", even(3))]) == [
+        "ONNX Runtime 1.2.3, python"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -32,18 +34,27 @@ def test_one_group_is_its_runtime_and_target(tmp_path: Path) -> None:
         ({"streams": 2}, ["2 streams", "4 streams"]),
     ],
 )
-def test_groups_say_what_they_differ_in(tmp_path: Path, change: dict[str, Any], facts: list[str]) -> None:
-    """Two groups of one runtime and target are called after the condition that differs, and after no other."""
+def test_groups_say_what_they_differ_in(
+    tmp_path: Path, change: dict[str, Any], facts: list[str]
+) -> None:
+    """Two groups of one runtime and target are called after the condition that differs, and after
+    no other.
+    """
     info = result(tmp_path, "no_reuse", even(3))
     labels = stored_labels(tmp_path, [info, changed(info, **change)])
-    assert all(label.startswith(f"ONNX Runtime 1.2.3, python, {fact}") for label, fact in zip(labels, facts))
+    assert all(
+        label.startswith(f"ONNX Runtime 1.2.3, python, {fact}")
+        for label, fact in zip(labels, facts)
+    )
     assert len(set(labels)) == 2
 
 
 def test_boards_are_named_where_there_are_several(tmp_path: Path) -> None:
     """The same measurement on two boards is told apart by the board."""
     for number, board in enumerate(("one", "two"), start=1):
-        write_run(tmp_path, [result(tmp_path, "no_reuse", even(3))], number, machine=machine(board=board))
+        write_run(
+            tmp_path, [result(tmp_path, "no_reuse", even(3))], number, machine=machine(board=board)
+        )
     assert sorted(labels_of(groups_of(tmp_path), ENGLISH)) == [
         "ONNX Runtime 1.2.3, python, one",
         "ONNX Runtime 1.2.3, python, two",

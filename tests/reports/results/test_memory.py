@@ -45,13 +45,16 @@ ENGLISH = texts_of("en")
 
 def stored(storage: Path, scenario: str = "no_reuse", **arguments: Any) -> Row:
     """Return the row of one stored configuration."""
-    return group_of(storage, result(storage, scenario, even(3), **{"npu": npu_account, **arguments})).rows[0]
+    return group_of(
+        storage, result(storage, scenario, even(3), **{"npu": npu_account, **arguments})
+    ).rows[0]
 
 
 def test_components_add_up_to_the_total(tmp_path: Path) -> None:
     """All components of all contexts together are the NPU memory of the configuration."""
     row = stored(tmp_path)
-    account, whole = component_memory(row), row.memory("npu_memory_bytes")
+    account = component_memory(row)
+    whole = row.memory("npu_memory_bytes")
     assert account is not None
     assert account.total == whole
     assert {name: size.median for name, size in account.sizes.items() if size} == {
@@ -60,14 +63,21 @@ def test_components_add_up_to_the_total(tmp_path: Path) -> None:
 
 
 def test_domains_over_the_repeats(tmp_path: Path) -> None:
-    """Each that a configuration used, with what it took and left, and whose buffers are there, counted from 1."""
+    """Each that a configuration used, with what it took and left, and whose buffers are there,
+    counted from 1.
+    """
     domains = (DomainUse(0, 3072 * MIB, (0, 1, 2)), DomainUse(4, MIB, (5,)))
     group = group_of(
-        tmp_path, result(tmp_path, "no_reuse", even(3), npu=lambda plan: npu_account(plan, domains=domains))
+        tmp_path,
+        result(tmp_path, "no_reuse", even(3), npu=lambda plan: npu_account(plan, domains=domains)),
     )
     first, second = domain_memories(group.rows[0])
     assert (first.domain, first.peak.median, first.left.median) == (0, 3072 * MIB, 1024 * MIB)
-    assert (first.contexts, second.contexts, second.left.median) == ((1, 2, 3), (6,), DOMAIN_BYTES - MIB)
+    assert (first.contexts, second.contexts, second.left.median) == (
+        (1, 2, 3),
+        (6,),
+        DOMAIN_BYTES - MIB,
+    )
     table = domains_table(group, ENGLISH)
     assert table is not None
     assert [cells for _, cells in table.rows] == [
@@ -83,7 +93,9 @@ def test_no_domains_without_an_iommu(tmp_path: Path) -> None:
 
 
 def test_what_no_context_made_is_other(tmp_path: Path) -> None:
-    """Buffers of no context's step stand under other, in a row of the plain table without a context."""
+    """Buffers of no context's step stand under other, in a row of the plain table without a
+    context.
+    """
     row = stored(tmp_path, npu=lambda plan: npu_account(plan, unattributed_bytes=5 * MIB))
     account = component_memory(row)
     assert account is not None
@@ -105,16 +117,24 @@ def test_spread_is_that_of_the_repeats(tmp_path: Path) -> None:
 
 
 def test_what_the_runtime_does_not_tell_apart_is_empty(tmp_path: Path) -> None:
-    """By the runtime's own words register commands, task list and input and output are unknown, not zero."""
+    """By the runtime's own words register commands, task list and input and output are unknown, not
+    zero.
+    """
     row = stored(tmp_path, npu=runtime_account)
     account = component_memory(row)
     assert account is not None
-    assert {name for name in COMPONENTS if account.sizes[name] is None} == {"register_commands", "task_list", "io"}
+    assert {name for name in COMPONENTS if account.sizes[name] is None} == {
+        "register_commands",
+        "task_list",
+        "io",
+    }
     assert (account.peak, account.left) == (None, None)
 
 
 def test_who_gave_the_figure(tmp_path: Path) -> None:
-    """The ledger goes before the dma-bufs of the process, and these before the runtime's own words."""
+    """The ledger goes before the dma-bufs of the process, and these before the runtime's own
+    words.
+    """
     assert npu_source(stored(tmp_path / "ledger")) == "ledger"
     assert npu_source(stored(tmp_path / "runtime", npu=runtime_account)) == "runtime"
     assert npu_source(stored(tmp_path / "none", npu=None)) is None
@@ -124,7 +144,10 @@ def test_who_gave_the_figure(tmp_path: Path) -> None:
     for repeat in info.repeats:
         steady = msgspec.structs.replace(repeat.phases["steady"], npu=held)
         repeats.append(msgspec.structs.replace(repeat, phases={**repeat.phases, "steady": steady}))
-    assert npu_source(group_of(tmp_path / "held", changed(info, repeats=tuple(repeats))).rows[0]) == "dmabuf"
+    assert (
+        npu_source(group_of(tmp_path / "held", changed(info, repeats=tuple(repeats))).rows[0])
+        == "dmabuf"
+    )
 
 
 def test_a_runtime_on_the_cpu_has_no_npu_memory(tmp_path: Path) -> None:
@@ -138,9 +161,13 @@ def test_a_runtime_on_the_cpu_has_no_npu_memory(tmp_path: Path) -> None:
 
 
 def test_parts_are_what_grew_since_the_import(tmp_path: Path) -> None:
-    """Anonymous memory, file mappings and shared memory are each taken over their value at the import."""
+    """Anonymous memory, file mappings and shared memory are each taken over their value at the
+    import.
+    """
     info = result(tmp_path, "no_reuse", even(3))
-    info = with_steady(info, lambda index, steady: replace(steady, pss_file_bytes=IMPORTED - (index + 1) * MIB))
+    info = with_steady(
+        info, lambda index, steady: replace(steady, pss_file_bytes=IMPORTED - (index + 1) * MIB)
+    )
     memory = page_memory(group_of(tmp_path, info).rows[0])
     assert memory is not None
     medians = {name: figure.median / MIB for name, figure in memory.over.items()}
@@ -152,7 +179,9 @@ def test_parts_are_what_grew_since_the_import(tmp_path: Path) -> None:
 def test_old_kernels_do_not_tell_parts_apart(tmp_path: Path) -> None:
     """Where the kernel does not say of what kind a page is, there is no table of them."""
     info = result(tmp_path, "no_reuse", even(3))
-    rows = group_of(tmp_path, with_steady(info, lambda _, steady: replace(steady, pss_anon_bytes=None))).rows
+    rows = group_of(
+        tmp_path, with_steady(info, lambda _, steady: replace(steady, pss_anon_bytes=None))
+    ).rows
     memory = page_memory(rows[0])
     assert memory is not None
     assert memory.over == {}
@@ -171,14 +200,18 @@ def test_a_failure_has_no_parts(tmp_path: Path) -> None:
 FREED = Finding("reads_freed", context=3, buffer=7, owner=0, amount=5)
 
 
-def shared(storage: Path, scenario: str, **arguments: Any) -> list[tuple[str, int, tuple[int, ...], int | None]]:
+def shared(
+    storage: Path, scenario: str, **arguments: Any
+) -> list[tuple[str, int, tuple[int, ...], int | None]]:
     rows = shared_memories(stored(storage, scenario, **arguments))
     return [(one.component, one.owner, one.readers, one.seen) for one in rows]
 
 
 def test_partial_dup_shares_the_weights_of_each_stream(tmp_path: Path) -> None:
     """Each stream's first context lends its weights to the other two, counted from 1."""
-    assert shared(tmp_path, "partial_dup") == [("weights", owner, (owner + 1, owner + 2), 2) for owner in (1, 4, 7, 10)]
+    assert shared(tmp_path, "partial_dup") == [
+        ("weights", owner, (owner + 1, owner + 2), 2) for owner in (1, 4, 7, 10)
+    ]
 
 
 def test_weights_and_internal_memory_of_one_owner_are_told_apart(tmp_path: Path) -> None:
@@ -198,8 +231,12 @@ def test_size_is_that_of_the_owner(tmp_path: Path) -> None:
 
 
 def test_what_was_not_seen_is_not_verified(tmp_path: Path) -> None:
-    """A sharing that the plan says and no submit shows is counted as not seen, and without a ledger nobody knows."""
-    unseen = shared(tmp_path / "unseen", "shared_weights", npu=lambda plan: npu_account(plan, shared=()))
+    """A sharing that the plan says and no submit shows is counted as not seen, and without a ledger
+    nobody knows.
+    """
+    unseen = shared(
+        tmp_path / "unseen", "shared_weights", npu=lambda plan: npu_account(plan, shared=())
+    )
     assert unseen == [("weights", 1, (2, 3, 4), 0)]
     unknown = shared(tmp_path / "unknown", "shared_weights", npu=runtime_account)
     assert unknown == [("weights", 1, (2, 3, 4), None)]
@@ -210,7 +247,9 @@ def test_internal_memory_alone_does_not_verify_weights(tmp_path: Path) -> None:
     not_shared = tuple(Finding("not_shared", context, None, 0, 0) for context in range(1, 12))
     internal = (Shared(1000, "internal", 1, owner=0, readers=(2, 4, 6, 8, 10)),)
     rows = shared(
-        tmp_path, "full_dup_internal_reuse", npu=lambda plan: npu_account(plan, shared=internal, findings=not_shared)
+        tmp_path,
+        "full_dup_internal_reuse",
+        npu=lambda plan: npu_account(plan, shared=internal, findings=not_shared),
     )
     assert [(component, owner, seen) for component, owner, _, seen in rows] == [
         ("weights", 1, 0),
@@ -229,7 +268,10 @@ def test_findings_are_drawn_together(tmp_path: Path) -> None:
     two = (FREED, msgspec.structs.replace(FREED, context=4, amount=2))
     leak = Finding("leak", None, None, None, MIB)
     row = stored(tmp_path, npu=lambda plan: npu_account(plan, findings=(*two, leak)))
-    assert findings_of(row) == [FindingSummary("reads_freed", (4, 5), (1,), 7), FindingSummary("leak", (), (), MIB)]
+    assert findings_of(row) == [
+        FindingSummary("reads_freed", (4, 5), (1,), 7),
+        FindingSummary("leak", (), (), MIB),
+    ]
 
 
 def test_a_configuration_that_failed_has_its_findings_too(tmp_path: Path) -> None:

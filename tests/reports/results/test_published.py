@@ -40,19 +40,29 @@ def test_throughput_rises_from_one_thread_to_twelve() -> None:
 
 
 def test_parts_add_up_to_the_published_total() -> None:
-    """Where the source has all parts their sum is its total; elsewhere they are less, and what is missing a dash."""
+    """Where the source has all parts their sum is its total; elsewhere they are less, and what is
+    missing a dash.
+    """
     rows = [cells for _, cells in published_breakdown(ENGLISH).table.rows]
     assert rows[0][2:6] == ["3.53", "1.67", "-", "5.58"]
     assert rows[1][:2] == ["-", "-"]
     for cells in rows:
         known = sum(float(cell) for cell in cells[2:5] if cell != "-")
-        assert known < float(cells[5]) if "-" in cells[2:5] else known == pytest.approx(float(cells[5]))
+        assert (
+            known < float(cells[5])
+            if "-" in cells[2:5]
+            else known == pytest.approx(float(cells[5]))
+        )
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("reference", [published_throughput, published_breakdown])
-def test_reference_tables_name_their_sources(reference: Callable[[Texts], Reference], language: str) -> None:
-    """Every row is marked as published, and names a source that stands once in the list, with its dates."""
+def test_reference_tables_name_their_sources(
+    reference: Callable[[Texts], Reference], language: str
+) -> None:
+    """Every row is marked as published, and names a source that stands once in the list, with its
+    dates.
+    """
     published = reference(texts_of(language))
     assert {look for look, _ in published.table.rows} == {"published"}
     assert {len(cells) for _, cells in published.table.rows} == {len(published.table.heads)}
@@ -65,6 +75,8 @@ def test_reference_tables_name_their_sources(reference: Callable[[Texts], Refere
 
 def test_the_date_of_publishing_is_said_where_it_is_known() -> None:
     """A source without one says when it was read."""
-    known, unknown = (Source({"en": "A"}, None, published, "2026-11-21") for published in ("2024-11-06", None))
+    known, unknown = (
+        Source({"en": "A"}, None, published, "2026-11-21") for published in ("2024-11-06", None)
+    )
     assert known.dates(ENGLISH) == "published 2024-11-06, read 2026-11-21"
     assert unknown.dates(ENGLISH) == "read 2026-11-21"

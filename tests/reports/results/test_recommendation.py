@@ -7,7 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from reusebench.reports.results.recommendation import Recommendation, main_recommendation, recommendations
+from reusebench.reports.results.recommendation import (
+    Recommendation,
+    main_recommendation,
+    recommendations,
+)
 from reusebench.reports.results.rows import Group
 from reusebench.reports.results.savings import APPLICATION, NPU
 from reusebench.reports.results.speed import AS_FAST, DISTURBED, FASTER, ONE_REPEAT, SLOWER
@@ -33,34 +37,55 @@ def recommended(storage: Path, *infos: Result) -> Recommendation:
 
 
 def layouts(storage: Path, **mib: float) -> list[Result]:
-    """Return no reuse with 40 MiB for each context, and layouts in which each of them takes so much."""
+    """Return no reuse with 40 MiB for each context, and layouts in which each of them takes so
+    much.
+    """
     infos = [result(storage, "no_reuse_one_model", even(40, spread=0.1))]
     return infos + [result(storage, name, even(size, spread=0.1)) for name, size in mib.items()]
 
 
 def test_the_layout_with_the_least_memory_is_recommended(tmp_path: Path) -> None:
     """Of all questions with the same contexts; the saving is of the memory of the whole process."""
-    infos = [*layouts(tmp_path, full_dup=20, shared_context=12), result(tmp_path, "plain", even(40))]
+    infos = [
+        *layouts(tmp_path, full_dup=20, shared_context=12),
+        result(tmp_path, "plain", even(40)),
+    ]
     one = recommended(tmp_path, *infos, result(tmp_path, "lean", even(9, spread=0.1)))
-    assert (one.least.scenario, one.without_reuse.scenario, one.memory) == ("lean", "plain", APPLICATION)
+    assert (one.least.scenario, one.without_reuse.scenario, one.memory) == (
+        "lean",
+        "plain",
+        APPLICATION,
+    )
     assert one.saving is not None
     assert one.saving.whole.median - one.saving.saved.median == (30 + 12 * 9) * 2**20
     assert one.least.info.plan.contexts[1].mechanism == "dup"
-    assert [row.scenario for row in one.layouts] == ["no_reuse_one_model", "full_dup", "shared_context", "lean"]
+    assert [row.scenario for row in one.layouts] == [
+        "no_reuse_one_model",
+        "full_dup",
+        "shared_context",
+        "lean",
+    ]
     assert one.outputs_compared
 
 
 def test_a_difference_within_noise_is_no_saving(tmp_path: Path) -> None:
     """Where none takes measurably less, what is without reuse stays."""
-    one = recommended(tmp_path, *layouts(tmp_path), result(tmp_path, "full_dup", even(39, spread=2)))
+    one = recommended(
+        tmp_path, *layouts(tmp_path), result(tmp_path, "full_dup", even(39, spread=2))
+    )
     assert one.least is one.without_reuse
     assert (one.saving, one.speed, one.as_little) == (None, None, ())
 
 
 def test_layouts_that_take_as_little_are_named(tmp_path: Path) -> None:
-    """What differs from the least by noise alone; an equal plan under another name is the same layout."""
+    """What differs from the least by noise alone; an equal plan under another name is the same
+    layout.
+    """
     infos = layouts(tmp_path, full_dup=30, shared_context=10.05, full_dup_internal_reuse=10)
-    equal = [result(tmp_path, "plain", even(40)), result(tmp_path, "lean_internal", even(10, spread=0.1))]
+    equal = [
+        result(tmp_path, "plain", even(40)),
+        result(tmp_path, "lean_internal", even(10, spread=0.1)),
+    ]
     one = recommended(tmp_path, *infos, *equal)
     assert one.least.scenario == "full_dup_internal_reuse"
     assert [row.scenario for row in one.as_little] == ["shared_context"]
@@ -76,7 +101,9 @@ def test_a_layout_whose_outputs_differ_is_not_recommended(tmp_path: Path) -> Non
 
 
 def test_npu_memory_decides_where_every_layout_has_it(tmp_path: Path) -> None:
-    """A dup takes less of it whatever the process takes; where nothing computes, outputs are not known to be equal."""
+    """A dup takes less of it whatever the process takes; where nothing computes, outputs are not
+    known to be equal.
+    """
     for computes in (True, False):
         storage = tmp_path / str(computes)
         one = recommended(
@@ -89,7 +116,9 @@ def test_npu_memory_decides_where_every_layout_has_it(tmp_path: Path) -> None:
 
 
 def test_where_no_reuse_failed_the_least_that_ran_is_recommended(tmp_path: Path) -> None:
-    """As on a board that is too small for it; nothing is known of what is saved, nor of the outputs."""
+    """As on a board that is too small for it; nothing is known of what is saved, nor of the
+    outputs.
+    """
     full = Failure("out_of_memory", "context", 7, FAILED.message)
     one = recommended(
         tmp_path,
@@ -111,10 +140,16 @@ def test_where_no_reuse_failed_the_least_that_ran_is_recommended(tmp_path: Path)
         ((50,), 1.0, ONE_REPEAT),
     ],
 )
-def test_the_cost_in_speed(tmp_path: Path, per_s: Sequence[float], idle_cpu_percent: float, verdict: str) -> None:
-    """By the inferences a second, with their spread; a busy machine and a single repeat say nothing."""
+def test_the_cost_in_speed(
+    tmp_path: Path, per_s: Sequence[float], idle_cpu_percent: float, verdict: str
+) -> None:
+    """By the inferences a second, with their spread; a busy machine and a single repeat say
+    nothing.
+    """
     repeats = len(per_s)
-    baseline = result(tmp_path, "no_reuse_one_model", even(40, repeats), idle_cpu_percent=idle_cpu_percent)
+    baseline = result(
+        tmp_path, "no_reuse_one_model", even(40, repeats), idle_cpu_percent=idle_cpu_percent
+    )
     faster = result(tmp_path, "full_dup", dup(40, 10, repeats), idle_cpu_percent=idle_cpu_percent)
     rates = {baseline.scenario: (99, 100, 101)[:repeats], faster.scenario: per_s}
     infos = [with_speed(info, throughput_per_s=rates[info.scenario]) for info in (baseline, faster)]
@@ -133,7 +168,9 @@ def test_frames_are_the_speed_of_streams(streams_group: Group) -> None:
 
 
 def test_each_set_of_contexts_has_its_own(tmp_path: Path, streams_group: Group) -> None:
-    """Other models, other numbers of contexts and streams are compared with their own baseline; most contexts first."""
+    """Other models, other numbers of contexts and streams are compared with their own baseline;
+    most contexts first.
+    """
     pair = MODELS[:2]
     infos = [
         result(tmp_path, "in_turn", even(130), models=pair),
@@ -145,14 +182,25 @@ def test_each_set_of_contexts_has_its_own(tmp_path: Path, streams_group: Group) 
         *layouts(tmp_path, full_dup=20),
     ]
     made = recommendations(group_of(tmp_path, *infos).rows)
-    assert [one.least.scenario for one in made] == ["full_dup", "partial_dup", "internal_reuse", "shared_weights"]
+    assert [one.least.scenario for one in made] == [
+        "full_dup",
+        "partial_dup",
+        "internal_reuse",
+        "shared_weights",
+    ]
     frames, of_one_model = recommendations(streams_group.rows)
-    assert {frames.least.scenario, of_one_model.least.scenario} == {"streams_partial_dup", "streams_full_dup_per_core"}
+    assert {frames.least.scenario, of_one_model.least.scenario} == {
+        "streams_partial_dup",
+        "streams_full_dup_per_core",
+    }
 
 
 def test_what_did_not_run_is_no_layout(tmp_path: Path) -> None:
     """What a runtime lacks, what failed, and what has no baseline in the storage."""
-    infos = [result(tmp_path, "shared_context", [], failure=NOT_SUPPORTED), result(tmp_path, "lean", even(1))]
+    infos = [
+        result(tmp_path, "shared_context", [], failure=NOT_SUPPORTED),
+        result(tmp_path, "lean", even(1)),
+    ]
     assert recommendations(group_of(tmp_path, *infos).rows) == []
     one = recommended(tmp_path, *layouts(tmp_path), *infos)
     assert [row.scenario for row in one.layouts] == ["no_reuse_one_model"]
@@ -161,7 +209,8 @@ def test_what_did_not_run_is_no_layout(tmp_path: Path) -> None:
 
 def test_without_reuse_is_what_the_least_is_compared_with(tmp_path: Path) -> None:
     """Where equal baselines were measured one by one, that of the layout itself counts."""
-    plain, lean = result(tmp_path, "plain", even(50)), result(tmp_path, "lean", even(9))
+    plain = result(tmp_path, "plain", even(50))
+    lean = result(tmp_path, "lean", even(9))
     one = recommended(tmp_path, *layouts(tmp_path), plain, lean)
     assert one.without_reuse.scenario == "plain"
     assert one.saving is not None

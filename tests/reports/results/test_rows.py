@@ -29,7 +29,9 @@ from tests.reports.stored import (
 
 
 def test_saving_is_that_of_the_chosen_figures(full_group: Group) -> None:
-    """12 contexts of 40 MiB against 40 + 11 x 10 MiB save 330 MiB: of 510 in all, of 480 over the baseline."""
+    """12 contexts of 40 MiB against 40 + 11 x 10 MiB save 330 MiB: of 510 in all, of 480 over the
+    baseline.
+    """
     full = row_of(full_group, "full_dup")
     assert full.saved() == Figure(330 * MIB, 0)
     assert numbers(full.saved_percent()) == pytest.approx((100 * 330 / 510, 0))
@@ -37,7 +39,9 @@ def test_saving_is_that_of_the_chosen_figures(full_group: Group) -> None:
 
 
 def test_baseline_has_the_same_models(full_group: Group) -> None:
-    """Full dup of one model is compared with no reuse of that one model, and partial dup with that of all."""
+    """Full dup of one model is compared with no reuse of that one model, and partial dup with that
+    of all.
+    """
     for scenario, baseline in (("full_dup", "no_reuse_one_model"), ("partial_dup", "no_reuse")):
         compared = row_of(full_group, scenario)
         assert compared.baseline is not None
@@ -55,9 +59,15 @@ def test_no_saving_without_the_same_models(tmp_path: Path) -> None:
 
 
 def test_newest_result_stands(tmp_path: Path) -> None:
-    """Where a configuration was measured twice the run of the higher number counts, whatever the clock said."""
-    write_run(tmp_path, [result(tmp_path, "no_reuse", even(40))], number=2, at="2026-01-01T00:00:00")
-    write_run(tmp_path, [result(tmp_path, "no_reuse", even(10))], number=1, at="2026-02-01T00:00:00")
+    """Where a configuration was measured twice the run of the higher number counts, whatever the
+    clock said.
+    """
+    write_run(
+        tmp_path, [result(tmp_path, "no_reuse", even(40))], number=2, at="2026-01-01T00:00:00"
+    )
+    write_run(
+        tmp_path, [result(tmp_path, "no_reuse", even(10))], number=1, at="2026-02-01T00:00:00"
+    )
     (group,) = groups_of(tmp_path)
     memory = row_of(group, "no_reuse").memory("application_memory_over_baseline_bytes")
     assert memory is not None
@@ -66,7 +76,8 @@ def test_newest_result_stands(tmp_path: Path) -> None:
 
 def test_other_conditions_make_another_group(tmp_path: Path) -> None:
     """Results of another runtime version never stand in one table with these."""
-    old, new = result(tmp_path, "no_reuse_one_model", even(40)), result(tmp_path, "full_dup", dup(40, 10))
+    old = result(tmp_path, "no_reuse_one_model", even(40))
+    new = result(tmp_path, "full_dup", dup(40, 10))
     write_run(tmp_path, [old, changed(new, runtime_version="9.9.9")])
     groups = groups_of(tmp_path)
     assert len(groups) == 2
@@ -74,7 +85,9 @@ def test_other_conditions_make_another_group(tmp_path: Path) -> None:
 
 
 def test_failed_row_stands_without_figures(full_group: Group) -> None:
-    """A configuration that crashed has a row with its outcome, and no figure that could be taken for one."""
+    """A configuration that crashed has a row with its outcome, and no figure that could be taken
+    for one.
+    """
     failed = row_of(full_group, "shared_context")
     assert failed.outcome == FAILED.kind
     assert failed.memory("application_memory_bytes") is None
@@ -82,7 +95,9 @@ def test_failed_row_stands_without_figures(full_group: Group) -> None:
 
 
 def test_outputs_of_an_older_baseline_are_compared_too(tmp_path: Path) -> None:
-    """Outputs that differ from those of a baseline in another run make the outcome, and take the figures away."""
+    """Outputs that differ from those of a baseline in another run make the outcome, and take the
+    figures away.
+    """
     write_run(tmp_path, [result(tmp_path, "no_reuse_one_model", even(40))], number=1)
     write_run(tmp_path, [result(tmp_path, "full_dup", dup(40, 10), digest="0000000f")], number=2)
     (group,) = groups_of(tmp_path)
@@ -98,13 +113,20 @@ def test_fewer_files_than_streams_are_said(tmp_path: Path) -> None:
 
 
 def test_another_chip_or_limit_makes_another_group(tmp_path: Path) -> None:
-    """NPU memory of two chips never stands in one table; runs without a stored chip are one group."""
-    infos = [result(tmp_path, name, even(3), npu=npu_account) for name in ("no_reuse_one_model", "full_dup")]
+    """NPU memory of two chips never stands in one table; runs without a stored chip are one
+    group.
+    """
+    infos = [
+        result(tmp_path, name, even(3), npu=npu_account)
+        for name in ("no_reuse_one_model", "full_dup")
+    ]
     write_run(tmp_path, [infos[0], changed(infos[1], chip="rk3566")])
     assert len(groups_of(tmp_path)) == 2
     write_run(tmp_path, [changed(info, chip=None) for info in infos], number=2)
     assert len(groups_of(tmp_path)) == 3
-    write_run(tmp_path, [changed(info, npu_memory_limit_bytes=64 * MIB) for info in infos], number=3)
+    write_run(
+        tmp_path, [changed(info, npu_memory_limit_bytes=64 * MIB) for info in infos], number=3
+    )
     assert len(groups_of(tmp_path)) == 4
 
 
@@ -141,7 +163,9 @@ def test_rows_stand_by_question(npu_group: Group) -> None:
 
 def test_models_that_run_in_turn_are_no_streams(tmp_path: Path) -> None:
     """Two models that run in turn are not said to be used for four streams."""
-    group = group_of(tmp_path, result(tmp_path, "in_turn", even(3), models=MODELS[:2], npu=npu_account))
+    group = group_of(
+        tmp_path, result(tmp_path, "in_turn", even(3), models=MODELS[:2], npu=npu_account)
+    )
     assert row_of(group, "in_turn").models == "model-a, model-b"
 
 
@@ -155,24 +179,45 @@ def test_a_run_is_one_group_whatever_its_models(tmp_path: Path) -> None:
         result(tmp_path, "resolutions", even(3), models=OTHERS[1:]),
         result(tmp_path, "copied_io_4k", even(3), models=OTHERS[:1]),
     ]
-    assert [row.scenario for row in group_of(tmp_path, *infos).rows] == ["no_reuse", "resolutions", "copied_io_4k"]
+    assert [row.scenario for row in group_of(tmp_path, *infos).rows] == [
+        "no_reuse",
+        "resolutions",
+        "copied_io_4k",
+    ]
 
 
 def test_sessions_with_other_models_are_not_mixed(tmp_path: Path) -> None:
-    """Two sessions with other models of the streams are two groups, and each keeps its own resolutions."""
+    """Two sessions with other models of the streams are two groups, and each keeps its own
+    resolutions.
+    """
     for number, models in ((1, MODELS), (2, OTHERS)):
-        infos = [result(tmp_path, name, even(3), models=models) for name in ("no_reuse", "resolutions")]
+        infos = [
+            result(tmp_path, name, even(3), models=models) for name in ("no_reuse", "resolutions")
+        ]
         write_run(tmp_path, infos, number, at=f"2026-01-0{number}T00:00:00")
     groups = groups_of(tmp_path)
-    assert [{row.info.models[0].name for row in group.rows} for group in groups] == [{"other-e"}, {"model-a"}]
+    assert [{row.info.models[0].name for row in group.rows} for group in groups] == [
+        {"other-e"},
+        {"model-a"},
+    ]
     assert all(len(group.rows) == 2 for group in groups)
 
 
 def test_a_question_asked_alone_joins_the_newest_session(tmp_path: Path) -> None:
     """A run of one question stands with the newest run that has no other models for it."""
-    write_run(tmp_path, [result(tmp_path, "resolutions", even(3), models=OTHERS)], 1, at="2026-01-01T00:00:00")
+    write_run(
+        tmp_path,
+        [result(tmp_path, "resolutions", even(3), models=OTHERS)],
+        1,
+        at="2026-01-01T00:00:00",
+    )
     write_run(tmp_path, [result(tmp_path, "no_reuse", even(3))], 2, at="2026-01-02T00:00:00")
-    write_run(tmp_path, [result(tmp_path, "shared_weights", even(2), models=OTHERS)], 3, at="2026-01-03T00:00:00")
+    write_run(
+        tmp_path,
+        [result(tmp_path, "shared_weights", even(2), models=OTHERS)],
+        3,
+        at="2026-01-03T00:00:00",
+    )
     (group,) = groups_of(tmp_path)
     assert [row.scenario for row in group.rows] == ["no_reuse", "resolutions", "shared_weights"]
     assert row_of(group, "shared_weights").saved() is not None
@@ -192,7 +237,9 @@ def _named(group: Group) -> dict[str, tuple[str, ...]]:
 
 
 def test_equal_scenarios_are_one_row(tmp_path: Path) -> None:
-    """The first of them in the catalogue is the row and the baseline, and the others are its further names."""
+    """The first of them in the catalogue is the row and the baseline, and the others are its
+    further names.
+    """
     group = group_of(tmp_path, *first_look(tmp_path))
     assert _named(group) == {
         "no_reuse_one_model": ("plain",),
@@ -205,7 +252,11 @@ def test_equal_scenarios_are_one_row(tmp_path: Path) -> None:
     assert (lean.baseline_name, lean.saved()) == ("no_reuse_one_model", Figure(360 * MIB, 0))
     assert group.questions == {"dup": list(group.rows)}
     (plain,) = group.named("plain")
-    assert (plain.original, plain.is_left_out, plain.names) == (group.rows[0], True, ("plain", "no_reuse_one_model"))
+    assert (plain.original, plain.is_left_out, plain.names) == (
+        group.rows[0],
+        True,
+        ("plain", "no_reuse_one_model"),
+    )
 
 
 def test_whichever_was_measured_the_row_is_the_same(tmp_path: Path) -> None:
@@ -217,7 +268,9 @@ def test_whichever_was_measured_the_row_is_the_same(tmp_path: Path) -> None:
 
 
 def test_lean_has_its_own_question_if_it_began_anew(tmp_path: Path) -> None:
-    """Its steps are compared with the first that a newer session has measured itself, and are copies there."""
+    """Its steps are compared with the first that a newer session has measured itself, and are
+    copies there.
+    """
     write_run(tmp_path, first_look(tmp_path), 1, "2026-01-01T00:00:00")
     write_run(tmp_path, [result(tmp_path, "plain", even(20), run="run2")], 2, "2026-01-02T00:00:00")
     (group,) = groups_of(tmp_path)
@@ -233,15 +286,24 @@ def test_a_copy_stands_for_what_was_measured_again(tmp_path: Path) -> None:
     first = result(tmp_path, "no_reuse_one_model", even(40))
     equal = [as_measured(first, name) for name in ("runtime_memory", "plain")]
     write_run(tmp_path, [first, *equal], 1, "2026-01-01T00:00:00")
-    write_run(tmp_path, [result(tmp_path, "no_reuse_one_model", even(30), run="run2")], 2, "2026-01-02T00:00:00")
+    write_run(
+        tmp_path,
+        [result(tmp_path, "no_reuse_one_model", even(30), run="run2")],
+        2,
+        "2026-01-02T00:00:00",
+    )
     (group,) = groups_of(tmp_path)
     assert _named(group) == {"no_reuse_one_model": (), "runtime_memory": ("plain",)}
 
 
 def test_equal_scenarios_of_two_questions_answer_both(tmp_path: Path) -> None:
-    """Tensors in place are part of external memory and of copies: one row, and a copy for the other question."""
-    first, in_place = result(tmp_path, "runtime_memory", even(40)), result(tmp_path, "external_io", even(30))
-    copied, zero_copy = as_measured(first, "copied_io"), as_measured(in_place, "zero_copy_io")
+    """Tensors in place are part of external memory and of copies: one row, and a copy for the other
+    question.
+    """
+    first = result(tmp_path, "runtime_memory", even(40))
+    in_place = result(tmp_path, "external_io", even(30))
+    copied = as_measured(first, "copied_io")
+    zero_copy = as_measured(in_place, "zero_copy_io")
     group = group_of(tmp_path, first, in_place, copied, zero_copy)
     assert _named(group) == {"runtime_memory": ("copied_io",), "external_io": ("zero_copy_io",)}
     by_question = {name: [row.scenario for row in rows] for name, rows in group.questions.items()}

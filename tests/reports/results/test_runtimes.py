@@ -65,11 +65,23 @@ def compared(storage: Path) -> RuntimeComparison:
 
 
 def test_groups_with_files_of_one_origin_are_compared(tmp_path: Path) -> None:
-    """By memory, the least first; the reference of outputs is the first runtime of the list, whichever is newer."""
+    """By memory, the least first; the reference of outputs is the first runtime of the list,
+    whichever is newer.
+    """
     of_runtime(tmp_path, "onnxruntime", 1, 10)
-    of_runtime(tmp_path, "megengine_lite", 2, 5, model=replace(MODEL, name="other", digest="b" * 64), output=1.0001)
+    of_runtime(
+        tmp_path,
+        "megengine_lite",
+        2,
+        5,
+        model=replace(MODEL, name="other", digest="b" * 64),
+        output=1.0001,
+    )
     first, second = compared(tmp_path).of_memory(APPLICATION)
-    assert (first.group.info.runtime, second.group.info.runtime) == ("megengine_lite", "onnxruntime")
+    assert (first.group.info.runtime, second.group.info.runtime) == (
+        "megengine_lite",
+        "onnxruntime",
+    )
     assert (first.number, second.number) == (0, 1)
     assert (first.is_reference, second.is_reference, second.agreement) == (False, True, None)
     assert first.agreement is not None
@@ -77,7 +89,9 @@ def test_groups_with_files_of_one_origin_are_compared(tmp_path: Path) -> None:
 
 
 def test_old_results_are_compared_by_their_names(tmp_path: Path) -> None:
-    """Without an origin a built-in model is known by network, size and seed, however the file was made."""
+    """Without an origin a built-in model is known by network, size and seed, however the file was
+    made.
+    """
     of_runtime(tmp_path, "onnxruntime", 1, 10, model=replace(MODEL, origin=None))
     other = replace(MODEL, name="net-224-seed1-megengine1.13.0-v1.1", digest="b" * 64, origin=None)
     of_runtime(tmp_path, "megengine_lite", 2, 5, model=other)
@@ -101,12 +115,19 @@ def test_the_contexts_that_most_groups_ran_are_compared(tmp_path: Path) -> None:
     for number, runtime in enumerate(("onnxruntime", "megengine_lite"), start=1):
         of_runtime(tmp_path, runtime, number, 10)
         infos = [
-            result(tmp_path, name, even(size), models=[replace(MODEL, digest="c" * 64, origin=f"only-{runtime}")])
+            result(
+                tmp_path,
+                name,
+                even(size),
+                models=[replace(MODEL, digest="c" * 64, origin=f"only-{runtime}")],
+            )
             for name, size in (("no_reuse_one_model", 40), ("full_dup", 1))
         ]
         write_run(tmp_path, [changed(info, runtime=runtime) for info in infos], number + 2)
     members = compared(tmp_path).members
-    assert {member.recommendation.without_reuse.info.models[0].digest for member in members} == {"a" * 64}
+    assert {member.recommendation.without_reuse.info.models[0].digest for member in members} == {
+        "a" * 64
+    }
 
 
 def test_the_frontier_has_what_none_is_better_than(tmp_path: Path) -> None:
@@ -133,7 +154,9 @@ def test_outputs_that_differ_are_not_on_the_frontier(tmp_path: Path) -> None:
     other = comparison.of_memory(APPLICATION)[0]
     assert other.agreement is not None
     assert (other.agreement.verdict, other.differs) == (DIFFERS, True)
-    assert {point.member.group.info.runtime for point in comparison.frontier(APPLICATION)} == {"onnxruntime"}
+    assert {point.member.group.info.runtime for point in comparison.frontier(APPLICATION)} == {
+        "onnxruntime"
+    }
     assert len(comparison.points(APPLICATION)) == 4
 
 
@@ -144,4 +167,6 @@ def test_npu_memory_and_application_memory_are_apart(tmp_path: Path) -> None:
     comparison = compared(tmp_path)
     assert [member.group.info.runtime for member in comparison.of_memory(NPU)] == ["rknn"]
     assert (comparison.points(NPU), comparison.frontier(NPU)) == ([], [])
-    assert {point.member.group.info.runtime for point in comparison.points(APPLICATION)} == {"onnxruntime"}
+    assert {point.member.group.info.runtime for point in comparison.points(APPLICATION)} == {
+        "onnxruntime"
+    }

@@ -7,7 +7,16 @@ from pathlib import Path
 import pytest
 
 from reusebench.reports.base.statistics import Figure
-from reusebench.reports.results.savings import LESS, MORE, NPU, OVER_BASELINE, SAME, Saving, best_percent, saving_of
+from reusebench.reports.results.savings import (
+    LESS,
+    MORE,
+    NPU,
+    OVER_BASELINE,
+    SAME,
+    Saving,
+    best_percent,
+    saving_of,
+)
 from tests.reports.stored import MIB, even, group_of, npu_account, result, row_of
 
 
@@ -22,7 +31,9 @@ from tests.reports.stored import MIB, even, group_of, npu_account, result, row_o
         (0, 0, SAME),
     ],
 )
-def test_application_memory_differs_where_it_shows(saved_mib: float, spread_mib: float, change: str) -> None:
+def test_application_memory_differs_where_it_shows(
+    saved_mib: float, spread_mib: float, change: str
+) -> None:
     """It must be more than repeats differ by, and more than a tenth of a MiB would round away."""
     saving = Saving(OVER_BASELINE, Figure(100 * MIB), Figure(saved_mib * MIB, spread_mib * MIB))
     assert saving.change == change
@@ -35,7 +46,9 @@ def test_a_byte_of_npu_memory_is_one() -> None:
 
 
 def test_a_percentage_is_of_the_baseline() -> None:
-    """With the spread of both; of a baseline that takes nothing there is none, nor of what was not measured."""
+    """With the spread of both; of a baseline that takes nothing there is none, nor of what was not
+    measured.
+    """
     saving = saving_of(NPU, Figure(40 * MIB, MIB), Figure(30 * MIB, MIB))
     assert saving is not None
     assert saving.percent == Figure(25, 5)
@@ -53,7 +66,10 @@ def test_the_best_is_of_what_can_be_measured() -> None:
 def test_npu_memory_decides_where_there_is_any(tmp_path: Path) -> None:
     """Else application memory over the import."""
     for npu, memory in ((npu_account, NPU), (None, OVER_BASELINE)):
-        infos = [result(tmp_path, name, even(40, spread=1), npu=npu) for name in ("no_reuse", "partial_dup")]
+        infos = [
+            result(tmp_path, name, even(40, spread=1), npu=npu)
+            for name in ("no_reuse", "partial_dup")
+        ]
         row = row_of(group_of(tmp_path, *infos), "partial_dup")
         assert row.main_saving is not None
         assert row.main_saving.memory == memory

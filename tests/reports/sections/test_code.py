@@ -38,14 +38,19 @@ def test_the_program_is_that_of_the_smallest_layout(tmp_path: Path) -> None:
 def test_a_layout_with_other_outputs_is_not_shown(tmp_path: Path) -> None:
     """Nor one that failed: the next is."""
     infos = _infos(tmp_path)
-    infos[-1] = changed(infos[-1], output_digests=dict.fromkeys(infos[-1].output_digests, ("0bad",)))
+    infos[-1] = changed(
+        infos[-1], output_digests=dict.fromkeys(infos[-1].output_digests, ("0bad",))
+    )
     (block,) = code_blocks([group_of(tmp_path, *infos)], ["the group"], ENGLISH)
     assert block.title == "the group: Full dup, in Python"
 
 
 def test_without_a_saving_there_is_nothing_to_write(tmp_path: Path) -> None:
     """The page has no such section then."""
-    infos = [result(tmp_path, "no_reuse_one_model", even(40)), result(tmp_path, "full_dup", even(40))]
+    infos = [
+        result(tmp_path, "no_reuse_one_model", even(40)),
+        result(tmp_path, "full_dup", even(40)),
+    ]
     assert code_blocks([group_of(tmp_path, *infos)], ["the group"], ENGLISH) == []
     write_run(tmp_path, infos)
     assert "code" not in sections(page(tmp_path, tmp_path / "out"))

@@ -78,7 +78,8 @@ def test_npu_memory_of_a_further_context(tmp_path: Path) -> None:
     write_run(tmp_path, [result(tmp_path, "full_dup", even(3), npu=npu_account)])
     write_run(tmp_path, [result(tmp_path, "full_dup", even(3))], number=2)
     with_account, without = (
-        group.rows[0] for group in sorted(groups_of(tmp_path), key=lambda group: group.info.runtime, reverse=True)
+        group.rows[0]
+        for group in sorted(groups_of(tmp_path), key=lambda group: group.info.runtime, reverse=True)
     )
     (further,) = further_costs(with_account)
     assert further.npu_slope is not None
@@ -88,15 +89,22 @@ def test_npu_memory_of_a_further_context(tmp_path: Path) -> None:
 
 
 def test_line_of_dup_has_the_shared_weights_as_its_intercept(tmp_path: Path) -> None:
-    """Of 40 + 11 x 10 MiB the slope is 10 and the intercept 30 MiB; of NPU memory 4 and the weights' 6."""
+    """Of 40 + 11 x 10 MiB the slope is 10 and the intercept 30 MiB; of NPU memory 4 and the
+    weights' 6.
+    """
     row = group_of(tmp_path, result(tmp_path, "full_dup", dup(40, 10), npu=npu_account)).rows[0]
     lines = fit(row, npu=False), fit(row, npu=True)
-    assert [(line.slope.median / MIB, line.intercept.median / MIB) for line in lines if line] == [(10, 30), (4, 6)]
+    assert [(line.slope.median / MIB, line.intercept.median / MIB) for line in lines if line] == [
+        (10, 30),
+        (4, 6),
+    ]
     assert [line.largest_residual_bytes for line in lines if line] == pytest.approx([0, 0], abs=1)
 
 
 def test_a_staircase_shows_in_the_residual(tmp_path: Path) -> None:
-    """Where streams load once and dup twice, the points lie off the line by many MiB, and less than a step."""
+    """Where streams load once and dup twice, the points lie off the line by many MiB, and less than
+    a step.
+    """
     write_run(tmp_path, [result(tmp_path, "partial_dup", [[40 * MIB, 10 * MIB, 10 * MIB] * 4] * 2)])
     line = fit(groups_of(tmp_path)[0].rows[0], npu=False)
     assert line is not None
@@ -104,7 +112,9 @@ def test_a_staircase_shows_in_the_residual(tmp_path: Path) -> None:
 
 
 def test_line_is_fitted_within_each_repeat(tmp_path: Path) -> None:
-    """Slopes of 39, 40 and 41 MiB are 40 with a spread of 1, all through nothing; the residual is not of the spread."""
+    """Slopes of 39, 40 and 41 MiB are 40 with a spread of 1, all through nothing; the residual is
+    not of the spread.
+    """
     write_run(tmp_path, [result(tmp_path, "no_reuse", even(40, spread=1))])
     line = fit(groups_of(tmp_path)[0].rows[0], npu=False)
     assert line is not None
@@ -114,7 +124,9 @@ def test_line_is_fitted_within_each_repeat(tmp_path: Path) -> None:
 
 
 def test_no_line_through_different_models_nor_through_nothing(tmp_path: Path) -> None:
-    """Contexts that each have a model of their own, and a configuration that failed, have no line."""
+    """Contexts that each have a model of their own, and a configuration that failed, have no
+    line.
+    """
     infos = [result(tmp_path, "in_turn", even(3)), result(tmp_path, "full_dup", [], failure=FAILED)]
     write_run(tmp_path, infos)
     rows = groups_of(tmp_path)[0].rows
@@ -128,7 +140,9 @@ def test_table_of_lines_has_npu_memory_where_there_is_some(tmp_path: Path) -> No
     write_run(tmp_path, [result(tmp_path, "full_dup", dup(40, 10))])
     table = fit_table(groups_of(tmp_path)[0].rows, ENGLISH)
     assert table is not None
-    assert [list(cells) for _, cells in table.rows] == [["Full dup", "10.0 \u00b10.0", "30.0 \u00b10.0", "0.0"]]
+    assert [list(cells) for _, cells in table.rows] == [
+        ["Full dup", "10.0 \u00b10.0", "30.0 \u00b10.0", "0.0"]
+    ]
     write_run(tmp_path, [result(tmp_path, "full_dup", dup(40, 10), npu=npu_account)])
     table = fit_table(groups_of(tmp_path)[0].rows, ENGLISH)
     assert table is not None
@@ -138,7 +152,9 @@ def test_table_of_lines_has_npu_memory_where_there_is_some(tmp_path: Path) -> No
 
 
 def test_exported_lines_are_whole_bytes(tmp_path: Path) -> None:
-    """A row for each memory in the columns of the export; with a single repeat there is no spread."""
+    """A row for each memory in the columns of the export; with a single repeat there is no
+    spread.
+    """
     write_run(tmp_path, [result(tmp_path, "full_dup", dup(40, 10, repeats=1), npu=npu_account)])
     application, npu = fit_records(groups_of(tmp_path)[0].rows[0])
     assert tuple(application) == tuple(npu) == FIT_COLUMNS
@@ -147,10 +163,14 @@ def test_exported_lines_are_whole_bytes(tmp_path: Path) -> None:
 
 
 def test_line_is_dashed_through_the_points(tmp_path: Path) -> None:
-    """Each scenario has points and a dashed line in its colour, and its name in the legend; numbers are at the axes."""
+    """Each scenario has points and a dashed line in its colour, and its name in the legend; numbers
+    are at the axes.
+    """
     names = ("no_reuse", "full_dup")
     costs = dict(zip(names, (even(40), dup(40, 10))))
-    rows = group_of(tmp_path, *(result(tmp_path, name, costs[name], npu=npu_account) for name in names)).rows
+    rows = group_of(
+        tmp_path, *(result(tmp_path, name, costs[name], npu=npu_account) for name in names)
+    ).rows
     for npu, axis in ((False, "axis_over_baseline"), (True, "axis_npu_memory")):
         svg = contexts_figure(rows, npu, ENGLISH)
         assert svg is not None
@@ -162,7 +182,9 @@ def test_line_is_dashed_through_the_points(tmp_path: Path) -> None:
 
 def test_points_of_different_models_are_joined(tmp_path: Path) -> None:
     """Where no line is fitted there is none that is dashed."""
-    svg = contexts_figure(group_of(tmp_path, result(tmp_path, "in_turn", even(3))).rows, False, ENGLISH)
+    svg = contexts_figure(
+        group_of(tmp_path, result(tmp_path, "in_turn", even(3))).rows, False, ENGLISH
+    )
     assert svg is not None
     assert DASHED.findall(svg) == []
 
@@ -170,16 +192,26 @@ def test_points_of_different_models_are_joined(tmp_path: Path) -> None:
 def test_no_figure_without_figures(tmp_path: Path) -> None:
     """Nothing is drawn where all failed, nor of NPU memory where nobody says it."""
     rows = group_of(
-        tmp_path, result(tmp_path, "no_reuse", [], failure=FAILED), result(tmp_path, "full_dup", dup(40, 10))
+        tmp_path,
+        result(tmp_path, "no_reuse", [], failure=FAILED),
+        result(tmp_path, "full_dup", dup(40, 10)),
     ).rows
     assert contexts_figure(rows[:1], False, ENGLISH) is None
     assert contexts_figure(rows[1:], True, ENGLISH) is None
 
 
-@pytest.mark.parametrize(("npu", "axis"), [(None, "axis_over_baseline"), (npu_account, "axis_npu_memory")])
-def test_resolutions_are_drawn_over_the_numbers_measured(tmp_path: Path, npu: MakeAccount | None, axis: str) -> None:
-    """Two and four resolutions give a figure, whose axis counts them, of NPU memory where there is some."""
-    rows = group_of(tmp_path, *(result(tmp_path, name, even(3), npu=npu) for name in RESOLUTIONS)).rows
+@pytest.mark.parametrize(
+    ("npu", "axis"), [(None, "axis_over_baseline"), (npu_account, "axis_npu_memory")]
+)
+def test_resolutions_are_drawn_over_the_numbers_measured(
+    tmp_path: Path, npu: MakeAccount | None, axis: str
+) -> None:
+    """Two and four resolutions give a figure, whose axis counts them, of NPU memory where there is
+    some.
+    """
+    rows = group_of(
+        tmp_path, *(result(tmp_path, name, even(3), npu=npu) for name in RESOLUTIONS)
+    ).rows
     svg = resolutions_figure(rows, ENGLISH)
     assert svg is not None
     words = set(TEXT.findall(svg))

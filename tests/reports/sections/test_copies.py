@@ -4,7 +4,13 @@ from pathlib import Path
 
 from reusebench.reports.base.table import Table
 from reusebench.reports.base.texts import texts_of
-from reusebench.reports.sections.copies import avoided_bytes, by_size, copied, copies_figure, copies_table
+from reusebench.reports.sections.copies import (
+    avoided_bytes,
+    by_size,
+    copied,
+    copies_figure,
+    copies_table,
+)
 from reusebench.scenarios.catalogue import SCENARIOS
 from reusebench.targets.barriers import Copies
 from tests.reports.stored import (
@@ -69,7 +75,9 @@ def test_rows_of_a_size_stand_together(tmp_path: Path) -> None:
     """Frames stand by their size in words, apart from the streams' model."""
     names = ("copied_io", "zero_copy_io", "copied_io_1080p", "zero_copy_io_1080p", "cuda_copied_io")
     group = group_of(tmp_path, *(result(tmp_path, name, even(3)) for name in names))
-    sizes = {size: [row.scenario for row in rows] for size, rows in by_size(group.rows, ENGLISH).items()}
+    sizes = {
+        size: [row.scenario for row in rows] for size, rows in by_size(group.rows, ENGLISH).items()
+    }
     assert sizes == {
         "Streams' model": ["copied_io", "zero_copy_io"],
         "1080p": ["copied_io_1080p", "zero_copy_io_1080p"],
@@ -78,8 +86,14 @@ def test_rows_of_a_size_stand_together(tmp_path: Path) -> None:
 
 
 def test_no_saving_is_said_in_words(tmp_path: Path) -> None:
-    """The verdict says of memory and of latency whether there is a difference that these repeats could show."""
-    costs = {"copied_io_4k": even(40, spread=1), "zero_copy_input_4k": even(39.5), "zero_copy_io_4k": even(10)}
+    """The verdict says of memory and of latency whether there is a difference that these repeats
+    could show.
+    """
+    costs = {
+        "copied_io_4k": even(40, spread=1),
+        "zero_copy_input_4k": even(39.5),
+        "zero_copy_io_4k": even(10),
+    }
     write_run(tmp_path, [result(tmp_path, name, costs[name]) for name in costs])
     copies = table(tmp_path)
     same = cells(copies, "Zero-copy input, 4K")
@@ -96,8 +110,13 @@ def test_a_single_repeat_gives_no_verdict(tmp_path: Path) -> None:
 
 
 def test_npu_memory_decides_where_there_is_some(tmp_path: Path) -> None:
-    """On an NPU the saving of its memory stands in the table, and on the virtual board no latency."""
-    write_run(tmp_path, [result(tmp_path, name, even(3), npu=npu_account, computes=False) for name in WAYS])
+    """On an NPU the saving of its memory stands in the table, and on the virtual board no
+    latency.
+    """
+    write_run(
+        tmp_path,
+        [result(tmp_path, name, even(3), npu=npu_account, computes=False) for name in WAYS],
+    )
     copies = table(tmp_path)
     assert copies is not None
     assert ENGLISH("column_npu_saved") in copies.heads
@@ -107,8 +126,16 @@ def test_npu_memory_decides_where_there_is_some(tmp_path: Path) -> None:
 
 def test_figure_has_a_panel_for_each_size(tmp_path: Path) -> None:
     """Each size that was compared is drawn, the ways in the same colours in all."""
-    costs = {"copied_io": 40, "zero_copy_io": 20, "copied_io_1080p": 40, "zero_copy_io_1080p": 30, "copied_io_4k": 40}
-    rows = group_of(tmp_path, *(result(tmp_path, name, even(cost)) for name, cost in costs.items())).rows
+    costs = {
+        "copied_io": 40,
+        "zero_copy_io": 20,
+        "copied_io_1080p": 40,
+        "zero_copy_io_1080p": 30,
+        "copied_io_4k": 40,
+    }
+    rows = group_of(
+        tmp_path, *(result(tmp_path, name, even(cost)) for name, cost in costs.items())
+    ).rows
     svg = copies_figure(rows, ENGLISH)
     assert svg is not None
     for text in ("Streams' model", "1080p", ENGLISH("axis_saved"), "Zero-copy input and output"):
@@ -118,11 +145,15 @@ def test_figure_has_a_panel_for_each_size(tmp_path: Path) -> None:
 
 
 def test_what_is_exactly_equal_is_not_drawn(tmp_path: Path) -> None:
-    """A measure in which no way differs from its baseline has no panels, and without any there is no figure."""
+    """A measure in which no way differs from its baseline has no panels, and without any there is
+    no figure.
+    """
     infos = [result(tmp_path, name, even(3)) for name in WAYS]
     write_run(tmp_path, infos)
     assert copies_figure(groups_of(tmp_path)[0].rows, ENGLISH) is None
-    infos[1] = with_speed(infos[1], latency_median_ns=[LATENCY_NS + 2_000_000, LATENCY_NS, LATENCY_NS])
+    infos[1] = with_speed(
+        infos[1], latency_median_ns=[LATENCY_NS + 2_000_000, LATENCY_NS, LATENCY_NS]
+    )
     write_run(tmp_path, infos)
     svg = copies_figure(groups_of(tmp_path)[0].rows, ENGLISH)
     assert svg is not None

@@ -12,7 +12,11 @@ import pytest
 from reusebench.reports.base.texts import LANGUAGES, texts_of
 from reusebench.reports.results.labels import labels_of
 from reusebench.reports.results.rows import Group
-from reusebench.reports.sections.layouts import layout_in_words, layouts_figure, recommendations_table
+from reusebench.reports.sections.layouts import (
+    layout_in_words,
+    layouts_figure,
+    recommendations_table,
+)
 from reusebench.scenarios.catalogue import SCENARIOS
 from reusebench.storage.result import Result
 from tests.reports.stored import (
@@ -59,13 +63,17 @@ def test_a_layout_in_words(tmp_path: Path, scenario: str, told: str) -> None:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_every_layout_that_reuses_has_words(npu_group: Group, streams_group: Group, language: str) -> None:
+def test_every_layout_that_reuses_has_words(
+    npu_group: Group, streams_group: Group, language: str
+) -> None:
     """In every language; what is without reuse has none."""
     baselines = {scenario.name for scenario in SCENARIOS if not scenario.baseline}
     for group in (npu_group, streams_group):
         for row in group.rows:
             if row.info.plan.cycles is None:
-                assert bool(layout_in_words(row, texts_of(language))) == (row.scenario not in baselines), row.scenario
+                assert bool(layout_in_words(row, texts_of(language))) == (
+                    row.scenario not in baselines
+                ), row.scenario
 
 
 def test_fewer_contexts_are_said(streams_group: Group) -> None:
@@ -78,7 +86,9 @@ def test_an_internal_memory_of_one_context_is_not_shared(tmp_path: Path) -> None
     """Only what several contexts use is said to be."""
     info = result(tmp_path, "internal_reuse", even(3))
     memory = msgspec.structs.replace(info.memory, context_memory_bytes=())
-    one = changed(info, plan=replace(info.plan, contexts=info.plan.contexts[:1]), memory=memory, copies=None)
+    one = changed(
+        info, plan=replace(info.plan, contexts=info.plan.contexts[:1]), memory=memory, copies=None
+    )
     assert words(tmp_path, one) == ""
 
 
@@ -93,12 +103,18 @@ def two_runtimes(storage: Path) -> list[Group]:
     ]
     write_run(storage, infos, 1)
     names = ("no_reuse_one_model", "full_dup")
-    write_run(storage, [result(storage, name, even(3), npu=npu_account, computes=False) for name in names], 2)
+    write_run(
+        storage,
+        [result(storage, name, even(3), npu=npu_account, computes=False) for name in names],
+        2,
+    )
     return groups_of(storage)
 
 
 def test_the_table_has_each_set_of_contexts_once(tmp_path: Path) -> None:
-    """What it takes without reuse and at least, by which layout, at what speed; nothing that did not run."""
+    """What it takes without reuse and at least, by which layout, at what speed; nothing that did
+    not run.
+    """
     groups = two_runtimes(tmp_path)
     table = recommendations_table(groups, labels_of(groups, ENGLISH), ENGLISH)
     assert table is not None
@@ -108,9 +124,25 @@ def test_the_table_has_each_set_of_contexts_once(tmp_path: Path) -> None:
             *("510.0 ±0.0", "180.0 ±0.0", "64.7 ±0.0", "Full dup", "no measurable difference"),
             *("application memory", "12"),
         ],
-        "ONNXNo reuse": ["510.0 ±6.0", "-", "-", "nothing saves measurably", "-", "application memory", "12"],
+        "ONNXNo reuse": [
+            "510.0 ±6.0",
+            "-",
+            "-",
+            "nothing saves measurably",
+            "-",
+            "application memory",
+            "12",
+        ],
         "RKNNNo reuse, one model": [
-            *("120.00 ±0.00", "54.00 ±0.00", "55.0 ±0.0", "Full dup", "not known", "NPU memory", "12"),
+            *(
+                "120.00 ±0.00",
+                "54.00 ±0.00",
+                "55.0 ±0.0",
+                "Full dup",
+                "not known",
+                "NPU memory",
+                "12",
+            ),
         ],
     }
     assert {look for look, _ in table.rows} == {"g0", "g1"}
@@ -118,17 +150,26 @@ def test_the_table_has_each_set_of_contexts_once(tmp_path: Path) -> None:
 
 def test_one_set_of_contexts_needs_no_table(tmp_path: Path) -> None:
     """The large figures say it all."""
-    group = group_of(tmp_path, result(tmp_path, "no_reuse", even(40)), result(tmp_path, "partial_dup", even(20)))
+    group = group_of(
+        tmp_path, result(tmp_path, "no_reuse", even(40)), result(tmp_path, "partial_dup", even(20))
+    )
     assert recommendations_table([group], ["here"], ENGLISH) is None
 
 
 def test_the_figure_has_what_saves(tmp_path: Path) -> None:
-    """A panel for each runtime, from what is without reuse to the least; without what saves little or did not run."""
+    """A panel for each runtime, from what is without reuse to the least; without what saves little
+    or did not run.
+    """
     groups = two_runtimes(tmp_path)
     svg = layouts_figure(groups, labels_of(groups, ENGLISH), ENGLISH)
     assert svg is not None
     shown = TEXT.findall(svg)
-    assert [shown.count(text) for text in ("Without reuse", "Full dup", "180.0", "54.00")] == [2, 2, 1, 1]
+    assert [shown.count(text) for text in ("Without reuse", "Full dup", "180.0", "54.00")] == [
+        2,
+        2,
+        1,
+        1,
+    ]
     assert not {"Shared context", "Zero-copy input"} & set(shown)
     titles = [text for text in shown if " memory, " in text and not text.startswith("memory")]
     assert sorted(titles) == [

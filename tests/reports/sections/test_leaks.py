@@ -17,11 +17,27 @@ from reusebench.reports.page.opening import opening
 from reusebench.reports.page.terminal import print_group
 from reusebench.reports.results.leaks import drifts, growing, kept_bytes, unclear
 from reusebench.reports.results.rows import Group, Row
-from reusebench.reports.sections.leaks import leak_sentences, leaks_figure, level_sentences, verdicts_table
+from reusebench.reports.sections.leaks import (
+    leak_sentences,
+    leaks_figure,
+    level_sentences,
+    verdicts_table,
+)
 from reusebench.storage.result import CycleSeries, Result
 from reusebench.targets.outcome import Failure
 from tests.reports.pages import page, section, sections
-from tests.reports.stored import KILLED, MIB, changed, even, full_run, group_of, groups_of, result, row_of, write_run
+from tests.reports.stored import (
+    KILLED,
+    MIB,
+    changed,
+    even,
+    full_run,
+    group_of,
+    groups_of,
+    result,
+    row_of,
+    write_run,
+)
 
 ENGLISH = texts_of("en")
 KIB = 1024
@@ -88,21 +104,33 @@ def test_nothing_grows(tmp_path: Path) -> None:
     group = group_of(tmp_path, *infos)
     assert leak_sentences(group.rows, ENGLISH) == []
     (sentence,) = level_sentences(group.rows, ENGLISH)
-    assert sentence.startswith("Nothing grows in 25 cycles: Contexts made and destroyed; Contexts replaced. ")
+    assert sentence.startswith(
+        "Nothing grows in 25 cycles: Contexts made and destroyed; Contexts replaced. "
+    )
     assert " KiB of heap in use; 0.15 file descriptors; " in sentence
 
 
 @pytest.mark.parametrize(
     ("scenario", "shapes", "told"),
     [
-        ("cycles_inferences", {"heap": steady(400 * KIB), "memory": steady(400 * KIB)}, "inference leaks 40.0 ±"),
+        (
+            "cycles_inferences",
+            {"heap": steady(400 * KIB), "memory": steady(400 * KIB)},
+            "inference leaks 40.0 ±",
+        ),
         ("cycles_contexts", {"heap": steady(3 * MIB)}, "cycle leaks 3.0 ±0.0 MiB of heap in use."),
         ("cycles_contexts", {"fds": steady(2)}, "cycle leaks 2.00 ±0.05 file descriptors."),
-        ("cycles_contexts", {"heap": steady(MIB), "fds": steady(1)}, "MiB of heap in use; 1.00 ±0.05 file"),
+        (
+            "cycles_contexts",
+            {"heap": steady(MIB), "fds": steady(1)},
+            "MiB of heap in use; 1.00 ±0.05 file",
+        ),
     ],
 )
 def test_what_grows(tmp_path: Path, scenario: str, shapes: dict[str, Shape], told: str) -> None:
-    """Per inference or per cycle, with its interval; memory that the heap explains is not told twice."""
+    """Per inference or per cycle, with its interval; memory that the heap explains is not told
+    twice.
+    """
     row = _row(tmp_path, scenario=scenario, **shapes)
     (sentence,) = leak_sentences([row], ENGLISH)
     assert told in sentence
@@ -119,7 +147,9 @@ def test_memory_that_the_heap_does_not_explain(tmp_path: Path) -> None:
 
 def test_what_the_first_cycles_keep_is_no_leak(tmp_path: Path) -> None:
     """A step at first is kept once, with its size."""
-    row = _row(tmp_path, memory=lambda cycle: 20 * MIB * (cycle > 0), fds=lambda cycle: 2 * (cycle > 1))
+    row = _row(
+        tmp_path, memory=lambda cycle: 20 * MIB * (cycle > 0), fds=lambda cycle: 2 * (cycle > 1)
+    )
     assert (_grown(row), unclear(row)) == ([], [])
     assert [drifts(row)[name].kept for name in ("memory", "fds")] == [20 * MIB, 2]
 
@@ -158,11 +188,15 @@ def test_memory_as_allocated_is_no_leak(tmp_path: Path) -> None:
 
 
 def test_the_emulators_memory_is_not_judged(tmp_path: Path) -> None:
-    """Under an emulator the heap alone grows or does not; on a virtual board without one memory is judged."""
+    """Under an emulator the heap alone grows or does not; on a virtual board without one memory is
+    judged.
+    """
     row = _row(tmp_path, memory=steady(MIB), computes=False)
     assert "memory" not in drifts(row)
     assert (_grown(row), kept_bytes(row)) == ([], None)
-    native = changed(cycles_result(tmp_path / "native", memory=steady(MIB), computes=False), emulated=False)
+    native = changed(
+        cycles_result(tmp_path / "native", memory=steady(MIB), computes=False), emulated=False
+    )
     (row,) = group_of(tmp_path / "native", native).rows
     assert _grown(row) == ["memory"]
 
@@ -177,13 +211,18 @@ def test_a_process_that_failed(tmp_path: Path) -> None:
 
 
 def _leaking_group(storage: Path) -> Group:
-    return group_of(storage, cycles_result(storage, heap=steady(MIB)), cycles_result(storage, "cycles_replaced"))
+    return group_of(
+        storage, cycles_result(storage, heap=steady(MIB)), cycles_result(storage, "cycles_replaced")
+    )
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_leak_is_loud(tmp_path: Path, language: str) -> None:
-    """It opens the page, and is a warning of the section and of the terminal; other sections say nothing of cycles."""
-    texts, group = texts_of(language), _leaking_group(tmp_path / "runs")
+    """It opens the page, and is a warning of the section and of the terminal; other sections say
+    nothing of cycles.
+    """
+    texts = texts_of(language)
+    group = _leaking_group(tmp_path / "runs")
     (leak,) = leak_sentences(group.rows, texts)
     assert any(leak in sentence for sentence in opening([group], ["here"], texts).others)
     html = page(tmp_path / "runs", tmp_path / "report", language)
@@ -211,7 +250,11 @@ def test_the_figure_has_a_panel_for_each_memory(tmp_path: Path) -> None:
     svg = leaks_figure(_leaking_group(tmp_path / "one").rows, ENGLISH) or ""
     assert [name in svg for name in ("As allocated", "Trimmed", "Heap in use")] == [True] * 3
     svg = leaks_figure([_row(tmp_path / "two", computes=False)], ENGLISH) or ""
-    assert [name in svg for name in ("As allocated", "Trimmed", "Heap in use")] == [False, False, True]
+    assert [name in svg for name in ("As allocated", "Trimmed", "Heap in use")] == [
+        False,
+        False,
+        True,
+    ]
     assert leaks_figure([], ENGLISH) is None
 
 
@@ -226,4 +269,6 @@ def test_cycles_beside_other_questions(tmp_path: Path) -> None:
     assert [row["quantity"] for row in rows] == ["memory", "heap", "fds", "mappings", "threads"]
     assert {row["verdict"] for row in rows} == {"level"}
     assert set(columns) == set(rows[0])
-    assert "cycles_contexts" not in {row["scenario"] for row in TABLES["slopes"][1](read_material([tmp_path], None))}
+    assert "cycles_contexts" not in {
+        row["scenario"] for row in TABLES["slopes"][1](read_material([tmp_path], None))
+    }

@@ -34,7 +34,9 @@ ENGLISH = texts_of("en")
 _LIBRARY = "E RKNN: failed to malloc npu memory, size: 4061120, flags: 0x2"
 
 
-def _refused(call: str, code: int, name: str, phase: str = "context", words: str = _LIBRARY) -> Failure:
+def _refused(
+    call: str, code: int, name: str, phase: str = "context", words: str = _LIBRARY
+) -> Failure:
     """Return the failure of a call of Rockchip's library."""
     values: dict[str, Value] = {"call": call, "code": code, "name": name, "lines": words}
     return Failure("failed", phase, 11, Message("rknn_call_failed_with_lines", values), words)
@@ -45,7 +47,11 @@ _DUP = _refused("rknn_dup_context", -4, "RKNN_ERR_MALLOC_FAIL")
 _CAUSE = Message("rknn_out_of_memory", {"size": "4061120", "cma": 0, "available": 23596})
 _END = Message("process_ended_by_signal", {"signal": "SIGSEGV"})
 _CRASH = Failure(
-    "crashed", "first_inference", 11, Message("process_end_explained", {"cause": _CAUSE, "end": _END}), _LIBRARY
+    "crashed",
+    "first_inference",
+    11,
+    Message("process_end_explained", {"cause": _CAUSE, "end": _END}),
+    _LIBRARY,
 )
 
 
@@ -57,7 +63,9 @@ def limited(
     total: Optional[int] = 64 * MIB,
     **changes: Any,
 ) -> Result:
-    """Return a result in which so many contexts fitted, each with 4 MiB of NPU memory and 5 file descriptors."""
+    """Return a result in which so many contexts fitted, each with 4 MiB of NPU memory and 5 file
+    descriptors.
+    """
     info = result(folder, scenario, [[0] * 12], npu=npu_account, computes=False)
     figures: dict[str, Any] = {
         "contexts": contexts,
@@ -98,7 +106,9 @@ def _said(*infos: Result, folder: Path) -> list[str]:
 
 
 def test_which_mechanism_moves_the_limit(tmp_path: Path) -> None:
-    """How many fit without reuse, which mechanism fits how many times as many, and which does not fit more."""
+    """How many fit without reuse, which mechanism fits how many times as many, and which does not
+    fit more.
+    """
     sentences = _said(
         limited(tmp_path, "limit_no_reuse", 11),
         limited(tmp_path, "limit_zero_copy_io", 11),
@@ -107,8 +117,10 @@ def test_which_mechanism_moves_the_limit(tmp_path: Path) -> None:
         folder=tmp_path,
     )
     assert sentences[0] == "With 64 MiB of NPU memory 11 contexts of model-a fit without reuse."
-    assert sentences[1] == (
-        "What moves the limit: Lean to at least 32 (2.9 times as many); Full dup to 22 (2 times as many)."
+    assert (
+        sentences[1]
+        == "What moves the limit: Lean to at least 32 (2.9 times as many); Full dup to 22 (2 times"
+        " as many)."
     )
     assert sentences[2] == "What does not move it: Zero-copy input and output."
 
@@ -120,7 +132,9 @@ def test_a_mechanism_alone(tmp_path: Path) -> None:
 
 
 def test_how_the_next_one_fails(tmp_path: Path) -> None:
-    """Equal ways once; a code that does not say so although the library got no memory is called misleading."""
+    """Equal ways once; a code that does not say so although the library got no memory is called
+    misleading.
+    """
     sentences = _said(
         limited(tmp_path, "limit_no_reuse", 11),
         limited(tmp_path, "limit_zero_copy_io", 11),
@@ -129,22 +143,33 @@ def test_how_the_next_one_fails(tmp_path: Path) -> None:
         folder=tmp_path,
     )
     assert sentences[3:] == [
-        "No reuse; Zero-copy input and output: the next one fails: rknn_init returns -6 (RKNN_ERR_MODEL_INVALID) when "
-        "it is made.",
-        "Full dup: the next one fails: rknn_dup_context returns -4 (RKNN_ERR_MALLOC_FAIL) when it is made.",
+        (
+            "No reuse; Zero-copy input and output: the next one fails: rknn_init returns -6"
+            " (RKNN_ERR_MODEL_INVALID) when it is made."
+        ),
+        (
+            "Full dup: the next one fails: rknn_dup_context returns -4 (RKNN_ERR_MALLOC_FAIL) when"
+            " it is made."
+        ),
         "Lean: the next one fails: the process was ended by SIGSEGV (at its first inference).",
-        "No reuse; Zero-copy input and output; Full dup: the contexts that fitted go on; they ran once more, and were "
-        "destroyed.",
+        (
+            "No reuse; Zero-copy input and output; Full dup: the contexts that fitted go on; they"
+            " ran once more, and were destroyed."
+        ),
         "Lean: the process is lost, and all contexts with it.",
-        "With No reuse; Zero-copy input and output the return code does not say that memory ran out. The library's own "
-        "lines do.",
+        (
+            "With No reuse; Zero-copy input and output the return code does not say that memory ran"
+            " out. The library's own lines do."
+        ),
     ]
 
 
 def test_the_others_fail_too(tmp_path: Path) -> None:
     """Both failures are told."""
     after = replace_phase(_CRASH, "destroy")
-    sentences = _said(limited(tmp_path, "limit_no_reuse", 11, _DUP, afterwards=after), folder=tmp_path)
+    sentences = _said(
+        limited(tmp_path, "limit_no_reuse", 11, _DUP, afterwards=after), folder=tmp_path
+    )
     words = "No reuse: then the contexts that fitted fail too: the process was ended by SIGSEGV"
     assert sentences[-1].startswith(words)
 
@@ -160,15 +185,23 @@ def replace_phase(failure: Failure, phase: str) -> Failure:
         ({"contexts": 11, "fd_count": 1020}, "file descriptors: the process may have 1,024 open"),
         ({"contexts": 11, "npu_left_bytes": 3 * MIB}, "3.00 MiB of NPU memory were left"),
         (
-            {"contexts": 11, "domains": (DomainUse(0, MIB, ()), DomainUse(2, DOMAIN_BYTES - 3 * MIB, (1,)))},
-            "In domain 2 of the NPU's IOMMU, which has 4,096 MiB of them, 4,093.00 MiB were taken and 3.00 MiB left",
+            {
+                "contexts": 11,
+                "domains": (DomainUse(0, MIB, ()), DomainUse(2, DOMAIN_BYTES - 3 * MIB, (1,))),
+            },
+            (
+                "In domain 2 of the NPU's IOMMU, which has 4,096 MiB of them, 4,093.00 MiB were"
+                " taken and 3.00 MiB left"
+            ),
         ),
         ({"contexts": 32, "failure": None}, "no more than 32 were made"),
         ({"contexts": 9, "failure": None}, "less than a tenth of the system's memory"),
     ],
 )
 def test_remarks(tmp_path: Path, changes: dict[str, Any], words: str) -> None:
-    """What ran out in place of memory, what was left, and why none failed; nothing of it where it is not so."""
+    """What ran out in place of memory, what was left, and why none failed; nothing of it where it
+    is not so.
+    """
     said = _said(limited(tmp_path, "limit_no_reuse", **changes), folder=tmp_path)
     assert sum(words in sentence for sentence in said) == 1
     said = _said(limited(tmp_path, "limit_no_reuse", 11), folder=tmp_path)
@@ -181,22 +214,38 @@ def test_not_one_fits(tmp_path: Path) -> None:
     failure = Failure("failed", "context", 0, _INIT.message, _LIBRARY)
     failed = changed(info, limit=None, outcome="failed", failure=failure)
     (sentence,) = _said(failed, folder=tmp_path)
-    assert sentence.startswith("Until one fails: no reuse: not even one context fits: rknn_init returns -6")
+    assert sentence.startswith(
+        "Until one fails: no reuse: not even one context fits: rknn_init returns -6"
+    )
     rows = _rows(failed, folder=tmp_path)
     assert (limit_table(rows, ENGLISH), limit_figure(rows, ENGLISH)) == (None, None)
 
 
 def test_the_table(tmp_path: Path) -> None:
     """What fitted, what it took, what was left of a known limit, and how the next one failed."""
-    infos = limited(tmp_path, "limit_no_reuse", 11), limited(tmp_path, "limit_lean", 32, None, fd_limit=None)
+    infos = (
+        limited(tmp_path, "limit_no_reuse", 11),
+        limited(tmp_path, "limit_lean", 32, None, fd_limit=None),
+    )
     rows = _rows(*infos, folder=tmp_path)
     table = limit_table(rows, ENGLISH)
     assert table is not None
     (_, first), (_, last) = table.rows
     failure = "rknn_init returns -6 (RKNN_ERR_MODEL_INVALID) when it is made"
-    assert list(first) == ["No reuse", "11", "44.00", "20.00", "4.00", "65 / 1,024", failure, "go on"]
+    assert list(first) == [
+        "No reuse",
+        "11",
+        "44.00",
+        "20.00",
+        "4.00",
+        "65 / 1,024",
+        failure,
+        "go on",
+    ]
     assert [last[1], last[5], *last[6:]] == ["≥ 32", "170", "none failed", "-"]
-    without = limit_table(_rows(limited(tmp_path, "limit_no_reuse", 11, total=None), folder=tmp_path), ENGLISH)
+    without = limit_table(
+        _rows(limited(tmp_path, "limit_no_reuse", 11, total=None), folder=tmp_path), ENGLISH
+    )
     assert without is not None
     assert len(without.heads) == len(table.heads) - 1
     assert limit_last_words(rows, ENGLISH) == [("No reuse", _LIBRARY)]
@@ -204,11 +253,19 @@ def test_the_table(tmp_path: Path) -> None:
 
 def test_what_scripts_read(tmp_path: Path) -> None:
     """Each column has its figure, and a scenario without a limit no row."""
-    crashed, bounded = limited(tmp_path, "limit_no_reuse", 11, _CRASH), limited(tmp_path, "limit_lean", 32, None)
+    crashed = limited(tmp_path, "limit_no_reuse", 11, _CRASH)
+    bounded = limited(tmp_path, "limit_lean", 32, None)
     (first,), (last,) = map(limit_records, _rows(crashed, bounded, folder=tmp_path))
     assert tuple(sorted(first)) == tuple(sorted(LIMIT_COLUMNS))
     words = str(_CRASH.message)
-    assert [first[name] for name in LIMIT_COLUMNS[:6]] == [11, 32, "crashed", "first_inference", words, False]
+    assert [first[name] for name in LIMIT_COLUMNS[:6]] == [
+        11,
+        32,
+        "crashed",
+        "first_inference",
+        words,
+        False,
+    ]
     assert [first[name] for name in LIMIT_COLUMNS[6:]] == [64 * MIB, 44 * MIB, 4 * MIB, 0, 65, 1024]
     assert [last[name] for name in LIMIT_COLUMNS[:6]] == [32, 32, None, None, None, True]
     (row,) = _rows(changed(bounded, limit=None), folder=tmp_path)
@@ -217,22 +274,34 @@ def test_what_scripts_read(tmp_path: Path) -> None:
 
 def test_the_opening(tmp_path: Path) -> None:
     """One sentence: without reuse, and with what fits most."""
-    before, more = limited(tmp_path, "limit_no_reuse", 11), limited(tmp_path, "limit_full_dup", 22)
+    before = limited(tmp_path, "limit_no_reuse", 11)
+    more = limited(tmp_path, "limit_full_dup", 22)
     group = group_of(tmp_path, before, more)
     assert (
         opening([group], ["RKNN"], ENGLISH).others[-1]
         == "How many contexts fit: RKNN: 11 without reuse, 22 with Full dup."
     )
-    assert opening_limit(_rows(before, folder=tmp_path), "RKNN", ENGLISH) == "RKNN: 11, whichever mechanism is used"
+    assert (
+        opening_limit(_rows(before, folder=tmp_path), "RKNN", ENGLISH)
+        == "RKNN: 11, whichever mechanism is used"
+    )
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_page_has_a_section(tmp_path: Path, language: str) -> None:
     """With every language's words; no other section compares memory of as many contexts as fit."""
-    _rows(limited(tmp_path, "limit_no_reuse", 11), limited(tmp_path, "limit_full_dup", 22, _DUP), folder=tmp_path)
+    _rows(
+        limited(tmp_path, "limit_no_reuse", 11),
+        limited(tmp_path, "limit_full_dup", 22, _DUP),
+        folder=tmp_path,
+    )
     values = page_values(read_material([tmp_path], None), texts_of(language))
     (question,) = values["questions"]
-    assert (question["id"], question["template"], len(question["parts"])) == (LIMIT, "limit.html.j2", 1)
+    assert (question["id"], question["template"], len(question["parts"])) == (
+        LIMIT,
+        "limit.html.j2",
+        1,
+    )
     assert len(question["parts"][0]["sentences"]) >= 5
     (part,) = values["parts"]
     assert not part["measured"]

@@ -1,4 +1,6 @@
-"""The matrix of mechanisms: verdicts by what was measured, with their reasons, on the page and as rows."""
+"""The matrix of mechanisms: verdicts by what was measured, with their reasons, on the page and as
+rows.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +73,9 @@ def group(tmp_path_factory: pytest.TempPathFactory) -> Group:
 
 
 def test_a_cell_says_verdict_and_what_was_measured(group: Group) -> None:
-    """A saving that can be measured and copies that are avoided stand with the verdict; variants are left out."""
+    """A saving that can be measured and copies that are avoided stand with the verdict; variants
+    are left out.
+    """
     table = mechanisms_table([group], ["here"], ENGLISH)
     assert table is not None
     assert (table.heads, table.looks) == (["Mechanism", "here: application memory, %"], ["", "g0"])
@@ -119,15 +123,24 @@ def test_reasons_are_told_once_in_every_language(group: Group, language: str) ->
 def test_a_failure_is_a_reason_with_its_phase(group: Group) -> None:
     """Which phase, of which context, and the message."""
     reason = next(
-        reason for _, names, reason in mechanism_reasons([group], ["here"], ENGLISH) if names == "Shared context"
+        reason
+        for _, names, reason in mechanism_reasons([group], ["here"], ENGLISH)
+        if names == "Shared context"
     )
     assert reason == "crashed (contexts made, 3): the process was ended by SIGSEGV"
 
 
 def test_a_mechanism_fails_with_its_baseline(tmp_path: Path) -> None:
-    """Where the baseline has no figures that is why; where none is stored nothing is said of the mechanism."""
+    """Where the baseline has no figures that is why; where none is stored nothing is said of the
+    mechanism.
+    """
     failed = result(tmp_path, "no_reuse_one_model", [], failure=FAILED)
-    group = group_of(tmp_path, failed, result(tmp_path, "full_dup", even(3)), result(tmp_path, "partial_dup", even(3)))
+    group = group_of(
+        tmp_path,
+        failed,
+        result(tmp_path, "full_dup", even(3)),
+        result(tmp_path, "partial_dup", even(3)),
+    )
     verdict = verdict_of(row_of(group, "full_dup"))
     assert verdict is not None
     assert verdict.name == FAILS
@@ -140,13 +153,17 @@ def test_a_mechanism_fails_with_its_baseline(tmp_path: Path) -> None:
 def test_outputs_of_another_run_that_differ_are_a_failure(tmp_path: Path) -> None:
     """Memory that is saved by computing something else is no saving."""
     baseline = result(tmp_path, "no_reuse_one_model", even(40))
-    group = group_of(tmp_path, baseline, result(tmp_path, "full_dup", dup(40, 10), digest="0000000f"))
+    group = group_of(
+        tmp_path, baseline, result(tmp_path, "full_dup", dup(40, 10), digest="0000000f")
+    )
     (row,) = mechanism_records(group)
     assert (row["verdict"], row["reason"]) == (FAILS, ENGLISH("differs_from_baseline"))
 
 
 def test_equal_mechanisms_stand_once(tmp_path: Path) -> None:
-    """If lean is no more than internal reuse it has a row only beside a runtime on which it is more."""
+    """If lean is no more than internal reuse it has a row only beside a runtime on which it is
+    more.
+    """
     more = group_of(tmp_path / "more", *first_look(tmp_path / "more"))
     plain, dups, internal, *_ = first_look(tmp_path)
     alike = group_of(tmp_path, plain, dups, internal, as_measured(internal, "lean"))
@@ -156,7 +173,11 @@ def test_equal_mechanisms_stand_once(tmp_path: Path) -> None:
         return [cells[0] for _, cells in table.rows] if table else []
 
     assert names(alike) == names(alike, question="dup") == ["Full dup", "Full dup, internal reuse"]
-    assert names(alike, more) == names(more, question="dup") == ["Full dup", "Full dup, internal reuse", "Lean"]
+    assert (
+        names(alike, more)
+        == names(more, question="dup")
+        == ["Full dup", "Full dup, internal reuse", "Lean"]
+    )
     assert names(more, question="lean") == []
     assert "Lean" not in str(savings_figure([alike], ["here"], ENGLISH))
     assert "Lean" in str(savings_figure([more], ["here"], ENGLISH))
@@ -166,7 +187,8 @@ def test_equal_mechanisms_stand_once(tmp_path: Path) -> None:
 
 def test_a_mechanism_of_two_questions_is_in_the_tables_of_both(tmp_path: Path) -> None:
     """That of all mechanisms has it once."""
-    first, in_place = result(tmp_path, "runtime_memory", even(40)), result(tmp_path, "external_io", even(30))
+    first = result(tmp_path, "runtime_memory", even(40))
+    in_place = result(tmp_path, "external_io", even(30))
     copies = [as_measured(first, "copied_io"), as_measured(in_place, "zero_copy_io")]
     group = group_of(tmp_path, first, in_place, *copies)
     for question, names in ((None, ["external_io"]), ("io_copies", ["zero_copy_io"])):
@@ -176,25 +198,44 @@ def test_a_mechanism_of_two_questions_is_in_the_tables_of_both(tmp_path: Path) -
 
 
 def test_rows_have_figures_and_english_reasons(group: Group) -> None:
-    """Whole bytes of the memory that was weighed, nothing where nothing was measured, in the columns of the export."""
+    """Whole bytes of the memory that was weighed, nothing where nothing was measured, in the
+    columns of the export.
+    """
     rows = {row["scenario"]: row for row in mechanism_records(group)}
     assert all(set(row) == set(MECHANISM_COLUMNS) for row in rows.values())
     full = rows["full_dup"]
-    assert [full[name] for name in ("verdict", "reason", "memory", "combined")] == [WORKS, None, "application", None]
+    assert [full[name] for name in ("verdict", "reason", "memory", "combined")] == [
+        WORKS,
+        None,
+        "application",
+        None,
+    ]
     sizes = [full[f"{name}_bytes"] for name in ("saved", "spread", "whole", "copies_avoided")]
     assert sizes == [330 * MIB, 3 * MIB, 480 * MIB, 0]
     assert rows["lean"]["combined"] == "full_dup internal_reuse native_io shared_tensors"
     assert rows["internal_reuse"]["verdict"] == SAVES_NOTHING
     lacking = rows["external_mmz"]
     assert (lacking["verdict"], lacking["reason"]) == (NOT_SUPPORTED, "no allocator <from> Python")
-    assert [lacking[name] for name in ("memory", "saved_bytes", "whole_bytes", "copies_avoided_bytes")] == [None] * 4
+    assert [
+        lacking[name] for name in ("memory", "saved_bytes", "whole_bytes", "copies_avoided_bytes")
+    ] == [None] * 4
 
 
 def test_npu_memory_is_weighed_where_there_is_any(tmp_path: Path) -> None:
-    """Application memory, which may say otherwise, is not looked at; one repeat of a ledger is enough."""
-    infos = [result(tmp_path, name, even(3, repeats=1), npu=npu_account) for name in ("no_reuse_one_model", "full_dup")]
+    """Application memory, which may say otherwise, is not looked at; one repeat of a ledger is
+    enough.
+    """
+    infos = [
+        result(tmp_path, name, even(3, repeats=1), npu=npu_account)
+        for name in ("no_reuse_one_model", "full_dup")
+    ]
     (row,) = mechanism_records(group_of(tmp_path, *infos))
-    assert (row["verdict"], row["memory"], row["saved_bytes"], row["spread_bytes"]) == (WORKS, "npu", 66 * MIB, None)
+    assert (row["verdict"], row["memory"], row["saved_bytes"], row["spread_bytes"]) == (
+        WORKS,
+        "npu",
+        66 * MIB,
+        None,
+    )
 
 
 def test_without_mechanisms_there_is_no_table(tmp_path: Path) -> None:
@@ -207,14 +248,18 @@ def test_without_mechanisms_there_is_no_table(tmp_path: Path) -> None:
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_verdict_has_words(language: str) -> None:
     """No verdict is without its text."""
-    assert {f"mechanism_{verdict}" for verdict in MECHANISM_VERDICTS} <= set(texts_of(language).words)
+    assert {f"mechanism_{verdict}" for verdict in MECHANISM_VERDICTS} <= set(
+        texts_of(language).words
+    )
 
 
 # What each saves
 
 
 def two_runtimes(storage: Path) -> None:
-    """Write a run of ONNX Runtime that lacks a mechanism, and one of the NPU that fails in another."""
+    """Write a run of ONNX Runtime that lacks a mechanism, and one of the NPU that fails in
+    another.
+    """
     write_run(
         storage,
         [
@@ -225,7 +270,10 @@ def two_runtimes(storage: Path) -> None:
             result(storage, "shared_weights_2", even(2)),
         ],
     )
-    infos = [result(storage, name, even(3), npu=npu_account) for name in ("no_reuse_one_model", "full_dup")]
+    infos = [
+        result(storage, name, even(3), npu=npu_account)
+        for name in ("no_reuse_one_model", "full_dup")
+    ]
     infos.append(result(storage, "shared_context", [], failure=FAILED, npu=npu_account))
     write_run(storage, infos, number=2, at="2026-02-02")
 
@@ -239,7 +287,9 @@ def test_figure_has_what_measurably_saves(tmp_path: Path) -> None:
     for text in ("Full dup", "RKNN 1.6.0, python: NPU memory, %"):
         assert f">{text}<" in svg
     assert ">Shared context<" not in svg
-    assert {colour for colour in RUNTIME_COLOURS if f"fill: {colour}" in svg} == set(RUNTIME_COLOURS[:2])
+    assert {colour for colour in RUNTIME_COLOURS if f"fill: {colour}" in svg} == set(
+        RUNTIME_COLOURS[:2]
+    )
 
 
 def test_without_comparisons_there_is_no_overview(tmp_path: Path) -> None:

@@ -21,8 +21,12 @@ ENGLISH = texts_of("en")
 
 @pytest.fixture
 def group(tmp_path: Path) -> Group:
-    """Return a runtime's options: one that takes less and is slower, one with other outputs, one that it refuses."""
-    slower = result(tmp_path, "light=1", even(30, spread=0.5), samples=((1.0000003,),), digest="00000002")
+    """Return a runtime's options: one that takes less and is slower, one with other outputs, one
+    that it refuses.
+    """
+    slower = result(
+        tmp_path, "light=1", even(30, spread=0.5), samples=((1.0000003,),), digest="00000002"
+    )
     return group_of(
         tmp_path,
         result(tmp_path, "default_options", even(40, spread=0.5), samples=((1.0,),)),
@@ -50,19 +54,32 @@ def test_each_option_beside_the_default(group: Group) -> None:
 
 def test_options_are_in_no_other_comparison(group: Group) -> None:
     """They are neither layouts nor mechanisms, and nothing predicts them."""
-    assert (recommendations(group.rows), speed_comparisons(group), mechanism_records(group)) == ([], [], [])
+    assert (recommendations(group.rows), speed_comparisons(group), mechanism_records(group)) == (
+        [],
+        [],
+        [],
+    )
     assert [explain(row) for row in group.rows] == [None] * len(group.rows)
 
 
 def test_npu_memory_where_nothing_computes(tmp_path: Path) -> None:
-    """NPU memory is weighed where there is any; without arithmetic there is neither speed nor outputs."""
+    """NPU memory is weighed where there is any; without arithmetic there is neither speed nor
+    outputs.
+    """
     infos = [
-        result(tmp_path, name, even(3), npu=npu_account, computes=False) for name in ("default_options", "light=1")
+        result(tmp_path, name, even(3), npu=npu_account, computes=False)
+        for name in ("default_options", "light=1")
     ]
     table = options_table(group_of(tmp_path, *infos).rows, ENGLISH)
     assert table is not None
     assert list(table.heads) == ["Option", "NPU memory, MiB", "Change, MiB", "Change, %", "Outcome"]
-    assert list(table.rows[1][1]) == ["light=1", "10.00 ±0.00", "0.00 ±0.00", "0.0 ±0.0", "measured"]
+    assert list(table.rows[1][1]) == [
+        "light=1",
+        "10.00 ±0.00",
+        "0.00 ±0.00",
+        "0.0 ±0.0",
+        "measured",
+    ]
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -1,4 +1,6 @@
-"""Plans of users in the report: beside themselves without reuse, with their layouts, apart from scenarios."""
+"""Plans of users in the report: beside themselves without reuse, with their layouts, apart from
+scenarios.
+"""
 
 from __future__ import annotations
 
@@ -53,11 +55,15 @@ _GATE = Plan(
 _ENGLISH = texts_of("en")
 
 
-def _measured(storage: Path, plan: Plan, *mib: float, run: str = "run1", npu: bool = False) -> Result:
+def _measured(
+    storage: Path, plan: Plan, *mib: float, run: str = "run1", npu: bool = False
+) -> Result:
     """Return the plan's result in which the contexts add so many MiB."""
     costs = [[round(size * MIB) for size in mib]] * 3
     account = npu_account if npu else None
-    info = result(storage, plan.scenario, costs, plan=plan, models=plan.models, run=run, npu=account)
+    info = result(
+        storage, plan.scenario, costs, plan=plan, models=plan.models, run=run, npu=account
+    )
     return changed(info, streams=2, contexts=2)
 
 
@@ -74,14 +80,18 @@ def test_a_plan_is_compared_with_itself_without_reuse(tmp_path: Path) -> None:
     assert group.is_of_plans
     assert known(row_of(group, "gate").saved()).median == 45 * MIB
     (sentence,) = answers(group.rows, _ENGLISH)
-    assert sentence.startswith("gate saves 45.0 MiB ±0.0 of application memory compared with gate, no reuse: 45.0 %")
+    assert sentence.startswith(
+        "gate saves 45.0 MiB ±0.0 of application memory compared with gate, no reuse: 45.0 %"
+    )
 
 
 def test_a_plan_that_was_changed_is_not_compared_with_its_former_baseline(tmp_path: Path) -> None:
     """Of the same name, and with the same models, but with fewer contexts."""
     write_run(tmp_path, _pair(tmp_path)[:1])
     smaller = replace(_GATE, contexts=_GATE.contexts[:2], chains=((0, 1),))
-    write_run(tmp_path, [_measured(tmp_path, smaller, 40, 5, run="run2")], 2, at="2026-01-03T03:04:05")
+    write_run(
+        tmp_path, [_measured(tmp_path, smaller, 40, 5, run="run2")], 2, at="2026-01-03T03:04:05"
+    )
     (group,) = groups_of(tmp_path)
     assert row_of(group, "gate").baseline is None
     assert "was not compared" in answers([row_of(group, "gate")], _ENGLISH)[0]
@@ -90,15 +100,30 @@ def test_a_plan_that_was_changed_is_not_compared_with_its_former_baseline(tmp_pa
 def test_plans_of_several_layouts_are_a_group_apart_from_scenarios(tmp_path: Path) -> None:
     """However many streams, contexts and cores each has; the labels tell the two groups apart."""
     full_run(tmp_path)
-    door = replace(_GATE, scenario="door", baseline="door.no_reuse", cores=1, contexts=_GATE.contexts[:2], chains=())
+    door = replace(
+        _GATE,
+        scenario="door",
+        baseline="door.no_reuse",
+        cores=1,
+        contexts=_GATE.contexts[:2],
+        chains=(),
+    )
     others = [changed(info, streams=1, contexts=1, cores=1) for info in _pair(tmp_path, door)]
     write_run(tmp_path, [*_pair(tmp_path), *others], 2, at="2026-01-03T03:04:05")
     plans, scenarios = groups_of(tmp_path)
-    assert [row.scenario for row in plans.rows] == ["door.no_reuse", "door", "gate.no_reuse", "gate"]
+    assert [row.scenario for row in plans.rows] == [
+        "door.no_reuse",
+        "door",
+        "gate.no_reuse",
+        "gate",
+    ]
     assert not scenarios.is_of_plans
     labels = labels_of([plans, scenarios], _ENGLISH)
     common = "ONNX Runtime 1.2.3, python"
-    assert labels == [f"{common}, plans", f"{common}, {_ENGLISH('label_streams', streams=4, contexts=3)}"]
+    assert labels == [
+        f"{common}, plans",
+        f"{common}, {_ENGLISH('label_streams', streams=4, contexts=3)}",
+    ]
 
 
 def test_the_newest_plans_and_the_newest_scenarios_are_shown(tmp_path: Path) -> None:
@@ -110,13 +135,19 @@ def test_the_newest_plans_and_the_newest_scenarios_are_shown(tmp_path: Path) -> 
 
 
 def test_mechanisms_and_claims_are_of_scenarios(tmp_path: Path) -> None:
-    """Plans are in no column of theirs, and come behind scenarios; the page is as new as its newest run."""
+    """Plans are in no column of theirs, and come behind scenarios; the page is as new as its newest
+    run.
+    """
     full_run(tmp_path)
     write_run(tmp_path, _pair(tmp_path), 2, at="2026-01-03T03:04:05")
     html = page(tmp_path, tmp_path / "out")
-    heads = re.findall(r"<th scope=\"col\"[^>]*>([^<]*)</th>", section(html, "mechanisms").partition("</thead>")[0])
+    heads = re.findall(
+        r"<th scope=\"col\"[^>]*>([^<]*)</th>", section(html, "mechanisms").partition("</thead>")[0]
+    )
     assert len(heads) == 2
-    assert "python, plans" not in section(html, "claims").partition(_ENGLISH("section_predictions"))[0]
+    assert (
+        "python, plans" not in section(html, "claims").partition(_ENGLISH("section_predictions"))[0]
+    )
     assert html.index("4 streams") < html.index("python, plans")
     assert "Measured 2026-01-03" in html.partition("<main")[0]
     write_run(tmp_path / "plans", _pair(tmp_path))
@@ -137,7 +168,9 @@ def test_plans_with_other_models_are_not_joined(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("npu", [False, True])
 def test_the_layout_of_a_plan(tmp_path: Path, npu: bool) -> None:
-    """Each context with its model, stream, source, memory and turn, and what it adds with and without reuse."""
+    """Each context with its model, stream, source, memory and turn, and what it adds with and
+    without reuse.
+    """
     group = group_of(tmp_path, *_pair(tmp_path, npu=npu))
     ((name, table),) = layout_tables(group.rows, npu, _ENGLISH)
     assert name == "gate"
@@ -165,7 +198,9 @@ def test_a_plan_that_failed_has_its_layout_too(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_page_of_plans(tmp_path: Path, language: str) -> None:
-    """Its own question with answers, layout, explanation and comparison; conditions say no streams and contexts."""
+    """Its own question with answers, layout, explanation and comparison; conditions say no streams
+    and contexts.
+    """
     write_run(tmp_path, _pair(tmp_path))
     texts = texts_of(language)
     html = page(tmp_path, tmp_path / "out", language)
@@ -189,14 +224,21 @@ def test_a_plan_with_streams_has_its_frames(tmp_path: Path) -> None:
     plan = replace(_GATE, schedule=Streams(2, 10.0, 0, 1.0, 3.0, None))
     write_run(tmp_path, _pair(tmp_path, plan))
     text = readable(section(page(tmp_path, tmp_path / "out"), "plans"))
-    assert "Workload: 2 streams of frames that are not decoded, 2 contexts for each; 3 s of steady state" in text
+    assert (
+        "Workload: 2 streams of frames that are not decoded, 2 contexts for each; 3 s of steady"
+        " state" in text
+    )
     assert _ENGLISH("section_streams_table") in text
     assert _ENGLISH("section_comparison") not in re.findall(r"^#+ (.*)$", text, re.MULTILINE)
 
 
 def test_plans_are_tracked_under_their_name(tmp_path: Path) -> None:
-    """As configurations of compare and history; a renamed context makes no other plan, another order does."""
-    renamed = replace(_GATE, contexts=tuple(replace(context, name=None) for context in _GATE.contexts))
+    """As configurations of compare and history; a renamed context makes no other plan, another
+    order does.
+    """
+    renamed = replace(
+        _GATE, contexts=tuple(replace(context, name=None) for context in _GATE.contexts)
+    )
     reordered = replace(_GATE, chains=((1, 0), (2, 3)))
     for number, plan in enumerate((_GATE, renamed, reordered), start=1):
         write_run(tmp_path, _pair(tmp_path, plan)[1:], number)
@@ -207,6 +249,8 @@ def test_plans_are_tracked_under_their_name(tmp_path: Path) -> None:
 
 
 def test_colours_of_plans() -> None:
-    """A plan's follows from its name, and is another one than that of its baseline; scenarios keep theirs."""
+    """A plan's follows from its name, and is another one than that of its baseline; scenarios keep
+    theirs.
+    """
     assert scenario_colour("gate") == scenario_colour("gate") != scenario_colour("gate.no_reuse")
     assert scenario_colour("no_reuse") != scenario_colour("gate.no_reuse")

@@ -35,7 +35,12 @@ def storage(tmp_path: Path) -> Path:
     """Return a storage of two programs, of which one was recorded twice."""
     folder = tmp_path / "storage"
     path = trace(folder, "first")
-    write_programs(folder, [program("pipeline", [Repeat({"load": 10, "steady": 20})])], 1, "2026-01-01T00:00:00")
+    write_programs(
+        folder,
+        [program("pipeline", [Repeat({"load": 10, "steady": 20})])],
+        1,
+        "2026-01-01T00:00:00",
+    )
     newer = [Repeat({"load": 12, "steady": 30}, trace=path), Repeat({"load": 14, "steady": 34})]
     write_programs(folder, [program("pipeline", newer)], 2, "2026-01-02T00:00:00")
     crashed = program("<b>tool", [Repeat({"run": 5}, exit_code=None, signal="SIGSEGV")], "crashed")
@@ -68,38 +73,58 @@ def test_the_newest_recording_of_each_program_is_shown(storage: Path) -> None:
     ],
 )
 def test_what_is_known_of_peaks(
-    storage: Path, reusebench: Reusebench, is_exact: bool, most_mib: int | None, sum_of_all: str, largest: str
+    storage: Path,
+    reusebench: Reusebench,
+    is_exact: bool,
+    most_mib: int | None,
+    sum_of_all: str,
+    largest: str,
 ) -> None:
-    """In the table and in the terminal: a sign where one may have been missed, both ends where it lies between."""
+    """In the table and in the terminal: a sign where one may have been missed, both ends where it
+    lies between.
+    """
     made = program("pipeline", [Repeat({"run": 20})])
     (phase,) = made.phases
     at_most = (most_mib and most_mib * MIB,)
     memory = msgspec.structs.replace(phase.memory, application_peak_rss_at_most_bytes=at_most)
     phase = msgspec.structs.replace(phase, process_peaks_exact=(is_exact,), memory=memory)
-    write_programs(storage, [msgspec.structs.replace(made, phases=(phase,))], 4, "2026-01-04T00:00:00")
+    write_programs(
+        storage, [msgspec.structs.replace(made, phases=(phase,))], 4, "2026-01-04T00:00:00"
+    )
     table = programs_table(newest_programs(programs_in(runs_of(storage)))[:1], _TEXTS)
     assert table is not None
     ((_, cells),) = table.rows
     assert {sum_of_all, largest} <= set(cells)
-    done = reusebench("report", "--storage", storage, "--output", storage / "out", "--format", "csv")
+    done = reusebench(
+        "report", "--storage", storage, "--output", storage / "out", "--format", "csv"
+    )
     (line,) = [line for line in done.out.splitlines() if line.startswith("pipeline")]
-    assert re.fullmatch(rf"pipeline +run +1\.00 +20\.0 +{re.escape(sum_of_all)} +{largest} +measured", line.strip())
+    assert re.fullmatch(
+        rf"pipeline +run +1\.00 +20\.0 +{re.escape(sum_of_all)} +{largest} +measured", line.strip()
+    )
 
 
 def test_a_program_whose_board_was_lost_has_no_ending(tmp_path: Path) -> None:
     """Its exit code is not known, and that of the repeat before it is none of it."""
-    lost = program("pipeline", [Repeat({"run": 5}), Repeat({"run": 5}, exit_code=None)], "connection_lost")
+    lost = program(
+        "pipeline", [Repeat({"run": 5}), Repeat({"run": 5}, exit_code=None)], "connection_lost"
+    )
     write_programs(tmp_path, [lost], 1, "2026-01-01T00:00:00")
     table = programs_table(newest_programs(programs_in(runs_of(tmp_path))), _TEXTS)
     assert table is not None
-    assert [(look, cells[-1]) for look, cells in table.rows] == [("connection_lost", "connection lost")]
+    assert [(look, cells[-1]) for look, cells in table.rows] == [
+        ("connection_lost", "connection lost")
+    ]
 
 
 def test_npu_memory_has_a_column_where_there_is_any(tmp_path: Path) -> None:
     """Elsewhere it would be empty."""
     for number, npu in enumerate((False, True), start=1):
         write_programs(
-            tmp_path, [program("pipeline", [Repeat({"run": 5}, npu=npu)])], number, f"2026-01-0{number}T00:00:00"
+            tmp_path,
+            [program("pipeline", [Repeat({"run": 5}, npu=npu)])],
+            number,
+            f"2026-01-0{number}T00:00:00",
         )
         table = programs_table(newest_programs(programs_in(runs_of(tmp_path))), _TEXTS)
         assert table is not None
@@ -132,8 +157,13 @@ def test_lost_traces_leave_no_figure(storage: Path) -> None:
 def test_a_phase_has_one_colour_in_all_programs(tmp_path: Path) -> None:
     """Its name stands once in the legend; those beyond the last colour share one."""
     many = [f"phase {number}" for number in range(12)]
-    repeats = [Repeat(dict.fromkeys(phases, 5.0), trace(tmp_path, phases[-1], phases)) for phases in (many, many[:2])]
-    write_programs(tmp_path, [program(name, [repeat]) for name, repeat in zip(("one", "two"), repeats)])
+    repeats = [
+        Repeat(dict.fromkeys(phases, 5.0), trace(tmp_path, phases[-1], phases))
+        for phases in (many, many[:2])
+    ]
+    write_programs(
+        tmp_path, [program(name, [repeat]) for name, repeat in zip(("one", "two"), repeats)]
+    )
     svg = programs_figure(programs_in(runs_of(tmp_path)), _TEXTS)
     assert svg is not None
     assert [svg.count(f">{name}<") for name in many] == [1] * 12
@@ -141,7 +171,9 @@ def test_a_phase_has_one_colour_in_all_programs(tmp_path: Path) -> None:
     assert (svg.count(PROGRAM_PHASE_COLOURS[1]), svg.count(OTHER_COLOUR)) == (3, 8)
 
 
-def test_programs_alone_give_a_report(storage: Path, tmp_path: Path, reusebench: Reusebench) -> None:
+def test_programs_alone_give_a_report(
+    storage: Path, tmp_path: Path, reusebench: Reusebench
+) -> None:
     """The page has their section, the runs and the machine; the terminal shows their phases."""
     formats = [word for each in ("html", "csv", "svg") for word in ("--format", each)]
     done = reusebench("report", "--storage", storage, "--output", tmp_path / "out", *formats)
@@ -166,18 +198,28 @@ def test_programs_alone_give_a_report(storage: Path, tmp_path: Path, reusebench:
     assert rows[3]["command"] == "./pipeline"
 
 
-def test_a_bad_file_among_programs_is_named(storage: Path, tmp_path: Path, reusebench: Reusebench) -> None:
-    """The page says so also where there is no other section for it."""
+def test_a_bad_file_among_programs_is_named(
+    storage: Path, tmp_path: Path, reusebench: Reusebench
+) -> None:
+    """The page says so also if there is no other section for it."""
     (storage / "Linux-CPython-3.11-64bit" / "0009_bad.json").write_text("{")
-    done = reusebench("report", "--storage", storage, "--output", tmp_path / "out", "--format", "html")
+    done = reusebench(
+        "report", "--storage", storage, "--output", tmp_path / "out", "--format", "html"
+    )
     assert done.exit_code == 1
     assert "0009_bad.json" in (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
 
 
-def test_programs_stand_beside_scenarios(storage: Path, tmp_path: Path, reusebench: Reusebench) -> None:
-    """One storage, one page: nothing of the scenarios is missing because a program was recorded later."""
+def test_programs_stand_beside_scenarios(
+    storage: Path, tmp_path: Path, reusebench: Reusebench
+) -> None:
+    """One storage, one page: nothing of the scenarios is missing because a program was recorded
+    later.
+    """
     write_run(storage, [result(storage, "no_reuse", even(3, spread=0.5))], 4, "2026-01-02T03:04:05")
-    done = reusebench("report", "--storage", storage, "--output", tmp_path / "out", "--format", "html")
+    done = reusebench(
+        "report", "--storage", storage, "--output", tmp_path / "out", "--format", "html"
+    )
     assert done.exit_code == 0
     assert "no_reuse" in done.out
     page = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
@@ -186,7 +228,9 @@ def test_programs_stand_beside_scenarios(storage: Path, tmp_path: Path, reuseben
     assert order[-1] == "definitions"
 
 
-def test_a_run_that_is_named_shows_its_own_recording(storage: Path, tmp_path: Path, reusebench: Reusebench) -> None:
+def test_a_run_that_is_named_shows_its_own_recording(
+    storage: Path, tmp_path: Path, reusebench: Reusebench
+) -> None:
     """An older recording is shown when it is asked for."""
     arguments = ("--storage", storage, "--output", tmp_path / "out", "--format", "html")
     assert reusebench("report", *arguments, "--run", 1).exit_code == 0
@@ -197,10 +241,15 @@ def test_a_run_that_is_named_shows_its_own_recording(storage: Path, tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("language", "words"), [("en", "while memory was short: 5.0 MiB of it were swapped out"), ("zh-CN", "当时内存不足")]
+    ("language", "words"),
+    [("en", "while memory was short: 5.0 MiB of it were swapped out"), ("zh-CN", "当时内存不足")],
 )
-def test_short_memory_is_marked(tmp_path: Path, reusebench: Reusebench, language: str, words: str) -> None:
-    """On the page, in the terminal and in the table; memory of an NPU, which is never evicted, is not."""
+def test_short_memory_is_marked(
+    tmp_path: Path, reusebench: Reusebench, language: str, words: str
+) -> None:
+    """On the page, in the terminal and in the table; memory of an NPU, which is never evicted, is
+    not.
+    """
     signs = (Message("shortage_swapped", {"mib": "5.0"}),)
     short = program("pipeline", [Repeat({"run": 20}), Repeat({"run": 20}, npu=True, signs=signs)])
     write_programs(tmp_path, [short, program("other", [Repeat({"run": 20})])])
@@ -208,15 +257,27 @@ def test_short_memory_is_marked(tmp_path: Path, reusebench: Reusebench, language
     table = programs_table(programs, texts_of(language))
     assert table is not None
     cells = {row[0]: row for _, row in table.rows}
-    assert [DOUBT in cell for cell in cells["pipeline"]] == [False, False, False, *[True] * 6, False, False]
+    assert [DOUBT in cell for cell in cells["pipeline"]] == [
+        False,
+        False,
+        False,
+        *[True] * 6,
+        False,
+        False,
+    ]
     assert words in cells["pipeline"][-1]
     assert not any(DOUBT in cell for cell in cells["other"])
     formats = ("--format", "html", "--format", "csv")
-    done = reusebench("report", "--storage", tmp_path, "--output", tmp_path / "out", "--lang", language, *formats)
+    done = reusebench(
+        "report", "--storage", tmp_path, "--output", tmp_path / "out", "--lang", language, *formats
+    )
     (warning,) = program_warnings(programs, texts_of(language))
     assert DOUBT in done.out
     assert warning in (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
-    rows = {row["program"]: row["memory_short"] for row in rows_of(tmp_path / "out" / "tables", "programs")}
+    rows = {
+        row["program"]: row["memory_short"]
+        for row in rows_of(tmp_path / "out" / "tables", "programs")
+    }
     assert rows == {"pipeline": "shortage_swapped", "other": ""}
 
 

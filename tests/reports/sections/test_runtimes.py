@@ -19,12 +19,16 @@ ENGLISH = texts_of("en")
 
 
 def test_which_is_the_fastest_and_whose_outputs_agree(tmp_path: Path) -> None:
-    """After the one that needs least; a runtime whose outputs differ is not ranked, and is said to differ."""
+    """After the one that needs least; a runtime whose outputs differ is not ranked, and is said to
+    differ.
+    """
     of_runtime(tmp_path, "onnxruntime", 1, 10, rates=(30, 20))
     of_runtime(tmp_path, "megengine_lite", 2, 5, output=1.00001)
     of_runtime(tmp_path, "ncnn", 3, 1, output=1.1)
     groups = groups_of(tmp_path)
-    least, fastest, agreeing, differing = opening(groups, labels_of(groups, ENGLISH), ENGLISH).ranking
+    least, fastest, agreeing, differing = opening(
+        groups, labels_of(groups, ENGLISH), ENGLISH
+    ).ranking
     assert "MegEngine Lite (125.0 ±0.0 MiB, 20.0 ±0.0 inferences a second) needs the least" in least
     assert "ncnn" not in least + fastest + agreeing
     assert fastest.startswith("The fastest is ONNX Runtime with No reuse, one model: 30.0 ±0.0")
@@ -33,7 +37,9 @@ def test_which_is_the_fastest_and_whose_outputs_agree(tmp_path: Path) -> None:
 
 
 def test_a_table_has_every_runtime(tmp_path: Path) -> None:
-    """What computes nothing has no speed; where nothing computes at all there are no such columns."""
+    """What computes nothing has no speed; where nothing computes at all there are no such
+    columns.
+    """
     of_runtime(tmp_path, "onnxruntime", 1, 10)
     of_runtime(tmp_path, "rknn", 2, 5, npu=npu_account, computes=False)
     groups = groups_of(tmp_path)
@@ -41,7 +47,14 @@ def test_a_table_has_every_runtime(tmp_path: Path) -> None:
     assert one.runtimes is not None
     assert [list(cells) for _, cells in one.runtimes.rows] == [
         [
-            *("ONNX Runtime 1.2.3, python", "510.0 ±1.2", "180.0 ±0.0", "64.7", "20.0 ±0.0", "20.00 ±0.00"),
+            *(
+                "ONNX Runtime 1.2.3, python",
+                "510.0 ±1.2",
+                "180.0 ±0.0",
+                "64.7",
+                "20.0 ±0.0",
+                "20.00 ±0.00",
+            ),
             *("Full dup", "application memory", "the reference"),
         ],
         [
@@ -62,20 +75,29 @@ def test_a_table_has_every_runtime(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_figure_of_every_layout(tmp_path: Path, language: str) -> None:
-    """Each runtime in its colour; the legend names the least, the fastest, and whose outputs differ."""
+    """Each runtime in its colour; the legend names the least, the fastest, and whose outputs
+    differ.
+    """
     of_runtime(tmp_path, "onnxruntime", 1, 10, rates=(30, 20))
     of_runtime(tmp_path, "megengine_lite", 2, 5)
     of_runtime(tmp_path, "ncnn", 3, 1, output=1.1)
-    groups, texts = groups_of(tmp_path), texts_of(language)
+    groups = groups_of(tmp_path)
+    texts = texts_of(language)
     svg = runtimes_figure(groups, labels_of(groups, texts), texts)
     assert svg is not None
     for text in (
         texts("runtimes_least_mark", runtime="MegEngine Lite", scenario=texts.scenario("full_dup")),
-        texts("runtimes_fastest_mark", runtime="ONNX Runtime", scenario=texts.scenario("no_reuse_one_model")),
+        texts(
+            "runtimes_fastest_mark",
+            runtime="ONNX Runtime",
+            scenario=texts.scenario("no_reuse_one_model"),
+        ),
         texts("runtimes_differing", runtime="ncnn"),
     ):
         assert f">{text}<" in svg
-    assert [colour in svg for colour in RUNTIME_COLOURS] == [True] * 3 + [False] * (len(RUNTIME_COLOURS) - 3)
+    assert [colour in svg for colour in RUNTIME_COLOURS] == [True] * 3 + [False] * (
+        len(RUNTIME_COLOURS) - 3
+    )
 
 
 def test_npu_memory_has_a_panel_of_its_own(tmp_path: Path) -> None:
@@ -125,7 +147,9 @@ def test_speeds_of_a_busy_machine_are_doubted(tmp_path: Path) -> None:
 
 
 def test_many_groups_are_folded(tmp_path: Path) -> None:
-    """Then the runtimes beside each other come first, and what each section says of one can be opened."""
+    """Then the runtimes beside each other come first, and what each section says of one can be
+    opened.
+    """
     for number, runtime in enumerate(("onnxruntime", "megengine_lite", "ncnn"), start=1):
         of_runtime(tmp_path, runtime, number, 10)
     few = page(tmp_path, tmp_path / "few")
@@ -133,7 +157,9 @@ def test_many_groups_are_folded(tmp_path: Path) -> None:
     many = page(tmp_path, tmp_path / "many")
     for html, folded in ((few, False), (many, True)):
         answer = section(html, "answer")
-        assert (answer.index(ENGLISH("section_runtimes")) < answer.index(ENGLISH("answer_least"))) == folded
+        assert (
+            answer.index(ENGLISH("section_runtimes")) < answer.index(ENGLISH("answer_least"))
+        ) == folded
         assert ('<details class="part g0">' in section(html, "dup")) == folded
         assert ('class="sortable matrix"' in section(html, "dup")) == folded
     assert section(many, "dup").count("<summary><h3") == 4

@@ -21,26 +21,44 @@ from reusebench.reports.sections.speed import (
 )
 from reusebench.scenarios.catalogue import SCENARIOS
 from reusebench.storage.result import Result
-from tests.reports.stored import dup, even, group_of, groups_of, npu_account, npu_run, result, with_speed, write_run
+from tests.reports.stored import (
+    dup,
+    even,
+    group_of,
+    groups_of,
+    npu_account,
+    npu_run,
+    result,
+    with_speed,
+    write_run,
+)
 
 ENGLISH = texts_of("en")
 TEXT = re.compile(r"<text[^>]*>([^<]*)</text>")
 
 
-def timed(storage: Path, scenario: str, per_s: Sequence[float], costs: Any = None, **options: Any) -> Result:
+def timed(
+    storage: Path, scenario: str, per_s: Sequence[float], costs: Any = None, **options: Any
+) -> Result:
     """Return a result with this throughput in each repeat; by default 40 MiB per context."""
-    info = result(storage, scenario, even(40, repeats=len(per_s)) if costs is None else costs, **options)
+    info = result(
+        storage, scenario, even(40, repeats=len(per_s)) if costs is None else costs, **options
+    )
     return with_speed(info, throughput_per_s=per_s)
 
 
 def group_with(storage: Path, per_s: Sequence[float], costs: Any = None) -> Group:
-    """Return a group of full dup with this throughput, and its baseline with 99, 100 and 101 per second."""
+    """Return a group of full dup with this throughput, and its baseline with 99, 100 and 101 per
+    second.
+    """
     baseline = timed(storage, "no_reuse_one_model", (99, 100, 101)[: len(per_s)])
     return group_of(storage, baseline, timed(storage, "full_dup", per_s, costs))
 
 
 def test_change_is_in_percent_of_the_baseline(tmp_path: Path) -> None:
-    """80 per second of 100 is 20 % less; the relative spreads of 1 % and 2.5 % add, of the quotient of 80 %."""
+    """80 per second of 100 is 20 % less; the relative spreads of 1 % and 2.5 % add, of the quotient
+    of 80 %.
+    """
     (comparison,) = speed_comparisons(group_with(tmp_path, (78, 80, 82), dup(40, 10)))
     assert comparison.speed.change_percent.median == pytest.approx(-20)
     assert comparison.speed.change_percent.spread == pytest.approx(80 * (0.01 + 0.025))
@@ -74,7 +92,9 @@ def test_verdict(tmp_path: Path, per_s: Sequence[float], costs: Any, verdict: st
 
 @pytest.mark.parametrize("busy", ["no_reuse_one_model", "full_dup"])
 def test_other_work_leaves_speed_unjudged(tmp_path: Path, busy: str) -> None:
-    """Where the machine was busy before a process of the scenario, or of its baseline, nothing is said of its speed."""
+    """Where the machine was busy before a process of the scenario, or of its baseline, nothing is
+    said of its speed.
+    """
     per_s = {"no_reuse_one_model": (99, 100, 101), "full_dup": (49, 50, 51)}
     infos = [
         timed(tmp_path, name, rates, dup(40, 10), idle_cpu_percent=60.0 if name == busy else 1.0)
@@ -83,7 +103,11 @@ def test_other_work_leaves_speed_unjudged(tmp_path: Path, busy: str) -> None:
     write_run(tmp_path, infos)
     group = groups_of(tmp_path)[0]
     (comparison,) = speed_comparisons(group)
-    assert (comparison.verdict, comparison.costs_frames, comparison.saves) == ("disturbed", False, False)
+    assert (comparison.verdict, comparison.costs_frames, comparison.saves) == (
+        "disturbed",
+        False,
+        False,
+    )
     assert speed_sentences(group, ENGLISH) == [ENGLISH("speed_disturbed", scenarios="Full dup")]
 
 
@@ -121,7 +145,9 @@ def test_table_shows_both_sides(tmp_path: Path) -> None:
 
 
 def test_sentence_names_what_costs_frames_and_by_how_much(tmp_path: Path) -> None:
-    """A saving that is slower is named with the loss; one that is faster in a sentence of its own."""
+    """A saving that is slower is named with the loss; one that is faster in a sentence of its
+    own.
+    """
     infos = [
         timed(tmp_path, "no_reuse_one_model", (99, 100, 101)),
         timed(tmp_path, "full_dup", (78, 80, 82), dup(40, 10)),
@@ -150,10 +176,16 @@ def test_sentence_where_no_saving_costs_frames(
 
 
 def test_every_point_has_its_own_look(tmp_path: Path) -> None:
-    """Of a run of all scenarios no two points look the same, and variants and baselines have none."""
-    group = group_of(tmp_path, *(result(tmp_path, scenario.name, even(3)) for scenario in SCENARIOS))
+    """Of a run of all scenarios no two points look the same, and variants and baselines have
+    none.
+    """
+    group = group_of(
+        tmp_path, *(result(tmp_path, scenario.name, even(3)) for scenario in SCENARIOS)
+    )
     compared = [one.name for one in SCENARIOS if one.baseline and not one.is_variant]
-    looks = {(scenario_colour(one.row.scenario), one.row.question) for one in speed_comparisons(group)}
+    looks = {
+        (scenario_colour(one.row.scenario), one.row.question) for one in speed_comparisons(group)
+    }
     assert len(looks) == len(compared)
     svg = speed_figure(group, ENGLISH)
     assert svg is not None
@@ -165,11 +197,18 @@ def test_every_point_has_its_own_look(tmp_path: Path) -> None:
 
 def test_a_disturbed_measurement_leaves_room_for_the_others(tmp_path: Path) -> None:
     """A point at ten times the baseline is drawn at the end of the axis, at half as fast again."""
-    infos = [result(tmp_path, "no_reuse_one_model", even(40)), result(tmp_path, "full_dup", dup(40, 10))]
+    infos = [
+        result(tmp_path, "no_reuse_one_model", even(40)),
+        result(tmp_path, "full_dup", dup(40, 10)),
+    ]
     infos[1] = with_speed(infos[1], throughput_per_s=[240.0] * 3)
     svg = speed_figure(group_of(tmp_path, *infos), ENGLISH)
     assert svg is not None
-    assert 140 <= max(float(text) for text in TEXT.findall(svg) if text.replace(".", "").isdigit()) <= 150
+    assert (
+        140
+        <= max(float(text) for text in TEXT.findall(svg) if text.replace(".", "").isdigit())
+        <= 150
+    )
 
 
 def test_nothing_is_said_where_nothing_computes(tmp_path: Path) -> None:
@@ -182,8 +221,13 @@ def test_nothing_is_said_where_nothing_computes(tmp_path: Path) -> None:
 
 
 def test_a_scenario_without_its_baseline_is_not_weighed(full_group: Group) -> None:
-    """Of a run of every kind those remain that have a baseline with figures; what failed is left out."""
-    assert [one.row.scenario for one in speed_comparisons(full_group)] == ["partial_dup", "full_dup"]
+    """Of a run of every kind those remain that have a baseline with figures; what failed is left
+    out.
+    """
+    assert [one.row.scenario for one in speed_comparisons(full_group)] == [
+        "partial_dup",
+        "full_dup",
+    ]
 
 
 def test_exported_row_has_the_columns(tmp_path: Path) -> None:

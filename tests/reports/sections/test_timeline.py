@@ -28,7 +28,9 @@ def ticks(svg: str) -> set[float]:
 
 def test_axes_reach_to_the_longest_and_largest(tmp_path: Path) -> None:
     """A scenario that takes longer and more memory than the one drawn first is drawn to its end."""
-    infos = [result(tmp_path, name, even(3), npu=npu_account) for name in ("no_reuse", "partial_dup")]
+    infos = [
+        result(tmp_path, name, even(3), npu=npu_account) for name in ("no_reuse", "partial_dup")
+    ]
     change_trace(tmp_path, infos[1], Timeline([0, 20_000_000_000], [0, 5000 * 2**20], [0, 0]))
     group = group_of(tmp_path, *infos)
     svg = timeline_figure(group.rows, texts_of("en"))

@@ -1,4 +1,6 @@
-"""Streams of video in a group: whose rows are compared, what their memory is for, whether it grows."""
+"""Streams of video in a group: whose rows are compared, what their memory is for, whether it
+grows.
+"""
 
 from __future__ import annotations
 
@@ -76,9 +78,12 @@ def row_with(storage: Path, frames: Sequence[Frames]) -> Row:
 
 
 def test_memory_is_that_of_import_decoding_and_inference(published: Workload) -> None:
-    """The parts of every mode add up to its application memory; the first two are those of the decode-only run."""
+    """The parts of every mode add up to its application memory; the first two are those of the
+    decode-only run.
+    """
     for row in published.rows:
-        parts, whole = memory_parts(row, published.decode_only), row.memory("application_memory_bytes")
+        parts = memory_parts(row, published.decode_only)
+        whole = row.memory("application_memory_bytes")
         assert parts is not None
         assert parts.decoding is not None
         assert whole is not None
@@ -98,9 +103,12 @@ def test_a_mode_is_found_by_the_name_of_its_equal(tmp_path: Path) -> None:
 
 
 def test_without_the_decode_only_run_decoders_are_those_of_the_process(tmp_path: Path) -> None:
-    """Then what was read when the decoders had been opened stands for decoding, and the parts still add up."""
+    """Then what was read when the decoders had been opened stands for decoding, and the parts still
+    add up.
+    """
     row = row_with(tmp_path, [Frames()] * 3)
-    parts, whole = memory_parts(row, None), row.memory("application_memory_bytes")
+    parts = memory_parts(row, None)
+    whole = row.memory("application_memory_bytes")
     assert parts is not None
     assert parts.decoding is not None
     assert parts.inference is not None
@@ -113,7 +121,8 @@ def test_inference_saved_leaves_import_and_decoding_out(published: Workload) -> 
     """330 MiB saved are 68.75 % of the 480 MiB of inference, and less of the whole."""
     full = published.row("streams_full_dup")
     assert full is not None
-    saving, whole = inference_saving(full, published.decode_only), full.saved_percent()
+    saving = inference_saving(full, published.decode_only)
+    whole = full.saved_percent()
     assert saving is not None
     assert whole is not None
     assert numbers(saving.percent) == pytest.approx((100 * 330 / 480, 100 * 6 / 480))
@@ -121,9 +130,16 @@ def test_inference_saved_leaves_import_and_decoding_out(published: Workload) -> 
 
 
 def test_other_paces_are_other_workloads(tmp_path: Path) -> None:
-    """A mode is compared with the baseline that was asked for the same; each workload is shown for itself."""
+    """A mode is compared with the baseline that was asked for the same; each workload is shown for
+    itself.
+    """
     published_run(tmp_path)
-    write_run(tmp_path, [streams_result(tmp_path, "streams_full_dup", schedule=FAST)], 2, at="2026-02-01T00:00:00")
+    write_run(
+        tmp_path,
+        [streams_result(tmp_path, "streams_full_dup", schedule=FAST)],
+        2,
+        at="2026-02-01T00:00:00",
+    )
     (group,) = groups_of(tmp_path)
     newest, older = workloads(group.rows)
     assert (newest.schedule.fps, older.schedule.fps) == (0.0, 30.0)
@@ -134,7 +150,9 @@ def test_other_paces_are_other_workloads(tmp_path: Path) -> None:
 
 def test_a_video_is_known_by_its_contents(tmp_path: Path) -> None:
     """The same video in another place is the same workload."""
-    moved = dataclasses.replace(SCHEDULE, video=dataclasses.replace(VIDEO, path="/elsewhere/other.mp4"))
+    moved = dataclasses.replace(
+        SCHEDULE, video=dataclasses.replace(VIDEO, path="/elsewhere/other.mp4")
+    )
     group = group_of(
         tmp_path,
         streams_result(tmp_path, "streams_no_reuse"),
@@ -144,7 +162,9 @@ def test_a_video_is_known_by_its_contents(tmp_path: Path) -> None:
 
 
 def test_frames_are_no_inferences(streams_group: Group) -> None:
-    """The latency of a frame and the rate of frames stand nowhere among those of single inferences."""
+    """The latency of a frame and the rate of frames stand nowhere among those of single
+    inferences.
+    """
     assert [(row.latency, row.throughput) for row in streams_group.rows] == [(None, None)] * 6
     assert speed_comparisons(streams_group) == []
 
@@ -166,14 +186,25 @@ def test_what_was_sustained(tmp_path: Path) -> None:
         streams_result(tmp_path, "streams_full_dup", [Frames(fps=0)], schedule=FAST),
     )
     kept = {row.scenario: kept_up(row) for row in group.rows}
-    assert kept == {"streams_no_reuse": True, "streams_partial_dup": False, "streams_full_dup": None}
+    assert kept == {
+        "streams_no_reuse": True,
+        "streams_partial_dup": False,
+        "streams_full_dup": None,
+    }
 
 
 def test_frames_over_repeats(tmp_path: Path) -> None:
-    """Figures are medians of the repeats, the longest latency is that of all, and streams add up to all."""
-    repeats = [Frames(per_s=40, latency_ms=50), Frames(per_s=44, latency_ms=60), Frames(per_s=48, latency_ms=400)]
+    """Figures are medians of the repeats, the longest latency is that of all, and streams add up to
+    all.
+    """
+    repeats = [
+        Frames(per_s=40, latency_ms=50),
+        Frames(per_s=44, latency_ms=60),
+        Frames(per_s=48, latency_ms=400),
+    ]
     row = row_with(tmp_path, repeats)
-    whole, streams = all_frames(row), stream_frames(row)
+    whole = all_frames(row)
+    streams = stream_frames(row)
     assert whole is not None
     assert whole.per_s.median == 44
     assert whole.latency["p50"].median == 60_000_000
@@ -187,7 +218,11 @@ def test_what_has_no_contexts_has_no_stages_of_them(published: Workload) -> None
     """Of frames that are only decoded nothing is resized, inferred or read."""
     assert published.decode_only is not None
     known = {name: stage(published.decode_only, name, "p99") for name in STAGES}
-    assert [name for name, figure in known.items() if figure is None] == ["resize", "inference", "output"]
+    assert [name for name, figure in known.items() if figure is None] == [
+        "resize",
+        "inference",
+        "output",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -199,7 +234,9 @@ def test_what_has_no_contexts_has_no_stages_of_them(published: Workload) -> None
         ((noisy, noisy, noisy), "unknown", 3),
     ],
 )
-def test_a_leak_in_one_process_is_a_leak(tmp_path: Path, shapes: Sequence[Shape], verdict: str, count: int) -> None:
+def test_a_leak_in_one_process_is_a_leak(
+    tmp_path: Path, shapes: Sequence[Shape], verdict: str, count: int
+) -> None:
     """Of repeats that differ the gravest verdict counts, and in how many it was."""
     grown = growth(row_with(tmp_path, [Frames(rss=shape) for shape in shapes]))
     assert grown is not None
@@ -212,7 +249,8 @@ def test_heap_that_was_not_always_read_has_no_trend(tmp_path: Path) -> None:
     """RSS has one all the same; repeats without readings are left out."""
     repeats = [Frames(), Frames(heap=None), Frames(seconds=3.0)]
     row = row_with(tmp_path, repeats)
-    rss, heap = growth(row), growth(row, HEAP)
+    rss = growth(row)
+    heap = growth(row, HEAP)
     assert rss is not None
     assert heap is not None
     assert (rss.repeats, heap.repeats) == (2, 1)
@@ -222,7 +260,10 @@ def test_a_machine_that_does_not_say_was_not_seen_to_throttle(tmp_path: Path) ->
     """Not known, not throttled, and throttled are three things."""
     cool = msgspec.structs.replace(HOT, throttled=())
     machines = {"streams_no_reuse": SILENT, "streams_partial_dup": cool, "streams_full_dup": HOT}
-    infos = [streams_result(tmp_path, name, [Frames(machine=machine)]) for name, machine in machines.items()]
+    infos = [
+        streams_result(tmp_path, name, [Frames(machine=machine)])
+        for name, machine in machines.items()
+    ]
     group = group_of(tmp_path, *infos)
     unknown, quiet, hot = (throttling(row_of(group, name)) for name in machines)
     assert unknown is None
@@ -233,10 +274,13 @@ def test_a_machine_that_does_not_say_was_not_seen_to_throttle(tmp_path: Path) ->
 
 
 def test_decoders_are_a_component_of_the_explanation(streams_group: Group) -> None:
-    """What decoders take is predicted for itself; it is not taken for what running at the same time takes."""
+    """What decoders take is predicted for itself; it is not taken for what running at the same time
+    takes.
+    """
     explanation = explain(row_of(streams_group, "streams_full_dup"))
     assert explanation is not None
-    decoders, at_once = explanation.measured.sizes["decoders"], explanation.measured.sizes["at_once"]
+    decoders = explanation.measured.sizes["decoders"]
+    at_once = explanation.measured.sizes["at_once"]
     assert decoders is not None
     assert at_once is not None
     assert (decoders.median, at_once.median) == (DECODERS, DECODING - DECODERS)
@@ -244,7 +288,9 @@ def test_decoders_are_a_component_of_the_explanation(streams_group: Group) -> No
 
 
 def test_nothing_is_claimed_of_fewer_contexts(tmp_path: Path) -> None:
-    """(N-1)/N is said of as many contexts as the baseline has: one context per core has a prediction and no claim."""
+    """(N-1)/N is said of as many contexts as the baseline has: one context per core has a
+    prediction and no claim.
+    """
     published_run(tmp_path, npu=npu_account)
     (group,) = groups_of(tmp_path)
     fewer, as_many = (explain(row_of(group, name)) for name in (PER_CORE, "streams_full_dup"))
@@ -258,7 +304,9 @@ def test_nothing_is_claimed_of_fewer_contexts(tmp_path: Path) -> None:
 
 def test_repeats_that_did_not_come_so_far_are_left_out(tmp_path: Path) -> None:
     """A repeat without frames neither counts nor disturbs those that have them."""
-    info = streams_result(tmp_path, "streams_no_reuse", [Frames(per_s=rate) for rate in (40, 44, 48)])
+    info = streams_result(
+        tmp_path, "streams_no_reuse", [Frames(per_s=rate) for rate in (40, 44, 48)]
+    )
     first, _, last = info.frames
     whole = all_frames(group_of(tmp_path, changed(info, frames=(first, None, last))).rows[0])
     assert whole is not None

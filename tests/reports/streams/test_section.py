@@ -1,4 +1,6 @@
-"""The section of streams of video: what it says in words, tables and figures, in the page and the terminal."""
+"""The section of streams of video: what it says in words, tables and figures, in the page and the
+terminal.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +24,32 @@ from reusebench.reports.results.rows import Group
 from reusebench.reports.sections.timeline import timeline_figure
 from reusebench.reports.streams.frames import Workload, workloads
 from reusebench.reports.streams.section import stream_definitions, workload_figures
-from reusebench.reports.streams.tables import machine_table, memory_table, per_stream_table, stages_table
-from reusebench.reports.streams.text import frame_sentences, growth_sentences, memory_sentences, stream_warnings
+from reusebench.reports.streams.tables import (
+    machine_table,
+    memory_table,
+    per_stream_table,
+    stages_table,
+)
+from reusebench.reports.streams.text import (
+    frame_sentences,
+    growth_sentences,
+    memory_sentences,
+    stream_warnings,
+)
 from reusebench.samplers.readings import Machine
 from reusebench.storage.result import OF_STEADY_STATE, Result
 from reusebench.targets.outcome import Failure
 from tests.reports.conftest import WrittenReport
 from tests.reports.pages import page, section
-from tests.reports.stored import changed, full_run, group_of, groups_of, npu_account, npu_run, with_memory
+from tests.reports.stored import (
+    changed,
+    full_run,
+    group_of,
+    groups_of,
+    npu_account,
+    npu_run,
+    with_memory,
+)
 from tests.reports.stored_streams import (
     HOT,
     NAMES,
@@ -74,7 +94,11 @@ def sustained(storage: Path, rates: dict[str, float]) -> list[str]:
 def cut_off(storage: Path, scenario: str) -> Result:
     """Return the result of a run that was cut off after 33 s: no figure that is read at the end."""
     info = streams_result(storage, scenario, [Frames(seconds=33.0, per_s=40)])
-    names = [name for name in info.memory.__struct_fields__ if name.startswith(("application_", "residue_"))]
+    names = [
+        name
+        for name in info.memory.__struct_fields__
+        if name.startswith(("application_", "residue_"))
+    ]
     nothing = dict.fromkeys([*names, "system_memory_bytes"], (None,))
     return with_memory(changed(info, outcome="cut_off", failure=CUT_OFF), **nothing)
 
@@ -87,10 +111,16 @@ def cells_of(table: Table, scenario: str) -> dict[str, str]:
 
 
 def test_the_page_has_the_published_table_with_frames(streams_group: Group) -> None:
-    """Memory, what is saved of it, and frames stand beside the published figures, which have no frames."""
+    """Memory, what is saved of it, and frames stand beside the published figures, which have no
+    frames.
+    """
     table = memory_table(streams_group, workload_of(streams_group), published_rows(), ENGLISH)
     full = cells_of(table, "streams_full_dup")
-    assert (full["Application memory (PSS), MiB"], full["Saved, MiB"], full["Inference saved, %"]) == (
+    assert (
+        full["Application memory (PSS), MiB"],
+        full["Saved, MiB"],
+        full["Inference saved, %"],
+    ) == (
         "244.0 ±0.0",
         "330.0 ±6.0",
         "68.8",
@@ -99,7 +129,11 @@ def test_the_page_has_the_published_table_with_frames(streams_group: Group) -> N
     assert (full["Frames/s"], full["Frames lost, %"]) == ("43.5 ±0.5", "63.8")
     assert full["Latency, median / 99 % / longest, ms"] == "60.0 / 114.0 / 156.0"
     grey = [list(cells) for look, cells in table.rows if look == "published"]
-    assert [cells[1:3] for cells in grey] == [["2.12 GB", "368 MB"], ["2.07 GB", "304 MB"], ["1.99 GB", "259 MB"]]
+    assert [cells[1:3] for cells in grey] == [
+        ["2.12 GB", "368 MB"],
+        ["2.07 GB", "304 MB"],
+        ["1.99 GB", "259 MB"],
+    ]
     assert {len(cells) for _, cells in table.rows} == {len(table.heads)}
     assert set(grey[0][table.heads.index("Frames/s") :][:3]) == {"-"}
 
@@ -112,9 +146,13 @@ def test_published_figures_stand_beside_as_many_streams_alone(tmp_path: Path) ->
 
 
 def test_too_slow_a_machine_is_said_to_be(tmp_path: Path) -> None:
-    """With what it sustained, that it is not for decoding, and that memory is comparable all the same."""
+    """With what it sustained, that it is not for decoding, and that memory is comparable all the
+    same.
+    """
     said = sustained(tmp_path, {NAMES[0]: 120, NAMES[1]: 40, NAMES[2]: 44})
-    assert said[0].startswith("This machine is too slow for it: it sustained 40 to 44 of 120 frames a second.")
+    assert said[0].startswith(
+        "This machine is too slow for it: it sustained 40 to 44 of 120 frames a second."
+    )
     assert "Decoding alone kept up" in said[0]
     assert "comparison of memory holds" in said[1]
 
@@ -157,15 +195,27 @@ def test_one_context_per_core_against_several_per_stream(streams_group: Group) -
     """Memory and frames of the two are said in one sentence."""
     sentence = memory_sentences(workload_of(streams_group), ENGLISH)[-1]
     assert sentence.startswith("One context per core (2 in all")
-    assert "takes 100.0 MiB ±0.0 less application memory than full dup with its 12. It processed 40" in sentence
+    assert (
+        "takes 100.0 MiB ±0.0 less application memory than full dup with its 12. It processed 40"
+        in sentence
+    )
 
 
 @pytest.mark.parametrize(
     ("shape", "sentence"),
     [
-        (level, "RSS is level: {name}. A growth of 0.36 MiB/min would have been detected in four runs of five."),
+        (
+            level,
+            (
+                "RSS is level: {name}. A growth of 0.36 MiB/min would have been detected in four"
+                " runs of five."
+            ),
+        ),
         (grown_until(41), "RSS grew, then stayed level: {name} after 41 s."),
-        (moving(1.02), "RSS is still growing: {name} by 1.02 MiB/min (0.89 to 1.15, confidence 99.9 %)."),
+        (
+            moving(1.02),
+            "RSS is still growing: {name} by 1.02 MiB/min (0.89 to 1.15, confidence 99.9 %).",
+        ),
         (moving(-0.6), "RSS is falling: {name} -0.60 MiB/min (-0.73 to -0.47)."),
         (noisy, "RSS: the run is too short to show whether it grows: {name}. "),
     ],
@@ -184,7 +234,9 @@ def test_a_leak_that_fills_holes_of_the_heap(tmp_path: Path) -> None:
     workload = workload_of(group)
     rss, heap = growth_sentences(workload, ENGLISH)
     assert rss.startswith("RSS is level: ")
-    assert heap.startswith(f"The heap in use is still growing: {ENGLISH.scenario(NAMES[1])} by 1.02 MiB/min")
+    assert heap.startswith(
+        f"The heap in use is still growing: {ENGLISH.scenario(NAMES[1])} by 1.02 MiB/min"
+    )
     svg = workload_figures(group, ENGLISH)["streams_1_over_time"]()
     assert svg is not None
     assert "level; heap growing, 1.02 MiB/min" in svg
@@ -204,7 +256,8 @@ def test_a_library_that_does_not_say_its_heap(tmp_path: Path) -> None:
 def test_a_run_without_a_slope_is_named(tmp_path: Path) -> None:
     """Where there are too few readings for a slope, that is said of it."""
     infos = [
-        streams_result(tmp_path, name, [Frames(seconds=seconds)]) for name, seconds in zip(NAMES[1:3], (4.0, 120.0))
+        streams_result(tmp_path, name, [Frames(seconds=seconds)])
+        for name, seconds in zip(NAMES[1:3], (4.0, 120.0))
     ]
     rss, _, short = growth_sentences(stored_workload(tmp_path, *infos), ENGLISH)
     assert ENGLISH.scenario(NAMES[2]) in rss
@@ -218,7 +271,9 @@ def test_memory_over_time_is_drawn_where_it_says_something(tmp_path: Path) -> No
 
 
 def test_what_is_to_be_mistrusted_is_said(tmp_path: Path) -> None:
-    """A throttled run, one that Ctrl-C ended and one that was cut off are shown with what they have, and said."""
+    """A throttled run, one that Ctrl-C ended and one that was cut off are shown with what they
+    have, and said.
+    """
     group = group_of(
         tmp_path,
         streams_result(tmp_path, NAMES[1], [Frames(machine=HOT)]),
@@ -233,12 +288,18 @@ def test_what_is_to_be_mistrusted_is_said(tmp_path: Path) -> None:
     assert f"{ENGLISH.scenario(NAMES[4])} 33 s" in cut
     table = memory_table(group, workload, (), ENGLISH)
     of_cut = cells_of(table, NAMES[4])
-    assert (of_cut["Application memory (PSS), MiB"], of_cut["Frames/s"], of_cut["Outcome"]) == ("-", "40.0", "cut off")
+    assert (of_cut["Application memory (PSS), MiB"], of_cut["Frames/s"], of_cut["Outcome"]) == (
+        "-",
+        "40.0",
+        "cut off",
+    )
     assert cells_of(table, NAMES[2])["Outcome"] == "ended early"
 
 
 def test_a_busy_machine_is_said_to_be(tmp_path: Path) -> None:
-    """Other work costs frames: which modes it may have cost some is named; where nothing computes it costs none."""
+    """Other work costs frames: which modes it may have cost some is named; where nothing computes
+    it costs none.
+    """
     busy = streams_result(tmp_path, NAMES[1], [Frames()], idle_cpu_percent=51.0)
     quiet = streams_result(tmp_path, NAMES[2], [Frames()])
     (sentence,) = stream_warnings(stored_workload(tmp_path, busy, quiet), ENGLISH)
@@ -251,7 +312,8 @@ def test_repeats_that_were_finished_before_the_cut_are_shown(tmp_path: Path) -> 
     info = streams_result(tmp_path, NAMES[4], [Frames(), Frames(seconds=2.0)])
     first = {name: getattr(info.memory, name)[0] for name in OF_STEADY_STATE}
     cut = with_memory(
-        changed(info, outcome="cut_off", failure=CUT_OFF), **{name: [size, None] for name, size in first.items()}
+        changed(info, outcome="cut_off", failure=CUT_OFF),
+        **{name: [size, None] for name, size in first.items()},
     )
     group = group_of(tmp_path, streams_result(tmp_path, NAMES[3]), cut)
     of_cut = cells_of(memory_table(group, workload_of(group), (), ENGLISH), NAMES[4])
@@ -277,7 +339,11 @@ def test_figures_have_every_mode(streams_group: Group) -> None:
     for name, draw in workload_figures(streams_group, ENGLISH).items():
         svg = draw()
         assert svg is not None, name
-        rows = [row for row in streams_group.rows if row.info.plan.contexts or not name.endswith("explanation")]
+        rows = [
+            row
+            for row in streams_group.rows
+            if row.info.plan.contexts or not name.endswith("explanation")
+        ]
         assert all(ENGLISH.scenario(row.scenario) in svg for row in rows), name
     assert timeline_figure(streams_group.rows, ENGLISH) is not None
 
@@ -298,9 +364,15 @@ def test_each_mode_has_a_colour_of_its_own() -> None:
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_section_is_whole_in_every_language(written: WrittenReport, language: str) -> None:
     """Its heading, tables, figures and definitions are on the page."""
-    html, texts = written.html[language], texts_of(language)
+    html = written.html[language]
+    texts = texts_of(language)
     text = section(html, "streams")
-    for key in ("question_streams", "section_streams_table", "section_streams_over_time", "section_streams_latency"):
+    for key in (
+        "question_streams",
+        "section_streams_table",
+        "section_streams_over_time",
+        "section_streams_latency",
+    ):
         assert texts(key) in text
     for key in texts.starting_with("stream_term_"):
         assert f"<dt>{texts(f'stream_term_{key}')}</dt>" in html
@@ -315,11 +387,13 @@ def test_streams_are_defined_where_there_are_any(full_group: Group) -> None:
 def test_a_page_of_streams_alone_says_nothing_of_inferences(
     streams_group: Group, streams_storage: Path, tmp_path: Path
 ) -> None:
-    """Neither that a saving costs no speed nor that the machine was busy: what is said is of frames."""
+    """Neither that a saving costs no speed nor that the machine was busy: what is said is of
+    frames.
+    """
     shown = opening([streams_group], ["here"], ENGLISH)
     assert shown.others == [
-        "Streams of video: here kept 40.5 to 43.5 of 120 frames a second, and Streams, full dup saves 68.8 % of the "
-        "memory of inference."
+        "Streams of video: here kept 40.5 to 43.5 of 120 frames a second, and Streams, full dup"
+        " saves 68.8 % of the memory of inference."
     ]
     (answer,) = shown.answers
     assert answer.figures[-1].head == ENGLISH("answer_frames")
@@ -327,14 +401,21 @@ def test_a_page_of_streams_alone_says_nothing_of_inferences(
 
 
 @pytest.mark.parametrize(
-    ("heap", "memory"), [(moving(1.02), "The heap in use by 1.02 MiB/min (0.89 to 1.15, "), (level, "RSS by 2.00 ")]
+    ("heap", "memory"),
+    [(moving(1.02), "The heap in use by 1.02 MiB/min (0.89 to 1.15, "), (level, "RSS by 2.00 ")],
 )
 def test_memory_that_still_grows_opens_the_page(tmp_path: Path, heap: Shape, memory: str) -> None:
-    """Also of one mode alone, whose saving nobody knows; by the heap where that grows, since RSS may hide a leak."""
-    group = group_of(tmp_path, streams_result(tmp_path, NAMES[1], [Frames(rss=moving(2.0), heap=heap)]))
+    """Also of one mode alone, whose saving nobody knows; by the heap where that grows, since RSS
+    may hide a leak.
+    """
+    group = group_of(
+        tmp_path, streams_result(tmp_path, NAMES[1], [Frames(rss=moving(2.0), heap=heap)])
+    )
     frames, growing = opening([group], ["here"], ENGLISH).others
     assert frames.endswith(" frames a second.")
-    assert growing.startswith(f"Memory was still growing when streams of video ended, which may be a leak: {memory}")
+    assert growing.startswith(
+        f"Memory was still growing when streams of video ended, which may be a leak: {memory}"
+    )
 
 
 def test_virtual_boards_and_streams_share_a_page(tmp_path: Path) -> None:
@@ -355,7 +436,9 @@ def printed(group: Group) -> str:
 
 
 def test_streams_have_a_table_of_their_own_in_the_terminal(tmp_path: Path) -> None:
-    """Each mode stands on one line of 80 characters with memory and frames, and not among single inferences."""
+    """Each mode stands on one line of 80 characters with memory and frames, and not among single
+    inferences.
+    """
     full_run(tmp_path)
     published_run(tmp_path, 2)
     (group,) = groups_of(tmp_path)
@@ -368,7 +451,9 @@ def test_streams_have_a_table_of_their_own_in_the_terminal(tmp_path: Path) -> No
 
 def test_a_run_that_was_cut_off_has_its_line(tmp_path: Path) -> None:
     """Its frames are shown, and that memory is missing is said."""
-    text = printed(group_of(tmp_path, streams_result(tmp_path, NAMES[3]), cut_off(tmp_path, NAMES[4])))
+    text = printed(
+        group_of(tmp_path, streams_result(tmp_path, NAMES[3]), cut_off(tmp_path, NAMES[4]))
+    )
     (line,) = (line.split() for line in text.splitlines() if line.startswith(f"{NAMES[4]} "))
     assert line[1:] == ["-", "-", "-", "40.0", "66.7", "114.0"]
     assert "! Cut off before the end" in text
@@ -386,11 +471,20 @@ def test_a_video_is_named(tmp_path: Path) -> None:
 
 def test_a_machine_that_says_nothing_has_no_table(tmp_path: Path) -> None:
     """Where neither CPU nor clocks, throttling or growth are known there is nothing to show."""
-    table = machine_table(stored_workload(tmp_path, streams_result(tmp_path, NAMES[1], [Frames(machine=HOT)])), ENGLISH)
+    table = machine_table(
+        stored_workload(tmp_path, streams_result(tmp_path, NAMES[1], [Frames(machine=HOT)])),
+        ENGLISH,
+    )
     assert table is not None
     cells = cells_of(table, NAMES[1])
-    assert cells["Hottest sensor, start \N{RIGHTWARDS ARROW} highest, °C"] == "61 \N{RIGHTWARDS ARROW} 86"
-    assert (cells["NPU load, each core, %"], cells["Throttled"]) == ("71 / 72 / 73", "thermal-cpufreq-0, 35.0 %")
+    assert (
+        cells["Hottest sensor, start \N{RIGHTWARDS ARROW} highest, °C"]
+        == "61 \N{RIGHTWARDS ARROW} 86"
+    )
+    assert (cells["NPU load, each core, %"], cells["Throttled"]) == (
+        "71 / 72 / 73",
+        "thermal-cpufreq-0, 35.0 %",
+    )
     nothing = Frames(machine=Machine((), (), None, None), seconds=4.0, computes=False)
     silent = streams_result(tmp_path, NAMES[1], [nothing], schedule=NOT_DECODED)
     assert machine_table(stored_workload(tmp_path, silent), ENGLISH) is None
@@ -404,14 +498,17 @@ def sizes(table: Table, column: str) -> Sequence[str]:
 def test_streams_and_stages_are_told_apart(streams_group: Group) -> None:
     """A row for each stream of each mode; a mode that only decodes has no time of inference."""
     workload = workload_of(streams_group)
-    per_stream, stages = per_stream_table(workload, ENGLISH), stages_table(workload, ENGLISH)
+    per_stream = per_stream_table(workload, ENGLISH)
+    stages = stages_table(workload, ENGLISH)
     assert per_stream is not None
     assert stages is not None
     assert sizes(per_stream, "Stream") == ["1", "2", "3", "4"] * len(NAMES)
     assert sizes(stages, "Inference, median, ms")[:2] == ["-", "28.80"]
 
 
-def test_more_streams_than_a_page_can_list(streams_group: Group, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_streams_than_a_page_can_list(
+    streams_group: Group, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The first are listed, and how many are left out."""
     monkeypatch.setattr("reusebench.reports.streams.tables._MOST_STREAM_LINES", 6)
     table = per_stream_table(workload_of(streams_group), ENGLISH)

@@ -13,7 +13,15 @@ from reusebench.reports.results.rows import Group
 from reusebench.reports.streams.tables import STREAM_COLUMNS
 from tests.reports.page.test_exported_tables import document_of, material_of
 from tests.reports.stored import MIB, STREAMS, full_run, write_run
-from tests.reports.stored_streams import HOT, NAMES, SCHEDULE, Frames, moving, published_run, streams_result
+from tests.reports.stored_streams import (
+    HOT,
+    NAMES,
+    SCHEDULE,
+    Frames,
+    moving,
+    published_run,
+    streams_result,
+)
 
 
 def rows_of(storage: Path, folder: Path) -> list[dict[str, object]]:
@@ -24,7 +32,9 @@ def rows_of(storage: Path, folder: Path) -> list[dict[str, object]]:
 
 
 @pytest.fixture(scope="module")
-def published(streams_storage: Path, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, object]]:
+def published(
+    streams_storage: Path, tmp_path_factory: pytest.TempPathFactory
+) -> list[dict[str, object]]:
     """Return the rows of all scenarios of streams."""
     return rows_of(streams_storage, tmp_path_factory.mktemp("tables"))
 
@@ -42,8 +52,12 @@ def test_each_stream_and_all_of_them_have_a_row(published: list[dict[str, object
 
 
 def test_memory_stands_in_the_row_of_all(published: list[dict[str, object]]) -> None:
-    """What application memory is for adds up; what is saved of inference is of the baseline's inference."""
-    (full,) = (row for row in published if (row["scenario"], row["stream"]) == ("streams_full_dup", "all"))
+    """What application memory is for adds up; what is saved of inference is of the baseline's
+    inference.
+    """
+    (full,) = (
+        row for row in published if (row["scenario"], row["stream"]) == ("streams_full_dup", "all")
+    )
     parts = [full[f"{name}_memory_bytes"] for name in ("import", "decoding", "inference")]
     assert parts == [30 * MIB, 64 * MIB, 150 * MIB]
     assert full["application_memory_bytes"] == 244 * MIB
@@ -51,11 +65,16 @@ def test_memory_stands_in_the_row_of_all(published: list[dict[str, object]]) -> 
 
 
 def test_growth_and_throttling_are_numbers(tmp_path: Path) -> None:
-    """A script reads the verdict with its slope, and how much of the time the machine was throttled."""
+    """A script reads the verdict with its slope, and how much of the time the machine was
+    throttled.
+    """
     growing = Frames(machine=HOT, rss=moving(1.02), interrupted=True)
     write_run(tmp_path, [streams_result(tmp_path, "streams_no_reuse", [growing])])
     whole = rows_of(tmp_path, tmp_path)[0]
-    assert (whole["memory_verdict"], whole["memory_growing_confidence_percent"]) == ("growing", 99.9)
+    assert (whole["memory_verdict"], whole["memory_growing_confidence_percent"]) == (
+        "growing",
+        99.9,
+    )
     assert whole["memory_slope_bytes_per_s"] == pytest.approx(1.02 * MIB / 60, rel=1e-6)
     assert (whole["throttled_percent"], whole["interrupted"]) == (35.0, "yes")
 
@@ -63,9 +82,17 @@ def test_growth_and_throttling_are_numbers(tmp_path: Path) -> None:
 def test_where_nothing_computes_frames_are_empty(tmp_path: Path) -> None:
     """The row of all remains with its memory; there is none of each stream."""
     schedule = replace(SCHEDULE, video=None)
-    write_run(tmp_path, [streams_result(tmp_path, "streams_no_reuse", [Frames(computes=False)], schedule=schedule)])
+    write_run(
+        tmp_path,
+        [streams_result(tmp_path, "streams_no_reuse", [Frames(computes=False)], schedule=schedule)],
+    )
     (row,) = rows_of(tmp_path, tmp_path)
-    assert (row["stream"], row["done"], row["latency_p99_ns"], row["video"]) == ("all", None, None, None)
+    assert (row["stream"], row["done"], row["latency_p99_ns"], row["video"]) == (
+        "all",
+        None,
+        None,
+        None,
+    )
     assert row["decoding_memory_bytes"] is None
     assert row["inference_memory_bytes"] == 474 * MIB
 

@@ -27,7 +27,9 @@ from tests.reports.stored import (
 
 #: What a dup of the newest version takes more.
 MORE_BYTES = 69_632
-OLDEST, OLD, NEW = (f"{number} (abcdef@2023-12-13T17:32:13)" for number in ("1.5.2", "1.6.0", "2.3.2"))
+OLDEST, OLD, NEW = (
+    f"{number} (abcdef@2023-12-13T17:32:13)" for number in ("1.5.2", "1.6.0", "2.3.2")
+)
 
 
 def heavier_dups(plan: Plan) -> Account:
@@ -48,11 +50,28 @@ def of_version(
     mib: float = 10,
     failure: Failure | None = None,
 ) -> list[Result]:
-    """Return no reuse and full dup in a version; each context adds so many MiB, and full dup may fail."""
+    """Return no reuse and full dup in a version; each context adds so many MiB, and full dup may
+    fail.
+    """
     costs = [] if failure else dup(mib, mib)
     infos = [
-        result(storage, "no_reuse_one_model", even(mib), npu=npu_account, computes=False, run=version[:5]),
-        result(storage, "full_dup", costs, npu=account, computes=False, failure=failure, run=version[:5]),
+        result(
+            storage,
+            "no_reuse_one_model",
+            even(mib),
+            npu=npu_account,
+            computes=False,
+            run=version[:5],
+        ),
+        result(
+            storage,
+            "full_dup",
+            costs,
+            npu=account,
+            computes=False,
+            failure=failure,
+            run=version[:5],
+        ),
     ]
     return [changed(info, runtime_version=version, architecture=architecture) for info in infos]
 
@@ -65,7 +84,9 @@ def store_versions(storage: Path, *runs: Sequence[Result]) -> Path:
 
 
 def three_versions(storage: Path) -> Path:
-    """Write 1.6.0 for armhf, 2.3.2 whose dups take more, and 1.5.2, whose full dup fails; the newest is no last run."""
+    """Write 1.6.0 for armhf, 2.3.2 whose dups take more, and 1.5.2, whose full dup fails; the
+    newest is no last run.
+    """
     return store_versions(
         storage,
         of_version(storage, OLD, "armhf"),

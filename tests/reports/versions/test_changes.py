@@ -24,23 +24,31 @@ from tests.reports.versions.stored_versions import (
     version_set,
 )
 
-ENGLISH, CHINESE = texts_of("en"), texts_of("zh-CN")
+ENGLISH = texts_of("en")
+CHINESE = texts_of("zh-CN")
 
 
 def test_a_component_that_each_dup_has_more_of(tmp_path: Path) -> None:
     """It is named with its bytes, and nothing else is."""
     _, change = version_changes(version_set(three_versions(tmp_path)))
     assert change.components == (
-        ComponentChange("dup", "register_commands", MORE_BYTES, MORE_BYTES, True, scenarios=1, of_scenarios=1),
+        ComponentChange(
+            "dup", "register_commands", MORE_BYTES, MORE_BYTES, True, scenarios=1, of_scenarios=1
+        ),
     )
     assert (change.npu_compared, change.npu) == (2, (11 * MORE_BYTES,))
 
 
 def test_application_memory_is_compared_within_an_architecture(tmp_path: Path) -> None:
-    """With the newest earlier version that has it; where none has, with the one before, and that is said."""
+    """With the newest earlier version that has it; where none has, with the one before, and that is
+    said.
+    """
     versions = version_set(three_versions(tmp_path))
     first, second = version_changes(versions)
-    assert [str(change.like) for change in (first, second)] == ["1.5.2 (aarch64)", "1.5.2 (aarch64)"]
+    assert [str(change.like) for change in (first, second)] == [
+        "1.5.2 (aarch64)",
+        "1.5.2 (aarch64)",
+    ]
     # Full dup failed in 1.5.2.
     assert [round(one.change / MIB) for one in second.application] == [120]
     sentences = version_sentences(versions, ENGLISH)
@@ -48,23 +56,35 @@ def test_application_memory_is_compared_within_an_architecture(tmp_path: Path) -
     assert (
         "Application memory is compared with 1.5.2 (aarch64), which has the same architecture. "
         "Application memory above the baseline changed in 1 of 1 scenarios, by +120.00 MiB."
-    ) in sentences[1]
+        in sentences[1]
+    )
     assert "The architecture changed" not in sentences[1]
 
 
 def test_what_failed_before(tmp_path: Path) -> None:
-    """A configuration without figures on one side is no change, and is counted as measured now or lost."""
+    """A configuration without figures on one side is no change, and is counted as measured now or
+    lost.
+    """
     versions = version_set(three_versions(tmp_path))
     first, _ = version_changes(versions)
-    assert (first.compared, [row.scenario for row in first.gained], first.lost) == (1, ["full_dup"], ())
-    assert "Measured now and not before: Full dup (crashed)." in version_sentences(versions, ENGLISH)[0]
+    assert (first.compared, [row.scenario for row in first.gained], first.lost) == (
+        1,
+        ["full_dup"],
+        (),
+    )
+    assert (
+        "Measured now and not before: Full dup (crashed)."
+        in version_sentences(versions, ENGLISH)[0]
+    )
 
 
 def test_sentences(tmp_path: Path) -> None:
     """A paragraph for each version but the first, in both languages."""
     versions = version_set(three_versions(tmp_path))
     english, chinese = (version_sentences(versions, texts) for texts in (ENGLISH, CHINESE))
-    assert english[1].startswith("2.3.2 (aarch64), compared with 1.6.0 (armhf): NPU memory changed in 1 of 2 scenarios")
+    assert english[1].startswith(
+        "2.3.2 (aarch64), compared with 1.6.0 (armhf): NPU memory changed in 1 of 2 scenarios"
+    )
     assert "Each dup takes 69,632 bytes more in register commands." in english[1]
     assert "每个 dup 的寄存器命令多占 69,632 字节。" in chinese[1]
 
@@ -104,14 +124,17 @@ def test_equal_changes_are_said_once(tmp_path: Path) -> None:
     runs = [of_version(tmp_path, f"{number}.0.0") for number in (1, 2, 3)]
     (sentence,) = version_sentences(version_set(store_versions(tmp_path, *runs)), ENGLISH)
     assert sentence.startswith(
-        "2.0.0, 3.0.0, each compared with the version before it: NPU memory is the same in all scenarios (2). "
-        "Application memory above the baseline: no change that could be shown, in 2 scenarios; "
+        "2.0.0, 3.0.0, each compared with the version before it: NPU memory is the same in all"
+        " scenarios (2). Application memory above the baseline: no change that could be shown, in 2"
+        " scenarios; "
     )
 
 
 def test_one_repeat_shows_no_change_of_the_application(tmp_path: Path) -> None:
     """Its noise is not known."""
-    infos = [result(tmp_path, "no_reuse", even(mib, repeats=1), npu=npu_account) for mib in (10, 20)]
+    infos = [
+        result(tmp_path, "no_reuse", even(mib, repeats=1), npu=npu_account) for mib in (10, 20)
+    ]
     runs = [[changed(info, runtime_version=version)] for info, version in zip(infos, (OLD, NEW))]
     (sentence,) = version_sentences(version_set(store_versions(tmp_path, *runs)), ENGLISH)
     assert "one repeat of each shows no noise" in sentence

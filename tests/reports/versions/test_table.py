@@ -12,7 +12,12 @@ import pytest
 from reusebench.reports.base.texts import texts_of
 from reusebench.reports.results.colours import COMPONENT_COLOURS
 from reusebench.reports.versions.figure import versions_figure
-from reusebench.reports.versions.table import VERSION_COLUMNS, VERSION_METRICS, component_table, version_table
+from reusebench.reports.versions.table import (
+    VERSION_COLUMNS,
+    VERSION_METRICS,
+    component_table,
+    version_table,
+)
 from reusebench.reports.versions.text import as_csv, as_json, as_markdown, as_text
 from reusebench.reports.versions.versions import VersionSet
 from tests.reports.stored import changed, even, result
@@ -59,7 +64,9 @@ def test_only_components_that_differ_have_a_row(versions: VersionSet, tmp_path: 
 
 
 def test_forms(versions: VersionSet) -> None:
-    """The terminal and Markdown have tables and sentences; CSV and JSON a record for each figure and component."""
+    """The terminal and Markdown have tables and sentences; CSV and JSON a record for each figure
+    and component.
+    """
     for text in (as_text([versions], VERSION_METRICS), as_markdown([versions], VERSION_METRICS)):
         assert "npu_memory, MiB" in text
         assert "application_memory_over_baseline, MiB" in text
@@ -95,7 +102,11 @@ def test_a_runtime_without_an_npu(tmp_path: Path) -> None:
     """Application memory stands for it, in tables and in the figure."""
     infos = [result(tmp_path, "no_reuse", even(mib)) for mib in (10, 20)]
     storage = store_versions(
-        tmp_path, *([changed(info, runtime_version=version)] for info, version in zip(infos, ("1.30.0", "1.31.0")))
+        tmp_path,
+        *(
+            [changed(info, runtime_version=version)]
+            for info, version in zip(infos, ("1.30.0", "1.31.0"))
+        ),
     )
     versions = version_set(storage)
     assert version_table(versions, VERSION_METRICS[0], ENGLISH) is None

@@ -41,14 +41,25 @@ class _Clock(LocalHost):
             (self._proc / process).mkdir(parents=True)
         self.watch = MachineWatch(self, _PID)
 
-    def count(self, seconds: int, cores: dict[int, str], process_s: float = 0, harness_s: float = 0) -> None:
-        """Read at that second: fields of each core, and the CPU time that the two processes have had."""
+    def count(
+        self, seconds: int, cores: dict[int, str], process_s: float = 0, harness_s: float = 0
+    ) -> None:
+        """Read at that second: fields of each core, and the CPU time that the two processes have
+        had.
+        """
         self._seconds = seconds
-        lines = ["cpu  9 9 9 9 9 9 9 9 9 9", *(f"cpu{core} {fields}" for core, fields in cores.items()), "intr 5 cpu7"]
+        lines = [
+            "cpu  9 9 9 9 9 9 9 9 9 9",
+            *(f"cpu{core} {fields}" for core, fields in cores.items()),
+            "intr 5 cpu7",
+        ]
         (self._proc / "stat").write_text("\n".join(lines) + "\n")
         for process, spent_s in ((str(_PID), process_s), ("self", harness_s)):
             ticks = int(spent_s * _TICKS_PER_S)
-            fields = f"77 (a b) c) R 1 2 3 4 5 6 7 8 9 10 {ticks - 1 if ticks else 0} {1 if ticks else 0} 99 99 20"
+            fields = (
+                f"77 (a b) c) R 1 2 3 4 5 6 7 8 9 10 {ticks - 1 if ticks else 0}"
+                f" {1 if ticks else 0} 99 99 20"
+            )
             (self._proc / process / "stat").write_text(fields)
         self.watch.read()
 
@@ -67,14 +78,18 @@ def clock(tmp_path: Path) -> _Clock:
 
 
 def test_busy_is_what_is_neither_idle_nor_waiting_nor_stolen(clock: _Clock) -> None:
-    """Of 100 ticks 30 are busy, 30 rest and 40 are stolen: half of what the machine had. Guest is part of user."""
+    """Of 100 ticks 30 are busy, 30 rest and 40 are stolen: half of what the machine had. Guest is
+    part of user.
+    """
     clock.count(0, {0: "0 0 0 0 0 0 0 0 0 0"})
     clock.count(1, {0: "10 5 5 20 10 5 5 40 10 0"})
     assert clock.watch.cpu().cores_percent == (50,)
 
 
 def test_means_are_over_all(clock: _Clock) -> None:
-    """Three seconds, of which the first was busy; what was before the first reading does not count."""
+    """Three seconds, of which the first was busy; what was before the first reading does not
+    count.
+    """
     clock.count(10, {0: "900 0 0 100 0 0 0 0"}, process_s=500, harness_s=7)
     clock.count(11, {0: "1000 0 0 100 0 0 0 0"}, process_s=502, harness_s=7.1)
     clock.count(13, {0: "1000 0 0 300 0 0 0 0"}, process_s=502.5, harness_s=7.3)
@@ -84,9 +99,13 @@ def test_means_are_over_all(clock: _Clock) -> None:
     assert means.harness_percent == pytest.approx(10)
 
 
-@pytest.mark.parametrize("back", [("0 0 0 3 0 0 0", "40 0 0 63 0 0 0"), ("520 0 0 780 0 0 0", "560 0 0 840 0 0 0")])
+@pytest.mark.parametrize(
+    "back", [("0 0 0 3 0 0 0", "40 0 0 63 0 0 0"), ("520 0 0 780 0 0 0", "560 0 0 840 0 0 0")]
+)
 def test_a_core_that_goes_offline_and_comes_back(clock: _Clock, back: tuple[str, str]) -> None:
-    """Its mean is that of its time online, whether its counters begin again or go on; others keep their numbers."""
+    """Its mean is that of its time online, whether its counters begin again or go on; others keep
+    their numbers.
+    """
     clock.count(0, {0: "0 0 0 0 0 0 0", 1: "500 0 0 500 0 0 0", 2: "0 0 0 0 0 0 0"})
     clock.count(1, {0: "0 0 0 100 0 0 0", 1: "520 0 0 580 0 0 0", 2: "100 0 0 0 0 0 0"})
     clock.count(2, {0: "0 0 0 200 0 0 0", 2: "200 0 0 0 0 0 0"})
@@ -125,7 +144,9 @@ def test_a_busy_thread_on_this_machine() -> None:
     with ExitStack() as children:
         watches = []
         for how in ("busy", "idle"):
-            child = subprocess.Popen([sys.executable, "-c", _THREADED, how], stdout=subprocess.PIPE, text=True)
+            child = subprocess.Popen(
+                [sys.executable, "-c", _THREADED, how], stdout=subprocess.PIPE, text=True
+            )
             children.enter_context(child)
             children.callback(child.kill)
             assert child.stdout is not None
@@ -133,7 +154,10 @@ def test_a_busy_thread_on_this_machine() -> None:
             watches.append(MachineWatch(LOCAL_HOST, child.pid))
         busy, idle = watches
         end_s = time.monotonic() + TIME_LIMIT_S
-        while not (busy.cpu().process_percent and any(busy.cpu().cores_percent)) and time.monotonic() < end_s:
+        while (
+            not (busy.cpu().process_percent and any(busy.cpu().cores_percent))
+            and time.monotonic() < end_s
+        ):
             busy.read()
             idle.read()
             time.sleep(0.05)

@@ -108,7 +108,9 @@ def machine(tmp_path: Path) -> Callable[[str], _Machine]:
 
 
 def test_a_board_with_an_npu(machine: Callable[[str], _Machine]) -> None:
-    """First, highest and last temperatures, lowest, mean and highest frequencies, and the load of each NPU core."""
+    """First, highest and last temperatures, lowest, mean and highest frequencies, and the load of
+    each NPU core.
+    """
     board = machine("rk3588").read(
         cool={},
         hot={
@@ -116,13 +118,21 @@ def test_a_board_with_an_npu(machine: Callable[[str], _Machine]) -> None:
             f"{_CPU}/cpufreq/policy4/scaling_cur_freq": "1200000",
             _NPU_LOAD: "NPU load:  Core0: 80%, Core1: 100%, Core2:  5%,",
         },
-        warm={f"{_THERMAL}/thermal_zone6/temp": "60000", _NPU_LOAD: "NPU load:  Core0: 40%, Core1: 50%, Core2:  1%,"},
+        warm={
+            f"{_THERMAL}/thermal_zone6/temp": "60000",
+            _NPU_LOAD: "NPU load:  Core0: 40%, Core1: 50%, Core2:  1%,",
+        },
     )
     assert board.temperatures == (
         Temperature("soc-thermal", 45.307, 45.307, 45.307),
         Temperature("npu-thermal", 44.384, 84.384, 60.0),
     )
-    assert [clock.name for clock in board.frequencies] == ["cpu0-3", "cpu4-5", "dmc", "fdab0000.npu"]
+    assert [clock.name for clock in board.frequencies] == [
+        "cpu0-3",
+        "cpu4-5",
+        "dmc",
+        "fdab0000.npu",
+    ]
     clock = board.frequencies[1]
     assert (clock.lowest_hz, round(clock.mean_hz), clock.highest_hz) == (1.2e9, 1.552e9, 2.256e9)
     assert board.npu_load_percent == (NpuLoad(0, 40, 80), NpuLoad(1, 50, 100), NpuLoad(2, 2, 5))
@@ -130,7 +140,9 @@ def test_a_board_with_an_npu(machine: Callable[[str], _Machine]) -> None:
 
 
 def test_throttled_is_the_share_of_readings(machine: Callable[[str], _Machine]) -> None:
-    """A clock that is held down in one of four readings is throttled for 25 %; a fan that turns is not throttling."""
+    """A clock that is held down in one of four readings is throttled for 25 %; a fan that turns is
+    not throttling.
+    """
     cooling = f"{_THERMAL}/cooling_device"
     board = machine("rk3588").read(
         cool={},
@@ -163,8 +175,12 @@ def test_which_cooling_devices_slow_the_machine(tmp_path: Path, kind: str, slows
     assert board.throttled == ((Throttle(kind, "cooling_device", 100),) if slows else None)
 
 
-def test_a_raspberry_pi_reports_what_its_firmware_does_now(machine: Callable[[str], _Machine], tmp_path: Path) -> None:
-    """The low bits are the present, what happened since boot is not of this run; a Pi 5 has the address in the name."""
+def test_a_raspberry_pi_reports_what_its_firmware_does_now(
+    machine: Callable[[str], _Machine], tmp_path: Path
+) -> None:
+    """The low bits are the present, what happened since boot is not of this run; a Pi 5 has the
+    address in the name.
+    """
     board = machine("raspberry_pi")
     assert board.read(before={}).throttled == ()
     assert board.read(capped={_FIRMWARE: "e0006"}).throttled == (
@@ -178,7 +194,9 @@ def test_a_raspberry_pi_reports_what_its_firmware_does_now(machine: Callable[[st
 
 
 def test_a_pc_counts_its_throttling_since_boot(machine: Callable[[str], _Machine]) -> None:
-    """What counts is growth from one reading to the next, on any core: the first reading is the base."""
+    """What counts is growth from one reading to the next, on any core: the first reading is the
+    base.
+    """
     pc = machine("pc")
     count = f"{_CPU}/cpu1/thermal_throttle/package_throttle_count"
     assert pc.read(first={}, second={}).throttled == ()
@@ -203,7 +221,9 @@ def test_a_container_that_shows_nothing(machine: Callable[[str], _Machine]) -> N
 
 
 @pytest.mark.parametrize("text", ["", "<unknown>", "-274000"])
-def test_a_reading_without_a_figure_is_left_out(machine: Callable[[str], _Machine], text: str) -> None:
+def test_a_reading_without_a_figure_is_left_out(
+    machine: Callable[[str], _Machine], text: str
+) -> None:
     """The figures are those of the other readings."""
     zones = {f"{_THERMAL}/thermal_zone{number}/temp": text for number in (0, 6)}
     assert machine("rk3588").read(good={}, bad=zones).temperatures[0].last_celsius == 45.307
@@ -235,7 +255,9 @@ def test_files_that_vanish(machine: Callable[[str], _Machine], name: str) -> Non
         ("", None),
     ],
 )
-def test_the_driver_s_load(tmp_path: Path, source: Any, text: str, cores: list[float] | None) -> None:
+def test_the_driver_s_load(
+    tmp_path: Path, source: Any, text: str, cores: list[float] | None
+) -> None:
     """In both of its forms, and nothing else."""
     path = tmp_path / source.path.lstrip("/")
     path.parent.mkdir(parents=True)
@@ -244,7 +266,9 @@ def test_the_driver_s_load(tmp_path: Path, source: Any, text: str, cores: list[f
 
 
 def test_devfreq_does_not_have_the_load_of_the_npu(machine: Callable[[str], _Machine]) -> None:
-    """Rockchip's driver fills nothing in there: without its own node there is no figure, and not 100 %."""
+    """Rockchip's driver fills nothing in there: without its own node there is no figure, and not
+    100 %.
+    """
     board = machine("rk3588")
     (board.root / _NPU_LOAD).unlink()
     assert MachineWatch(board.host, os.getpid()).machine().npu_load_percent is None
@@ -272,7 +296,10 @@ def test_a_reading_is_two_round_trips(machine: Callable[[str], _Machine], name: 
 
 def test_the_sources_of_a_machine(machine: Callable[[str], _Machine]) -> None:
     """Whether each can be read; NPU load is tried only where there is an NPU."""
-    readable = {name: [source.readable for source in machine_sources(machine(name).host)] for name in _BOARDS}
+    readable = {
+        name: [source.readable for source in machine_sources(machine(name).host)]
+        for name in _BOARDS
+    }
     assert readable == {
         "rk3588": [True, True, True, True, True],
         "raspberry_pi": [True, True, False, True],

@@ -35,13 +35,17 @@ def _storage(folder: Path, on_npu: bool) -> Path:
             result(folder, "full_dup", dup(40, 10 * number), run=f"run{number}"),
         ]
         if on_npu:
-            infos.append(changed(npu_result(folder, run=f"run{number}"), baseline="no_reuse_one_model"))
+            infos.append(
+                changed(npu_result(folder, run=f"run{number}"), baseline="no_reuse_one_model")
+            )
         write_run(folder, infos, number)
     return folder
 
 
 def _run(notebook: Any, storage: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """Run the notebook on the storage, and return the types and texts of the outputs of each of its cells."""
+    """Run the notebook on the storage, and return the types and texts of the outputs of each of its
+    cells.
+    """
     nbclient = pytest.importorskip("nbclient", reason="needs nbclient: pip install -e '.[dev]'")
     pytest.importorskip("ipykernel", reason="needs ipykernel: pip install -e '.[dev]'")
     monkeypatch.setenv("REUSEBENCH_STORAGE", str(storage))
@@ -50,7 +54,9 @@ def _run(notebook: Any, storage: Path, monkeypatch: pytest.MonkeyPatch) -> dict[
     ran = copy.deepcopy(notebook)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # those of Jupyter's own libraries
-        nbclient.NotebookClient(ran, timeout=_TIME_LIMIT_S, kernel_name="python3").execute(cwd=str(storage))
+        nbclient.NotebookClient(ran, timeout=_TIME_LIMIT_S, kernel_name="python3").execute(
+            cwd=str(storage)
+        )
     outputs = {}
     for cell in ran.cells:
         texts = []
@@ -79,7 +85,11 @@ def test_it_runs_on_what_is_stored(
 ) -> None:
     """Every cell works, the figures are drawn, and nothing is written to standard error."""
     outputs = _run(notebook, _storage(tmp_path, on_npu), monkeypatch)
-    assert {name for name, text in outputs.items() if "image/png" in text} == {"contexts", "history", "timeline"}
+    assert {name for name, text in outputs.items() if "image/png" in text} == {
+        "contexts",
+        "history",
+        "timeline",
+    }
     assert [name for name, text in outputs.items() if "stderr" in text] == []
     assert "full_dup" in outputs["savings"]
     assert "True" in outputs["savings"]

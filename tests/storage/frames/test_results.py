@@ -46,9 +46,36 @@ from tests.reports.stored_streams import Frames, streams_result
 pytestmark = pytest.mark.process
 
 _CONFIGURATION = [
-    *("run_number", "run_name", "recorded_at", "board", "commit", "dirty", "file", "kind", "runtime", "target"),
-    *("scenario", "baseline", "measured_as", "streams", "contexts", "models", "chip", "runtime_version"),
-    *("driver_version", "python_version", "models_digest", "plan_digest", "npu_memory_limit_bytes", "outcome"),
+    *(
+        "run_number",
+        "run_name",
+        "recorded_at",
+        "board",
+        "commit",
+        "dirty",
+        "file",
+        "kind",
+        "runtime",
+        "target",
+    ),
+    *(
+        "scenario",
+        "baseline",
+        "measured_as",
+        "streams",
+        "contexts",
+        "models",
+        "chip",
+        "runtime_version",
+    ),
+    *(
+        "driver_version",
+        "python_version",
+        "models_digest",
+        "plan_digest",
+        "npu_memory_limit_bytes",
+        "outcome",
+    ),
     *("failure", "busy_percent", "memory_short"),
 ]
 _FIGURE = ["metric", "unit", "value"]
@@ -93,7 +120,9 @@ def test_the_columns_are_a_promise(tmp_path: Path) -> None:
 
 
 def test_every_condition_has_a_column() -> None:
-    """What should be equal before figures are compared is in the frame, also what is added later."""
+    """What should be equal before figures are compared is in the frame, also what is added
+    later.
+    """
     digests = {"models": "models_digest", "plan": "plan_digest"}
     assert {digests.get(name, name) for name in CONDITIONS} <= set(RESULT_COLUMNS)
 
@@ -101,7 +130,8 @@ def test_every_condition_has_a_column() -> None:
 def test_a_frame_without_rows_has_the_types_of_one_with_rows(storage: Path, tmp_path: Path) -> None:
     """What is calculated with an empty frame works as with a full one."""
     for wide in (False, True):
-        full, empty = reusebench.load(storage, wide=wide), reusebench.load(tmp_path, wide=wide)
+        full = reusebench.load(storage, wide=wide)
+        empty = reusebench.load(tmp_path, wide=wide)
         assert len(empty) == 0
         assert list(map(str, empty.dtypes)) == list(map(str, full.dtypes))
     assert isinstance(full["scenario"].dtype, pd.CategoricalDtype)
@@ -158,7 +188,8 @@ def test_units_are_beside_the_figures(storage: Path) -> None:
 
 def test_the_wide_form_is_the_tidy_one_turned(storage: Path) -> None:
     """Both have the same figures; in the wide one bytes and nanoseconds are whole numbers."""
-    tidy, wide = reusebench.load(storage), reusebench.load(storage, wide=True)
+    tidy = reusebench.load(storage)
+    wide = reusebench.load(storage, wide=True)
     keys = ["run_number", "runtime", "scenario", "phase", "repeat"]
     for frame in (tidy, wide):
         frame["phase"] = frame["phase"].astype(object).where(frame["phase"].notna(), "")
@@ -189,11 +220,16 @@ def test_what_failed_before_any_figure_has_a_row_in_the_wide_form(tmp_path: Path
 
 
 def test_a_repeat_without_a_figure_keeps_its_number(tmp_path: Path) -> None:
-    """The third repeat is the third also if the second gave nothing, of a configuration that failed too."""
+    """The third repeat is the third also if the second gave nothing, of a configuration that failed
+    too.
+    """
     info = result(tmp_path, "full_dup", even(10), failure=FAILED)
     write_run(tmp_path, [with_memory(info, application_memory_trimmed_bytes=[5, None, 7])])
     frame = reusebench.load(tmp_path, metrics="application_memory_trimmed_bytes")
-    assert list(zip(frame["outcome"], frame["repeat"], frame["value"])) == [("crashed", 1, 5.0), ("crashed", 3, 7.0)]
+    assert list(zip(frame["outcome"], frame["repeat"], frame["value"])) == [
+        ("crashed", 1, 5.0),
+        ("crashed", 3, 7.0),
+    ]
     wide = reusebench.load(tmp_path, wide=True, metrics="application_memory_trimmed_bytes")
     assert list(wide["application_memory_trimmed_bytes"].isna()) == [False, True, False]
     assert list(wide["repeat"]) == [1, 2, 3]
@@ -201,19 +237,27 @@ def test_a_repeat_without_a_figure_keeps_its_number(tmp_path: Path) -> None:
 
 def test_conditions_are_beside_the_figures(tmp_path: Path) -> None:
     """What a figure was measured under is in its row."""
-    short = changed(with_short_memory(result(tmp_path, "full_dup", even(10))), measured_as="no_reuse")
+    short = changed(
+        with_short_memory(result(tmp_path, "full_dup", even(10))), measured_as="no_reuse"
+    )
     path = write_run(tmp_path, [short], 7, commit=Commit(id="0123456789abcdef", dirty=True))
     (row,) = reusebench.load(tmp_path, metrics=_MEMORY).head(1).to_dict("records")
     assert (row["run_number"], row["run_name"], row["file"]) == (7, "run", str(path))
     assert row["recorded_at"] == pd.Timestamp("2026-01-02T03:04:05Z")
     assert (row["commit"], row["dirty"], row["board"]) == ("0123456789abcdef", True, "board-123456")
-    assert (row["kind"], row["runtime"], row["baseline"]) == ("scenario", "onnxruntime", short.baseline)
+    assert (row["kind"], row["runtime"], row["baseline"]) == (
+        "scenario",
+        "onnxruntime",
+        short.baseline,
+    )
     assert (row["measured_as"], row["memory_short"], row["busy_percent"]) == ("no_reuse", True, 1.0)
     assert (row["streams"], row["contexts"], row["runtime_version"]) == (4, 3, "1.2.3")
 
 
 def test_a_program_has_a_row_for_each_phase(tmp_path: Path) -> None:
-    """A repeat that did not go through a phase has none; a program without phases has one in the wide form."""
+    """A repeat that did not go through a phase has none; a program without phases has one in the
+    wide form.
+    """
     signs = (Message("shortage_swapped", {"mib": "1.0"}),)
     repeats = [Repeat({"load": 10, "run": 20}, signs=signs), Repeat({"load": 11})]
     write_programs(tmp_path, [program("camera", repeats), program("none", [], "crashed")])
@@ -239,9 +283,12 @@ def test_metrics_leave_out_the_others(storage: Path) -> None:
 
 
 def test_several_storages_make_one_frame(tmp_path: Path) -> None:
-    """Folders of boards, the folder that has them, and files of runs; what is named twice is there once."""
+    """Folders of boards, the folder that has them, and files of runs; what is named twice is there
+    once.
+    """
     paths = [
-        full_run(tmp_path / name, number, machine=machine(board=name)) for number, name in enumerate("ab", start=1)
+        full_run(tmp_path / name, number, machine=machine(board=name))
+        for number, name in enumerate("ab", start=1)
     ]
     both = reusebench.load(tmp_path)
     assert list(both["board"].unique()) == ["a", "b"]
@@ -252,7 +299,9 @@ def test_several_storages_make_one_frame(tmp_path: Path) -> None:
 
 
 def test_runs_are_named_as_in_comparisons(storage: Path) -> None:
-    """By number, range, age and path; several words mean all of them, in the order of the storage."""
+    """By number, range, age and path; several words mean all of them, in the order of the
+    storage.
+    """
     numbers = {
         "1": [1],
         "2..3": [2, 3],
@@ -260,8 +309,13 @@ def test_runs_are_named_as_in_comparisons(storage: Path) -> None:
         str(next(storage.rglob("0002_*.json"))): [2],
     }
     for words, expected in numbers.items():
-        assert list(reusebench.load(storage, runs=words, wide=True)["run_number"].unique()) == expected
-    assert list(reusebench.load(storage, runs=["3", "1"], wide=True)["run_number"].unique()) == [1, 3]
+        assert (
+            list(reusebench.load(storage, runs=words, wide=True)["run_number"].unique()) == expected
+        )
+    assert list(reusebench.load(storage, runs=["3", "1"], wide=True)["run_number"].unique()) == [
+        1,
+        3,
+    ]
 
 
 def test_a_run_elsewhere_may_be_named_by_its_path(storage: Path, tmp_path: Path) -> None:
@@ -270,7 +324,9 @@ def test_a_run_elsewhere_may_be_named_by_its_path(storage: Path, tmp_path: Path)
     assert set(reusebench.load(storage, runs=str(path))["run_number"]) == {9}
 
 
-def test_by_default_it_is_the_storage_of_this_board(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_by_default_it_is_the_storage_of_this_board(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """In the working folder, where `pytest bench/` stores."""
     monkeypatch.chdir(tmp_path)
     with pytest.raises(StorageError, match=r"there is no storage .*\.benchmarks.*pytest bench/"):
@@ -299,7 +355,12 @@ def test_a_file_without_results_is_left_out_with_a_warning(tmp_path: Path) -> No
     folder = tmp_path / "Linux-CPython-3.11-64bit"
     folder.mkdir()
     path = folder / "0001_other.json"
-    document = {"machine_info": {}, "commit_info": {}, "benchmarks": [], "datetime": "2026-01-02T03:04:05+00:00"}
+    document = {
+        "machine_info": {},
+        "commit_info": {},
+        "benchmarks": [],
+        "datetime": "2026-01-02T03:04:05+00:00",
+    }
     path.write_bytes(msgspec.json.encode(document))
     with pytest.warns(UserWarning, match="0001_other.json"):
         assert len(reusebench.load(path)) == 0
@@ -310,9 +371,13 @@ def test_a_file_without_results_is_left_out_with_a_warning(tmp_path: Path) -> No
 
 def test_mistakes_have_sentences(storage: Path) -> None:
     """A table, a metric, a run and a place that there is not."""
-    with pytest.raises(StorageError, match="there is no table 'figures'; valid: results, traces, ledgers"):
+    with pytest.raises(
+        StorageError, match="there is no table 'figures'; valid: results, traces, ledgers"
+    ):
         reusebench.load(storage, table="figures")  # type: ignore[arg-type]
-    with pytest.raises(StorageError, match="'results' has no metric 'memory'; valid: application_memory_bytes, "):
+    with pytest.raises(
+        StorageError, match="'results' has no metric 'memory'; valid: application_memory_bytes, "
+    ):
         reusebench.load(storage, metrics="memory")
     with pytest.raises(StorageError, match="every row is a buffer"):
         reusebench.load(storage, table="ledgers", metrics=_MEMORY)

@@ -26,7 +26,9 @@ def of_npu(tmp_path: Path) -> pd.DataFrame:
 
 
 def test_barriers_have_all_that_was_read(tmp_path: Path, of_npu: pd.DataFrame) -> None:
-    """Every number of every barrier, by the time since the start of the process; contexts count from 1."""
+    """Every number of every barrier, by the time since the start of the process; contexts count
+    from 1.
+    """
     info = npu_result(tmp_path)
     stored = trace_of(tmp_path, info)
     own = of_npu[of_npu["at_barrier"]]
@@ -36,7 +38,9 @@ def test_barriers_have_all_that_was_read(tmp_path: Path, of_npu: pd.DataFrame) -
         for barrier in stored.barriers
         for field in FIELDS
     }
-    assert dict(zip(zip(*keys), own["value"])) == {key: size for key, size in expected.items() if size is not None}
+    assert dict(zip(zip(*keys), own["value"])) == {
+        key: size for key, size in expected.items() if size is not None
+    }
     contexts = own[["phase", "context"]].drop_duplicates()
     assert list(contexts[contexts["phase"] == "context"]["context"]) == [1, 2]
     assert contexts[contexts["phase"] == "steady"]["context"].isna().all()
@@ -48,12 +52,17 @@ def test_readings_between_barriers_belong_to_the_step_under_way(tmp_path: Path) 
     first, second, *_, last = trace_of(tmp_path, info).barriers
     times_ns = [first.at_ns - 1, first.at_ns + 1, last.at_ns + 1]
     timeline = msgspec.structs.replace(
-        trace_of(tmp_path, info).timeline, times_ns=times_ns, rss_bytes=[1, 2, 3], system_memory_bytes=[4, 5, 6]
+        trace_of(tmp_path, info).timeline,
+        times_ns=times_ns,
+        rss_bytes=[1, 2, 3],
+        system_memory_bytes=[4, 5, 6],
     )
     start_ns = first.at_ns - START_UP_NS
     change_trace(tmp_path, info, timeline=timeline, start_ns=start_ns)
     write_run(tmp_path, [info])
-    wide = reusebench.load(tmp_path, table="traces", wide=True, metrics=["rss_bytes", "system_memory_bytes"])
+    wide = reusebench.load(
+        tmp_path, table="traces", wide=True, metrics=["rss_bytes", "system_memory_bytes"]
+    )
     rows = wide[~wide["at_barrier"]]
     assert list(rows["time_ns"]) == [time_ns - start_ns for time_ns in times_ns]
     assert list(rows["phase"][:2]) == [first.phase, second.phase]
@@ -68,7 +77,9 @@ def test_npu_memory_is_there_from_each_change_on(tmp_path: Path, of_npu: pd.Data
     stored = trace_of(tmp_path, npu_result(tmp_path))
     live = of_npu[(of_npu["metric"] == "npu_live_bytes") & ~of_npu["at_barrier"]]
     times_ns = [at_ns - known(stored.start_ns) for at_ns in known(stored.npu).times_ns]
-    assert list(zip(live["time_ns"], live["value"])) == list(zip(times_ns, known(stored.npu).live_bytes))
+    assert list(zip(live["time_ns"], live["value"])) == list(
+        zip(times_ns, known(stored.npu).live_bytes)
+    )
 
 
 def test_an_older_trace_begins_with_its_first_reading(tmp_path: Path) -> None:
@@ -80,8 +91,13 @@ def test_an_older_trace_begins_with_its_first_reading(tmp_path: Path) -> None:
 
 
 def test_programs_have_traces_too(tmp_path: Path) -> None:
-    """RSS, PSS, the system's memory and NPU buffers, each as often as it was read, with the phase of the time."""
-    repeats = [Repeat({"load": 10}, trace(tmp_path, "a", npu=True)), Repeat({"load": 10}, trace(tmp_path, "b"))]
+    """RSS, PSS, the system's memory and NPU buffers, each as often as it was read, with the phase
+    of the time.
+    """
+    repeats = [
+        Repeat({"load": 10}, trace(tmp_path, "a", npu=True)),
+        Repeat({"load": 10}, trace(tmp_path, "b")),
+    ]
     write_programs(tmp_path, [program("camera", repeats)])
     frame = reusebench.load(tmp_path, table="traces")
     assert frame.groupby(["repeat", "metric"], observed=True).size().to_dict() == {
@@ -99,7 +115,9 @@ def test_programs_have_traces_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize("table", ["traces", "ledgers"])
 def test_lost_traces_are_one_warning_for_each_run(tmp_path: Path, table: str) -> None:
     """It names the run and the first of them; what was never written is none."""
-    path = write_run(tmp_path, [result(tmp_path, "full_dup", even(10)), result(tmp_path, "no_reuse", even(10))])
+    path = write_run(
+        tmp_path, [result(tmp_path, "full_dup", even(10)), result(tmp_path, "no_reuse", even(10))]
+    )
     first, second, _ = sorted((tmp_path / "traces" / "run1").glob("full_dup-*"))
     first.unlink()
     second.write_bytes(b"no trace")
@@ -113,7 +131,9 @@ def test_lost_traces_are_one_warning_for_each_run(tmp_path: Path, table: str) ->
 
 
 def test_the_ledger_equals_the_account(tmp_path: Path) -> None:
-    """By context and component, to the byte; buffers that were gone or unfinished have no component."""
+    """By context and component, to the byte; buffers that were gone or unfinished have no
+    component.
+    """
     info = npu_result(tmp_path)
     write_run(tmp_path, [info])
     frame = reusebench.load(tmp_path, table="ledgers")

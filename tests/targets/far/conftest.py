@@ -20,7 +20,9 @@ _SERVERS = {
 
 
 @pytest.fixture(scope="session", params=list(_SERVERS))
-def ssh_server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshServer]:
+def ssh_server(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[SshServer]:
     """Return each SSH server, whose sessions have the shell of this machine or of the board."""
     program, has_board = _SERVERS[request.param]
     board = request.getfixturevalue("board") if has_board else None

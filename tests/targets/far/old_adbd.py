@@ -1,4 +1,5 @@
-"""Plays what an old adbd gives: a shell on a terminal, with echo, CR LF, merged errors, and exit code 0 whatever ends.
+"""Plays what an old adbd gives: a shell on a terminal, with echo, CR LF, merged errors, and exit
+code 0 whatever ends.
 
     python old_adbd.py COMMAND...
 

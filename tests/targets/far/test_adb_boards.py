@@ -21,7 +21,9 @@ def test_a_new_adbd_gives_clean_pipes(adb: AdbBoards) -> None:
 
 
 def test_an_old_adbd_gives_a_terminal(adb: AdbBoards) -> None:
-    """It echoes, ends lines with CR LF, merges standard error, tells no exit code; made raw, it passes every byte."""
+    """It echoes, ends lines with CR LF, merges standard error, tells no exit code; made raw, it
+    passes every byte.
+    """
     serial = adb.connect(OLD)
     done = adb.run("shell", "read line; echo got $line; echo error >&2; exit 7", data=b"abc\n")
     assert (done.stdout, done.stderr, done.returncode) == (b"abc\r\ngot abc\r\nerror\r\n", b"", 0)
@@ -34,7 +36,9 @@ def test_an_old_adbd_gives_a_terminal(adb: AdbBoards) -> None:
 
 @pytest.mark.parametrize("form", [NEW, OLD])
 def test_a_pulled_cable_ends_both_sides(adb: AdbBoards, form: str) -> None:
-    """The client ends (adb 1.0.41 with exit code 0), and what it started gets a hangup on the board."""
+    """The client ends (adb 1.0.41 with exit code 0), and what it started gets a hangup on the
+    board.
+    """
     serial = adb.connect(form)
     with adb.start("shell", "echo $$; exec sleep 1000") as client:
         pid = int(known(client.stdout).readline())

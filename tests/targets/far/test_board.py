@@ -31,7 +31,10 @@ _NPU_CLIENT = Path(__file__).parent.parent / "npu_client.py"
 
 def test_it_is_a_small_board(board: Board) -> None:
     """It has BusyBox's shell on another processor, its own processes and root, and no Python."""
-    printed = board.run("uname -m; id -u; readlink -f /bin/sh; command -v python3 bash || echo none; echo /proc/[0-9]*")
+    printed = board.run(
+        "uname -m; id -u; readlink -f /bin/sh; command -v python3 bash || echo none; echo"
+        " /proc/[0-9]*"
+    )
     machine, user, shell, others, processes = printed.splitlines()
     assert (machine, user, shell, others) == ("armv7l", "0", "/bin/busybox", "none")
     assert len(processes.split()) < 5
@@ -49,7 +52,9 @@ def test_adb_gives_its_shell(adb: AdbBoards, board: Board, form: str, code: int)
 def test_what_runs_ends_with_its_power(tmp_path: Path) -> None:
     """Everything on it is gone at once; what is on its disk is there when it is on again."""
     with running_board(tmp_path) as board:
-        with subprocess.Popen([board.shell, "-c", "sleep 1000 & echo; exec sleep 1000"], stdout=-1) as session:
+        with subprocess.Popen(
+            [board.shell, "-c", "sleep 1000 & echo; exec sleep 1000"], stdout=-1
+        ) as session:
             known(session.stdout).readline()
             board.run("echo kept > /userdata/file")
             running = len(board.processes())
@@ -67,10 +72,12 @@ def test_its_npu_is_below_what_is_preloaded(python_board: Board) -> None:
     shutil.copy(preload_library("armhf"), home / "preload.so")
     shutil.copy(_NPU_CLIENT, home)
     python_board.run(
-        f"cd /root; {NPU_VARIABLES}_LEDGER=npu.jsonl REUSEBENCH_LEDGER=ledger.jsonl LD_PRELOAD=/root/preload.so "
-        "python3 -c 'import npu_client; npu_client.Npu().create(5000)'"
+        f"cd /root; {NPU_VARIABLES}_LEDGER=npu.jsonl REUSEBENCH_LEDGER=ledger.jsonl"
+        " LD_PRELOAD=/root/preload.so python3 -c 'import npu_client;"
+        " npu_client.Npu().create(5000)'"
     )
-    modes, buffers = [], []
+    modes = []
+    buffers = []
     for name in ("npu.jsonl", "ledger.jsonl"):
         start, create, *_ = map(json.loads, (home / name).read_text(encoding="ascii").splitlines())
         modes.append(start["mode"])
@@ -80,7 +87,9 @@ def test_its_npu_is_below_what_is_preloaded(python_board: Board) -> None:
 
 
 def test_the_driver_in_c_runs_on_uclibc(tmp_path: Path) -> None:
-    """It begins there with the library of the ledger, and says what it cannot load; nothing runs there afterwards."""
+    """It begins there with the library of the ledger, and says what it cannot load; nothing runs
+    there afterwards.
+    """
     try:
         ensure_native(FORM_OF_UCLIBC, lambda _: None)
     except TargetError as error:
@@ -89,9 +98,19 @@ def test_the_driver_in_c_runs_on_uclibc(tmp_path: Path) -> None:
     model.write_bytes(b"RKNN")
     with running_board(tmp_path, UCLIBC, "rv1106") as board:
         machine = FarMachine("far", boards.Board(f"pipe:{board.shell}"), lambda _: None)
-        driver, preload = (machine.push(str(path)) for path in (native_driver(FORM_OF_UCLIBC), uclibc_preload()))
+        driver, preload = (
+            machine.push(str(path)) for path in (native_driver(FORM_OF_UCLIBC), uclibc_preload())
+        )
         environment = {LIBRARY_VARIABLE: "/lib/none.so", "LD_PRELOAD": preload}
-        target = Target("far", (driver,), Path("/"), environment, machine=machine, talk=NATIVE_TALK, decodes=False)
+        target = Target(
+            "far",
+            (driver,),
+            Path("/"),
+            environment,
+            machine=machine,
+            talk=NATIVE_TALK,
+            decodes=False,
+        )
         run = walk(make_plan("no_reuse", model, runtime="rknn"), target)
         machine.close()
         message = known(run.failure).message

@@ -28,12 +28,16 @@ def _own_cache(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
 
 
-def _survey(*mounts: str, machine: str = "armv7l", bits: int = 32, **candidates: Candidate) -> Survey:
+def _survey(
+    *mounts: str, machine: str = "armv7l", bits: int = 32, **candidates: Candidate
+) -> Survey:
     lines = tuple(Mount.parse(f"{mount} 0 0") for mount in mounts)
     return Survey(machine, bits, lines, tuple(candidates.values()))
 
 
-def _candidate(path: str, writable: bool = True, used: bool = False, free_bytes: int | None = _ROOM) -> Candidate:
+def _candidate(
+    path: str, writable: bool = True, used: bool = False, free_bytes: int | None = _ROOM
+) -> Candidate:
     return Candidate(path, path, writable, used, free_bytes)
 
 
@@ -55,7 +59,9 @@ def test_the_architecture_is_that_of_programs(machine: str, bits: int, architect
     assert _survey(machine=machine, bits=bits).architecture == architecture
 
 
-@pytest.mark.parametrize(("machine", "bits"), [("riscv64", 64), ("x86_64", 32), ("mips", 32), ("", 0), ("armv6l", 32)])
+@pytest.mark.parametrize(
+    ("machine", "bits"), [("riscv64", 64), ("x86_64", 32), ("mips", 32), ("", 0), ("armv6l", 32)]
+)
 def test_a_machine_without_a_reader(machine: str, bits: int) -> None:
     """The sentence says which machines have one."""
     with pytest.raises(TargetError, match="made for aarch64, ARMv7"):
@@ -85,7 +91,9 @@ def test_the_first_folder_that_can_be_used() -> None:
 def test_a_folder_that_was_used_stays() -> None:
     """What is there need not be pushed again, however little room is left."""
     survey = _survey(
-        "/dev/root / ext4 rw", first=_candidate("/root/.cache"), used=_candidate("/oem", used=True, free_bytes=1000)
+        "/dev/root / ext4 rw",
+        first=_candidate("/root/.cache"),
+        used=_candidate("/oem", used=True, free_bytes=1000),
     )
     assert choose_folder(survey, None) == "/oem/reusebench-board"
 
@@ -94,10 +102,13 @@ def test_an_overlay_is_where_its_upper_folder_is() -> None:
     """An overlay in memory is memory, one on flash is not."""
     mounts = ("tmpfs /rw tmpfs rw", "/dev/mtd /flash ubifs rw")
     memory, flash = (
-        f"overlay / overlay rw,lowerdir=/rom,upperdir={upper}/up,workdir=/x" for upper in ("/rw", "/flash")
+        f"overlay / overlay rw,lowerdir=/rom,upperdir={upper}/up,workdir=/x"
+        for upper in ("/rw", "/flash")
     )
     candidate = _candidate("/userdata")
-    assert choose_folder(_survey(flash, *mounts, one=candidate), None) == "/userdata/reusebench-board"
+    assert (
+        choose_folder(_survey(flash, *mounts, one=candidate), None) == "/userdata/reusebench-board"
+    )
     with pytest.raises(TargetError, match="/userdata is in memory"):
         choose_folder(_survey(memory, *mounts, one=candidate), None)
 
@@ -111,7 +122,10 @@ def test_every_refusal_is_told() -> None:
         memory=_candidate("/var/tmp"),
         full=_candidate("/oem", free_bytes=3 << 20),
     )
-    with pytest.raises(TargetError, match=r"/userdata does not exist; /var/tmp is in memory.*; /oem has only 3.0 MiB"):
+    with pytest.raises(
+        TargetError,
+        match=r"/userdata does not exist; /var/tmp is in memory.*; /oem has only 3.0 MiB",
+    ):
         choose_folder(survey, None)
 
 
@@ -129,7 +143,9 @@ def test_a_second_session_finds_the_reader(tmp_path: Path, before: str) -> None:
     for _ in range(2):
         with connected(home, before) as connection:
             assert connection.folder == str(home / ".cache" / "reusebench-board")
-            assert connection.architecture == {"armv7l": "armhf"}.get(platform.machine(), platform.machine())
+            assert connection.architecture == {"armv7l": "armhf"}.get(
+                platform.machine(), platform.machine()
+            )
             (program,) = Path(connection.folder).iterdir()
             changed.append(program.stat().st_mtime_ns)
     assert changed[0] == changed[1]
@@ -206,7 +222,9 @@ def test_a_folder_that_somebody_else_made(tmp_path: Path, kind: str) -> None:
         os.chown(folder, 12345, 12345)
     else:
         pytest.skip("only root can make a folder another user's")
-    with pytest.raises(TargetError, match=r"is a link, or belongs to another user.*--folder FOLDER"):
+    with pytest.raises(
+        TargetError, match=r"is a link, or belongs to another user.*--folder FOLDER"
+    ):
         connect(shell_at(tmp_path), print)
 
 
@@ -219,7 +237,8 @@ def test_a_reader_that_cannot_run(tmp_path: Path) -> None:
         connect(shell_at(tmp_path), print)
 
 
-#: A shell whose home is an overlay on a small disk in memory that cannot be seen any more: to the harness a full disk.
+#: A shell whose home is an overlay on a small disk in memory that cannot be seen any more: to the
+#: harness a full disk.
 _SMALL_DISK = """
 mkdir low disk home && mount -t tmpfs -o size={size} none disk && mkdir disk/up disk/work &&
 mount -t overlay none -o lowerdir=low,upperdir=disk/up,workdir=disk/work home && umount -l disk && exec sh
@@ -231,7 +250,9 @@ def _small_disk(folder: Path, size: str) -> str:
         pytest.skip("no unshare")
     script = folder / "small-disk"
     script.write_text(f"cd {folder}\n{_SMALL_DISK.format(size=size)}", encoding="utf-8")
-    test = subprocess.run(["unshare", "-Urm", "sh", script], input=b"echo mounted", capture_output=True, check=False)
+    test = subprocess.run(
+        ["unshare", "-Urm", "sh", script], input=b"echo mounted", capture_output=True, check=False
+    )
     for name in ("low", "disk", "home"):
         (folder / name).rmdir()
     if test.stdout != b"mounted\n":
@@ -242,17 +263,25 @@ def _small_disk(folder: Path, size: str) -> str:
 def test_a_full_disk_while_the_reader_is_pushed(tmp_path: Path) -> None:
     """The sentence says what was to be written where, and what is free."""
     target = _small_disk(tmp_path, "4k")
-    with pytest.raises(TargetError, match=r"the reader \(\d+ KiB\) cannot be written to .*KiB are free"):
+    with pytest.raises(
+        TargetError, match=r"the reader \(\d+ KiB\) cannot be written to .*KiB are free"
+    ):
         connect(target, print, str(tmp_path / "home"))
 
 
-def test_a_full_disk_while_a_file_is_pushed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Room is looked at before; a disk that fills up meanwhile is told the same way, and nothing is left there."""
+def test_a_full_disk_while_a_file_is_pushed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Room is looked at before; a disk that fills up meanwhile is told the same way, and nothing is
+    left there.
+    """
     connection = connect(_small_disk(tmp_path, "512k"), print, str(tmp_path / "home"))
     files = FarFiles(connection)
     model = tmp_path / "model"
     model.write_bytes(os.urandom(1 << 20))
-    with pytest.raises(TargetError, match=r"no room for model: 1.0 MiB are needed in .*, 0.\d MiB are free"):
+    with pytest.raises(
+        TargetError, match=r"no room for model: 1.0 MiB are needed in .*, 0.\d MiB are free"
+    ):
         files.push(model)
     before = files.free_bytes()
     monkeypatch.setattr(FarFiles, "free_bytes", lambda _: 1 << 30)

@@ -34,7 +34,9 @@ def connection(tmp_path: Path) -> Iterator[Connection]:
 
 @pytest.mark.parametrize("passed_bytes", [0, 10, 300, 900, 1500, 5000, 10_000, 15_000])
 def test_a_connection_that_ends_while_it_is_made(tmp_path: Path, passed_bytes: int) -> None:
-    """Wherever the board's input ends, in a question or in the middle of the reader's program, a sentence tells."""
+    """Wherever the board's input ends, in a question or in the middle of the reader's program, a
+    sentence tells.
+    """
     target = f'pipe:sh -c "dd bs=1 count={passed_bytes} 2>/dev/null | HOME={tmp_path} sh"'
     with pytest.raises(TargetError, match="`sh` ended") as caught:
         connect(target, print)
@@ -44,19 +46,25 @@ def test_a_connection_that_ends_while_it_is_made(tmp_path: Path, passed_bytes: i
 
 
 _WORK: dict[str, Callable[[Connection, FarProcess, Path], object]] = {
-    "a reading": lambda connection, _process, _path: FarHost(lambda: connection).read("/proc/version"),
+    "a reading": lambda connection, _process, _path: FarHost(lambda: connection).read(
+        "/proc/version"
+    ),
     "a push": lambda connection, _process, path: FarFiles(connection).push(path),
     "a lock": lambda connection, _process, _path: FarFiles(connection).lock(),
     "an input": lambda _connection, process, _path: process.send(b"line"),
     "an output": lambda _connection, process, _path: process.receive(TIME_LIMIT_S),
     "an ending": lambda _connection, process, _path: process.ending(),
-    "sampling": lambda connection, process, _path: FarHost(lambda: connection).sampler(process.pid, 0.1),
+    "sampling": lambda connection, process, _path: FarHost(lambda: connection).sampler(
+        process.pid, 0.1
+    ),
 }
 
 
 @pytest.mark.parametrize("work", _WORK)
 def test_a_board_that_is_gone(connection: Connection, tmp_path: Path, work: str) -> None:
-    """Both of the reader's processes are killed at once, as by a restart: whatever is done next tells of the loss."""
+    """Both of the reader's processes are killed at once, as by a restart: whatever is done next
+    tells of the loss.
+    """
     process = FarProcess(connection, ["sleep", "1000"], "/", {}, True)
     sampler = FarHost(lambda: connection).sampler(process.pid, 0.1)
     model = tmp_path / "model"
@@ -73,7 +81,9 @@ def test_a_board_that_is_gone(connection: Connection, tmp_path: Path, work: str)
 
 
 def test_a_board_that_goes_silent(connection: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A reader that is not heard any more is not waited for, and ends all when it does not hear the harness."""
+    """A reader that is not heard any more is not waited for, and ends all when it does not hear the
+    harness.
+    """
     monkeypatch.setattr("reusebench.targets.far.connection._SILENCE_S", 0.3)
     monkeypatch.setattr("reusebench.targets.far.connection._PING_S", 0.1)
     monkeypatch.setattr("reusebench.targets.far.channel._END_S", 0.1)
@@ -90,7 +100,9 @@ def test_a_board_that_goes_silent(connection: Connection, monkeypatch: pytest.Mo
 def test_a_harness_that_is_gone(tmp_path: Path) -> None:
     """The end of its input ends the reader and all that it has started."""
     connection = connect(shell_at(tmp_path), print)
-    process = FarProcess(connection, ["sh", "-c", "setsid sleep 1000 & exec sleep 1001"], "/", {}, False)
+    process = FarProcess(
+        connection, ["sh", "-c", "setsid sleep 1000 & exec sleep 1001"], "/", {}, False
+    )
     connection.close()
     wait_until_gone(process.pid, connection.reader_pid, connection.keeper_pid)
     with pytest.raises(ConnectionLost, match="it was closed"):
@@ -108,7 +120,9 @@ def test_a_process_that_writes_much(connection: Connection) -> None:
 
 
 def test_a_harness_that_is_busy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It reads nothing for longer than the reader's patience, while a process writes more than pipes hold."""
+    """It reads nothing for longer than the reader's patience, while a process writes more than
+    pipes hold.
+    """
     monkeypatch.setattr("reusebench.targets.far.connection._PING_S", 0.1)
     monkeypatch.setattr("reusebench.targets.far.connection._PATIENCE_S", 0.5)
     with connected(tmp_path) as connection:

@@ -14,11 +14,15 @@ pytestmark = pytest.mark.process
 
 
 def test_a_session_is_a_clean_pipe_with_an_exit_code(ssh_server: SshServer) -> None:
-    """Every byte comes back as it was sent, standard error apart; neither home nor machine of a board is the user's."""
+    """Every byte comes back as it was sent, standard error apart; neither home nor machine of a
+    board is the user's.
+    """
     data = bytes(range(256)) * 300
     done = ssh_server.run(HOSTS.good, "echo $HOME $(uname -m) >&2; cat; exit 7", data=data)
     assert (done.stdout, done.returncode) == (data, 7)
-    expected = ["/root", "armv7l"] if ssh_server.board else [str(ssh_server.home), platform.machine()]
+    expected = (
+        ["/root", "armv7l"] if ssh_server.board else [str(ssh_server.home), platform.machine()]
+    )
     assert done.stderr.decode().split() == expected
 
 
@@ -31,7 +35,9 @@ def test_a_session_is_a_clean_pipe_with_an_exit_code(ssh_server: SshServer) -> N
         (HOSTS.refused, "Connection refused"),
     ],
 )
-def test_a_client_that_cannot_connect_says_why(ssh_server: SshServer, host: str, words: str) -> None:
+def test_a_client_that_cannot_connect_says_why(
+    ssh_server: SshServer, host: str, words: str
+) -> None:
     """Each of the other names of the server has one thing that is wrong."""
     done = ssh_server.run(host, "true")
     assert (done.returncode, done.stdout) == (255, b"")

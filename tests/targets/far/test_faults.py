@@ -1,4 +1,6 @@
-"""Faults of real connections: after each, nothing runs on the board, and a sentence says what happened."""
+"""Faults of real connections: after each, nothing runs on the board, and a sentence says what
+happened.
+"""
 
 from __future__ import annotations
 
@@ -28,16 +30,20 @@ pytestmark = pytest.mark.process
 _TARGET = f"ssh:{HOSTS.good}"
 #: A measured process that tells when it is there.
 _COMMAND = ("/bin/sh", "-c", "echo begun; exec sleep 1000")
-#: One with a child that has left its session. qemu 7.2 does not let the reader adopt such orphans (it refuses
-#: PR_SET_CHILD_SUBREAPER), so they are for servers of this machine alone.
+#: One with a child that has left its session. qemu 7.2 does not let the reader adopt such orphans
+#: (it refuses PR_SET_CHILD_SUBREAPER), so they are for servers of this machine alone.
 _COMMAND_WITH_ORPHAN = ("/bin/sh", "-c", "setsid sleep 1000 & echo begun; exec sleep 1000")
 
 
 #: The field of an ELF header that names the machine, little-endian.
-_ELF_MACHINE_AT, _ELF_MACHINE_MIPS = 18, 8
+_ELF_MACHINE_AT = 18
+_ELF_MACHINE_MIPS = 8
 
 #: Control groups for memory, of version 1 and 2, and the file with their limit.
-_MEMORY_GROUPS = (("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max"))
+_MEMORY_GROUPS = (
+    ("/sys/fs/cgroup/memory", "memory.limit_in_bytes"),
+    ("/sys/fs/cgroup", "memory.max"),
+)
 
 
 @pytest.fixture
@@ -59,7 +65,9 @@ def _put_first_in_path(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _ssh(server: SshServer) -> AbstractContextManager[Connection]:
-    """Connect; what is pushed to a board has the folder that the harness chooses, and on this machine one of ours."""
+    """Connect; what is pushed to a board has the folder that the harness chooses, and on this
+    machine one of ours.
+    """
     return _reached(_TARGET, None if server.board else str(server.home))
 
 
@@ -102,7 +110,10 @@ def _kill_keeper(server: SshServer, connection: Connection) -> None:
     ("fault", "words"),
     [
         (_kill_client, "`ssh` ended .signal 9"),
-        (_kill_session, r"the connection was closed \(.*\); did the board restart, or its network break"),
+        (
+            _kill_session,
+            r"the connection was closed \(.*\); did the board restart, or its network break",
+        ),
         (_kill_reader, "the reader on the board was killed"),
         (_kill_keeper, "the reader on the board was killed"),
     ],
@@ -110,7 +121,9 @@ def _kill_keeper(server: SshServer, connection: Connection) -> None:
 def test_a_connection_that_ends_ends_all(
     server: SshServer, fault: Callable[[SshServer, Connection], None], words: str
 ) -> None:
-    """Whichever part of it is killed, the loss is told, nothing is left, and the board can be reached again."""
+    """Whichever part of it is killed, the loss is told, nothing is left, and the board can be
+    reached again.
+    """
     with _ssh(server) as connection:
         process = _begin(connection, _COMMAND if server.board else _COMMAND_WITH_ORPHAN)
         fault(server, connection)
@@ -154,7 +167,9 @@ def test_a_connection_that_ends_while_a_file_is_pushed(
 
 
 def test_a_killed_process_is_no_loss(server: SshServer) -> None:
-    """Its end has the signal's number; what it started ends with it, and the board can be measured on."""
+    """Its end has the signal's number; what it started ends with it, and the board can be measured
+    on.
+    """
     with _ssh(server) as connection:
         process = _begin(connection)
         server.run_there(f"kill -9 {process.pid}")
@@ -167,10 +182,15 @@ def test_a_killed_process_is_no_loss(server: SshServer) -> None:
 
 
 def test_memory_that_runs_out(server: SshServer) -> None:
-    """The kernel kills the measured process and not the reader, and that is told; the board can be measured on."""
+    """The kernel kills the measured process and not the reader, and that is told; the board can be
+    measured on.
+    """
     if server.board:
         pytest.skip("a limit is set for processes of this machine")
-    with _ssh(server) as connection, _memory_limit(32 << 20, connection.keeper_pid, connection.reader_pid):
+    with (
+        _ssh(server) as connection,
+        _memory_limit(32 << 20, connection.keeper_pid, connection.reader_pid),
+    ):
         process = FarProcess(connection, ("tail", "/dev/zero"), "/", {}, False)
         assert process.receive(TIME_LIMIT_S) == b""
         ending = process.ending()
@@ -182,7 +202,9 @@ def test_memory_that_runs_out(server: SshServer) -> None:
 
 @contextmanager
 def _memory_limit(limit_bytes: int, *pids: int) -> Iterator[None]:
-    """Have these processes, and what they start, take no more memory than that; skip where it cannot be limited."""
+    """Have these processes, and what they start, take no more memory than that; skip where it
+    cannot be limited.
+    """
     for hierarchy, file in _MEMORY_GROUPS:
         group = Path(hierarchy) / f"reusebench-test-{os.getpid()}"
         with suppress(OSError):
@@ -191,7 +213,9 @@ def _memory_limit(limit_bytes: int, *pids: int) -> Iterator[None]:
                 break
             group.rmdir()
     else:
-        pytest.skip("no control group for memory can be made (root alone may, where the kernel has them)")
+        pytest.skip(
+            "no control group for memory can be made (root alone may, where the kernel has them)"
+        )
     try:
         (group / file).write_text(str(limit_bytes), encoding="ascii")
         for pid in pids:
@@ -204,7 +228,9 @@ def _memory_limit(limit_bytes: int, *pids: int) -> Iterator[None]:
 
 
 def test_a_network_that_goes_silent(server: SshServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither side waits for ever: the reader ends all when its patience is over, the harness tells of the silence."""
+    """Neither side waits for ever: the reader ends all when its patience is over, the harness tells
+    of the silence.
+    """
     monkeypatch.setattr(far_connection, "_PING_S", 0.1)
     monkeypatch.setattr(far_connection, "_SILENCE_S", 1.0)
     with _ssh(server) as connection:
@@ -224,7 +250,9 @@ def test_a_network_that_goes_silent(server: SshServer, monkeypatch: pytest.Monke
 
 
 def test_a_board_that_restarts(server: SshServer) -> None:
-    """The loss is told; when the board is on again, the reader is still there, and nothing of before runs."""
+    """The loss is told; when the board is on again, the reader is still there, and nothing of
+    before runs.
+    """
     board = server.board
     if board is None:
         pytest.skip("this machine is not restarted")
@@ -262,7 +290,9 @@ def test_two_sessions_on_one_board(server: SshServer) -> None:
     """The second is told who holds it; it may have it once the first has ended, even by force."""
     with _ssh(server) as first, _ssh(server) as second:
         FarFiles(first).lock()
-        with pytest.raises(TargetError, match=rf"{_TARGET} is in use by .*process {os.getpid()}, since \d"):
+        with pytest.raises(
+            TargetError, match=rf"{_TARGET} is in use by .*process {os.getpid()}, since \d"
+        ):
             FarFiles(second).lock()
         server.run_there(f"kill -9 {first.reader_pid}")
         end = time.monotonic() + TIME_LIMIT_S
@@ -283,19 +313,23 @@ def test_a_disk_that_is_full(board: Board, tmp_path: Path) -> None:
     """Room is looked at before a file is pushed; what is there stays."""
     # An overlay's room is that of its upper folder, wherever that is mounted.
     board.run(
-        "mkdir -p /mnt/small && mount -t tmpfs -o size=1m none /mnt/small && mkdir /mnt/small/upper /mnt/small/work && "
-        "mkdir -p /media && mount -t overlay -o "
-        "lowerdir=/userdata,upperdir=/mnt/small/upper,workdir=/mnt/small/work,userxattr none /media && "
-        "umount -l /mnt/small"
+        "mkdir -p /mnt/small && mount -t tmpfs -o size=1m none /mnt/small && mkdir /mnt/small/upper"
+        " /mnt/small/work && mkdir -p /media && mount -t overlay -o"
+        " lowerdir=/userdata,upperdir=/mnt/small/upper,workdir=/mnt/small/work,userxattr none"
+        " /media && umount -l /mnt/small"
     )
-    small, large = tmp_path / "small.rknn", tmp_path / "large.rknn"
+    small = tmp_path / "small.rknn"
+    large = tmp_path / "large.rknn"
     small.write_bytes(os.urandom(1000))
     large.write_bytes(os.urandom(2 << 20))
     try:
         with _reached(f"pipe:{board.shell}", "/media") as connection:
             files = FarFiles(connection)
             pushed = files.push(small)
-            with pytest.raises(TargetError, match=r"no room for large.rknn: 2\.0 MiB are needed in .*, [01]\.\d MiB"):
+            with pytest.raises(
+                TargetError,
+                match=r"no room for large.rknn: 2\.0 MiB are needed in .*, [01]\.\d MiB",
+            ):
                 files.push(large)
             assert FarHost(lambda: connection).read(pushed) == small.read_bytes()
     finally:
@@ -305,8 +339,14 @@ def test_a_disk_that_is_full(board: Board, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("mount", "words"),
     [
-        ("mount -o bind /userdata /userdata && mount -o remount,bind,ro /userdata", "mounted read-only"),
-        ("mount -o bind /userdata /userdata && mount -o remount,bind,noexec /userdata", "mounted noexec"),
+        (
+            "mount -o bind /userdata /userdata && mount -o remount,bind,ro /userdata",
+            "mounted read-only",
+        ),
+        (
+            "mount -o bind /userdata /userdata && mount -o remount,bind,noexec /userdata",
+            "mounted noexec",
+        ),
         ("mount -t tmpfs none /userdata", "in memory .tmpfs."),
     ],
 )
@@ -330,14 +370,18 @@ def test_a_program_of_another_machine(board: Board, tmp_path: Path) -> None:
     program.chmod(0o755)
     with _reached(f"pipe:{board.shell}") as connection:
         pushed = FarFiles(connection).push(program)
-        with pytest.raises(TargetError, match=r"driver cannot be started.*it was made for another machine"):
+        with pytest.raises(
+            TargetError, match=r"driver cannot be started.*it was made for another machine"
+        ):
             FarProcess(connection, (pushed,), "/", {}, False)
         _begin(connection).close()
 
 
 @pytest.mark.parametrize("form", [NEW, OLD])
 def test_a_cable_that_is_pulled(own_adb: AdbBoards, board: Board, form: str) -> None:
-    """The loss is told, and the reader ends all that it started; plugged in again, the board can be reached."""
+    """The loss is told, and the reader ends all that it started; plugged in again, the board can be
+    reached.
+    """
     serial = own_adb.connect(form, str(board.shell))
     with _reached(f"adb:{serial}") as connection:
         process = _begin(connection)

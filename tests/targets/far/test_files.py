@@ -19,7 +19,9 @@ pytestmark = pytest.mark.process
 
 
 @pytest.fixture
-def connection(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Connection]:
+def connection(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Connection]:
     monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
     with connected(tmp_path / "home") as connection:
         yield connection
@@ -38,7 +40,9 @@ def model(tmp_path: Path) -> Path:
 
 
 def test_a_file_is_pushed_once(connection: Connection, model: Path) -> None:
-    """It keeps its name; neither a second call nor a second session writes it again, and no unfinished one stays."""
+    """It keeps its name; neither a second call nor a second session writes it again, and no
+    unfinished one stays.
+    """
     there = Path(FarFiles(connection).push(model))
     assert there.name == model.name
     assert there.read_bytes() == model.read_bytes()
@@ -61,7 +65,8 @@ def test_a_file_that_changes_in_secret_is_another(connection: Connection, model:
     """Also where neither its size nor its time tells."""
     files = FarFiles(connection)
     files.push(model)
-    status, content = model.stat(), b"x" * model.stat().st_size
+    status = model.stat()
+    content = b"x" * model.stat().st_size
     model.write_bytes(content)
     os.utime(model, ns=(status.st_atime_ns, status.st_mtime_ns))
     assert Path(files.push(model)).read_bytes() == content
@@ -69,13 +74,23 @@ def test_a_file_that_changes_in_secret_is_another(connection: Connection, model:
 
 @pytest.mark.parametrize(
     ("content", "words"),
-    [(b"another", "it has changed since it was first read. Run again"), (None, "it does not exist")],
+    [
+        (b"another", "it has changed since it was first read. Run again"),
+        (None, "it does not exist"),
+    ],
 )
 def test_a_file_that_changes_while_it_is_pushed(
-    connection: Connection, model: Path, monkeypatch: pytest.MonkeyPatch, content: bytes | None, words: str
+    connection: Connection,
+    model: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    content: bytes | None,
+    words: str,
 ) -> None:
-    """It is refused in a sentence, and the board has nothing that is not what its fingerprint says."""
-    before, ask = model.read_bytes(), connection.request
+    """It is refused in a sentence, and the board has nothing that is not what its fingerprint
+    says.
+    """
+    before = model.read_bytes()
+    ask = connection.request
 
     def ask_and_change(request: Request) -> bytes:
         model.unlink(missing_ok=True)
@@ -127,10 +142,14 @@ def test_half_a_push_is_done_again(connection: Connection, model: Path) -> None:
 
 
 def test_two_sessions_on_one_board(connection: Connection, tmp_path: Path) -> None:
-    """The second is told who holds it and since when; the lock ends with the first, however that ends."""
+    """The second is told who holds it and since when; the lock ends with the first, however that
+    ends.
+    """
     FarFiles(connection).lock()
     with connected(tmp_path / "home") as second:
-        with pytest.raises(TargetError, match=r"is in use by \w+@\S+, process \d+, since \d{4}-\d\d-\d\d \d\d:\d\d"):
+        with pytest.raises(
+            TargetError, match=r"is in use by \w+@\S+, process \d+, since \d{4}-\d\d-\d\d \d\d:\d\d"
+        ):
             FarFiles(second).lock()
         connection.close()
         FarFiles(second).lock()
@@ -177,7 +196,9 @@ def test_cleaning_removes_nothing_else(connection: Connection, model: Path) -> N
     assert [path for path in Path(connection.folder).rglob("*") if path.is_file()] == [other]
 
 
-def test_a_pc_as_a_board_keeps_its_cache(connection: Connection, model: Path, tmp_path: Path) -> None:
+def test_a_pc_as_a_board_keeps_its_cache(
+    connection: Connection, model: Path, tmp_path: Path
+) -> None:
     """What this project itself keeps in a user's cache is no place for what is pushed."""
     own = tmp_path / "home" / ".cache" / "reusebench" / "models" / "model"
     own.parent.mkdir(parents=True)

@@ -1,4 +1,6 @@
-"""A board far away as a machine: its Python, the files that it gets, and its return after the connection was lost."""
+"""A board far away as a machine: its Python, the files that it gets, and its return after the
+connection was lost.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,9 @@ def test_a_board_without_python(tmp_path: Path, python: str) -> None:
 
 
 def test_the_driver_is_there_once_and_compiled(machine: FarMachine) -> None:
-    """The folder of the measured process and nothing else of this project; a second session finds it."""
+    """The folder of the measured process and nothing else of this project; a second session finds
+    it.
+    """
     start = machine.push_driver(known(machine.python()))
     folder = Path(start).parent
     assert [path.name for path in folder.parent.iterdir()] == ["measured"]
@@ -69,12 +73,16 @@ def test_the_driver_is_there_once_and_compiled(machine: FarMachine) -> None:
 
 
 def test_the_files_of_a_plan(machine: FarMachine, tmp_path: Path) -> None:
-    """Models with their weights beside them, inputs and video have other paths there and the same content."""
+    """Models with their weights beside them, inputs and video have other paths there and the same
+    content.
+    """
     for name in ("net.param", "net.bin", "small.param", "frame.npy", "clip.mp4"):
         (tmp_path / name).write_text(name)
     (model,) = models_of(tmp_path / "net.param")
     fed = Input("x", "float32", (1,), file=str(tmp_path / "frame.npy"))
-    model = replace(model, weightless=str(tmp_path / "small.param"), inputs=(fed, replace(fed, file=None)))
+    model = replace(
+        model, weightless=str(tmp_path / "small.param"), inputs=(fed, replace(fed, file=None))
+    )
     video = Video("clip", str(tmp_path / "clip.mp4"), "digest", "h264", 8, 8, 30.0, 1)
     schedule = Streams(2, 30.0, 0, 0.1, 1.0, video)
     plan = replace(make_plan("no_reuse", "x", streams=2), models=(model,), schedule=schedule)
@@ -84,7 +92,10 @@ def test_the_files_of_a_plan(machine: FarMachine, tmp_path: Path) -> None:
     assert path != tmp_path / "net.param"
     assert (path.read_text(), path.with_suffix(".bin").read_text()) == ("net.param", "net.bin")
     assert Path(known(pushed.weightless)).read_text() == "small.param"
-    assert [tensor.file and Path(tensor.file).read_text() for tensor in pushed.inputs] == ["frame.npy", None]
+    assert [tensor.file and Path(tensor.file).read_text() for tensor in pushed.inputs] == [
+        "frame.npy",
+        None,
+    ]
     assert Path(known(known(there.schedule).video).path).read_text() == "clip.mp4"
     assert machine.plan_there(plan) == there
 
@@ -92,7 +103,8 @@ def test_the_files_of_a_plan(machine: FarMachine, tmp_path: Path) -> None:
 def test_a_walk_is_the_same_as_near(machine: FarMachine, tiny_model: Path) -> None:
     """Equal barriers and outputs."""
     plan = make_plan("no_reuse", tiny_model, runtime="onnxruntime")
-    near, far = walk(plan, THIS_INTERPRETER), walk(plan, far_target(machine, None, find_runtime("onnxruntime"), None))
+    near = walk(plan, THIS_INTERPRETER)
+    far = walk(plan, far_target(machine, None, find_runtime("onnxruntime"), None))
     assert far.failure is None, far.failure
     steps = [[(barrier.phase, barrier.context) for barrier in run.barriers] for run in (near, far)]
     assert steps[0] == steps[1]
@@ -116,7 +128,9 @@ class _Cut(StubListener):
 
 
 def test_it_comes_back(machine: FarMachine, tiny_model: Path) -> None:
-    """A connection that breaks is the result of one run, with what was measured until then; the next one is whole."""
+    """A connection that breaks is the result of one run, with what was measured until then; the
+    next one is whole.
+    """
     target = far_target(machine, None, find_runtime("onnxruntime"), None)
     plan = make_plan("no_reuse", tiny_model, runtime="onnxruntime")
     broken = walk(plan, target, Observer(machine.host, 200), listener=_Cut(machine))
@@ -127,7 +141,9 @@ def test_it_comes_back(machine: FarMachine, tiny_model: Path) -> None:
     assert walk(plan, target, Observer(machine.host, 200)).failure is None
 
 
-def test_what_a_session_has_left_is_removed_by_the_next(machine: FarMachine, tmp_path: Path) -> None:
+def test_what_a_session_has_left_is_removed_by_the_next(
+    machine: FarMachine, tmp_path: Path
+) -> None:
     """Models that were prepared there serve one session."""
     left = Path(machine.folder_there(Path("onnxruntime")))
     left.mkdir(parents=True)

@@ -59,7 +59,9 @@ def _lines(process: FarProcess, count: int) -> list[str]:
 
 
 def test_every_byte_passes_both_ways(connection: Connection) -> None:
-    """Whatever lies between, what a process is sent is what it gets, and what it writes is what comes."""
+    """Whatever lies between, what a process is sent is what it gets, and what it writes is what
+    comes.
+    """
     process = _start(connection, "cat")
     data = _ALL_BYTES * 300  # more than a pipe holds
     process.send(data)
@@ -78,7 +80,9 @@ def test_files_hold_every_byte(host: FarHost, tmp_path: Path) -> None:
 
 
 def test_many_files_are_one_round_trip(host: FarHost, tmp_path: Path) -> None:
-    """200 files come with one call, in order, and a missing one among them is an error of its own."""
+    """200 files come with one call, in order, and a missing one among them is an error of its
+    own.
+    """
     paths = [tmp_path / f"file{index}" for index in range(200)]
     for path in paths:
         path.write_text(path.name * 50, encoding="utf-8")
@@ -141,15 +145,23 @@ def test_a_process_is_what_was_asked_for(connection: Connection, tmp_path: Path)
     """Its folder, its variables, which replace those of the reader, and its session are its own."""
     process = _start(connection, "sh", "-c", "pwd; echo $HOME $MORE; cut -d' ' -f6 /proc/$$/stat", folder=str(tmp_path),
                      HOME="/elsewhere", MORE="more")  # fmt: skip
-    assert output_of(process).decode().splitlines() == [str(tmp_path), "/elsewhere more", str(process.pid)]
+    assert output_of(process).decode().splitlines() == [
+        str(tmp_path),
+        "/elsewhere more",
+        str(process.pid),
+    ]
     process.close()
 
 
 def test_a_program_is_looked_for_as_shells_do(connection: Connection, tmp_path: Path) -> None:
-    """What may not be run is passed over in PATH, as is what is no folder; without another the reason is told."""
+    """What may not be run is passed over in PATH, as is what is no folder; without another the
+    reason is told.
+    """
     (tmp_path / "echo").write_text("not a program", encoding="utf-8")
     (tmp_path / "file").touch()
-    process = _start(connection, "echo", "run", PATH=f"{tmp_path}:{tmp_path}/file:{os.environ['PATH']}")
+    process = _start(
+        connection, "echo", "run", PATH=f"{tmp_path}:{tmp_path}/file:{os.environ['PATH']}"
+    )
     assert output_of(process) == b"run\n"
     process.close()
     with pytest.raises(TargetError, match="no permission"):
@@ -176,7 +188,9 @@ def test_a_signal_is_true(connection: Connection) -> None:
 
 
 def test_streams_are_kept_apart(connection: Connection) -> None:
-    """Output, errors and ledger are three; who has read an output has the errors and the ledger before it."""
+    """Output, errors and ledger are three; who has read an output has the errors and the ledger
+    before it.
+    """
     process = _start(connection, "sh", "-c", 'echo event > "$REUSEBENCH_LEDGER"; echo words >&2; echo line; read line',
                      ledger=True)  # fmt: skip
     assert process.receive(TIME_LIMIT_S) == b"line\n"
@@ -195,7 +209,9 @@ def test_errors_are_always_drained(connection: Connection) -> None:
 
 
 def test_errors_are_a_file_that_the_process_can_read(connection: Connection) -> None:
-    """A driver finds there what its library has written; it is passed on, also of a process that crashes."""
+    """A driver finds there what its library has written; it is passed on, also of a process that
+    crashes.
+    """
     script = "echo 'E RKNN: one' >&2; grep -c RKNN /proc/self/fd/2; echo two >&2; kill -SEGV $$"
     process = _start(connection, "sh", "-c", script)
     assert output_of(process) == b"1\n"
@@ -204,7 +220,9 @@ def test_errors_are_a_file_that_the_process_can_read(connection: Connection) -> 
     process.close()
 
 
-def test_a_process_that_does_not_read_is_no_end(connection: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_does_not_read_is_no_end(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its input is given up after a while; the connection goes on."""
     monkeypatch.setattr("reusebench.targets.far.process._INPUT_LIMIT_S", 0.1)
     process = _start(connection, "sleep", "1000")
@@ -219,7 +237,11 @@ def test_a_process_that_does_not_read_is_no_end(connection: Connection, monkeypa
     [
         (None, 0, "not there"),
         # An ELF file of an unknown machine.
-        (b"\x7fELF\x01\x01\x01" + bytes(9) + b"\x02\x00\xff\xff" + bytes(100), 0o755, "made for another machine"),
+        (
+            b"\x7fELF\x01\x01\x01" + bytes(9) + b"\x02\x00\xff\xff" + bytes(100),
+            0o755,
+            "made for another machine",
+        ),
         (b"#!/bin/sh\n", 0o644, "no permission"),
         (b"#!/no/such/interpreter\n", 0o755, "the loader that it names is not"),
     ],
@@ -249,7 +271,9 @@ def test_there_is_one_process_at_a_time(connection: Connection) -> None:
 
 
 def test_the_first_victim_where_memory_runs_out(connection: Connection, host: FarHost) -> None:
-    """The kernel ends the measured process before all others, and the reader after them where it may."""
+    """The kernel ends the measured process before all others, and the reader after them where it
+    may.
+    """
     process = _start(connection, "sleep", "1000")
     assert host.read(f"/proc/{process.pid}/oom_score_adj") == b"1000\n"
     assert int(host.read(f"/proc/{connection.reader_pid}/oom_score_adj")) <= 0
@@ -259,12 +283,17 @@ def test_the_first_victim_where_memory_runs_out(connection: Connection, host: Fa
 def test_a_program_of_the_users_is_no_victim(connection: Connection, host: FarHost) -> None:
     """What is recorded is ended as early or late as if it had been started without the reader."""
     program = FarProgram(connection, ["sleep", "1000"], {}, has_marks=False)
-    assert host.read(f"/proc/{program.pid}/oom_score_adj") == Path("/proc/self/oom_score_adj").read_bytes()
+    assert (
+        host.read(f"/proc/{program.pid}/oom_score_adj")
+        == Path("/proc/self/oom_score_adj").read_bytes()
+    )
     program.close()
 
 
 def test_samples_come_at_their_rate(connection: Connection, host: FarHost) -> None:
-    """Their times rise by the interval, or a multiple where one was missed; the RSS is the process's."""
+    """Their times rise by the interval, or a multiple where one was missed; the RSS is the
+    process's.
+    """
     process = _start(connection, "sleep", "1000")
     sampler = host.sampler(process.pid, 0.005)
     samples = sampler.take()
@@ -317,8 +346,12 @@ def test_a_word_from_a_signal_handler(connection: Connection) -> None:
     process.close()
 
 
-def test_an_interrupted_message_is_the_last(connection: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What follows half a message would be taken for its rest: the connection is of no use, and its reader ends."""
+def test_an_interrupted_message_is_the_last(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What follows half a message would be taken for its rest: the connection is of no use, and its
+    reader ends.
+    """
 
     def interrupt(*_: object) -> NoReturn:
         raise KeyboardInterrupt
@@ -342,7 +375,9 @@ def test_an_interrupted_message_is_the_last(connection: Connection, monkeypatch:
 
 @pytest.mark.parametrize("victim", ["reader_pid", "keeper_pid"])
 def test_a_killed_reader_leaves_nothing(connection: Connection, victim: str) -> None:
-    """Of the reader's two processes each ends all where the other is killed, and the loss is told."""
+    """Of the reader's two processes each ends all where the other is killed, and the loss is
+    told.
+    """
     process = _start(connection, "sh", "-c", _WITH_ORPHAN)
     pids = map(int, _lines(process, 2))
     os.kill(getattr(connection, victim), signal.SIGKILL)
@@ -353,7 +388,9 @@ def test_a_killed_reader_leaves_nothing(connection: Connection, victim: str) -> 
 
 
 def test_an_impatient_reader_ends_all(connection: Connection) -> None:
-    """A harness that is not heard any more, as behind a cable that was pulled, is not waited for."""
+    """A harness that is not heard any more, as behind a cable that was pulled, is not waited
+    for.
+    """
     process = _start(connection, "sh", "-c", _WITH_ORPHAN)
     pids = map(int, _lines(process, 2))
     connection.set_patience(0.2)  # less than there is between two signs of life
@@ -369,14 +406,17 @@ def test_the_program_is_small(connection: Connection) -> None:
 
 
 def test_a_watched_file_tells_of_itself(connection: Connection, tmp_path: Path) -> None:
-    """It is made, or emptied; what is written to it comes as an event, without a question; there is one at a time.
+    """It is made, or emptied; what is written to it comes as an event, without a question; there is
+    one at a time.
 
     What was written before it was watched is told at first.
     """
     files = FarFiles(connection)
-    old, path = tmp_path / "old", tmp_path / "marks"
+    old = tmp_path / "old"
+    path = tmp_path / "marks"
     path.write_text("of before\n")
-    before, watched = files.watch(str(old)), files.watch(str(path))
+    before = files.watch(str(old))
+    watched = files.watch(str(path))
     assert (old.read_bytes(), path.read_bytes()) == (b"", b"")
     assert (before.changed(), watched.changed()) == (b"", b"")
     # What empties the file first is two changes, and may come as two events.
@@ -396,7 +436,9 @@ def test_a_watched_file_tells_of_itself(connection: Connection, tmp_path: Path) 
 
 def test_a_program_whose_output_is_passed_on(connection: Connection) -> None:
     """Each piece comes once, with its file descriptor; the input ends where it is told to."""
-    program = FarProgram(connection, ["sh", "-c", "cat; echo three >&3; echo two >&2; exit 4"], {}, has_marks=True)
+    program = FarProgram(
+        connection, ["sh", "-c", "cat; echo three >&3; echo two >&2; exit 4"], {}, has_marks=True
+    )
     assert program.write(b"one\n") == 4
     assert program.write(b"") == 0
     assert program.write(b"too late") == 8
@@ -425,7 +467,9 @@ def test_a_program_reads_answers_where_it_marks(connection: Connection, words: s
     while not program.has_ended():
         connection.wait_for_event(TIME_LIMIT_S)
     written += program.written()
-    assert b"".join(data for descriptor, data in written if descriptor == 1) == (b"" if words == "exit" else b"one\n")
+    assert b"".join(data for descriptor, data in written if descriptor == 1) == (
+        b"" if words == "exit" else b"one\n"
+    )
     assert program.ending().exit_code == 0
     program.close()
 

@@ -54,7 +54,9 @@ def test_the_machine_is_the_same(host: FarHost) -> None:
 
 
 def test_a_process_is_the_same(host: FarHost, child: Child) -> None:
-    """Every figure of a full reading; other processes that share its pages come and go, so it is tried again."""
+    """Every figure of a full reading; other processes that share its pages come and go, so it is
+    tried again.
+    """
     end_s = time.monotonic() + TIME_LIMIT_S
     while (far := read_process(host, child.pid)) != read_process(LOCAL_HOST, child.pid):
         assert time.monotonic() < end_s, "a process that stands still was never read the same twice"
@@ -62,7 +64,9 @@ def test_a_process_is_the_same(host: FarHost, child: Child) -> None:
 
 
 def test_an_observer_of_a_far_process(host: FarHost, child: Child) -> None:
-    """Snapshots are a few round trips, samples come by themselves in order, and end with the process."""
+    """Snapshots are a few round trips, samples come by themselves in order, and end with the
+    process.
+    """
     counting = CountingHost(host)
     observer = Observer(counting, 500, find_npu_sources(counting))
     observer.attach(child.pid)
@@ -83,7 +87,9 @@ def test_an_observer_of_a_far_process(host: FarHost, child: Child) -> None:
 
 
 def test_the_machine_beside_a_far_process(host: FarHost, child: Child) -> None:
-    """CPU use is that of the board's cores, of the process there, and of the reader in place of the harness."""
+    """CPU use is that of the board's cores, of the process there, and of the reader in place of the
+    harness.
+    """
     watch = MachineWatch(host, child.pid)
     watch.read()
     end_s = time.monotonic() + TIME_LIMIT_S

@@ -1,4 +1,6 @@
-"""A board far away as the target of Rockchip's runtime: the driver, the library and the ledger that it gets."""
+"""A board far away as the target of Rockchip's runtime: the driver, the library and the ledger that
+it gets.
+"""
 
 from __future__ import annotations
 
@@ -29,13 +31,17 @@ _VERSION = "librknnrt version: 2.3.2 (429f97ae6b@2025-04-09T09:09:27)"
 def machine(tmp_path: Path) -> Iterator[FarMachine]:
     """Return this machine as one far away, with this Python."""
     (tmp_path / "home").mkdir()
-    machine = FarMachine("here", Board(shell_at(tmp_path / "home"), python=sys.executable), lambda _: None)
+    machine = FarMachine(
+        "here", Board(shell_at(tmp_path / "home"), python=sys.executable), lambda _: None
+    )
     yield machine
     machine.close()
 
 
 def test_the_drivers(machine: FarMachine, rknn_double: Callable[..., Path], tmp_path: Path) -> None:
-    """By itself the one in Python, where there is one; both walk a plan there with the library that was pushed."""
+    """By itself the one in Python, where there is one; both walk a plan there with the library that
+    was pushed.
+    """
     library = rknn_double(_VERSION)
     (tmp_path / "model.rknn").write_text("9000 5000 1")
     plan = make_plan("full_dup", tmp_path / "model.rknn", runtime="rknn")
@@ -44,35 +50,52 @@ def test_the_drivers(machine: FarMachine, rknn_double: Callable[..., Path], tmp_
     runs = {}
     for driver in (PYTHON, C):
         target = far_target(machine, library, _RKNN, driver)
-        assert (target.talk.driver, target.keeps_ledger, target.architecture) == (driver, True, machine.architecture)
+        assert (target.talk.driver, target.keeps_ledger, target.architecture) == (
+            driver,
+            True,
+            machine.architecture,
+        )
         assert driver == PYTHON or not target.decodes
         runs[driver] = walk(plan, target)
         assert runs[driver].failure is None, runs[driver].failure
     told = []
     for run in runs.values():
-        told.append([(barrier.phase, barrier.data.digest, barrier.data.account) for barrier in run.barriers])
+        told.append(
+            [(barrier.phase, barrier.data.digest, barrier.data.account) for barrier in run.barriers]
+        )
     assert told[0] == told[1]
     assert b'"mode":"pass-through"' in (runs[C].ledger or b"")
 
 
-def test_a_board_without_python_has_the_driver_in_c(tmp_path: Path, rknn_double: Callable[..., Path]) -> None:
+def test_a_board_without_python_has_the_driver_in_c(
+    tmp_path: Path, rknn_double: Callable[..., Path]
+) -> None:
     """The one in Python is refused there."""
     machine = FarMachine("here", Board(shell_at(tmp_path), python="/no/python"), lambda _: None)
     library = rknn_double(_VERSION)
     assert far_target(machine, library, _RKNN, None).talk.driver == C
-    with pytest.raises(TargetError, match=r"^--driver python: here has no Python from 3\.8 on\. Leave it out: "):
+    with pytest.raises(
+        TargetError, match=r"^--driver python: here has no Python from 3\.8 on\. Leave it out: "
+    ):
         far_target(machine, library, _RKNN, PYTHON)
     machine.close()
 
 
-def test_libraries_that_cannot_be(machine: FarMachine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_libraries_that_cannot_be(
+    machine: FarMachine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """None at all, one of another architecture, and one for another chip: each has its sentence."""
     monkeypatch.setattr(far, "usual_paths", lambda: [str(tmp_path / "none.so")])
-    with pytest.raises(RuntimeMissing, match="here has no library of Rockchip's in the usual folders"):
+    with pytest.raises(
+        RuntimeMissing, match="here has no library of Rockchip's in the usual folders"
+    ):
         far_target(machine, None, _RKNN, None)
     foreign = {"x86_64": "aarch64", "aarch64": "x86_64", "armhf": "x86_64"}[machine.architecture]
     other = write_library(tmp_path / "other.so", architecture=foreign)
-    with pytest.raises(TargetError, match=f"is for {foreign}, and the programs of here are for {machine.architecture}"):
+    with pytest.raises(
+        TargetError,
+        match=f"is for {foreign}, and the programs of here are for {machine.architecture}",
+    ):
         far_target(machine, other, _RKNN, None)
     monkeypatch.setattr(far, "chip_of", lambda _: "rv1106")
     own = write_library(tmp_path / "own.so", architecture=machine.architecture)
@@ -81,7 +104,10 @@ def test_libraries_that_cannot_be(machine: FarMachine, tmp_path: Path, monkeypat
 
 
 def test_the_boards_own_library(
-    machine: FarMachine, rknn_double: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    machine: FarMachine,
+    rknn_double: Callable[..., Path],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
     """It is found in the usual folders of the board, and used where it is."""
     own = tmp_path / "librknnrt.so"

@@ -36,26 +36,53 @@ def test_what_is_no_target(target: str) -> None:
 
 #: As OpenSSH 9.2 and adb 1.0.41 print them.
 _COMPLAINTS = [
-    ("ssh:far", "ssh: Could not resolve hostname far: Name or service not known", "knows no host far"),
+    (
+        "ssh:far",
+        "ssh: Could not resolve hostname far: Name or service not known",
+        "knows no host far",
+    ),
     ("ssh:far", "Host key verification failed.", "run `ssh far` once by hand"),
     (
         "ssh:far",
-        "@    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @\nHost key verification failed.",
+        (
+            "@    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @\nHost key verification"
+            " failed."
+        ),
         "not the one that ssh has seen before",
     ),
     ("ssh:far", "root@far: Permission denied (publickey,password).", "ssh-copy-id far"),
-    ("ssh:far", "ssh: connect to host far port 22: Connection refused", "far port 22 cannot be reached .*refused"),
-    ("ssh:far", "ssh: connect to host 10.0.0.9 port 22: Connection timed out", "cannot be reached .*timed out"),
-    ("ssh:far", "ssh: connect to host far port 22: No route to host", "cannot be reached .*No route"),
+    (
+        "ssh:far",
+        "ssh: connect to host far port 22: Connection refused",
+        "far port 22 cannot be reached .*refused",
+    ),
+    (
+        "ssh:far",
+        "ssh: connect to host 10.0.0.9 port 22: Connection timed out",
+        "cannot be reached .*timed out",
+    ),
+    (
+        "ssh:far",
+        "ssh: connect to host far port 22: No route to host",
+        "cannot be reached .*No route",
+    ),
     ("ssh:far", "Timeout, server far not responding.", "has gone silent"),
     ("ssh:far", "Connection to far closed by remote host.", "did the board restart"),
     ("ssh:far", "client_loop: send disconnect: Broken pipe", "did the board restart"),
-    ("ssh:far", "kex_exchange_identification: read: Connection reset by peer", "did the board restart"),
+    (
+        "ssh:far",
+        "kex_exchange_identification: read: Connection reset by peer",
+        "did the board restart",
+    ),
     ("ssh:far", "Connection reset by 10.0.0.9 port 22", "did the board restart"),
     ("adb", "adb: no devices/emulators found", "sees no board; is its cable"),
     ("adb", "error: no devices/emulators found", "sees no board; is its cable"),
     ("adb:0123", "adb: device '0123' not found", "sees no board 0123"),
-    ("adb", "adb: device unauthorized.\nThis adb server's $ADB_VENDOR_KEYS is not set", "adbkey.pub"),
+    (
+        "adb",
+        "adb: device unauthorized.\nThis adb server's $ADB_VENDOR_KEYS is not set",
+        "adbkey.pub",
+    ),
     ("adb", "adb: more than one device/emulator", "adb:SERIAL"),
     ("adb", "adb: device offline", "plug its cable"),
 ]

@@ -1,4 +1,6 @@
-"""What two drivers must have in common: all that a run says, but times and what differs between two processes."""
+"""What two drivers must have in common: all that a run says, but times and what differs between two
+processes.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ def in_c(target: Target, *command: str) -> Target:
     return replace(target, command=command, talk=NATIVE_TALK)
 
 
-def plans_of(scenario: str, models: tuple[Model, ...], cores: int, schedule: Streams = SCHEDULE) -> list[Plan]:
+def plans_of(
+    scenario: str, models: tuple[Model, ...], cores: int, schedule: Streams = SCHEDULE
+) -> list[Plan]:
     """Return every plan of a scenario of the catalogue; none where it needs more models."""
     parameters = Parameters(
         *("rknn", models, 2, 2, cores),
@@ -62,14 +66,22 @@ def _data(data: Any) -> dict[str, Any]:
     for name in (*_TIMES, "python_version"):
         del values[name]
     values["latencies_ns"] = list(map(len, data.latencies_ns))
-    values["allocations"] = [(one.kind, one.asked_bytes, bool(one.inode)) for one in data.allocations]
+    values["allocations"] = [
+        (one.kind, one.asked_bytes, bool(one.inode)) for one in data.allocations
+    ]
     values["usage"] = data.usage is not None
-    values["failure"] = data.failure and (data.failure.kind, data.failure.phase, _shown(data.failure.message))
+    values["failure"] = data.failure and (
+        data.failure.kind,
+        data.failure.phase,
+        _shown(data.failure.message),
+    )
     return values
 
 
 def _failure(failure: Failure | None) -> tuple[Any, ...]:
-    return (failure.kind, failure.phase, failure.context, _shown(failure.message)) if failure else ()
+    return (
+        (failure.kind, failure.phase, failure.context, _shown(failure.message)) if failure else ()
+    )
 
 
 def _shown(message: object) -> str:
@@ -77,7 +89,9 @@ def _shown(message: object) -> str:
 
 
 def events(ledger: bytes | None) -> list[dict[str, Any]]:
-    """Return the events of a ledger without times, threads, inodes of buffers, and the C library's name of a call."""
+    """Return the events of a ledger without times, threads, inodes of buffers, and the C library's
+    name of a call.
+    """
     kept = []
     for line in (ledger or b"").splitlines():
         event = json.loads(line)
@@ -86,7 +100,9 @@ def events(ledger: bytes | None) -> list[dict[str, Any]]:
 
 
 def without_leaving(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the events but those at the end by which buffers go: a process that has failed is ended as it leaves."""
+    """Return the events but those at the end by which buffers go: a process that has failed is
+    ended as it leaves.
+    """
     count = len(events)
     while count and events[count - 1]["event"] in ("destroy", "unmap"):
         count -= 1
@@ -94,7 +110,8 @@ def without_leaving(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def by_context(log: Path) -> dict[str, list[str]]:
-    """Return the calls that a double of the library saw, in the order of each context; threads take turns as they like.
+    """Return the calls that a double of the library saw, in the order of each context; threads take
+    turns as they like.
 
     Of streams the number of inferences depends on time.
     """

@@ -1,8 +1,10 @@
-"""Every RKNN plan of the catalogue through both drivers on the installed virtual board, with Rockchip's own libraries.
+"""Every RKNN plan of the catalogue through both drivers on the installed virtual board, with
+Rockchip's own libraries.
 
-They run where the libraries are in reusebench/rknn in the user's cache, with models in reusebench/models, and where
-the virtual board was installed for them and the driver in C was compiled. The one for uClibc runs there where
-reusebench/uclibc-armhf has ld-uClibc.so.0 and libc.so.0.
+They run where the libraries are in reusebench/rknn in the user's cache, with models in
+reusebench/models, and where the virtual board was installed for them and the driver in C was
+compiled. The one for uClibc runs there where reusebench/uclibc-armhf has ld-uClibc.so.0 and
+libc.so.0.
 """
 
 from __future__ import annotations
@@ -62,17 +64,28 @@ class Board:
     """Both drivers with one library, on a chip of its; the driver in C in one of its forms."""
 
     def __init__(self, library: Library, form: str, folder: Path) -> None:
-        missing = [*missing_parts(library), *([] if is_built(form) else [f"the driver in C for {form}"])]
+        missing = [
+            *missing_parts(library),
+            *([] if is_built(form) else [f"the driver in C for {form}"]),
+        ]
         if missing:
             pytest.skip(f"the virtual board lacks {', '.join(missing)} for {library.path.name}")
         if form == UCLIBC and not (_UCLIBC / "ld-uClibc.so.0").exists():
             pytest.skip(f"no uClibc in {_UCLIBC}")
-        self._library, self._form, self._folder = library, form, folder
+        self._library = library
+        self._form = form
+        self._folder = folder
         self._chip = "rv1106" if library.kind == MINI_RUNTIME else "rk3588"
         paths = [self._model(f"tiny-{size}-*-{self._chip}-toolkit*.rknn") for size in (64, 96, 128)]
-        self.models = tuple(Model(path.stem, str(path), str(number)) for number, path in enumerate(filter(None, paths)))
+        self.models = tuple(
+            Model(path.stem, str(path), str(number))
+            for number, path in enumerate(filter(None, paths))
+        )
         if not self.models:
-            pytest.skip(f"no model for {self._chip} in {_CACHE / 'models'} (tiny-64-*-{self._chip}-toolkit*.rknn)")
+            pytest.skip(
+                f"no model for {self._chip} in {_CACHE / 'models'}"
+                f" (tiny-64-*-{self._chip}-toolkit*.rknn)"
+            )
 
     @staticmethod
     def _model(pattern: str) -> Path | None:
@@ -83,32 +96,51 @@ class Board:
         other = "rk3588" if self._chip == "rv1106" else "rv1106"
         return self._model(f"tiny-64-*-{other}-toolkit*.rknn")
 
-    def targets(self, npu_memory_bytes: int | None = None, **environment: str) -> tuple[Target, Target]:
+    def targets(
+        self, npu_memory_bytes: int | None = None, **environment: str
+    ) -> tuple[Target, Target]:
         """Return the target of the driver in Python and that of the one in C."""
         python = guest(self._chip, self._library, npu_memory_bytes)
-        native = guest_program(native_driver(self._form), self._chip, self._library, npu_memory_bytes)
+        native = guest_program(
+            native_driver(self._form), self._chip, self._library, npu_memory_bytes
+        )
         if self._form == UCLIBC:
             native = self._on_uclibc(native)
         variables = {**python.environment, **environment}
         command = (*python.command, str(START))
-        target = Target("vboard", command, environment=variables, chip=self._chip, keeps_ledger=True)
-        return target, replace(in_c(target, *native.command), environment={**native.environment, **environment})
+        target = Target(
+            "vboard", command, environment=variables, chip=self._chip, keeps_ledger=True
+        )
+        return target, replace(
+            in_c(target, *native.command), environment={**native.environment, **environment}
+        )
 
     def _on_uclibc(self, native: Guest) -> Guest:
-        """Return the same in a system that has nothing but uClibc, which reads no variable of the other loader."""
+        """Return the same in a system that has nothing but uClibc, which reads no variable of the
+        other loader.
+        """
         system = self._folder / "lib"
         if not system.exists():
             system.symlink_to(_UCLIBC)
-        command = (str(find_emulator("armhf")), "-L", str(self._folder), "-E", f"LD_PRELOAD={uclibc_preload()}")
+        command = (
+            str(find_emulator("armhf")),
+            "-L",
+            str(self._folder),
+            "-E",
+            f"LD_PRELOAD={uclibc_preload()}",
+        )
         return replace(native, command=(*command, str(native_driver(UCLIBC))))
 
     def walk(self, plan: Plan, npu_memory_bytes: int | None = None, **environment: str) -> Run:
-        """Walk the plan with both, which must say and do the same; return what Python's driver did."""
+        """Walk the plan with both, which must say and do the same; return what Python's driver
+        did.
+        """
         of_python, of_native = self.targets(npu_memory_bytes, **environment)
         key = (self._library, plan, npu_memory_bytes, *environment.items())
         if key not in _PYTHON_RUNS:
             _PYTHON_RUNS[key] = walk(plan, of_python)
-        python, native = _PYTHON_RUNS[key], walk(plan, of_native)
+        python = _PYTHON_RUNS[key]
+        native = walk(plan, of_native)
         assert told(native) == told(python)
         ours, theirs = (events(run.ledger) for run in (native, python))
         assert theirs
@@ -138,7 +170,9 @@ def test_every_plan_of_the_catalogue(board: Board, scenario: str) -> None:
 
 
 def _plan(path: Path) -> Plan:
-    return Plan("mine", None, "rknn", (Model("model", str(path), "0"),), (Context(0, 0),), 1, rounds=1)
+    return Plan(
+        "mine", None, "rknn", (Model("model", str(path), "0"),), (Context(0, 0),), 1, rounds=1
+    )
 
 
 def test_a_model_that_is_cut_short(board: Board, tmp_path: Path) -> None:
@@ -158,7 +192,9 @@ def test_a_model_of_another_chip(board: Board, tmp_path: Path) -> None:
     assert failure
 
 
-@pytest.mark.parametrize("faults", ["no-device", "no-permission", "driver=0.1.0", "submit-error=ETIMEDOUT@2"])
+@pytest.mark.parametrize(
+    "faults", ["no-device", "no-permission", "driver=0.1.0", "submit-error=ETIMEDOUT@2"]
+)
 def test_faults_of_the_board(board: Board, faults: str) -> None:
     """Why the NPU cannot be used is told alike: the driver in C sees the same nodes."""
     assert board.walk(_plan(Path(board.models[0].path)), REUSEBENCH_FAULTS=faults).failure
@@ -175,8 +211,11 @@ def test_streams_that_fail(board: Board) -> None:
         failure = walk(plan, target).failure
         assert failure
         assert isinstance(failure.message, Message)
-        # Whose job is the 40th, and which of two streams reads the library's complaint first, is a race.
-        failures.append((failure.kind, failure.phase, failure.message.code, failure.message.values["cause"]))
+        # Whose job is the 40th, and which of two streams reads the library's complaint first, is a
+        # race.
+        failures.append(
+            (failure.kind, failure.phase, failure.message.code, failure.message.values["cause"])
+        )
     assert failures[1] == failures[0]
     assert failures[0][1] == "steady"
 
@@ -189,5 +228,8 @@ def test_too_little_npu_memory(board: Board) -> None:
 
 def test_the_interface_of_a_model(board: Board) -> None:
     """Both read the same of the library."""
-    python, native = (interface_of(target, "rknn", board.models[0].path, TIME_LIMIT_S) for target in board.targets())
+    python, native = (
+        interface_of(target, "rknn", board.models[0].path, TIME_LIMIT_S)
+        for target in board.targets()
+    )
     assert repr(native) == repr(python)

@@ -1,4 +1,6 @@
-"""Every RKNN plan of the catalogue through both drivers, on the double of Rockchip's library: the same calls."""
+"""Every RKNN plan of the catalogue through both drivers, on the double of Rockchip's library: the
+same calls.
+"""
 
 from __future__ import annotations
 
@@ -40,10 +42,13 @@ from tests.targets.native.drift import SCHEDULE, by_context, in_c, plans_of, tol
 
 pytestmark = pytest.mark.process
 
-_FULL, _MINI = "librknnrt version: 1.6.0 (double)", "librknnmrt version: 2.3.2 (double)"
-#: What the double reads of a model: bytes of weights and of internal memory, and the number of inputs.
+_FULL = "librknnrt version: 1.6.0 (double)"
+_MINI = "librknnmrt version: 2.3.2 (double)"
+#: What the double reads of a model: bytes of weights and of internal memory, and the number of
+#: inputs.
 _MODELS = ("9000 5000 1 ", "7000 12345 1 ", "8000 100 1 ")
-_PLAIN, _DUP = Context(0, 0), Context(0, 0, DUP, 0)
+_PLAIN = Context(0, 0)
+_DUP = Context(0, 0, DUP, 0)
 #: Of plans that fill: some contexts fit, and not all.
 _MEMORY = "40000"
 #: The double infers in no time: as many frames as on a board, in less.
@@ -56,7 +61,9 @@ class Pair:
     """Both drivers on one double."""
 
     def __init__(self, library: Path, driver: Path, folder: Path) -> None:
-        self._library, self._driver, self._folder = library, driver, folder
+        self._library = library
+        self._driver = driver
+        self._folder = folder
 
     def targets(self, **environment: str) -> list[tuple[Target, Path]]:
         """Return a target for each driver, and the file where the double leaves its calls."""
@@ -64,14 +71,21 @@ class Pair:
         for name in ("python", "c"):
             log = self._folder / f"calls-{name}"
             log.unlink(missing_ok=True)
-            variables = {LIBRARY_VARIABLE: str(self._library), "DOUBLE_LOG": str(log), **environment}
+            variables = {
+                LIBRARY_VARIABLE: str(self._library),
+                "DOUBLE_LOG": str(log),
+                **environment,
+            }
             target = replace(RKNN_FORKS, environment=variables)
             targets.append((in_c(target, str(self._driver)) if name == "c" else target, log))
         return targets
 
     def walk(self, plan: Plan, **environment: str) -> Run:
-        """Walk the plan with both, which must say the same and make the same calls; return what Python's driver did."""
-        runs, logs = [], []
+        """Walk the plan with both, which must say the same and make the same calls; return what
+        Python's driver did.
+        """
+        runs = []
+        logs = []
         for target, log in self.targets(**environment):
             runs.append(walk(plan, target))
             logs.append(by_context(log))
@@ -79,7 +93,10 @@ class Pair:
         if plan.schedule is None:
             assert logs[1] == logs[0]
         else:  # time decides which context takes a frame
-            distinct = [{number: set(map(_without_content, calls)) for number, calls in log.items()} for log in logs]
+            distinct = [
+                {number: set(map(_without_content, calls)) for number, calls in log.items()}
+                for log in logs
+            ]
             assert distinct[1] == distinct[0]
         return runs[0]
 
@@ -111,7 +128,9 @@ def _models(folder: Path, *contents: str, inputs: tuple[Input, ...] = ()) -> tup
     for number, content in enumerate(contents):
         path = folder / f"model\t{number}.rknn"  # a name that needs escapes
         path.write_text(content)
-        models.append(Model(f"model-{number}", str(path), str(number), weightless=str(path), inputs=inputs))
+        models.append(
+            Model(f"model-{number}", str(path), str(number), weightless=str(path), inputs=inputs)
+        )
     return tuple(models)
 
 
@@ -122,10 +141,12 @@ def _plan(models: tuple[Model, ...], *contexts: Context, cores: int = 1, **field
 def _distinct_plans(cores: int) -> list[Any]:
     """Return the plans of the catalogue, each with the scenarios that have it.
 
-    The lean scenarios have many forms: the first and the last have most and fewest mechanisms. A plan of the first
-    contexts of another plan is left out.
+    The lean scenarios have many forms: the first and the last have most and fewest mechanisms. A
+    plan of the first contexts of another plan is left out.
     """
-    models = tuple(Model(f"model-{number}", "", str(number), weightless="") for number in range(len(_MODELS)))
+    models = tuple(
+        Model(f"model-{number}", "", str(number), weightless="") for number in range(len(_MODELS))
+    )
     names: dict[Plan, list[str]] = {}
     plans: dict[Plan, Plan] = {}
     for scenario in SCENARIOS:
@@ -163,12 +184,16 @@ def _walk_with(pair: Pair, plan: Plan, models: tuple[Model, ...]) -> Run:
 
 @pytest.mark.parametrize("plan", _distinct_plans(cores=2))
 def test_every_plan_of_the_catalogue(pair: Pair, models: tuple[Model, ...], plan: Plan) -> None:
-    """Barriers, accounts, allocations, copies, digests, failures, and every call of the library are the same."""
+    """Barriers, accounts, allocations, copies, digests, failures, and every call of the library are
+    the same.
+    """
     _walk_with(pair, plan, models)
 
 
 @pytest.mark.parametrize("plan", _distinct_plans(cores=1))
-def test_every_plan_of_the_catalogue_on_the_mini_runtime(mini: Pair, models: tuple[Model, ...], plan: Plan) -> None:
+def test_every_plan_of_the_catalogue_on_the_mini_runtime(
+    mini: Pair, models: tuple[Model, ...], plan: Plan
+) -> None:
     """They are the same there too."""
     _walk_with(mini, plan, models)
 
@@ -184,7 +209,10 @@ def test_every_plan_of_the_catalogue_on_the_mini_runtime(mini: Pair, models: tup
             Context(0, 0, outside=(WEIGHTS, INTERNAL)),
             Context(0, 0, SHARED_WEIGHT_MEMORY, 0, outside=(INTERNAL,), zero_copy=(OUTPUT,)),
         ),
-        tuple(Context(0, 0, zero_copy=(INPUT, NATIVE_OUTPUT), io=0, internal=0, core=0) for _ in range(3)),
+        tuple(
+            Context(0, 0, zero_copy=(INPUT, NATIVE_OUTPUT), io=0, internal=0, core=0)
+            for _ in range(3)
+        ),
     ],
 )
 def test_other_plans(pair: Pair, models: tuple[Model, ...], contexts: tuple[Context, ...]) -> None:
@@ -202,7 +230,13 @@ def test_chains(pair: Pair, models: tuple[Model, ...]) -> None:
 
 _CALLS = (
     *("rknn_init", "rknn_dup_context", "rknn_destroy", "rknn_query", "rknn_inputs_set", "rknn_run"),
-    *("rknn_outputs_get", "rknn_create_mem", "rknn_create_mem_from_fd", "rknn_destroy_mem", "rknn_set_weight_mem"),
+    *(
+        "rknn_outputs_get",
+        "rknn_create_mem",
+        "rknn_create_mem_from_fd",
+        "rknn_destroy_mem",
+        "rknn_set_weight_mem",
+    ),
     *("rknn_set_internal_mem", "rknn_set_io_mem", "rknn_mem_sync", "rknn_set_core_mask"),
 )
 #: Contexts that make all of these calls.
@@ -216,7 +250,9 @@ _ALL = (
 
 @pytest.mark.parametrize("call", _CALLS)
 def test_a_call_that_fails(pair: Pair, models: tuple[Model, ...], call: str) -> None:
-    """By its code, or by a line alone: kind, phase, context and message are the same, and so is what is given back."""
+    """By its code, or by a line alone: kind, phase, context and message are the same, and so is
+    what is given back.
+    """
     assert pair.walk(_plan(models, *_ALL, cores=2), DOUBLE_FAIL=f"{call}=-7").failure
     says = f"{call}=\x1b[31mE RKNN: [10:01:02.345] words\twith a \\ that no cause explains\x1b[0m"
     assert pair.walk(_plan(models, *_ALL, cores=2), DOUBLE_SAY=says).failure
@@ -237,15 +273,23 @@ _WORDS = (
 
 @pytest.mark.parametrize("words", _WORDS)
 def test_what_the_library_says(pair: Pair, models: tuple[Model, ...], words: str) -> None:
-    """The cause is found with what the driver saw of its machine; a context left behind goes, or stays, alike."""
-    failing = {"DOUBLE_FAIL": "rknn_init=-1", "DOUBLE_SAY": f"rknn_init=E RKNN: {words}", "DOUBLE_LEAVES": "1"}
+    """The cause is found with what the driver saw of its machine; a context left behind goes, or
+    stays, alike.
+    """
+    failing = {
+        "DOUBLE_FAIL": "rknn_init=-1",
+        "DOUBLE_SAY": f"rknn_init=E RKNN: {words}",
+        "DOUBLE_LEAVES": "1",
+    }
     assert pair.walk(_plan(models, _PLAIN), **failing).failure
 
 
 def test_weights_that_are_overwritten(pair: Pair, models: tuple[Model, ...]) -> None:
     """Both notice."""
     sharing = Context(0, 0, SHARED_WEIGHT_MEMORY, 0, outside=(INTERNAL,))
-    run = pair.walk(_plan(models, Context(0, 0, outside=(WEIGHTS, INTERNAL)), sharing), DOUBLE_REWRITES="1")
+    run = pair.walk(
+        _plan(models, Context(0, 0, outside=(WEIGHTS, INTERNAL)), sharing), DOUBLE_REWRITES="1"
+    )
     assert run.failure
 
 
@@ -264,11 +308,16 @@ _ONE_VALUE = (Input("input", "uint8", (1, 5, 10, 3), value=3),)
 
 def _every_way(models: tuple[Model, ...], ways: Iterable[tuple[str, ...]] = _WAYS) -> Plan:
     """Return a plan with a context for each model and way."""
-    return _plan(models, *(Context(None, model, zero_copy=way) for model, way in product(range(len(models)), ways)))
+    return _plan(
+        models,
+        *(Context(None, model, zero_copy=way) for model, way in product(range(len(models)), ways)),
+    )
 
 
 def _fed(folder: Path, kinds: Iterable[str], inputs: tuple[Input, ...] = ()) -> tuple[Model, ...]:
-    """Return models with two inputs of these kinds, which are fed with `inputs`, or with noise if there are none."""
+    """Return models with two inputs of these kinds, which are fed with `inputs`, or with noise if
+    there are none.
+    """
     folder.mkdir()
     return _models(folder, *(f"9000 5000 2 {kind} " for kind in kinds), inputs=inputs)
 
@@ -276,9 +325,15 @@ def _fed(folder: Path, kinds: Iterable[str], inputs: tuple[Input, ...] = ()) -> 
 def test_kinds_of_inputs(pair: Pair, mini: Pair, tmp_path: Path) -> None:
     """Noise and one value are the same bytes in every type."""
     kinds = ("picture", "numbers", "halves", "features", "tokens", "mask")
-    noise, value = _fed(tmp_path / "noise", kinds), _fed(tmp_path / "value", kinds, _ONE_VALUE)
+    noise = _fed(tmp_path / "noise", kinds)
+    value = _fed(tmp_path / "value", kinds, _ONE_VALUE)
     dynamic = _fed(tmp_path / "dynamic", ["dynamic"], _ONE_VALUE)
-    for drivers, models in ((pair, noise), (pair, (*value, *dynamic)), (mini, noise), (mini, value)):
+    for drivers, models in (
+        (pair, noise),
+        (pair, (*value, *dynamic)),
+        (mini, noise),
+        (mini, value),
+    ):
         assert drivers.walk(_every_way(models)).failure is None
 
 
@@ -288,7 +343,8 @@ def test_kinds_of_inputs_that_are_refused(
     pair: Pair, mini: Pair, tmp_path: Path, kind: str, way: tuple[str, ...]
 ) -> None:
     """A type that cannot be written, no model, and a library that aborts: both say the same."""
-    noise, value = _fed(tmp_path / "noise", [kind]), _fed(tmp_path / "value", [kind], _ONE_VALUE)
+    noise = _fed(tmp_path / "noise", [kind])
+    value = _fed(tmp_path / "value", [kind], _ONE_VALUE)
     assert pair.walk(_every_way(noise, [way])).failure
     assert mini.walk(_every_way(value, [way])).failure
 
@@ -301,7 +357,8 @@ _DATA: tuple[tuple[str, Any], ...] = (
     ("halves", np.array([[1 / 3, 6e-8, 5.97e-8, 65520.0, -2049.0, 1e-9]], np.float32)),
     ("tokens", np.array([[3, 1, 4, 1, 5, 2**62 + 1]])),
 )
-#: The same of pixels that are no bytes and of an order of the NPU's own, which are refused in some ways.
+#: The same of pixels that are no bytes and of an order of the NPU's own, which are refused in some
+#: ways.
 _ODD_DATA: tuple[tuple[str, Any], ...] = (
     ("picture", np.linspace(0, 1, 300, dtype=np.float32).reshape(1, 10, 10, 3)),
     ("features", np.linspace(-1, 2, 96, dtype=np.float32).reshape(1, 2, 3, 16)),
@@ -314,7 +371,9 @@ def _with_data(folder: Path, kind: str, values: Any) -> Model:
     path = folder / "data.npy"
     np.save(path, values)
     (model,) = _models(
-        folder, f"9000 5000 1 {kind} ", inputs=(Input("input", values.dtype.name, values.shape, file=str(path)),)
+        folder,
+        f"9000 5000 1 {kind} ",
+        inputs=(Input("input", values.dtype.name, values.shape, file=str(path)),),
     )
     return model
 
@@ -339,7 +398,9 @@ def test_data_of_a_file_that_not_every_way_takes(
 
 
 @pytest.mark.parametrize("way", [(), (INPUT,)])
-def test_data_of_a_file_that_is_missing(pair: Pair, mini: Pair, tmp_path: Path, way: tuple[str, ...]) -> None:
+def test_data_of_a_file_that_is_missing(
+    pair: Pair, mini: Pair, tmp_path: Path, way: tuple[str, ...]
+) -> None:
     """Both say so."""
     plan = _every_way((_with_data(tmp_path / "model", "picture", _BYTES),), [way])
     (tmp_path / "model" / "data.npy").unlink()
@@ -349,14 +410,20 @@ def test_data_of_a_file_that_is_missing(pair: Pair, mini: Pair, tmp_path: Path, 
 
 @pytest.mark.parametrize("without", ["DUP", "CORE_MASK", "MEM_SYNC", "CREATE_MEM2"])
 def test_a_function_that_is_missing(
-    rknn_double: Compile, native_driver: Path, tmp_path: Path, models: tuple[Model, ...], without: str
+    rknn_double: Compile,
+    native_driver: Path,
+    tmp_path: Path,
+    models: tuple[Model, ...],
+    without: str,
 ) -> None:
     """It is named, or done without."""
     pair = Pair(rknn_double(_FULL, without), native_driver, tmp_path)
     pair.walk(_plan(models, *_ALL, Context(0, 2, zero_copy=(MODEL,), core=1), cores=2))
 
 
-@pytest.mark.parametrize("content", [None, b"text", b"\x7fELF" + bytes(14) + b"\x28\x00" + b"librknnrt version: 1.6.0"])
+@pytest.mark.parametrize(
+    "content", [None, b"text", b"\x7fELF" + bytes(14) + b"\x28\x00" + b"librknnrt version: 1.6.0"]
+)
 def test_a_library_that_cannot_be_used(
     native_driver: Path, tmp_path: Path, models: tuple[Model, ...], content: bytes | None
 ) -> None:
@@ -382,14 +449,23 @@ def test_the_interface_of_a_model(pair: Pair, mini: Pair, tmp_path: Path, kind: 
     """Names, types, sizes, layouts, and the shapes that it allows."""
     (model,) = _models(tmp_path, f"9000 5000 2 {kind} ")
     for drivers in (pair, mini):
-        answers = [interface_of(target, "rknn", model.path, TIME_LIMIT_S) for target, _ in drivers.targets()]
+        answers = [
+            interface_of(target, "rknn", model.path, TIME_LIMIT_S)
+            for target, _ in drivers.targets()
+        ]
         assert repr(answers[1]) == repr(answers[0])
-    assert "No such file" in str(interface_of(pair.targets()[1][0], "rknn", "/no/model", TIME_LIMIT_S))
+    assert "No such file" in str(
+        interface_of(pair.targets()[1][0], "rknn", "/no/model", TIME_LIMIT_S)
+    )
 
 
-@pytest.mark.parametrize(("leak", "field"), [("heap", "heap_bytes"), ("fd", "fds"), ("mapping", "mappings")])
+@pytest.mark.parametrize(
+    ("leak", "field"), [("heap", "heap_bytes"), ("fd", "fds"), ("mapping", "mappings")]
+)
 def test_leaks(pair: Pair, models: tuple[Model, ...], leak: str, field: str) -> None:
-    """What the library leaks in each inference is in what the driver says that it holds; it leaks nothing itself."""
+    """What the library leaks in each inference is in what the driver says that it holds; it leaks
+    nothing itself.
+    """
     grown = []
     for environment in ({}, {"DOUBLE_LEAK": f"rknn_run={leak}"}):
         _, (target, _) = pair.targets(**environment)
@@ -416,7 +492,8 @@ def test_a_plan_with_a_video_is_refused(pair: Pair, models: tuple[Model, ...]) -
 def test_the_harness_ends_streams(pair: Pair, models: tuple[Model, ...]) -> None:
     """`stop` ends them before their time; what was done is told."""
     target = pair.targets()[1][0]
-    talk, process = target.talk, target.start(Reach())
+    talk = target.talk
+    process = target.start(Reach())
     plan = _plan(models, Context(None, 0), schedule=replace(_SCHEDULE, duration_s=3600.0))
     received = b""
     try:

@@ -7,7 +7,16 @@ from typing import Any
 import pytest
 
 from reusebench.measured.messages import Message
-from reusebench.measured.plan import DUP, SHARED_WEIGHTS, Context, Cycles, Model, Plan, Step, Streams
+from reusebench.measured.plan import (
+    DUP,
+    SHARED_WEIGHTS,
+    Context,
+    Cycles,
+    Model,
+    Plan,
+    Step,
+    Streams,
+)
 from reusebench.measured.runtimes.base import Input
 from reusebench.targets.barriers import DriverFailure, Frames, StreamCount
 from reusebench.targets.native.fields import read_line, write_line
@@ -15,11 +24,15 @@ from reusebench.targets.native.lines import NATIVE_TALK
 from reusebench.targets.talks import BrokenLine
 
 _MODEL = Model("model", "/models/a\tb.rknn", "0", weightless="/models/small.rknn")
-_MEMINFO = "MemTotal:        8000000 kB\\nMemAvailable:    2048000 kB\\nCmaFree:           10240 kB\\n"
+_MEMINFO = (
+    "MemTotal:        8000000 kB\\nMemAvailable:    2048000 kB\\nCmaFree:           10240 kB\\n"
+)
 
 
 def _plan(*contexts: Context, **fields: Any) -> Plan:
-    return Plan("mine", None, "rknn", (_MODEL,), contexts, fields.pop("cores", 2), rounds=3, **fields)
+    return Plan(
+        "mine", None, "rknn", (_MODEL,), contexts, fields.pop("cores", 2), rounds=3, **fields
+    )
 
 
 def _told(plan: Plan, phase: str, context: int | None = None) -> list[tuple[str, str]]:
@@ -33,7 +46,9 @@ def _told(plan: Plan, phase: str, context: int | None = None) -> list[tuple[str,
 def test_any_text_is_a_value() -> None:
     """Tab, newline and backslash are escaped; what is no UTF-8 does not end the talk."""
     text = "a\tb\nc\\d\\t\\ e=f"
-    kind, fields = read_line(write_line("kind", [("name", text), ("name", ""), ("number", 7)]).rstrip(b"\n"))
+    kind, fields = read_line(
+        write_line("kind", [("name", text), ("name", ""), ("number", 7)]).rstrip(b"\n")
+    )
     assert (kind, fields.all("name"), fields.number("number")) == ("kind", [text, ""], 7)
     assert read_line(b"kind\tname=\xff")[1].get("name") == "\N{REPLACEMENT CHARACTER}"
 
@@ -41,9 +56,16 @@ def test_any_text_is_a_value() -> None:
 def test_a_context_is_told_what_it_is() -> None:
     """Its file, its memory, the thread of its chain, and each input before what it is fed with."""
     feeding = Model(
-        "fed", "/m", "1", inputs=(Input("in", "uint8", (1, 2), value=3), Input("", "float32", (1,), file="/f"))
+        "fed",
+        "/m",
+        "1",
+        inputs=(Input("in", "uint8", (1, 2), value=3), Input("", "float32", (1,), file="/f")),
     )
-    contexts = (Context(None, 0), Context(None, 0, DUP, 0, core=None), Context(None, 1, zero_copy=("input", "output")))
+    contexts = (
+        Context(None, 0),
+        Context(None, 0, DUP, 0, core=None),
+        Context(None, 1, zero_copy=("input", "output")),
+    )
     plan = Plan("mine", None, "rknn", (_MODEL, feeding), contexts, 1, 1, chains=((1, 0),))
     first, dup, fed = (dict(_told(plan, "context", index)) for index in range(3))
     assert first["path"] == _MODEL.path
@@ -63,7 +85,11 @@ def test_a_slave_is_made_of_the_file_without_weights() -> None:
 
 def test_the_gates_of_rounds() -> None:
     """The first lets as many infer as there are cores; each core has one of its own."""
-    turns = [value for name, value in _told(_plan(Context(0, 0), Context(0, 0)), "steady") if name == "turn"]
+    turns = [
+        value
+        for name, value in _told(_plan(Context(0, 0), Context(0, 0)), "steady")
+        if name == "turn"
+    ]
     assert turns == ["0:0", "1:0"]
     told = _told(_plan(Context(0, 0, core=1), Context(0, 0, core=0)), "steady")
     assert [value for name, value in told if name == "gate"] == ["2", "1", "1"]
@@ -73,7 +99,9 @@ def test_the_gates_of_rounds() -> None:
 def test_streams_have_a_pool_each_or_one_for_all() -> None:
     """Contexts of one internal memory hold one gate, the others none."""
     schedule = Streams(2, 25.0, 1, 1.0, 2.0, None)
-    contexts = tuple(Context(index % 2, 0, internal=index % 2 or None, core=index % 2) for index in range(4))
+    contexts = tuple(
+        Context(index % 2, 0, internal=index % 2 or None, core=index % 2) for index in range(4)
+    )
     told = _told(_plan(*contexts, schedule=schedule), "steady")
     assert ("pools", "2") in told
     assert ("interval_ps", "40000000000") in told
@@ -89,7 +117,9 @@ def test_internal_memory_of_a_plan_that_fills() -> None:
     assert _told(filling, "internal_memory", 0)[-1:] == [("member", "0")]
     assert _told(filling, "internal_memory", 2)[-1:] == [("join", "0")]
     assert ("may_be_full", "1") in _told(filling, "internal_memory", 2)
-    members = [value for name, value in _told(_plan(*contexts), "internal_memory", 0) if name == "member"]
+    members = [
+        value for name, value in _told(_plan(*contexts), "internal_memory", 0) if name == "member"
+    ]
     assert members == ["0", "1", "2"]
 
 
@@ -143,11 +173,15 @@ def _call(words: str, *facts: str) -> DriverFailure:
 
 def test_a_message_with_values_and_a_message_inside() -> None:
     """Texts, numbers, and the values of the message inside."""
-    values = "number.code=-3\ttext.one=a\tmessage.reason=no_rknn_version\ttext.reason.architecture=armhf"
+    values = (
+        "number.code=-3\ttext.one=a\tmessage.reason=no_rknn_version\ttext.reason.architecture=armhf"
+    )
     failure = _failure(f"kind=not_supported\tcode=rknn_no_mmz_library\t{values}")
     assert failure.kind == "not_supported"
     reason = Message("no_rknn_version", {"architecture": "armhf"})
-    assert failure.message == Message("rknn_no_mmz_library", {"code": -3, "one": "a", "reason": reason})
+    assert failure.message == Message(
+        "rknn_no_mmz_library", {"code": -3, "one": "a", "reason": reason}
+    )
 
 
 def test_errors_of_the_system() -> None:
@@ -160,7 +194,13 @@ def test_errors_of_the_system() -> None:
 
 def test_a_cause_by_what_the_board_has() -> None:
     """Memory, driver and nodes are the board's, not this machine's."""
-    facts = (f"meminfo={_MEMINFO}", "compatible=rockchip,rk3568\\n", "has_driver=1", "node=/dev/rknpu", "error=2")
+    facts = (
+        f"meminfo={_MEMINFO}",
+        "compatible=rockchip,rk3568\\n",
+        "has_driver=1",
+        "node=/dev/rknpu",
+        "error=2",
+    )
     full = _call("failed to malloc npu memory, size: 4096", *facts)
     assert full.kind == "out_of_memory"
     cause = Message("rknn_out_of_memory", {"size": "4096", "cma": 10, "available": 2000})
@@ -180,7 +220,9 @@ def test_nodes_that_the_board_keeps_from_the_user() -> None:
     failure = _call("failed to open rknpu module, need to insmod", "has_driver=1", *nodes)
     join = Message("rknn_join_group", {"groups": "render,video"})
     paths = "/dev/dri/card1, /dev/dri/renderD129"
-    assert failure.message.values["cause"] == Message("rknn_no_permission", {"nodes": paths, "remedy": join})
+    assert failure.message.values["cause"] == Message(
+        "rknn_no_permission", {"nodes": paths, "remedy": join}
+    )
     words = "Failed to open DMA heap: /dev/dma_heap/system"
     heap = _call(words, "heap=/dev/dma_heap/system", "error=13", "allowed=1")
     remedy = Message("rknn_pass_device", {"node": "/dev/dma_heap/system"})

@@ -14,7 +14,13 @@ from reusebench.measured.runtimes.rknn.library import LIBRARY_VARIABLE
 from reusebench.targets.compilers import Compiler, find_compiler
 from reusebench.targets.errors import TargetError
 from reusebench.targets.native import build
-from reusebench.targets.native.build import UCLIBC, compile_native, ensure_native, is_built, native_driver
+from reusebench.targets.native.build import (
+    UCLIBC,
+    compile_native,
+    ensure_native,
+    is_built,
+    native_driver,
+)
 from reusebench.targets.rknn_library import architecture_of, architecture_of_this_python
 
 pytestmark = pytest.mark.process
@@ -60,7 +66,9 @@ def test_a_source_that_does_not_compile_leaves_nothing(source: Path) -> None:
 
 
 def test_the_driver_for_uclibc(tmp_path: Path) -> None:
-    """It needs uClibc's loader and its libc.so.0 alone, and its preload library hides nothing behind newer tables."""
+    """It needs uClibc's loader and its libc.so.0 alone, and its preload library hides nothing
+    behind newer tables.
+    """
     compiler = find_compiler("armhf")
     driver = tmp_path / "reusebench-driver"
     if compiler is not None:
@@ -83,11 +91,15 @@ def _needed(program: Path) -> list[str]:
 def _dynamic(program: Path) -> str:
     if shutil.which("readelf") is None:
         pytest.skip("no readelf (Debian: apt install binutils)")
-    return subprocess.run(["readelf", "-dW", program], capture_output=True, text=True, check=True).stdout
+    return subprocess.run(
+        ["readelf", "-dW", program], capture_output=True, text=True, check=True
+    ).stdout
 
 
 def _run(driver: Path, text: bytes, **environment: str) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run([driver], input=text, capture_output=True, env=environment, check=False, timeout=60)
+    return subprocess.run(
+        [driver], input=text, capture_output=True, env=environment, check=False, timeout=60
+    )
 
 
 def test_it_ends_with_the_harness(native_driver: Path, rknn_double: Compile) -> None:
@@ -109,19 +121,25 @@ def test_a_step_that_it_does_not_know(native_driver: Path) -> None:
 def test_what_the_library_prints_into_a_pipe(
     native_driver: Path, rknn_double: Compile, tmp_path: Path, says: str, is_failure: bool
 ) -> None:
-    """It goes on to standard error, as on a board far away, and not into the messages; error lines count there, too."""
+    """It goes on to standard error, as on a board far away, and not into the messages; error lines
+    count there, too.
+    """
     model = tmp_path / "model.rknn"
     model.write_text("9000 5000 1 ")
     library = str(rknn_double("librknnrt version: 1.6.0 (double)"))
     steps = f"imported\ngo\ncontext\tmechanism=load\tpath={model}\ngo\nfirst_inference\tcontext=0\ngo\n".encode()
-    ended = _run(native_driver, steps, **{LIBRARY_VARIABLE: library, "DOUBLE_SAY": f"rknn_run={says}"})
+    ended = _run(
+        native_driver, steps, **{LIBRARY_VARIABLE: library, "DOUBLE_SAY": f"rknn_run={says}"}
+    )
     assert ended.returncode == is_failure
     assert says in ended.stderr.decode().splitlines()
     kinds = [line.split(b"\t")[0] for line in ended.stdout.splitlines()]
     assert kinds == [b"barrier", b"barrier", b"failure" if is_failure else b"barrier"]
 
 
-def test_last_words_of_a_crash_come_through_a_pipe(native_driver: Path, rknn_double: Compile, tmp_path: Path) -> None:
+def test_last_words_of_a_crash_come_through_a_pipe(
+    native_driver: Path, rknn_double: Compile, tmp_path: Path
+) -> None:
     """They were held back when the signal came; the signal still ends the process."""
     model = tmp_path / "model.rknn"
     model.write_text("9000 5000 1 ")

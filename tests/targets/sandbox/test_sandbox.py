@@ -1,4 +1,6 @@
-"""What a confined program reaches, tried by system calls, and that the harness reads and ends it as any other."""
+"""What a confined program reaches, tried by system calls, and that the harness reads and ends it as
+any other.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ from reusebench.targets.sandbox.machine import ConfinedMachine
 from tests.helpers.support import TIME_LIMIT_S
 
 _INTRUDER = Path(__file__).with_name("intruder.c")
-_GONE, _FORBIDDEN, _NO_PROCESS = "No such file or directory", "Operation not permitted", "No such process"
+_GONE = "No such file or directory"
+_FORBIDDEN = "Operation not permitted"
+_NO_PROCESS = "No such process"
 
 
 pytestmark = [pytest.mark.process, pytest.mark.usefixtures("own_cache", "compiler", "sandbox")]
@@ -48,7 +52,9 @@ def _attempts(program: Path, *words: object, reach: Reach | None = None) -> list
     """Return what came of attempts, each a kind and a subject, in the sandbox."""
     machine = ConfinedMachine(reach or Reach())
     command, _ = machine.confine((str(program), *map(str, words)), {}, Reach((str(program),)))
-    done = subprocess.run(command, cwd="/", capture_output=True, text=True, check=True, timeout=TIME_LIMIT_S)
+    done = subprocess.run(
+        command, cwd="/", capture_output=True, text=True, check=True, timeout=TIME_LIMIT_S
+    )
     kinds = [f"{kind} {subject} " for kind, subject in zip(words[::2], words[1::2])]
     lines = done.stdout.splitlines()
     assert len(lines) == len(kinds)
@@ -56,25 +62,59 @@ def _attempts(program: Path, *words: object, reach: Reach | None = None) -> list
 
 
 def test_devices_of_the_host_are_not_there(intruder: Path) -> None:
-    """Not by a direct system call either, and root cannot make them again; those without hardware are."""
-    devices = [path for path in ("/dev/kmsg", "/dev/tty", "/dev/ptmx", "/dev/fuse", "/dev/mem") if Path(path).exists()]
-    words = [word for path in (*devices, "/dev/dri", "/dev/rknpu", "/dev/dma_heap") for word in ("read", path)]
+    """Not by a direct system call either, and root cannot make them again; those without hardware
+    are.
+    """
+    devices = [
+        path
+        for path in ("/dev/kmsg", "/dev/tty", "/dev/ptmx", "/dev/fuse", "/dev/mem")
+        if Path(path).exists()
+    ]
+    words = [
+        word
+        for path in (*devices, "/dev/dri", "/dev/rknpu", "/dev/dma_heap")
+        for word in ("read", path)
+    ]
     assert set(_attempts(intruder, *words)) == {_GONE}
     made = _attempts(intruder, "node", "/tmp/zero", "read", "/dev/zero", "write", "/dev/null")
     assert made == [_FORBIDDEN, "done", "done"]
 
 
 def test_files_of_the_user_are_not_there(intruder: Path, tmp_path: Path) -> None:
-    """But for those that the program needs, of which it may write to what is for that; /tmp is empty, and its own."""
-    model, secret, folder = tmp_path / "model", tmp_path / "secret", tmp_path / "made"
+    """But for those that the program needs, of which it may write to what is for that; /tmp is
+    empty, and its own.
+    """
+    model = tmp_path / "model"
+    secret = tmp_path / "secret"
+    folder = tmp_path / "made"
     for path in (model, secret):
         path.write_text("content")
     folder.mkdir()
     home = Path.home() / "any"
-    words = ("read", model, "write", model, "read", secret, "read", home, "write", folder / "new", "write", "/usr/new")
+    words = (
+        "read",
+        model,
+        "write",
+        model,
+        "read",
+        secret,
+        "read",
+        home,
+        "write",
+        folder / "new",
+        "write",
+        "/usr/new",
+    )
     reach = Reach((str(model), str(tmp_path / "missing")), (str(folder),))
     writing = "Read-only file system"
-    assert _attempts(intruder, *words, reach=reach) == ["done", writing, _GONE, _GONE, "done", writing]
+    assert _attempts(intruder, *words, reach=reach) == [
+        "done",
+        writing,
+        _GONE,
+        _GONE,
+        "done",
+        writing,
+    ]
     assert (folder / "new").exists()
     assert _attempts(intruder, "write", "/tmp/reusebench-test", reach=reach) == ["done"]
     assert not Path("/tmp/reusebench-test").exists()
@@ -82,10 +122,14 @@ def test_files_of_the_user_are_not_there(intruder: Path, tmp_path: Path) -> None
 
 def test_a_link_leads_to_its_file(intruder: Path, tmp_path: Path) -> None:
     """Under the name that the user gave; what it points to has no other one there."""
-    target, link = tmp_path / "target", tmp_path / "link"
+    target = tmp_path / "target"
+    link = tmp_path / "link"
     target.touch()
     link.symlink_to(target)
-    assert _attempts(intruder, "read", link, "read", target, reach=Reach((str(link),))) == ["done", _GONE]
+    assert _attempts(intruder, "read", link, "read", target, reach=Reach((str(link),))) == [
+        "done",
+        _GONE,
+    ]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may read what is another user's")
@@ -114,7 +158,20 @@ def test_there_is_no_network(intruder: Path) -> None:
 def test_other_processes_are_not_there(intruder: Path) -> None:
     """Neither to look at nor to signal, and a namespace of its own gives no rights again."""
     own = os.getpid()
-    words = ("read", f"/proc/{own}/maps", "read", "/proc/1", "signal", own, "signal", -1, "limit", own, "trace", own)
+    words = (
+        "read",
+        f"/proc/{own}/maps",
+        "read",
+        "/proc/1",
+        "signal",
+        own,
+        "signal",
+        -1,
+        "limit",
+        own,
+        "trace",
+        own,
+    )
     results = _attempts(intruder, *words, "namespace", "unshare", "namespace", "clone")
     assert results == [*(_GONE,) * 2, *(_NO_PROCESS,) * 3, *(_FORBIDDEN,) * 3]
     assert _attempts(intruder, "read", "/proc/self/maps", "limit", 0) == ["done", "done"]
@@ -132,16 +189,23 @@ def test_no_capability_is_left() -> None:
 @pytest.fixture
 def waiting() -> Iterator[LocalProcess]:
     """Return a confined process that holds 20 MB and waits for its standard input."""
-    script = "import sys; held = bytearray(b'x') * 20_000_000; print('ready', end='', flush=True); sys.stdin.read()"
+    script = (
+        "import sys; held = bytearray(b'x') * 20_000_000; print('ready', end='', flush=True);"
+        " sys.stdin.read()"
+    )
     machine = ConfinedMachine(Reach((sys.base_prefix, sys.prefix)))
-    process = machine.start((sys.executable, "-S", "-c", script), Path("/"), {}, keeps_ledger=True, reach=Reach())
+    process = machine.start(
+        (sys.executable, "-S", "-c", script), Path("/"), {}, keeps_ledger=True, reach=Reach()
+    )
     assert isinstance(process, LocalProcess)
     yield process
     process.close()
 
 
 def test_the_harness_reads_its_memory(waiting: LocalProcess) -> None:
-    """By the id that it was started with: nothing is between the two, and no other process stays."""
+    """By the id that it was started with: nothing is between the two, and no other process
+    stays.
+    """
     assert waiting.receive(TIME_LIMIT_S) == b"ready"
     process = psutil.Process(waiting.pid)
     assert process.ppid() == os.getpid()
@@ -158,7 +222,9 @@ def test_it_ends_as_it_would_elsewhere(intruder: Path, waiting: LocalProcess) ->
     """A signal from outside and an abort of its own are seen as they are."""
     os.kill(waiting.pid, signal.SIGTERM)
     assert waiting.ending().exit_code == -signal.SIGTERM
-    command, _ = ConfinedMachine(Reach((str(intruder),))).confine((str(intruder), "abort", "self"), {}, Reach())
+    command, _ = ConfinedMachine(Reach((str(intruder),))).confine(
+        (str(intruder), "abort", "self"), {}, Reach()
+    )
     assert subprocess.run(command, cwd="/", check=False).returncode == -signal.SIGABRT
 
 
@@ -176,7 +242,10 @@ def test_variables_of_the_loader_are_the_programs_alone(tmp_path: Path) -> None:
 def test_a_kernel_that_refuses(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The reason is the kernel's; here inside a sandbox, where no other may be made."""
     (tmp_path / "root").mkdir()
-    confined = f"{sandbox_program()} {new_root(sandbox_program())} -r {sandbox_program().parent} -r {tmp_path / 'root'}"
+    confined = (
+        f"{sandbox_program()} {new_root(sandbox_program())} -r {sandbox_program().parent} -r"
+        f" {tmp_path / 'root'}"
+    )
     script = tmp_path / "sandbox"
     script.write_text(f'#!/bin/sh\nexec {confined} -- {sandbox_program()} "$@"\n')
     script.chmod(0o755)

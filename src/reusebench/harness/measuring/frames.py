@@ -1,4 +1,6 @@
-"""The figures of the frames of streams, gathered while they run, in memory that does not grow with time."""
+"""The figures of the frames of streams, gathered while they run, in memory that does not grow with
+time.
+"""
 
 from __future__ import annotations
 
@@ -18,15 +20,16 @@ from reusebench.targets.barriers import Frames, StreamCount
 
 __all__ = ["FramesWatch"]
 
-#: A point of the series for each second, or for such a share of the duration: an hour or a day gives as many.
+#: A point of the series for each second, or for such a share of the duration: an hour or a day
+#: gives as many.
 _POINTS = 1000
 _SHORTEST_SEGMENT_S = 1.0
 #: Messages come every second, give or take some milliseconds.
 _EARLY_S = 0.1
 #: So many latencies stand for all of them in pytest-benchmark's statistics.
 _SAMPLED = 2000
-#: So many frames from the start, and as many before the end, are in the trace with their times: eight seconds of
-#: 4 streams at 30 frames a second.
+#: So many frames from the start, and as many before the end, are in the trace with their times:
+#: eight seconds of 4 streams at 30 frames a second.
 _TRACED = 1000
 
 
@@ -34,9 +37,13 @@ class FramesWatch:
     """Takes the message of each second, and reads the machine beside it."""
 
     def __init__(self, plan: Plan, observer: Observer, computes: bool) -> None:
-        """Take the plan, which has a schedule, and the process's observer; where nothing computes there is no speed."""
+        """Take the plan, which has a schedule, and the process's observer; where nothing computes
+        there is no speed.
+        """
         assert plan.schedule is not None
-        self._schedule, self._observer, self._computes = plan.schedule, observer, computes
+        self._schedule = plan.schedule
+        self._observer = observer
+        self._computes = computes
         self._streams = [_Count() for _ in range(plan.schedule.count)]
         self._all = _Count()
         self._stages = {name: Histogram() for name in STAGES}
@@ -59,7 +66,8 @@ class FramesWatch:
         if not message.seconds:
             return False
         if self._machine is None:
-            # Its first reading, and from here on those of memory: what came before was in part of the warm-up.
+            # Its first reading, and from here on those of memory: what came before was in part of
+            # the warm-up.
             self._machine = MachineWatch(self._observer.host, self._observer.pid)
             rss_bytes = []
         self._machine.read()
@@ -72,7 +80,8 @@ class FramesWatch:
             return False
         memory = (min(self._rss), min(self._heap, default=None), self._observer.npu_bytes())
         self._points.add(self.seconds, *memory, done=self._all.latency.count, lost=self.lost)
-        self._rss, self._heap = [], []
+        self._rss = []
+        self._heap = []
         return True
 
     def latencies_ns(self) -> list[int]:
@@ -80,14 +89,15 @@ class FramesWatch:
         return self._sample.values
 
     def times(self) -> FrameTimes | None:
-        """Return the times of the first and the last frames; None where nothing computes."""
+        """Return the times of the first and the last frames; None if nothing computes."""
         return self._times.kept() if self._computes else None
 
     def summary(self, interrupted: bool) -> StreamsRun | None:
         """Return what is stored of one process; None before the steady state."""
         if not self.seconds or self._machine is None:
             return None
-        computes, seconds = self._computes, self.seconds
+        computes = self._computes
+        seconds = self.seconds
         stages_ns = {name: histogram.percentiles() for name, histogram in self._stages.items()}
         return StreamsRun(
             seconds=seconds,
@@ -102,7 +112,8 @@ class FramesWatch:
 
     def _take_counts(self, message: Frames) -> None:
         for count, stream in zip(self._streams, message.streams):
-            count.dropped, count.missed = stream.dropped, stream.missed
+            count.dropped = stream.dropped
+            count.missed = stream.missed
             for _, *stages_ns in stream.rows:
                 latency_ns = sum(stages_ns)
                 count.latency.add(latency_ns)
@@ -124,7 +135,9 @@ class _Count:
     latency: Histogram = field(default_factory=Histogram)
 
     def figures(self, seconds: float) -> FrameCount:
-        """Return what is stored; frames that are still on their way count as neither due nor done."""
+        """Return what is stored; frames that are still on their way count as neither due nor
+        done.
+        """
         done = self.latency.count
         return FrameCount(
             due=done + self.dropped + self.missed,
@@ -137,7 +150,9 @@ class _Count:
 
 
 class _Points:
-    """Points over time, each of a segment. Memory is the lowest reading: frames on their way only add to it."""
+    """Points over time, each of a segment. Memory is the lowest reading: frames on their way only
+    add to it.
+    """
 
     def __init__(self, segment_s: float) -> None:
         self._segment_s = segment_s
@@ -150,11 +165,17 @@ class _Points:
         self._lost_per_s: list[float] = []
 
     def is_due(self, seconds: float, duration_s: float) -> bool:
-        """Whether it is time for a further point; the last segment may be shorter, but not by much."""
+        """Whether it is time for a further point; the last segment may be shorter, but not by
+        much.
+        """
         since_s = seconds - (self._seconds[-1] if self._seconds else 0.0)
-        return since_s >= (self._segment_s - _EARLY_S if seconds < duration_s else self._segment_s / 2)
+        return since_s >= (
+            self._segment_s - _EARLY_S if seconds < duration_s else self._segment_s / 2
+        )
 
-    def add(self, seconds: float, rss: int, heap: int | None, npu: int | None, *, done: int, lost: int) -> None:
+    def add(
+        self, seconds: float, rss: int, heap: int | None, npu: int | None, *, done: int, lost: int
+    ) -> None:
         """Add the segment that ends here, memory in bytes; the counts are from the beginning."""
         passed_s = seconds - (self._seconds[-1] if self._seconds else 0.0)
         self._seconds.append(round(seconds, 3))
@@ -163,7 +184,8 @@ class _Points:
         self._npu_memory_bytes.append(npu)
         self._done_per_s.append(round((done - self._done) / passed_s, 2))
         self._lost_per_s.append(round((lost - self._lost) / passed_s, 2))
-        self._done, self._lost = done, lost
+        self._done = done
+        self._lost = lost
 
     def series(self, computes: bool) -> Series:
         """Return the points; None for a list without any figure."""
@@ -185,7 +207,8 @@ class _Ends:
     """The first and the last frames of all streams, so many of each."""
 
     def __init__(self, size: int) -> None:
-        self._size, self._count = size, 0
+        self._size = size
+        self._count = 0
         self._first: list[FrameTime] = []
         self._last: deque[FrameTime] = deque(maxlen=size)
 
@@ -194,18 +217,25 @@ class _Ends:
         rows = [(row, stream) for stream, count in enumerate(streams) for row in count.rows]
         for row, stream in sorted(rows):
             self._count += 1
-            (self._first if self._count <= self._size else self._last).append(FrameTime(stream, row[0], row[1:]))
+            (self._first if self._count <= self._size else self._last).append(
+                FrameTime(stream, row[0], row[1:])
+            )
 
     def kept(self) -> FrameTimes:
         """Return the frames, and how many between them are not kept."""
-        return FrameTimes(self._first, list(self._last), self._count - len(self._first) - len(self._last))
+        return FrameTimes(
+            self._first, list(self._last), self._count - len(self._first) - len(self._last)
+        )
 
 
 class _Reservoir:
-    """A random sample of fixed size: every value has the same chance to be in it (Vitter's algorithm R, 1985)."""
+    """A random sample of fixed size: every value has the same chance to be in it (Vitter's
+    algorithm R, 1985).
+    """
 
     def __init__(self, size: int) -> None:
-        self._size, self._seen = size, 0
+        self._size = size
+        self._seen = 0
         self._random = random.Random(0)
         self.values: list[int] = []
 

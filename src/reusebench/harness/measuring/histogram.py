@@ -6,13 +6,16 @@ from reusebench.storage.result import Percentiles
 
 __all__ = ["Histogram"]
 
-#: Each doubling of a duration is divided into so many buckets of equal width: a percentile is off by 0.4 % at most.
+#: Each doubling of a duration is divided into so many buckets of equal width: a percentile is off
+#: by 0.4 % at most.
 _BUCKETS_PER_DOUBLING = 128
 _BITS = _BUCKETS_PER_DOUBLING.bit_length() - 1
 
 
 class Histogram:
-    """Counts durations in buckets whose width grows with them, as HdrHistogram does; the maximum is exact."""
+    """Counts durations in buckets whose width grows with them, as HdrHistogram does; the maximum is
+    exact.
+    """
 
     def __init__(self) -> None:
         self._counts: dict[int, int] = {}
@@ -30,11 +33,14 @@ class Histogram:
         """Return what so many percent of the durations do not exceed; None without any."""
         if not self.count:
             return None
-        return Percentiles(p50=self.value(50), p90=self.value(90), p99=self.value(99), max=self._max_ns)
+        return Percentiles(
+            p50=self.value(50), p90=self.value(90), p99=self.value(99), max=self._max_ns
+        )
 
     def value(self, percent: int) -> int:
         """Return the duration that so many percent of all do not exceed; 0 without any."""
-        wanted, seen = -(-percent * self.count // 100), 0
+        wanted = -(-percent * self.count // 100)
+        seen = 0
         for bucket in sorted(self._counts):
             seen += self._counts[bucket]
             if seen >= wanted:

@@ -14,16 +14,20 @@ __all__ = ["limit_of"]
 
 
 def limit_of(plan: Plan, run: Run, ledger: Ledger | None) -> Limit | None:
-    """Return the limit; None where the plan does not fill, or the process failed otherwise than by one context more.
+    """Return the limit; None if the plan does not fill, or the process failed otherwise than by
+    one context more.
 
     A process that crashed, hung or was killed over a further context has told the limit too.
     """
     end = run.failure
     dies_of_it = end is not None and plan.may_be_full_at(Step(end.phase, end.context))
-    if not plan.fills or (end is not None and (end.kind == "not_supported" or not (run.full or dies_of_it))):
+    if not plan.fills or (
+        end is not None and (end.kind == "not_supported" or not (run.full or dies_of_it))
+    ):
         return None
     ran = [barrier for barrier in run.barriers if barrier.phase == "first_inference"]
-    first, last = ran[0], ran[-1]
+    first = ran[0]
+    last = ran[-1]
     steady = next((barrier for barrier in run.barriers if barrier.phase == "steady"), None)
     end_of_all = run.barriers[-1] if end is None else None
     memory = [barrier.npu_held_bytes for barrier in (first, last)]
@@ -47,6 +51,10 @@ def limit_of(plan: Plan, run: Run, ledger: Ledger | None) -> Limit | None:
 
 
 def _per_context(ends: Sequence[int | None], contexts: int) -> float | None:
-    """Return the mean that a context after the first added, by what there was with the first and with all."""
+    """Return the mean that a context after the first added, by what there was with the first and
+    with all.
+    """
     first, last = ends
-    return None if first is None or last is None or contexts < 2 else (last - first) / (contexts - 1)
+    return (
+        None if first is None or last is None or contexts < 2 else (last - first) / (contexts - 1)
+    )

@@ -1,4 +1,6 @@
-"""One configuration measured: prepared, repeated in fresh processes, checked for equal outputs, made a result."""
+"""One configuration measured: prepared, repeated in fresh processes, checked for equal outputs,
+made a result.
+"""
 
 from __future__ import annotations
 
@@ -41,11 +43,14 @@ __all__ = ["Bench", "Measurement", "nameless"]
 
 @dataclass(frozen=True)
 class Measurement:
-    """A result, and the latencies of all its inferences, or frames, in nanoseconds; none when it failed."""
+    """A result, and the latencies of all its inferences, or frames, in nanoseconds; none when it
+    failed.
+    """
 
     result: Result
     latencies_ns: list[int]
-    #: Whether the user wants the session to end here (Ctrl-C): what was measured until then is in the result.
+    #: Whether the user wants the session to end here (Ctrl-C): what was measured until then is in
+    #: the result.
     interrupted: bool = False
 
 
@@ -77,7 +82,8 @@ class Bench:
     _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
     _outputs: Outputs = field(default_factory=Outputs)
     _preparations: Preparations = field(init=False)
-    #: By a plan without its scenario's name: many scenarios have the baseline of another one, and it is measured once.
+    #: By a plan without its scenario's name: many scenarios have the baseline of another one, and
+    #: it is measured once.
     _measured: dict[Plan, Measurement] = field(default_factory=dict)
     #: By runtime: the versions that its processes reported at the barrier `imported`.
     _versions: dict[str, dict[str, str | None]] = field(default_factory=dict)
@@ -106,15 +112,17 @@ class Bench:
             self.videos.pins.check(library)
 
     def plans(self, runtime: str, scenario: str) -> list[Plan]:
-        """Return the plans of a configuration, the best first; raise UserError where models or video are missing."""
+        """Return the plans of a configuration, the best first; raise UserError if models or
+        video are missing.
+        """
         if scenario in self.plan_files:
             plan = self._plan_of_file(runtime, self.plan_files[scenario])
             return [plan if scenario == plan.scenario else without_reuse(plan)]
         entry = find_scenario(scenario)
         if entry.fills and find_runtime(runtime).device == "cpu":
             raise NoModels(
-                "contexts on a CPU are limited by the system's memory, which is not filled: how many fit follows from "
-                "what each adds. bench/test_limit.py is for an NPU"
+                "contexts on a CPU are limited by the system's memory, which is not filled: how"
+                " many fit follows from what each adds. bench/test_limit.py is for an NPU"
             )
         models = self.models.of(runtime, entry.model_set)
         schedule = self.settings.schedule(self.videos.of(runtime)) if entry.has_streams else None
@@ -139,7 +147,9 @@ class Bench:
         return bool(file.streams) if file else find_scenario(scenario).has_streams
 
     def _plan_of_file(self, runtime: str, file: PlanFile) -> Plan:
-        """Return the user's plan on a runtime; raise UserError where the runtime or the machine is not for it."""
+        """Return the user's plan on a runtime; raise UserError if the runtime or the machine is
+        not for it.
+        """
         settings = self.settings
         is_known = find_runtime(runtime).device == "cpu" or self.targets[runtime].chip is not None
         cores = file.checked_cores(settings.cores(runtime), is_known)
@@ -160,10 +170,13 @@ class Bench:
         return measurement
 
     def _measure_once(self, plan: Plan, keep: Keep) -> Measurement:
-        """Measure the plan; where the session has measured an equal one, return its figures under this name."""
+        """Measure the plan; where the session has measured an equal one, return its figures under
+        this name.
+        """
         known = self._measured.get(nameless(plan))
         if known is None:
-            repeats, expected_s = self.settings.repeats_of(plan.scenario), self.expected_s(plan.scenario)
+            repeats = self.settings.repeats_of(plan.scenario)
+            expected_s = self.expected_s(plan.scenario)
             self.progress.begin(f"{plan.runtime} {plan.scenario}", repeats, expected_s)
             try:
                 measurement = self._repeat(plan, keep)
@@ -191,7 +204,9 @@ class Bench:
         preparations = self._preparations.of(plan, self.targets[plan.runtime])
         if isinstance(preparations, Failure):
             return self._measurement(plan, [], preparations, [])
-        prepared = plan.with_prepared({digest: made.path for digest, made in preparations.items() if made})
+        prepared = plan.with_prepared(
+            {digest: made.path for digest, made in preparations.items() if made}
+        )
         while not interrupted and self._is_to_be_repeated(plan, repeats):
             number = len(repeats) + 1
             trace_name = f"{next(self._numbers):03}-{plan.runtime}-{plan.scenario}-{number}"
@@ -202,39 +217,61 @@ class Bench:
                 self.npu,
                 show_step=partial(self.progress.step, number),
                 keep=lambda cut_off: keep(
-                    build_result(self._configuration(plan, [cut_off]), [*repeats, cut_off], cut_off.failure)
+                    build_result(
+                        self._configuration(plan, [cut_off]), [*repeats, cut_off], cut_off.failure
+                    )
                 ),
             )
-            repeats.append(measuring.measure(partial(write_trace, self.storage, self.run, trace_name)))
+            repeats.append(
+                measuring.measure(partial(write_trace, self.storage, self.run, trace_name))
+            )
             interrupted = measuring.interrupted
             failure = self._changed_input(plan, "steady") or repeats[-1].failure
             if failure:
-                return replace(self._measurement(plan, repeats, failure, []), interrupted=interrupted)
+                return replace(
+                    self._measurement(plan, repeats, failure, []), interrupted=interrupted
+                )
             latencies_ns += measuring.latencies_ns(repeats[-1])
-        return replace(self._measurement(plan, repeats, None, latencies_ns), interrupted=interrupted)
+        return replace(
+            self._measurement(plan, repeats, None, latencies_ns), interrupted=interrupted
+        )
 
     def _changed_input(self, plan: Plan, phase: str) -> Failure | None:
-        """Return a failure where a file that the plan is measured with is not the one that its digest is of."""
+        """Return a failure where a file that the plan is measured with is not the one that its
+        digest is of.
+        """
         for path in (*map(Path, _files(plan)), *filter(None, [self._library(plan.runtime)])):
             try:
                 self.videos.pins.check(path)
             except ChangedFile:
-                return Failure("input_changed", phase, None, Message("input_changed", {"file": str(path)}))
+                return Failure(
+                    "input_changed", phase, None, Message("input_changed", {"file": str(path)})
+                )
         return None
 
     def _library(self, runtime: str) -> Path | None:
-        """Return Rockchip's library that is measured; None where there is none, or it is on a board far away."""
+        """Return Rockchip's library that is measured; None if there is none, or it is on a board
+        far away.
+        """
         target = self.targets[runtime]
-        if not isinstance(target.machine, LocalMachine):  # it was pushed when the session began, and stays there
+        if not isinstance(
+            target.machine, LocalMachine
+        ):  # it was pushed when the session began, and stays there
             return None
-        path = target.environment.get(LIBRARY_VARIABLE) or (find_library() if runtime == "rknn" else None)
+        path = target.environment.get(LIBRARY_VARIABLE) or (
+            find_library() if runtime == "rknn" else None
+        )
         return Path(path) if path else None
 
     def _is_to_be_repeated(self, plan: Plan, repeats: list[Repeat]) -> bool:
-        """Whether there is a further process: the fewest always, up to the most until memory is known well enough."""
+        """Whether there is a further process: the fewest always, up to the most until memory is
+        known well enough.
+        """
         if len(repeats) < self.settings.repeats_of(plan.scenario):
             return True
-        return len(repeats) < self.settings.most_repeats_of(plan.scenario) and not is_settled(repeats)
+        return len(repeats) < self.settings.most_repeats_of(plan.scenario) and not is_settled(
+            repeats
+        )
 
     def _measurement(
         self, plan: Plan, repeats: list[Repeat], failure: Failure | None, latencies_ns: list[int]
@@ -247,15 +284,19 @@ class Bench:
         return Measurement(result, latencies_ns)
 
     def _configuration(self, plan: Plan, repeats: list[Repeat]) -> Configuration:
-        target, versions = self.targets[plan.runtime], self._versions.setdefault(plan.runtime, {})
+        target = self.targets[plan.runtime]
+        versions = self._versions.setdefault(plan.runtime, {})
         for barrier in repeats[0].barriers if repeats else ():
             for name in _VERSIONS:
                 versions[name] = getattr(barrier.data, name) or versions.get(name)
         file = self.plan_files.get(plan.scenario)
         if file:
-            streams, contexts, model_files = file.stream_count, file.contexts_per_stream, len(file.models)
+            streams = file.stream_count
+            contexts = file.contexts_per_stream
+            model_files = len(file.models)
         else:
-            streams, contexts = self.settings.streams, self.settings.contexts
+            streams = self.settings.streams
+            contexts = self.settings.contexts
             model_files = len(self.models.of(plan.runtime, find_scenario(plan.scenario).model_set))
         return Configuration(
             plan=plan,
@@ -285,7 +326,9 @@ def nameless(plan: Plan) -> Plan:
 def _files(plan: Plan) -> Iterator[str]:
     """Yield the paths of what the plan is measured with."""
     for model in plan.models:
-        yield from filter(None, (model.path, model.weightless, *(tensor.file for tensor in model.inputs)))
+        yield from filter(
+            None, (model.path, model.weightless, *(tensor.file for tensor in model.inputs))
+        )
     if plan.schedule and plan.schedule.video:
         yield plan.schedule.video.path
 

@@ -1,4 +1,6 @@
-"""Which model files a session measures: the user's, or the built-in ones in the form that the runtime reads."""
+"""Which model files a session measures: the user's, or the built-in ones in the form that the
+runtime reads.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,14 @@ from reusebench.harness.plans.plan_file import PlanFile, PlanModel
 from reusebench.measured.plan import Model
 from reusebench.measured.runtimes import RuntimeEntry, find_runtime
 from reusebench.models import ModelError, Recipe, can_be_weightless, ensure_all
-from reusebench.scenarios.catalogue import CYCLES, FRAMES_4K, FRAMES_1080P, IN_TURN, RESOLUTIONS, STREAMS
+from reusebench.scenarios.catalogue import (
+    CYCLES,
+    FRAMES_4K,
+    FRAMES_1080P,
+    IN_TURN,
+    RESOLUTIONS,
+    STREAMS,
+)
 from reusebench.system.cache import CacheError
 from reusebench.system.user_files import Pins
 
@@ -72,11 +81,12 @@ class ModelSets:
     resolutions: Sequence[ModelFile] = ()
     #: The chip that RKNN models are for; None: not known.
     chip: str | None = None
-    #: By runtime and set: the models, or why there are none, since a conversion that fails takes its time too.
+    #: By runtime and set: the models, or why there are none, since a conversion that fails takes
+    #: its time too.
     _known: dict[tuple[str, str], tuple[Model, ...] | NoModels] = field(default_factory=dict)
 
     def of(self, runtime: str, model_set: str) -> tuple[Model, ...]:
-        """Return the models of a set for a runtime; raise UserError where they cannot be had."""
+        """Return the models of a set for a runtime; raise UserError if they cannot be had."""
         key = (runtime, model_set)
         if key not in self._known:
             try:
@@ -84,20 +94,33 @@ class ModelSets:
             except NoModels as error:
                 self._known[key] = error
             except (CacheError, ModelError) as error:
-                instead = f". Give your own with {_INSTEAD[model_set]}" if model_set in _INSTEAD else ""
-                self._known[key] = NoModels(f"a built-in model could not be built: {error}{instead}")
+                instead = (
+                    f". Give your own with {_INSTEAD[model_set]}" if model_set in _INSTEAD else ""
+                )
+                self._known[key] = NoModels(
+                    f"a built-in model could not be built: {error}{instead}"
+                )
         models = self._known[key]
         if isinstance(models, NoModels):
             raise models
         return models
 
     def changed(self, files: Sequence[ModelFile], streams: int) -> ModelSets:
-        """Return the models with other files, or of another number of streams; files are still read once."""
+        """Return the models with other files, or of another number of streams; files are still read
+        once.
+        """
         return replace(self, files=files, streams=streams, _known={})
 
     def assumptions(self) -> list[str]:
-        """Return what was assumed of the models that were asked for, made of them and left out, a line each."""
-        models = [model for of_set in self._known.values() if not isinstance(of_set, NoModels) for model in of_set]
+        """Return what was assumed of the models that were asked for, made of them and left out, a
+        line each.
+        """
+        models = [
+            model
+            for of_set in self._known.values()
+            if not isinstance(of_set, NoModels)
+            for model in of_set
+        ]
         lines = [text(model) for model in models for text in (assumptions, conversion_text)]
         return list(dict.fromkeys(filter(None, lines + self.user.left_out)))
 
@@ -107,8 +130,8 @@ class ModelSets:
         if self.files:
             if model_set in _FRAMES:
                 raise NoModels(
-                    "--model is given, and this scenario needs the built-in network that takes and returns a camera "
-                    "frame. Leave --model out to measure it"
+                    "--model is given, and this scenario needs the built-in network that takes and"
+                    " returns a camera frame. Leave --model out to measure it"
                 )
             return self.user.of(runtime, self.files)
         recipes = self.built_in.recipes(model_set, self.streams)
@@ -119,16 +142,21 @@ class ModelSets:
             return self.user.of(runtime, self.resolutions, slaves=self.resolutions[1:])
         if self.files:
             raise NoModels(
-                "--model is given without --resolution: weights are shared between resolutions of one network. Give "
-                "each with --resolution FILE[,WEIGHTLESS], the one with the weights first"
+                "--model is given without --resolution: weights are shared between resolutions of"
+                " one network. Give each with --resolution FILE[,WEIGHTLESS], the one with the"
+                " weights first"
             )
         recipes = self.built_in.recipes(RESOLUTIONS, self.streams)
         files = self._built(runtime, recipes)
         # The first has the weights that the others share.
-        return tuple(map(self._built_in, recipes, files, [None, *self._weightless(runtime, recipes[1:])]))
+        return tuple(
+            map(self._built_in, recipes, files, [None, *self._weightless(runtime, recipes[1:])])
+        )
 
     def of_plan(self, runtime: str, plan: PlanFile) -> tuple[Model, ...]:
-        """Return the models of a user's plan for a runtime; raise UserError where they cannot be had."""
+        """Return the models of a user's plan for a runtime; raise UserError if they cannot be
+        had.
+        """
         key = (runtime, plan.scenarios[0])
         if key not in self._known:
             try:
@@ -136,7 +164,9 @@ class ModelSets:
             except NoModels as error:
                 self._known[key] = error
             except (CacheError, ModelError) as error:
-                self._known[key] = NoModels(f"{plan.document.title}: a network could not be built: {error}")
+                self._known[key] = NoModels(
+                    f"{plan.document.title}: a network could not be built: {error}"
+                )
         models = self._known[key]
         if isinstance(models, NoModels):
             raise models
@@ -144,12 +174,17 @@ class ModelSets:
 
     def _of_plan(self, runtime: RuntimeEntry, plan: PlanFile) -> tuple[Model, ...]:
         if plan.runtime not in (None, runtime.name):
-            raise NoModels(f"{plan.document.title} was measured on {plan.runtime}: add --runtime {plan.runtime}")
+            raise NoModels(
+                f"{plan.document.title} was measured on {plan.runtime}: add --runtime"
+                f" {plan.runtime}"
+            )
         networks = [model for model in plan.models if isinstance(model.source, Recipe)]
         # Those that have the weights of another one need none of their own.
         slaves = [model for model in networks if model in plan.slaves]
         files = dict(zip(networks, self._built(runtime, [model.recipe for model in networks])))
-        weightless = dict(zip(slaves, self._weightless(runtime, [model.recipe for model in slaves])))
+        weightless = dict(
+            zip(slaves, self._weightless(runtime, [model.recipe for model in slaves]))
+        )
         models = []
         for model in plan.models:
             if model in files:
@@ -166,36 +201,54 @@ class ModelSets:
         shapes = [InputShape(name, sizes) for name, sizes in model.shape]
         of_session = self.user
         user = UserModels(
-            of_session.targets, of_session.time_limit_s, shapes, model.inputs, of_session.quantised, of_session.pins
+            of_session.targets,
+            of_session.time_limit_s,
+            shapes,
+            model.inputs,
+            of_session.quantised,
+            of_session.pins,
         )
         path = Path(str(model.source))
         file = ModelFile(path, "file", model.weightless)
         try:
             (read,) = user.of(runtime, [file], slaves=[file] if model in plan.slaves else ())
         except UserError as error:
-            raise type(error)(str(plan.document.error(("models", model.name), str(error)))) from None
-        # Behind the file's name stand shapes that the file leaves free, and the precision of a conversion.
+            raise type(error)(
+                str(plan.document.error(("models", model.name), str(error)))
+            ) from None
+        # Behind the file's name stand shapes that the file leaves free, and the precision of a
+        # conversion.
         return replace(read, name=model.name + read.name[len(path.stem) :])
 
     def _built_in(self, recipe: Recipe, path: Path, weightless: Path | None = None) -> Model:
         return built_in_model(self.user.pins, recipe, path, weightless)
 
     def _built(self, runtime: RuntimeEntry, recipes: Sequence[Recipe]) -> list[Path]:
-        return ensure_all(runtime.suffix, recipes, self.chip, quantised=self.user.quantised) if recipes else []
+        return (
+            ensure_all(runtime.suffix, recipes, self.chip, quantised=self.user.quantised)
+            if recipes
+            else []
+        )
 
     def _weightless(self, runtime: RuntimeEntry, recipes: Sequence[Recipe]) -> list[Path | None]:
-        """Return files of these networks without weights; None for each where there are no such files."""
+        """Return files of these networks without weights; None for each if there are no such
+        files.
+        """
         if not recipes or not can_be_weightless(runtime.suffix, self.chip):
             return [None] * len(recipes)
-        files = ensure_all(runtime.suffix, recipes, self.chip, weightless=True, quantised=self.user.quantised)
+        files = ensure_all(
+            runtime.suffix, recipes, self.chip, weightless=True, quantised=self.user.quantised
+        )
         return list(files)
 
 
 def _stored(model: Model, plan: PlanFile, pins: Pins) -> Model:
-    """Return a model as a plan was stored with it; raise UserError where its file is another one now."""
+    """Return a model as a plan was stored with it; raise UserError if its file is another one
+    now.
+    """
     if not is_unchanged(model, pins):
         raise UserError(
-            f"{plan.document.title}: {model.path} has changed since the plan was stored. Put the old file back, "
-            "or write a plan file with the new one (docs/plans.md)"
+            f"{plan.document.title}: {model.path} has changed since the plan was stored. Put the"
+            " old file back, or write a plan file with the new one (docs/plans.md)"
         )
     return model

@@ -1,4 +1,6 @@
-"""Whether a model's outputs are the same in all contexts, phases, repeats and scenarios of a session."""
+"""Whether a model's outputs are the same in all contexts, phases, repeats and scenarios of a
+session.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +19,16 @@ class Outputs:
     """The outputs seen so far in a session, as digests."""
 
     def __init__(self) -> None:
-        #: By runtime, model and options: the outputs' digests, and the scenario that gave them first.
+        #: By runtime, model and options: the outputs' digests, and the scenario that gave them
+        #: first.
         self._known: dict[tuple[str, str, frozenset[str]], tuple[tuple[str, ...], str]] = {}
         #: By runtime, model, video and number of the frame: the checksum of the outputs.
         self._of_frames: dict[tuple[str, str, str, str], int] = {}
 
     def differ(self, result: Result, repeats: Sequence[Repeat]) -> Failure | None:
-        """Return a failure where a model's outputs differ within the result, or from those of an earlier one."""
+        """Return a failure where a model's outputs differ within the result, or from those of an
+        earlier one.
+        """
         if not result.computes:
             return None
         return self._inferences_differ(result) or self._frames_differ(result.plan, repeats)
@@ -34,7 +39,9 @@ class Outputs:
             if not digests:
                 continue
             # Another option may be another algorithm, which rounds in another way.
-            options = frozenset(option for context in result.plan.contexts for option in context.options)
+            options = frozenset(
+                option for context in result.plan.contexts for option in context.options
+            )
             key = (result.runtime, model.digest, options)
             first, scenario = self._known.setdefault(key, (digests, result.scenario))
             if len(digests) > 1 or digests != first:
@@ -68,5 +75,7 @@ class Outputs:
         video = plan.schedule.video.digest if plan.schedule.video else ""
         unequal = 0
         for number, value in checksums.items():
-            unequal += self._of_frames.setdefault((plan.runtime, model, video, number), value) != value
+            unequal += (
+                self._of_frames.setdefault((plan.runtime, model, video, number), value) != value
+            )
         return unequal

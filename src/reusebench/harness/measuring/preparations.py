@@ -26,9 +26,11 @@ class Preparations:
         self._folder: OwnFolder | None = None
 
     def of(self, plan: Plan, target: Target) -> dict[str, Preparation | None] | Failure:
-        """Return what the plan's runtime needs made of its models, by digest; a Failure where it could not be made.
+        """Return what the plan's runtime needs made of its models, by digest; a Failure where it
+        could not be made.
 
-        Where the runtime refuses to make it, the mechanism is not supported: the model runs without.
+        Where the runtime refuses to make it, the mechanism is not supported: the model runs
+        without.
         """
         if not find_runtime(plan.runtime).prepares:
             return {}
@@ -40,7 +42,9 @@ class Preparations:
                 folder = self._folder_of(plan.runtime)
             except CacheError as error:
                 reason = getattr(error.__cause__, "strerror", None) or str(error)
-                message = Message("cache_not_writable", {"folder": str(cache_root()), "reason": reason})
+                message = Message(
+                    "cache_not_writable", {"folder": str(cache_root()), "reason": reason}
+                )
                 return Failure("failed", "prepare", None, message)
             made = prepare_models(target, plan.runtime, missing, folder, self._time_limit_s)
             if isinstance(made, Failure):
@@ -49,7 +53,9 @@ class Preparations:
         return {model.digest: known[model.digest] for model in models}
 
     def node_orders(self, plan: Plan) -> dict[str, NodeOrder]:
-        """Return which orders were found for the models of the plan, by digest; empty before they are prepared."""
+        """Return which orders were found for the models of the plan, by digest; empty before they
+        are prepared.
+        """
         known = self._known.get(plan.runtime, {})
         made = {model.digest: known.get(model.digest) for model in plan.models_to_prepare()}
         return {digest: one.node_order for digest, one in made.items() if one and one.node_order}

@@ -27,7 +27,8 @@ from reusebench.targets.outcome import Failure
 
 __all__ = ["RepeatMeasurement"]
 
-#: Shows the share of the process that is done, and what is under way: a phase, and its context where it has one.
+#: Shows the share of the process that is done, and what is under way: a phase, and its context
+#: where it has one.
 ShowStep = Callable[[float, str, "int | None"], None]
 #: Stores the repeat as it is if the session is cut off now.
 Keep = Callable[[Repeat], None]
@@ -50,9 +51,13 @@ class RepeatMeasurement:
         show_step: ShowStep,
         keep: Keep,
     ) -> None:
-        """`npu` is None where NPU memory cannot be read."""
-        self._plan, self._target, self._settings, self._host = plan, target, settings, target.machine.host
-        self._show_step, self._keep = show_step, keep
+        """`npu` is None if NPU memory cannot be read."""
+        self._plan = plan
+        self._target = target
+        self._settings = settings
+        self._host = target.machine.host
+        self._show_step = show_step
+        self._keep = keep
         self._on_npu = find_runtime(plan.runtime).device == "npu"
         self._observer = Observer(self._host, settings.sample_hz, npu if self._on_npu else None)
         self._steps = len(list(plan.steps()))
@@ -69,19 +74,28 @@ class RepeatMeasurement:
             self._idle = observe_idle(self._host, self._settings.idle_s)
             run, ledger = self._walk()
         except TargetError as error:  # a board far away that cannot be reached any more
-            run, ledger = Run(failure=failure_of_target(error)), None
+            run = Run(failure=failure_of_target(error))
+            ledger = None
         self.interrupted = run.interrupted
-        npu, limit = None, limit_of(self._plan, run, ledger)
+        npu = None
+        limit = limit_of(self._plan, run, ledger)
         if self._on_npu:  # by the most exact source there is
-            plan, barriers = self._plan.limited_to(limit.contexts) if limit else self._plan, run.barriers
-            npu = account_of_ledger(plan, barriers, ledger) if ledger else account_of_runtime(plan, barriers)
+            plan = self._plan.limited_to(limit.contexts) if limit else self._plan
+            barriers = run.barriers
+            npu = (
+                account_of_ledger(plan, barriers, ledger)
+                if ledger
+                else account_of_runtime(plan, barriers)
+            )
         # What ends a plan that fills is its result.
         failure = None if limit else run.failure
         trace = write_trace(self._trace(run, ledger))
         return replace(self._repeat(run), trace=trace, npu=npu, limit=limit, failure=failure)
 
     def latencies_ns(self, repeat: Repeat) -> list[int]:
-        """Return the latencies of the repeat's inferences, or of its frames; none where nothing computes."""
+        """Return the latencies of the repeat's inferences, or of its frames; none where nothing
+        computes.
+        """
         if not self._target.computes or repeat.limit:
             return []
         if self._frames:
@@ -102,12 +116,17 @@ class RepeatMeasurement:
         assert self._frames is not None
         assert self._plan.schedule is not None
         has_new = self._frames.take(message)
-        seconds, of_s = self._frames.seconds, self._plan.schedule.duration_s
+        seconds = self._frames.seconds
+        of_s = self._plan.schedule.duration_s
         share = (self._begun - 1 + seconds / of_s) / self._steps
-        self._show_step(share, f"streams {seconds:.0f} of {of_s:.0f} s, {self._frames.lost} lost", None)
+        self._show_step(
+            share, f"streams {seconds:.0f} of {of_s:.0f} s, {self._frames.lost} lost", None
+        )
         if has_new and time.monotonic() - self._kept_at >= _KEEP_EVERY_S:
             self._kept_at = time.monotonic()
-            failure = Failure("cut_off", "steady", None, Message("session_cut_off", {"seconds": round(seconds)}))
+            failure = Failure(
+                "cut_off", "steady", None, Message("session_cut_off", {"seconds": round(seconds)})
+            )
             self._keep(replace(self._repeat(run), failure=failure))
 
     def _repeat(self, run: Run) -> Repeat:
@@ -124,7 +143,9 @@ class RepeatMeasurement:
         )
 
     def _walk(self) -> tuple[Run, Ledger | None]:
-        """Walk the plan in one process; with the ledger that it wrote, where the target keeps one."""
+        """Walk the plan in one process; with the ledger that it wrote, where the target keeps
+        one.
+        """
         run = run_plan(self._target, self._plan, self._observer, self._settings.time_limit_s, self)
         if run.ledger is None:
             return run, None
@@ -135,10 +156,14 @@ class RepeatMeasurement:
 
     def _trace(self, run: Run, ledger: Ledger | None) -> Trace:
         readings = self._observer.timeline
-        timeline = Timeline(readings.times_ns.tolist(), readings.rss_bytes.tolist(), readings.system_bytes.tolist())
+        timeline = Timeline(
+            readings.times_ns.tolist(), readings.rss_bytes.tolist(), readings.system_bytes.tolist()
+        )
         live = None
         if ledger is not None:
             changes = ledger.timeline()
-            live = NpuTimeline([time_ns for time_ns, _ in changes], [size for _, size in changes], ledger)
+            live = NpuTimeline(
+                [time_ns for time_ns, _ in changes], [size for _, size in changes], ledger
+            )
         frames = self._frames.times() if self._frames else None
         return Trace(run.barriers, timeline, live, run.start_ns, frames)

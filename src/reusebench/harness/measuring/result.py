@@ -77,23 +77,27 @@ class Repeat:
     idle_cpu_percent: float
     #: Path of the trace, relative to the storage.
     trace: str
-    #: None where nothing gives an account of NPU memory.
+    #: None if nothing gives an account of NPU memory.
     npu: Account | None = None
     #: None without streams, or before their steady state.
     frames: StreamsRun | None = None
-    #: None where the plan does not fill, or the process failed otherwise.
+    #: None if the plan does not fill, or the process failed otherwise.
     limit: Limit | None = None
     #: When the process was started; monotonic clock of its machine.
     start_ns: int = 0
 
     @property
     def all_frames(self) -> FrameCount | None:
-        """The frames of all streams; None without streams, before their steady state, or where nothing computes."""
+        """The frames of all streams; None without streams, before their steady state, or where
+        nothing computes.
+        """
         return self.frames.all if self.frames else None
 
     def last(self, phase: str) -> BarrierReading | None:
         """Return the last barrier of a phase."""
-        return next((barrier for barrier in reversed(self.barriers) if barrier.phase == phase), None)
+        return next(
+            (barrier for barrier in reversed(self.barriers) if barrier.phase == phase), None
+        )
 
     def of_contexts(self, phase: str) -> list[BarrierReading]:
         """Return the barriers of a phase that has one per context, in the order of the contexts."""
@@ -101,26 +105,36 @@ class Repeat:
         return sorted(barriers, key=lambda barrier: barrier.context or 0)
 
 
-#: Memory is known well enough where its ± is no larger a share of it. Savings are tens of percent; repeats of dups
-#: differ by less than 0.1 %, of contexts that are loaded one by one by 1 to 5 %, and some figures have two values 5 to
-#: 15 % apart.
+#: Memory is known well enough where its ± is no larger a share of it. Savings are tens of percent;
+#: repeats of dups differ by less than 0.1 %, of contexts that are loaded one by one by 1 to 5 %,
+#: and some figures have two values 5 to 15 % apart.
 _SETTLED_SHARE = 0.02
 
 #: Phases whose steps are of one context and add memory to it.
 _OF_A_CONTEXT = ("context", "internal_memory", "first_inference")
 
 
-def build_result(configuration: Configuration, repeats: Sequence[Repeat], failure: Failure | None) -> Result:
-    """Return the result as it is stored; with a failure the configuration has no figures to compare."""
+def build_result(
+    configuration: Configuration, repeats: Sequence[Repeat], failure: Failure | None
+) -> Result:
+    """Return the result as it is stored; with a failure the configuration has no figures to
+    compare.
+    """
     plan = configuration.plan
     firsts = repeats[0].of_contexts("first_inference") if repeats else []
     copies = tuple(barrier.data.copies or Copies(0, 0) for barrier in firsts)
     limit = next((repeat.limit for repeat in repeats), None)
     speed_figures = _SPEED_OF_STREAMS if plan.schedule else _SPEED
     # Of as many contexts as fit no figure can be compared; `limit` has what they took.
-    figured = repeats if limit is None else [replace(repeat, barriers=(), npu=None) for repeat in repeats]
+    figured = (
+        repeats if limit is None else [replace(repeat, barriers=(), npu=None) for repeat in repeats]
+    )
     # Where nothing computes there is no figure of speed, only how busy the machine was.
-    timed = figured if configuration.computes else [replace(repeat, barriers=(), frames=None) for repeat in figured]
+    timed = (
+        figured
+        if configuration.computes
+        else [replace(repeat, barriers=(), frames=None) for repeat in figured]
+    )
     return Result(
         schema=SCHEMA,
         run=configuration.run,
@@ -163,15 +177,23 @@ def build_result(configuration: Configuration, repeats: Sequence[Repeat], failur
 def is_settled(repeats: Sequence[Repeat]) -> bool:
     """Whether application memory and NPU memory are known well enough by these repeats.
 
-    Speed is not looked at: most of its noise is the machine's, which a further process does not narrow.
+    Speed is not looked at: most of its noise is the machine's, which a further process does not
+    narrow.
     """
-    figures = (Figure.of(map(figure, repeats)) for figure in (_MEMORY["application_memory_bytes"], _npu_memory))
-    return all((figure.spread or 0) <= _SETTLED_SHARE * figure.median for figure in figures if figure)
+    figures = (
+        Figure.of(map(figure, repeats))
+        for figure in (_MEMORY["application_memory_bytes"], _npu_memory)
+    )
+    return all(
+        (figure.spread or 0) <= _SETTLED_SHARE * figure.median for figure in figures if figure
+    )
 
 
 def _cycle_series(barriers: Sequence[BarrierReading]) -> CycleSeries | None:
-    """Return what was read before the first cycle and after each; None where none was done."""
-    first = next((index for index, barrier in enumerate(barriers) if barrier.phase == "cycle"), None)
+    """Return what was read before the first cycle and after each; None if none was done."""
+    first = next(
+        (index for index, barrier in enumerate(barriers) if barrier.phase == "cycle"), None
+    )
     if first is None:
         return None
     read = [barriers[first - 1], *(barrier for barrier in barriers if barrier.phase == "cycle")]
@@ -189,7 +211,7 @@ def _cycle_series(barriers: Sequence[BarrierReading]) -> CycleSeries | None:
 
 
 def _whole(readings: Iterable[int | None]) -> tuple[int, ...] | None:
-    """Return the readings; None where one is missing."""
+    """Return the readings; None if one is missing."""
     known: list[int] = []
     for reading in readings:
         if reading is None:
@@ -199,15 +221,21 @@ def _whole(readings: Iterable[int | None]) -> tuple[int, ...] | None:
 
 
 def _pss_without_files(barrier: BarrierReading) -> int | None:
-    anon, shmem = barrier.process.pss_anon_bytes, barrier.process.pss_shmem_bytes
+    anon = barrier.process.pss_anon_bytes
+    shmem = barrier.process.pss_shmem_bytes
     return None if anon is None or shmem is None else anon + shmem
 
 
 def _output_digests(plan: Plan, repeats: Sequence[Repeat]) -> dict[str, tuple[str, ...]]:
-    """Return, by the model's digest, every distinct digest of its outputs, over contexts, phases and repeats."""
+    """Return, by the model's digest, every distinct digest of its outputs, over contexts, phases
+    and repeats.
+    """
     digests: dict[str, set[str]] = {}
     for repeat in repeats:
-        outputs = [(barrier.context or 0, barrier.data.digest) for barrier in repeat.of_contexts("first_inference")]
+        outputs = [
+            (barrier.context or 0, barrier.data.digest)
+            for barrier in repeat.of_contexts("first_inference")
+        ]
         # Contexts of a cycle are all of one model.
         cycles = (barrier.data.digest for barrier in repeat.barriers if barrier.phase == "cycle")
         outputs += [(0, digest) for digest in cycles if digest]
@@ -219,23 +247,33 @@ def _output_digests(plan: Plan, repeats: Sequence[Repeat]) -> dict[str, tuple[st
     return {model: tuple(sorted(of_model)) for model, of_model in digests.items()}
 
 
-def _output_samples(plan: Plan, repeats: Sequence[Repeat]) -> dict[str, tuple[tuple[float | None, ...], ...]]:
-    """Return, by the model's digest, the samples of its outputs: those of the first repeat that has them."""
+def _output_samples(
+    plan: Plan, repeats: Sequence[Repeat]
+) -> dict[str, tuple[tuple[float | None, ...], ...]]:
+    """Return, by the model's digest, the samples of its outputs: those of the first repeat that has
+    them.
+    """
     samples: dict[str, tuple[tuple[float | None, ...], ...]] = {}
     for repeat in repeats:
         for barrier in repeat.of_contexts("first_inference"):
             if barrier.data.samples:
-                samples.setdefault(plan.models[plan.contexts[barrier.context or 0].model].digest, barrier.data.samples)
+                samples.setdefault(
+                    plan.models[plan.contexts[barrier.context or 0].model].digest,
+                    barrier.data.samples,
+                )
     return samples
 
 
 def _runtime_accounts(repeats: Sequence[Repeat]) -> tuple[dict[str, int], ...]:
-    """Return, by context, what the runtime and the adapter say of it after its first inference, in the first repeat.
+    """Return, by context, what the runtime and the adapter say of it after its first inference, in
+    the first repeat.
 
     Nothing on an NPU, whose account is that of the repeat.
     """
     accounts = []
-    for barrier in repeats[0].of_contexts("first_inference") if repeats and not repeats[0].npu else ():
+    for barrier in (
+        repeats[0].of_contexts("first_inference") if repeats and not repeats[0].npu else ()
+    ):
         account = dict(barrier.data.account)
         for allocation in barrier.data.allocations:
             name = f"{allocation.kind}_bytes"
@@ -244,8 +282,12 @@ def _runtime_accounts(repeats: Sequence[Repeat]) -> tuple[dict[str, int], ...]:
     return tuple(accounts) if any(accounts) else ()
 
 
-def _at_end_of(phase: str, figure_of: Callable[[BarrierReading], int | None]) -> Callable[[Repeat], int | None]:
-    """Return the figure of a repeat that is read at the end of a phase; None where it was not reached."""
+def _at_end_of(
+    phase: str, figure_of: Callable[[BarrierReading], int | None]
+) -> Callable[[Repeat], int | None]:
+    """Return the figure of a repeat that is read at the end of a phase; None if it was not
+    reached.
+    """
 
     def figure(repeat: Repeat) -> int | None:
         barrier = repeat.last(phase)
@@ -255,11 +297,16 @@ def _at_end_of(phase: str, figure_of: Callable[[BarrierReading], int | None]) ->
 
 
 def _pss_over_baseline(phase: str) -> Callable[[Repeat], int | None]:
-    """Return the figure of PSS at the end of a phase above the do-nothing baseline of the same process."""
+    """Return the figure of PSS at the end of a phase above the do-nothing baseline of the same
+    process.
+    """
 
     def figure(repeat: Repeat) -> int | None:
-        barrier, baseline = repeat.last(phase), repeat.last("imported")
-        return barrier.process.pss_bytes - baseline.process.pss_bytes if barrier and baseline else None
+        barrier = repeat.last(phase)
+        baseline = repeat.last("imported")
+        return (
+            barrier.process.pss_bytes - baseline.process.pss_bytes if barrier and baseline else None
+        )
 
     return figure
 
@@ -268,15 +315,18 @@ def _peak(repeat: Repeat) -> int | None:
     """Return the highest RSS from the start of the process to the end of the steady phase."""
     if repeat.last("steady") is None:
         return None
-    peaks = [barrier.process.peak_rss_bytes for barrier in repeat.barriers if barrier.phase != "destroy"]
+    peaks = [
+        barrier.process.peak_rss_bytes for barrier in repeat.barriers if barrier.phase != "destroy"
+    ]
     known = [peak for peak in peaks if peak is not None]
     return max(known) if len(known) == len(peaks) else None
 
 
 def _context_memory(repeat: Repeat) -> tuple[int, ...] | None:
-    """Return the PSS that each context added: when it was made, and in the steps of its memory and first inference.
+    """Return the PSS that each context added: when it was made, and in the steps of its memory and
+    first inference.
 
-    None where contexts come and go.
+    None if contexts come and go.
     """
     made = repeat.of_contexts("context")
     if not made or repeat.last("cycle") or len(made) != len(repeat.of_contexts("first_inference")):
@@ -289,7 +339,9 @@ def _context_memory(repeat: Repeat) -> tuple[int, ...] | None:
 
 
 def _npu_memory(repeat: Repeat) -> int | None:
-    """Return the NPU's memory by its most exact source: ledger, the process's dma-bufs, the runtime's own account."""
+    """Return the NPU's memory by its most exact source: ledger, the process's dma-bufs, the
+    runtime's own account.
+    """
     total = repeat.npu.total_bytes if repeat.npu else None
     if repeat.npu is not None and repeat.npu.source == "ledger":
         return total
@@ -308,7 +360,9 @@ _MEMORY: dict[str, Callable[[Repeat], Any]] = {
     "application_rss_bytes": _at_end_of("steady", lambda barrier: barrier.process.rss_bytes),
     "application_uss_bytes": _at_end_of("steady", lambda barrier: barrier.process.uss_bytes),
     "application_peak_rss_bytes": _peak,
-    "residue_memory_bytes": lambda repeat: None if repeat.failure else _pss_over_baseline("destroy")(repeat),
+    "residue_memory_bytes": lambda repeat: (
+        None if repeat.failure else _pss_over_baseline("destroy")(repeat)
+    ),
     "context_memory_bytes": _context_memory,
     "decoder_memory_bytes": _pss_over_baseline("decoders"),
     "system_memory_bytes": _at_end_of("steady", lambda barrier: barrier.system.used_bytes),
@@ -323,16 +377,22 @@ def _latency_median(repeat: Repeat) -> int | None:
     steady = repeat.last("steady")
     if steady is None:
         return None
-    return round(statistics.median(ns for latencies in steady.data.latencies_ns for ns in latencies))
+    return round(
+        statistics.median(ns for latencies in steady.data.latencies_ns for ns in latencies)
+    )
 
 
 def _throughput(repeat: Repeat) -> float | None:
     steady = repeat.last("steady")
-    return sum(map(len, steady.data.latencies_ns)) / (steady.data.elapsed_ns / 1e9) if steady else None
+    return (
+        sum(map(len, steady.data.latencies_ns)) / (steady.data.elapsed_ns / 1e9) if steady else None
+    )
 
 
 def _frame_latency(percentile: str) -> Callable[[Repeat], int | None]:
-    """Return the figure of the latency of all frames, from when a frame is due to when its output has been read."""
+    """Return the figure of the latency of all frames, from when a frame is due to when its output
+    has been read.
+    """
 
     def figure(repeat: Repeat) -> int | None:
         latency = repeat.all_frames.latency_ns if repeat.all_frames else None
@@ -349,8 +409,12 @@ def _frames_lost_percent(repeat: Repeat) -> float | None:
 _SPEED: dict[str, Callable[[Repeat], Any]] = {
     "latency_median_ns": _latency_median,
     "throughput_per_s": _throughput,
-    "context_load_ns": lambda repeat: tuple(row.data.load_ns for row in repeat.of_contexts("context")),
-    "first_inference_ns": lambda repeat: tuple(row.data.latency_ns for row in repeat.of_contexts("first_inference")),
+    "context_load_ns": lambda repeat: tuple(
+        row.data.load_ns for row in repeat.of_contexts("context")
+    ),
+    "first_inference_ns": lambda repeat: tuple(
+        row.data.latency_ns for row in repeat.of_contexts("first_inference")
+    ),
     "idle_cpu_percent": lambda repeat: repeat.idle_cpu_percent,
 }
 _SPEED_OF_STREAMS = {
@@ -363,7 +427,9 @@ _SPEED_OF_STREAMS = {
 
 
 def _stored_repeat(repeat: Repeat) -> StoredRepeat:
-    """Return the repeat with the reading at the end of each phase; every barrier is in the trace."""
+    """Return the repeat with the reading at the end of each phase; every barrier is in the
+    trace.
+    """
     phases = {}
     for barrier in repeat.barriers:
         phases[barrier.phase] = PhaseReading(

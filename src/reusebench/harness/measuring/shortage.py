@@ -12,11 +12,14 @@ __all__ = ["shortage_of"]
 
 
 def shortage_of(barriers: Sequence[BarrierReading], start_ns: int) -> Shortage | None:
-    """Return what the barriers of one process show, which was started then; None where nothing was counted."""
+    """Return what the barriers of one process show, which was started then; None if nothing was
+    counted.
+    """
     counted = barriers[-1].pressure if barriers else None
     if counted is None:
         return None
-    lost_file_bytes, faults = _lost_file_bytes(barriers), _steady_faults(barriers)
+    lost_file_bytes = _lost_file_bytes(barriers)
+    faults = _steady_faults(barriers)
     evidence = Evidence(
         counted=counted,
         elapsed_ns=barriers[-1].at_ns - start_ns,
@@ -34,16 +37,23 @@ def shortage_of(barriers: Sequence[BarrierReading], start_ns: int) -> Shortage |
 
 
 def _steady_faults(barriers: Sequence[BarrierReading]) -> int | None:
-    """Return the major faults of the steady state; None where they are not known, or it was not reached."""
+    """Return the major faults of the steady state; None if they are not known, or it was not
+    reached.
+    """
     for before, after in zip(barriers, barriers[1:]):
         if after.phase == "steady":
-            counts = [barrier.pressure.major_faults if barrier.pressure else None for barrier in (before, after)]
+            counts = [
+                barrier.pressure.major_faults if barrier.pressure else None
+                for barrier in (before, after)
+            ]
             return None if counts[0] is None or counts[1] is None else counts[1] - counts[0]
     return None
 
 
 def _lost_file_bytes(barriers: Sequence[BarrierReading]) -> int | None:
-    """Return by how much mapped files fell at most, before anything was destroyed; None where they are not told."""
+    """Return by how much mapped files fell at most, before anything was destroyed; None if they
+    are not told.
+    """
     highest = lost = 0
     for barrier in barriers:
         held = barrier.process.rss_file_bytes

@@ -85,17 +85,19 @@ class UserModels:
     pins: Pins = field(default_factory=Pins)
     #: Why runtimes left files out.
     left_out: list[str] = field(default_factory=list)
-    #: By runtime and file: the model, or why there is none, since a conversion that fails takes its time too.
+    #: By runtime and file: the model, or why there is none, since a conversion that fails takes its
+    #: time too.
     _models: dict[tuple[str, ModelFile], Model | UnusableModel] = field(default_factory=dict)
     _interfaces: dict[tuple[str, Path], Interface] = field(default_factory=dict)
 
     def of(
         self, runtime: RuntimeEntry, files: Sequence[ModelFile], slaves: Sequence[ModelFile] = ()
     ) -> tuple[Model, ...]:
-        """Return the models; slaves share the weights of another one, and are converted without their own too.
+        """Return the models; slaves share the weights of another one, and are converted without
+        their own too.
 
-        Raises NoModels where the runtime takes none of the files, UnusableModel where it cannot read or run one, or one
-        cannot be converted, UserError where one is no file.
+        Raises NoModels where the runtime takes none of the files, UnusableModel where it cannot
+        read or run one, or one cannot be converted, UserError if one is no file.
         """
         self.check(files)
         files = self._taken(runtime, files)
@@ -110,13 +112,15 @@ class UserModels:
         return tuple(models)
 
     def check(self, files: Iterable[ModelFile]) -> None:
-        """Pin the files; raise UserError where one cannot be read."""
+        """Pin the files; raise UserError if one cannot be read."""
         for file in files:
             for path in filter(None, (file.path, file.weightless)):
                 self._check_file(path, file.option)
 
     def _check_file(self, path: Path, option: str) -> None:
-        """Pin the file, and those beside it with its weights; raise UserError where one of them cannot be read."""
+        """Pin the file, and those beside it with its weights; raise UserError if one of them
+        cannot be read.
+        """
         try:
             resolved = check_file(path)
         except UserFileError as error:
@@ -128,7 +132,9 @@ class UserModels:
             raise UserError(f"{option} {error}") from None
 
     def _taken(self, runtime: RuntimeEntry, files: Sequence[ModelFile]) -> list[ModelFile]:
-        """Return the files that the runtime reads; if there are none, those that can be converted for it."""
+        """Return the files that the runtime reads; if there are none, those that can be converted
+        for it.
+        """
         others = {suffix for entry in RUNTIMES for suffix in entry.suffixes} - {*runtime.suffixes}
         taken = [file for file in files if file.path.suffix not in others]
         taken = taken or [file for file in files if _reader(runtime, file) is not runtime]
@@ -137,12 +143,16 @@ class UserModels:
             if file in taken:
                 continue
             if _reader(runtime, file) is not runtime:
-                reason = f"it is not converted, since {runtime.name} has {runtime.suffix} files of its own"
+                reason = (
+                    f"it is not converted, since {runtime.name} has {runtime.suffix} files of"
+                    " its own"
+                )
             else:
                 readers = [entry.name for entry in RUNTIMES if file.path.suffix in entry.suffixes]
                 reason = (
-                    f"{runtime.name} reads {' and '.join(runtime.suffixes)} files{_how_made(runtime)}. Give one, or "
-                    f"choose another --runtime: {' or '.join(readers)} reads {file.path.suffix}"
+                    f"{runtime.name} reads {' and '.join(runtime.suffixes)}"
+                    f" files{_how_made(runtime)}. Give one, or choose another --runtime:"
+                    f" {' or '.join(readers)} reads {file.path.suffix}"
                 )
             left_out.append(f"{file.option} {file.path}: {reason}")
         self.left_out += left_out
@@ -151,7 +161,9 @@ class UserModels:
         return taken
 
     def _target(self, runtime: RuntimeEntry) -> Target:
-        """Return where the runtime runs; one that reads for another, and is not measured, runs here."""
+        """Return where the runtime runs; one that reads for another, and is not measured, runs
+        here.
+        """
         return self.targets.get(runtime.name, THIS_INTERPRETER)
 
     def _interface(self, runtime: RuntimeEntry, file: ModelFile) -> Interface:
@@ -161,7 +173,9 @@ class UserModels:
             origin = _checked_origin(file, target) if runtime.suffix == ".rknn" else ""
             interface = interface_of(target, runtime.name, str(key[1]), self.time_limit_s)
             if isinstance(interface, Failure):
-                raise UnusableModel(f"{file.option} {file.path.name}{origin} cannot be loaded: {interface.message}")
+                raise UnusableModel(
+                    f"{file.option} {file.path.name}{origin} cannot be loaded: {interface.message}"
+                )
             self._interfaces[key] = interface
         return self._interfaces[key]
 
@@ -170,15 +184,20 @@ class UserModels:
         names = {tensor.name for interface in interfaces for tensor in interface.inputs}
         known = f"The models have: {', '.join(sorted(names))}"
         for shape in self.shapes:
-            if shape.name is None and not any(len(interface.inputs) == 1 for interface in interfaces):
+            if shape.name is None and not any(
+                len(interface.inputs) == 1 for interface in interfaces
+            ):
                 raise UnusableModel(
-                    f"--shape {shape_text(shape.shape)} is of the only input, and there are several. {known}"
+                    f"--shape {shape_text(shape.shape)} is of the only input, and there are"
+                    f" several. {known}"
                 )
             if shape.name not in (None, *names):
                 raise UnusableModel(f"--shape {shape.name}: no model has such an input. {known}")
         unknown = sorted(set(self._arrays()[0]) - names)
         if unknown:
-            raise UnusableModel(f"--inputs {self.arrays}: no model has an input {unknown[0]!r}. {known}")
+            raise UnusableModel(
+                f"--inputs {self.arrays}: no model has an input {unknown[0]!r}. {known}"
+            )
 
     def _arrays(self) -> tuple[dict[str, Given], str]:
         """Return the given arrays by the names of inputs, and the digest of their file."""
@@ -200,7 +219,9 @@ class UserModels:
                 name = interface.inputs[0].name
             if name in given and given[name].shape != shape.shape:
                 array = f"the array of --inputs is {shape_text(given[name].shape)}"
-                raise UserError(f"--shape {name}={shape_text(shape.shape)}: {array}. Leave one of the two out")
+                raise UserError(
+                    f"--shape {name}={shape_text(shape.shape)}: {array}. Leave one of the two out"
+                )
             given.setdefault(name, Given(shape.shape))
         try:
             return as_declared(given, interface)
@@ -208,7 +229,11 @@ class UserModels:
             raise UserError(f"--inputs {self.arrays}: {error}") from None
 
     def _model(
-        self, runtime: RuntimeEntry, file: ModelFile, converter: Converter[Any] | None, weightless: bool
+        self,
+        runtime: RuntimeEntry,
+        file: ModelFile,
+        converter: Converter[Any] | None,
+        weightless: bool,
     ) -> Model:
         key = (runtime.name, file)
         if key not in self._models:
@@ -222,13 +247,20 @@ class UserModels:
         return model
 
     def _first_that_runs(
-        self, runtime: RuntimeEntry, file: ModelFile, converter: Converter[Any] | None, weightless: bool
+        self,
+        runtime: RuntimeEntry,
+        file: ModelFile,
+        converter: Converter[Any] | None,
+        weightless: bool,
     ) -> Model:
-        """Return the model with the first inputs that one inference runs with, converted where it must be.
+        """Return the model with the first inputs that one inference runs with, converted where it
+        must be.
 
-        A file that is to be converted is tried by the runtime that reads it first, which takes less time.
+        A file that is to be converted is tried by the runtime that reads it first, which takes less
+        time.
         """
-        path, reader = file.path.resolve(), _reader(runtime, file)
+        path = file.path.resolve()
+        reader = _reader(runtime, file)
         interface = self._interface(reader, file)
         weightless_path = str(file.weightless.resolve()) if file.weightless else None
         model = Model(path.stem, str(path), _digest(path, self.pins), weightless=weightless_path)
@@ -236,7 +268,9 @@ class UserModels:
             given = self._given(interface)
             attempts = candidates(interface, given)
         except ModelError as error:
-            raise UnusableModel(f"{file.option} {path.name}: {error}. Change --shape or --inputs") from None
+            raise UnusableModel(
+                f"{file.option} {path.name}: {error}. Change --shape or --inputs"
+            ) from None
         needs_trial = len(attempts) > 1 or any(tensor.name in given for tensor in interface.inputs)
         tried: list[str] = []
         reasons: list[str] = []
@@ -269,12 +303,14 @@ class UserModels:
         if refusal:
             raise UnusableModel(f"{file.option} {path.name}, {with_inputs}: {refusal}")
         raise UnusableModel(
-            f"{file.option} {path.name} does not run {with_inputs}: {reasons[0]}. Give another shape with "
-            "--shape NAME=SIZES, or data with --inputs FILE.npz"
+            f"{file.option} {path.name} does not run {with_inputs}: {reasons[0]}. Give another"
+            " shape with --shape NAME=SIZES, or data with --inputs FILE.npz"
         )
 
     def _fed(self, model: Model, interface: Interface, inputs: tuple[Input, ...]) -> Model:
-        """Return the model with these inputs: its name tells the shapes that the file leaves free."""
+        """Return the model with these inputs: its name tells the shapes that the file leaves
+        free.
+        """
         shapes = [tensor for tensor in inputs if tensor.name in _free_inputs(interface)]
         name = " ".join([model.name, *(shape_text(tensor.shape) for tensor in shapes)])
         digest = model.digest
@@ -285,9 +321,13 @@ class UserModels:
     def _recipe(
         self, file: ModelFile, source: OnnxFile, converter: Converter[Any], weightless: bool
     ) -> ConvertedRecipe:
-        """Return what makes a file of the source; raise NoModels where there can be none for the chip."""
+        """Return what makes a file of the source; raise NoModels where there can be none for the
+        chip.
+        """
         try:
-            recipe: ConvertedRecipe = converter.recipe(source, chip_of(self.targets), weightless, self.quantised)
+            recipe: ConvertedRecipe = converter.recipe(
+                source, chip_of(self.targets), weightless, self.quantised
+            )
             return recipe
         except ModelError as error:
             raise self._not_converted(file, error) from None
@@ -301,9 +341,10 @@ class UserModels:
         converter: Converter[Any],
         weightless: bool,
     ) -> Model:
-        """Return a model of an ONNX file, with its inputs, as the runtime's own; its name tells an NPU's precision.
+        """Return a model of an ONNX file, with its inputs, as the runtime's own; its name tells an
+        NPU's precision.
 
-        Raises ConversionError where the converter refuses it, NoModels where it cannot be asked.
+        Raises ConversionError if the converter refuses it, NoModels where it cannot be asked.
         """
         recipes = [recipe]
         if weightless and converter.can_be_weightless(chip_of(self.targets)):
@@ -329,23 +370,38 @@ class UserModels:
             # Not of the file: rknn-toolkit2 never writes the same bytes twice.
             hashlib.sha256(f"{model.digest} {recipe.form}".encode()).hexdigest(),
             weightless=str(slaves[0]) if slaves else model.weightless,
-            inputs=self._inputs_of(runtime, replace(file, path=path), model.inputs) if is_native else (),
+            inputs=(
+                self._inputs_of(runtime, replace(file, path=path), model.inputs)
+                if is_native
+                else ()
+            ),
             conversion=Conversion(
-                model.path, converter.environment.title, recipe.precision, model.inputs, recipe.calibrates
+                model.path,
+                converter.environment.title,
+                recipe.precision,
+                model.inputs,
+                recipe.calibrates,
             ),
             origin=model.digest,
         )
 
-    def _inputs_of(self, runtime: RuntimeEntry, file: ModelFile, sources: Sequence[Input]) -> tuple[Input, ...]:
-        """Return what a converted file is fed with: the values and data of its source's inputs, in their order.
+    def _inputs_of(
+        self, runtime: RuntimeEntry, file: ModelFile, sources: Sequence[Input]
+    ) -> tuple[Input, ...]:
+        """Return what a converted file is fed with: the values and data of its source's inputs, in
+        their order.
 
-        None where all are noise. The file may have other names, and channels last.
+        None if all are noise. The file may have other names, and channels last.
         """
         own = self._interface(runtime, file)
-        if len(own.inputs) != len(sources) or all(source.value is None and not source.file for source in sources):
+        if len(own.inputs) != len(sources) or all(
+            source.value is None and not source.file for source in sources
+        ):
             return ()
         pairs = list(zip(own.inputs, sources))
-        given = as_declared({tensor.name: Given(source.shape, source.file) for tensor, source in pairs}, own)
+        given = as_declared(
+            {tensor.name: Given(source.shape, source.file) for tensor, source in pairs}, own
+        )
         fed = []
         for tensor, source in pairs:
             said = given[tensor.name]
@@ -367,13 +423,19 @@ class UserModels:
 def built_in_model(pins: Pins, recipe: Recipe, path: Path, weightless: Path | None = None) -> Model:
     """Return a model of the built-in set, whose file says all of its inputs."""
     weightless_path = str(weightless) if weightless else None
-    return Model(path.stem, str(path), _digest(path, pins), weightless=weightless_path, origin=recipe.label)
+    return Model(
+        path.stem, str(path), _digest(path, pins), weightless=weightless_path, origin=recipe.label
+    )
 
 
 def is_unchanged(model: Model, pins: Pins) -> bool:
-    """Whether a stored model's file is still the one that its digest, with its inputs, was taken of."""
+    """Whether a stored model's file is still the one that its digest, with its inputs, was taken
+    of.
+    """
     conversion = model.conversion
-    path, inputs = (conversion.source, conversion.inputs) if conversion else (model.path, model.inputs)
+    path, inputs = (
+        (conversion.source, conversion.inputs) if conversion else (model.path, model.inputs)
+    )
     try:
         digest = _digest(Path(path), pins)
         _digest(Path(model.path), pins)
@@ -389,33 +451,49 @@ def is_unchanged(model: Model, pins: Pins) -> bool:
 
 
 def assumptions(model: Model) -> str:
-    """Return what was assumed of a model's inputs, with the option that says it; empty where nothing was."""
+    """Return what was assumed of a model's inputs, with the option that says it; empty where
+    nothing was.
+    """
     conversion = model.conversion
-    inputs, path = (conversion.inputs, conversion.source) if conversion else (model.inputs, model.path)
-    shapes = [f"--shape {tensor.name}={shape_text(tensor.shape)}" for tensor in inputs if tensor.assumed]
-    values = [f"{tensor.name} of {tensor.value}" for tensor in model.inputs if tensor.value is not None]
+    inputs, path = (
+        (conversion.inputs, conversion.source) if conversion else (model.inputs, model.path)
+    )
+    shapes = [
+        f"--shape {tensor.name}={shape_text(tensor.shape)}" for tensor in inputs if tensor.assumed
+    ]
+    values = [
+        f"{tensor.name} of {tensor.value}" for tensor in model.inputs if tensor.value is not None
+    ]
     parts = [" ".join(shapes)] if shapes else []
     parts += [f"{', '.join(values)} (--inputs FILE.npz gives others)"] if values else []
     return f"assumed for {Path(path).name}: {', '.join(parts)}" if parts else ""
 
 
 def conversion_text(model: Model) -> str:
-    """Return how a model was converted, and with which data; empty where it was not."""
+    """Return how a model was converted, and with which data; empty if it was not."""
     conversion = model.conversion
     if conversion is None:
         return ""
-    text = f"{Path(conversion.source).name} is converted to {conversion.precision} by {conversion.by}"
+    text = (
+        f"{Path(conversion.source).name} is converted to {conversion.precision} by {conversion.by}"
+    )
     if not conversion.is_calibrated:
         return text
     without_data = [tensor.name for tensor in conversion.inputs if not tensor.file]
     if not without_data:
         return f"{text}, calibrated with the data of --inputs"
-    return f"{text}, calibrated with noise in {', '.join(without_data)} (--inputs FILE.npz gives data)"
+    return (
+        f"{text}, calibrated with noise in {', '.join(without_data)} (--inputs FILE.npz gives data)"
+    )
 
 
 def _free_inputs(interface: Interface) -> set[str]:
     """Return the names of the inputs whose sizes the file leaves free."""
-    return {tensor.name for tensor in interface.inputs if any(isinstance(size, str) for size in tensor.dimensions)}
+    return {
+        tensor.name
+        for tensor in interface.inputs
+        if any(isinstance(size, str) for size in tensor.dimensions)
+    }
 
 
 def _shapes_text(inputs: Sequence[Input]) -> str:
@@ -423,14 +501,20 @@ def _shapes_text(inputs: Sequence[Input]) -> str:
 
 
 def _digest_of_inputs(digest: str, inputs: Sequence[Input], arrays: str) -> str:
-    """Return the digest of a model with these inputs; where a file of them is unpacked does not count."""
+    """Return the digest of a model with these inputs; where a file of them is unpacked does not
+    count.
+    """
     fed = [asdict(replace(tensor, file=None, assumed=())) for tensor in inputs]
     has_data = any(tensor.file for tensor in inputs)
-    return hashlib.sha256(json.dumps([digest, fed, arrays if has_data else ""]).encode()).hexdigest()
+    return hashlib.sha256(
+        json.dumps([digest, fed, arrays if has_data else ""]).encode()
+    ).hexdigest()
 
 
 def _reader(runtime: RuntimeEntry, file: ModelFile) -> RuntimeEntry:
-    """Return the runtime that reads the file as it is: itself, or the one of the kind that its own are made of."""
+    """Return the runtime that reads the file as it is: itself, or the one of the kind that its own
+    are made of.
+    """
     converter = converter_of(runtime.suffix)
     if file.path.suffix in runtime.suffixes or converter is None or not converter.imports_onnx:
         return runtime
@@ -439,7 +523,9 @@ def _reader(runtime: RuntimeEntry, file: ModelFile) -> RuntimeEntry:
 
 
 def _how_made(runtime: RuntimeEntry) -> str:
-    """Return what to say of the files that a runtime takes, besides their kinds, as an insertion."""
+    """Return what to say of the files that a runtime takes, besides their kinds, as an
+    insertion.
+    """
     converter = converter_of(runtime.suffix)
     if converter is None:
         return ""
@@ -448,17 +534,24 @@ def _how_made(runtime: RuntimeEntry) -> str:
     return f", and {converter.instead_of_onnx}"
 
 
-def _refusal(recipe: ConvertedRecipe, converter: Converter[Any], error: ConversionError | _DoesNotRun) -> str:
+def _refusal(
+    recipe: ConvertedRecipe, converter: Converter[Any], error: ConversionError | _DoesNotRun
+) -> str:
     """Return why a file is not converted, or does not run then, and what to do."""
     title = converter.environment.title
     if isinstance(error, ConversionError):
         words = error.words.rstrip("!. ")
         return f"{title} cannot convert it: {words}. {converter.remedy(recipe, error.words)}"
-    return f"converted by {title} it does not run: {_TIME.sub('', str(error))}. {converter.remedy(recipe, '')}"
+    return (
+        f"converted by {title} it does not run: {_TIME.sub('', str(error))}."
+        f" {converter.remedy(recipe, '')}"
+    )
 
 
 def _checked_origin(file: ModelFile, target: Target) -> str:
-    """Return who made a .rknn file, as an insertion; raise UnusableModel where it cannot run on the target's chip."""
+    """Return who made a .rknn file, as an insertion; raise UnusableModel where it cannot run on the
+    target's chip.
+    """
     text = ""
     for path in filter(None, (file.weightless, file.path)):
         try:
@@ -469,15 +562,19 @@ def _checked_origin(file: ModelFile, target: Target) -> str:
             continue
         chips = " and ".join(origin.platforms)
         text = f" (by rknn-toolkit2 {origin.toolkit_version} for {chips})"
-        if target.chip and not any(runs_models_for(target.chip, platform) for platform in origin.platforms):
+        if target.chip and not any(
+            runs_models_for(target.chip, platform) for platform in origin.platforms
+        ):
             raise UnusableModel(
-                f"{file.option} {path.name} is for {chips}, and {target.name} has the NPU of {target.chip}, which is "
-                "another one. Convert the ONNX file for that chip (target_platform of rknn-toolkit2), or give the "
-                ".onnx file itself"
+                f"{file.option} {path.name} is for {chips}, and {target.name} has the NPU of"
+                f" {target.chip}, which is another one. Convert the ONNX file for that chip"
+                " (target_platform of rknn-toolkit2), or give the .onnx file itself"
             )
     return text
 
 
 def _digest(path: Path, pins: Pins) -> str:
-    """Return the SHA-256 of the file and of those beside it that have its weights; raise UserFileError."""
+    """Return the SHA-256 of the file and of those beside it that have its weights; raise
+    UserFileError.
+    """
     return pins.digest(check_file(path), *weight_files(path))

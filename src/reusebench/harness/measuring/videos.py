@@ -1,4 +1,6 @@
-"""Which video the streams of a session play: the user's, or the default clip, as each runtime's Python reads it."""
+"""Which video the streams of a session play: the user's, or the default clip, as each runtime's
+Python reads it.
+"""
 
 from __future__ import annotations
 
@@ -40,9 +42,10 @@ class Videos:
         return self.file is not None or not decodes or clip_path(self.clip).exists()
 
     def of(self, runtime: str) -> Video | None:
-        """Return the video for a runtime; None where nothing is decoded.
+        """Return the video for a runtime; None if nothing is decoded.
 
-        Raises UserError where the user's video cannot be read, NoModels where the clip cannot be made.
+        Raises UserError if the user's video cannot be read, NoModels where the clip cannot be
+        made.
         """
         target = self.targets[runtime]
         if not target.decodes:

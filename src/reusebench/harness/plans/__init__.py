@@ -1,1 +1,3 @@
-"""Plan files (--plan): the pipelines of users, read from TOML or JSON and checked, and scenarios written as such."""
+"""Plan files (--plan): the pipelines of users, read from TOML or JSON and checked, and scenarios
+written as such.
+"""

@@ -1,4 +1,6 @@
-"""The text of a plan file: its values with the line of each key, so that every mistake is told with its place."""
+"""The text of a plan file: its values with the line of each key, so that every mistake is told with
+its place.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +66,9 @@ class Document:
     title: str
 
     def error(self, keys: Keys, problem: str) -> PlanFileError:
-        """Return the error of a value; its line is that of the innermost table around it whose line is known."""
+        """Return the error of a value; its line is that of the innermost table around it whose line
+        is known.
+        """
         known = (keys[:count] for count in range(len(keys), 0, -1) if keys[:count] in self.lines)
         line = next((f", line {self.lines[around]}" for around in known), "")
         name = f", {'.'.join(keys)}" if keys else ""
@@ -77,7 +81,9 @@ class Document:
 
 @dataclass(frozen=True)
 class Section:
-    """A table of a file, whose values are read with their types; what is wrong with one is raised."""
+    """A table of a file, whose values are read with their types; what is wrong with one is
+    raised.
+    """
 
     document: Document
     keys: Keys
@@ -86,20 +92,22 @@ class Section:
     @classmethod
     def of(cls, document: Document, keys: Keys, values: Mapping[str, object]) -> Section:
         """Return a table; what is null in JSON is missing."""
-        return cls(document, keys, {key: value for key, value in values.items() if value is not None})
+        return cls(
+            document, keys, {key: value for key, value in values.items() if value is not None}
+        )
 
     def error(self, key: str, problem: str) -> PlanFileError:
         """Return the error of a key of this table."""
         return self.document.error((*self.keys, key), problem)
 
     def expect(self, *valid: str) -> None:
-        """Raise PlanFileError where there is a key that is none of these."""
+        """Raise PlanFileError if there is a key that is none of these."""
         for key in self.values:
             if key not in valid:
                 raise self.error(key, f"there is no such key here{nearest(key, valid)}")
 
     def text(self, key: str) -> str | None:
-        """Return a text; None where the key is missing."""
+        """Return a text; None if the key is missing."""
         return self._value(key, str)
 
     def flag(self, key: str) -> bool:
@@ -107,23 +115,29 @@ class Section:
         return self._value(key, bool) or False
 
     def whole(self, key: str, least: int, most: int = _LARGEST) -> int | None:
-        """Return a whole number from `least` to `most`; None where the key is missing."""
+        """Return a whole number from `least` to `most`; None if the key is missing."""
         number = self._value(key, int)
         if number is not None and not least <= number <= most:
             limit = f" to {most:,}" if most < _LARGEST else ""
-            raise self.error(key, f"{shown(number)} is not valid; valid: a whole number from {least}{limit}")
+            raise self.error(
+                key, f"{shown(number)} is not valid; valid: a whole number from {least}{limit}"
+            )
         return number
 
     def number(self, key: str, most: float) -> float | None:
-        """Return a number from 0 to `most`; None where the key is missing."""
+        """Return a number from 0 to `most`; None if the key is missing."""
         whole = isinstance(self.values.get(key), int)
         number = self._value(key, int if whole else float)
         if number is not None and not 0 <= number <= most:
-            raise self.error(key, f"{shown(number)} is not valid; valid: a number from 0 to {most:,}")
+            raise self.error(
+                key, f"{shown(number)} is not valid; valid: a number from 0 to {most:,}"
+            )
         return None if number is None else float(number)
 
     def word(self, key: str, valid: Iterable[str], what: str) -> str | None:
-        """Return a text that is one of these; None where the key is missing. `what` is what they are the names of."""
+        """Return a text that is one of these; None if the key is missing. `what` is what they
+        are the names of.
+        """
         word = self.text(key)
         if word is not None and word not in (choices := list(valid)):
             raise self.error(key, f"there is no {what} {shown(word)}{nearest(word, choices)}")
@@ -131,9 +145,12 @@ class Section:
 
     def words(self, key: str, valid: Iterable[str]) -> tuple[str, ...]:
         """Return a list of texts, each one of these; none where the key is missing."""
-        choices, words = list(valid), self.values.get(key, [])
+        choices = list(valid)
+        words = self.values.get(key, [])
         if not isinstance(words, list):
-            raise self.error(key, f"{shown(words)} is not valid; valid: a list of {', '.join(choices)}")
+            raise self.error(
+                key, f"{shown(words)} is not valid; valid: a list of {', '.join(choices)}"
+            )
         for word in words:
             if word not in choices:
                 raise self.error(key, f"{shown(word)} is unknown{nearest(shown(word), choices)}")
@@ -144,10 +161,12 @@ class Section:
         return list(self.section(key).values)
 
     def section(self, key: str) -> Section:
-        """Return a table of this table, empty where it is missing."""
+        """Return a table of this table, empty if it is missing."""
         values = self.values.get(key, {})
         if not isinstance(values, dict):
-            raise self.error(key, f"{shown(values)} is not valid; valid: a table of keys and values")
+            raise self.error(
+                key, f"{shown(values)} is not valid; valid: a table of keys and values"
+            )
         return Section.of(self.document, (*self.keys, key), values)
 
     def _value(self, key: str, kind: type[_Value]) -> _Value | None:
@@ -160,7 +179,9 @@ class Section:
 
 
 def nearest(word: str, valid: Iterable[str]) -> str:
-    """Return the end of a sentence about an unknown word: the one that is nearest to it, and all valid ones."""
+    """Return the end of a sentence about an unknown word: the one that is nearest to it, and all
+    valid ones.
+    """
     choices = list(valid)
     close = difflib.get_close_matches(word[:_LONGEST_WORD], choices, n=1)
     hint = f"; did you mean {close[0]!r}?" if close else ";"
@@ -173,7 +194,9 @@ def shown(value: object) -> str:
 
 
 def read_document(path: Path) -> Document:
-    """Return the values of a file, by the ending of its name JSON or TOML; raise PlanFileError where it is neither."""
+    """Return the values of a file, by the ending of its name JSON or TOML; raise PlanFileError
+    where it is neither.
+    """
     title = f"--plan {path}"
     empty = Document(path, {}, {}, title)
     try:
@@ -188,7 +211,9 @@ def read_document(path: Path) -> Document:
         raise empty.error((), _TOO_DEEP)
     kind = "JSON" if is_json else "TOML (JSON needs a name that ends with .json)"
     try:
-        values = json.loads(text, parse_constant=_refuse_constant) if is_json else tomllib.loads(text)
+        values = (
+            json.loads(text, parse_constant=_refuse_constant) if is_json else tomllib.loads(text)
+        )
     except ValueError as error:  # of both
         raise empty.error((), f"it is no valid {kind}: {error}") from None
     except RecursionError:
@@ -207,7 +232,7 @@ def _refuse_constant(name: str) -> None:
 
 
 def _problem(values: object) -> str | None:
-    """Return what no plan may have, whatever its keys mean; None where there is nothing of that."""
+    """Return what no plan may have, whatever its keys mean; None if there is nothing of that."""
     level: list[object] = [values]
     for _ in range(_DEEPEST):
         inner: list[object] = []
@@ -217,14 +242,25 @@ def _problem(values: object) -> str | None:
                 if isinstance(text, str) and not _LONE_SURROGATES.isdisjoint(text):
                     return f"{shown(text)} is no text: it has half a character"
             if any(len(key) > _LONGEST_WORD for key in keys):
-                return f"it has a name of more than {_LONGEST_WORD} characters: {shown(max(keys, key=len))}"
-            inner += value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+                return (
+                    f"it has a name of more than {_LONGEST_WORD} characters:"
+                    f" {shown(max(keys, key=len))}"
+                )
+            inner += (
+                value.values()
+                if isinstance(value, dict)
+                else value
+                if isinstance(value, list)
+                else ()
+            )
         level = inner
     return _TOO_DEEP if level else None
 
 
 def _lines_of_toml(text: str) -> dict[Keys, int]:
-    """Return the line of each key that begins a line, and of each table; tomllib does not say them."""
+    """Return the line of each key that begins a line, and of each table; tomllib does not say
+    them.
+    """
     lines: dict[Keys, int] = {}
     table: Keys = ()
     for number, line in enumerate(text.splitlines(), start=1):
@@ -241,7 +277,9 @@ def _lines_of_toml(text: str) -> dict[Keys, int]:
 
 
 def _toml_keys(text: str) -> Keys:
-    """Return the parts of a dotted key; none where the text is none, in a text of several lines for example."""
+    """Return the parts of a dotted key; none where the text is none, in a text of several lines for
+    example.
+    """
     try:
         value: object = tomllib.loads(f"{text} = 0")
     except tomllib.TOMLDecodeError:
@@ -259,7 +297,8 @@ def _lines_of_json(text: str) -> dict[Keys, int]:
     keys: list[str] = []
     in_array: list[bool] = []
     tokens = list(_JSON_TOKEN.finditer(text))
-    line, counted = 1, 0
+    line = 1
+    counted = 0
     for token, following in zip(tokens, [*tokens[1:], None]):
         word = token[0]
         if word in ("{", "["):

@@ -1,4 +1,6 @@
-"""A plan file as it was read: what it says of models, streams and contexts, and the Plan that it gives on a runtime."""
+"""A plan file as it was read: what it says of models, streams and contexts, and the Plan that it
+gives on a runtime.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,15 @@ from typing import Optional, Union
 
 from reusebench.harness.plans.document import Document
 from reusebench.harness.settings import Pace, excess
-from reusebench.measured.plan import SHARED_WEIGHTS, Context, InvalidPlan, Model, Plan, Streams, Video
+from reusebench.measured.plan import (
+    SHARED_WEIGHTS,
+    Context,
+    InvalidPlan,
+    Model,
+    Plan,
+    Streams,
+    Video,
+)
 from reusebench.models import Recipe
 from reusebench.scenarios.catalogue import name_without_reuse
 
@@ -40,7 +50,9 @@ class PlanModel:
 
 @dataclass(frozen=True)
 class PlanPace:
-    """What a plan file says of how streams run, by the names of Pace; what is None follows from the options."""
+    """What a plan file says of how streams run, by the names of Pace; what is None follows from the
+    options.
+    """
 
     fps: Optional[float] = None
     queue: Optional[int] = None
@@ -85,7 +97,9 @@ class PlanFile:
     @property
     def slaves(self) -> list[PlanModel]:
         """The models whose contexts have the weights of another one."""
-        indices = {context.model for context in self.contexts if context.mechanism == SHARED_WEIGHTS}
+        indices = {
+            context.model for context in self.contexts if context.mechanism == SHARED_WEIGHTS
+        }
         return [self.models[index] for index in sorted(indices)]
 
     @property
@@ -101,9 +115,16 @@ class PlanFile:
         return max(1, len(self.contexts) // self.stream_count)
 
     def plan(
-        self, runtime: str, models: Sequence[Model], cores: int, rounds: int, schedule: Streams | None = None
+        self,
+        runtime: str,
+        models: Sequence[Model],
+        cores: int,
+        rounds: int,
+        schedule: Streams | None = None,
     ) -> Plan:
-        """Return the plan with the models as the runtime reads them; raise PlanFileError where it cannot be walked."""
+        """Return the plan with the models as the runtime reads them; raise PlanFileError if it
+        cannot be walked.
+        """
         streams, fps = (schedule.count, schedule.fps) if schedule else (0, 0.0)
         problem = excess(len(self.contexts), rounds, streams, fps)
         if problem:
@@ -124,7 +145,9 @@ class PlanFile:
             raise self._error(error) from None
 
     def _error(self, error: InvalidPlan) -> Exception:
-        """Return the error in the file's terms: with the line of the last context that it is of, and their names."""
+        """Return the error in the file's terms: with the line of the last context that it is of,
+        and their names.
+        """
         names = [self.contexts[index].name or str(index) for index in error.contexts]
         if not names:
             return self.document.error(("contexts",), error.problem)
@@ -132,29 +155,44 @@ class PlanFile:
         return self.document.error(("contexts", names[-1]), f"{others}{error.problem}")
 
     def checked_cores(self, cores: int, is_known: bool) -> int:
-        """Return how many contexts may infer at once on a machine with so many cores, if that `is_known`.
+        """Return how many contexts may infer at once on a machine with so many cores, if that
+        `is_known`.
 
-        Raises PlanFileError where the plan needs a core that is not there.
+        Raises PlanFileError if the plan needs a core that is not there.
         """
         if self.cores and self.cores > cores and is_known:
-            problem = f"this machine has {cores}; valid: 1 to {cores}, or leave it out for all that there are"
+            problem = (
+                f"this machine has {cores}; valid: 1 to {cores}, or leave it out for all that"
+                " there are"
+            )
             raise self.document.error(("cores",), problem)
         cores = self.cores or cores
         for context in self.contexts:
             if context.core is not None and context.core >= cores:
-                more = "" if is_known or self.cores else ". How many this machine has is not known: say it with `cores`"
-                problem = f"there is no core {context.core}; valid, of {cores}: 0 to {cores - 1}{more}"
+                more = (
+                    ""
+                    if is_known or self.cores
+                    else ". How many this machine has is not known: say it with `cores`"
+                )
+                problem = (
+                    f"there is no core {context.core}; valid, of {cores}: 0 to {cores - 1}{more}"
+                )
                 raise self.document.error(("contexts", str(context.name), "core"), problem)
         return cores
 
     def schedule(self, pace: Pace, video: Video | None) -> Streams:
         """Return the streams, which play the video; what the file leaves out is the options'.
 
-        Raises PlanFileError where the plan was stored with another video.
+        Raises PlanFileError if the plan was stored with another video.
         """
         assert self.streams is not None
-        count, digest = self.streams.count, self.streams.video_digest
+        count = self.streams.count
+        digest = self.streams.video_digest
         if digest is not None and (video is None or video.digest != digest):
-            raise self.document.error((), "it was stored with another video; give that one with --video FILE")
-        own = {name: value for name, value in asdict(self.streams.pace).items() if value is not None}
+            raise self.document.error(
+                (), "it was stored with another video; give that one with --video FILE"
+            )
+        own = {
+            name: value for name, value in asdict(self.streams.pace).items() if value is not None
+        }
         return Streams(count, video=video, **{**asdict(pace), **own})

@@ -21,7 +21,8 @@ _Path = Union[str, "os.PathLike[str]"]
 class Model:
     """A model of a plan: a file, or a built-in network.
 
-    A relative path is relative to the working folder. docs/plans.md explains each field under the same name.
+    A relative path is relative to the working folder. docs/plans.md explains each field under the
+    same name.
 
         >>> Model("detector.onnx", shape="1x3x320x320").file
         'detector.onnx'
@@ -47,7 +48,8 @@ class Model:
 
 @dataclass(frozen=True)
 class Context:
-    """A context of a plan, and what it reuses. docs/plans.md explains each field under the same name.
+    """A context of a plan, and what it reuses. docs/plans.md explains each field under the same
+    name.
 
     >>> Context(dup="detect-0").dup
     'detect-0'
@@ -55,7 +57,8 @@ class Context:
 
     #: Name of its model; a context that reuses another one has the model of that one.
     model: Optional[str] = None
-    #: The stream whose frames it takes, from 0; None in all contexts: each takes the frames of all streams.
+    #: The stream whose frames it takes, from 0; None in all contexts: each takes the frames of all
+    #: streams.
     stream: Optional[int] = None
     #: Name of the context that runs before it for each frame.
     after: Optional[str] = None
@@ -103,7 +106,8 @@ class Streams:
 
 @dataclass(frozen=True)
 class Plan:
-    """A pipeline: its models, its contexts in the order in which they are made, and who reuses what from whom.
+    """A pipeline: its models, its contexts in the order in which they are made, and who reuses what
+    from whom.
 
     It has the keys of a plan file (docs/plans.md). Mistakes are found when it is measured.
 
@@ -116,7 +120,8 @@ class Plan:
         'gate'
     """
 
-    #: The name in results and reports: letters, digits, "-" and "_"; not the name of a built-in scenario.
+    #: The name in results and reports: letters, digits, "-" and "_"; not the name of a built-in
+    #: scenario.
     name: str
     #: By name: a path, or a Model.
     models: Mapping[str, Union[_Path, Model]]

@@ -13,7 +13,14 @@ import msgspec
 
 from reusebench.harness.plans.document import Document, Section, nearest, read_document, shown
 from reusebench.harness.plans.plan_file import PlanFile, PlanModel, PlanPace, PlanStreams
-from reusebench.harness.settings import MOST_CONTEXTS, MOST_CYCLES, MOST_FPS, MOST_QUEUED, parse_duration, parse_sizes
+from reusebench.harness.settings import (
+    MOST_CONTEXTS,
+    MOST_CYCLES,
+    MOST_FPS,
+    MOST_QUEUED,
+    parse_duration,
+    parse_sizes,
+)
 from reusebench.measured.plan import (
     ALLOCATORS,
     CREATE_MEM,
@@ -42,23 +49,39 @@ _NAME = re.compile(r"[\w-]+")
 _LONGEST_NAME_BYTES = 128
 #: Ways to reuse another context, each a key with its name.
 _REUSES = (DUP, SHARED_CONTEXT, SHARED_WEIGHTS, SHARED_WEIGHT_MEMORY)
-_MEMORY_KEYS = ("internal", "outside", "allocator", "zero_copy", "io", "device_io", "device", "core", "options")
+_MEMORY_KEYS = (
+    "internal",
+    "outside",
+    "allocator",
+    "zero_copy",
+    "io",
+    "device_io",
+    "device",
+    "core",
+    "options",
+)
 _CONTEXT_KEYS = ("model", "stream", "after", *_REUSES, *_MEMORY_KEYS)
 
 
 def read_plan_files(paths: Iterable[Path]) -> tuple[PlanFile, ...]:
-    """Return the plans of the files; raise PlanFileError where one is wrong, or has the name of another one."""
+    """Return the plans of the files; raise PlanFileError if one is wrong, or has the name of
+    another one.
+    """
     plans: dict[str, PlanFile] = {}
     for path in paths:
         plan = read_plan_file(path)
         known = plans.setdefault(plan.name, plan)
         if known is not plan:
-            raise plan.document.error(("name",), f"{known.document.path} has the name {plan.name!r} too; give another")
+            raise plan.document.error(
+                ("name",), f"{known.document.path} has the name {plan.name!r} too; give another"
+            )
     return tuple(plans.values())
 
 
 def read_plan_file(path: Path) -> PlanFile:
-    """Return the plan of a file in TOML or JSON, or of the JSON of a stored plan; raise PlanFileError."""
+    """Return the plan of a file in TOML or JSON, or of the JSON of a stored plan; raise
+    PlanFileError.
+    """
     document = read_document(path)
     return _stored_plan(document) if "scenario" in document.values else plan_of_document(document)
 
@@ -73,7 +96,9 @@ def plan_of_document(document: Document) -> PlanFile:
         raise root.error("contexts", f"there are too many; valid: up to {MOST_CONTEXTS}")
     contexts = _contexts(root.section("contexts"), [model.name for model in models])
     if not contexts and streams is None:
-        raise root.error("contexts", "a plan needs a context; give it a table with the names of its contexts")
+        raise root.error(
+            "contexts", "a plan needs a context; give it a table with the names of its contexts"
+        )
     _check_streams(root, contexts, streams)
     _check_cores(root, contexts)
     return PlanFile(
@@ -88,12 +113,14 @@ def plan_of_document(document: Document) -> PlanFile:
 
 
 def _checked_name(document: Document, name: str) -> str:
-    """Return the name of a plan; raise PlanFileError where results cannot be called so."""
+    """Return the name of a plan; raise PlanFileError if results cannot be called so."""
     if not _NAME.fullmatch(name) or len(name.encode()) > _LONGEST_NAME_BYTES:
         valid = f"letters, digits, - and _, up to {_LONGEST_NAME_BYTES} bytes"
         raise document.error(("name",), f"{shown(name)} is no name for a plan; valid: {valid}")
     if name in (scenario.name for scenario in SCENARIOS):
-        raise document.error(("name",), f"{name!r} is the name of a built-in scenario; give the plan another")
+        raise document.error(
+            ("name",), f"{name!r} is the name of a built-in scenario; give the plan another"
+        )
     return name
 
 
@@ -107,7 +134,9 @@ def _model(models: Section, name: str) -> PlanModel:
     section = models.section(name)
     section.expect("file", "network", "size", "seed", "weightless", "shape", "inputs")
     if ("file" in section.values) == ("network" in section.values):
-        raise models.error(name, "a model is either a `file` or a built-in `network`; give one of them")
+        raise models.error(
+            name, "a model is either a `file` or a built-in `network`; give one of them"
+        )
     weightless = _existing(section, "weightless") if "weightless" in section.values else None
     inputs = _existing(section, "inputs") if "inputs" in section.values else None
     source = _existing(section, "file") if "file" in section.values else _recipe(section)
@@ -120,13 +149,17 @@ def _existing(section: Section, key: str) -> Path:
     try:
         return check_file(path)
     except UserFileError as error:
-        raise section.error(key, f"{error}. Give a path that is absolute, or relative to the plan's file") from None
+        raise section.error(
+            key, f"{error}. Give a path that is absolute, or relative to the plan's file"
+        ) from None
 
 
 def _recipe(section: Section) -> Recipe:
     for key in ("weightless", "shape", "inputs"):
         if key in section.values:
-            raise section.error(key, "this is of a `file`; a built-in `network` has `size` and `seed`")
+            raise section.error(
+                key, "this is of a `file`; a built-in `network` has `size` and `seed`"
+            )
     network = section.word("network", [entry.name for entry in NETWORKS], "built-in network")
     assert network is not None
     size = section.whole("size", least=1) or find_network(network).default_size
@@ -166,7 +199,11 @@ def _streams(section: Section) -> PlanStreams:
             duration_s = parse_duration(str(section.values["duration"]))
         except argparse.ArgumentTypeError as error:
             raise section.error("duration", str(error)) from None
-    pace = PlanPace(section.number("fps", MOST_FPS), section.whole("queue", least=0, most=MOST_QUEUED), duration_s)
+    pace = PlanPace(
+        section.number("fps", MOST_FPS),
+        section.whole("queue", least=0, most=MOST_QUEUED),
+        duration_s,
+    )
     return PlanStreams(count, pace)
 
 
@@ -174,19 +211,29 @@ def _check_streams(root: Section, contexts: Sequence[Context], streams: PlanStre
     """Raise PlanFileError unless every stream has contexts, or every context serves all streams."""
     if streams is None:
         return
-    valid = f"valid: 0 to {streams.count - 1}, or no `stream` in any context, so that each serves all streams"
+    valid = (
+        f"valid: 0 to {streams.count - 1}, or no `stream` in any context, so that each serves all"
+        " streams"
+    )
     served = {context.stream for context in contexts}
     for context in contexts:
         if context.stream is None and served != {None}:
-            raise root.section("contexts").error(str(context.name), f"its `stream` is missing; {valid}")
+            raise root.section("contexts").error(
+                str(context.name), f"its `stream` is missing; {valid}"
+            )
         if context.stream is not None and context.stream >= streams.count:
             name = str(context.name)
             raise (
-                root.section("contexts").section(name).error("stream", f"there is no stream {context.stream}; {valid}")
+                root.section("contexts")
+                .section(name)
+                .error("stream", f"there is no stream {context.stream}; {valid}")
             )
     unserved = set(range(streams.count)) - served
     if contexts and served != {None} and unserved:
-        problem = f"no context serves stream {min(unserved)} of {streams.count}; give it one, or lower the count"
+        problem = (
+            f"no context serves stream {min(unserved)} of {streams.count}; give it one, or lower"
+            " the count"
+        )
         raise root.section("streams").error("count", problem)
 
 
@@ -202,11 +249,18 @@ def _contexts(section: Section, models: Sequence[str]) -> tuple[Context, ...]:
         table = section.section(name)
         table.expect(*_CONTEXT_KEYS)
         mechanism, source = _source(table, name, list(section.values), contexts)
-        outside, zero_copy = table.words("outside", (WEIGHTS, INTERNAL)), table.words("zero_copy", ZERO_COPY)
-        memory, io = table.text("internal"), table.text("io")
+        outside = table.words("outside", (WEIGHTS, INTERNAL))
+        zero_copy = table.words("zero_copy", ZERO_COPY)
+        memory = table.text("internal")
+        io = table.text("io")
         contexts[name] = Context(
             stream=table.whole("stream", least=0),
-            model=_model_of(table, models, mechanism, None if source is None else list(contexts.values())[source]),
+            model=_model_of(
+                table,
+                models,
+                mechanism,
+                None if source is None else list(contexts.values())[source],
+            ),
             mechanism=mechanism,
             source=source,
             internal=None if memory is None else memories.setdefault(memory, len(memories)),
@@ -227,26 +281,42 @@ def _options(table: Section) -> tuple[str, ...]:
     """Return a context's options; which of them a runtime has is known where it runs."""
     options = table.values.get("options", [])
     if not isinstance(options, list) or not all(isinstance(option, str) for option in options):
-        raise table.error("options", f"{shown(options)} is not valid; valid: a list of texts, NAME=VALUE each")
+        raise table.error(
+            "options", f"{shown(options)} is not valid; valid: a list of texts, NAME=VALUE each"
+        )
     return tuple(options)
 
 
-def _source(table: Section, name: str, names: Sequence[str], made: Mapping[str, Context]) -> tuple[str, int | None]:
-    """Return the mechanism of a context, and the index of the one that it reuses; `made` are those above it."""
+def _source(
+    table: Section, name: str, names: Sequence[str], made: Mapping[str, Context]
+) -> tuple[str, int | None]:
+    """Return the mechanism of a context, and the index of the one that it reuses; `made` are those
+    above it.
+    """
     reuses = [key for key in _REUSES if key in table.values]
     if not reuses:
         return LOAD, None
     key, *others = reuses
     if others:
-        raise table.error(others[0], f"a context reuses another one in one way; leave this or `{key}` out")
+        raise table.error(
+            others[0], f"a context reuses another one in one way; leave this or `{key}` out"
+        )
     source = table.word(key, names, "context")
     assert source is not None
     if source not in made:
-        reason = "this is the context itself" if source == name else f"{source!r} comes later in the file"
-        raise table.error(key, f"{reason}; a context reuses one that is made before it, so that stands above it")
+        reason = (
+            "this is the context itself"
+            if source == name
+            else f"{source!r} comes later in the file"
+        )
+        raise table.error(
+            key, f"{reason}; a context reuses one that is made before it, so that stands above it"
+        )
     if made[source].mechanism != LOAD:
         first = list(made)[made[source].source or 0]
-        raise table.error(key, f"{source!r} reuses {first!r} itself; name a context that is loaded: {first!r}")
+        raise table.error(
+            key, f"{source!r} reuses {first!r} itself; name a context that is loaded: {first!r}"
+        )
     return key, list(made).index(source)
 
 
@@ -258,7 +328,9 @@ def _model_of(table: Section, models: Sequence[str], mechanism: str, source: Con
             raise table.error("model", f"it is missing{nearest('', models)}")
         return models.index(name)
     if name not in (None, models[source.model]):
-        raise table.error("model", f"{source.name!r} has {models[source.model]!r}; leave it out, or give the same")
+        raise table.error(
+            "model", f"{source.name!r} has {models[source.model]!r}; leave it out, or give the same"
+        )
     return source.model
 
 
@@ -266,12 +338,17 @@ def _check_cores(root: Section, contexts: Sequence[Context]) -> None:
     with_core = [context.name for context in contexts if context.core is not None]
     for context in contexts:
         if with_core and context.core is None:
-            problem = f"its `core` is missing: {with_core[0]!r} has one; give every context a core, or none"
+            problem = (
+                f"its `core` is missing: {with_core[0]!r} has one; give every context a core, or"
+                " none"
+            )
             raise root.section("contexts").error(str(context.name), problem)
 
 
 def _chains(section: Section, contexts: Sequence[Context]) -> tuple[tuple[int, ...], ...]:
-    """Return the chains that `after` gives: each context runs after one other at most, and one at most after it."""
+    """Return the chains that `after` gives: each context runs after one other at most, and one at
+    most after it.
+    """
     names = list(section.values)
     following: dict[str, str] = {}
     for name in names:
@@ -281,10 +358,13 @@ def _chains(section: Section, contexts: Sequence[Context]) -> tuple[tuple[int, .
             continue
         if before in following:
             raise table.error(
-                "after", f"{following[before]!r} runs after {before!r} already; name the last of the chain"
+                "after",
+                f"{following[before]!r} runs after {before!r} already; name the last of the chain",
             )
         if contexts[names.index(before)].stream != contexts[names.index(name)].stream:
-            raise table.error("after", f"{before!r} serves another stream; contexts of a chain serve the same")
+            raise table.error(
+                "after", f"{before!r} serves another stream; contexts of a chain serve the same"
+            )
         following[before] = name
     chains = []
     for first in following.keys() - set(following.values()):
@@ -295,7 +375,9 @@ def _chains(section: Section, contexts: Sequence[Context]) -> tuple[tuple[int, .
     in_circle = set(following) - {names[index] for chain in chains for index in chain}
     if in_circle:
         name = next(name for name in names if name in in_circle)
-        raise section.section(name).error("after", "these contexts run after each other in a circle; one must be first")
+        raise section.section(name).error(
+            "after", "these contexts run after each other in a circle; one must be first"
+        )
     return tuple(sorted(chains))
 
 
@@ -312,7 +394,9 @@ class _BoundsOfCycles(msgspec.Struct):
 
 
 class _Bounds(msgspec.Struct):
-    """What a stored plan is looked at for before all of it is checked, which takes time and memory by these numbers."""
+    """What a stored plan is looked at for before all of it is checked, which takes time and memory
+    by these numbers.
+    """
 
     contexts: Annotated[list[Any], msgspec.Meta(max_length=MOST_CONTEXTS)]
     chains: Annotated[list[Any], msgspec.Meta(max_length=MOST_CONTEXTS)] = []
@@ -323,24 +407,34 @@ class _Bounds(msgspec.Struct):
 def _stored_plan(document: Document) -> PlanFile:
     """Return the plan of the JSON that results store.
 
-    It keeps its name; that of a built-in scenario, or of a plan without reuse, is called as its file.
+    It keeps its name; that of a built-in scenario, or of a plan without reuse, is called as its
+    file.
     """
     try:
         msgspec.convert(document.values, _Bounds)
         plan = msgspec.convert(document.values, Plan)
     except msgspec.ValidationError as error:
-        raise document.error((), f"this has a `scenario`, as stored plans have, and is none: {error}") from None
+        raise document.error(
+            (), f"this has a `scenario`, as stored plans have, and is none: {error}"
+        ) from None
     if plan.cycles is not None:
-        raise document.error(("cycles",), "this plan does the same again and again, which bench/test_leaks.py measures")
+        raise document.error(
+            ("cycles",),
+            "this plan does the same again and again, which bench/test_leaks.py measures",
+        )
     is_built_in = plan.scenario in (scenario.name for scenario in SCENARIOS)
     is_users = not is_built_in and name_of_plan(plan.scenario) is None
     models = []
     for model in plan.models:
-        for file in filter(None, (model.path, model.weightless, *(tensor.file for tensor in model.inputs))):
+        for file in filter(
+            None, (model.path, model.weightless, *(tensor.file for tensor in model.inputs))
+        ):
             try:
                 check_file(Path(file))
             except UserFileError as error:
-                raise document.error(("models",), f"{error}; it was there when the plan was stored") from None
+                raise document.error(
+                    ("models",), f"{error}; it was there when the plan was stored"
+                ) from None
         models.append(PlanModel(model.name, model))
     contexts = []
     for index, context in enumerate(plan.contexts):

@@ -40,17 +40,21 @@ def check_scenario_name(name: str) -> None:
 
 
 def check_scenario(name: str) -> None:
-    """Raise UserError unless there is a built-in scenario of this name, and a plan file can say what it does."""
+    """Raise UserError unless there is a built-in scenario of this name, and a plan file can say
+    what it does.
+    """
     check_scenario_name(name)
     if find_scenario(name).fills:
         raise UserError(
-            f"{name} makes contexts until one fails, and a plan file names each of its contexts. Print the scenario "
-            "with the same mechanism, or measure this one: pytest bench/test_limit.py"
+            f"{name} makes contexts until one fails, and a plan file names each of its contexts."
+            " Print the scenario with the same mechanism, or measure this one: pytest"
+            " bench/test_limit.py"
         )
     if find_scenario(name).cycles:
         raise UserError(
-            f"{name} does the same again and again, which a plan file cannot say: measure it by "
-            "`pytest bench/test_leaks.py`, with --model FILE and --cycles N, or name another scenario"
+            f"{name} does the same again and again, which a plan file cannot say: measure it by"
+            " `pytest bench/test_leaks.py`, with --model FILE and --cycles N, or name another"
+            " scenario"
         )
 
 
@@ -70,21 +74,30 @@ def scenario_text(
     Of a scenario with several plans it is the first, whatever mechanisms the runtime has.
     """
     plan, *_ = scenario_plans(scenario, runtime, recipes, streams, contexts, cores)
-    return plan_text(replace(plan, scenario=f"my_{scenario}"), recipes, f"The scenario {scenario} as a plan.")
+    return plan_text(
+        replace(plan, scenario=f"my_{scenario}"), recipes, f"The scenario {scenario} as a plan."
+    )
 
 
 def scenario_plans(
     scenario: str, runtime: str, recipes: Sequence[Recipe], streams: int, contexts: int, cores: int
 ) -> list[Plan]:
-    """Return the plans of a built-in scenario, the best first; `recipes` are those of its set of models."""
-    models, binds = tuple(map(_model, recipes)), find_runtime(runtime).device == "npu"
+    """Return the plans of a built-in scenario, the best first; `recipes` are those of its set of
+    models.
+    """
+    models = tuple(map(_model, recipes))
+    binds = find_runtime(runtime).device == "npu"
     schedule = Streams(streams, video=None, **asdict(Pace()))
-    parameters = Parameters(runtime, models, streams, contexts, cores, rounds=1, binds=binds, schedule=schedule)
+    parameters = Parameters(
+        runtime, models, streams, contexts, cores, rounds=1, binds=binds, schedule=schedule
+    )
     return build_plans(scenario, parameters)
 
 
 def file_plan(file: PlanFile, runtime: str, cores: int) -> Plan:
-    """Return the plan of a file with its models by their names, which nobody reads: to be written out, not measured."""
+    """Return the plan of a file with its models by their names, which nobody reads: to be written
+    out, not measured.
+    """
     schedule = Streams(file.streams.count, video=None, **asdict(Pace())) if file.streams else None
     return file.plan(
         runtime,
@@ -105,16 +118,27 @@ def _named_model(model: PlanModel) -> Model:
 
 
 def plan_text(plan: Plan, recipes: Sequence[Recipe], title: str) -> str:
-    """Return the plan as TOML that gives an equal plan on the same machine; `recipes` has those of all its models."""
+    """Return the plan as TOML that gives an equal plan on the same machine; `recipes` has those of
+    all its models.
+    """
     sources = {_model(recipe): recipe for recipe in recipes}
     lines = [
         f"# {title}",
-        "# Change what you like, then: pytest bench/ --plan FILE. docs/plans.md explains every key.",
+        (
+            "# Change what you like, then: pytest bench/ --plan FILE. docs/plans.md explains every"
+            " key."
+        ),
         "",
         f"name = {_text(plan.scenario)}  # of results and reports",
-        f"cores = {plan.cores}  # at most so many contexts infer at once; without it, all that the machine has",
+        (
+            f"cores = {plan.cores}  # at most so many contexts infer at once; without it, all that"
+            " the machine has"
+        ),
         "",
-        '# NAME = { network, size, seed }: a built-in network. NAME = "FILE": a model of yours, relative to this file.',
+        (
+            '# NAME = { network, size, seed }: a built-in network. NAME = "FILE": a model of yours,'
+            " relative to this file."
+        ),
         "[models]",
     ]
     for model in plan.models:
@@ -122,7 +146,11 @@ def plan_text(plan: Plan, recipes: Sequence[Recipe], title: str) -> str:
         values = {"network": recipe.name, "size": recipe.size, "seed": recipe.seed}
         lines.append(f"{_key(model.name)} = {_inline(values)}")
     if plan.schedule:
-        lines += ["", "# Frames of video; without this table every context infers again and again.", "[streams]"]
+        lines += [
+            "",
+            "# Frames of video; without this table every context infers again and again.",
+            "[streams]",
+        ]
         lines += [
             f"count = {plan.schedule.count}",
             f"fps = {plan.schedule.fps:g}  # of each stream; 0: as fast as possible",
@@ -130,7 +158,11 @@ def plan_text(plan: Plan, recipes: Sequence[Recipe], title: str) -> str:
             f'duration = "{plan.schedule.duration_s:g}s"',
         ]
     if plan.contexts:
-        lines += ["", "# In the order in which they are made; streams and cores count from 0.", "[contexts]"]
+        lines += [
+            "",
+            "# In the order in which they are made; streams and cores count from 0.",
+            "[contexts]",
+        ]
         lines += _contexts(plan)
     return "\n".join(lines) + "\n"
 
@@ -148,11 +180,14 @@ def _contexts(plan: Plan) -> Iterator[str]:
         chain = plan.chain_of(index)
         if index != chain[0]:
             values["after"] = names[chain[chain.index(index) - 1]]
-        yield f"{_key(names[index])} = {_inline({key: value for key, value in values.items() if value is not None})}"
+        yield (
+            f"{_key(names[index])} ="
+            f" {_inline({key: value for key, value in values.items() if value is not None})}"
+        )
 
 
 def _values(context: Context, models: Sequence[Model], names: Sequence[str]) -> dict[str, object]:
-    """Return what is said of a context, None where nothing is."""
+    """Return what is said of a context, None if nothing is."""
     has_source_model = context.source is not None and context.mechanism != SHARED_WEIGHTS
     return {
         "model": None if has_source_model else models[context.model].name,

@@ -1,7 +1,7 @@
 """Events are stored as a code with values; their texts, in each language, are in `LANGUAGE.json`.
 
-Messages are made in the measured process too: standard library only, Python 3.8, and no file is read before a message
-is put into words.
+Messages are made in the measured process too: standard library only, Python 3.8, and no file is
+read before a message is put into words.
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ class Message:
 
 
 def words(message: Message, language: str = ENGLISH) -> str:
-    """Return the message in a language of LANGUAGES; its code and values if it is of another version."""
+    """Return the message in a language of LANGUAGES; its code and values if it is of another
+    version.
+    """
     values: Dict[str, Value] = {}
     for name, value in message.values.items():
         values[name] = words(value, language) if isinstance(value, Message) else value

@@ -1,7 +1,7 @@
 """The real runtimes behind one small interface (base.py); this file is the visible list of them.
 
-Importing this package imports no runtime: the harness must not map a runtime's libraries, since a second
-process that maps them would halve their share in the measured process's PSS.
+Importing this package imports no runtime: the harness must not map a runtime's libraries, since a
+second process that maps them would halve their share in the measured process's PSS.
 """
 
 from __future__ import annotations
@@ -44,17 +44,22 @@ class RuntimeEntry:
     device: str
     #: How the names of the files that it reads end: of its own kind, then others.
     suffixes: Tuple[str, ...]
-    #: Whether models are prepared, in a process of their own, before their weights can be shared or given.
+    #: Whether models are prepared, in a process of their own, before their weights can be shared or
+    #: given.
     prepares: bool = False
-    #: The module whose CONVERTER makes files of its own kind; None: it runs the built-in networks as ONNX files.
+    #: The module whose CONVERTER makes files of its own kind; None: it runs the built-in networks
+    #: as ONNX files.
     converter: Optional[str] = None
-    #: How the name of the file with weights ends, which lies beside one of its own kind; None: they are one file.
+    #: How the name of the file with weights ends, which lies beside one of its own kind; None: they
+    #: are one file.
     weights_suffix: Optional[str] = None
     #: The module whose read(path) says what a file of its own kind shows; None: nothing does.
     reader: Optional[str] = None
-    #: Whether it lives in the environment of its converter, since it cannot live beside this project.
+    #: Whether it lives in the environment of its converter, since it cannot live beside this
+    #: project.
     has_own_python: bool = False
-    #: The mechanisms that it lacks whatever the model, by the scenario that measures each, with the code of the reason.
+    #: The mechanisms that it lacks whatever the model, by the scenario that measures each, with the
+    #: code of the reason.
     lacks: Tuple[Tuple[str, str], ...] = ()
     #: Its own options that change memory, NAME=VALUE each, which are measured one at a time.
     options: Tuple[str, ...] = ()
@@ -170,7 +175,8 @@ RUNTIMES: Tuple[RuntimeEntry, ...] = (
         "MegEngine Lite",
         "reusebench.measured.runtimes.megengine_lite.adapter",
         "megenginelite",
-        "make bench-megengine, or reusebench models install megengine (it needs a Python 3.8 to 3.10)",
+        "make bench-megengine, or reusebench models install megengine (it needs a Python 3.8 to"
+        " 3.10)",
         device="cpu",
         suffixes=(".mge",),
         converter="reusebench.models.megengine.environment",
@@ -212,16 +218,24 @@ def find_runtime(name: str) -> RuntimeEntry:
         if entry.name == name:
             return entry
     valid = ", ".join(entry.name for entry in RUNTIMES)
-    raise UnknownRuntime(f"unknown runtime {name!r}; valid: {valid}. `reusebench doctor` shows what this machine has")
+    raise UnknownRuntime(
+        f"unknown runtime {name!r}; valid: {valid}. `reusebench doctor` shows what this machine has"
+    )
 
 
 def available(entry: RuntimeEntry) -> bool:
     """Whether this interpreter can use the runtime; imports and loads nothing of it."""
-    return find_library() is not None if entry.module is None else importlib.util.find_spec(entry.module) is not None
+    return (
+        find_library() is not None
+        if entry.module is None
+        else importlib.util.find_spec(entry.module) is not None
+    )
 
 
 def version_order(version: str) -> Tuple[Tuple[int, ...], bool, str]:
-    """Return what versions of one runtime are sorted by: 1.9.2, 1.10.0, 2.0.0b0, 2.0.0 (a build)."""
+    """Return what versions of one runtime are sorted by: 1.9.2, 1.10.0, 2.0.0b0, 2.0.0 (a
+    build).
+    """
     rest = version.lstrip("0123456789.")
     numbers = version[: len(version) - len(rest)].split(".")
     return tuple(int(number) for number in numbers if number), rest[:1] in ("", " "), version

@@ -98,7 +98,9 @@ class SharedArrays:
 
 
 def filled(tensor: Input) -> Any:
-    """Return the elements of an input as an array: bfloat16 as its bits (uint16), text as objects."""
+    """Return the elements of an input as an array: bfloat16 as its bits (uint16), text as
+    objects.
+    """
     dtype = numpy_type(tensor.type)
     if tensor.file is not None:
         values = np.load(tensor.file, allow_pickle=False)
@@ -106,17 +108,22 @@ def filled(tensor: Input) -> Any:
     if tensor.value is None:
         return noise(tensor.shape, tensor.type)
     value: Any = str(tensor.value) if tensor.type == TEXT else tensor.value
-    return np.full(tensor.shape, _bfloat16_bits(np.float32(value)) if tensor.type == BFLOAT16 else value, dtype)
+    return np.full(
+        tensor.shape, _bfloat16_bits(np.float32(value)) if tensor.type == BFLOAT16 else value, dtype
+    )
 
 
 def noise(shape: Sequence[int], kind: str) -> Any:
-    """Return the fixed noise pattern as an array of that shape: floats in 0..1, indices and digits 0 or 1.
+    """Return the fixed noise pattern as an array of that shape: floats in 0..1, indices and digits
+    0 or 1.
 
     `kind` is the type of its elements as in runtimes.base.DeclaredTensor.
     """
     values = np.empty(shape, numpy_type(kind))
-    # Filled piece by piece: a temporary array of the input's size would count in the process's memory.
-    flat, pattern = values.reshape(-1), _pattern_as(kind)
+    # Filled piece by piece: a temporary array of the input's size would count in the process's
+    # memory.
+    flat = values.reshape(-1)
+    pattern = _pattern_as(kind)
     for start in range(0, flat.size, pattern.size):
         piece = flat[start : start + pattern.size]
         piece[:] = pattern[: piece.size]
@@ -129,14 +136,18 @@ def numpy_type(kind: str) -> Any:
 
 
 def as_buffer(output: Any) -> memoryview:
-    """Return the bytes of an output without a copy; of one that is no array of numbers, those of its repr."""
+    """Return the bytes of an output without a copy; of one that is no array of numbers, those of
+    its repr.
+    """
     if isinstance(output, np.ndarray) and output.dtype != object:
         return np.ascontiguousarray(output).data
     return memoryview(repr(output).encode())
 
 
 def image_in(inputs: Iterable[Any]) -> ImageInput:
-    """Return the first of these arrays that is a picture, or its first picture; raise NotSupported if none is."""
+    """Return the first of these arrays that is a picture, or its first picture; raise NotSupported
+    if none is.
+    """
     shapes = []
     for array in inputs:
         if array.ndim == 4 and (array.shape[1] in _CHANNELS or array.shape[3] in _CHANNELS):
@@ -151,7 +162,9 @@ def image_in(inputs: Iterable[Any]) -> ImageInput:
     else:
         layout, (height, width, channels) = "nhwc", picture.shape
         pitch = width * channels * picture.itemsize
-    return ImageInput(picture.data.cast("B"), width, height, channels, layout, picture.dtype.name, pitch)
+    return ImageInput(
+        picture.data.cast("B"), width, height, channels, layout, picture.dtype.name, pitch
+    )
 
 
 def _bfloat16_bits(values: Any) -> Any:

@@ -1,4 +1,6 @@
-"""What every runtime's adapter provides; runs in the measured process (standard library only, Python 3.8)."""
+"""What every runtime's adapter provides; runs in the measured process (standard library only,
+Python 3.8).
+"""
 
 from __future__ import annotations
 
@@ -37,10 +39,12 @@ __all__ = [
 
 _PATTERN_BYTES = 65521
 #: Of an output, and the formats of memoryviews that hold float32 and float64.
-_SAMPLES, _FLOATS = 32, ("f", "d")
+_SAMPLES = 32
+_FLOATS = ("f", "d")
 
 #: Types of elements that numpy has no name for (DeclaredTensor.type).
-BFLOAT16, TEXT = "bfloat16", "str"
+BFLOAT16 = "bfloat16"
+TEXT = "str"
 #: Those of tensors that arrays hold.
 ELEMENT_TYPES = (
     "float32",
@@ -54,7 +58,9 @@ ELEMENT_TYPES = (
 
 
 class AdapterError(Exception):
-    """What an adapter, or a decoder, cannot do, and why: a code of `messages`, with the values of its text."""
+    """What an adapter, or a decoder, cannot do, and why: a code of `messages`, with the values of
+    its text.
+    """
 
     def __init__(self, code: str, /, **values: Value) -> None:
         super().__init__(code, values)
@@ -76,11 +82,14 @@ class DeclaredTensor(NamedTuple):
     """An input or output as the model's file declares it."""
 
     name: str
-    #: Of its elements as numpy calls it, or "bfloat16", "str"; in the runtime's words what no array holds: "seq(...)".
+    #: Of its elements as numpy calls it, or "bfloat16", "str"; in the runtime's words what no array
+    #: holds: "seq(...)".
     type: str
-    #: A size that the file leaves free is a text: the name that it has there, or "" where it has none.
+    #: A size that the file leaves free is a text: the name that it has there, or "" where it has
+    #: none.
     dimensions: Tuple[Union[int, str], ...]
-    #: "nhwc" where the runtime takes the channels last: an array in the order of ONNX, channels first, is turned.
+    #: "nhwc" where the runtime takes the channels last: an array in the order of ONNX, channels
+    #: first, is turned.
     layout: str = ""
     #: Further types of elements that the runtime takes from the user's data.
     also: Tuple[str, ...] = ()
@@ -90,7 +99,9 @@ class DeclaredTensor(NamedTuple):
         """The sizes that the file gives; raises NotSupported where it does not give them all."""
         sizes = tuple(size for size in self.dimensions if isinstance(size, int))
         if len(sizes) < len(self.dimensions):
-            shape = "x".join(str(size) if isinstance(size, int) else "?" for size in self.dimensions)
+            shape = "x".join(
+                str(size) if isinstance(size, int) else "?" for size in self.dimensions
+            )
             raise NotSupported("free_sizes", tensor=self.name, shape=shape)
         return sizes
 
@@ -102,7 +113,8 @@ class Interface(NamedTuple):
     outputs: Tuple[DeclaredTensor, ...]
     #: What the file's maker wrote into it.
     metadata: Dict[str, str]
-    #: Of all inputs, in their order: the combinations of shapes that the file allows, the default first; empty: any.
+    #: Of all inputs, in their order: the combinations of shapes that the file allows, the default
+    #: first; empty: any.
     shapes: Tuple[Tuple[Tuple[int, ...], ...], ...] = ()
 
 
@@ -126,15 +138,18 @@ class Input:
 class Memory:
     """Who allocates a context's memory, how tensors get in and out, and where it runs."""
 
-    #: The number of the internal memory that it shares with all contexts of this number; None: an own one.
+    #: The number of the internal memory that it shares with all contexts of this number; None: an
+    #: own one.
     internal: Optional[int] = None
     #: What the application allocates for this context: "weights", "internal".
     outside: Tuple[str, ...] = ()
     #: That gives this memory: "create_mem", "dma_heap", "physical", "mmz".
     allocator: str = "create_mem"
-    #: What is used in place and not copied: "input", "output", "native_output", "model" (scenarios.plan.ZERO_COPY).
+    #: What is used in place and not copied: "input", "output", "native_output", "model"
+    #: (scenarios.plan.ZERO_COPY).
     zero_copy: Tuple[str, ...] = ()
-    #: The number of the memory of tensors that it shares with all contexts of this number; None: an own one.
+    #: The number of the memory of tensors that it shares with all contexts of this number; None: an
+    #: own one.
     io: Optional[int] = None
     #: Whether input and output stay in the memory of the device that infers.
     device_io: bool = False
@@ -142,7 +157,8 @@ class Memory:
     device: Optional[str] = None
     #: The core that runs the context; None: the runtime chooses.
     core: Optional[int] = None
-    #: The runtime's own options, NAME=VALUE each in its own words; one that it does not have is NotSupported.
+    #: The runtime's own options, NAME=VALUE each in its own words; one that it does not have is
+    #: NotSupported.
     options: Tuple[str, ...] = ()
 
 
@@ -157,14 +173,18 @@ class Allocation(NamedTuple):
 
 
 class Copies(NamedTuple):
-    """Bytes that one inference copies between the application's tensors and those of the runtime."""
+    """Bytes that one inference copies between the application's tensors and those of the
+    runtime.
+    """
 
     input_bytes: int
     output_bytes: int
 
 
 class ImageInput(NamedTuple):
-    """The application's own memory of an input that is a picture, which it may write between inferences."""
+    """The application's own memory of an input that is a picture, which it may write between
+    inferences.
+    """
 
     #: Writable, of single bytes; of the first picture where the input has several.
     memory: memoryview
@@ -177,13 +197,16 @@ class ImageInput(NamedTuple):
     layout: str
     #: As numpy calls it: "float32", "uint8".
     type: str
-    #: From one row to the next, of a plane or of the picture; larger than a row where the device needs it so.
+    #: From one row to the next, of a plane or of the picture; larger than a row where the device
+    #: needs it so.
     pitch_bytes: int
 
 
 @dataclass(frozen=True)
 class NodeOrder:
-    """The order in which the nodes of a prepared model run, and what the inferences of one context add in it."""
+    """The order in which the nodes of a prepared model run, and what the inferences of one context
+    add in it.
+    """
 
     #: How many orders were run.
     tried: int = 0
@@ -191,7 +214,7 @@ class NodeOrder:
     saved_bytes: Optional[int] = None
     #: In the order that was taken.
     chosen_bytes: Optional[int] = None
-    #: Why none was chosen; None where one was.
+    #: Why none was chosen; None if one was.
     reason: Optional[Message] = None
 
 
@@ -200,7 +223,7 @@ class Preparation:
     """What a runtime made of a model beforehand."""
 
     path: str
-    #: None where the runtime has no orders to choose from.
+    #: None if the runtime has no orders to choose from.
     node_order: Optional[NodeOrder] = None
 
 
@@ -218,26 +241,33 @@ class Context(ABC):
 
     @abstractmethod
     def outputs(self) -> Sequence[memoryview]:
-        """Return each output of the last inference, in the model's order, C-contiguous and without a copy."""
+        """Return each output of the last inference, in the model's order, C-contiguous and without
+        a copy.
+        """
 
     def checksum(self) -> int:
-        """Return the CRC-32 of all outputs, which zlib gives without OpenSSL in the measured process."""
+        """Return the CRC-32 of all outputs, which zlib gives without OpenSSL in the measured
+        process.
+        """
         value = 0
         for output in self.outputs():
             value = zlib.crc32(output, value)
         return value
 
     def samples(self) -> List[List[Optional[float]]]:
-        """Return some values of each output of floats, at even distances, by which runtimes are compared.
+        """Return some values of each output of floats, at even distances, by which runtimes are
+        compared.
 
-        None stands for one that is no finite number. Outputs of other elements have none: their scale is unknown here.
+        None stands for one that is no finite number. Outputs of other elements have none: their
+        scale is unknown here.
         """
         samples = []
         for output in self.outputs():
             values: List[Optional[float]] = []
             if output.format in _FLOATS and output.nbytes:
                 elements = output.cast("B").cast("d" if output.format == "d" else "f")
-                last, count = len(elements) - 1, min(len(elements), _SAMPLES)
+                last = len(elements) - 1
+                count = min(len(elements), _SAMPLES)
                 for number in range(count):
                     value = elements[number * last // max(1, count - 1)]
                     values.append(float(f"{value:.7g}") if math.isfinite(value) else None)
@@ -250,24 +280,32 @@ class Context(ABC):
 
     @abstractmethod
     def copies(self) -> Copies:
-        """Return what the last inference copied: the size of each tensor, as often as it was copied.
+        """Return what the last inference copied: the size of each tensor, as often as it was
+        copied.
 
-        Known from what the runtime's calls do and, where that depends on its version, from what came back.
+        Known from what the runtime's calls do and, where that depends on its version, from what
+        came back.
         """
 
     def image_input(self) -> ImageInput:
-        """Return the memory of the first input that is a picture, from which the next inference reads.
+        """Return the memory of the first input that is a picture, from which the next inference
+        reads.
 
-        To be called after the first inference, since some runtimes make their tensors no sooner. Valid until destroy().
+        To be called after the first inference, since some runtimes make their tensors no sooner.
+        Valid until destroy().
         """
         raise NotSupported("no_image_access", runtime=type(self).__name__)
 
     def renew_io(self) -> None:
-        """Give back the memory of input and output that the application holds, and use new at the next inference."""
+        """Give back the memory of input and output that the application holds, and use new at the
+        next inference.
+        """
         raise NotSupported("no_io_memory", runtime=type(self).__name__)
 
     def account(self) -> Dict[str, int]:
-        """Return the runtime's own account of this context's memory in bytes, by component; empty without one."""
+        """Return the runtime's own account of this context's memory in bytes, by component; empty
+        without one.
+        """
         return {}
 
     def allocations(self) -> List[Allocation]:
@@ -280,7 +318,7 @@ class Runtime(ABC):
 
     #: As the runtime itself reports it.
     version: str
-    #: Of the kernel driver under it, as far as it is known by now; None where there is none.
+    #: Of the kernel driver under it, as far as it is known by now; None if there is none.
     driver_version: Optional[str] = None
 
     @abstractmethod
@@ -288,46 +326,68 @@ class Runtime(ABC):
         """Return what the model file declares; nothing is run."""
 
     def prepare(
-        self, model: str, digest: str, folder: str, alive: Callable[[], None], inputs: Inputs = NO_INPUTS
+        self,
+        model: str,
+        digest: str,
+        folder: str,
+        alive: Callable[[], None],
+        inputs: Inputs = NO_INPUTS,
     ) -> Optional[Preparation]:
         """Make what sharing or giving weights needs of a model beforehand, in a process of its own.
 
-        It goes into the folder, which nobody else uses, under the model's digest. Where it takes many inferences,
-        `alive` is called before each few of them. None when the runtime needs nothing.
+        It goes into the folder, which nobody else uses, under the model's digest. Where it takes
+        many inferences, `alive` is called before each few of them. None when the runtime needs
+        nothing.
         """
         return None
 
     @abstractmethod
-    def load(self, model: str, prepared: Optional[str], memory: Memory, inputs: Inputs = NO_INPUTS) -> Context:
-        """Return a context of the model file; of the prepared file where its weights are to be shared or given.
+    def load(
+        self, model: str, prepared: Optional[str], memory: Memory, inputs: Inputs = NO_INPUTS
+    ) -> Context:
+        """Return a context of the model file; of the prepared file where its weights are to be
+        shared or given.
 
-        It is fed with these inputs; one that is not named there has the shape that the file declares, and noise.
+        It is fed with these inputs; one that is not named there has the shape that the file
+        declares, and noise.
         """
 
     def dup(self, source: Context, memory: Memory) -> Context:
-        """Return a further context over the weights of source, with internal memory of its own and equal inputs."""
+        """Return a further context over the weights of source, with internal memory of its own and
+        equal inputs.
+        """
         raise NotSupported("no_dup", runtime=type(self).__name__)
 
-    def share_weights(self, model: str, source: Context, memory: Memory, inputs: Inputs = NO_INPUTS) -> Context:
-        """Return a context of the model, another resolution of that of source, over the weights of source.
+    def share_weights(
+        self, model: str, source: Context, memory: Memory, inputs: Inputs = NO_INPUTS
+    ) -> Context:
+        """Return a context of the model, another resolution of that of source, over the weights of
+        source.
 
         `model` is the prepared file, or the one without weights, if there is one.
         """
         raise NotSupported("no_shared_weights", runtime=type(self).__name__)
 
-    def share_weight_memory(self, model: str, source: Context, memory: Memory, inputs: Inputs = NO_INPUTS) -> Context:
-        """Return a further context of the model, with the memory that the application gave source for its weights."""
+    def share_weight_memory(
+        self, model: str, source: Context, memory: Memory, inputs: Inputs = NO_INPUTS
+    ) -> Context:
+        """Return a further context of the model, with the memory that the application gave source
+        for its weights.
+        """
         raise NotSupported("no_weight_memory", runtime=type(self).__name__)
 
     def share_internal(self, contexts: Sequence[Context]) -> None:
-        """Give these contexts, which never run at the same time, one internal memory as large as the largest needs.
+        """Give these contexts, which never run at the same time, one internal memory as large as
+        the largest needs.
 
         A runtime whose contexts share it from the time when they are made has nothing to do here.
         """
         return
 
     def join_internal(self, context: Context, member: Context) -> None:
-        """Let a further context, of the same model, use the internal memory that member was given by share_internal."""
+        """Let a further context, of the same model, use the internal memory that member was given
+        by share_internal.
+        """
         return
 
     def shared_context(self, source: Context, memory: Memory) -> Context:
@@ -339,7 +399,9 @@ def check_options(memory: Memory, runtime: str, valid: Sequence[str]) -> None:
     """Raise NotSupported for an option that is none of these."""
     for option in memory.options:
         if option not in valid:
-            raise NotSupported("unknown_option", runtime=runtime, option=option, valid=", ".join(valid) or "none")
+            raise NotSupported(
+                "unknown_option", runtime=runtime, option=option, valid=", ".join(valid) or "none"
+            )
 
 
 def check_host_memory(memory: Memory, runtime: str) -> None:
@@ -351,13 +413,15 @@ def check_host_memory(memory: Memory, runtime: str) -> None:
 
 
 def input_pattern() -> bytes:
-    """Return a fixed noise pattern, the same on every machine and Python; adapters repeat it to fill an input.
+    """Return a fixed noise pattern, the same on every machine and Python; adapters repeat it to
+    fill an input.
 
-    Its length is a prime, so that rows and channels of no usual image size repeat alike. Made here by a
-    linear congruential generator (constants of Numerical Recipes), since `random` would import hashlib and
-    with it OpenSSL into the measured process.
+    Its length is a prime, so that rows and channels of no usual image size repeat alike. Made here
+    by a linear congruential generator (constants of Numerical Recipes), since `random` would import
+    hashlib and with it OpenSSL into the measured process.
     """
-    state, pattern = 1, bytearray(_PATTERN_BYTES)
+    state = 1
+    pattern = bytearray(_PATTERN_BYTES)
     for position in range(_PATTERN_BYTES):
         state = (state * 1664525 + 1013904223) & 0xFFFFFFFF
         pattern[position] = state >> 24

@@ -1,4 +1,6 @@
-"""Decodes a video over and over; runs in the measured process (standard library and PyAV, Python 3.8)."""
+"""Decodes a video over and over; runs in the measured process (standard library and PyAV, Python
+3.8).
+"""
 
 from __future__ import annotations
 
@@ -14,11 +16,13 @@ __all__ = ["Decoder", "describe"]
 
 
 class Decoder:
-    """One stream of frames, without an end: after the last frame of the clip comes its first. Not for two threads.
+    """One stream of frames, without an end: after the last frame of the clip comes its first. Not
+    for two threads.
 
-    It decodes in the thread that calls, as one context infers with one core: FFmpeg's own threads would take cores
-    that the plan does not know of, and each of them holds a further frame. A damaged packet is passed over, as
-    recordings of cameras have them; its frames are missing, and the next frame has the next index.
+    It decodes in the thread that calls, as one context infers with one core: FFmpeg's own threads
+    would take cores that the plan does not know of, and each of them holds a further frame. A
+    damaged packet is passed over, as recordings of cameras have them; its frames are missing, and
+    the next frame has the next index.
     """
 
     def __init__(self, path: str) -> None:
@@ -31,7 +35,9 @@ class Decoder:
         self._first_pts: Optional[int] = None
 
     def next_frame(self) -> Tuple[int, Any]:
-        """Return the next frame in the order of display (av.VideoFrame), and its index within the clip from 0 on."""
+        """Return the next frame in the order of display (av.VideoFrame), and its index within the
+        clip from 0 on.
+        """
         frame = next(self._frames, None)
         if frame is None:
             self.restart()
@@ -80,13 +86,17 @@ class Decoder:
         self._reopen()
 
     def _reopen(self) -> None:
-        """Begin with a new container; the old one is in a reference cycle (PyAV 12), and has frames of megabytes."""
+        """Begin with a new container; the old one is in a reference cycle (PyAV 12), and has frames
+        of megabytes.
+        """
         self.close()
         self._container, self._stream = _open(self._path)
         gc.collect()
 
     def _checked_first(self, frame: Any) -> Any:
-        """Return the first frame of the clip: containers without an index may silently seek to another one."""
+        """Return the first frame of the clip: containers without an index may silently seek to
+        another one.
+        """
         if self._first_pts is None:
             self._first_pts = frame.pts
             # Without times it cannot be known where a seek went.
@@ -102,7 +112,8 @@ class Decoder:
 
 
 def describe(path: str) -> Dict[str, Any]:
-    """Return codec, width and height in pixels, fps, and the number of frames of a video of which a frame was decoded.
+    """Return codec, width and height in pixels, fps, and the number of frames of a video of which a
+    frame was decoded.
 
     fps and frames are 0 if they are not in the file.
     """

@@ -1,4 +1,6 @@
-"""Prints what a video is, as a line of JSON: `start.py reusebench.measured.streams.describe FILE`."""
+"""Prints what a video is, as a line of JSON: `start.py reusebench.measured.streams.describe
+FILE`.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +13,17 @@ __all__ = ["main"]
 
 
 def main(path: str) -> int:
-    """Print the description; return 0, or 2 after a sentence on standard error where it cannot be decoded here."""
+    """Print the description; return 0, or 2 after a sentence on standard error where it cannot be
+    decoded here.
+    """
     try:
         from reusebench.measured.streams.decoder import describe
 
         print(json.dumps(describe(path)))
     except ImportError as error:
         print(
-            f"{sys.executable} cannot import PyAV, which decodes the frames ({error}): pip install av; "
-            "for MegEngine's environment: reusebench models install megengine",
+            f"{sys.executable} cannot import PyAV, which decodes the frames ({error}): pip install"
+            " av; for MegEngine's environment: reusebench models install megengine",
             file=sys.stderr,
         )
         return 2

@@ -1,4 +1,5 @@
-"""The threads of a pipeline: when a frame is due, whether it was done, dropped or missed, and how long its stages took.
+"""The threads of a pipeline: when a frame is due, whether it was done, dropped or missed, and how
+long its stages took.
 
 Runs in the measured process: standard library only, Python 3.8.
 """
@@ -9,7 +10,17 @@ import threading
 import time
 from array import array
 from collections import deque
-from typing import TYPE_CHECKING, Any, ContextManager, Deque, Dict, NamedTuple, Optional, Sequence, Tuple
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ContextManager,
+    Deque,
+    Dict,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Tuple,
+)
 
 from reusebench.measured.plan import Streams
 from reusebench.measured.runtimes.base import Context
@@ -21,21 +32,33 @@ if TYPE_CHECKING:
     from reusebench.measured.streams.decoder import Decoder
     from reusebench.measured.streams.letterbox import Letterbox
 
-__all__ = ["BEGIN_WITHIN_S", "STAGES", "ChainThread", "Checksums", "Clock", "Link", "StreamThread", "Tally"]
+__all__ = [
+    "BEGIN_WITHIN_S",
+    "STAGES",
+    "ChainThread",
+    "Checksums",
+    "Clock",
+    "Link",
+    "StreamThread",
+    "Tally",
+]
 
-#: Of a frame, in order. A row of figures is when it was due and then the time of each stage, in ns; the stages add up
-#: to its latency.
-#: wait: from when it is due to when its stream begins with it; queue: from decoded to when a context begins with it.
+#: Of a frame, in order. A row of figures is when it was due and then the time of each stage, in ns;
+#: the stages add up to its latency. wait: from when it is due to when its stream begins with it;
+#: queue: from decoded to when a context begins with it.
 STAGES = ("wait", "decode", "queue", "resize", "inference", "output")
 
-#: Streams begin one after the other within this time, of the warm-up: cameras send a key frame a second or so, and not
-#: all at the same moment. All at once would keep every core for as long as it takes to decode one.
+#: Streams begin one after the other within this time, of the warm-up: cameras send a key frame a
+#: second or so, and not all at the same moment. All at once would keep every core for as long as it
+#: takes to decode one.
 BEGIN_WITHIN_S = 1.0
-#: A stream that is later than this begins again with the newest frame, as a player of a camera's stream does.
+#: A stream that is later than this begins again with the newest frame, as a player of a camera's
+#: stream does.
 _MOST_BEHIND_NS = 1_000_000_000
 #: How often a thread that waits for a frame checks whether the run is to end.
 _CHECK_S = 0.1
-#: Outputs of so many frames from the start of the clip are compared: what is kept of them does not grow.
+#: Outputs of so many frames from the start of the clip are compared: what is kept of them does not
+#: grow.
 _COMPARED_FRAMES = 300
 
 
@@ -65,7 +88,9 @@ class Clock:
         return int((now_ns - self._begin_ns(stream)) / self._interval_ns)
 
     def _begin_ns(self, stream: int) -> int:
-        """Return when the stream's first frame is due: some intervals after the first stream's and a part of one."""
+        """Return when the stream's first frame is due: some intervals after the first stream's and
+        a part of one.
+        """
         late = int(stream * self._apart_ns / self._interval_ns) + stream / self._streams
         return self.start_ns + round(late * self._interval_ns)
 
@@ -88,7 +113,9 @@ class Tally:
         self._rows: Deque[Tuple[int, ...]] = deque()
 
     def note(self, frame: Frame, later_ns: Tuple[int, ...] = ()) -> None:
-        """Keep the row of a frame that is done; `later_ns` is when each stage after decoding ended."""
+        """Keep the row of a frame that is done; `later_ns` is when each stage after decoding
+        ended.
+        """
         ends_ns = (frame.begun_ns, frame.decoded_ns, *later_ns)
         stages = (end - start for start, end in zip((frame.due_ns, *ends_ns), ends_ns))
         self._rows.append((frame.due_ns, *stages))
@@ -100,7 +127,9 @@ class Tally:
 
 
 class Checksums:
-    """Of the outputs of each frame of the clip, which must be the same in every loop, on whatever context."""
+    """Of the outputs of each frame of the clip, which must be the same in every loop, on whatever
+    context.
+    """
 
     def __init__(self) -> None:
         self._first = array("q", [-1]) * _COMPARED_FRAMES
@@ -132,8 +161,12 @@ class StreamThread:
         stop: threading.Event,
     ) -> None:
         """Take no decoder if nothing is decoded, and no pool if there is no context."""
-        self._stream, self._decoder, self._pool = stream, decoder, pool
-        self._tally, self._clock, self._stop = tally, clock, stop
+        self._stream = stream
+        self._decoder = decoder
+        self._pool = pool
+        self._tally = tally
+        self._clock = clock
+        self._stop = stop
 
     def run(self) -> None:
         """Run until the end of the schedule, or until it is to stop."""
@@ -150,8 +183,12 @@ class StreamThread:
                 number += 1
 
     def _await(self, number: int) -> Optional[int]:
-        """Wait until the frame is due and return when that is; None where the run ends before."""
-        due_ns = self._clock.due_ns(self._stream, number) if self._clock.is_paced else time.monotonic_ns()
+        """Wait until the frame is due and return when that is; None if the run ends before."""
+        due_ns = (
+            self._clock.due_ns(self._stream, number)
+            if self._clock.is_paced
+            else time.monotonic_ns()
+        )
         while due_ns < self._clock.end_ns and not self._stop.is_set():
             left_s = (due_ns - time.monotonic_ns()) / 1e9
             if left_s <= 0:
@@ -184,7 +221,7 @@ class Link(NamedTuple):
     """A context of a chain, and what a frame meets there."""
 
     context: Context
-    #: None where frames have no image, or the context does not take it.
+    #: None if frames have no image, or the context does not take it.
     letterbox: Optional[Letterbox]
     #: Held by each inference.
     gate: ContextManager[None]
@@ -192,11 +229,14 @@ class Link(NamedTuple):
 
 
 class ChainThread:
-    """Takes frames, scales each into the inputs of a chain's contexts, infers in order and reads the outputs."""
+    """Takes frames, scales each into the inputs of a chain's contexts, infers in order and reads
+    the outputs.
+    """
 
     def __init__(self, links: Sequence[Link], pool: Pool) -> None:
         """Take the contexts in the order in which they run."""
-        self._links, self._pool = links, pool
+        self._links = links
+        self._pool = pool
         self._inbox: SimpleQueue[Optional[Frame]] = pool.add()
 
     def run(self, tallies: Any, clock: Clock) -> None:

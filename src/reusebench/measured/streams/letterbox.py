@@ -1,4 +1,6 @@
-"""Scales frames into a context's input; runs in the measured process (standard library and PyAV, Python 3.8)."""
+"""Scales frames into a context's input; runs in the measured process (standard library and PyAV,
+Python 3.8).
+"""
 
 from __future__ import annotations
 
@@ -14,10 +16,12 @@ __all__ = ["Letterbox"]
 
 #: The grey of the borders: YOLO's habit (ultralytics, LetterBox).
 _GREY = 114
-#: SWS_ACCURATE_RND (libswscale/swscale.h): without it FFmpeg's short cut from YUV to planar RGB where nothing is scaled
-#: was seen to leave chance values in the last columns. It costs no time. PyAV before 14 takes no flags.
+#: SWS_ACCURATE_RND (libswscale/swscale.h): without it FFmpeg's short cut from YUV to planar RGB
+#: where nothing is scaled was seen to leave chance values in the last columns. It costs no time.
+#: PyAV before 14 takes no flags.
 _ACCURATE = 0x40000
-#: Each pixel of the source counts alike: what is right for scaling far down, and as fast as bilinear.
+#: Each pixel of the source counts alike: what is right for scaling far down, and as fast as
+#: bilinear.
 _AREA: Any = Interpolation.AREA
 _INTERPOLATION = int(_AREA) | _ACCURATE if isinstance(_AREA, int) else _AREA
 #: FFmpeg's planar RGB has green, blue, red.
@@ -52,10 +56,11 @@ class _Area(NamedTuple):
 
 
 class Letterbox:
-    """Fills the image input of one context with frames: scaled with their aspect kept, in the middle, on grey.
+    """Fills the image input of one context with frames: scaled with their aspect kept, in the
+    middle, on grey.
 
-    Values are RGB (brightness with one channel), 0..255 or as float 0..1. Not for two threads at once; the input's
-    memory must outlive it.
+    Values are RGB (brightness with one channel), 0..255 or as float 0..1. Not for two threads at
+    once; the input's memory must outlive it.
     """
 
     def __init__(self, image: ImageInput) -> None:
@@ -71,7 +76,9 @@ class Letterbox:
         self._area = _Area(0, 0, 0, 0)
 
     def fill(self, frame: Any) -> None:
-        """Write the frame (av.VideoFrame) into the input; borders are written only where frames change their size."""
+        """Write the frame (av.VideoFrame) into the input; borders are written only where frames
+        change their size.
+        """
         if (frame.width, frame.height) != self._source:
             self._fit(frame.width, frame.height)
         picture = self._scaled(frame)
@@ -88,14 +95,19 @@ class Letterbox:
         image = self._image
         self._area = _centred(width, height, image.width, image.height)
         self._source = (width, height)
-        rows, channels = (image.height * image.channels, 1) if self._in_planes else (image.height, image.channels)
+        rows, channels = (
+            (image.height * image.channels, 1)
+            if self._in_planes
+            else (image.height, image.channels)
+        )
         row = self._type.grey * (image.width * channels)
         for number in range(rows):
             start = number * image.pitch_bytes
             image.memory[start : start + len(row)] = row
 
     def _scaled(self, frame: Any) -> Any:
-        """Return the picture in RGB, by the frame's own matrix: PyAV before 17 uses it where another one is requested.
+        """Return the picture in RGB, by the frame's own matrix: PyAV before 17 uses it where
+        another one is requested.
 
         For an RGB picture the requested matrix has no meaning.
         """
@@ -116,24 +128,37 @@ class Letterbox:
             self._put_between(plane, channel)
 
     def _put_rows(self, plane: Any, first_row: int, channels: int) -> None:
-        """Copy rows whose elements stand as they do in the plane, `channels` of them for each pixel."""
-        pixel, memory, pitch = channels * self._type.size_bytes, self._image.memory, self._image.pitch_bytes
-        source, source_pitch, row = memoryview(plane), plane.line_size, self._area.width * pixel
-        start, height = first_row * pitch + self._area.left * pixel, self._area.height
+        """Copy rows whose elements stand as they do in the plane, `channels` of them for each
+        pixel.
+        """
+        pixel = channels * self._type.size_bytes
+        memory = self._image.memory
+        pitch = self._image.pitch_bytes
+        source = memoryview(plane)
+        source_pitch = plane.line_size
+        row = self._area.width * pixel
+        start = first_row * pitch + self._area.left * pixel
+        height = self._area.height
         if source_pitch == pitch == row:
-            row, height = row * height, 1
+            row = row * height
+            height = 1
         for number in range(height):
-            to, of = start + number * pitch, number * source_pitch
+            to = start + number * pitch
+            of = number * source_pitch
             memory[to : to + row] = source[of : of + row]
 
     def _put_between(self, plane: Any, channel: int) -> None:
         """Copy floats into pixels whose channels stand side by side."""
-        source, source_pitch = memoryview(plane).cast("f"), plane.line_size // self._type.size_bytes
-        target, pitch = self._image.memory.cast("f"), self._image.pitch_bytes // self._type.size_bytes
-        width, channels = self._area.width, self._image.channels
+        source = memoryview(plane).cast("f")
+        source_pitch = plane.line_size // self._type.size_bytes
+        target = self._image.memory.cast("f")
+        pitch = self._image.pitch_bytes // self._type.size_bytes
+        width = self._area.width
+        channels = self._image.channels
         start = self._area.top * pitch + self._area.left * channels + channel
         for number in range(self._area.height):
-            to, of = start + number * pitch, number * source_pitch
+            to = start + number * pitch
+            of = number * source_pitch
             target[to : to + width * channels : channels] = source[of : of + width]
 
 
@@ -147,7 +172,9 @@ def _centred(width: int, height: int, target_width: int, target_height: int) -> 
     """Return the area for a picture of this size: as large as fits, in the middle."""
     scale = min(target_width / width, target_height / height)
     scaled_width, scaled_height = (
-        min(most, max(1, round(size * scale))) for size, most in ((width, target_width), (height, target_height))
+        min(most, max(1, round(size * scale)))
+        for size, most in ((width, target_width), (height, target_height))
     )
-    left, top = (target_width - scaled_width) // 2, (target_height - scaled_height) // 2
+    left = (target_width - scaled_width) // 2
+    top = (target_height - scaled_height) // 2
     return _Area(left, top, scaled_width, scaled_height)

@@ -1,6 +1,8 @@
-"""Streams of frames in the measured process: each frame is decoded when it is due, and a chain takes it in turn.
+"""Streams of frames in the measured process: each frame is decoded when it is due, and a chain
+takes it in turn.
 
-Standard library only, Python 3.8; the decoder is imported when a plan has a video, and is weighed with it.
+Standard library only, Python 3.8; the decoder is imported when a plan has a video, and is weighed
+with it.
 """
 
 from __future__ import annotations
@@ -16,7 +18,14 @@ from reusebench.measured.heap import Heap
 from reusebench.measured.plan import Plan, Streams
 from reusebench.measured.runtimes.base import Context, NotSupported
 from reusebench.measured.schedule import Gate, Worker
-from reusebench.measured.streams.frames import ChainThread, Checksums, Clock, Link, StreamThread, Tally
+from reusebench.measured.streams.frames import (
+    ChainThread,
+    Checksums,
+    Clock,
+    Link,
+    StreamThread,
+    Tally,
+)
 from reusebench.measured.streams.pool import Pool
 
 if TYPE_CHECKING:
@@ -24,9 +33,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Pipeline", "open_decoders"]
 
-#: Decoded with each decoder before anything is measured: more than H.264 lets it hold for reference (16).
+#: Decoded with each decoder before anything is measured: more than H.264 lets it hold for reference
+#: (16).
 _FIRST_FRAMES = 20
-#: How often the heap is read, and after how many readings the harness gets the frames that are done.
+#: How often the heap is read, and after how many readings the harness gets the frames that are
+#: done.
 _READING_NS = 100_000_000
 _READINGS = 10
 #: The codes of a model without an input for frames.
@@ -39,7 +50,9 @@ StoppedWithin = Callable[[float], bool]
 
 
 def open_decoders(schedule: Streams) -> List[Decoder]:
-    """Return a decoder for each stream, with all the frames in memory that it keeps while it decodes."""
+    """Return a decoder for each stream, with all the frames in memory that it keeps while it
+    decodes.
+    """
     assert schedule.video is not None
     from reusebench.measured.streams.decoder import (
         Decoder,  # only now: what it imports belongs to the memory of decoding
@@ -57,12 +70,21 @@ class Pipeline:
     """The threads of one steady phase: one for each stream, and that of each chain of contexts."""
 
     def __init__(
-        self, plan: Plan, contexts: Sequence[Context], workers: Sequence[Worker], decoders: Sequence[Decoder]
+        self,
+        plan: Plan,
+        contexts: Sequence[Context],
+        workers: Sequence[Worker],
+        decoders: Sequence[Decoder],
     ) -> None:
-        """Take the plan's contexts, each with its chain's thread, and a decoder for each stream; none: none decodes."""
+        """Take the plan's contexts, each with its chain's thread, and a decoder for each stream;
+        none: none decodes.
+        """
         assert plan.schedule is not None
-        self._plan, self._schedule = plan, plan.schedule
-        self._contexts, self._workers, self._decoders = contexts, workers, decoders
+        self._plan = plan
+        self._schedule = plan.schedule
+        self._contexts = contexts
+        self._workers = workers
+        self._decoders = decoders
         self._pools = _pools(plan)
         self._tallies = [Tally() for _ in range(plan.schedule.count)]
         self._checksums = [Checksums() for _ in plan.models]
@@ -70,7 +92,9 @@ class Pipeline:
         self._stop = threading.Event()
 
     def run(self, send_progress: SendProgress, stopped_within: StoppedWithin) -> Dict[str, Any]:
-        """Run for the schedule's duration, or until the harness ends it; return the barrier's data."""
+        """Run for the schedule's duration, or until the harness ends it; return the barrier's
+        data.
+        """
         clock = Clock(self._schedule)
         self._start_chains(clock)
         streams = self._start_streams(clock)
@@ -89,11 +113,14 @@ class Pipeline:
         for chain in self._plan.all_chains():
             links = []
             for index in chain:
-                context, spec = self._contexts[index], self._plan.contexts[index]
+                context = self._contexts[index]
+                spec = self._plan.contexts[index]
                 letterbox = _letterbox(context, index == chain[0]) if self._decoders else None
                 links.append(Link(context, letterbox, gates[index], self._checksums[spec.model]))
             thread = ChainThread(links, self._pools[self._plan.contexts[chain[0]].stream or 0])
-            self._workers[chain[0]].start(self._ending_all(partial(thread.run, self._tallies, clock)))
+            self._workers[chain[0]].start(
+                self._ending_all(partial(thread.run, self._tallies, clock))
+            )
 
     def _start_streams(self, clock: Clock) -> List[Worker]:
         workers = [Worker(f"stream-{stream}") for stream in range(self._schedule.count)]
@@ -104,11 +131,16 @@ class Pipeline:
             worker.start(self._ending_all(thread.run))
         return workers
 
-    def _wait(self, clock: Clock, send_progress: SendProgress, stopped_within: StoppedWithin) -> int:
+    def _wait(
+        self, clock: Clock, send_progress: SendProgress, stopped_within: StoppedWithin
+    ) -> int:
         """Read the heap and send what is done, until the end; return when that was."""
         for number in count(1):
             next_ns = min(clock.start_ns + number * _READING_NS, clock.end_ns)
-            if stopped_within(max(0.0, (next_ns - time.monotonic_ns()) / 1e9)) or self._stop.is_set():
+            if (
+                stopped_within(max(0.0, (next_ns - time.monotonic_ns()) / 1e9))
+                or self._stop.is_set()
+            ):
                 break
             if next_ns == clock.end_ns:
                 return next_ns
@@ -136,7 +168,9 @@ class Pipeline:
             self._workers[chain[0]].finish()
 
     def _ending_all(self, task: Callable[[], None]) -> Callable[[], None]:
-        """Return the task, which ends all other threads if it fails, so that `_finish` raises its exception."""
+        """Return the task, which ends all other threads if it fails, so that `_finish` raises its
+        exception.
+        """
 
         def run() -> None:
             try:
@@ -151,7 +185,9 @@ class Pipeline:
 
 
 def _pools(plan: Plan) -> List[Pool]:
-    """Return the pool of each stream: one of its own, or one for all where contexts serve every stream."""
+    """Return the pool of each stream: one of its own, or one for all where contexts serve every
+    stream.
+    """
     assert plan.schedule is not None
     if plan.contexts and plan.contexts[0].stream is None:
         return [Pool(plan.schedule.queue)] * plan.schedule.count
@@ -159,7 +195,9 @@ def _pools(plan: Plan) -> List[Pool]:
 
 
 def _gates(plan: Plan) -> List[ContextManager[Any]]:
-    """Return the gate of each context: one for all that share an internal memory, an open one for the others."""
+    """Return the gate of each context: one for all that share an internal memory, an open one for
+    the others.
+    """
     gates: List[ContextManager[Any]] = [nullcontext()] * len(plan.contexts)
     for members in plan.internal_memories().values():
         gate = Gate(1)
@@ -169,7 +207,9 @@ def _gates(plan: Plan) -> List[ContextManager[Any]]:
 
 
 def _letterbox(context: Context, is_first: bool) -> Any:
-    """Return what fills the context's input; None where it takes no pictures, and is not the first of its chain."""
+    """Return what fills the context's input; None if it takes no pictures, and is not the first
+    of its chain.
+    """
     from reusebench.measured.streams.letterbox import Letterbox  # as late as the decoder
 
     try:

@@ -1,4 +1,6 @@
-"""The chains of contexts that take the frames of some streams: those that are free, and frames that wait for one."""
+"""The chains of contexts that take the frames of some streams: those that are free, and frames that
+wait for one.
+"""
 
 from __future__ import annotations
 
@@ -15,20 +17,32 @@ class Frame:
 
     __slots__ = ("_image", "begun_ns", "decoded_ns", "due_ns", "number", "stream")
 
-    def __init__(self, stream: int, number: int, due_ns: int, begun_ns: int, decoded_ns: int, image: Any) -> None:
-        """Take its number in the clip from 0, when its stream began with it, and the decoder's image, if any."""
-        self.stream, self.number = stream, number
-        self.due_ns, self.begun_ns, self.decoded_ns = due_ns, begun_ns, decoded_ns
+    def __init__(
+        self, stream: int, number: int, due_ns: int, begun_ns: int, decoded_ns: int, image: Any
+    ) -> None:
+        """Take its number in the clip from 0, when its stream began with it, and the decoder's
+        image, if any.
+        """
+        self.stream = stream
+        self.number = number
+        self.due_ns = due_ns
+        self.begun_ns = begun_ns
+        self.decoded_ns = decoded_ns
         self._image = image
 
     def take_image(self) -> Any:
-        """Return the decoder's image, whose memory (3 MiB at 1080p) the decoder reuses once the caller drops it."""
-        image, self._image = self._image, None
+        """Return the decoder's image, whose memory (3 MiB at 1080p) the decoder reuses once the
+        caller drops it.
+        """
+        image = self._image
+        self._image = None
         return image
 
 
 class Pool:
-    """Gives each frame to the chain that has been free for longest, so that they take frames in turn."""
+    """Gives each frame to the chain that has been free for longest, so that they take frames in
+    turn.
+    """
 
     def __init__(self, queue: int) -> None:
         """Let at most so many frames of each stream wait for a chain."""
@@ -41,7 +55,9 @@ class Pool:
         self._is_closed = False
 
     def add(self) -> SimpleQueue[Optional[Frame]]:
-        """Return the inbox of a further chain, which is free; None in it means that no further frame will come."""
+        """Return the inbox of a further chain, which is free; None in it means that no further
+        frame will come.
+        """
         inbox: SimpleQueue[Optional[Frame]] = SimpleQueue()
         with self._changed:
             self._idle.append(inbox)
@@ -50,11 +66,14 @@ class Pool:
     def offer(self, frame: Frame, waits: bool = False) -> bool:
         """Give the frame to a chain, or queue it; False where it is dropped, as the queue is full.
 
-        With `waits` the caller waits for a free chain or an entry of the queue, and nothing is dropped.
+        With `waits` the caller waits for a free chain or an entry of the queue, and nothing is
+        dropped.
         """
         with self._changed:
             if waits:
-                self._changed.wait_for(lambda: self._is_closed or self._idle or self._fits(frame.stream))
+                self._changed.wait_for(
+                    lambda: self._is_closed or self._idle or self._fits(frame.stream)
+                )
             if self._is_closed:
                 return False
             if self._idle:
@@ -68,7 +87,9 @@ class Pool:
             return True
 
     def done(self, inbox: SimpleQueue[Optional[Frame]]) -> None:
-        """Give the chain, which is done with its frame, the next one that waits; without one it is free."""
+        """Give the chain, which is done with its frame, the next one that waits; without one it is
+        free.
+        """
         with self._changed:
             if self._is_closed:
                 inbox.put(None)

@@ -1,1 +1,3 @@
-"""Libraries whose pins clash with the project's: an environment for each, and a process in it that converts models."""
+"""Libraries whose pins clash with the project's: an environment for each, and a process in it that
+converts models.
+"""

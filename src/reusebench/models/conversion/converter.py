@@ -47,22 +47,28 @@ class Installer(Protocol):
     """Makes an environment."""
 
     def __call__(self, show_step: ShowStep, python: str | None = None) -> Path:
-        """Return its folder. show_step is called with a line before each step; python is the one to use, None: any."""
+        """Return its folder. show_step is called with a line before each step; python is the one to
+        use, None: any.
+        """
 
 
 class Converter(ABC, Generic[_Recipe]):
-    """The library's process, started with the first conversion and killed at the end of the `with` block."""
+    """The library's process, started with the first conversion and killed at the end of the `with`
+    block.
+    """
 
     #: Where the library is.
     environment: ClassVar[Union[Environment, PythonPackage]]
     #: Installs the environment; None: the library is a Python package, which pip installs.
     installer: ClassVar[Installer | None] = None
-    #: Whether it converts the user's ONNX files, and not the built-in networks alone; if not, what to do instead.
+    #: Whether it converts the user's ONNX files, and not the built-in networks alone; if not, what
+    #: to do instead.
     imports_onnx: ClassVar[bool] = True
     instead_of_onnx: ClassVar[str] = ""
     #: The file with `convert(job)`, which runs there.
     program: ClassVar[Path]
-    #: A conversion that takes longer counts as hung: rknn-toolkit2 2.5.0 does hang, fusing operators of some networks.
+    #: A conversion that takes longer counts as hung: rknn-toolkit2 2.5.0 does hang, fusing
+    #: operators of some networks.
     time_limit_s: ClassVar[float] = 600.0
 
     def __init__(self) -> None:
@@ -76,16 +82,22 @@ class Converter(ABC, Generic[_Recipe]):
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
     ) -> None:
         self._resources.close()
 
     @classmethod
     @abstractmethod
-    def recipe(cls, source: Recipe | OnnxFile, chip: str | None, weightless: bool, quantised: bool) -> _Recipe:
-        """Return what makes a file of the source; raise ModelError where there can be none.
+    def recipe(
+        cls, source: Recipe | OnnxFile, chip: str | None, weightless: bool, quantised: bool
+    ) -> _Recipe:
+        """Return what makes a file of the source; raise ModelError if there can be none.
 
-        `chip` is the one of the target, if it has one; what is `weightless`, or `quantised`, is known of NPUs alone.
+        `chip` is the one of the target, if it has one; what is `weightless`, or `quantised`, is
+        known of NPUs alone.
         """
 
     @classmethod
@@ -94,11 +106,17 @@ class Converter(ABC, Generic[_Recipe]):
         return False
 
     def remedy(self, recipe: _Recipe, words: str) -> str:  # noqa: ARG002
-        """Return what to do where a file is not converted, with these last words of the library's."""
-        return f"Change the network, or convert it yourself and give the {self.environment.makes} file"
+        """Return what to do where a file is not converted, with these last words of the
+        library's.
+        """
+        return (
+            f"Change the network, or convert it yourself and give the {self.environment.makes} file"
+        )
 
     def ensure_all(self, recipes: Sequence[_Recipe]) -> list[Path]:
-        """Return the files from the cache, in order, made first where they are missing or damaged."""
+        """Return the files from the cache, in order, made first where they are missing or
+        damaged.
+        """
         paths = []
         for recipe in recipes:
             path = cached_path(recipe)
@@ -110,21 +128,33 @@ class Converter(ABC, Generic[_Recipe]):
         return paths
 
     def write(self, recipe: _Recipe, path: Path) -> None:
-        """Write the recipe's file to path and not into the cache, and its weights beside it where they are a file."""
-        source, weights = self._checked_source(recipe, path), weights_of(recipe, path)
-        with written_whole(path) as temporary, written_whole(weights) if weights else nullcontext() as beside:
+        """Write the recipe's file to path and not into the cache, and its weights beside it where
+        they are a file.
+        """
+        source = self._checked_source(recipe, path)
+        weights = weights_of(recipe, path)
+        with (
+            written_whole(path) as temporary,
+            written_whole(weights) if weights else nullcontext() as beside,
+        ):
             self.convert(recipe, source, temporary, beside)
 
-    def convert(self, recipe: _Recipe, source: Path, path: Path, weights: Path | None = None) -> None:
-        """Write the file that is made of source to path; to `weights` the weights, where they are a file of their own.
+    def convert(
+        self, recipe: _Recipe, source: Path, path: Path, weights: Path | None = None
+    ) -> None:
+        """Write the file that is made of source to path; to `weights` the weights, where they are a
+        file of their own.
 
-        The library gets copies of all that it reads. Raises ConversionError with the library's last words.
+        The library gets copies of all that it reads. Raises ConversionError with the library's last
+        words.
         """
         with OwnFolder() as folder:
             try:
                 copied_recipe, copied_source = copies(recipe, source, folder)
             except UnreadableError as error:
-                raise ConversionError(self.environment.library, recipe.file_name, str(error)) from error
+                raise ConversionError(
+                    self.environment.library, recipe.file_name, str(error)
+                ) from error
             job = {**self.job(copied_recipe, copied_source), "output": str(path.absolute())}
             job["weights"] = str(weights.absolute()) if weights else None
             failure = self._failure_of(job)
@@ -138,12 +168,16 @@ class Converter(ABC, Generic[_Recipe]):
         return self._folder
 
     def source(self, recipe: _Recipe) -> Path:
-        """Return what the recipe's file is made of, made first where it is missing: an ONNX file."""
+        """Return what the recipe's file is made of, made first where it is missing: an ONNX
+        file.
+        """
         source = recipe.source
         return Path(source.path) if isinstance(source, OnnxFile) else ensure(source)
 
     def job(self, recipe: _Recipe, source: Path) -> dict[str, Any]:
-        """Return what the program needs besides the files to write; every path is a copy's, which it may change."""
+        """Return what the program needs besides the files to write; every path is a copy's, which
+        it may change.
+        """
         return {
             "onnx": str(source.absolute()),
             "inputs": [asdict(tensor) for tensor in recipe.source.inputs],
@@ -158,7 +192,9 @@ class Converter(ABC, Generic[_Recipe]):
             raise cannot_write(path, error) from error
 
     def _failure_of(self, job: dict[str, Any]) -> str | None:
-        """Have the process do the job; return the step that failed with the library's last words, None if none did."""
+        """Have the process do the job; return the step that failed with the library's last words,
+        None if none did.
+        """
         process = self._process or self._start()
         assert process.stdin is not None
         assert process.stdout is not None
@@ -169,7 +205,7 @@ class Converter(ABC, Generic[_Recipe]):
         if not select.select([process.stdout], [], [], self.time_limit_s)[0]:
             process.kill()
             end = f"not done after {self.time_limit_s:g} s"
-        # Empty where the process has ended.
+        # Empty if the process has ended.
         answer = process.stdout.readline().decode().strip()
         if answer == _SUCCESS:
             return None
@@ -182,7 +218,9 @@ class Converter(ABC, Generic[_Recipe]):
         return f"{failure['step']} failed: {failure['words'] or _last_error(log)}"
 
     def _start(self) -> subprocess.Popen[bytes]:
-        """Start the process in a folder of its own, since a library may leave files where it runs."""
+        """Start the process in a folder of its own, since a library may leave files where it
+        runs.
+        """
         folder = self.folder()
         self._log = folder / "log"
         log = self._resources.enter_context(self._log.open("wb"))
@@ -214,7 +252,9 @@ class NativeConverter(Converter[NativeRecipe]):
 
 
 def _last_error(log: str) -> str:
-    """Return the last line that rknn-toolkit2 marks as an error, or the last line, without colours."""
+    """Return the last line that rknn-toolkit2 marks as an error, or the last line, without
+    colours.
+    """
     lines = [line.strip() for line in _COLOURS.sub("", log).splitlines() if line.strip()]
     errors = [line[2:] for line in lines if line.startswith("E ")]
     return (errors or lines or ["it printed nothing"])[-1]

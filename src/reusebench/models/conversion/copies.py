@@ -28,12 +28,13 @@ class UnreadableError(Exception):
 def copies(recipe: _Recipe, source: Path, folder: Path) -> tuple[_Recipe, Path]:
     """Return the recipe and the source with copies in the folder in place of every file.
 
-    The source, a file or a folder, keeps its name, and the weights that a file names keep theirs relative to it. Raises
-    UnreadableError, or CacheError if a copy cannot be written.
+    The source, a file or a folder, keeps its name, and the weights that a file names keep theirs
+    relative to it. Raises UnreadableError, or CacheError if a copy cannot be written.
     """
     beside = folder / "model"
     origin = recipe.source
-    # A description of a built-in network is a folder; a user's is refused as every other file that is none.
+    # A description of a built-in network is a folder; a user's is refused as every other file that
+    # is none.
     is_description = source.is_dir() and not isinstance(origin, OnnxFile)
     try:
         files = _files_in(source) if is_description else [source, *weight_files(source)]
@@ -58,7 +59,9 @@ def _files_in(folder: Path) -> list[Path]:
 
 
 def _copy(file: Path, copy: Path) -> None:
-    """Copy the content alone: the copy can be written to, and nothing of the file's own inode changes."""
+    """Copy the content alone: the copy can be written to, and nothing of the file's own inode
+    changes.
+    """
     try:
         open_regular(file).close()
     except OSError as error:

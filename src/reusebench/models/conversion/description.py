@@ -1,7 +1,7 @@
 """Writes a network as plain data, for a converter whose Python lacks this project.
 
-`python -m models.conversion.description NAME SIZE SEED FOLDER` does it. Imports numpy: for the building
-process only, never for the harness.
+`python -m models.conversion.description NAME SIZE SEED FOLDER` does it. Imports numpy: for the
+building process only, never for the harness.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ __all__ = ["describe"]
 
 
 def describe(network: Network, seed: int, folder: Path) -> None:
-    """Write network.json (input, layers in order, outputs) and weights.npz (LAYER.weight, LAYER.bias) into folder.
+    """Write network.json (input, layers in order, outputs) and weights.npz (LAYER.weight,
+    LAYER.bias) into folder.
 
     The weights are the ONNX file's.
     """

@@ -1,4 +1,5 @@
-"""Libraries whose pins clash with the project's, each in a Python environment of its own in the user's cache.
+"""Libraries whose pins clash with the project's, each in a Python environment of its own in the
+user's cache.
 
 Standard library only, since the harness looks up here whether they are installed.
 """
@@ -23,7 +24,9 @@ from reusebench.system.files import UNFINISHED
 __all__ = ["Environment", "Installation", "PythonPackage", "ShowStep"]
 
 #: Exits with 0 on a Python within bounds that can make environments.
-_PYTHON_FITS = "import sys, venv, ensurepip; sys.exit(not {oldest} <= sys.version_info[:2] <= {newest})"
+_PYTHON_FITS = (
+    "import sys, venv, ensurepip; sys.exit(not {oldest} <= sys.version_info[:2] <= {newest})"
+)
 
 #: Where an environment has its interpreter.
 _PYTHON = "bin/python"
@@ -40,7 +43,8 @@ class Environment:
     library: str
     #: The one version that is installed and used, so that figures of two machines compare.
     version: str
-    #: Part of the folder's name: raise it when what is installed changes, so that every user gets the new set.
+    #: Part of the folder's name: raise it when what is installed changes, so that every user gets
+    #: the new set.
     revision: int
     #: The files that it makes: ".rknn".
     makes: str
@@ -68,36 +72,47 @@ class Environment:
 
     def folder(self) -> Path:
         """Return the environment's folder, which may not exist yet; one per kind of machine."""
-        return cache_root() / self.library.lower() / f"{self.version}-{platform.machine()}-v{self.revision}"
+        return (
+            cache_root()
+            / self.library.lower()
+            / f"{self.version}-{platform.machine()}-v{self.revision}"
+        )
 
     def python(self) -> Path:
         """Return the interpreter that has the library."""
         return self.folder() / _PYTHON
 
     def installed(self) -> bool:
-        """Whether the library is here: the folder appears whole, and goes stale if its Python is removed."""
+        """Whether the library is here: the folder appears whole, and goes stale if its Python is
+        removed.
+        """
         return self.python().exists()
 
     def check_installed(self) -> None:
         """Raise ModelError unless it is."""
         if not self.installed():
             raise ModelError(
-                f"{self.makes} files are made by {self.library} {self.version}, which is not in {self.folder()}; run "
-                f"`reusebench models install {self.command}` once (it takes about {self.gigabytes} GB there)"
+                f"{self.makes} files are made by {self.library} {self.version}, which is not in"
+                f" {self.folder()}; run `reusebench models install {self.command}` once (it takes"
+                f" about {self.gigabytes} GB there)"
             )
 
-    def install(self, show_step: ShowStep, python: str | None, fill: Callable[[Installation], None]) -> Path:
-        """Return the folder, made first where it is missing; raise ModelError, and leave nothing, if it fails.
+    def install(
+        self, show_step: ShowStep, python: str | None, fill: Callable[[Installation], None]
+    ) -> Path:
+        """Return the folder, made first where it is missing; raise ModelError, and leave nothing,
+        if it fails.
 
-        python is the interpreter to use; None: the first of the known names that fits. fill installs into the new
-        environment and tries it.
+        python is the interpreter to use; None: the first of the known names that fits. fill
+        installs into the new environment and tries it.
         """
         folder = self.folder()
         if not self.installed():
             if sys.platform != "linux" or platform.machine() not in self.machines:
                 raise ModelError(
-                    f"there is no {self.library} for {platform.system()} on {platform.machine()}; make the "
-                    f"{self.makes} files on Linux on {self.machines_in_words}, with --output, and copy them here"
+                    f"there is no {self.library} for {platform.system()} on {platform.machine()};"
+                    f" make the {self.makes} files on Linux on {self.machines_in_words}, with"
+                    " --output, and copy them here"
                 )
             python = self._fitting_python([python] if python else [sys.executable, *self.pythons])
             with locked(folder):
@@ -106,20 +121,27 @@ class Environment:
         return folder
 
     def _fitting_python(self, names: Sequence[str]) -> str:
-        """Return the first that runs and fits: what a version manager puts in the path may do neither."""
+        """Return the first that runs and fits: what a version manager puts in the path may do
+        neither.
+        """
         fits = _PYTHON_FITS.format(oldest=self.oldest_python, newest=self.newest_python)
         for name in names:
             path = shutil.which(name)
             if path and processes.run([path, "-I", "-c", fits]).returncode == 0:
                 return path
-        oldest, newest = (".".join(map(str, version)) for version in (self.oldest_python, self.newest_python))
+        oldest, newest = (
+            ".".join(map(str, version)) for version in (self.oldest_python, self.newest_python)
+        )
         raise ModelError(
-            f"{self.library} {self.version} needs a Python from {oldest} to {newest} with venv and pip, and none of "
-            f"{', '.join(names)} is one; install one ({self.python_source}) or name one with --python"
+            f"{self.library} {self.version} needs a Python from {oldest} to {newest} with venv and"
+            f" pip, and none of {', '.join(names)} is one; install one ({self.python_source}) or"
+            " name one with --python"
         )
 
     def _make(self, python: str, show_step: ShowStep, fill: Callable[[Installation], None]) -> None:
-        """Make the environment in a temporary folder, which becomes the folder in one step. Needs the lock."""
+        """Make the environment in a temporary folder, which becomes the folder in one step. Needs
+        the lock.
+        """
         folder = self.folder()
         temporary = folder.with_name(f".{folder.name}.{os.getpid()}{UNFINISHED}")
         try:
@@ -129,7 +151,9 @@ class Environment:
             try:
                 show_step(f"environment for {self.library} {self.version} with {python}")
                 installation = Installation(self, str(temporary / _PYTHON), show_step)
-                installation.run("making the environment", [python, "-I", "-m", "venv", str(temporary)])
+                installation.run(
+                    "making the environment", [python, "-I", "-m", "venv", str(temporary)]
+                )
                 fill(installation)
                 # A folder that is there already has lost its interpreter.
                 shutil.rmtree(folder, ignore_errors=True)
@@ -174,7 +198,10 @@ class PythonPackage:
     def check_installed(self) -> None:
         """Raise ModelError unless it is."""
         if not self.installed():
-            raise ModelError(f"{self.makes} files are made by {self.library}, which is not installed: {self.install}")
+            raise ModelError(
+                f"{self.makes} files are made by {self.library}, which is not installed:"
+                f" {self.install}"
+            )
 
 
 @dataclass(frozen=True)
@@ -187,13 +214,21 @@ class Installation:
     show_step: ShowStep
 
     def install(self, requirements: Path, *options: str) -> None:
-        """Have pip install what the file lists, of which every version has the hashes of its files (make pins)."""
-        self.pip("install", "--no-deps", "--require-hashes", *options, "--requirement", str(requirements))
+        """Have pip install what the file lists, of which every version has the hashes of its files
+        (make pins).
+        """
+        self.pip(
+            "install", "--no-deps", "--require-hashes", *options, "--requirement", str(requirements)
+        )
 
     def pip(self, command: str, *arguments: str) -> str:
-        """Run pip as the user configured it and return what it printed; it takes wheels only and compiles nothing."""
+        """Run pip as the user configured it and return what it printed; it takes wheels only and
+        compiles nothing.
+        """
         options = ["--disable-pip-version-check", "--no-input", "--only-binary", ":all:"]
-        return self.run(f"pip {command}", [self.python, "-I", "-m", "pip", command, *options, *arguments])
+        return self.run(
+            f"pip {command}", [self.python, "-I", "-m", "pip", command, *options, *arguments]
+        )
 
     def try_out(self, step: str, code: str) -> None:
         """Run the code in the new environment: the proof that the library works here."""
@@ -206,9 +241,11 @@ class Installation:
             done = processes.run(command, environment={**os.environ, "TMPDIR": str(space)})
         if done.returncode:
             raise ModelError(
-                f"{self.environment.library} is not installed: {step} failed ({end_of(done.returncode)}): "
-                f"{_last_words(done.stderr) or _last_words(done.stdout)}; check {self.environment.suspects} and the "
-                f"free space (about {self.environment.gigabytes} GB), then run it again"
+                f"{self.environment.library} is not installed: {step} failed"
+                f" ({end_of(done.returncode)}):"
+                f" {_last_words(done.stderr) or _last_words(done.stdout)}; check"
+                f" {self.environment.suspects} and the free space (about"
+                f" {self.environment.gigabytes} GB), then run it again"
             )
         return done.stdout
 

@@ -1,7 +1,9 @@
-"""Answers conversion jobs in a library's own environment, with the library's program, which is named as the argument.
+"""Answers conversion jobs in a library's own environment, with the library's program, which is
+named as the argument.
 
-One job per line of standard input, as JSON; one answer per line of standard output: the step that failed and
-its words, or null. What the library prints goes to standard error. It works in the current folder.
+One job per line of standard input, as JSON; one answer per line of standard output: the step that
+failed and its words, or null. What the library prints goes to standard error. It works in the
+current folder.
 
 It is started by its path and imports nothing of this project: the library's Python may be 3.8.
 """

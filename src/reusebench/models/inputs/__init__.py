@@ -1,1 +1,3 @@
-"""What the inputs of a user's model are fed with: shapes and values that are assumed, and real data."""
+"""What the inputs of a user's model are fed with: shapes and values that are assumed, and real
+data.
+"""

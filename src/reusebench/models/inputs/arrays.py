@@ -1,7 +1,7 @@
 """Unpacks a file of arrays (.npz) into a folder: `python -m models.inputs.arrays FILE.npz FOLDER`.
 
-Each array becomes a .npy file, in C order, that a measured process reads; `index.json` lists them. Imports numpy: for
-a process of its own, never for the harness.
+Each array becomes a .npy file, in C order, that a measured process reads; `index.json` lists them.
+Imports numpy: for a process of its own, never for the harness.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ __all__ = ["unpack"]
 
 
 def unpack(file: Path, folder: Path) -> None:
-    """Write the arrays, and the index with file, shape and type of each; ValueError where they are Python objects."""
+    """Write the arrays, and the index with file, shape and type of each; ValueError if they are
+    Python objects.
+    """
     entries = {}
     if not zipfile.is_zipfile(file):
         raise ValueError("it is no .npz file")

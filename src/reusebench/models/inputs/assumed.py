@@ -1,4 +1,6 @@
-"""What inputs are fed with where the model's file leaves sizes free, and the user does not say: the likeliest first."""
+"""What inputs are fed with where the model's file leaves sizes free, and the user does not say: the
+likeliest first.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +14,24 @@ from reusebench.models.errors import ModelError
 
 __all__ = ["Given", "candidates", "fits", "shape_text"]
 
-#: Pictures to try where both sides are free, as height and width, the most usual first: those that detectors and
-#: segmentation networks are trained on, classifiers, readers of a line of text.
-_PICTURES = ((640, 640), (320, 320), (224, 224), (48, 320), (512, 512), (256, 256), (32, 100), (128, 128))
-_OF_CLASSIFIERS, _OF_READERS = (224, 224), (48, 320)
+#: Pictures to try where both sides are free, as height and width, the most usual first: those that
+#: detectors and segmentation networks are trained on, classifiers, readers of a line of text.
+_PICTURES = (
+    (640, 640),
+    (320, 320),
+    (224, 224),
+    (48, 320),
+    (512, 512),
+    (256, 256),
+    (32, 100),
+    (128, 128),
+)
+_OF_CLASSIFIERS = (224, 224)
+_OF_READERS = (48, 320)
 #: A reader of text gives probabilities of so many characters, or more, for each place.
 _FEWEST_CHARACTERS = 30
-#: What another free size may count, and the sizes to try: the width of a line of text, speech of 1 s or 32 ms.
+#: What another free size may count, and the sizes to try: the width of a line of text, speech of 1
+#: s or 32 ms.
 _SIZES = {
     "batch": (1,),
     "channels": (3, 1),
@@ -51,8 +64,8 @@ _LINE_HEIGHT = 64
 #: Where exporters write the sides of pictures: Ultralytics (imgsz) and others.
 _SIDES_KEYS = ("imgsz", "image_size", "img_size", "input_size", "input_shape")
 
-#: Inputs whose names ask for other values than noise: a recurrent state at its beginning, a mask that hides nothing,
-#: samples per second, the length of a sequence.
+#: Inputs whose names ask for other values than noise: a recurrent state at its beginning, a mask
+#: that hides nothing, samples per second, the length of a sequence.
 _STATE = re.compile(r"state|hidden|cache|past|memory|^[hc](0|_?in|_?n|_?t|_?prev)?$", re.IGNORECASE)
 _FIRST_STATE = re.compile(r"^[hc]_?0$", re.IGNORECASE)
 _MASK = re.compile("mask", re.IGNORECASE)
@@ -72,9 +85,10 @@ class Given:
 
 
 def candidates(interface: Interface, given: Mapping[str, Given]) -> list[tuple[Input, ...]]:
-    """Return what the inputs may be fed with, the likeliest first; one alone where no more than noise is assumed.
+    """Return what the inputs may be fed with, the likeliest first; one alone where no more than
+    noise is assumed.
 
-    Raises ModelError where what is given contradicts the file.
+    Raises ModelError if what is given contradicts the file.
     """
     for tensor in interface.inputs:
         if tensor.name in given:
@@ -84,7 +98,11 @@ def candidates(interface: Interface, given: Mapping[str, Given]) -> list[tuple[I
     for number in range(len(_PICTURES)):
         attempt = _Attempt(interface, given, number, allowed).inputs()
         # A table that integers index may have one row.
-        attempts += [attempt, tuple(_with_zeros(tensor) for tensor in attempt)] if number == 0 else [attempt]
+        attempts += (
+            [attempt, tuple(_with_zeros(tensor) for tensor in attempt)]
+            if number == 0
+            else [attempt]
+        )
     return list(dict.fromkeys(attempts))
 
 
@@ -102,20 +120,28 @@ def fits(tensor: DeclaredTensor, shape: Sequence[int]) -> bool:
 
 
 def _allowed(interface: Interface, given: Mapping[str, Given]) -> Mapping[str, tuple[int, ...]]:
-    """Return the first shapes of those that the file allows which are what the user says; nothing if it allows any."""
+    """Return the first shapes of those that the file allows which are what the user says; nothing
+    if it allows any.
+    """
     names = [tensor.name for tensor in interface.inputs]
     for shapes in interface.shapes:
         if all(given[name].shape == shape for name, shape in zip(names, shapes) if name in given):
             return dict(zip(names, shapes))
     if interface.shapes:
-        lines = [" ".join(map("=".join, zip(names, map(shape_text, shapes)))) for shapes in interface.shapes]
+        lines = [
+            " ".join(map("=".join, zip(names, map(shape_text, shapes))))
+            for shapes in interface.shapes
+        ]
         raise ModelError(f"the file allows these shapes alone: {', '.join(lines)}")
     return {}
 
 
 def _check(tensor: DeclaredTensor, given: Given) -> None:
     if not fits(tensor, given.shape):
-        raise ModelError(f"input {tensor.name!r} is {shape_text(tensor.dimensions)}, not {shape_text(given.shape)}")
+        raise ModelError(
+            f"input {tensor.name!r} is {shape_text(tensor.dimensions)}, not"
+            f" {shape_text(given.shape)}"
+        )
     if given.type not in (None, tensor.type, *tensor.also):
         types = " or ".join((tensor.type, *tensor.also))
         raise ModelError(f"input {tensor.name!r} takes {types}, and its data are {given.type}")
@@ -131,12 +157,16 @@ class _Attempt:
         number: int,
         allowed: Mapping[str, tuple[int, ...]],
     ) -> None:
-        self._interface, self._given, self._number = interface, given, number
+        self._interface = interface
+        self._given = given
+        self._number = number
         #: The shapes that are taken where the file allows some alone.
         self._allowed = allowed
         self._sides = _sides(interface.metadata)
         self._pictures = _pictures(interface.outputs)
-        self._states = {tensor.name for tensor in interface.inputs if _is_state(tensor, interface.outputs)}
+        self._states = {
+            tensor.name for tensor in interface.inputs if _is_state(tensor, interface.outputs)
+        }
         #: What the names of free sizes stand for: one size in all inputs.
         self._named: dict[str, int] = {}
         #: The length of the longest sequence.
@@ -146,7 +176,10 @@ class _Attempt:
         """Return the inputs, in the file's order."""
         fed: dict[str, Input] = {}
         # What is given first, and sums last: both have the sizes of other inputs.
-        order = sorted(self._interface.inputs, key=lambda tensor: (tensor.name not in self._given, _has_sum(tensor)))
+        order = sorted(
+            self._interface.inputs,
+            key=lambda tensor: (tensor.name not in self._given, _has_sum(tensor)),
+        )
         for tensor in order:
             fed[tensor.name] = self._fed(tensor)
         return tuple(self._with_value(fed[tensor.name]) for tensor in self._interface.inputs)
@@ -180,7 +213,9 @@ class _Attempt:
         return self._usual(counted) if counted != "side" else self._side(tensor, index)
 
     def _counted(self, tensor: DeclaredTensor, index: int) -> str:
-        if tensor.name in self._states and not _COUNTS_PAST.search(str(tensor.dimensions[index]).lower()):
+        if tensor.name in self._states and not _COUNTS_PAST.search(
+            str(tensor.dimensions[index]).lower()
+        ):
             return "batch"
         counted = _counted(tensor, index)
         return "piece" if counted == "samples" and self._states else counted
@@ -190,7 +225,9 @@ class _Attempt:
         return sizes[min(self._number, len(sizes) - 1)]
 
     def _side(self, tensor: DeclaredTensor, index: int) -> int:
-        """Return the side of a picture: what the metadata say, else as the other side is, else a usual one."""
+        """Return the side of a picture: what the metadata say, else as the other side is, else a
+        usual one.
+        """
         axes = _picture_axes(tensor)
         is_width = axes[-1:] == (index,)
         if self._sides and self._number == 0:
@@ -202,7 +239,9 @@ class _Attempt:
         return known[0] if known and self._number == 0 else self._pictures[self._number][is_width]
 
     def _with_value(self, tensor: Input) -> Input:
-        """Return the input with the value that its name asks for; where it asks for none it is fed with noise."""
+        """Return the input with the value that its name asks for; where it asks for none it is fed
+        with noise.
+        """
         if tensor.file is not None or tensor.type == TEXT:
             return tensor
         is_integer = tensor.type in ("int32", "int64", "bool")
@@ -225,7 +264,9 @@ def _has_sum(tensor: DeclaredTensor) -> bool:
 
 
 def _counted(tensor: DeclaredTensor, index: int) -> str:
-    """Return what a free size counts, "side" or a key of _SIZES: by its name, else by where it stands."""
+    """Return what a free size counts, "side" or a key of _SIZES: by its name, else by where it
+    stands.
+    """
     name = str(tensor.dimensions[index]).lower()
     rank = len(tensor.dimensions)
     for counted, pattern in _NAMES:
@@ -251,7 +292,9 @@ def _picture_axes(tensor: DeclaredTensor) -> tuple[int, ...]:
         return ()
     if len(sizes) == 4 and sizes[3] in _CHANNELS:
         return (1, 2)
-    is_picture = sizes[1] in _CHANNELS or (len(sizes) == 4 and all(isinstance(size, str) for size in sizes[1:]))
+    is_picture = sizes[1] in _CHANNELS or (
+        len(sizes) == 4 and all(isinstance(size, str) for size in sizes[1:])
+    )
     return (len(sizes) - 2, len(sizes) - 1) if is_picture else ()
 
 
@@ -271,25 +314,37 @@ def _pictures(outputs: Sequence[DeclaredTensor]) -> list[tuple[int, int]]:
         first = _OF_CLASSIFIERS
     for tensor in outputs:
         *_, places, characters = (None, None, *tensor.dimensions)
-        is_text = isinstance(places, str) and isinstance(characters, int) and characters >= _FEWEST_CHARACTERS
+        is_text = (
+            isinstance(places, str)
+            and isinstance(characters, int)
+            and characters >= _FEWEST_CHARACTERS
+        )
         if len(tensor.dimensions) == 3 and is_text:
             first = _OF_READERS
     return [first, *(picture for picture in _PICTURES if picture != first)]
 
 
 def _is_state(tensor: DeclaredTensor, outputs: Sequence[DeclaredTensor]) -> bool:
-    """Whether the input is recurrent state: by its name, and an output is its next value, unless it is the first."""
+    """Whether the input is recurrent state: by its name, and an output is its next value, unless it
+    is the first.
+    """
     if "float" not in tensor.type or not _STATE.search(tensor.name):
         return False
     if _FIRST_STATE.search(tensor.name):
         return True
     for output in outputs:
         pairs = list(zip(tensor.dimensions, output.dimensions))
-        differ = any(isinstance(one, int) and isinstance(other, int) and one != other for one, other in pairs)
+        differ = any(
+            isinstance(one, int) and isinstance(other, int) and one != other for one, other in pairs
+        )
         if len(tensor.dimensions) == len(output.dimensions) and not differ:
             return True
     return False
 
 
 def _with_zeros(tensor: Input) -> Input:
-    return replace(tensor, value=0) if tensor.value == 1 and tensor.type in ("int32", "int64") else tensor
+    return (
+        replace(tensor, value=0)
+        if tensor.value == 1 and tensor.type in ("int32", "int64")
+        else tensor
+    )

@@ -1,4 +1,5 @@
-"""Turns an array of pictures, channels first, into channels last: `python -m models.inputs.channels_last FROM.npy TO`.
+"""Turns an array of pictures, channels first, into channels last: `python -m
+models.inputs.channels_last FROM.npy TO`.
 
 Imports numpy: for a process of its own, never for the harness.
 """

@@ -1,4 +1,5 @@
-"""Real data for the inputs of models: a file of arrays (.npz), unpacked in the cache by its digest, and turned.
+"""Real data for the inputs of models: a file of arrays (.npz), unpacked in the cache by its digest,
+and turned.
 
 Standard library only: the harness imports it.
 """
@@ -14,7 +15,13 @@ from pathlib import Path
 from reusebench.measured.runtimes.base import Interface
 from reusebench.models.errors import ModelError
 from reusebench.models.inputs.assumed import Given, fits
-from reusebench.system.cache import ProcessError, cache_root, locked, run_in_another_process, written_whole
+from reusebench.system.cache import (
+    ProcessError,
+    cache_root,
+    locked,
+    run_in_another_process,
+    written_whole,
+)
 from reusebench.system.user_files import Pins, UserFileError, check_file
 
 __all__ = ["INDEX", "as_declared", "given_arrays"]
@@ -24,7 +31,9 @@ INDEX = "index.json"
 
 
 def given_arrays(path: Path) -> tuple[dict[str, Given], str]:
-    """Return the file's arrays by name, and its SHA-256; raise ModelError where it has none, or cannot be read."""
+    """Return the file's arrays by name, and its SHA-256; raise ModelError if it has none, or
+    cannot be read.
+    """
     pins = Pins()
     try:
         file = check_file(path)
@@ -44,12 +53,17 @@ def given_arrays(path: Path) -> tuple[dict[str, Given], str]:
     for name, entry in json.loads((folder / INDEX).read_text(encoding="utf-8")).items():
         arrays[name] = Given(tuple(entry["shape"]), str(folder / entry["file"]), entry["type"])
     if not arrays:
-        raise ModelError(f"{path}: it has no array; name each by its input: numpy.savez(FILE, **{{'images': array}})")
+        raise ModelError(
+            f"{path}: it has no array; name each by its input: numpy.savez(FILE, **{{'images':"
+            " array})"
+        )
     return arrays, digest
 
 
 def as_declared(given: Mapping[str, Given], interface: Interface) -> dict[str, Given]:
-    """Return what the user says with channels last where the runtime takes them so, and the user has them first."""
+    """Return what the user says with channels last where the runtime takes them so, and the user
+    has them first.
+    """
     turned = dict(given)
     for tensor in interface.inputs:
         said = given.get(tensor.name)
@@ -58,7 +72,9 @@ def as_declared(given: Mapping[str, Given], interface: Interface) -> dict[str, G
         batch, channels, height, width = said.shape
         shape = (batch, height, width, channels)
         if fits(tensor, shape) and not fits(tensor, said.shape):
-            turned[tensor.name] = replace(said, shape=shape, file=said.file and _turned(Path(said.file)))
+            turned[tensor.name] = replace(
+                said, shape=shape, file=said.file and _turned(Path(said.file))
+            )
     return turned
 
 
@@ -68,7 +84,9 @@ def _turned(file: Path) -> str:
     with locked(turned):
         if not turned.exists():
             with written_whole(turned) as temporary:
-                run_in_another_process("reusebench.models.inputs.channels_last", str(file), str(temporary))
+                run_in_another_process(
+                    "reusebench.models.inputs.channels_last", str(file), str(temporary)
+                )
     return str(turned)
 
 
@@ -79,4 +97,6 @@ def _unpack(path: Path, folder: Path) -> None:
         run_in_another_process("reusebench.models.inputs.arrays", str(path), str(folder))
     except ProcessError as error:
         shutil.rmtree(folder, ignore_errors=True)
-        raise ModelError(f"{path}: it is no file of arrays as numpy.savez writes them ({error.words})") from None
+        raise ModelError(
+            f"{path}: it is no file of arrays as numpy.savez writes them ({error.words})"
+        ) from None

@@ -1,4 +1,5 @@
-"""`reusebench models inspect`: what model files show of themselves. No model is run, and no runtime is needed.
+"""`reusebench models inspect`: what model files show of themselves. No model is run, and no runtime
+is needed.
 
 Importing this package imports neither numpy nor onnx.
 """
@@ -23,11 +24,15 @@ _ADDRESSES = 2**64
 
 
 def inspect(path: Path) -> Inspection:
-    """Return what the file shows; raise ModelError where it is missing, of no format that is read, or damaged."""
+    """Return what the file shows; raise ModelError if it is missing, of no format that is read,
+    or damaged.
+    """
     try:
         check_file(path)
         if path.suffix not in READERS:
-            raise ModelError(f"{path} is no model file that can be inspected; valid: {', '.join(READERS)}")
+            raise ModelError(
+                f"{path} is no model file that can be inspected; valid: {', '.join(READERS)}"
+            )
         inspection: Inspection = importlib.import_module(READERS[path.suffix]).read(path)
     except UserFileError as error:
         raise ModelError(f"{error}. Give a model file: {', '.join(READERS)}") from None
@@ -35,5 +40,7 @@ def inspect(path: Path) -> Inspection:
         raise ModelError(str(UserFileError(path, problem_of(error)))) from None
     sizes = [weights.size_bytes for weights in inspection.weights or ()]
     if not all(0 <= size < _ADDRESSES for size in sizes):
-        raise ModelError(f"{path} has weights of impossible sizes: it is damaged. Export or copy it again")
+        raise ModelError(
+            f"{path} has weights of impossible sizes: it is damaged. Export or copy it again"
+        )
     return inspection

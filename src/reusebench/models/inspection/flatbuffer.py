@@ -12,8 +12,9 @@ __all__ = ["Buffer", "Table", "root"]
 #: The file, mapped or read.
 Buffer = Union[bytes, memoryview, mmap.mmap]
 
-#: Numbers and bytes of texts that are read of one file: networks have up to some 10,000 operators, with tens of numbers
-#: each. In a damaged one each list may stand in many others; so many take a few seconds and 200 MB.
+#: Numbers and bytes of texts that are read of one file: networks have up to some 10,000 operators,
+#: with tens of numbers each. In a damaged one each list may stand in many others; so many take a
+#: few seconds and 200 MB.
 _MOST_READS = 3_000_000
 
 #: Of the field number 0 in a table's list of offsets; each has two bytes.
@@ -50,7 +51,8 @@ class Table:
     __slots__ = ("_content", "_fields", "_fields_size", "_position")
 
     def __init__(self, content: _Content, position: int) -> None:
-        self._content, self._position = content, position
+        self._content = content
+        self._position = position
         self._fields = position - self._number("<i", position)
         self._fields_size = self._number("<H", self._fields)
 
@@ -96,9 +98,13 @@ class Table:
         return 0 if position is None else self._vector(position)[1]
 
     def table(self, field: int) -> Optional[Table]:
-        """Return the table that the field refers to; None where it is not there."""
+        """Return the table that the field refers to; None if it is not there."""
         position = self._field(field)
-        return None if position is None else Table(self._content, position + self._number("<I", position))
+        return (
+            None
+            if position is None
+            else Table(self._content, position + self._number("<I", position))
+        )
 
     def tables(self, field: int) -> Iterator[Table]:
         """Yield the tables of a list."""
@@ -113,13 +119,15 @@ class Table:
             yield from range(begin, begin + 4 * length, 4)
 
     def _field(self, number: int) -> Optional[int]:
-        """Return where the field is; None where the table has it not."""
+        """Return where the field is; None if the table has it not."""
         entry = _FIRST_FIELD + 2 * number
         offset = self._number("<H", self._fields + entry) if entry < self._fields_size else 0
         return self._position + offset if offset else None
 
     def _vector(self, position: int) -> tuple[int, int]:
-        """Return where the elements begin of the list, or text, that the field at position refers to; their number."""
+        """Return where the elements begin of the list, or text, that the field at position refers
+        to; their number.
+        """
         vector = position + self._number("<I", position)
         return vector + 4, self._number("<I", vector)
 

@@ -1,6 +1,7 @@
 """Reads .tflite files, of LiteRT and TensorFlow Lite, without a library of either.
 
-They are FlatBuffers; numbers of fields, types and operators are those of their schema (schema.fbs, version 3).
+They are FlatBuffers; numbers of fields, types and operators are those of their schema (schema.fbs,
+version 3).
 """
 
 from __future__ import annotations
@@ -24,51 +25,98 @@ _MAGIC = b"TFL3"
 _DAMAGED = (struct.error, ValueError, LookupError)
 
 #: Fields of the tables, by their numbers.
-_CODES, _GRAPHS, _DESCRIPTION, _BUFFERS, _SIGNATURES = 1, 2, 3, 4, 7
-_OLD_CODE, _CUSTOM_CODE, _CODE = 0, 1, 3
-_TENSORS, _INPUTS, _OUTPUTS, _OPERATORS = 0, 1, 2, 3
-_SHAPE, _TYPE, _BUFFER, _NAME, _SHAPE_SIGNATURE = 0, 1, 2, 3, 7
-_OPERATOR_CODE, _OPERATOR_INPUTS = 0, 1
-_DATA, _SIZE_BEHIND = 0, 2
-_SIGNATURE_INPUTS, _SIGNATURE_OUTPUTS, _SIGNATURE_GRAPH = 0, 1, 4
-_MAP_NAME, _MAP_TENSOR = 0, 1
+_CODES = 1
+_GRAPHS = 2
+_DESCRIPTION = 3
+_BUFFERS = 4
+_SIGNATURES = 7
+_OLD_CODE = 0
+_CUSTOM_CODE = 1
+_CODE = 3
+_TENSORS = 0
+_INPUTS = 1
+_OUTPUTS = 2
+_OPERATORS = 3
+_SHAPE = 0
+_TYPE = 1
+_BUFFER = 2
+_NAME = 3
+_SHAPE_SIGNATURE = 7
+_OPERATOR_CODE = 0
+_OPERATOR_INPUTS = 1
+_DATA = 0
+_SIZE_BEHIND = 2
+_SIGNATURE_INPUTS = 0
+_SIGNATURE_OUTPUTS = 1
+_SIGNATURE_GRAPH = 4
+_MAP_NAME = 0
+_MAP_TENSOR = 1
 
 #: By the number of a tensor's type; others have less than a byte, or no array that holds them.
 _TYPES = (
-    *("float32", "float16", "int32", "uint8", "int64", TEXT, "bool", "int16", "complex64", "int8", "float64"),
-    *("complex128", "uint64", "resource", "variant", "uint32", "uint16", "int4", BFLOAT16, "int2", "uint4"),
+    *(
+        "float32",
+        "float16",
+        "int32",
+        "uint8",
+        "int64",
+        TEXT,
+        "bool",
+        "int16",
+        "complex64",
+        "int8",
+        "float64",
+    ),
+    *(
+        "complex128",
+        "uint64",
+        "resource",
+        "variant",
+        "uint32",
+        "uint16",
+        "int4",
+        BFLOAT16,
+        "int2",
+        "uint4",
+    ),
 )
 #: The built-in operators in the order of their numbers.
 _NAMES = (
-    "ADD AVERAGE_POOL_2D CONCATENATION CONV_2D DEPTHWISE_CONV_2D DEPTH_TO_SPACE DEQUANTIZE EMBEDDING_LOOKUP FLOOR "
-    "FULLY_CONNECTED HASHTABLE_LOOKUP L2_NORMALIZATION L2_POOL_2D LOCAL_RESPONSE_NORMALIZATION LOGISTIC "
-    "LSH_PROJECTION LSTM MAX_POOL_2D MUL RELU RELU_N1_TO_1 RELU6 RESHAPE RESIZE_BILINEAR RNN SOFTMAX SPACE_TO_DEPTH "
-    "SVDF TANH CONCAT_EMBEDDINGS SKIP_GRAM CALL CUSTOM EMBEDDING_LOOKUP_SPARSE PAD UNIDIRECTIONAL_SEQUENCE_RNN "
-    "GATHER BATCH_TO_SPACE_ND SPACE_TO_BATCH_ND TRANSPOSE MEAN SUB DIV SQUEEZE UNIDIRECTIONAL_SEQUENCE_LSTM "
-    "STRIDED_SLICE BIDIRECTIONAL_SEQUENCE_RNN EXP TOPK_V2 SPLIT LOG_SOFTMAX DELEGATE BIDIRECTIONAL_SEQUENCE_LSTM "
-    "CAST PRELU MAXIMUM ARG_MAX MINIMUM LESS NEG PADV2 GREATER GREATER_EQUAL LESS_EQUAL SELECT SLICE SIN "
-    "TRANSPOSE_CONV SPARSE_TO_DENSE TILE EXPAND_DIMS EQUAL NOT_EQUAL LOG SUM SQRT RSQRT SHAPE POW ARG_MIN "
-    "FAKE_QUANT REDUCE_PROD REDUCE_MAX PACK LOGICAL_OR ONE_HOT LOGICAL_AND LOGICAL_NOT UNPACK REDUCE_MIN FLOOR_DIV "
-    "REDUCE_ANY SQUARE ZEROS_LIKE FILL FLOOR_MOD RANGE RESIZE_NEAREST_NEIGHBOR LEAKY_RELU SQUARED_DIFFERENCE "
-    "MIRROR_PAD ABS SPLIT_V UNIQUE CEIL REVERSE_V2 ADD_N GATHER_ND COS WHERE RANK ELU REVERSE_SEQUENCE MATRIX_DIAG "
-    "QUANTIZE MATRIX_SET_DIAG ROUND HARD_SWISH IF WHILE NON_MAX_SUPPRESSION_V4 NON_MAX_SUPPRESSION_V5 SCATTER_ND "
-    "SELECT_V2 DENSIFY SEGMENT_SUM BATCH_MATMUL PLACEHOLDER_FOR_GREATER_OP_CODES CUMSUM CALL_ONCE BROADCAST_TO "
-    "RFFT2D CONV_3D IMAG REAL COMPLEX_ABS HASHTABLE HASHTABLE_FIND HASHTABLE_IMPORT HASHTABLE_SIZE REDUCE_ALL "
-    "CONV_3D_TRANSPOSE VAR_HANDLE READ_VARIABLE ASSIGN_VARIABLE BROADCAST_ARGS RANDOM_STANDARD_NORMAL BUCKETIZE "
-    "RANDOM_UNIFORM MULTINOMIAL GELU DYNAMIC_UPDATE_SLICE RELU_0_TO_1 UNSORTED_SEGMENT_PROD UNSORTED_SEGMENT_MAX "
-    "UNSORTED_SEGMENT_SUM ATAN2 UNSORTED_SEGMENT_MIN SIGN BITCAST BITWISE_XOR RIGHT_SHIFT STABLEHLO_LOGISTIC "
-    "STABLEHLO_ADD STABLEHLO_DIVIDE STABLEHLO_MULTIPLY STABLEHLO_MAXIMUM STABLEHLO_RESHAPE STABLEHLO_CLAMP "
-    "STABLEHLO_CONCATENATE STABLEHLO_BROADCAST_IN_DIM STABLEHLO_CONVOLUTION STABLEHLO_SLICE STABLEHLO_CUSTOM_CALL "
-    "STABLEHLO_REDUCE STABLEHLO_ABS STABLEHLO_AND STABLEHLO_COSINE STABLEHLO_EXPONENTIAL STABLEHLO_FLOOR "
-    "STABLEHLO_LOG STABLEHLO_MINIMUM STABLEHLO_NEGATE STABLEHLO_OR STABLEHLO_POWER STABLEHLO_REMAINDER "
-    "STABLEHLO_RSQRT STABLEHLO_SELECT STABLEHLO_SUBTRACT STABLEHLO_TANH STABLEHLO_SCATTER STABLEHLO_COMPARE "
-    "STABLEHLO_CONVERT STABLEHLO_DYNAMIC_SLICE STABLEHLO_DYNAMIC_UPDATE_SLICE STABLEHLO_PAD STABLEHLO_IOTA "
-    "STABLEHLO_DOT_GENERAL STABLEHLO_REDUCE_WINDOW STABLEHLO_SORT STABLEHLO_WHILE STABLEHLO_GATHER "
-    "STABLEHLO_TRANSPOSE DILATE STABLEHLO_RNG_BIT_GENERATOR REDUCE_WINDOW STABLEHLO_COMPOSITE STABLEHLO_SHIFT_LEFT "
-    "STABLEHLO_CBRT STABLEHLO_CASE "
+    "ADD AVERAGE_POOL_2D CONCATENATION CONV_2D DEPTHWISE_CONV_2D DEPTH_TO_SPACE DEQUANTIZE"
+    " EMBEDDING_LOOKUP FLOOR FULLY_CONNECTED HASHTABLE_LOOKUP L2_NORMALIZATION L2_POOL_2D"
+    " LOCAL_RESPONSE_NORMALIZATION LOGISTIC LSH_PROJECTION LSTM MAX_POOL_2D MUL RELU RELU_N1_TO_1"
+    " RELU6 RESHAPE RESIZE_BILINEAR RNN SOFTMAX SPACE_TO_DEPTH SVDF TANH CONCAT_EMBEDDINGS"
+    " SKIP_GRAM CALL CUSTOM EMBEDDING_LOOKUP_SPARSE PAD UNIDIRECTIONAL_SEQUENCE_RNN GATHER"
+    " BATCH_TO_SPACE_ND SPACE_TO_BATCH_ND TRANSPOSE MEAN SUB DIV SQUEEZE"
+    " UNIDIRECTIONAL_SEQUENCE_LSTM STRIDED_SLICE BIDIRECTIONAL_SEQUENCE_RNN EXP TOPK_V2 SPLIT"
+    " LOG_SOFTMAX DELEGATE BIDIRECTIONAL_SEQUENCE_LSTM CAST PRELU MAXIMUM ARG_MAX MINIMUM LESS NEG"
+    " PADV2 GREATER GREATER_EQUAL LESS_EQUAL SELECT SLICE SIN TRANSPOSE_CONV SPARSE_TO_DENSE TILE"
+    " EXPAND_DIMS EQUAL NOT_EQUAL LOG SUM SQRT RSQRT SHAPE POW ARG_MIN FAKE_QUANT REDUCE_PROD"
+    " REDUCE_MAX PACK LOGICAL_OR ONE_HOT LOGICAL_AND LOGICAL_NOT UNPACK REDUCE_MIN FLOOR_DIV"
+    " REDUCE_ANY SQUARE ZEROS_LIKE FILL FLOOR_MOD RANGE RESIZE_NEAREST_NEIGHBOR LEAKY_RELU"
+    " SQUARED_DIFFERENCE MIRROR_PAD ABS SPLIT_V UNIQUE CEIL REVERSE_V2 ADD_N GATHER_ND COS WHERE"
+    " RANK ELU REVERSE_SEQUENCE MATRIX_DIAG QUANTIZE MATRIX_SET_DIAG ROUND HARD_SWISH IF WHILE"
+    " NON_MAX_SUPPRESSION_V4 NON_MAX_SUPPRESSION_V5 SCATTER_ND SELECT_V2 DENSIFY SEGMENT_SUM"
+    " BATCH_MATMUL PLACEHOLDER_FOR_GREATER_OP_CODES CUMSUM CALL_ONCE BROADCAST_TO RFFT2D CONV_3D"
+    " IMAG REAL COMPLEX_ABS HASHTABLE HASHTABLE_FIND HASHTABLE_IMPORT HASHTABLE_SIZE REDUCE_ALL"
+    " CONV_3D_TRANSPOSE VAR_HANDLE READ_VARIABLE ASSIGN_VARIABLE BROADCAST_ARGS"
+    " RANDOM_STANDARD_NORMAL BUCKETIZE RANDOM_UNIFORM MULTINOMIAL GELU DYNAMIC_UPDATE_SLICE"
+    " RELU_0_TO_1 UNSORTED_SEGMENT_PROD UNSORTED_SEGMENT_MAX UNSORTED_SEGMENT_SUM ATAN2"
+    " UNSORTED_SEGMENT_MIN SIGN BITCAST BITWISE_XOR RIGHT_SHIFT STABLEHLO_LOGISTIC STABLEHLO_ADD"
+    " STABLEHLO_DIVIDE STABLEHLO_MULTIPLY STABLEHLO_MAXIMUM STABLEHLO_RESHAPE STABLEHLO_CLAMP"
+    " STABLEHLO_CONCATENATE STABLEHLO_BROADCAST_IN_DIM STABLEHLO_CONVOLUTION STABLEHLO_SLICE"
+    " STABLEHLO_CUSTOM_CALL STABLEHLO_REDUCE STABLEHLO_ABS STABLEHLO_AND STABLEHLO_COSINE"
+    " STABLEHLO_EXPONENTIAL STABLEHLO_FLOOR STABLEHLO_LOG STABLEHLO_MINIMUM STABLEHLO_NEGATE"
+    " STABLEHLO_OR STABLEHLO_POWER STABLEHLO_REMAINDER STABLEHLO_RSQRT STABLEHLO_SELECT"
+    " STABLEHLO_SUBTRACT STABLEHLO_TANH STABLEHLO_SCATTER STABLEHLO_COMPARE STABLEHLO_CONVERT"
+    " STABLEHLO_DYNAMIC_SLICE STABLEHLO_DYNAMIC_UPDATE_SLICE STABLEHLO_PAD STABLEHLO_IOTA"
+    " STABLEHLO_DOT_GENERAL STABLEHLO_REDUCE_WINDOW STABLEHLO_SORT STABLEHLO_WHILE STABLEHLO_GATHER"
+    " STABLEHLO_TRANSPOSE DILATE STABLEHLO_RNG_BIT_GENERATOR REDUCE_WINDOW STABLEHLO_COMPOSITE"
+    " STABLEHLO_SHIFT_LEFT STABLEHLO_CBRT STABLEHLO_CASE "
 )
 _BUILT_IN = tuple(_NAMES.split())
-_CUSTOM, _UNPACKING = 32, ("DEQUANTIZE", "DENSIFY")
+_CUSTOM = 32
+_UNPACKING = ("DEQUANTIZE", "DENSIFY")
 
 
 class _Graph:
@@ -89,20 +137,27 @@ class _Graph:
         return first >= 0 and self.constant_bytes(self.tensors[first]) > 0
 
     def declared(self, field: int, names: dict[int, str]) -> tuple[Tensor, ...]:
-        """Return the inputs or the outputs, by the names that a signature gives them, if it does."""
+        """Return the inputs or the outputs, by the names that a signature gives them, if it
+        does.
+        """
         numbers = list(self.graph.integers(field))
         return tuple(_tensor(self.tensors[number], names.get(number)) for number in numbers)
 
 
 def read(path: Path) -> Inspection:
-    """Return what the file shows; raise ModelError where it is no whole .tflite file."""
-    with open_regular(path) as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+    """Return what the file shows; raise ModelError if it is no whole .tflite file."""
+    with (
+        open_regular(path) as file,
+        mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,
+    ):
         try:
             if content[4:8] != _MAGIC:
                 raise ValueError("no model")
             return _read(path, root(content), len(content))
         except _DAMAGED:
-            raise ModelError(f"{path} is not a LiteRT model (.tflite), or is cut short. Copy it again") from None
+            raise ModelError(
+                f"{path} is not a LiteRT model (.tflite), or is cut short. Copy it again"
+            ) from None
 
 
 def _read(path: Path, model: Table, size: int) -> Inspection:
@@ -113,7 +168,9 @@ def _read(path: Path, model: Table, size: int) -> Inspection:
     graphs = [_Graph(graph, buffers) for graph in model.tables(_GRAPHS)]
     signatures = list(model.tables(_SIGNATURES))
     main = graphs[signatures[0].integer(_SIGNATURE_GRAPH) if signatures else 0]
-    inputs, outputs = (_names(signatures, field) for field in (_SIGNATURE_INPUTS, _SIGNATURE_OUTPUTS))
+    inputs, outputs = (
+        _names(signatures, field) for field in (_SIGNATURE_INPUTS, _SIGNATURE_OUTPUTS)
+    )
     operators: Counter[tuple[str, str]] = Counter()
     unpacks = False
     for graph in graphs:
@@ -121,7 +178,10 @@ def _read(path: Path, model: Table, size: int) -> Inspection:
             code = codes[operator.integer(_OPERATOR_CODE)]
             operators[code] += 1
             unpacks = unpacks or (code[1] in _UNPACKING and graph.reads_constants(operator))
-    lines = {"format": "LiteRT (TensorFlow Lite, schema 3)", "made by": model.text(_DESCRIPTION) or "unknown"}
+    lines = {
+        "format": "LiteRT (TensorFlow Lite, schema 3)",
+        "made by": model.text(_DESCRIPTION) or "unknown",
+    }
     lines["signatures"] = str(len(signatures)) if signatures else "none"
     return Inspection(
         file=str(path),
@@ -129,13 +189,19 @@ def _read(path: Path, model: Table, size: int) -> Inspection:
         inputs=main.declared(_INPUTS, inputs),
         outputs=main.declared(_OUTPUTS, outputs),
         weights=_weights(graphs),
-        operators=tuple(Operator(domain, name, count) for (domain, name), count in operators.most_common()),
-        facts=OtherFacts(lines, lacks=(("internal_reuse", "litert_unpacked_weights"),) if unpacks else ()),
+        operators=tuple(
+            Operator(domain, name, count) for (domain, name), count in operators.most_common()
+        ),
+        facts=OtherFacts(
+            lines, lacks=(("internal_reuse", "litert_unpacked_weights"),) if unpacks else ()
+        ),
     )
 
 
 def _names(signatures: list[Table], field: int) -> dict[int, str]:
-    """Return the names that the first signature gives inputs or outputs, by the number of the tensor."""
+    """Return the names that the first signature gives inputs or outputs, by the number of the
+    tensor.
+    """
     entries = signatures[0].tables(field) if signatures else ()
     return {entry.integer(_MAP_TENSOR): entry.text(_MAP_NAME) for entry in entries}
 
@@ -154,7 +220,8 @@ def _weights(graphs: list[_Graph]) -> tuple[Weights, ...]:
     counted: set[int] = set()
     for graph in graphs:
         for tensor in graph.tensors:
-            number, size = tensor.integer(_BUFFER), graph.constant_bytes(tensor)
+            number = tensor.integer(_BUFFER)
+            size = graph.constant_bytes(tensor)
             if size and number not in counted:
                 counted.add(number)
                 name = _TYPES[tensor.byte(_TYPE)]
@@ -169,6 +236,8 @@ def _stored_bytes(buffer: Table) -> int:
 
 
 def _operator(code: Table) -> tuple[str, str]:
-    """Return domain and name of an operator; numbers above 127 came later, into a field of their own."""
+    """Return domain and name of an operator; numbers above 127 came later, into a field of their
+    own.
+    """
     number = max(code.byte(_OLD_CODE), code.integer(_CODE))
     return ("custom", code.text(_CUSTOM_CODE)) if number == _CUSTOM else ("", _BUILT_IN[number])

@@ -18,21 +18,27 @@ _PROGRAM = Path(__file__).resolve().parents[1] / "megengine" / "reader.py"
 
 
 def read(path: Path) -> Inspection:
-    """Return what the file shows; raise ModelError where it is no .mge file, or MegEngine is not installed."""
+    """Return what the file shows; raise ModelError if it is no .mge file, or MegEngine is not
+    installed.
+    """
     if not MEGENGINE.installed():
         raise ModelError(
-            f"{MEGENGINE.makes} files are read by {MEGENGINE.library} {MEGENGINE.version}, which is not in "
-            f"{MEGENGINE.folder()}; run `reusebench models install {MEGENGINE.command}` once (it takes about "
-            f"{MEGENGINE.gigabytes} GB there)"
+            f"{MEGENGINE.makes} files are read by {MEGENGINE.library} {MEGENGINE.version}, which is"
+            f" not in {MEGENGINE.folder()}; run `reusebench models install {MEGENGINE.command}`"
+            f" once (it takes about {MEGENGINE.gigabytes} GB there)"
         )
     command = [str(MEGENGINE.python()), "-I", str(_PROGRAM), str(path.resolve())]
     done = processes.run(command)
     if done.returncode:
         last_line = done.stderr.strip().rpartition("\n")[2]
-        raise ModelError(f"{path} cannot be read by {MEGENGINE.library} ({end_of(done.returncode)}): {last_line}")
+        raise ModelError(
+            f"{path} cannot be read by {MEGENGINE.library} ({end_of(done.returncode)}): {last_line}"
+        )
     shown: Any = json.loads(done.stdout)
     if shown is None:
-        raise ModelError(f"{path} is not a MegEngine model (.mge), or is cut short. Export or copy it again")
+        raise ModelError(
+            f"{path} is not a MegEngine model (.mge), or is cut short. Export or copy it again"
+        )
     return Inspection(
         file=str(path),
         size_bytes=path.stat().st_size,

@@ -20,18 +20,31 @@ __all__ = ["read"]
 _DAMAGED = (struct.error, ValueError, IndexError, OverflowError)
 
 #: Fields of the tables, by their numbers. A union has two: its type, and the table.
-_NET_EXTRA, _NET_OPERATORS, _NET_OUTPUTS, _NET_SOURCE, _NET_NAMES, _NET_SUBGRAPHS = 2, 3, 4, 6, 7, 10
+_NET_EXTRA = 2
+_NET_OPERATORS = 3
+_NET_OUTPUTS = 4
+_NET_SOURCE = 6
+_NET_NAMES = 7
+_NET_SUBGRAPHS = 10
 _EXTRA_VERSION = 2
 _SUBGRAPH_NODES = 4
-_OP_KIND, _OP_PARAMETER, _OP_OUTPUTS, _OP_TYPE = 1, 2, 4, 5
-_INPUT_SIZES, _INPUT_TYPE, _INPUT_ORDER = 0, 1, 2
-_BLOB_TYPE, _BLOB_EXTERNAL = 2, 9
-_CONVOLUTION_QUANTISED, _QUANTISED_BYTES = 3, 0
+_OP_KIND = 1
+_OP_PARAMETER = 2
+_OP_OUTPUTS = 4
+_OP_TYPE = 5
+_INPUT_SIZES = 0
+_INPUT_TYPE = 1
+_INPUT_ORDER = 2
+_BLOB_TYPE = 2
+_BLOB_EXTERNAL = 9
+_CONVOLUTION_QUANTISED = 3
+_QUANTISED_BYTES = 0
 #: The lists of a constant, by the number of its field: bytes of an element.
 _BLOB_LISTS = {3: 1, 4: 1, 5: 4, 6: 8, 7: 4}
-#: Kinds of parameters (OpParameter) with lists of float32, by the numbers of their fields, and that of the field with
-#: their sizes in a file beside the model, after their position there.
-_BLOB, _CONVOLUTION = 7, 9
+#: Kinds of parameters (OpParameter) with lists of float32, by the numbers of their fields, and that
+#: of the field with their sizes in a file beside the model, after their position there.
+_BLOB = 7
+_CONVOLUTION = 9
 _FLOATS: dict[int, tuple[tuple[int, ...], Optional[int]]] = {
     5: ((1, 2, 3, 4, 5, 6), None),  # BatchNorm
     _CONVOLUTION: ((1, 2), 6),
@@ -40,8 +53,11 @@ _FLOATS: dict[int, tuple[tuple[int, ...], Optional[int]]] = {
     58: ((1, 2), 3),  # Scale
     88: ((2, 3), 5),  # LayerNorm
 }
-_INPUT, _CONST, _TRAINABLE = "Input", "Const", "TrainableParam"
-#: DataType of Tensor.fbs, as numpy calls them; of integers of eight bytes MNN's converter makes four.
+_INPUT = "Input"
+_CONST = "Const"
+_TRAINABLE = "TrainableParam"
+#: DataType of Tensor.fbs, as numpy calls them; of integers of eight bytes MNN's converter makes
+#: four.
 _TYPES = {
     1: "float32",
     2: "float64",
@@ -66,33 +82,37 @@ _OPERATORS = {
     first: names.split()
     for first, names in {
         0: (
-            "AbsVal QuantizedAdd ArgMax AsString InstanceNorm BatchToSpaceND Copy BinaryOp Bnll Cast Concat Const "
-            "Convolution ConvolutionDepthwise Crop CropAndResize ImageProcess Deconvolution "
-            "DeconvolutionDepthwise Dequantize DetectionOutput Dropout Eltwise ELU Unique Exp ExpandDims Fill "
-            "Flatten Im2Col Gather GatherV2 Im2Seq InnerProduct Input Interp Log LRN LSTM MatMul MoE "
-            "NonMaxSuppression NonMaxSuppressionV2 Normalize Pack Padding Permute Pooling Power PReLU PriorBox "
-            "Proposal QuantizedAvgPool QuantizedBiasAdd QuantizedConcat QuantizedDepthwiseConv2D "
-            "QuantizedLogistic RasterAndInterpolate QuantizedMaxPool Texture RasterDiff QuantizedReshape "
-            "QuantizedSoftmax QuantizeMaxMin QuantizeV2 Range Rank ReduceJoin Reduction ReLU ReLU6 "
-            "RequantizationRange Requantize Reshape Resize RNN ROIPooling Scale Selu Seq2Out Shape Sigmoid Size "
-            "Slice SliceTf Softmax SpaceToBatchND SpatialProduct Col2Im Segment Squeeze StridedSlice CastLike "
-            "StringSplit StringToNumber TanH TfQuantizedConv2D Threshold Tile TopKV2 Transpose UnaryOp Unpack "
-            "Where Moments RNNSequenceGRU BatchMatMul Unsqueeze CosineSimilarity DepthToSpace SpaceToDepth "
-            "ReverseSequence Pooling3D Convolution3D MatrixBandPart GatherND DetectionPostProcess UnravelIndex "
-            "ScatterNd OneHot BroadcastTo Dilation2D Interp3D"
+            "AbsVal QuantizedAdd ArgMax AsString InstanceNorm BatchToSpaceND Copy BinaryOp Bnll"
+            " Cast Concat Const Convolution ConvolutionDepthwise Crop CropAndResize ImageProcess"
+            " Deconvolution DeconvolutionDepthwise Dequantize DetectionOutput Dropout Eltwise ELU"
+            " Unique Exp ExpandDims Fill Flatten Im2Col Gather GatherV2 Im2Seq InnerProduct Input"
+            " Interp Log LRN LSTM MatMul MoE NonMaxSuppression NonMaxSuppressionV2 Normalize Pack"
+            " Padding Permute Pooling Power PReLU PriorBox Proposal QuantizedAvgPool"
+            " QuantizedBiasAdd QuantizedConcat QuantizedDepthwiseConv2D QuantizedLogistic"
+            " RasterAndInterpolate QuantizedMaxPool Texture RasterDiff QuantizedReshape"
+            " QuantizedSoftmax QuantizeMaxMin QuantizeV2 Range Rank ReduceJoin Reduction ReLU ReLU6"
+            " RequantizationRange Requantize Reshape Resize RNN ROIPooling Scale Selu Seq2Out Shape"
+            " Sigmoid Size Slice SliceTf Softmax SpaceToBatchND SpatialProduct Col2Im Segment"
+            " Squeeze StridedSlice CastLike StringSplit StringToNumber TanH TfQuantizedConv2D"
+            " Threshold Tile TopKV2 Transpose UnaryOp Unpack Where Moments RNNSequenceGRU"
+            " BatchMatMul Unsqueeze CosineSimilarity DepthToSpace SpaceToDepth ReverseSequence"
+            " Pooling3D Convolution3D MatrixBandPart GatherND DetectionPostProcess UnravelIndex"
+            " ScatterNd OneHot BroadcastTo Dilation2D Interp3D"
         ),
         128: (
-            "Raster ConvertTensor ArgMin LinSpace RandomUniform TensorArray TensorArraySize TensorArrayRead "
-            "TensorArrayWrite TensorArrayGather TensorArrayScatter TensorArraySplit TensorArrayConcat "
-            "LSTMBlockCell Reverse ROIAlign RandomNormal TensorArrayInsert TensorArrayErase EyeLike CumSum Det "
-            "CumProd ScatterElements GatherElements Svd Histogram DynamicQuant Stft"
+            "Raster ConvertTensor ArgMin LinSpace RandomUniform TensorArray TensorArraySize"
+            " TensorArrayRead TensorArrayWrite TensorArrayGather TensorArrayScatter"
+            " TensorArraySplit TensorArrayConcat LSTMBlockCell Reverse ROIAlign RandomNormal"
+            " TensorArrayInsert TensorArrayErase EyeLike CumSum Det CumProd ScatterElements"
+            " GatherElements Svd Histogram DynamicQuant Stft"
         ),
         256: (
             "Plugin Select ZerosLike Broastcast SetDiff1D ReluGrad Identity PoolGrad SoftmaxGrad "
             "Conv2DBackPropFilter TrainableParam BatchNorm ConvTranspose3D ZeroGrad"
         ),
         299: (
-            "Attention FmhaV2 Fmhca SeqLen2Spatial SplitGeLU GroupNorm LinearAttention RoPE FusedLinear GatedRMSNorm"
+            "Attention FmhaV2 Fmhca SeqLen2Spatial SplitGeLU GroupNorm LinearAttention RoPE"
+            " FusedLinear GatedRMSNorm"
         ),
         512: "Extra ConvInt8 Int8ToFloat DepthwiseConvInt8",
         517: "FloatToInt8 EltwiseInt8",
@@ -103,13 +123,18 @@ _OPERATORS = {
 
 
 def read(path: Path) -> Inspection:
-    """Return what the file shows; raise ModelError where it is no whole .mnn file."""
-    with open_regular(path) as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+    """Return what the file shows; raise ModelError if it is no whole .mnn file."""
+    with (
+        open_regular(path) as file,
+        mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,
+    ):
         try:
             with memoryview(content) as buffer:
                 return _read(path, buffer)
         except _DAMAGED:
-            raise ModelError(f"{path} is not an MNN model (.mnn), or is cut short. Convert or copy it again") from None
+            raise ModelError(
+                f"{path} is not an MNN model (.mnn), or is cut short. Convert or copy it again"
+            ) from None
 
 
 def _read(path: Path, buffer: memoryview) -> Inspection:
@@ -118,7 +143,8 @@ def _read(path: Path, buffer: memoryview) -> Inspection:
     operators: Counter[str] = Counter()
     counts: Counter[Optional[str]] = Counter()
     sizes: Counter[Optional[str]] = Counter()
-    inputs, has_external = [], False
+    inputs = []
+    has_external = False
     for op, is_nested in _all_operators(net):
         name = _operator(op.integer(_OP_TYPE))
         parameter = op.table(_OP_PARAMETER)
@@ -160,7 +186,9 @@ def _source(net: Table) -> str:
 
 
 def _all_operators(net: Table) -> Iterator[tuple[Table, bool]]:
-    """Yield those of the network, and those of the graphs that its control flow runs; whether they are such."""
+    """Yield those of the network, and those of the graphs that its control flow runs; whether they
+    are such.
+    """
     for op in net.tables(_NET_OPERATORS):
         yield op, False
     for subgraph in net.tables(_NET_SUBGRAPHS):
@@ -186,7 +214,9 @@ def _input(op: Table, parameter: Optional[Table], names: list[str]) -> Tensor:
 
 
 def _weights(kind: int, parameter: Table) -> Iterator[tuple[Optional[str], int, bool]]:
-    """Yield type and bytes of each list of constants, and whether it is in a file beside the model."""
+    """Yield type and bytes of each list of constants, and whether it is in a file beside the
+    model.
+    """
     if kind == _BLOB:
         size = sum(parameter.length(field) * element for field, element in _BLOB_LISTS.items())
         _, *beside = [*parameter.integers(_BLOB_EXTERNAL, "<q")] or [0]

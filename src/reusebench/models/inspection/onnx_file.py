@@ -14,7 +14,15 @@ from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
 from reusebench.measured.runtimes.base import TEXT
 from reusebench.models.errors import ModelError
-from reusebench.models.inspection.result import ExternalFile, Function, Inspection, OnnxFacts, Operator, Tensor, Weights
+from reusebench.models.inspection.result import (
+    ExternalFile,
+    Function,
+    Inspection,
+    OnnxFacts,
+    Operator,
+    Tensor,
+    Weights,
+)
 from reusebench.models.weight_files import is_beside
 from reusebench.system.files import open_regular
 from reusebench.system.user_files import FileState
@@ -39,7 +47,7 @@ _LONGEST_NUMBER = 20
 
 
 def read(path: Path) -> Inspection:
-    """Return what the file shows; raise ModelError where it is no whole ONNX model."""
+    """Return what the file shows; raise ModelError if it is no whole ONNX model."""
     try:
         with open_regular(path) as file:
             model = onnx.load(file, format="protobuf", load_external_data=False)
@@ -47,9 +55,13 @@ def read(path: Path) -> Inspection:
         model = onnx.ModelProto()
     if not (model.HasField("graph") and model.opset_import):
         raise ModelError(f"{path} is not an ONNX model, or is cut short. Export or copy it again")
-    # Before IR version 4 every initializer is an input too; later it is one that the caller may replace.
+    # Before IR version 4 every initializer is an input too; later it is one that the caller may
+    # replace.
     constants = {tensor.name for tensor in model.graph.initializer}
-    nodes = [*_nodes(model.graph), *(node for function in model.functions for node in _nodes(function))]
+    nodes = [
+        *_nodes(model.graph),
+        *(node for function in model.functions for node in _nodes(function)),
+    ]
     tensors = list(_constants(model, nodes))
     operators = Counter((_domain(node.domain), _text(node.op_type)) for node in nodes)
     return Inspection(
@@ -58,13 +70,19 @@ def read(path: Path) -> Inspection:
         inputs=tuple(_tensor(value) for value in model.graph.input if value.name not in constants),
         outputs=tuple(map(_tensor, model.graph.output)),
         weights=_weights(tensors),
-        operators=tuple(Operator(domain, name, count) for (domain, name), count in operators.most_common()),
+        operators=tuple(
+            Operator(domain, name, count) for (domain, name), count in operators.most_common()
+        ),
         facts=OnnxFacts(
             ir_version=model.ir_version,
             opsets={_domain(opset.domain): opset.version for opset in model.opset_import},
-            producer=" ".join(filter(None, map(_text, (model.producer_name, model.producer_version)))),
+            producer=" ".join(
+                filter(None, map(_text, (model.producer_name, model.producer_version)))
+            ),
             metadata={_text(entry.key): _text(entry.value) for entry in model.metadata_props},
-            subgraphs=dict(Counter(_text(node.op_type) for node in nodes for _ in _subgraphs(node))),
+            subgraphs=dict(
+                Counter(_text(node.op_type) for node in nodes for _ in _subgraphs(node))
+            ),
             quantised=tuple(dict.fromkeys(_quantised(name for _, name in operators))),
             functions=tuple(
                 Function(_text(function.domain), _text(function.name), len(function.node))
@@ -85,7 +103,9 @@ def _domain(name: Union[str, bytes]) -> str:
 
 
 def _tensor(value: onnx.ValueInfoProto) -> Tensor:
-    """Return an input or output; of a sequence or a map the type says what is in it, as ONNX Runtime writes it."""
+    """Return an input or output; of a sequence or a map the type says what is in it, as ONNX
+    Runtime writes it.
+    """
     kind = value.type
     if kind.optional_type.elem_type.HasField("tensor_type"):
         # An optional tensor is fed like any other.
@@ -143,8 +163,12 @@ def _subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
         yield from attribute.graphs
 
 
-def _constants(model: onnx.ModelProto, nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.TensorProto]:
-    """Yield the initializers of all graphs, and the tensors that operators have as attributes, as Constant has."""
+def _constants(
+    model: onnx.ModelProto, nodes: Iterable[onnx.NodeProto]
+) -> Iterator[onnx.TensorProto]:
+    """Yield the initializers of all graphs, and the tensors that operators have as attributes, as
+    Constant has.
+    """
     graphs = [model.graph]
     for node in nodes:
         graphs += _subgraphs(node)

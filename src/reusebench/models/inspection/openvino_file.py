@@ -1,6 +1,8 @@
-"""Reads .xml files of OpenVINO (its intermediate representation) without OpenVINO; of the weights their table alone.
+"""Reads .xml files of OpenVINO (its intermediate representation) without OpenVINO; of the weights
+their table alone.
 
-The text is read piece by piece, whatever its size, and nothing that it defines for itself (entities) is expanded.
+The text is read piece by piece, whatever its size, and nothing that it defines for itself
+(entities) is expanded.
 """
 
 from __future__ import annotations
@@ -74,7 +76,7 @@ class _Reader:
         self._text = ""
 
     def read(self, path: Path) -> None:
-        """Read the file; raise _NoModel, ExpatError or ValueError where it is none or damaged."""
+        """Read the file; raise _NoModel, ExpatError or ValueError if it is none or damaged."""
         parser = expat.ParserCreate()
         parser.StartDoctypeDeclHandler = _refuse
         parser.StartElementHandler = self._start
@@ -84,10 +86,13 @@ class _Reader:
             parser.ParseFile(file)
 
     def outputs(self) -> tuple[Tensor, ...]:
-        """Return the outputs: each is named by its own attribute or, in older files, by what it reads."""
+        """Return the outputs: each is named by its own attribute or, in older files, by what it
+        reads.
+        """
         tensors = []
         for layer in self._results:
-            number, name = layer.attributes.get("id", ""), layer.attributes.get("name", "")
+            number = layer.attributes.get("id", "")
+            name = layer.attributes.get("name", "")
             names = _names(layer.attributes.get("output_names", "")) or self._names.get(
                 self._sources.get(number, ("", "")), []
             )
@@ -107,12 +112,17 @@ class _Reader:
         elif tag == "layer":
             self._layers.append(_Layer(attributes, self._path == _OWN_LAYER))
         elif self._path == ["net", "edges", "edge"]:
-            self._sources[attributes["to-layer"]] = attributes["from-layer"], attributes["from-port"]
+            self._sources[attributes["to-layer"]] = (
+                attributes["from-layer"],
+                attributes["from-port"],
+            )
         elif self._layers and tag == "data" and self._path[-2] == "layer":
             self._layers[-1].data = attributes
         elif self._layers and tag == "port":
             names = _names(attributes.get("names", ""))
-            self._layers[-1].ports.append(_Port(attributes["id"], names, _type(attributes.get("precision", ""))))
+            self._layers[-1].ports.append(
+                _Port(attributes["id"], names, _type(attributes.get("precision", "")))
+            )
 
     def _end(self, tag: str) -> None:
         self._path.pop()
@@ -133,7 +143,8 @@ class _Reader:
             self.made_by = f"OpenVINO {attributes['value']}"
 
     def _take(self, layer: _Layer) -> None:
-        kind, domain = layer.attributes["type"], layer.attributes.get("version", "")
+        kind = layer.attributes["type"]
+        domain = layer.attributes.get("version", "")
         if kind == "Const":
             place = int(layer.data["offset"]), int(layer.data["size"])
             if min(place) < 0:
@@ -148,20 +159,26 @@ class _Reader:
         if kind == "Parameter":
             names = [name for port in layer.ports for name in port.names]
             name = min(names, default=layer.attributes.get("name", ""))
-            self.inputs.append(Tensor(name, _type(layer.data["element_type"]), _shape(layer.data["shape"])))
+            self.inputs.append(
+                Tensor(name, _type(layer.data["element_type"]), _shape(layer.data["shape"]))
+            )
         elif kind == "Result":
             self._results.append(layer)
 
 
 def read(path: Path) -> Inspection:
-    """Return what the file shows; raise ModelError where it is no model of OpenVINO's, or not whole."""
+    """Return what the file shows; raise ModelError if it is no model of OpenVINO's, or not
+    whole.
+    """
     reader = _Reader()
     try:
         reader.read(path)
     except (_NoModel, expat.ExpatError, ValueError, LookupError):
         reader.format = ""
     if not (reader.format and (reader.inputs or reader.operators or reader.constants)):
-        raise ModelError(f"{path} is not a model of OpenVINO (.xml), or is damaged. Export or copy it again")
+        raise ModelError(
+            f"{path} is not a model of OpenVINO (.xml), or is damaged. Export or copy it again"
+        )
     counts: Counter[Optional[str]] = Counter()
     sizes: Counter[Optional[str]] = Counter()
     for (_, size), kind in reader.constants.items():
@@ -173,7 +190,10 @@ def read(path: Path) -> Inspection:
         inputs=tuple(reader.inputs),
         outputs=reader.outputs(),
         weights=tuple(Weights(kind, counts[kind], size) for kind, size in sizes.most_common()),
-        operators=tuple(Operator(domain, name, count) for (domain, name), count in reader.operators.most_common()),
+        operators=tuple(
+            Operator(domain, name, count)
+            for (domain, name), count in reader.operators.most_common()
+        ),
         facts=OtherFacts(
             {
                 "format": reader.format,
@@ -190,7 +210,9 @@ def _refuse(*_: Any) -> None:
 
 
 def _weights_file(path: Path, needed_bytes: int) -> str:
-    """Return the name of the file with the weights, and whether it is there; empty where the model needs none."""
+    """Return the name of the file with the weights, and whether it is there; empty if the model
+    needs none.
+    """
     file = path.with_suffix(".bin")
     if not needed_bytes:
         return ""
@@ -198,7 +220,9 @@ def _weights_file(path: Path, needed_bytes: int) -> str:
         return f"{file.name}, which is not beside the model"
     size_bytes = file.stat().st_size
     return (
-        file.name if size_bytes >= needed_bytes else f"{file.name}, cut short: {size_bytes:,} of {needed_bytes:,} bytes"
+        file.name
+        if size_bytes >= needed_bytes
+        else f"{file.name}, cut short: {size_bytes:,} of {needed_bytes:,} bytes"
     )
 
 
@@ -207,14 +231,16 @@ def _names(text: str) -> list[str]:
 
 
 def _type(text: str) -> Optional[str]:
-    """Return what numpy calls a type; None where it has none."""
+    """Return what numpy calls a type; None if it has none."""
     text = text.lower()
     matched = _TYPE.fullmatch(text)
     return f"{_NUMBERS[matched[1]]}{matched[2]}" if matched else _OTHER_TYPES.get(text)
 
 
 def _shape(text: str) -> Optional[tuple[Union[int, str], ...]]:
-    """Return the sizes of an input: "1,3,?,1..640"; free ones have no names here. None where even their number is."""
+    """Return the sizes of an input: "1,3,?,1..640"; free ones have no names here. None if even
+    their number is.
+    """
     if "..." in text:
         return None
     sizes: list[Union[int, str]] = []

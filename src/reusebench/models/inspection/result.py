@@ -1,4 +1,6 @@
-"""What a model's file shows of itself, whichever format it has; plain data. What it does not show is None."""
+"""What a model's file shows of itself, whichever format it has; plain data. What it does not show
+is None.
+"""
 
 from __future__ import annotations
 
@@ -27,12 +29,12 @@ class Tensor:
     name: str
     #: Of its elements, as in runtimes.base.DeclaredTensor; None: unknown.
     type: Optional[str]
-    #: A size that the file leaves free is a text: the name that it has there, or "" where it has none; None: the file
-    #: does not even give their number.
+    #: A size that the file leaves free is a text: the name that it has there, or "" where it has
+    #: none; None: the file does not even give their number.
     dimensions: Optional[tuple[Union[int, str], ...]]
     #: How the runtime has it in memory, where the file says: "NHWC".
     layout: Optional[str] = None
-    #: Of a .rknn file with dynamic shapes: all of them; empty where there is one shape alone.
+    #: Of a .rknn file with dynamic shapes: all of them; empty if there is one shape alone.
     shapes: tuple[tuple[int, ...], ...] = ()
 
 
@@ -91,7 +93,8 @@ class OnnxFacts:
     metadata: dict[str, str]
     #: Graphs inside If, Loop and Scan, by the operator.
     subgraphs: dict[str, int]
-    #: How it is quantised, by its operators: "QDQ", "QOperator", "dynamic", "weights" (those alone).
+    #: How it is quantised, by its operators: "QDQ", "QOperator", "dynamic", "weights" (those
+    #: alone).
     quantised: tuple[str, ...]
     functions: tuple[Function, ...]
     external_files: tuple[ExternalFile, ...]
@@ -107,11 +110,13 @@ class RknnFacts:
     compiler_version: Optional[str]
     #: The format that it was converted from: "ONNX".
     source: Optional[str]
-    #: Whether it is in the form of the mini runtime, librknnmrt, which shows neither operators nor weights.
+    #: Whether it is in the form of the mini runtime, librknnmrt, which shows neither operators nor
+    #: weights.
     is_mini: bool
     #: None: unknown, as in old files.
     has_dynamic_shapes: Optional[bool]
-    #: Whether remove_weight left them out, so that it can only be the slave of weight sharing; None: unknown.
+    #: Whether remove_weight left them out, so that it can only be the slave of weight sharing;
+    #: None: unknown.
     lacks_weights: Optional[bool]
 
 
@@ -121,7 +126,8 @@ class OtherFacts:
 
     #: The name of each and its text, as they are shown: "format" first.
     lines: dict[str, str]
-    #: The mechanisms that this file does not allow, by the scenario that measures each, with the code of the reason.
+    #: The mechanisms that this file does not allow, by the scenario that measures each, with the
+    #: code of the reason.
     lacks: tuple[tuple[str, str], ...] = ()
 
 
@@ -153,4 +159,7 @@ class Inspection:
 
 
 def _declared(tensors: tuple[Tensor, ...]) -> tuple[DeclaredTensor, ...]:
-    return tuple(DeclaredTensor(tensor.name, tensor.type or "", tensor.dimensions or ()) for tensor in tensors)
+    return tuple(
+        DeclaredTensor(tensor.name, tensor.type or "", tensor.dimensions or ())
+        for tensor in tensors
+    )

@@ -1,8 +1,9 @@
 """Reads .rknn files, of rknn-toolkit2, without a library of Rockchip's.
 
-Their format is not published. What is read here is what the open source viewer netron reads (its rknn-schema.js), and
-stands in the file in the clear: a header, the graph as FlatBuffers, and a description as JSON. The form of the mini
-runtime has no such graph. Everything else is unknown, and None.
+Their format is not published. What is read here is what the open source viewer netron reads (its
+rknn-schema.js), and stands in the file in the clear: a header, the graph as FlatBuffers, and a
+description as JSON. The form of the mini runtime has no such graph. Everything else is unknown, and
+None.
 """
 
 from __future__ import annotations
@@ -34,13 +35,15 @@ _OTHERS = {b"CYPTRKNN": "is encrypted", **_FOREIGN}
 _MAGIC = b"RKNN"
 #: Magic, four bytes of zero, version, size of the graph; a header of version 2 and later is longer.
 _HEADER = struct.Struct("<4s4xQQ")
-_OLD_HEADER_SIZE, _HEADER_SIZE = 24, 64
+_OLD_HEADER_SIZE = 24
+_HEADER_SIZE = 64
 #: The higher bytes of the version of a file for the mini runtime.
 _MINI_VERSION = 0x10
 #: Stands before the description.
 _LENGTH = struct.Struct("<Q")
 
-#: What reading a damaged file raises: its offsets lead anywhere, and its texts are no JSON, or not that JSON.
+#: What reading a damaged file raises: its offsets lead anywhere, and its texts are no JSON, or not
+#: that JSON.
 _DAMAGED = (
     struct.error,
     ValueError,
@@ -53,15 +56,35 @@ _DAMAGED = (
 )
 
 #: Fields of the tables, by their numbers.
-_MODEL_GRAPHS, _MODEL_GENERATOR, _MODEL_COMPILER, _MODEL_INPUTS, _MODEL_OUTPUTS = 2, 3, 7, 12, 13
-_GRAPH_TENSORS, _GRAPH_NODES = 0, 1
+_MODEL_GRAPHS = 2
+_MODEL_GENERATOR = 3
+_MODEL_COMPILER = 7
+_MODEL_INPUTS = 12
+_MODEL_OUTPUTS = 13
+_GRAPH_TENSORS = 0
+_GRAPH_NODES = 1
 _NODE_TYPE = 1
-_TENSOR_TYPE, _TENSOR_KIND, _TENSOR_SIZE = 0, 2, 12
+_TENSOR_TYPE = 0
+_TENSOR_KIND = 2
+_TENSOR_SIZE = 12
 #: Kinds of tensors that are constants.
 _CONSTANTS = (4, 5)
 #: By the number of a tensor's type; 0 is unknown.
 _TYPES = (
-    *(None, "float32", "uint8", "int8", "uint16", "int16", "int32", "int64", "str", "bool", "float16", "float64"),
+    *(
+        None,
+        "float32",
+        "uint8",
+        "int8",
+        "uint16",
+        "int16",
+        "int32",
+        "int64",
+        "str",
+        "bool",
+        "float16",
+        "float64",
+    ),
     *("uint32", "uint64", "complex64", "complex128", "bfloat16"),
 )
 _LITERAL = re.compile(r"""(?:'[^'\\]*'|"[^"\\]*"|-(?=\d)|[\d.]|True|False|None|[][(){},:\s])*""")
@@ -89,27 +112,38 @@ class _Graph(NamedTuple):
 
 
 def read(path: Path) -> Inspection:
-    """Return what the file shows; raise ModelError where it is no whole .rknn file."""
-    with open_regular(path) as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+    """Return what the file shows; raise ModelError if it is no whole .rknn file."""
+    with (
+        open_regular(path) as file,
+        mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,
+    ):
         _refuse(path, content, _OTHERS)
         try:
             return _read(path, content)
         except _DAMAGED:
-            raise ModelError(f"{path} is not an RKNN model, or is cut short. Convert or copy it again") from None
+            raise ModelError(
+                f"{path} is not an RKNN model, or is cut short. Convert or copy it again"
+            ) from None
 
 
 def origin(path: Path) -> Optional[Origin]:
-    """Return how the file was made, from its two ends; None where it does not show.
+    """Return how the file was made, from its two ends; None if it does not show.
 
-    Raises ModelError where it is certain that no library of these chips reads it: it is of other software, or cut short
-    (librknnrt aborts on some such files, and the mini runtime runs some).
+    Raises ModelError if it is certain that no library of these chips reads it: it is of other
+    software, or cut short (librknnrt aborts on some such files, and the mini runtime runs some).
     """
-    with open_regular(path) as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+    with (
+        open_regular(path) as file,
+        mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,
+    ):
         _refuse(path, content, _FOREIGN)
         try:
             _, begin, graph_size = _header(content)
             if len(content) < _end(content, begin + graph_size):
-                raise ModelError(f"{path} is cut short: it has {len(content)} bytes, and its header tells of more")
+                raise ModelError(
+                    f"{path} is cut short: it has {len(content)} bytes, and its header tells of"
+                    " more"
+                )
             description = _description(content, begin + graph_size)
             return Origin(tuple(description["target_platform"]), description["version"])
         except _DAMAGED:
@@ -145,7 +179,9 @@ def _read(path: Path, content: mmap.mmap) -> Inspection:
             compiler_version=graph.compiler_version if graph else None,
             source=description.get("ori_network_platform"),
             is_mini=is_mini,
-            has_dynamic_shapes=None if graph is None or graph.shapes is None else bool(graph.shapes),
+            has_dynamic_shapes=(
+                None if graph is None or graph.shapes is None else bool(graph.shapes)
+            ),
             lacks_weights=lacks_weights,
         ),
     )
@@ -156,7 +192,11 @@ def _header(content: mmap.mmap) -> tuple[int, int, int]:
     magic, version, graph_size = _HEADER.unpack_from(content)
     if magic != _MAGIC:
         raise ValueError(magic)
-    return version, _HEADER_SIZE if version & 0xFF > 1 and graph_size else _OLD_HEADER_SIZE, graph_size
+    return (
+        version,
+        _HEADER_SIZE if version & 0xFF > 1 and graph_size else _OLD_HEADER_SIZE,
+        graph_size,
+    )
 
 
 def _end(content: mmap.mmap, position: int) -> int:
@@ -166,8 +206,14 @@ def _end(content: mmap.mmap, position: int) -> int:
 
 
 def _description(content: mmap.mmap, position: int) -> Mapping[str, Any]:
-    description: Mapping[str, Any] = json.loads(content[position + _LENGTH.size : _end(content, position)])
-    _check(*description["target_platform"], description["version"], description.get("ori_network_platform") or "")
+    description: Mapping[str, Any] = json.loads(
+        content[position + _LENGTH.size : _end(content, position)]
+    )
+    _check(
+        *description["target_platform"],
+        description["version"],
+        description.get("ori_network_platform") or "",
+    )
     return description
 
 
@@ -193,7 +239,8 @@ def _graph(content: bytes) -> Optional[_Graph]:
 
 
 def _python_literal(text: str) -> Any:
-    """Return what was written as Python prints it; ValueError where that is not numbers, texts and lists of them.
+    """Return what was written as Python prints it; ValueError if that is not numbers, texts and
+    lists of them.
 
     Python's own reader may end the process with a text of thousands of operators.
     """
@@ -215,7 +262,7 @@ def _weights(graph: Table) -> tuple[Weights, ...]:
 
 
 def _check(*texts: object) -> None:
-    """Raise TypeError or ValueError where one is no text that can be shown."""
+    """Raise TypeError or ValueError if one is no text that can be shown."""
     for text in texts:
         if not isinstance(text, str):
             raise TypeError(text)
@@ -228,7 +275,9 @@ def _check_sizes(*shapes: Sequence[object]) -> None:
             raise ValueError(size)
 
 
-def _tensors(description: Mapping[str, Any], graph: Optional[_Graph]) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
+def _tensors(
+    description: Mapping[str, Any], graph: Optional[_Graph]
+) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
     """Return the inputs and the outputs."""
     declared = {tensor["tensor_id"]: tensor for tensor in description["norm_tensor"]}
     sides: dict[str, list[Tensor]] = {"input": [], "output": []}

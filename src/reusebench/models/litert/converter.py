@@ -1,7 +1,9 @@
-"""Converts ONNX files to `.tflite`, in onnx2tf's own environment; models/conversion/loop.py runs it.
+"""Converts ONNX files to `.tflite`, in onnx2tf's own environment; models/conversion/loop.py runs
+it.
 
-A picture's input gets its channels last, as LiteRT's users have them; all other inputs and all outputs have the shapes
-of the ONNX file. Each file is compared with its source, by one inference of both. It imports nothing of this project.
+A picture's input gets its channels last, as LiteRT's users have them; all other inputs and all
+outputs have the shapes of the ONNX file. Each file is compared with its source, by one inference of
+both. It imports nothing of this project.
 """
 
 from __future__ import annotations
@@ -20,8 +22,8 @@ from ai_edge_litert.interpreter import Interpreter
 from onnx2tf.onnx2tf import convert as convert_onnx  # type: ignore[import-not-found]
 from onnx2tf.tflite_builder.ir import OperatorIR, TensorIR  # type: ignore[import-not-found]
 
-#: By how much an output may differ, of its largest value: rounding in another order is below it, also through hundreds
-#: of layers, and another function is not.
+#: By how much an output may differ, of its largest value: rounding in another order is below it,
+#: also through hundreds of layers, and another function is not.
 _TOLERANCE = 1e-2
 _CHANNELS = (1, 3, 4)
 _PICTURE_DIMENSIONS = 4
@@ -34,7 +36,9 @@ class _RefusedError(Exception):
 
 
 def convert(job: dict[str, Any]) -> dict[str, str] | None:
-    """Write job["output"]; return None, or the step that failed and the first line of its exception."""
+    """Write job["output"]; return None, or the step that failed and the first line of its
+    exception.
+    """
     step = "reading the ONNX file"
     try:
         with tempfile.TemporaryDirectory() as folder:
@@ -53,16 +57,21 @@ def convert(job: dict[str, Any]) -> dict[str, str] | None:
             # Another file system, maybe.
             Path(job["output"]).write_bytes(Path(written["output_tflite_path"]).read_bytes())
     except Exception as error:  # onnx2tf raises what it likes
-        return {"step": step, "words": str(error).strip().partition("\n")[0] or type(error).__name__}
+        return {
+            "step": step,
+            "words": str(error).strip().partition("\n")[0] or type(error).__name__,
+        }
     except SystemExit as error:  # and ends the process where it has printed why
         return {"step": step, "words": f"it ended with {error.code}"}
     return None
 
 
 def _with_sizes(job: dict[str, Any], folder: Path) -> str:
-    """Return a copy of the ONNX file whose inputs have the sizes that the job gives, and what follows from them.
+    """Return a copy of the ONNX file whose inputs have the sizes that the job gives, and what
+    follows from them.
 
-    Sizes that the graph computes become constants: LiteRT 2.3 crashes where an output's follow from computed ones.
+    Sizes that the graph computes become constants: LiteRT 2.3 crashes where an output's follow from
+    computed ones.
     """
     model = onnx.load(job["onnx"])
     shapes = {tensor["name"]: tensor["shape"] for tensor in job["inputs"]}
@@ -71,7 +80,8 @@ def _with_sizes(job: dict[str, Any], folder: Path) -> str:
             dimension.dim_value = size
     # What is said of the others was said of free sizes.
     del model.graph.value_info[:]
-    sized, folded = str(folder / "sized.onnx"), str(folder / "model.onnx")
+    sized = str(folder / "sized.onnx")
+    folded = str(folder / "model.onnx")
     onnx.save(model, sized)
     options = onnxruntime.SessionOptions()
     # Higher levels put operators of ONNX Runtime's own in.
@@ -82,7 +92,9 @@ def _with_sizes(job: dict[str, Any], folder: Path) -> str:
 
 
 def _converted(source: str, inputs: list[dict[str, Any]], folder: Path) -> dict[str, Any]:
-    """Return what onnx2tf writes its float32 file with: its form of the model, and the file's path."""
+    """Return what onnx2tf writes its float32 file with: its form of the model, and the file's
+    path.
+    """
     written: dict[str, Any] = {}
     write = builder.write_model_file
 
@@ -92,7 +104,9 @@ def _converted(source: str, inputs: list[dict[str, Any]], folder: Path) -> dict[
         return write(**arguments)
 
     # It would turn any input of three dimensions or more. In its own names there is no colon.
-    kept = [tensor["name"].replace(":", "__") for tensor in inputs if not _is_picture(tensor["shape"])]
+    kept = [
+        tensor["name"].replace(":", "__") for tensor in inputs if not _is_picture(tensor["shape"])
+    ]
     with mock.patch.object(builder, "write_model_file", write_and_keep):
         convert_onnx(
             input_onnx_file_path=source,
@@ -122,21 +136,28 @@ def _array_of(tensor: dict[str, Any]) -> Any:
 
 def _outputs_of_onnx(source: str, inputs: list[dict[str, Any]], arrays: list[Any]) -> list[Any]:
     session = onnxruntime.InferenceSession(source, providers=["CPUExecutionProvider"])
-    outputs: list[Any] = session.run(None, {tensor["name"]: array for tensor, array in zip(inputs, arrays)})
+    outputs: list[Any] = session.run(
+        None, {tensor["name"]: array for tensor, array in zip(inputs, arrays)}
+    )
     return outputs
 
 
-def _orders(written: dict[str, Any], arrays: list[Any], expected: list[Any]) -> list[tuple[int, ...]]:
-    """Return for each output the order of its dimensions in which it has the values of the ONNX file.
+def _orders(
+    written: dict[str, Any], arrays: list[Any], expected: list[Any]
+) -> list[tuple[int, ...]]:
+    """Return for each output the order of its dimensions in which it has the values of the ONNX
+    file.
 
     Raises _RefusedError where an output has none.
     """
     interpreter = Interpreter(written["output_tflite_path"])
     interpreter.allocate_tensors()
-    inputs, outputs = interpreter.get_input_details(), interpreter.get_output_details()
+    inputs = interpreter.get_input_details()
+    outputs = interpreter.get_output_details()
     if (len(inputs), len(outputs)) != (len(arrays), len(expected)):
         raise _RefusedError(
-            f"it has {len(inputs)} inputs and {len(outputs)} outputs, not {len(arrays)} and {len(expected)}"
+            f"it has {len(inputs)} inputs and {len(outputs)} outputs, not {len(arrays)} and"
+            f" {len(expected)}"
         )
     for tensor, array in zip(inputs, arrays):
         turned = array if array.shape == tuple(tensor["shape"]) else np.moveaxis(array, 1, -1)
@@ -149,7 +170,8 @@ def _orders(written: dict[str, Any], arrays: list[Any], expected: list[Any]) -> 
 
 
 def _order(output: Any, expected: Any, name: str) -> tuple[int, ...]:
-    rank, least = output.ndim, np.inf
+    rank = output.ndim
+    least = np.inf
     for order in permutations(range(rank)) if rank <= _MOST_DIMENSIONS else [tuple(range(rank))]:
         if output.transpose(order).shape == expected.shape:
             difference = _difference(output.transpose(order), expected)
@@ -157,13 +179,16 @@ def _order(output: Any, expected: Any, name: str) -> tuple[int, ...]:
                 return order
             least = min(least, difference)
     if least == np.inf:
-        raise _RefusedError(f"output {name} has the shape {output.shape}, and {expected.shape} in the ONNX file")
+        raise _RefusedError(
+            f"output {name} has the shape {output.shape}, and {expected.shape} in the ONNX file"
+        )
     raise _RefusedError(f"output {name} differs by {least:.1g} of its largest value")
 
 
 def _difference(output: Any, expected: Any) -> float:
     """Return the largest difference of two arrays, as a part of the largest value."""
-    given, wanted = output.astype(np.float64), expected.astype(np.float64)
+    given = output.astype(np.float64)
+    wanted = expected.astype(np.float64)
     if not np.array_equal(np.isfinite(given), np.isfinite(wanted)):
         return float("inf")
     finite = np.isfinite(wanted)
@@ -180,7 +205,8 @@ def _reorder(written: dict[str, Any], orders: list[tuple[int, ...]]) -> None:
     for name, order in zip(list(model.outputs), orders):
         if order == tuple(range(len(order))):
             continue
-        before, numbers = f"{name}/before", f"{name}/order"
+        before = f"{name}/before"
+        numbers = f"{name}/order"
         for operator in model.operators:
             operator.inputs = [before if tensor == name else tensor for tensor in operator.inputs]
             operator.outputs = [before if tensor == name else tensor for tensor in operator.outputs]
@@ -188,7 +214,9 @@ def _reorder(written: dict[str, Any], orders: list[tuple[int, ...]]) -> None:
         model.tensors[before] = tensor
         tensor.name = before
         shape = [tensor.shape[axis] for axis in order]
-        model.tensors[name] = TensorIR(name, tensor.dtype, shape, list(shape), quantization=tensor.quantization)
+        model.tensors[name] = TensorIR(
+            name, tensor.dtype, shape, list(shape), quantization=tensor.quantization
+        )
         model.tensors[numbers] = TensorIR(
             numbers, "INT32", [len(order)], [len(order)], data=np.array(order, dtype=np.int32)
         )

@@ -1,8 +1,9 @@
-"""onnx2tf: how it is installed in an environment of its own, and makes `.tflite` files of ONNX files.
+"""onnx2tf: how it is installed in an environment of its own, and makes `.tflite` files of ONNX
+files.
 
-Of its two ways the one without TensorFlow is taken (flatbuffer_direct), which writes the file itself: the environment
-takes a fifth of what TensorFlow would, and a conversion seconds. The files are fp32, with the ONNX files' weights.
-Standard library only, since the harness imports it.
+Of its two ways the one without TensorFlow is taken (flatbuffer_direct), which writes the file
+itself: the environment takes a fifth of what TensorFlow would, and a conversion seconds. The files
+are fp32, with the ONNX files' weights. Standard library only, since the harness imports it.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ _TRY = "import onnx2tf.onnx2tf, onnx2tf.tflite_builder, onnxruntime, ai_edge_lit
 
 
 def install_onnx2tf(show_step: ShowStep, python: str | None = None) -> Path:
-    """Return onnx2tf's folder, made first where it is missing; raise ModelError, and leave nothing, if it fails.
+    """Return onnx2tf's folder, made first where it is missing; raise ModelError, and leave nothing,
+    if it fails.
 
     python is the interpreter to use, None: one that fits.
     """
@@ -64,7 +66,9 @@ class LiteRtConverter(NativeConverter):
 
     @classmethod
     def form(cls) -> NativeForm:
-        """Return the form of the files; since v2 sizes that the ONNX file computes are constants."""
+        """Return the form of the files; since v2 sizes that the ONNX file computes are
+        constants.
+        """
         return NativeForm(ONNX2TF.makes, f"onnx2tf{ONNX2TF.version}", revision=2)
 
 

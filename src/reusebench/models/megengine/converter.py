@@ -1,7 +1,9 @@
-"""Builds described networks and writes `.mge` files, in MegEngine's own environment; models/conversion/loop.py runs it.
+"""Builds described networks and writes `.mge` files, in MegEngine's own environment;
+models/conversion/loop.py runs it.
 
-Nothing in a file depends on the height and width that it was made for, so that a runtime may change them: they are
-only the input's shape at first. It imports nothing of this project: MegEngine's Python may be 3.8.
+Nothing in a file depends on the height and width that it was made for, so that a runtime may change
+them: they are only the input's shape at first. It imports nothing of this project: MegEngine's
+Python may be 3.8.
 """
 
 from __future__ import annotations
@@ -25,14 +27,17 @@ _ACTIVATIONS = {
     "none": lambda z: z,
     "relu": F.relu,
     "relu6": F.relu6,
-    # F.silu is one operator, and slower on x86: YOLOv5s at 320x320 takes 75 ms with it in place of 57 (1.13.0).
+    # F.silu is one operator, and slower on x86: YOLOv5s at 320x320 takes 75 ms with it in place of
+    # 57 (1.13.0).
     "silu": lambda z: z * F.sigmoid(z),
     "sigmoid": F.sigmoid,
 }
 
 
 def convert(job: dict[str, Any]) -> dict[str, str] | None:
-    """Write job["output"]; return None, or the step that failed and the first line of its exception."""
+    """Write job["output"]; return None, or the step that failed and the first line of its
+    exception.
+    """
     step = "reading the description"
     try:
         folder = Path(job["description"])
@@ -43,7 +48,9 @@ def convert(job: dict[str, Any]) -> dict[str, str] | None:
         traced = _traced(network, constants)
         step = "dumping it"
         _dump(traced, network, Path(job["output"]))
-    except Exception as error:  # MegEngine raises RuntimeError with a backtrace below the first line.
+    except (
+        Exception
+    ) as error:  # MegEngine raises RuntimeError with a backtrace below the first line.
         return {"step": step, "words": str(error).strip().partition("\n")[0]}
     return None
 
@@ -63,15 +70,19 @@ def _traced(network: dict[str, Any], constants: dict[str, Any]) -> Any:
 
 
 def _dump(traced: Any, network: dict[str, Any], path: Path) -> None:
-    """Write the graph as the dumper's own optimisation leaves it when a further pass changes nothing.
+    """Write the graph as the dumper's own optimisation leaves it when a further pass changes
+    nothing.
 
-    That pass chooses no layout, which is for the runtime's options. But MegEngine Lite repeats it where outputs are in
-    memory of the user, and each pass merges a few more biases: outputs would then differ in the last bits.
-    no_change_graph was tried with 1.13.0 too: MobileNetV2 takes 27 ms with it in place of 16.
+    That pass chooses no layout, which is for the runtime's options. But MegEngine Lite repeats it
+    where outputs are in memory of the user, and each pass merges a few more biases: outputs would
+    then differ in the last bits. no_change_graph was tried with 1.13.0 too: MobileNetV2 takes 27 ms
+    with it in place of 16.
     """
     names = {"arg_names": [network["input"]["name"]], "output_names": network["outputs"]}
     dumped = _dumped(traced, **names)
-    while (again := _dumped(Network.load(BytesIO(dumped)), output_names=network["outputs"])) != dumped:
+    while (
+        again := _dumped(Network.load(BytesIO(dumped)), output_names=network["outputs"])
+    ) != dumped:
         dumped = again
     path.write_bytes(dumped)
 
@@ -89,26 +100,39 @@ def _convolution(layer: dict[str, Any], tensors: dict[str, Any], constants: dict
         weight = weight.reshape(groups, -1, *weight.shape[1:])
     bias = bias.reshape(1, -1, 1, 1)
     z = F.conv2d(
-        tensors[layer["source"]], tensor(weight), tensor(bias), layer["stride"], layer["padding"], groups=groups
+        tensors[layer["source"]],
+        tensor(weight),
+        tensor(bias),
+        layer["stride"],
+        layer["padding"],
+        groups=groups,
     )
     return _ACTIVATIONS[layer["activation"]](z)
 
 
-def _fully_connected(layer: dict[str, Any], tensors: dict[str, Any], constants: dict[str, Any]) -> Any:
+def _fully_connected(
+    layer: dict[str, Any], tensors: dict[str, Any], constants: dict[str, Any]
+) -> Any:
     weight, bias = _parameters(layer, constants)
     return F.linear(tensors[layer["source"]], tensor(weight), tensor(bias))
 
 
 def _max_pool(layer: dict[str, Any], tensors: dict[str, Any], _constants: dict[str, Any]) -> Any:
-    return F.max_pool2d(tensors[layer["source"]], layer["kernel"], layer["stride"], layer["padding"])
+    return F.max_pool2d(
+        tensors[layer["source"]], layer["kernel"], layer["stride"], layer["padding"]
+    )
 
 
-def _global_average_pool(layer: dict[str, Any], tensors: dict[str, Any], _constants: dict[str, Any]) -> Any:
+def _global_average_pool(
+    layer: dict[str, Any], tensors: dict[str, Any], _constants: dict[str, Any]
+) -> Any:
     return F.mean(tensors[layer["source"]], axis=(2, 3))
 
 
 def _upsample(layer: dict[str, Any], tensors: dict[str, Any], _constants: dict[str, Any]) -> Any:
-    return F.vision.interpolate(tensors[layer["source"]], scale_factor=layer["factor"], mode="nearest")
+    return F.vision.interpolate(
+        tensors[layer["source"]], scale_factor=layer["factor"], mode="nearest"
+    )
 
 
 def _add(layer: dict[str, Any], tensors: dict[str, Any], _constants: dict[str, Any]) -> Any:

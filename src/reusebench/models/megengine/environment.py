@@ -1,7 +1,9 @@
-"""MegEngine: how it is installed in an environment of its own, and builds `.mge` files of the networks.
+"""MegEngine: how it is installed in an environment of its own, and builds `.mge` files of the
+networks.
 
-It needs numpy 1 and a Python that may be older than the project's. It brings MegEngine Lite, its runtime, with it. The
-files are fp32, with the ONNX files' weights. Standard library only, since the harness imports it.
+It needs numpy 1 and a Python that may be older than the project's. It brings MegEngine Lite, its
+runtime, with it. The files are fp32, with the ONNX files' weights. Standard library only, since the
+harness imports it.
 """
 
 from __future__ import annotations
@@ -32,7 +34,9 @@ MEGENGINE = Environment(
     oldest_python=(3, 8),
     newest_python=(3, 10),
     pythons=("python3.10", "python3.9", "python3.8"),
-    python_source="Ubuntu 22.04: apt install python3.10 python3.10-venv; elsewhere with pyenv or uv",
+    python_source=(
+        "Ubuntu 22.04: apt install python3.10 python3.10-venv; elsewhere with pyenv or uv"
+    ),
     suspects="pip's configuration",
 )
 
@@ -42,11 +46,15 @@ _LIBRARY = Path(__file__).with_name("library.txt")
 _SOURCE_ONLY = "mprop"
 
 #: The proof that both work here. MegEngine shall not make a folder of its own in the user's cache.
-_TRY = "import os; os.environ['MGE_FASTRUN_CACHE_TYPE'] = 'MEMORY'; import megengine.utils.network, megenginelite, av"
+_TRY = (
+    "import os; os.environ['MGE_FASTRUN_CACHE_TYPE'] = 'MEMORY'; import megengine.utils.network,"
+    " megenginelite, av"
+)
 
 
 def install_megengine(show_step: ShowStep, python: str | None = None) -> Path:
-    """Return MegEngine's folder, made first where it is missing; raise ModelError, and leave nothing, if it fails.
+    """Return MegEngine's folder, made first where it is missing; raise ModelError, and leave
+    nothing, if it fails.
 
     python is the interpreter to use, None: one that fits.
     """
@@ -55,7 +63,8 @@ def install_megengine(show_step: ShowStep, python: str | None = None) -> Path:
         installation.show_step("libraries")
         installation.install(_REQUIREMENTS)
         installation.show_step(f"MegEngine=={_VERSION}")
-        # Built with the setuptools that are there: without isolation pip fetches none that has no hash.
+        # Built with the setuptools that are there: without isolation pip fetches none that has no
+        # hash.
         installation.install(_LIBRARY, "--no-build-isolation", "--no-binary", _SOURCE_ONLY)
         installation.try_out("importing it", _TRY)
 
@@ -82,8 +91,11 @@ class MegEngineConverter(NativeConverter):
         assert isinstance(network, Recipe)
         folder = self.folder() / "description"
         folder.mkdir(exist_ok=True)
-        size, seed = str(network.size), str(network.seed)
-        run_in_another_process("reusebench.models.conversion.description", network.name, size, seed, str(folder))
+        size = str(network.size)
+        seed = str(network.seed)
+        run_in_another_process(
+            "reusebench.models.conversion.description", network.name, size, seed, str(folder)
+        )
         return folder
 
     def job(self, recipe: NativeRecipe, source: Path) -> dict[str, Any]:  # noqa: ARG002 - the description has it all

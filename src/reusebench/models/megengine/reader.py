@@ -1,4 +1,5 @@
-"""Prints what a `.mge` file shows as JSON, in MegEngine's own environment; null where it is none. It runs nothing.
+"""Prints what a `.mge` file shows as JSON, in MegEngine's own environment; null where it is none.
+It runs nothing.
 
 It imports nothing of this project: MegEngine's Python may be 3.8.
 """
@@ -62,9 +63,13 @@ def _shown(network: Any) -> dict[str, Any]:
 
 
 def _tensor(variable: Any) -> tuple[str, str, list[int] | None]:
-    # None where it follows from values alone.
+    # None if it follows from values alone.
     shape = variable.shape
-    return variable.name, np.dtype(variable.dtype).name, None if shape is None else [int(size) for size in shape]
+    return (
+        variable.name,
+        np.dtype(variable.dtype).name,
+        None if shape is None else [int(size) for size in shape],
+    )
 
 
 if __name__ == "__main__":

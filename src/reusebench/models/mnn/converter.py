@@ -1,7 +1,8 @@
 """Converts ONNX files, in the Python that has MNN; loop.py calls it.
 
-Imports nothing of this project. The converter is called in MNN's extension module `_tools`: importing MNN's program
-mnnconvert installs a package for telemetry, and reports every conversion to MNN's maker.
+Imports nothing of this project. The converter is called in MNN's extension module `_tools`:
+importing MNN's program mnnconvert installs a package for telemetry, and reports every conversion to
+MNN's maker.
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ def convert(job: dict[str, Any]) -> dict[str, str] | None:
 
 
 def _with_sizes(job: dict[str, Any]) -> str:
-    """Return a copy of the ONNX file in the current folder, with the sizes of its inputs in place of those left free.
+    """Return a copy of the ONNX file in the current folder, with the sizes of its inputs in place
+    of those left free.
 
     MNN's converter itself can fix sizes (saveStaticModel), and then writes another graph.
     """

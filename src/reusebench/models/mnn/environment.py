@@ -24,7 +24,9 @@ class MnnConverter(NativeConverter):
 
     @classmethod
     def form(cls) -> NativeForm:
-        """Return the form of .mnn files, v1 is the first; raise ModelError where MNN is not installed."""
+        """Return the form of .mnn files, v1 is the first; raise ModelError if MNN is not
+        installed.
+        """
         PACKAGE.check_installed()
         return NativeForm(".mnn", f"mnn{PACKAGE.version}", revision=1)
 

@@ -1,7 +1,7 @@
 """Converts ONNX files into ncnn's pairs of files, `.param` and `.bin`, in the environment of pnnx.
 
-models/conversion/loop.py runs it. It imports nothing of this project: the Python of pnnx may be 3.8. pnnx itself is a
-program.
+models/conversion/loop.py runs it. It imports nothing of this project: the Python of pnnx may be
+3.8. pnnx itself is a program.
 """
 
 from __future__ import annotations
@@ -32,13 +32,18 @@ _STEM = "reusebench_converted"
 
 
 def convert(job: dict[str, Any]) -> dict[str, str] | None:
-    """Write job["output"] (.param) and job["weights"] (.bin); return None, or the step that failed and its words."""
+    """Write job["output"] (.param) and job["weights"] (.bin); return None, or the step that failed
+    and its words.
+    """
     shapes = []
     for tensor in job["inputs"]:
         kind = _TYPE.fullmatch(tensor["type"])
         if not kind or not tensor["shape"]:
             what = tensor["type"] if tensor["shape"] else "scalar"
-            return {"step": "reading the inputs", "words": f"pnnx takes no {what} (input {tensor['name']})"}
+            return {
+                "step": "reading the inputs",
+                "words": f"pnnx takes no {what} (input {tensor['name']})",
+            }
         shapes.append(f"[{','.join(map(str, tensor['shape']))}]{_TYPES[kind[1]]}{kind[2]}")
     # It writes where the model is, a copy, and calls its files as the model.
     model = Path(job["onnx"])
@@ -53,14 +58,18 @@ def convert(job: dict[str, Any]) -> dict[str, str] | None:
         errors="replace",
         check=False,
     )
-    param, weights = folder / f"{_STEM}.ncnn.param", folder / f"{_STEM}.ncnn.bin"
+    param = folder / f"{_STEM}.ncnn.param"
+    weights = folder / f"{_STEM}.ncnn.bin"
     if done.returncode or not param.exists():
         return {"step": "pnnx", "words": _last_words(done)}
     lines = param.read_text().splitlines()
     kinds = sorted({line.split()[0] for line in lines[2:]})
     lacking = [kind for kind in kinds if ncnn.layer_to_index(kind) < 0]
     if lacking:
-        return {"step": "pnnx", "words": f"it leaves operators that ncnn lacks: {', '.join(lacking)}"}
+        return {
+            "step": "pnnx",
+            "words": f"it leaves operators that ncnn lacks: {', '.join(lacking)}",
+        }
     lines = _with_sizes(lines, job["inputs"], (folder / f"{_STEM}_ncnn.py").read_text())
     param.write_text("\n".join(lines) + "\n")
     net = ncnn.Net()
@@ -83,7 +92,8 @@ def _pnnx() -> str:
 def _with_sizes(layers: list[str], inputs: list[dict[str, Any]], program: str) -> list[str]:
     """Return the lines of the network with the sizes of its inputs, which pnnx leaves out.
 
-    The program says which dimension of an input is its batch, which ncnn does not have; 233 stands for none.
+    The program says which dimension of an input is its batch, which ncnn does not have; 233 stands
+    for none.
     """
     batches = {}
     for name, arguments in _FED.findall(program):
@@ -92,7 +102,12 @@ def _with_sizes(layers: list[str], inputs: list[dict[str, Any]], program: str) -
     sized = []
     for line in layers:
         kind, name, *_ = [*line.split(), ""]
-        if kind == "Input" and name.startswith("in") and name[2:].isdigit() and int(name[2:]) < len(inputs):
+        if (
+            kind == "Input"
+            and name.startswith("in")
+            and name[2:].isdigit()
+            and int(name[2:]) < len(inputs)
+        ):
             shape = list(inputs[int(name[2:])]["shape"])
             batch = batches.get(name)
             if batch is not None and batch < len(shape):

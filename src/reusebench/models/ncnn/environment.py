@@ -1,7 +1,8 @@
 """pnnx: how it is installed in an environment of its own, and has ONNX files converted into ncnn's.
 
-It is a program, and its package asks for PyTorch, which it needs for files of PyTorch alone. ncnn is beside it, to tell
-whether it can load what pnnx wrote. Standard library only: the harness imports it.
+It is a program, and its package asks for PyTorch, which it needs for files of PyTorch alone. ncnn
+is beside it, to tell whether it can load what pnnx wrote. Standard library only: the harness
+imports it.
 """
 
 from __future__ import annotations
@@ -37,14 +38,18 @@ PNNX = Environment(
 _REQUIREMENTS = Path(__file__).with_name("requirements.txt")
 
 #: The proof that both work here; pnnx without arguments prints its usage and ends with 255.
-_TRY = "import importlib.util, subprocess; spec = importlib.util.find_spec('pnnx'); import ncnn; " + (
-    "program = spec.submodule_search_locations[0] + '/pnnx'; "
-    "assert b'Usage' in subprocess.run([program], capture_output=True).stderr, program"
+_TRY = (
+    "import importlib.util, subprocess; spec = importlib.util.find_spec('pnnx'); import ncnn; "
+    + (
+        "program = spec.submodule_search_locations[0] + '/pnnx'; "
+        "assert b'Usage' in subprocess.run([program], capture_output=True).stderr, program"
+    )
 )
 
 
 def install_pnnx(show_step: ShowStep, python: str | None = None) -> Path:
-    """Return the folder of pnnx, made first where it is missing; raise ModelError, and leave nothing, if it fails.
+    """Return the folder of pnnx, made first where it is missing; raise ModelError, and leave
+    nothing, if it fails.
 
     python is the interpreter to use, None: one that fits.
     """

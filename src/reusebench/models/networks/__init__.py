@@ -18,7 +18,8 @@ __all__ = ["NETWORKS", "NetworkEntry", "find_network"]
 
 #: Below it the deepest maps (stride 32) vanish.
 _SMALLEST_SIZE = 32
-#: Far above any use; there so that a slip of the finger is refused here and not as a shape that overflows.
+#: Far above any use; there so that a slip of the finger is refused here and not as a shape that
+#: overflows.
 _LARGEST_SIZE = 16384
 
 
@@ -48,12 +49,24 @@ class NetworkEntry:
 
 
 NETWORKS: tuple[NetworkEntry, ...] = (
-    NetworkEntry("resnet50", resnet50, 224, 1, 25.56, "arXiv:1512.03385; torchvision.models.resnet50"),
-    NetworkEntry("mobilenet_v2", mobilenet_v2, 224, 1, 3.50, "arXiv:1801.04381; torchvision.models.mobilenet_v2"),
-    # Two of its maps are upsampled and joined with others: only multiples of the largest stride fit.
+    NetworkEntry(
+        "resnet50", resnet50, 224, 1, 25.56, "arXiv:1512.03385; torchvision.models.resnet50"
+    ),
+    NetworkEntry(
+        "mobilenet_v2",
+        mobilenet_v2,
+        224,
+        1,
+        3.50,
+        "arXiv:1801.04381; torchvision.models.mobilenet_v2",
+    ),
+    # Two of its maps are upsampled and joined with others: only multiples of the largest stride
+    # fit.
     NetworkEntry("yolov5s", yolov5s, 640, 32, 7.2, "github.com/ultralytics/yolov5, tag v7.0"),
     NetworkEntry("tiny", tiny, 64, 1, None, "made up: for tests and for trying the tool"),
-    NetworkEntry("frame", frame, 1080, ROWS_STEP, None, "made up: 16:9 frames in and out, size is the height"),
+    NetworkEntry(
+        "frame", frame, 1080, ROWS_STEP, None, "made up: 16:9 frames in and out, size is the height"
+    ),
 )
 
 
@@ -62,4 +75,6 @@ def find_network(name: str) -> NetworkEntry:
     for entry in NETWORKS:
         if entry.name == name:
             return entry
-    raise ModelError(f"unknown network {name!r}; valid: {', '.join(entry.name for entry in NETWORKS)}")
+    raise ModelError(
+        f"unknown network {name!r}; valid: {', '.join(entry.name for entry in NETWORKS)}"
+    )

@@ -1,4 +1,6 @@
-"""A camera frame in and as large a one out, with next to nothing between: copies of input and output are its cost."""
+"""A camera frame in and as large a one out, with next to nothing between: copies of input and
+output are its cost.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +10,15 @@ from reusebench.models.networks.network import INPUT_CHANNELS, INPUT_NAME, Netwo
 __all__ = ["ROWS_STEP", "frame"]
 
 #: A frame has 16 columns for every 9 rows.
-_COLUMNS_STEP, ROWS_STEP = 16, 9
+_COLUMNS_STEP = 16
+ROWS_STEP = 9
 
 
 def frame(size: int) -> Network:
     """Return the network for frames of 16:9, size rows high, a multiple of ROWS_STEP.
 
-    Each colour out is a weighted sum of the pixel's three. No activation: it would make a colour whose weights
-    are all negative black.
+    Each colour out is a weighted sum of the pixel's three. No activation: it would make a colour
+    whose weights are all negative black.
     """
     net = NetworkBuilder()
     colours = net.add(Convolution("colours", INPUT_NAME, INPUT_CHANNELS, kernel=1))

@@ -1,8 +1,10 @@
-"""The layer kinds that networks are made of: a closed set of plain data, each with its rule for shapes.
+"""The layer kinds that networks are made of: a closed set of plain data, each with its rule for
+shapes.
 
-A layer writes one tensor, called by the layer's own name. Shapes are (1, channels, height, width) for
-feature maps and (1, features) for vectors; the batch is always 1. Kernels, strides and paddings are square
-and in pixels. Nothing here belongs to a file format: an emitter translates each kind into its own terms.
+A layer writes one tensor, called by the layer's own name. Shapes are (1, channels, height, width)
+for feature maps and (1, features) for vectors; the batch is always 1. Kernels, strides and paddings
+are square and in pixels. Nothing here belongs to a file format: an emitter translates each kind
+into its own terms.
 """
 
 from __future__ import annotations
@@ -73,7 +75,9 @@ class Layer(ABC):
 
     @abstractmethod
     def output_shape(self, inputs: Sequence[Shape]) -> Shape:
-        """Return the shape written when the sources have these shapes; raise ModelError if they do not fit."""
+        """Return the shape written when the sources have these shapes; raise ModelError if they do
+        not fit.
+        """
 
     def parameters(self, inputs: Sequence[Shape]) -> Parameters | None:  # noqa: ARG002 - most kinds have none
         """Return the shapes of the layer's parameters, or None for a layer without."""
@@ -111,16 +115,20 @@ class Convolution(_OneSource):
         _, channels, _, _ = _feature_map(self, inputs[0])
         if channels % self.groups or self.channels % self.groups:
             raise ModelError(
-                f"layer {self.name!r}: {self.groups} groups do not divide {channels} input and {self.channels} output "
-                "channels"
+                f"layer {self.name!r}: {self.groups} groups do not divide {channels} input and"
+                f" {self.channels} output channels"
             )
         height, width = _slide(self, inputs[0], self.kernel, self.stride, self.padding)
         return (1, self.channels, height, width)
 
     def parameters(self, inputs: Sequence[Shape]) -> Parameters:
-        """Return weight (channels, input channels / groups, kernel, kernel) and bias (channels,)."""
+        """Return weight (channels, input channels / groups, kernel, kernel) and bias
+        (channels,).
+        """
         fan_in_channels = inputs[0][1] // self.groups
-        return Parameters((self.channels, fan_in_channels, self.kernel, self.kernel), (self.channels,))
+        return Parameters(
+            (self.channels, fan_in_channels, self.kernel, self.kernel), (self.channels,)
+        )
 
 
 @dataclass(frozen=True)
@@ -196,7 +204,9 @@ class Add(Layer):
     def output_shape(self, inputs: Sequence[Shape]) -> Shape:
         """Return the shape that both sources have."""
         if inputs[0] != inputs[1]:
-            raise ModelError(f"layer {self.name!r}: cannot add {inputs[1]} to {inputs[0]}: shapes must be equal")
+            raise ModelError(
+                f"layer {self.name!r}: cannot add {inputs[1]} to {inputs[0]}: shapes must be equal"
+            )
         return inputs[0]
 
 
@@ -216,14 +226,18 @@ class Concat(Layer):
         maps = [_feature_map(self, shape) for shape in inputs]
         sizes = {(height, width) for _, _, height, width in maps}
         if len(sizes) != 1:
-            raise ModelError(f"layer {self.name!r}: parts must have one height and width, not {sorted(sizes)}")
+            raise ModelError(
+                f"layer {self.name!r}: parts must have one height and width, not {sorted(sizes)}"
+            )
         height, width = sizes.pop()
         return (1, sum(channels for _, channels, _, _ in maps), height, width)
 
 
 def _feature_map(layer: Layer, shape: Shape) -> tuple[int, int, int, int]:
     if len(shape) != 4:
-        raise ModelError(f"layer {layer.name!r}: needs a feature map (1, channels, height, width), not {shape}")
+        raise ModelError(
+            f"layer {layer.name!r}: needs a feature map (1, channels, height, width), not {shape}"
+        )
     batch, channels, height, width = shape
     return batch, channels, height, width
 
@@ -232,5 +246,10 @@ def _slide(layer: Layer, shape: Shape, kernel: int, stride: int, padding: int) -
     """Return how often a window fits, down and across; a last part of a stride is left out."""
     _, _, height, width = _feature_map(layer, shape)
     if min(height, width) + 2 * padding < kernel:
-        raise ModelError(f"layer {layer.name!r}: kernel {kernel} is larger than the padded map of {height} x {width}")
-    return (height + 2 * padding - kernel) // stride + 1, (width + 2 * padding - kernel) // stride + 1
+        raise ModelError(
+            f"layer {layer.name!r}: kernel {kernel} is larger than the padded map of {height} x"
+            f" {width}"
+        )
+    return (height + 2 * padding - kernel) // stride + 1, (
+        width + 2 * padding - kernel
+    ) // stride + 1

@@ -1,12 +1,18 @@
 """MobileNetV2 at width 1.0: the small classifier of depthwise convolutions and linear bottlenecks.
 
-Sandler et al., "MobileNetV2: Inverted Residuals and Linear Bottlenecks", arXiv:1801.04381, table 2, as in
-torchvision.models.mobilenet_v2, whose block numbers it keeps; batch norm is folded.
+Sandler et al., "MobileNetV2: Inverted Residuals and Linear Bottlenecks", arXiv:1801.04381, table 2,
+as in torchvision.models.mobilenet_v2, whose block numbers it keeps; batch norm is folded.
 """
 
 from __future__ import annotations
 
-from reusebench.models.networks.layers import Activation, Add, Convolution, FullyConnected, GlobalAveragePool
+from reusebench.models.networks.layers import (
+    Activation,
+    Add,
+    Convolution,
+    FullyConnected,
+    GlobalAveragePool,
+)
 from reusebench.models.networks.network import INPUT_NAME, Network, NetworkBuilder
 
 __all__ = ["mobilenet_v2"]
@@ -30,13 +36,27 @@ def mobilenet_v2(size: int) -> Network:
     """Return MobileNetV2 for size x size pixels, 1000 logits out."""
     relu6 = Activation.RELU6
     net = NetworkBuilder()
-    x = net.add(Convolution("features.0", INPUT_NAME, _STEM_CHANNELS, kernel=3, stride=2, padding=1, activation=relu6))
-    channels, index = _STEM_CHANNELS, 1
+    x = net.add(
+        Convolution(
+            "features.0",
+            INPUT_NAME,
+            _STEM_CHANNELS,
+            kernel=3,
+            stride=2,
+            padding=1,
+            activation=relu6,
+        )
+    )
+    channels = _STEM_CHANNELS
+    index = 1
     for expansion, out_channels, blocks, first_stride in _ROWS:
         for block in range(blocks):
             stride = first_stride if block == 0 else 1
-            x = _inverted_residual(net, f"features.{index}", x, channels, channels * expansion, out_channels, stride)
-            channels, index = out_channels, index + 1
+            x = _inverted_residual(
+                net, f"features.{index}", x, channels, channels * expansion, out_channels, stride
+            )
+            channels = out_channels
+            index = index + 1
     x = net.add(Convolution(f"features.{index}", x, _LAST_CHANNELS, kernel=1, activation=relu6))
     x = net.add(GlobalAveragePool("pool", x))
     logits = net.add(FullyConnected("classifier.1", x, _CLASSES))
@@ -44,15 +64,32 @@ def mobilenet_v2(size: int) -> Network:
 
 
 def _inverted_residual(
-    net: NetworkBuilder, name: str, source: str, channels: int, hidden: int, out_channels: int, stride: int
+    net: NetworkBuilder,
+    name: str,
+    source: str,
+    channels: int,
+    hidden: int,
+    out_channels: int,
+    stride: int,
 ) -> str:
-    """Add a block that widens to hidden channels, filters depthwise, and narrows without an activation."""
+    """Add a block that widens to hidden channels, filters depthwise, and narrows without an
+    activation.
+    """
     relu6 = Activation.RELU6
     x = source
     if hidden != channels:
         x = net.add(Convolution(f"{name}.expand", x, hidden, kernel=1, activation=relu6))
     x = net.add(
-        Convolution(f"{name}.depthwise", x, hidden, kernel=3, stride=stride, padding=1, groups=hidden, activation=relu6)
+        Convolution(
+            f"{name}.depthwise",
+            x,
+            hidden,
+            kernel=3,
+            stride=stride,
+            padding=1,
+            groups=hidden,
+            activation=relu6,
+        )
     )
     x = net.add(Convolution(f"{name}.project", x, out_channels, kernel=1))
     if stride == 1 and channels == out_channels:

@@ -1,4 +1,6 @@
-"""One network: its layers as a graph, and the shapes, parameters and bytes that follow from them."""
+"""One network: its layers as a graph, and the shapes, parameters and bytes that follow from
+them.
+"""
 
 from __future__ import annotations
 
@@ -78,17 +80,23 @@ class NetworkBuilder:
         self._layers: list[Layer] = []
 
     def add(self, layer: Layer) -> str:
-        """Append the layer and return the name of the tensor it writes, for the next layer to read."""
+        """Append the layer and return the name of the tensor it writes, for the next layer to
+        read.
+        """
         self._layers.append(layer)
         return layer.name
 
     def build(self, name: str, height: int, width: int, outputs: Sequence[str]) -> Network:
-        """Return the network of the layers added so far; raise ModelError if they do not fit together."""
+        """Return the network of the layers added so far; raise ModelError if they do not fit
+        together.
+        """
         return Network(name, height, width, tuple(self._layers), tuple(outputs))
 
 
 def _source_shapes(layer: Layer, shapes: dict[str, Shape]) -> list[Shape]:
     for source in layer.sources:
         if source not in shapes:
-            raise ModelError(f"layer {layer.name!r} reads {source!r}, which no layer before it writes")
+            raise ModelError(
+                f"layer {layer.name!r} reads {source!r}, which no layer before it writes"
+            )
     return [shapes[source] for source in layer.sources]

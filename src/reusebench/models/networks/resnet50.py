@@ -7,7 +7,14 @@ are called as in torchvision; batch norm is folded.
 
 from __future__ import annotations
 
-from reusebench.models.networks.layers import Activation, Add, Convolution, FullyConnected, GlobalAveragePool, MaxPool
+from reusebench.models.networks.layers import (
+    Activation,
+    Add,
+    Convolution,
+    FullyConnected,
+    GlobalAveragePool,
+    MaxPool,
+)
 from reusebench.models.networks.network import INPUT_NAME, Network, NetworkBuilder
 
 __all__ = ["resnet50"]
@@ -22,7 +29,11 @@ _CLASSES = 1000
 def resnet50(size: int) -> Network:
     """Return ResNet-50 for size x size pixels, 1000 logits out."""
     net = NetworkBuilder()
-    x = net.add(Convolution("conv1", INPUT_NAME, 64, kernel=7, stride=2, padding=3, activation=Activation.RELU))
+    x = net.add(
+        Convolution(
+            "conv1", INPUT_NAME, 64, kernel=7, stride=2, padding=3, activation=Activation.RELU
+        )
+    )
     x = net.add(MaxPool("maxpool", x, kernel=3, stride=2, padding=1))
     for stage, (blocks, channels) in enumerate(_STAGES, start=1):
         for block in range(blocks):
@@ -34,15 +45,25 @@ def resnet50(size: int) -> Network:
     return net.build("resnet50", size, size, [logits])
 
 
-def _bottleneck(net: NetworkBuilder, name: str, source: str, channels: int, stride: int, *, project: bool) -> str:
-    """Add a 1x1, 3x3, 1x1 block around which the input goes as it is, or projected where the shape changes."""
+def _bottleneck(
+    net: NetworkBuilder, name: str, source: str, channels: int, stride: int, *, project: bool
+) -> str:
+    """Add a 1x1, 3x3, 1x1 block around which the input goes as it is, or projected where the shape
+    changes.
+    """
     relu = Activation.RELU
     branch = net.add(Convolution(f"{name}.conv1", source, channels, kernel=1, activation=relu))
     branch = net.add(
-        Convolution(f"{name}.conv2", branch, channels, kernel=3, stride=stride, padding=1, activation=relu)
+        Convolution(
+            f"{name}.conv2", branch, channels, kernel=3, stride=stride, padding=1, activation=relu
+        )
     )
     branch = net.add(Convolution(f"{name}.conv3", branch, channels * _EXPANSION, kernel=1))
     shortcut = source
     if project:
-        shortcut = net.add(Convolution(f"{name}.downsample", source, channels * _EXPANSION, kernel=1, stride=stride))
+        shortcut = net.add(
+            Convolution(
+                f"{name}.downsample", source, channels * _EXPANSION, kernel=1, stride=stride
+            )
+        )
     return net.add(Add(f"{name}.add", shortcut, branch, activation=relu))

@@ -1,8 +1,17 @@
-"""A network of 0.3 MiB for tests and for trying the tool; it comes from no paper and is good for nothing else."""
+"""A network of 0.3 MiB for tests and for trying the tool; it comes from no paper and is good for
+nothing else.
+"""
 
 from __future__ import annotations
 
-from reusebench.models.networks.layers import Activation, Add, Convolution, FullyConnected, GlobalAveragePool, MaxPool
+from reusebench.models.networks.layers import (
+    Activation,
+    Add,
+    Convolution,
+    FullyConnected,
+    GlobalAveragePool,
+    MaxPool,
+)
 from reusebench.models.networks.network import INPUT_NAME, Network, NetworkBuilder
 
 __all__ = ["tiny"]
@@ -11,11 +20,15 @@ _CLASSES = 100
 
 
 def tiny(size: int) -> Network:
-    """Return the tiny classifier for size x size pixels, 100 logits out: one layer or two of most kinds."""
+    """Return the tiny classifier for size x size pixels, 100 logits out: one layer or two of most
+    kinds.
+    """
     relu = Activation.RELU
     net = NetworkBuilder()
     x = net.add(Convolution("stem", INPUT_NAME, 16, kernel=3, stride=2, padding=1, activation=relu))
-    x = net.add(Convolution("depthwise", x, 16, kernel=3, padding=1, groups=16, activation=Activation.RELU6))
+    x = net.add(
+        Convolution("depthwise", x, 16, kernel=3, padding=1, groups=16, activation=Activation.RELU6)
+    )
     x = net.add(Convolution("widen", x, 64, kernel=3, stride=2, padding=1, activation=relu))
     branch = net.add(Convolution("branch", x, 64, kernel=3, padding=1))
     x = net.add(Add("add", x, branch, activation=relu))

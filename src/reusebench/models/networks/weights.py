@@ -1,4 +1,5 @@
-"""Weights from a seed: "different models" of equal size that compute something without having been trained.
+"""Weights from a seed: "different models" of equal size that compute something without having been
+trained.
 
 Imports numpy: for the building process only, never for the harness.
 """
@@ -19,15 +20,16 @@ __all__ = ["LayerWeights", "draw_weights"]
 
 #: The root mean square that activations are held at, throughout a network.
 _LEVEL = 1.0
-#: SiLU is held higher, where it is nearly ReLU. At 1 it bends upwards: a level a little too low fades to
-#: nothing within 40 layers, one a little too high saturates the sigmoids at the end (observed).
+#: SiLU is held higher, where it is nearly ReLU. At 1 it bends upwards: a level a little too low
+#: fades to nothing within 40 layers, one a little too high saturates the sigmoids at the end
+#: (observed).
 _SILU_LEVEL = 4.0
 
 #: Of pixels spread evenly over [0, 1].
 _IMAGE_LEVEL = 1 / math.sqrt(3)
 
-#: Deviation of z, over the level, for which activation(z) is at the level; z normal with mean 0. So every
-#: layer passes its level on (He et al., arXiv:1502.01852; SiLU's by numeric integration).
+#: Deviation of z, over the level, for which activation(z) is at the level; z normal with mean 0. So
+#: every layer passes its level on (He et al., arXiv:1502.01852; SiLU's by numeric integration).
 _GAINS = {
     Activation.NONE: 1.0,
     Activation.RELU: math.sqrt(2),
@@ -54,9 +56,9 @@ class LayerWeights:
 def draw_weights(network: Network, seed: int) -> Iterator[LayerWeights]:
     """Yield the weights of each layer that has any, in layer order.
 
-    They depend on the layers and the seed alone, not on the input size, so that one model at two resolutions
-    has the same weights. Each seed differs from every other in every layer. Equal bytes need the same numpy:
-    its generators may change between versions.
+    They depend on the layers and the seed alone, not on the input size, so that one model at two
+    resolutions has the same weights. Each seed differs from every other in every layer. Equal bytes
+    need the same numpy: its generators may change between versions.
     """
     scales = _scales(network)
     for index, (name, parameters) in enumerate(network.parameters().items()):
@@ -64,7 +66,9 @@ def draw_weights(network: Network, seed: int) -> Iterator[LayerWeights]:
         fan_in = math.prod(parameters.weight[1:])
         weight = generator.standard_normal(parameters.weight, dtype=np.float32)
         weight *= np.float32(scales[name] / math.sqrt(fan_in))
-        bias = generator.standard_normal(parameters.bias, dtype=np.float32) * np.float32(_BIAS_DEVIATION)
+        bias = generator.standard_normal(parameters.bias, dtype=np.float32) * np.float32(
+            _BIAS_DEVIATION
+        )
         yield LayerWeights(name, weight, bias)
 
 

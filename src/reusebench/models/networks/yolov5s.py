@@ -1,15 +1,22 @@
 """YOLOv5s (release 6.0 and later): the detector, as it is deployed on NPUs.
 
-Ultralytics, github.com/ultralytics/yolov5, models/yolov5s.yaml and models/common.py of tag v7.0: 6x6 stem,
-C3 blocks, SPPF, three detection heads for the 80 classes of COCO; the yaml's depth multiple 0.33 and width
-multiple 0.50 are already applied to the numbers here. Layers are called as there; batch norm is folded.
-As NPU vendors export it, the graph ends at the three maps of sigmoids: turning them into boxes is left to
-the application.
+Ultralytics, github.com/ultralytics/yolov5, models/yolov5s.yaml and models/common.py of tag v7.0:
+6x6 stem, C3 blocks, SPPF, three detection heads for the 80 classes of COCO; the yaml's depth
+multiple 0.33 and width multiple 0.50 are already applied to the numbers here. Layers are called as
+there; batch norm is folded. As NPU vendors export it, the graph ends at the three maps of sigmoids:
+turning them into boxes is left to the application.
 """
 
 from __future__ import annotations
 
-from reusebench.models.networks.layers import Activation, Add, Concat, Convolution, MaxPool, Upsample
+from reusebench.models.networks.layers import (
+    Activation,
+    Add,
+    Concat,
+    Convolution,
+    MaxPool,
+    Upsample,
+)
 from reusebench.models.networks.network import INPUT_NAME, Network, NetworkBuilder
 
 __all__ = ["yolov5s"]
@@ -30,7 +37,9 @@ def yolov5s(size: int) -> Network:
     outputs = []
     for index, source in enumerate(maps):
         # Every anchor's values at every cell.
-        head = Convolution(f"model.24.m.{index}", source, _HEAD_CHANNELS, kernel=1, activation=Activation.SIGMOID)
+        head = Convolution(
+            f"model.24.m.{index}", source, _HEAD_CHANNELS, kernel=1, activation=Activation.SIGMOID
+        )
         outputs.append(net.add(head))
     return net.build("yolov5s", size, size, outputs)
 
@@ -49,8 +58,12 @@ def _backbone(net: NetworkBuilder) -> tuple[str, str, str]:
     return stride_8, stride_16, _sppf(net, "model.9", x, 512)
 
 
-def _head(net: NetworkBuilder, stride_8: str, stride_16: str, stride_32: str) -> tuple[str, str, str]:
-    """Add modules 10 to 23, down to stride 8 and up again, and return the maps that are detected on."""
+def _head(
+    net: NetworkBuilder, stride_8: str, stride_16: str, stride_32: str
+) -> tuple[str, str, str]:
+    """Add modules 10 to 23, down to stride 8 and up again, and return the maps that are detected
+    on.
+    """
     lateral_32 = _conv(net, "model.10", stride_32, 256)
     x = net.add(Upsample("model.11", lateral_32, factor=2))
     x = net.add(Concat("model.12", (x, stride_16)))
@@ -80,14 +93,28 @@ def _conv(
     stride: int = 1,
     padding: int | None = None,
 ) -> str:
-    """Add the module Conv: convolution and SiLU; padded by half the kernel where padding is None."""
+    """Add the module Conv: convolution and SiLU; padded by half the kernel where padding is
+    None.
+    """
     if padding is None:
         padding = kernel // 2
-    return net.add(Convolution(name, source, channels, kernel, stride, padding, activation=Activation.SILU))
+    return net.add(
+        Convolution(name, source, channels, kernel, stride, padding, activation=Activation.SILU)
+    )
 
 
-def _c3(net: NetworkBuilder, name: str, source: str, channels: int, bottlenecks: int, *, shortcut: bool = True) -> str:
-    """Add the module C3: half the channels through bottlenecks, half around them, joined by a convolution."""
+def _c3(
+    net: NetworkBuilder,
+    name: str,
+    source: str,
+    channels: int,
+    bottlenecks: int,
+    *,
+    shortcut: bool = True,
+) -> str:
+    """Add the module C3: half the channels through bottlenecks, half around them, joined by a
+    convolution.
+    """
     half = channels // 2
     through = _conv(net, f"{name}.cv1", source, half)
     for index in range(bottlenecks):
@@ -97,8 +124,12 @@ def _c3(net: NetworkBuilder, name: str, source: str, channels: int, bottlenecks:
     return _conv(net, f"{name}.cv3", joined, channels)
 
 
-def _bottleneck(net: NetworkBuilder, name: str, source: str, channels: int, *, shortcut: bool) -> str:
-    """Add the module Bottleneck: 1x1 and 3x3 at full width, with the input added in the backbone only."""
+def _bottleneck(
+    net: NetworkBuilder, name: str, source: str, channels: int, *, shortcut: bool
+) -> str:
+    """Add the module Bottleneck: 1x1 and 3x3 at full width, with the input added in the backbone
+    only.
+    """
     x = _conv(net, f"{name}.cv1", source, channels)
     x = _conv(net, f"{name}.cv2", x, channels, kernel=3)
     return net.add(Add(f"{name}.add", source, x)) if shortcut else x

@@ -30,16 +30,18 @@ from reusebench.models.networks.weights import draw_weights
 
 __all__ = ["emit"]
 
-#: Old enough for ONNX Runtime 1.16, the oldest that the harness supports; newer ones read it as well.
+#: Old enough for ONNX Runtime 1.16, the oldest that the harness supports; newer ones read it as
+#: well.
 _OPSET = 13
 _IR_VERSION = 8
 
 
 def emit(network: Network, seed: int, path: Path) -> None:
-    """Write the network with the weights of that seed to path, which is overwritten; OSError if it cannot be.
+    """Write the network with the weights of that seed to path, which is overwritten; OSError if it
+    cannot be.
 
-    The input is INPUT_NAME, pixels in [0, 1]; every tensor is called by the layer that writes it. Equal
-    network, seed and numpy give equal bytes.
+    The input is INPUT_NAME, pixels in [0, 1]; every tensor is called by the layer that writes it.
+    Equal network, seed and numpy give equal bytes.
     """
     graph = _Graph()
     for layer in network.layers:
@@ -67,7 +69,9 @@ class _Graph:
         """Store values as raw bytes, once per name, and return the name."""
         if name not in self._constants:
             raw = values.astype("<f4", copy=False).tobytes()
-            self._constants[name] = helper.make_tensor(name, TensorProto.FLOAT, values.shape, raw, raw=True)
+            self._constants[name] = helper.make_tensor(
+                name, TensorProto.FLOAT, values.shape, raw, raw=True
+            )
         return name
 
     def finish(self, network: Network) -> GraphProto:
@@ -94,7 +98,9 @@ class _Graph:
     def _convolution(self, layer: Convolution) -> None:
         result = _before_activation(layer.name, layer.activation)
         window = _window(layer.kernel, layer.stride, layer.padding)
-        self._node("Conv", [layer.source, *_parameters(layer)], result, group=layer.groups, **window)
+        self._node(
+            "Conv", [layer.source, *_parameters(layer)], result, group=layer.groups, **window
+        )
         self._activate(layer.activation, result, layer.name)
 
     @add.register
@@ -103,7 +109,12 @@ class _Graph:
 
     @add.register
     def _max_pool(self, layer: MaxPool) -> None:
-        self._node("MaxPool", [layer.source], layer.name, **_window(layer.kernel, layer.stride, layer.padding))
+        self._node(
+            "MaxPool",
+            [layer.source],
+            layer.name,
+            **_window(layer.kernel, layer.stride, layer.padding),
+        )
 
     @add.register
     def _global_average_pool(self, layer: GlobalAveragePool) -> None:
@@ -136,7 +147,9 @@ class _Graph:
         self._node("Concat", layer.sources, layer.name, axis=1)
 
     def _activate(self, activation: Activation, source: str, result: str) -> None:
-        """Append the activation from source to result; nothing for NONE, whose two names are one."""
+        """Append the activation from source to result; nothing for NONE, whose two names are
+        one.
+        """
         if activation is Activation.RELU:
             self._node("Relu", [source], result)
         elif activation is Activation.RELU6:

@@ -1,4 +1,5 @@
-"""Converts ONNX files into `.rknn` files, in rknn-toolkit2's own environment; models/conversion/loop.py runs it.
+"""Converts ONNX files into `.rknn` files, in rknn-toolkit2's own environment;
+models/conversion/loop.py runs it.
 
 It imports nothing of this project: the toolkit's Python may be 3.8.
 """
@@ -21,7 +22,9 @@ _LARGEST_PIXEL = 255
 
 
 def convert(job: dict[str, Any]) -> dict[str, str] | None:
-    """Write job["output"]; return None, or the step that failed and its exception's words (empty: no exception)."""
+    """Write job["output"]; return None, or the step that failed and its exception's words (empty:
+    no exception).
+    """
     rknn = RKNN(verbose=False)
     step = "reading the inputs"
     try:
@@ -45,12 +48,16 @@ def _last_words(text: str) -> str:
 
 
 class _Sample:
-    """One input: what the quantisation is calibrated with, and how pixels become what the network takes."""
+    """One input: what the quantisation is calibrated with, and how pixels become what the network
+    takes.
+    """
 
     def __init__(self, tensor: dict[str, Any]) -> None:
-        self.name, self.shape = tensor["name"], tensor["shape"]
+        self.name = tensor["name"]
+        self.shape = tensor["shape"]
         values = np.load(tensor["file"], allow_pickle=False) if tensor["file"] else None
-        #: Of each channel, as the toolkit calls them: it has (pixel - mean) / deviation. None: it takes the values.
+        #: Of each channel, as the toolkit calls them: it has (pixel - mean) / deviation. None: it
+        #: takes the values.
         self.means = self.deviations = None
         if len(self.shape) != _PICTURE_DIMENSIONS or "float" not in tensor["type"]:
             self.values = _noise(tensor) if values is None else values
@@ -61,13 +68,17 @@ class _Sample:
         self.means = [-low * deviation] * self.shape[1]
         self.deviations = [deviation] * self.shape[1]
         if values is None:
-            self.values = np.random.default_rng(_SEED).integers(0, _LARGEST_PIXEL + 1, self.shape, dtype=np.uint8)
+            self.values = np.random.default_rng(_SEED).integers(
+                0, _LARGEST_PIXEL + 1, self.shape, dtype=np.uint8
+            )
         else:
             self.values = np.rint((values - low) * deviation).astype(np.uint8)
 
 
 def _noise(tensor: dict[str, Any]) -> Any:
-    """Return floats from 0 to 1; integers that index any table, or the value that the name asks for."""
+    """Return floats from 0 to 1; integers that index any table, or the value that the name asks
+    for.
+    """
     random = np.random.default_rng(_SEED)
     if "float" in tensor["type"]:
         return random.random(tensor["shape"]).astype(tensor["type"])
@@ -76,7 +87,9 @@ def _noise(tensor: dict[str, Any]) -> Any:
     return random.integers(0, 2, tensor["shape"]).astype(tensor["type"])
 
 
-def _steps(rknn: Any, job: dict[str, Any], samples: list[_Sample]) -> list[tuple[str, Callable[[], int]]]:
+def _steps(
+    rknn: Any, job: dict[str, Any], samples: list[_Sample]
+) -> list[tuple[str, Callable[[], int]]]:
     options = {"target_platform": job["platform"], "remove_weight": job["remove_weight"]}
     pixels = {
         "mean_values": [sample.means for sample in samples],
@@ -100,7 +113,9 @@ def _steps(rknn: Any, job: dict[str, Any], samples: list[_Sample]) -> list[tuple
 
 
 def _write_dataset(samples: list[_Sample]) -> str:
-    """Write the calibration's one line, a file for each input; the toolkit looks for them from the list's folder."""
+    """Write the calibration's one line, a file for each input; the toolkit looks for them from the
+    list's folder.
+    """
     names = []
     for number, sample in enumerate(samples):
         names.append(f"calibration-{number}.npy")

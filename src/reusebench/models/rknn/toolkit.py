@@ -1,7 +1,9 @@
-"""rknn-toolkit2: how it is installed in an environment of its own, and has ONNX files converted into `.rknn` files.
+"""rknn-toolkit2: how it is installed in an environment of its own, and has ONNX files converted
+into `.rknn` files.
 
-Its pins (numpy 1, an old onnx and protobuf) clash with the project's. The files are INT8 by default, as such models are
-deployed and as the smaller chips demand. Standard library only: the harness imports it.
+Its pins (numpy 1, an old onnx and protobuf) clash with the project's. The files are INT8 by
+default, as such models are deployed and as the smaller chips demand. Standard library only: the
+harness imports it.
 """
 
 from __future__ import annotations
@@ -46,11 +48,14 @@ _PIP = Path(__file__).with_name("pip.txt")
 _TRY = "import torch; from rknn.api import RKNN"
 
 
-def install_toolkit(show_step: ShowStep, python: str | None = None, torch: str | None = None) -> Path:
-    """Return the toolkit's folder, made first where it is missing; raise ModelError, and leave nothing, if it fails.
+def install_toolkit(
+    show_step: ShowStep, python: str | None = None, torch: str | None = None
+) -> Path:
+    """Return the toolkit's folder, made first where it is missing; raise ModelError, and leave
+    nothing, if it fails.
 
-    python is the interpreter to use, None: one that fits; torch is the requirement that pip installs as PyTorch, None:
-    the newest build for CPUs that pip's own configuration offers.
+    python is the interpreter to use, None: one that fits; torch is the requirement that pip
+    installs as PyTorch, None: the newest build for CPUs that pip's own configuration offers.
     """
 
     def fill(installation: Installation) -> None:
@@ -76,9 +81,10 @@ def _cpu_torch(installation: Installation) -> str:
         return f"torch=={builds[0]}"
     if platform.machine() == "x86_64":
         raise ModelError(
-            "rknn-toolkit2 needs PyTorch, and pip finds no build of it for CPUs (a version that ends in +cpu), only "
-            "one that brings gigabytes of CUDA; add PyTorch's package index for CPUs to pip's configuration "
-            "(`pip config set global.extra-index-url URL`), or name what pip shall install with --torch"
+            "rknn-toolkit2 needs PyTorch, and pip finds no build of it for CPUs (a version that"
+            " ends in +cpu), only one that brings gigabytes of CUDA; add PyTorch's package index"
+            " for CPUs to pip's configuration (`pip config set global.extra-index-url URL`), or"
+            " name what pip shall install with --torch"
         )
     return "torch"
 
@@ -91,11 +97,16 @@ class RknnConverter(Converter[RknnRecipe]):
     program = Path(__file__).resolve().with_name("converter.py")
 
     @classmethod
-    def recipe(cls, source: Recipe | OnnxFile, chip: str | None, weightless: bool, quantised: bool) -> RknnRecipe:
-        """Return what makes a .rknn file of the source; raise ModelError where there can be none for the chip."""
+    def recipe(
+        cls, source: Recipe | OnnxFile, chip: str | None, weightless: bool, quantised: bool
+    ) -> RknnRecipe:
+        """Return what makes a .rknn file of the source; raise ModelError if there can be none
+        for the chip.
+        """
         if chip is None:
             raise ModelError(
-                "a .rknn file is made for one chip, and the target's is not known; name one with --target vboard:CHIP"
+                "a .rknn file is made for one chip, and the target's is not known; name one with"
+                " --target vboard:CHIP"
             )
         return RknnRecipe(source, chip, weightless, quantised)
 
@@ -106,7 +117,11 @@ class RknnConverter(Converter[RknnRecipe]):
 
     def remedy(self, recipe: RknnRecipe, words: str) -> str:
         """Return what to do: a step that quantises may be left out for chips that have floats."""
-        if recipe.quantised and find_platform(recipe.platform).has_floats and words.startswith("build"):
+        if (
+            recipe.quantised
+            and find_platform(recipe.platform).has_floats
+            and words.startswith("build")
+        ):
             return "Change the network, add --float, or convert it yourself and give the .rknn file"
         return super().remedy(recipe, words)
 

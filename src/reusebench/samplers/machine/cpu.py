@@ -1,4 +1,6 @@
-"""CPU use of the cores, of the measured process and of the process that reads it, over the whole time."""
+"""CPU use of the cores, of the measured process and of the process that reads it, over the whole
+time.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,10 @@ __all__ = ["CpuMeter"]
 #: Of this machine; on all that Rockchip makes, and on x86, it is 100 (USER_HZ).
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
-#: utime and stime, counted from the state, the first field after the command's name (proc(5): 14 and 15, from 3).
-_UTIME, _STIME = 11, 12
+#: utime and stime, counted from the state, the first field after the command's name (proc(5): 14
+#: and 15, from 3).
+_UTIME = 11
+_STIME = 12
 
 
 class _Reading(NamedTuple):
@@ -24,7 +28,9 @@ class _Reading(NamedTuple):
 
 
 class _ProcessTime:
-    """CPU time of one process with all its threads, also those that have ended; without its child processes."""
+    """CPU time of one process with all its threads, also those that have ended; without its child
+    processes.
+    """
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -32,7 +38,8 @@ class _ProcessTime:
         self._last: _Reading | None = None
 
     def take(self, stat: str, time_ns: int) -> None:
-        # The name in brackets may hold blanks and brackets itself; of a process that has gone there are no fields.
+        # The name in brackets may hold blanks and brackets itself; of a process that has gone there
+        # are no fields.
         fields = stat.rpartition(")")[2].split()
         if fields:
             self._last = _Reading(time_ns, int(fields[_UTIME]) + int(fields[_STIME]))
@@ -68,7 +75,9 @@ class CpuMeter:
             process.take(texts.get(process.path, ""), time_ns)
 
     def use(self) -> CpuUse:
-        """Return the means: of cores by their number, over the time that they were online; 0 for one that never was."""
+        """Return the means: of cores by their number, over the time that they were online; 0 for
+        one that never was.
+        """
         cores = range(max(self._sums, default=-1) + 1)
         return CpuUse(
             tuple(self._sums.get(core, CpuTime()).percent for core in cores),

@@ -9,7 +9,16 @@ from itertools import groupby
 
 from reusebench.samplers.host import Host, names_in, read_texts
 
-__all__ = ["THERMAL", "Gauge", "Running", "core_frequencies", "device_frequencies", "names", "number", "temperatures"]
+__all__ = [
+    "THERMAL",
+    "Gauge",
+    "Running",
+    "core_frequencies",
+    "device_frequencies",
+    "names",
+    "number",
+    "temperatures",
+]
 
 THERMAL = "/sys/class/thermal"
 _CPUFREQ = "/sys/devices/system/cpu/cpufreq"
@@ -20,7 +29,8 @@ _ABSOLUTE_ZERO_MILLIDEGREES = -273150
 
 
 class Running:
-    """First, last, lowest, highest and mean of figures that come one by one, in memory that does not grow.
+    """First, last, lowest, highest and mean of figures that come one by one, in memory that does
+    not grow.
 
     Until the first comes, they are infinite or no numbers.
     """
@@ -51,10 +61,14 @@ class Running:
 
 
 class Gauge:
-    """One number that is read again and again; a reading that fails (EAGAIN, EINVAL, file gone) is left out."""
+    """One number that is read again and again; a reading that fails (EAGAIN, EINVAL, file gone) is
+    left out.
+    """
 
     def __init__(self, name: str, path: str, parse: Callable[[str], float | None]) -> None:
-        """Take the file, and what makes a figure of its text: None or ValueError where there is none in it."""
+        """Take the file, and what makes a figure of its text: None or ValueError if there is
+        none in it.
+        """
         self.name = name
         self.path = path
         self._parse = parse
@@ -93,16 +107,23 @@ def device_frequencies(host: Host) -> list[Gauge]:
 
     For the NPU devfreq has the rate that was set; the driver's own node would power the NPU on.
     """
-    return [Gauge(device, f"{_DEVFREQ}/{device}/cur_freq", int) for device in names_in(host, _DEVFREQ)]
+    return [
+        Gauge(device, f"{_DEVFREQ}/{device}/cur_freq", int) for device in names_in(host, _DEVFREQ)
+    ]
 
 
 def names(host: Host, parent: str, folders: Sequence[str]) -> list[tuple[str, str]]:
-    """Return the folders' paths with the content of their `type`; where several have one, also with the folder."""
+    """Return the folders' paths with the content of their `type`; where several have one, also with
+    the folder.
+    """
     texts = read_texts(host, [f"{parent}/{folder}/type" for folder in folders])
-    types = {folder: texts.get(f"{parent}/{folder}/type", "").strip() or folder for folder in folders}
+    types = {
+        folder: texts.get(f"{parent}/{folder}/type", "").strip() or folder for folder in folders
+    }
     times = Counter(types.values())
     return [
-        (f"{parent}/{folder}", kind if times[kind] == 1 else f"{kind} ({folder})") for folder, kind in types.items()
+        (f"{parent}/{folder}", kind if times[kind] == 1 else f"{kind} ({folder})")
+        for folder, kind in types.items()
     ]
 
 
@@ -121,8 +142,13 @@ def _hz_of_khz(text: str) -> int:
 
 
 def _cores(related: str) -> str:
-    """Return the cores that share a clock, as the kernel writes lists of them: `cpu0-3`, `cpu4,6`; "" of none."""
+    """Return the cores that share a clock, as the kernel writes lists of them: `cpu0-3`, `cpu4,6`;
+    "" of none.
+    """
     cores = [int(core) for core in related.split()]
-    runs = [[core for _, core in run] for _, run in groupby(enumerate(cores), lambda pair: pair[1] - pair[0])]
+    runs = [
+        [core for _, core in run]
+        for _, run in groupby(enumerate(cores), lambda pair: pair[1] - pair[0])
+    ]
     ranges = ",".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
     return f"cpu{ranges}" if ranges else ""

@@ -1,4 +1,6 @@
-"""Whether the machine slows itself down, as far as it reports that, and in what share of the readings it did."""
+"""Whether the machine slows itself down, as far as it reports that, and in what share of the
+readings it did.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ from reusebench.samplers.readings import Throttle
 __all__ = ["Throttling"]
 
 #: The type of a cooling device that slows down what computes: `thermal-cpufreq-0`, `cpufreq-cpu0`,
-#: `thermal-devfreq-1`, `devfreq-fdab0000.npu`, `Processor` (ACPI). Others blow (`pwm-fan`), or are set by hand.
+#: `thermal-devfreq-1`, `devfreq-fdab0000.npu`, `Processor` (ACPI). Others blow (`pwm-fan`), or are
+#: set by hand.
 _SLOWING = re.compile(r"(?!.*fan).*(?:cpufreq|devfreq|processor|[gn]pu(?![a-z]))", re.IGNORECASE)
 
 _CPU = "/sys/devices/system/cpu"
@@ -21,10 +24,12 @@ _PLATFORM = "/sys/devices/platform"
 _CORE = re.compile(r"cpu\d+")
 _FIRMWARE = re.compile(r"soc.*:firmware")
 
-#: Events since boot: a core, or its package, reached its limit (drivers/thermal/intel/therm_throt.c).
+#: Events since boot: a core, or its package, reached its limit
+#: (drivers/thermal/intel/therm_throt.c).
 _COUNTERS = ("core_throttle_count", "package_throttle_count")
 
-#: The present state in the lowest bits of the firmware's answer, in order; what has been since boot is 16 bits higher.
+#: The present state in the lowest bits of the firmware's answer, in order; what has been since boot
+#: is 16 bits higher.
 _FIRMWARE_BITS = ("under-voltage", "frequency capped", "throttled", "soft temperature limit")
 
 
@@ -56,16 +61,24 @@ class Throttling:
                 self._percents.setdefault((name, source.kind), Running()).add(100.0 * slowed)
 
     def report(self) -> tuple[Throttle, ...] | None:
-        """Return what slowed the machine, with the share of its readings; None where nothing could be read."""
+        """Return what slowed the machine, with the share of its readings; None if nothing could
+        be read.
+        """
         if not self._percents:
             return None
-        shares = [Throttle(name, kind, percents.mean) for (name, kind), percents in self._percents.items()]
+        shares = [
+            Throttle(name, kind, percents.mean) for (name, kind), percents in self._percents.items()
+        ]
         return tuple(throttle for throttle in shares if throttle.share_percent)
 
 
 def _cooling_devices(host: Host) -> list[_Source]:
     devices = names(host, THERMAL, names_in(host, THERMAL, "cooling_device"))
-    return [_CoolingDevice(name, f"{folder}/cur_state") for folder, name in devices if _SLOWING.match(name)]
+    return [
+        _CoolingDevice(name, f"{folder}/cur_state")
+        for folder, name in devices
+        if _SLOWING.match(name)
+    ]
 
 
 def _counters(host: Host) -> list[_Source]:
@@ -79,11 +92,19 @@ def _counters(host: Host) -> list[_Source]:
 
 
 def _firmware(host: Host) -> list[_Source]:
-    """Return that of a Raspberry Pi: soc/soc:firmware/get_throttled; on a Pi 5 `soc@107c000000` is for `soc`."""
+    """Return that of a Raspberry Pi: soc/soc:firmware/get_throttled; on a Pi 5 `soc@107c000000` is
+    for `soc`.
+    """
     sources: list[_Source] = []
     for soc in names_in(host, _PLATFORM, "soc"):
-        folders = [name for name in names_in(host, f"{_PLATFORM}/{soc}", "soc") if _FIRMWARE.fullmatch(name)]
-        files = read_texts(host, [f"{_PLATFORM}/{soc}/{folder}/get_throttled" for folder in folders])
+        folders = [
+            name
+            for name in names_in(host, f"{_PLATFORM}/{soc}", "soc")
+            if _FIRMWARE.fullmatch(name)
+        ]
+        files = read_texts(
+            host, [f"{_PLATFORM}/{soc}/{folder}/get_throttled" for folder in folders]
+        )
         sources += [_Firmware(path) for path in files]
     return sources
 
@@ -115,7 +136,11 @@ class _Firmware:
 
     def slowed(self, texts: Mapping[str, str]) -> dict[str, bool]:
         bits = _integer(texts, self.paths[0], 16)
-        return {} if bits is None else {name: bool(bits >> bit & 1) for bit, name in enumerate(_FIRMWARE_BITS)}
+        return (
+            {}
+            if bits is None
+            else {name: bool(bits >> bit & 1) for bit, name in enumerate(_FIRMWARE_BITS)}
+        )
 
 
 class _Counter:
@@ -129,8 +154,12 @@ class _Counter:
         self._before: dict[str, int] = {}
 
     def slowed(self, texts: Mapping[str, str]) -> dict[str, bool]:
-        counts = {path: count for path in self.paths if (count := _integer(texts, path, 10)) is not None}
-        grown = [count > self._before[path] for path, count in counts.items() if path in self._before]
+        counts = {
+            path: count for path in self.paths if (count := _integer(texts, path, 10)) is not None
+        }
+        grown = [
+            count > self._before[path] for path, count in counts.items() if path in self._before
+        ]
         self._before = counts
         return {self._name: any(grown)} if grown else {}
 

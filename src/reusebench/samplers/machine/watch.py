@@ -1,10 +1,17 @@
-"""The machine beside a run: CPU use, NPU load, temperatures, frequencies, and whether it was throttled."""
+"""The machine beside a run: CPU use, NPU load, temperatures, frequencies, and whether it was
+throttled.
+"""
 
 from __future__ import annotations
 
 from reusebench.samplers.host import Host, read_texts
 from reusebench.samplers.machine.cpu import CpuMeter
-from reusebench.samplers.machine.gauges import Running, core_frequencies, device_frequencies, temperatures
+from reusebench.samplers.machine.gauges import (
+    Running,
+    core_frequencies,
+    device_frequencies,
+    temperatures,
+)
 from reusebench.samplers.machine.throttling import Throttling
 from reusebench.samplers.npu.file_source import first_readable
 from reusebench.samplers.npu.rknpu import NPU_LOAD
@@ -33,7 +40,8 @@ class MachineWatch:
     def read(self) -> None:
         """Take one reading, in two round trips; what cannot be read this time is left out.
 
-        On a PC it costs 0.07 ms with CPU use alone, and 0.3 ms with as many files as an RK3588 board has (some 25).
+        On a PC it costs 0.07 ms with CPU use alone, and 0.3 ms with as many files as an RK3588
+        board has (some 25).
         """
         texts = read_texts(self._host, self._paths)
         self._cpu.take(texts, self._host.now_ns())
@@ -52,12 +60,25 @@ class MachineWatch:
 
     def machine(self) -> Machine:
         """Return what was read of temperatures, frequencies, the NPU's load and throttling."""
-        temperatures = [(gauge.name, gauge.figures) for gauge in self._temperatures if gauge.figures.count]
-        frequencies = [(gauge.name, gauge.figures) for gauge in self._frequencies if gauge.figures.count]
-        loads = [NpuLoad(core, percents.mean, percents.highest) for core, percents in enumerate(self._npu_percents)]
+        temperatures = [
+            (gauge.name, gauge.figures) for gauge in self._temperatures if gauge.figures.count
+        ]
+        frequencies = [
+            (gauge.name, gauge.figures) for gauge in self._frequencies if gauge.figures.count
+        ]
+        loads = [
+            NpuLoad(core, percents.mean, percents.highest)
+            for core, percents in enumerate(self._npu_percents)
+        ]
         return Machine(
-            temperatures=tuple(Temperature(name, zone.first, zone.highest, zone.last) for name, zone in temperatures),
-            frequencies=tuple(Frequency(name, clock.lowest, clock.mean, clock.highest) for name, clock in frequencies),
+            temperatures=tuple(
+                Temperature(name, zone.first, zone.highest, zone.last)
+                for name, zone in temperatures
+            ),
+            frequencies=tuple(
+                Frequency(name, clock.lowest, clock.mean, clock.highest)
+                for name, clock in frequencies
+            ),
             npu_load_percent=tuple(loads) or None,
             throttled=self._throttling.report(),
         )

@@ -1,4 +1,6 @@
-"""NPU memory on a board: what the process holds, what the system holds, and which files of the kernel show it."""
+"""NPU memory on a board: what the process holds, what the system holds, and which files of the
+kernel show it.
+"""
 
 from __future__ import annotations
 

@@ -20,17 +20,17 @@ class FileSource(Generic[T]):
 
     #: As a user would type it.
     path: str
-    #: Returns None where the text has another form than the kernel writes.
+    #: Returns None if the text has another form than the kernel writes.
     parse: Callable[[str], T | None]
     #: Why a kernel does not have it.
     absent: Message
 
     def read(self, host: Host) -> T | None:
-        """Return the present figure; None where the file cannot be read."""
+        """Return the present figure; None if the file cannot be read."""
         return self.parse(read_text(host, self.path) or "")
 
     def refusal(self, host: Host) -> Message | None:
-        """Return what the user lacks to read it; None where it is not a question of permission."""
+        """Return what the user lacks to read it; None if it is not a question of permission."""
         try:
             host.read(self.path)
         except PermissionError:

@@ -24,7 +24,9 @@ class NpuSources:
     sram: FileSource[Sram] | None
 
     def read(self, pid: int) -> NpuMemory:
-        """Return one reading of the process and the system; raise ProcessLookupError where the process has gone."""
+        """Return one reading of the process and the system; raise ProcessLookupError if the
+        process has gone.
+        """
         buffers = process_dmabufs(self.host, pid)
         by_exporter: dict[str, int] = {}
         for buffer in buffers or ():
@@ -36,7 +38,9 @@ class NpuSources:
             process_dmabuf_count=None if buffers is None else len(buffers),
             process_dmabuf_bytes_by_exporter=None if buffers is None else by_exporter,
             system_dmabuf_bytes=system_bytes,
-            system_dmabuf_source=self.system_dmabuf.path if self.system_dmabuf and system_bytes is not None else None,
+            system_dmabuf_source=self.system_dmabuf.path
+            if self.system_dmabuf and system_bytes is not None
+            else None,
             rk_dma_heap_bytes=self.rk_dma_heap.read(self.host) if self.rk_dma_heap else None,
             sram_used_bytes=sram.used_bytes if sram else None,
             sram_total_bytes=sram.total_bytes if sram else None,
@@ -46,5 +50,8 @@ class NpuSources:
 def find_npu_sources(host: Host) -> NpuSources:
     """Try every source once, and keep the cheapest of those that have the same figure."""
     return NpuSources(
-        host, first_readable(SYSTEM_DMABUF, host), first_readable(RK_DMA_HEAP, host), first_readable(SRAM, host)
+        host,
+        first_readable(SYSTEM_DMABUF, host),
+        first_readable(RK_DMA_HEAP, host),
+        first_readable(SRAM, host),
     )

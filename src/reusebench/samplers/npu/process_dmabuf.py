@@ -1,8 +1,8 @@
 """The dma-bufs that one process holds, by a descriptor or by a mapping alone.
 
-The formats are those of dma_buf_show_fdinfo and dmabuffs_dname in the kernel's drivers/dma-buf/dma-buf.c (Linux 5.3;
-Rockchip's 4.19 has them too), fs/proc/fd.c and fs/proc/task_mmu.c. On a PC 100 descriptors cost 0.2 ms, 100 dma-bufs
-0.5 ms.
+The formats are those of dma_buf_show_fdinfo and dmabuffs_dname in the kernel's
+drivers/dma-buf/dma-buf.c (Linux 5.3; Rockchip's 4.19 has them too), fs/proc/fd.c and
+fs/proc/task_mmu.c. On a PC 100 descriptors cost 0.2 ms, 100 dma-bufs 0.5 ms.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ T = TypeVar("T")
 #: A mapping shows the buffer, but not who made it.
 UNKNOWN_EXPORTER = "unknown"
 
-#: What a descriptor links to; the second form is of kernels before 5.3, whose dma-bufs have neither inode nor size.
+#: What a descriptor links to; the second form is of kernels before 5.3, whose dma-bufs have neither
+#: inode nor size.
 _LINKS = ("/dmabuf:", "anon_inode:dmabuf")
 
 
@@ -30,15 +31,17 @@ class DmaBuf:
 
     inode: int
     size_bytes: int
-    #: Who made it: "drm" (the NPU driver's own buffers, on boards with an IOMMU), or the name of a DMA heap.
+    #: Who made it: "drm" (the NPU driver's own buffers, on boards with an IOMMU), or the name of a
+    #: DMA heap.
     exporter: str
 
 
 def process_dmabufs(host: Host, pid: int) -> list[DmaBuf] | None:
-    """Return the dma-bufs of the process, one with several descriptors or mappings once, in five round trips at most.
+    """Return the dma-bufs of the process, one with several descriptors or mappings once, in five
+    round trips at most.
 
-    None where this user may not see them, or the kernel does not show their sizes. Raise ProcessLookupError where the
-    process has gone, also where it was not waited for yet.
+    None if this user may not see them, or the kernel does not show their sizes. Raise
+    ProcessLookupError if the process has gone, also where it was not waited for yet.
     """
     folder = f"/proc/{pid}"
     try:
@@ -69,8 +72,12 @@ def _held(host: Host, folder: str) -> Iterator[DmaBuf]:
             yield DmaBuf(inode, size_bytes, info.get("exp_name", UNKNOWN_EXPORTER))
 
 
-def _those_open(folder: str, names: Sequence[str], read: Callable[[Sequence[str]], list[T | OSError]]) -> dict[str, T]:
-    """Return what is read of each name, without descriptors that were closed since they were listed; raise OSError."""
+def _those_open(
+    folder: str, names: Sequence[str], read: Callable[[Sequence[str]], list[T | OSError]]
+) -> dict[str, T]:
+    """Return what is read of each name, without descriptors that were closed since they were
+    listed; raise OSError.
+    """
     results: dict[str, T] = {}
     for name, result in zip(names, read([f"{folder}/{name}" for name in names]) if names else ()):
         if not isinstance(result, OSError):
@@ -81,14 +88,18 @@ def _those_open(folder: str, names: Sequence[str], read: Callable[[Sequence[str]
 
 
 def _fdinfo(content: bytes) -> dict[str, str]:
-    """Return the lines `key:<tab>value` but the buffer's name, which comes last and may hold anything."""
+    """Return the lines `key:<tab>value` but the buffer's name, which comes last and may hold
+    anything.
+    """
     text = content.decode(errors="replace").partition("\nname:")[0]
     lines = (line.partition(":") for line in text.splitlines())
     return {key: value.strip() for key, _, value in lines}
 
 
 def _mapped(maps: bytes) -> Iterator[DmaBuf]:
-    """Yield the mapped dma-bufs with the size that is mapped; raise ProcessLookupError where the process has ended."""
+    """Yield the mapped dma-bufs with the size that is mapped; raise ProcessLookupError if the
+    process has ended.
+    """
     if not maps:
         raise ProcessLookupError
     if b" /dmabuf:" not in maps:

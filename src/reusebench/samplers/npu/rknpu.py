@@ -1,10 +1,13 @@
-"""What Rockchip's NPU driver reports: its version, how busy the cores are, and the SRAM that it gives out.
+"""What Rockchip's NPU driver reports: its version, how busy the cores are, and the SRAM that it
+gives out.
 
-The nodes are those of drivers/rknpu/rknpu_debugger.c. Of them `freq` is never read: it powers the NPU on.
+The nodes are those of drivers/rknpu/rknpu_debugger.c. Of them `freq` is never read: it powers the
+NPU on.
 
-The driver sums up each core's busy time for a second (rknpu_load_show, and RKNPU_LOAD_INTERVAL in rknpu_drv.h); reading
-that does not power the NPU on. devfreq's `load` of the NPU is not read: npu_devfreq_get_dev_status in
-drivers/rknpu/rknpu_devfreq.c fills nothing in, so it is `100@1000000000Hz` at rest too.
+The driver sums up each core's busy time for a second (rknpu_load_show, and RKNPU_LOAD_INTERVAL in
+rknpu_drv.h); reading that does not power the NPU on. devfreq's `load` of the NPU is not read:
+npu_devfreq_get_dev_status in drivers/rknpu/rknpu_devfreq.c fills nothing in, so it is
+`100@1000000000Hz` at rest too.
 """
 
 from __future__ import annotations
@@ -18,20 +21,33 @@ from reusebench.samplers.npu.file_source import FileSource
 
 __all__ = ["NPU_LOAD", "SRAM", "Sram", "has_npu", "rknpu_driver_version"]
 
-#: `RKNPU driver: v0.9.8`; in /sys/module (which needs no root) the number alone. Drivers whose MODULE_VERSION names its
-#: macros instead of numbers have no version there.
+#: `RKNPU driver: v0.9.8`; in /sys/module (which needs no root) the number alone. Drivers whose
+#: MODULE_VERSION names its macros instead of numbers have no version there.
 _VERSION = re.compile(r"(?:RKNPU driver: v)?(\d+\.\d+\.\d+)\s*")
-_VERSION_NODES = ("/sys/module/rknpu/version", "/proc/rknpu/version", "/sys/kernel/debug/rknpu/version")
+_VERSION_NODES = (
+    "/sys/module/rknpu/version",
+    "/proc/rknpu/version",
+    "/sys/kernel/debug/rknpu/version",
+)
 
-#: `SRAM total size: 978944, used: 4096, free: 974848`, the last line (rknpu_mm_dump in drivers/rknpu/rknpu_mm.c).
-_SRAM_TOTAL = re.compile(r"^SRAM total size: (\d{1,10}), used: (\d{1,10}), free: \d+\s*\Z", re.MULTILINE)
+#: `SRAM total size: 978944, used: 4096, free: 974848`, the last line (rknpu_mm_dump in
+#: drivers/rknpu/rknpu_mm.c).
+_SRAM_TOTAL = re.compile(
+    r"^SRAM total size: (\d{1,10}), used: (\d{1,10}), free: \d+\s*\Z", re.MULTILINE
+)
 
 #: `NPU load:  Core0:  0%, Core1: 12%, Core2:  0%,`, and `NPU load:  0%` where there is one core.
 _LOAD = re.compile(r"NPU load:(?:\s+(?:Core\d+:\s+)?\d{1,3}%,?)+\s*")
 _PERCENT = re.compile(r"(\d+)%")
 
 #: What only a kernel with the NPU driver, or made by Rockchip, has.
-_SIGNS = ("/sys/bus/platform/drivers/RKNPU", "/sys/module/rknpu", "/proc/rknpu", "/proc/rk_dmabuf", "/proc/rk_dma_heap")
+_SIGNS = (
+    "/sys/bus/platform/drivers/RKNPU",
+    "/sys/module/rknpu",
+    "/proc/rknpu",
+    "/proc/rk_dmabuf",
+    "/proc/rk_dma_heap",
+)
 
 
 @dataclass(frozen=True)
@@ -44,7 +60,7 @@ class Sram:
 
 
 def _sram(text: str) -> Sram | None:
-    """Return the last line's figures; the file is empty where the NPU was given no SRAM."""
+    """Return the last line's figures; the file is empty if the NPU was given no SRAM."""
     total = _SRAM_TOTAL.search(text)
     return Sram(int(total[1]), int(total[2])) if total else None
 
@@ -63,7 +79,9 @@ def _cores_percent(text: str) -> list[float] | None:
 #: Percent of the last full second, core by core.
 NPU_LOAD = (
     FileSource(
-        "/proc/rknpu/load", _cores_percent, Message("kernel_lacks", {"option": "CONFIG_ROCKCHIP_RKNPU_PROC_FS"})
+        "/proc/rknpu/load",
+        _cores_percent,
+        Message("kernel_lacks", {"option": "CONFIG_ROCKCHIP_RKNPU_PROC_FS"}),
     ),
     FileSource("/sys/kernel/debug/rknpu/load", _cores_percent, Message("debugfs_missing")),
 )
@@ -75,7 +93,7 @@ def has_npu(host: Host) -> bool:
 
 
 def rknpu_driver_version(host: Host) -> str | None:
-    """Return the version of the NPU driver as `0.9.8`; None where no node of it can be read."""
+    """Return the version of the NPU driver as `0.9.8`; None if no node of it can be read."""
     for text in read_texts(host, _VERSION_NODES).values():
         version = _VERSION.fullmatch(text)
         if version:

@@ -1,4 +1,6 @@
-"""Memory of devices in the whole system: all dma-bufs, and what Rockchip's DMA heaps have given out."""
+"""Memory of devices in the whole system: all dma-bufs, and what Rockchip's DMA heaps have given
+out.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +13,14 @@ from reusebench.samplers.npu.file_source import FileSource
 
 __all__ = ["RK_DMA_HEAP", "SYSTEM_DMABUF"]
 
-#: `Total: 2048 KiB`, the whole of the file (rk_dmabuf_size_show in drivers/soc/rockchip/rk_dmabuf_procfs.c).
+#: `Total: 2048 KiB`, the whole of the file (rk_dmabuf_size_show in
+#: drivers/soc/rockchip/rk_dmabuf_procfs.c).
 _RK_DMABUF_TOTAL = re.compile(r"Total: (\d{1,16}) KiB\s*")
-#: `Total 3 objects, 2097152 bytes`, the last line (dma_buf_debug_show in drivers/dma-buf/dma-buf.c).
+#: `Total 3 objects, 2097152 bytes`, the last line (dma_buf_debug_show in
+#: drivers/dma-buf/dma-buf.c).
 _BUFINFO_TOTAL = re.compile(r"^Total \d+ objects, (\d{1,19}) bytes\s*\Z", re.MULTILINE)
-#: `Total : 0x200000 (2048 KiB)`, the last line (rk_dma_heap_proc_show in drivers/dma-buf/rk_heaps/rk-dma-heap.c).
+#: `Total : 0x200000 (2048 KiB)`, the last line (rk_dma_heap_proc_show in
+#: drivers/dma-buf/rk_heaps/rk-dma-heap.c).
 _HEAP_TOTAL = re.compile(r"^Total : 0x([0-9a-f]{1,16}) \(\d+ KiB\)\s*\Z", re.MULTILINE)
 #: What reading the size of a buffer gives once it is freed.
 _FREED = (errno.ENOENT, errno.ENODEV, errno.EIO)
@@ -28,7 +33,9 @@ def _rk_dmabuf_bytes(text: str) -> int | None:
 
 
 class _Buffers(FileSource[int]):
-    """A folder with a file for each buffer: the sum of INODE/size (drivers/dma-buf/dma-buf-sysfs-stats.c)."""
+    """A folder with a file for each buffer: the sum of INODE/size
+    (drivers/dma-buf/dma-buf-sysfs-stats.c).
+    """
 
     def read(self, host: Host) -> int | None:
         try:
@@ -39,7 +46,9 @@ class _Buffers(FileSource[int]):
         return None if None in parsed else sum(size or 0 for size in parsed)
 
     def _size_bytes(self, size: bytes | OSError) -> int | None:
-        """Return the size of one buffer, 0 where it was freed since it was listed, None where it is not known."""
+        """Return the size of one buffer, 0 where it was freed since it was listed, None if it is
+        not known.
+        """
         if isinstance(size, OSError):
             return 0 if size.errno in _FREED else None
         return self.parse(size.decode(errors="replace"))
@@ -64,15 +73,20 @@ def _heap_bytes(text: str) -> int | None:
 #: All dma-bufs of the system: a counter; without root and locks; with both.
 SYSTEM_DMABUF = (
     FileSource(
-        "/proc/rk_dmabuf/size", _rk_dmabuf_bytes, Message("kernel_lacks", {"option": "CONFIG_RK_DMABUF_PROCFS"})
+        "/proc/rk_dmabuf/size",
+        _rk_dmabuf_bytes,
+        Message("kernel_lacks", {"option": "CONFIG_RK_DMABUF_PROCFS"}),
     ),
     _Buffers(
-        "/sys/kernel/dmabuf/buffers", _buffer_bytes, Message("kernel_lacks", {"option": "CONFIG_DMABUF_SYSFS_STATS"})
+        "/sys/kernel/dmabuf/buffers",
+        _buffer_bytes,
+        Message("kernel_lacks", {"option": "CONFIG_DMABUF_SYSFS_STATS"}),
     ),
     FileSource("/sys/kernel/debug/dma_buf/bufinfo", _bufinfo_bytes, Message("debugfs_missing")),
 )
 
-#: Where the NPU's memory comes from on boards without an IOMMU (RV1103, RV1106). debugfs has the same file besides.
+#: Where the NPU's memory comes from on boards without an IOMMU (RV1103, RV1106). debugfs has the
+#: same file besides.
 RK_DMA_HEAP = (
     FileSource(
         "/proc/rk_dma_heap/dma_heap_info",

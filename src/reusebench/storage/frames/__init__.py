@@ -1,6 +1,8 @@
-"""Stored results, traces and ledgers as data frames: `reusebench.load`. docs/frames.md explains the columns.
+"""Stored results, traces and ledgers as data frames: `reusebench.load`. docs/frames.md explains the
+columns.
 
-No other part of storage imports pandas, and nothing that measures imports this one: the harness has no numpy.
+No other part of storage imports pandas, and nothing that measures imports this one: the harness has
+no numpy.
 """
 
 from __future__ import annotations
@@ -39,12 +41,14 @@ def load(
 ) -> pd.DataFrame:
     """Return stored results, traces or ledgers as a data frame.
 
-    `places` are storages (the folder of a board, or one that has those of several boards) or files of single runs; by
-    default this board's storage in the working folder. The tidy form has a row for each figure, with the columns
-    metric, unit and value; `wide` has a column for each metric. `metrics` and `runs` leave out all others; runs are
-    named as in `reusebench compare`: "latest", "12", "12..latest", a name, a commit.
+    `places` are storages (the folder of a board, or one that has those of several boards) or files
+    of single runs; by default this board's storage in the working folder. The tidy form has a row
+    for each figure, with the columns metric, unit and value; `wide` has a column for each metric.
+    `metrics` and `runs` leave out all others; runs are named as in `reusebench compare`: "latest",
+    "12", "12..latest", a name, a commit.
 
-    A file that cannot be read is left out with a warning. StorageError says what is wrong with an argument.
+    A file that cannot be read is left out with a warning. StorageError says what is wrong with an
+    argument.
 
         frame = reusebench.load(metrics="application_memory_bytes", runs="latest")
         frame[frame.outcome == "ok"].groupby(["runtime", "scenario"], observed=True).value.median()
@@ -76,7 +80,9 @@ def _wanted(table: str, metrics: Sequence[str]) -> tuple[str, ...]:
     valid = METRICS_OF[table]
     for name in metrics:
         if name not in valid:
-            known = f"valid: {', '.join(valid)}" if valid else "every row is a buffer, or a part of one"
+            known = (
+                f"valid: {', '.join(valid)}" if valid else "every row is a buffer, or a part of one"
+            )
             raise StorageError(f"the table {table!r} has no metric {name!r}; {known}")
     return tuple(name for name in valid if name in metrics) if metrics else valid
 
@@ -89,14 +95,18 @@ def _checked(place: _Place) -> Path:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise StorageError(
-            f"there is no storage and no run at {printable(str(path))} ({reason}). Measure with `pytest bench/` first, "
-            "or name the folder of a storage or the file of a run"
+            f"there is no storage and no run at {printable(str(path))} ({reason}). Measure with"
+            " `pytest bench/` first, or name the folder of a storage or the file of a run"
         ) from None
     return path
 
 
-def _chosen(places: Sequence[Path], words: Sequence[str], bad: dict[Path, BadFile]) -> Iterator[StoredRun]:
-    """Yield the runs of these places that the words mean, or all; `bad` gets the files that cannot be read."""
+def _chosen(
+    places: Sequence[Path], words: Sequence[str], bad: dict[Path, BadFile]
+) -> Iterator[StoredRun]:
+    """Yield the runs of these places that the words mean, or all; `bad` gets the files that cannot
+    be read.
+    """
     if not words:
         yield from _all(places, bad)
         return
@@ -105,8 +115,11 @@ def _chosen(places: Sequence[Path], words: Sequence[str], bad: dict[Path, BadFil
         bad[file.path] = file
 
     known = [run_of(file) for file in _all(places, bad)]
-    meant = dict.fromkeys(run.path for text in words for run in find_runs(text, known, Path(), report))
-    # Runs are in the order of their storages, whatever the order of the words; files that were named alone follow.
+    meant = dict.fromkeys(
+        run.path for text in words for run in find_runs(text, known, Path(), report)
+    )
+    # Runs are in the order of their storages, whatever the order of the words; files that were
+    # named alone follow.
     paths = dict.fromkeys([*(run.path for run in known if run.path in meant), *meant])
     for path in paths:
         file = read_run_file(path)

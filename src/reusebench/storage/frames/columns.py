@@ -95,8 +95,11 @@ class Field:
         return number
 
 
-#: What NPU buffers take by the ledger; what a recorded program holds in NPU buffers; and MemTotal - MemAvailable.
-NPU_LIVE, HELD, SYSTEM = "npu_live_bytes", "npu_memory_bytes", "system_memory_bytes"
+#: What NPU buffers take by the ledger; what a recorded program holds in NPU buffers; and MemTotal -
+#: MemAvailable.
+NPU_LIVE = "npu_live_bytes"
+HELD = "npu_memory_bytes"
+SYSTEM = "system_memory_bytes"
 #: Fields of NpuMemory that are no numbers.
 _NO_NUMBERS = ("process_dmabuf_bytes_by_exporter", "system_dmabuf_source")
 
@@ -112,7 +115,8 @@ _FIELD_NAMES = tuple(field.name for field in FIELDS)
 #: The figures of a whole configuration, or of a phase of a program.
 OF_WHOLE = tuple(metric.column for metric in METRICS)
 
-#: By table: what may stand in the column metric, in the order of the wide form. Ledgers have no such column.
+#: By table: what may stand in the column metric, in the order of the wide form. Ledgers have no
+#: such column.
 METRICS_OF: dict[str, tuple[str, ...]] = {
     "results": (*OF_WHOLE, *_FIELD_NAMES),
     "traces": (*_FIELD_NAMES, SYSTEM, HELD),

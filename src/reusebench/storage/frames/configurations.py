@@ -49,7 +49,8 @@ class Configurations:
 
 
 def _row_of_result(run: Run, measured: Measured, info: Result) -> ConfigurationRow:
-    configuration, conditions = measured.configuration, measured.conditions
+    configuration = measured.configuration
+    conditions = measured.conditions
     return ConfigurationRow(
         **_facts_of_run(run),
         kind="scenario",
@@ -76,7 +77,9 @@ def _row_of_result(run: Run, measured: Measured, info: Result) -> ConfigurationR
 
 
 def _row_of_program(run: Run, program: Program) -> ConfigurationRow:
-    """Return the row of a program under the names that comparisons give it; it has no scenario's conditions."""
+    """Return the row of a program under the names that comparisons give it; it has no scenario's
+    conditions.
+    """
     return ConfigurationRow(
         **_facts_of_run(run),
         kind="program",
@@ -117,18 +120,26 @@ def _facts_of_run(run: Run) -> dict[str, Any]:
 def typed_frame(columns: Sequence[str], rows: Sequence[tuple[object, ...]]) -> pd.DataFrame:
     """Return rows as a frame, each column in its type."""
     values = list(zip(*rows)) or [()] * len(columns)
-    frame: pd.DataFrame = pd.DataFrame({name: _typed(name, column) for name, column in zip(columns, values)})
+    frame: pd.DataFrame = pd.DataFrame(
+        {name: _typed(name, column) for name, column in zip(columns, values)}
+    )
     return frame
 
 
 def _typed(name: str, values: Sequence[Any]) -> Any:
-    """Return the values of a column in its type; words as a categorical, in the order in which they come."""
+    """Return the values of a column in its type; words as a categorical, in the order in which they
+    come.
+    """
     if name == "recorded_at":
         moments = [datetime.datetime.fromisoformat(text).replace(tzinfo=None) for text in values]
         return pd.DatetimeIndex(np.array(moments, dtype="datetime64[us]")).tz_localize("UTC")
     if name in TYPES:
         kind = TYPES[name]
-        return pd.array(values, dtype=pd.Int64Dtype()) if kind == "Int64" else np.array(values, dtype=kind)
+        return (
+            pd.array(values, dtype=pd.Int64Dtype())
+            if kind == "Int64"
+            else np.array(values, dtype=kind)
+        )
     codes, words = pd.factorize(np.array(values, dtype=object))
     return texts(codes, list(words))
 

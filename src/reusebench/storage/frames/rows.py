@@ -58,10 +58,16 @@ class Kind:
 
 
 class Rows:
-    """Rows of several kinds. The keys of each are whole numbers: a phase is that of its name, NONE is no value."""
+    """Rows of several kinds. The keys of each are whole numbers: a phase is that of its name, NONE
+    is no value.
+    """
 
-    def __init__(self, keys: Sequence[str], metrics: Sequence[str], *kinds: tuple[str, ...]) -> None:
-        """Take the names of the keys behind `configuration`, the metrics that are wanted, and those of each kind."""
+    def __init__(
+        self, keys: Sequence[str], metrics: Sequence[str], *kinds: tuple[str, ...]
+    ) -> None:
+        """Take the names of the keys behind `configuration`, the metrics that are wanted, and those
+        of each kind.
+        """
         self._names = ["configuration", *keys]
         self._metrics = list(metrics)
         self.kinds = [Kind(kind, metrics) for kind in kinds]
@@ -88,22 +94,32 @@ class Rows:
         for kind in self.kinds:
             kind.pack()
 
-    def frame(self, configurations: pd.DataFrame, wide: bool, order: Sequence[str] = ()) -> pd.DataFrame:
-        """Return the rows behind the columns of their configurations, sorted by some of their keys."""
+    def frame(
+        self, configurations: pd.DataFrame, wide: bool, order: Sequence[str] = ()
+    ) -> pd.DataFrame:
+        """Return the rows behind the columns of their configurations, sorted by some of their
+        keys.
+        """
         keys = np.array(self._keys, dtype="int64").reshape(-1, len(self._names))
         order_of_rows = np.arange(len(keys))
         if order:
             # lexsort sorts by the last of its keys first, and keeps the order of equals.
-            order_of_rows = np.lexsort([keys[:, self._names.index(name)] for name in reversed(order)])
+            order_of_rows = np.lexsort(
+                [keys[:, self._names.index(name)] for name in reversed(order)]
+            )
         if wide:
             rows = order_of_rows
             figures = self._wide(rows)
         else:
             rows, figures = self._tidy(order_of_rows)
         numbers, *columns = keys[rows].T
-        words = {name: self._decoded(name, column) for name, column in zip(self._names[1:], columns)}
+        words = {
+            name: self._decoded(name, column) for name, column in zip(self._names[1:], columns)
+        }
         own = configurations.take(numbers).reset_index(drop=True)
-        frame: pd.DataFrame = pd.concat([own, pd.DataFrame(words), pd.DataFrame(figures)], axis="columns")
+        frame: pd.DataFrame = pd.concat(
+            [own, pd.DataFrame(words), pd.DataFrame(figures)], axis="columns"
+        )
         return frame
 
     def _wide(self, rows: _Integers) -> dict[str, Any]:
@@ -113,13 +129,19 @@ class Rows:
             values = np.full(len(rows), np.nan)
             for kind in self.kinds:
                 if name in kind.metrics:
-                    values[np.array(kind.positions, dtype="int64")] = kind.figures()[:, kind.metrics.index(name)]
+                    values[np.array(kind.positions, dtype="int64")] = kind.figures()[
+                        :, kind.metrics.index(name)
+                    ]
             columns[name] = _in_unit(name, values[rows])
         return columns
 
     def _tidy(self, rows: _Integers) -> tuple[_Integers, dict[str, Any]]:
-        """Return the row of each figure, in the order of these rows, and the columns of the figures."""
-        positions, metrics, values = [], [], []
+        """Return the row of each figure, in the order of these rows, and the columns of the
+        figures.
+        """
+        positions = []
+        metrics = []
+        values = []
         for kind in self.kinds:
             figures = kind.figures()
             present, columns = np.nonzero(~np.isnan(figures))
@@ -145,7 +167,11 @@ class Rows:
         if name == "phase":
             return texts(numbers, list(self._phases))
         kind = TYPES[name]
-        return pd.arrays.IntegerArray(numbers, numbers == NONE) if kind == "Int64" else numbers.astype(kind)
+        return (
+            pd.arrays.IntegerArray(numbers, numbers == NONE)
+            if kind == "Int64"
+            else numbers.astype(kind)
+        )
 
 
 def _in_unit(name: str, values: _Floats) -> Any:

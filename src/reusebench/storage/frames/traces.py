@@ -10,7 +10,14 @@ from typing import Optional, TypeVar
 import pandas as pd
 
 from reusebench.accounting.attribution import attribute, owners
-from reusebench.storage.frames.columns import FIELDS, HELD, LEDGER_KEYS, NPU_LIVE, SYSTEM, TRACE_KEYS
+from reusebench.storage.frames.columns import (
+    FIELDS,
+    HELD,
+    LEDGER_KEYS,
+    NPU_LIVE,
+    SYSTEM,
+    TRACE_KEYS,
+)
 from reusebench.storage.frames.configurations import Configurations, typed_frame
 from reusebench.storage.frames.rows import NONE, Rows
 from reusebench.storage.program import ProgramRepeat
@@ -28,8 +35,12 @@ _Part = tuple[Optional[int], Optional[str], int]
 Lost = dict[Path, list[str]]
 
 
-def traces_frame(files: Iterable[StoredRun], metrics: Sequence[str], wide: bool, lost: Lost) -> pd.DataFrame:
-    """Return the frame of all readings over time, with these metrics; `lost` gets the traces that cannot be read."""
+def traces_frame(
+    files: Iterable[StoredRun], metrics: Sequence[str], wide: bool, lost: Lost
+) -> pd.DataFrame:
+    """Return the frame of all readings over time, with these metrics; `lost` gets the traces that
+    cannot be read.
+    """
     configurations = Configurations()
     names = tuple(field.name for field in FIELDS)
     of_programs = (("rss_bytes",), ("pss_bytes",), (SYSTEM,), (HELD,))
@@ -46,7 +57,9 @@ def traces_frame(files: Iterable[StoredRun], metrics: Sequence[str], wide: bool,
 
 
 def ledgers_frame(files: Iterable[StoredRun], lost: Lost) -> pd.DataFrame:
-    """Return the frame of all NPU buffers that ledgers have; `lost` gets the traces that cannot be read."""
+    """Return the frame of all NPU buffers that ledgers have; `lost` gets the traces that cannot be
+    read.
+    """
     configurations = Configurations()
     numbers: list[int] = []
     rows: list[tuple[object, ...]] = []
@@ -64,7 +77,9 @@ def ledgers_frame(files: Iterable[StoredRun], lost: Lost) -> pd.DataFrame:
 def _traces_of(
     file: StoredRun, repeats: Sequence[StoredRepeat | ProgramRepeat], kind: type[_Trace], lost: Lost
 ) -> Iterator[tuple[int, _Trace]]:
-    """Yield the traces of the repeats, each with the repeat's number; one that was never written is passed over."""
+    """Yield the traces of the repeats, each with the repeat's number; one that was never written is
+    passed over.
+    """
     storage = file.path.parent.parent
     for number, repeat in enumerate(repeats, start=1):
         if not repeat.trace:
@@ -95,7 +110,9 @@ class _Steps:
         ]
 
     def at(self, at_ns: int) -> tuple[int, int]:
-        """Return phase and context of the step that was under way then; none after the last barrier."""
+        """Return phase and context of the step that was under way then; none after the last
+        barrier.
+        """
         index = bisect.bisect_left(self._ends_ns, at_ns)
         return self._keys[index] if index < len(self._keys) else (NONE, NONE)
 
@@ -109,8 +126,12 @@ def _add_trace(rows: Rows, number: int, repeat: int, trace: Trace) -> None:
         keys = (number, repeat, barrier.at_ns - start_ns, rows.phase(barrier.phase), context, True)
         rows.add(at_barrier, keys, tuple(field.of(barrier) for field in FIELDS))
     timeline = trace.timeline
-    for at_ns, rss, system in zip(timeline.times_ns, timeline.rss_bytes, timeline.system_memory_bytes):
-        rows.add(between, (number, repeat, at_ns - start_ns, *steps.at(at_ns), False), (rss, system))
+    for at_ns, rss, system in zip(
+        timeline.times_ns, timeline.rss_bytes, timeline.system_memory_bytes
+    ):
+        rows.add(
+            between, (number, repeat, at_ns - start_ns, *steps.at(at_ns), False), (rss, system)
+        )
     if trace.npu:
         for at_ns, live in zip(trace.npu.times_ns, trace.npu.live_bytes):
             rows.add(npu, (number, repeat, at_ns - start_ns, *steps.at(at_ns), False), (live,))
@@ -133,7 +154,9 @@ def _add_program(rows: Rows, number: int, repeat: int, trace: ProgramTrace) -> N
 
 
 def _phase_at(phases: Sequence[PhaseTime], begins_ns: Sequence[int], at_ns: int) -> str | None:
-    """Return the phase of a program that the time lies in; at the very end of one that of the next."""
+    """Return the phase of a program that the time lies in; at the very end of one that of the
+    next.
+    """
     index = bisect.bisect_right(begins_ns, at_ns) - 1
     return phases[index].name if index >= 0 and at_ns <= phases[index].end_ns else None
 
@@ -151,7 +174,11 @@ def _buffers(info: Result, trace: Trace) -> Iterator[tuple[object, ...]]:
         barrier = made[number]
         phase = barrier.phase if barrier else None
         context = barrier.context if barrier else None
-        own: list[_Part] = [(part.context, part.component, part.size_bytes) for part in parts if part.buffer == number]
+        own: list[_Part] = [
+            (part.context, part.component, part.size_bytes)
+            for part in parts
+            if part.buffer == number
+        ]
         died_ns = None if buffer.died_ns is None else buffer.died_ns - start_ns
         of_buffer = (buffer.asked_bytes, buffer.born_ns - start_ns, died_ns)
         for index, component, size_bytes in own or [(context, None, buffer.size_bytes)]:

@@ -1,6 +1,8 @@
-"""Everything that is in the storage of one board: its runs with their traces, damaged files, traces of no run.
+"""Everything that is in the storage of one board: its runs with their traces, damaged files, traces
+of no run.
 
-Only these files are ever removed: regular ones, with names that this project gives. No link is followed to them.
+Only these files are ever removed: regular ones, with names that this project gives. No link is
+followed to them.
 """
 
 from __future__ import annotations
@@ -12,14 +14,21 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from reusebench.storage.run_file import UNFINISHED_NAME, BadFile, StoredRun, is_unfinished_run, is_written, read_storage
+from reusebench.storage.run_file import (
+    UNFINISHED_NAME,
+    BadFile,
+    StoredRun,
+    is_unfinished_run,
+    is_written,
+    read_storage,
+)
 from reusebench.storage.runs import Run, run_of
 from reusebench.storage.trace import TRACE_NAME, TRACES, UNFINISHED_TRACE
 
 __all__ = ["Inventory", "Leftover", "RunFiles", "take_inventory"]
 
-#: Names of the traces' folders: the id of a session, the start of a UUID in hexadecimal digits; or of a recording, its
-#: moment and the process that recorded.
+#: Names of the traces' folders: the id of a session, the start of a UUID in hexadecimal digits; or
+#: of a recording, its moment and the process that recorded.
 _RUN_ID = re.compile(r"[0-9a-f]{12}|\d{8}_\d{6}-\d+")
 
 
@@ -64,7 +73,9 @@ class Inventory:
 
     def size_bytes(self, stored: RunFiles) -> int:
         """Return what the run and its traces take."""
-        return stored.size_bytes + sum(self.traces[name].size_bytes for name in stored.traces if name in self.traces)
+        return stored.size_bytes + sum(
+            self.traces[name].size_bytes for name in stored.traces if name in self.traces
+        )
 
 
 def take_inventory(storage: Path) -> Inventory:
@@ -134,7 +145,9 @@ def _own_files(folder: Path, name: re.Pattern[str]) -> Iterator[Leftover]:
 
 
 def _own_paths(folder: Path, name: re.Pattern[str]) -> list[Path]:
-    """Return the paths with such names in the folder, in order; none where the folder is a link, or is not there."""
+    """Return the paths with such names in the folder, in order; none where the folder is a link, or
+    is not there.
+    """
     if folder.is_symlink() or not folder.is_dir():
         return []
     return sorted(path for path in folder.iterdir() if name.fullmatch(path.name))

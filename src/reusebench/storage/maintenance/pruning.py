@@ -14,8 +14,8 @@ from reusebench.system.files import remove_inside
 
 __all__ = ["Pruning", "plan_pruning", "remove", "runs_before"]
 
-#: What belongs to no run, and a run that is not finished, may be of a session that is still measuring; after a day
-#: without a change it is not.
+#: What belongs to no run, and a run that is not finished, may be of a session that is still
+#: measuring; after a day without a change it is not.
 _LEFT_AFTER_S = 24 * 60 * 60
 
 
@@ -51,19 +51,26 @@ def runs_before(runs: Sequence[RunFiles], when: datetime.datetime) -> list[RunFi
     old = []
     for stored in runs:
         recorded_at = datetime.datetime.fromisoformat(stored.run.recorded_at)
-        if (recorded_at if recorded_at.tzinfo else recorded_at.replace(tzinfo=datetime.timezone.utc)) < when:
+        if (
+            recorded_at if recorded_at.tzinfo else recorded_at.replace(tzinfo=datetime.timezone.utc)
+        ) < when:
             old.append(stored)
     return old
 
 
 def plan_pruning(
-    inventory: Inventory, old: Sequence[RunFiles], with_named: bool, now_s: float, by_date: bool = False
+    inventory: Inventory,
+    old: Sequence[RunFiles],
+    with_named: bool,
+    now_s: float,
+    by_date: bool = False,
 ) -> Pruning:
-    """Return what goes of these old runs, and what belongs to no run; `now_s` are seconds since 1970.
+    """Return what goes of these old runs, and what belongs to no run; `now_s` are seconds since
+    1970.
 
-    Where the runs are old by their date, those stay whose date cannot be right. All traces in a run's folder are its
-    own, also those of plans that were passed over, which it does not name. What has the name of a trace and is none
-    stays.
+    Where the runs are old by their date, those stay whose date cannot be right. All traces in a
+    run's folder are its own, also those of plans that were passed over, which it does not name.
+    What has the name of a trace and is none stays.
     """
     pruning = Pruning()
     for stored in old:
@@ -71,14 +78,18 @@ def plan_pruning(
             pruning.named.append(stored)
         elif by_date and not stored.run.is_dated:
             pruning.undated.append(stored)
-        elif stored.is_written or (not stored.run.is_finished and now_s - stored.changed_at_s <= _LEFT_AFTER_S):
+        elif stored.is_written or (
+            not stored.run.is_finished and now_s - stored.changed_at_s <= _LEFT_AFTER_S
+        ):
             pruning.growing.append(stored)
         elif stored.is_linked:
             pruning.linked.append(stored)
         else:
             pruning.runs.append(stored)
     going = {stored.run.path for stored in pruning.runs}
-    staying = {name for stored in inventory.runs if stored.run.path not in going for name in stored.traces}
+    staying = {
+        name for stored in inventory.runs if stored.run.path not in going for name in stored.traces
+    }
     gone = {name for stored in pruning.runs for name in stored.traces} - staying
     folders = {_folder(name) for name in gone} - {_folder(name) for name in staying}
     for name, trace in sorted(inventory.traces.items()):
@@ -90,7 +101,9 @@ def plan_pruning(
             pruning.traces.append(trace)
         else:
             (pruning.unclear if inventory.bad_files else pruning.leftovers).append(trace)
-    pruning.leftovers += [file for file in inventory.unfinished if now_s - file.changed_at_s > _LEFT_AFTER_S]
+    pruning.leftovers += [
+        file for file in inventory.unfinished if now_s - file.changed_at_s > _LEFT_AFTER_S
+    ]
     return pruning
 
 

@@ -1,4 +1,6 @@
-"""From a shell on the board to the reader that runs there: what the board is, where it may be written to, the push."""
+"""From a shell on the board to the reader that runs there: what the board is, where it may be
+written to, the push.
+"""
 
 from __future__ import annotations
 
@@ -27,22 +29,26 @@ _CANDIDATES = (
     ("/mnt/sdcard", "/mnt/sdcard"),
     ("/var/tmp", "/var/tmp"),
 )
-#: In it is all that is pushed. No other name of this project: the board may be a PC with its own cache or checkout.
+#: In it is all that is pushed. No other name of this project: the board may be a PC with its own
+#: cache or checkout.
 _FOLDER = "reusebench-board"
-#: A small board's model with the driver and the libraries. A folder with less is taken only where it is given.
+#: A small board's model with the driver and the libraries. A folder with less is taken only where
+#: it is given.
 _ROOM_BYTES = 8 << 20
 #: File systems, and the beginnings of devices, whose files are memory: they would be weighed.
 _MEMORY_FILE_SYSTEMS = {"tmpfs", "ramfs", "rootfs", "devtmpfs"}
 _MEMORY_DEVICES = ("/dev/ram", "/dev/zram")
 #: A login may take a connection's time-out and a slow board's shell.
 _SHELL_LIMIT_S = 40.0
-#: A shell that edits lines on a terminal writes them again as it reads them: emulated, it took 1,500.
+#: A shell that edits lines on a terminal writes them again as it reads them: emulated, it took
+#: 1,500.
 _SLOWEST_BYTES_PER_S = 200
 #: Old shells read lines of at most 1024 bytes, terminals of 4096.
 _LINE_BYTES = 900
 
-# Every answer is a line @NAME VALUE@. The commands have @''%s: a terminal's echo of them is no answer. Nothing is
-# used that BusyBox or Android's shell may lack, save for df, whose absence leaves the room unknown.
+# Every answer is a line @NAME VALUE@. The commands have @''%s: a terminal's echo of them is no
+# answer. Nothing is used that BusyBox or Android's shell may lack, save for df, whose absence
+# leaves the room unknown.
 _PROBE = r"""
 PS1= PS2=
 t() { printf '@''%s %s@\n' "$1" "$2"; }
@@ -54,7 +60,8 @@ c() { s=missing; p=; [ -d "$2" ] && s=kept && p=$(cd "$2" && pwd -P) && [ -w "$2
 u=new; [ -w "$1/$f" ] && [ -O "$1/$f" ] && u=used
 t folder "$s|$u|$(df -k "$2" 2>/dev/null | tail -n 1)|$p|$1"; }
 """
-#: Programs are run from it, and models are in it: nobody else may read it, and none that somebody else made is taken.
+#: Programs are run from it, and models are in it: nobody else may read it, and none that somebody
+#: else made is taken.
 _MAKE_FOLDER = r"""
 o() { [ ! -h "$f" ] && [ -O "$f" ]; }
 (umask 077; mkdir -p "$f") && if o; then chmod 700 "$f"; t folder ours; else t folder others; fi
@@ -85,7 +92,9 @@ class Mount:
 
     def option(self, name: str) -> str:
         """Return the value of an option, nothing where it has none."""
-        return next((text.partition("=")[2] for text in self.options if text.partition("=")[0] == name), "")
+        return next(
+            (text.partition("=")[2] for text in self.options if text.partition("=")[0] == name), ""
+        )
 
 
 @dataclass(frozen=True)
@@ -93,12 +102,13 @@ class Candidate:
     """A folder in which ours could be."""
 
     path: str
-    #: Without symbolic links, of the folder or of the one it would be in; empty where there is none.
+    #: Without symbolic links, of the folder or of the one it would be in; empty if there is
+    #: none.
     real_path: str
     writable: bool
     #: Whether ours is there already.
     used: bool
-    #: None where the board has no df.
+    #: None if the board has no df.
     free_bytes: int | None
 
     @classmethod
@@ -107,7 +117,11 @@ class Candidate:
         state, used, room, real_path, path = answer.split("|", 4)
         available = _DF_AVAILABLE.search(room + " ")
         return cls(
-            path, real_path, state == "writable", used == "used", int(available[1]) * 1024 if available else None
+            path,
+            real_path,
+            state == "writable",
+            used == "used",
+            int(available[1]) * 1024 if available else None,
         )
 
 
@@ -123,7 +137,7 @@ class Survey:
 
     @property
     def architecture(self) -> str:
-        """The name of the user space's architecture; TargetError where there is no reader for it.
+        """The name of the user space's architecture; TargetError if there is no reader for it.
 
         A 32-bit user space may run on a 64-bit kernel.
         """
@@ -136,8 +150,8 @@ class Survey:
             return "x86_64"
         width = f" with programs of {self.bits} bits" if self.bits else ""
         raise TargetError(
-            f"the board's machine is {self.machine or 'not told'}{width}; the reader is made for aarch64, "
-            "ARMv7 (armhf) and x86_64"
+            f"the board's machine is {self.machine or 'not told'}{width}; the reader is made for"
+            " aarch64, ARMv7 (armhf) and x86_64"
         )
 
     def mount_of(self, path: str) -> Mount | None:
@@ -151,7 +165,9 @@ class Survey:
 
 
 class _Shell:
-    """The board's shell. Every method raises ConnectionLost where it ends, and TargetError where it is none."""
+    """The board's shell. Every method raises ConnectionLost where it ends, and TargetError if it
+    is none.
+    """
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
@@ -178,7 +194,9 @@ class _Shell:
             while MARKER not in self._read:
                 self._wait(deadline)
         except ConnectionLost as error:
-            raise TargetError(f"{error}. The reader ({program}) did not start: {self._last_line()}") from None
+            raise TargetError(
+                f"{error}. The reader ({program}) did not start: {self._last_line()}"
+            ) from None
         return self._read.partition(MARKER)[2]
 
     def _lines(self, deadline_s: float) -> Iterator[str]:
@@ -229,16 +247,18 @@ def choose_folder(survey: Survey, given: str | None) -> str:
     if not usable:
         remedy = "give another" if given else "give one that can be used"
         raise TargetError(
-            f"nothing can be pushed to the board: {'; '.join(refusals)}. What is pushed must be on a disk, since "
-            f"files in memory would be weighed: {remedy} (--folder FOLDER of `reusebench board add`)"
+            f"nothing can be pushed to the board: {'; '.join(refusals)}. What is pushed must be on"
+            f" a disk, since files in memory would be weighed: {remedy} (--folder FOLDER of"
+            " `reusebench board add`)"
         )
-    # Where ours is, it stays: what is pushed takes room, and would drive the next session to another folder.
+    # Where ours is, it stays: what is pushed takes room, and would drive the next session to
+    # another folder.
     best = next((candidate for candidate in usable if candidate.used), usable[0])
     return posixpath.join(best.path, _FOLDER)
 
 
 def _reason_against(survey: Survey, candidate: Candidate, room_bytes: int) -> str | None:
-    """Return why the folder is not usable, None where it is."""
+    """Return why the folder is not usable, None if it is."""
     if not candidate.real_path:
         return "does not exist"
     mount = survey.mount_of(candidate.real_path)
@@ -264,19 +284,25 @@ def _is_memory(survey: Survey, mount: Mount) -> bool:
 
 
 def begin_reader(channel: Channel, folder: str, program: Path) -> bytes:
-    """Push the reader where it is missing, and turn the shell into it; return what it has said already."""
+    """Push the reader where it is missing, and turn the shell into it; return what it has said
+    already.
+    """
     shell = _Shell(channel)
     there = posixpath.join(folder, program.name)
     quoted = shlex.quote(there)
-    answers = dict(shell.ask(f"f={shlex.quote(folder)}\n{_MAKE_FOLDER}[ -x {quoted} ] && t reader there"))
+    answers = dict(
+        shell.ask(f"f={shlex.quote(folder)}\n{_MAKE_FOLDER}[ -x {quoted} ] && t reader there")
+    )
     if "folder" not in answers:
         raise TargetError(
-            f"{channel.transport.name}: the folder {folder} cannot be made: {channel.words or 'no reason'}"
+            f"{channel.transport.name}: the folder {folder} cannot be made:"
+            f" {channel.words or 'no reason'}"
         )
     if answers["folder"] != "ours":
         raise TargetError(
-            f"{channel.transport.name}: the folder {folder} is a link, or belongs to another user, who could change "
-            "what is run from it: remove it, or give another (--folder FOLDER of `reusebench board add`)"
+            f"{channel.transport.name}: the folder {folder} is a link, or belongs to another user,"
+            " who could change what is run from it: remove it, or give another (--folder FOLDER of"
+            " `reusebench board add`)"
         )
     if "reader" not in answers:
         _push(shell, channel, program.read_bytes(), there)
@@ -284,11 +310,15 @@ def begin_reader(channel: Channel, folder: str, program: Path) -> bytes:
 
 
 def _push(shell: _Shell, channel: Channel, content: bytes, path: str) -> None:
-    """Write a program with what every shell has: beside its path first, so that it is there whole or not at all."""
+    """Write a program with what every shell has: beside its path first, so that it is there whole
+    or not at all.
+    """
     # A name of this shell's own: one that was cut off may still be writing.
     lines = [f'n={shlex.quote(path)}.new.$$; e=0; : > "$n" || e=1']
     lines += [f"printf '{part}' >> \"$n\" || e=1" for part in _octal(content)]
-    lines.append(f'[ $e = 0 ] && chmod 755 "$n" && mv "$n" {shlex.quote(path)} && t pushed yes || rm -f "$n"')
+    lines.append(
+        f'[ $e = 0 ] && chmod 755 "$n" && mv "$n" {shlex.quote(path)} && t pushed yes || rm -f "$n"'
+    )
     folder = posixpath.dirname(path)
     lines.append(f't room "$(df -k {shlex.quote(folder)} 2>/dev/null | tail -n 1)"')
     answers = dict(shell.ask("\n".join(lines)))
@@ -297,13 +327,15 @@ def _push(shell: _Shell, channel: Channel, content: bytes, path: str) -> None:
         room = f"; {int(available[1])} KiB are free there" if available else ""
         reason = channel.words.rpartition("\n")[2]
         raise TargetError(
-            f"{channel.transport.name}: the reader ({len(content) / 1024:.0f} KiB) cannot be written to {folder}{room}"
-            + (f" ({reason})" if reason else "")
+            f"{channel.transport.name}: the reader ({len(content) / 1024:.0f} KiB) cannot be"
+            f" written to {folder}{room}" + (f" ({reason})" if reason else "")
         )
 
 
 def _octal(content: bytes) -> Iterator[str]:
-    """Yield the content as formats of printf in single quotes, none of which makes a line too long."""
+    """Yield the content as formats of printf in single quotes, none of which makes a line too
+    long.
+    """
     part = ""
     for byte in content:
         text = chr(byte)

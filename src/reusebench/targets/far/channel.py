@@ -32,7 +32,7 @@ class Channel:
     """The command and its pipes. read and write raise ConnectionLost."""
 
     def __init__(self, transport: Transport) -> None:
-        """Start the command; raise TargetError where there is none."""
+        """Start the command; raise TargetError if there is none."""
         self.transport = transport
         try:
             # A session of its own: Ctrl-C reaches the harness alone, which then ends all in order.
@@ -47,8 +47,11 @@ class Channel:
         except OSError as error:
             if isinstance(error, FileNotFoundError):
                 raise transport.missing() from None
-            raise ConnectionLost(f"{transport.name}: {transport.command[0]} cannot be run: {error.strerror}") from None
-        self._input, self._output = _pipe(self._popen.stdin), _pipe(self._popen.stdout)
+            raise ConnectionLost(
+                f"{transport.name}: {transport.command[0]} cannot be run: {error.strerror}"
+            ) from None
+        self._input = _pipe(self._popen.stdin)
+        self._output = _pipe(self._popen.stdout)
         self._errors = _pipe(self._popen.stderr)
         os.set_blocking(self._input.fileno(), False)
         self._writing = threading.Lock()
@@ -58,7 +61,8 @@ class Channel:
         self._read_meanwhile = b""
         self._words = b""
         self._errors_are_open = True
-        #: How long the whole may be silent is for the reader of frames to say; this is of the last byte.
+        #: How long the whole may be silent is for the reader of frames to say; this is of the last
+        #: byte.
         self.heard_s = time.monotonic()
 
     @property
@@ -75,7 +79,8 @@ class Channel:
         """Return what has come, waiting so long; nothing where nothing came."""
         self._check_usable()
         if self._read_meanwhile:
-            data, self._read_meanwhile = self._read_meanwhile, b""
+            data = self._read_meanwhile
+            self._read_meanwhile = b""
             return data
         deadline = time.monotonic() + timeout_s
         while True:
@@ -95,13 +100,15 @@ class Channel:
             try:
                 self._write_whole(memoryview(data))
             except BaseException:
-                # Ctrl-C may come anywhere: the board would take what is written next for the rest of this.
+                # Ctrl-C may come anywhere: the board would take what is written next for the rest
+                # of this.
                 self._broken = self._broken or "it was interrupted in the middle of a message"
                 raise
         self._write_posted()
 
     def post(self, data: bytes) -> None:
-        """Have a few bytes written, from another thread or a signal's handler: now, or behind what is being written.
+        """Have a few bytes written, from another thread or a signal's handler: now, or behind what
+        is being written.
 
         They are dropped where the pipe is full or has ended.
         """
@@ -118,7 +125,9 @@ class Channel:
                 self._writing.release()
 
     def lost(self, cause: str) -> ConnectionLost:
-        """Return the error of a connection that has ended, or is to end; what the command says is the better cause."""
+        """Return the error of a connection that has ended, or is to end; what the command says is
+        the better cause.
+        """
         self._broken = self._broken or cause
         cause = self.transport.explain(self.words) or cause
         return ConnectionLost(f"the connection to {self.transport.name} was lost: {cause}")
@@ -181,7 +190,10 @@ class Channel:
     def _why_ended(self) -> str:
         """Return how the command ended, in words; it has closed its pipe."""
         deadline = time.monotonic() + _END_S
-        while self._errors_are_open and select.select([self._errors], [], [], max(0.0, deadline - time.monotonic()))[0]:
+        while (
+            self._errors_are_open
+            and select.select([self._errors], [], [], max(0.0, deadline - time.monotonic()))[0]
+        ):
             self._take_words()
         program = self.transport.command[0]
         try:

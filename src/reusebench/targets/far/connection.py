@@ -1,4 +1,6 @@
-"""The connection to the reader of a far board: requests and their replies, and the events between them."""
+"""The connection to the reader of a far board: requests and their replies, and the events between
+them.
+"""
 
 from __future__ import annotations
 
@@ -55,8 +57,12 @@ class Connection:
     listeners: dict[str, Callable[[bytes], None]]
 
     def __init__(self, channel: Channel, folder: str, architecture: str, begun: bytes) -> None:
-        """Take a channel on which the reader has begun to speak, its folder on the board and what it has said."""
-        self.name, self.folder, self.architecture = channel.transport.name, folder, architecture
+        """Take a channel on which the reader has begun to speak, its folder on the board and what
+        it has said.
+        """
+        self.name = channel.transport.name
+        self.folder = folder
+        self.architecture = architecture
         self.listeners = {}
         self._channel = channel
         self._data = b""
@@ -73,7 +79,9 @@ class Connection:
         self.wait(lambda: self._hello is not None, _HELLO_LIMIT_S)
         if self._hello is None:
             raise channel.lost(f"the reader has said nothing within {_HELLO_LIMIT_S:g} s")
-        self.page_bytes, self.user_id, self.reader_pid, self.keeper_pid = _HELLO_FIELDS.unpack(self._hello)
+        self.page_bytes, self.user_id, self.reader_pid, self.keeper_pid = _HELLO_FIELDS.unpack(
+            self._hello
+        )
         self.set_patience(_PATIENCE_S)
         threading.Thread(target=self._ping, name=f"pings to {self.name}", daemon=True).start()
 
@@ -113,7 +121,9 @@ class Connection:
             if data:
                 continue
             if time.monotonic() - self._channel.heard_s > _SILENCE_S:
-                raise self._channel.lost(f"the board has given no sign of life for {_SILENCE_S:g} s")
+                raise self._channel.lost(
+                    f"the board has given no sign of life for {_SILENCE_S:g} s"
+                )
             if not left_s:
                 return False
         return True
@@ -124,7 +134,9 @@ class Connection:
         self._events_seen = self._events
 
     def post(self, request: Request) -> None:
-        """Send a request without waiting for its reply, which is ignored; also while another method is under way."""
+        """Send a request without waiting for its reply, which is ignored; also while another method
+        is under way.
+        """
         self._channel.post(_HEADER.pack(len(request.data), 0, ord(request.kind)) + request.data)
 
     def set_patience(self, seconds: float) -> None:
@@ -132,7 +144,9 @@ class Connection:
         self.request(Request("q", struct.pack("<Q", int(seconds * 1e9))))
 
     def close(self) -> None:
-        """Have the reader end, with all that it has started, and the connection with it; also where that is lost."""
+        """Have the reader end, with all that it has started, and the connection with it; also where
+        that is lost.
+        """
         self._is_closed.set()
         with contextlib.suppress(ConnectionLost):
             self._channel.write(_HEADER.pack(0, 0, ord("x")))
@@ -166,7 +180,8 @@ class Connection:
 
     def _frames(self) -> Iterator[tuple[int, int, bytes]]:
         """Yield (kind, number, content) of the frames that are whole."""
-        data, at = self._data, 0
+        data = self._data
+        at = 0
         while len(data) - at >= _HEADER.size:
             length, number, kind = _HEADER.unpack_from(data, at)
             end = at + _HEADER.size + length
@@ -194,9 +209,11 @@ class Connection:
 
 
 def connect(target: str, show_step: Callable[[str], None], folder: str | None = None) -> Connection:
-    """Reach a far board and start the reader there, which is compiled and pushed where it is missing.
+    """Reach a far board and start the reader there, which is compiled and pushed where it is
+    missing.
 
-    `folder` is where the user wants files to be kept. Raises TargetError with the reason and what to do.
+    `folder` is where the user wants files to be kept. Raises TargetError with the reason and what
+    to do.
     """
     channel = Channel(transport_of(target))
     try:
@@ -208,7 +225,9 @@ def connect(target: str, show_step: Callable[[str], None], folder: str | None = 
     except ConnectionLost as error:
         channel.close()
         # Nothing was lost: it could not be had.
-        raise TargetError(str(error).replace("the connection to ", "").replace(" was lost", "", 1)) from None
+        raise TargetError(
+            str(error).replace("the connection to ", "").replace(" was lost", "", 1)
+        ) from None
     except TargetError:
         channel.close()
         raise

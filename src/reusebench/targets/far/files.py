@@ -27,14 +27,20 @@ from reusebench.targets.reader.build import READER_PREFIX
 __all__ = ["FarFiles", "WatchedFile"]
 
 # native/reader/reader.h is the other side.
-_WRITE, _STATUS, _SPACE = struct.Struct("<II"), struct.Struct("<QQI"), struct.Struct("<QQ")
-_CREATES, _APPENDS, _SYNCS = 1, 2, 4
+_WRITE = struct.Struct("<II")
+_STATUS = struct.Struct("<QQI")
+_SPACE = struct.Struct("<QQ")
+_CREATES = 1
+_APPENDS = 2
+_SYNCS = 4
 #: What one request carries of a file, and how many go out before their replies are looked at.
 _PART_BYTES = 48 << 10
 _PARTS = 64
 #: What folders and the ends of files take beside their contents, for each file.
 _FILE_ROOM_BYTES = 8 << 10
-_FILES, _LOCK, _PREPARED = "files", "lock", "prepared"
+_FILES = "files"
+_LOCK = "lock"
+_PREPARED = "prepared"
 _UNFINISHED = ".unfinished"
 
 
@@ -50,15 +56,18 @@ class WatchedFile:
     """A file that is appended to on the board; there is one at a time."""
 
     def __init__(self, connection: Connection, path: str) -> None:
-        """Raise OSError where it cannot be watched."""
-        self._connection, self._path = connection, path
+        """Raise OSError if it cannot be watched."""
+        self._connection = connection
+        self._path = path
         connection.listeners["m"] = self._note
         connection.request(Request("j", os.fsencode(path), path))
         # It may have been written to between its making and its watch.
         self._has_changed = True
 
     def changed(self) -> bytes | None:
-        """Return its content if it was written to since the last call, and at the first one; OSError."""
+        """Return its content if it was written to since the last call, and at the first one;
+        OSError.
+        """
         if not self._has_changed:
             return None
         self._has_changed = False
@@ -69,7 +78,9 @@ class WatchedFile:
 
 
 class FarFiles:
-    """Our folder on a board. Every method raises ConnectionLost, and TargetError with what to do."""
+    """Our folder on a board. Every method raises ConnectionLost, and TargetError with what to
+    do.
+    """
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -78,7 +89,9 @@ class FarFiles:
 
     def push(self, path: Path, companions: Sequence[Path] = ()) -> str:
         """Return where a file is on the board; what is missing is pushed."""
-        return posixpath.join(self.push_tree({file.name: file for file in (path, *companions)}), path.name)
+        return posixpath.join(
+            self.push_tree({file.name: file for file in (path, *companions)}), path.name
+        )
 
     def push_tree(self, files: Mapping[str, Path]) -> str:
         """Return the folder on the board that has these files under these relative paths."""
@@ -94,19 +107,24 @@ class FarFiles:
         return folder
 
     def lock(self) -> None:
-        """Hold the board until the connection ends; TargetError with who holds it, where another session does."""
+        """Hold the board until the connection ends; TargetError with who holds it, where another
+        session does.
+        """
         path = posixpath.join(self.folder, _LOCK)
         try:
             self._ask("l", path)
         except BlockingIOError:
             holder = self._connection.request(read_request(path)).decode(errors="replace").strip()
             raise TargetError(
-                f"{self._connection.name} is in use by {holder or 'another session'}, and two would measure each "
-                "other; wait until it has ended"
+                f"{self._connection.name} is in use by {holder or 'another session'}, and two would"
+                " measure each other; wait until it has ended"
             ) from None
         except OSError as error:
             raise self._cannot_write(path, error) from None
-        who = f"{getpass.getuser()}@{socket.gethostname()}, process {os.getpid()}, since {time.strftime('%F %T %Z')}"
+        who = (
+            f"{getpass.getuser()}@{socket.gethostname()}, process {os.getpid()}, since"
+            f" {time.strftime('%F %T %Z')}"
+        )
         self._write(path, who.encode() + b"\n", 0o666)
 
     def free_bytes(self) -> int:
@@ -132,11 +150,17 @@ class FarFiles:
         return WatchedFile(self._connection, path)
 
     def clean(self) -> int:
-        """Remove what was pushed, the reader's program too, and nothing else; return how many bytes it had."""
+        """Remove what was pushed, the reader's program too, and nothing else; return how many bytes
+        it had.
+        """
         self._pushed.clear()
         try:
             names = self._names(self.folder)
-            ours = [name for name in names if name in (_FILES, _LOCK, _PREPARED) or name.startswith(READER_PREFIX)]
+            ours = [
+                name
+                for name in names
+                if name in (_FILES, _LOCK, _PREPARED) or name.startswith(READER_PREFIX)
+            ]
             freed_bytes = self._remove(posixpath.join(self.folder, name) for name in ours)
             if len(ours) == len(names):
                 self._ask("d", self.folder)
@@ -144,7 +168,9 @@ class FarFiles:
             raise self._cannot_write(self.folder, error) from None
         return freed_bytes
 
-    def _push(self, files: Mapping[str, Path], contents: Mapping[str, _Content], folder: str) -> None:
+    def _push(
+        self, files: Mapping[str, Path], contents: Mapping[str, _Content], folder: str
+    ) -> None:
         """Write the files beside the folder's place, and move them there whole."""
         needed_bytes = sum(content.size_bytes + _FILE_ROOM_BYTES for content in contents.values())
         free_bytes = self.free_bytes()
@@ -159,7 +185,9 @@ class FarFiles:
                 self._make_folders(name)
             for name, file in files.items():
                 self._push_file(file, contents[name], posixpath.join(new, name))
-            self._connection.request(Request("v", os.fsencode(new) + b"\0" + os.fsencode(folder), folder))
+            self._connection.request(
+                Request("v", os.fsencode(new) + b"\0" + os.fsencode(folder), folder)
+            )
         except (OSError, UserFileError) as error:
             with contextlib.suppress(OSError):
                 self._remove([new])
@@ -205,14 +233,20 @@ class FarFiles:
         """Remove files and folders with all in them; return the bytes of the files."""
         freed_bytes = 0
         paths = list(paths)
-        statuses = self._connection.requests([Request("s", os.fsencode(path), path) for path in paths])
+        statuses = self._connection.requests(
+            [Request("s", os.fsencode(path), path) for path in paths]
+        )
         # Removing is tried first: a link is removed, and not followed.
-        removals = self._connection.requests([Request("d", os.fsencode(path), path) for path in paths])
+        removals = self._connection.requests(
+            [Request("d", os.fsencode(path), path) for path in paths]
+        )
         for path, status, removal in zip(paths, statuses, removals):
             if isinstance(removal, OSError):
                 if removal.errno != errno.ENOTEMPTY:
                     raise removal
-                freed_bytes += self._remove(posixpath.join(path, name) for name in self._names(path))
+                freed_bytes += self._remove(
+                    posixpath.join(path, name) for name in self._names(path)
+                )
                 self._ask("d", path)
             elif not isinstance(status, OSError):
                 _, size_bytes, mode = _STATUS.unpack(status)
@@ -232,19 +266,21 @@ class FarFiles:
     def _ask(self, kind: str, path: str) -> bytes:
         return self._connection.request(Request(kind, os.fsencode(path), path))
 
-    def _no_room(self, files: Mapping[str, Path], needed_bytes: int, free_bytes: int) -> TargetError:
+    def _no_room(
+        self, files: Mapping[str, Path], needed_bytes: int, free_bytes: int
+    ) -> TargetError:
         first = next(iter(files))
         what = first if len(files) == 1 else f"{first} and {len(files) - 1} files more"
         return TargetError(
-            f"{self._connection.name} has no room for {what}: {needed_bytes / 2**20:.1f} MiB are needed in "
-            f"{self.folder}, {free_bytes / 2**20:.1f} MiB are free. `reusebench board clean` removes what was pushed "
-            "before; or give a folder on another disk"
+            f"{self._connection.name} has no room for {what}: {needed_bytes / 2**20:.1f} MiB are"
+            f" needed in {self.folder}, {free_bytes / 2**20:.1f} MiB are free. `reusebench board"
+            " clean` removes what was pushed before; or give a folder on another disk"
         )
 
     def _cannot_write(self, path: str, error: OSError) -> TargetError:
         return TargetError(
-            f"{self._connection.name}: {path} cannot be written: {error.strerror}; give a folder that is writable "
-            "there, or log in as a user who may write to it"
+            f"{self._connection.name}: {path} cannot be written: {error.strerror}; give a folder"
+            " that is writable there, or log in as a user who may write to it"
         )
 
 
@@ -253,7 +289,7 @@ def _write_request(path: str, data: bytes, flags: int, mode: int) -> Request:
 
 
 def _parts(file: Path) -> Iterator[bytes]:
-    """Yield what is in a file; raise UserFileError where it cannot be read."""
+    """Yield what is in a file; raise UserFileError if it cannot be read."""
     try:
         with open_regular(file) as source:
             while part := source.read(_PART_BYTES):
@@ -272,8 +308,11 @@ def _fingerprint_of(contents: Mapping[str, _Content]) -> str:
 
 @functools.lru_cache(maxsize=1024)
 def _content_of(file: Path, _state: FileState | None) -> _Content:
-    """Return what a file has, which is read again when its state is another one; raise UserFileError."""
-    digest, size_bytes = hashlib.sha256(), 0
+    """Return what a file has, which is read again when its state is another one; raise
+    UserFileError.
+    """
+    digest = hashlib.sha256()
+    size_bytes = 0
     for part in _parts(file):
         digest.update(part)
         size_bytes += len(part)

@@ -30,7 +30,9 @@ def read_request(path: str) -> Request:
 
 
 class FarHost:
-    """Reads a board through its reader. Every method raises ConnectionLost, and OSError where it says so."""
+    """Reads a board through its reader. Every method raises ConnectionLost, and OSError if it
+    says so.
+    """
 
     def __init__(self, connected: Callable[[], Connection]) -> None:
         """Take what returns the connection, which is another one after it was lost."""
@@ -56,17 +58,27 @@ class FarHost:
 
     def names(self, folder: str) -> list[str]:
         """Return what is in a folder; OSError."""
-        return [os.fsdecode(name) for name in self._of(Request("n", os.fsencode(folder), folder)).split(b"\0")[:-1]]
+        return [
+            os.fsdecode(name)
+            for name in self._of(Request("n", os.fsencode(folder), folder)).split(b"\0")[:-1]
+        ]
 
     def links(self, paths: Sequence[str]) -> list[str | OSError]:
         """Return what each link holds, or its error, in one round trip."""
-        replies = self._connected().requests([Request("k", os.fsencode(path), path) for path in paths])
+        replies = self._connected().requests(
+            [Request("k", os.fsencode(path), path) for path in paths]
+        )
         return [reply if isinstance(reply, OSError) else os.fsdecode(reply) for reply in replies]
 
     def inodes(self, paths: Sequence[str]) -> list[int | OSError]:
         """Return the inode of what each path leads to, or its error, in one round trip."""
-        replies = self._connected().requests([Request("s", os.fsencode(path), path) for path in paths])
-        return [reply if isinstance(reply, OSError) else int(_STATUS.unpack(reply)[0]) for reply in replies]
+        replies = self._connected().requests(
+            [Request("s", os.fsencode(path), path) for path in paths]
+        )
+        return [
+            reply if isinstance(reply, OSError) else int(_STATUS.unpack(reply)[0])
+            for reply in replies
+        ]
 
     def write(self, path: str, data: bytes) -> None:
         """Write to a file that exists, at once; OSError."""
@@ -85,7 +97,7 @@ class FarHost:
         return int(_NUMBER.unpack(self._of(Request("c")))[0])
 
     def sampler(self, pid: int, interval_s: float) -> FarSampler:
-        """Have the reader sample a process; ProcessLookupError where it has gone."""
+        """Have the reader sample a process; ProcessLookupError if it has gone."""
         return FarSampler(self._connected(), pid, interval_s)
 
     def _of(self, request: Request) -> bytes:
@@ -96,7 +108,8 @@ class FarSampler:
     """Readings that the reader takes; there is one at a time."""
 
     def __init__(self, connection: Connection, pid: int, interval_s: float) -> None:
-        self._connection, self._pid = connection, pid
+        self._connection = connection
+        self._pid = pid
         self._samples: list[Sample] = []
         connection.listeners["b"] = self._take_event
         try:
@@ -107,15 +120,18 @@ class FarSampler:
     def take(self) -> list[Sample]:
         """Return the readings that have come since the last call."""
         self._connection.wait(lambda: False, 0)
-        samples, self._samples = self._samples, []
+        samples = self._samples
+        self._samples = []
         return samples
 
     def set_interval(self, interval_s: float) -> None:
-        """Take one every so often from now on; FileNotFoundError where the process has gone."""
+        """Take one every so often from now on; FileNotFoundError if the process has gone."""
         self._ask(int(interval_s * 1e9))
 
     def close(self) -> None:
-        """End the readings; those that have come can still be taken. A lost connection has ended them already."""
+        """End the readings; those that have come can still be taken. A lost connection has ended
+        them already.
+        """
         with contextlib.suppress(ConnectionLost):
             self._ask(0)
 

@@ -34,10 +34,13 @@ import ctypes, platform, struct, sys
 assert sys.version_info >= (3, 8)
 print(sys.executable, platform.python_version(), platform.machine(), struct.calcsize("P"), sep="\\n")
 """
-_FINDS_MODULE = "import importlib.util, sys; sys.exit(importlib.util.find_spec(sys.argv[1]) is None)"
+_FINDS_MODULE = (
+    "import importlib.util, sys; sys.exit(importlib.util.find_spec(sys.argv[1]) is None)"
+)
 _64_BIT = 8
 #: How long a board may be away, and how often it is tried.
-_RETURN_S, _PAUSE_S = 90.0, 2.0
+_RETURN_S = 90.0
+_PAUSE_S = 2.0
 _TIME_LIMIT_S = 120.0
 
 
@@ -61,13 +64,17 @@ class FarPython:
 
 
 class FarMachine:
-    """A board beyond a connection, which is made when it is first needed, and made again when it was lost."""
+    """A board beyond a connection, which is made when it is first needed, and made again when it
+    was lost.
+    """
 
     def __init__(self, name: str, board: Board, show_step: Callable[[str], None]) -> None:
         """`name` is what the user calls it; show_step shows what takes long."""
-        self.name, self.address = name, board.address
+        self.name = name
+        self.address = board.address
         self.host: Host = FarHost(lambda: self.connection)
-        self._board, self.show_step = board, show_step
+        self._board = board
+        self.show_step = show_step
         self._connection: Connection | None = None
         self._files: FarFiles | None = None
         self._python: FarPython | None = None
@@ -79,7 +86,8 @@ class FarMachine:
     def connection(self) -> Connection:
         """The connection, with which this session holds the board.
 
-        Where it was lost, the board may be starting again, or a reader that has not noticed yet may hold it: both end.
+        Where it was lost, the board may be starting again, or a reader that has not noticed yet may
+        hold it: both end.
         """
         if self._connection is None:
             self._connect()
@@ -138,7 +146,9 @@ class FarMachine:
         """Start a program."""
         return FarProcess(self.connection, command, str(folder), environment, keeps_ledger)
 
-    def start_program(self, command: Sequence[str], environment: Mapping[str, str], has_marks: bool) -> FarProgram:
+    def start_program(
+        self, command: Sequence[str], environment: Mapping[str, str], has_marks: bool
+    ) -> FarProgram:
         """Start a program of the user's; NotStarted."""
         return FarProgram(self.connection, command, environment, has_marks)
 
@@ -151,14 +161,17 @@ class FarMachine:
         self.connection.wait_for_event(limit_s)
 
     def run(self, *command: str) -> Done:
-        """Run a program to its end; raise TargetError where it takes too long."""
+        """Run a program to its end; raise TargetError if it takes too long."""
         process = self.start(command, Path("/"), {}, keeps_ledger=False, reach=Reach())
-        output, piece = b"", None
+        output = b""
+        piece = None
         try:
             while piece := process.receive(_TIME_LIMIT_S):
                 output += piece
             if piece is None:
-                raise TargetError(f"{self.name}: `{command[0]}` does not end within {_TIME_LIMIT_S:g} s")
+                raise TargetError(
+                    f"{self.name}: `{command[0]}` does not end within {_TIME_LIMIT_S:g} s"
+                )
             return Done(process.ending(), output, process.last_words())
         finally:
             process.close()
@@ -167,14 +180,21 @@ class FarMachine:
         """Push the files of the plan that are not there yet."""
         schedule = plan.schedule
         if schedule is not None and schedule.video is not None:
-            schedule = replace(schedule, video=replace(schedule.video, path=self.push(schedule.video.path)))
+            schedule = replace(
+                schedule, video=replace(schedule.video, path=self.push(schedule.video.path))
+            )
         return replace(plan, models=tuple(map(self.model_there, plan.models)), schedule=schedule)
 
     def model_there(self, model: Model) -> Model:
         """Push the model's files; what was prepared of it was made there."""
-        inputs = [replace(tensor, file=self.push(tensor.file)) if tensor.file else tensor for tensor in model.inputs]
+        inputs = [
+            replace(tensor, file=self.push(tensor.file)) if tensor.file else tensor
+            for tensor in model.inputs
+        ]
         weightless = self.path_there(model.weightless) if model.weightless else None
-        return replace(model, path=self.path_there(model.path), weightless=weightless, inputs=tuple(inputs))
+        return replace(
+            model, path=self.path_there(model.path), weightless=weightless, inputs=tuple(inputs)
+        )
 
     def path_there(self, path: str) -> str:
         """Push a model with the files beside it that have its weights."""
@@ -189,26 +209,32 @@ class FarMachine:
         return self.files.prepared(folder.name)
 
     def has_uclibc(self) -> bool:
-        """Whether its C library is uClibc, and not glibc: Rockchip's runtime is made for these two."""
+        """Whether its C library is uClibc, and not glibc: Rockchip's runtime is made for these
+        two.
+        """
         (inode,) = self.host.inodes([_UCLIBC_LOADER])
         return isinstance(inode, int)
 
     def variable(self, name: str) -> str:
-        """Return a variable of the environment that programs are started with; empty where there is none."""
+        """Return a variable of the environment that programs are started with; empty if there is
+        none.
+        """
         for text in (read_text(self.host, "/proc/self/environ") or "").split("\0"):
             if text.startswith(f"{name}="):
                 return text.partition("=")[2]
         return ""
 
     def reader_bytes(self) -> int:
-        """Return what the reader takes of the board's memory, with the process that watches over it (RSS)."""
+        """Return what the reader takes of the board's memory, with the process that watches over it
+        (RSS).
+        """
         pages = 0
         for pid in (self.connection.reader_pid, self.connection.keeper_pid):
             pages += int(self.host.read(f"/proc/{pid}/statm").split()[1])
         return pages * self.host.page_bytes
 
     def python(self) -> FarPython | None:
-        """Return the board's Python; None where it has none that runs the driver."""
+        """Return the board's Python; None if it has none that runs the driver."""
         if not self._has_looked_for_python:
             self._python = self._probe(self._board.python or "python3")
             self._has_looked_for_python = True
@@ -229,7 +255,9 @@ class FarMachine:
         return self.run(python.path, "-c", _FINDS_MODULE, module).ending.exit_code == 0
 
     def push_driver(self, python: FarPython) -> str:
-        """Push all that the measured process runs in Python, have it compiled, and return the script that starts it."""
+        """Push all that the measured process runs in Python, have it compiled, and return the
+        script that starts it.
+        """
         root = PACKAGE.parent
         sources = sorted(MEASURED.rglob("*.py"))
         folder = self.files.push_tree({str(source.relative_to(root)): source for source in sources})

@@ -10,7 +10,9 @@ from reusebench.targets.far.process import HAS_MARKS, FarProcess
 
 __all__ = ["FarProgram"]
 
-_OUTPUT, _ERRORS, _MARKS = 1, 2, 3
+_OUTPUT = 1
+_ERRORS = 2
+_MARKS = 3
 
 
 class FarProgram(FarProcess):
@@ -26,15 +28,22 @@ class FarProgram(FarProcess):
     _is_victim = False
 
     def __init__(
-        self, connection: Connection, command: Sequence[str], environment: Mapping[str, str], has_marks: bool
+        self,
+        connection: Connection,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        has_marks: bool,
     ) -> None:
         """Start it in the folder that a login begins in; NotStarted where it cannot be."""
         self._written: list[tuple[int, bytes]] = []
         super().__init__(connection, command, "", environment, has_marks)
 
     def written(self) -> list[tuple[int, bytes]]:
-        """Return what has come since the last call, in order: the file descriptor it was written to, and the data."""
-        written, self._written = self._written, []
+        """Return what has come since the last call, in order: the file descriptor it was written
+        to, and the data.
+        """
+        written = self._written
+        self._written = []
         return written
 
     def write(self, data: bytes) -> int:

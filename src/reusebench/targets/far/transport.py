@@ -25,32 +25,48 @@ _SSH_OPTIONS = (
     "-oControlPath=none",
 )
 
-#: What ssh and adb print, and what it means; {target} and {argument} are of the target, the rest of the expression.
+#: What ssh and adb print, and what it means; {target} and {argument} are of the target, the rest of
+#: the expression.
 _COMPLAINTS = {
     "ssh": (
-        (r"Could not resolve hostname (?P<host>[^\s:]+)", "ssh knows no host {host}; give one as for `ssh HOST`"),
+        (
+            r"Could not resolve hostname (?P<host>[^\s:]+)",
+            "ssh knows no host {host}; give one as for `ssh HOST`",
+        ),
         (
             r"REMOTE HOST IDENTIFICATION HAS CHANGED",
-            "the key of {argument} is not the one that ssh has seen before. Where the board was installed anew, remove "
-            "the old key (ssh-keygen -R, as `ssh {argument}` tells), and run `ssh {argument}` once by hand",
+            (
+                "the key of {argument} is not the one that ssh has seen before. Where the board was"
+                " installed anew, remove the old key (ssh-keygen -R, as `ssh {argument}` tells),"
+                " and run `ssh {argument}` once by hand"
+            ),
         ),
         (
             r"Host key verification failed",
-            "ssh has not seen the key of {argument} before; run `ssh {argument}` once by hand and accept it",
+            (
+                "ssh has not seen the key of {argument} before; run `ssh {argument}` once by hand"
+                " and accept it"
+            ),
         ),
         (
             r"Permission denied \((?P<ways>[^)]*)\)",
-            "{argument} lets nobody in without a password or a key that it knows ({ways}), and the harness types none: "
-            "run `ssh-copy-id {argument}` once, or have an ssh-agent",
+            (
+                "{argument} lets nobody in without a password or a key that it knows ({ways}), and"
+                " the harness types none: run `ssh-copy-id {argument}` once, or have an ssh-agent"
+            ),
         ),
-        (r"Too many authentication failures", "{argument} refused all keys of ssh; choose one with IdentityFile"),
+        (
+            r"Too many authentication failures",
+            "{argument} refused all keys of ssh; choose one with IdentityFile",
+        ),
         (
             r"connect to host (?P<address>.*): (?P<reason>.*)",
             "{address} cannot be reached ({reason}); is the board on, and its ssh server running?",
         ),
         (r"(?P<reason>Timeout, server .* not responding)", "the board has gone silent ({reason})"),
         (
-            r"(?P<reason>(?:kex_exchange_identification|client_loop|ssh_dispatch_run_fatal|Connection (?:closed|reset)"
+            r"(?P<reason>(?:kex_exchange_identification|client_loop|ssh_dispatch_run_fatal|Connection"
+            r" (?:closed|reset)"
             r"|Connection to \S+ closed|Read from remote host|Broken pipe|packet_write_wait).*)",
             "the connection was closed ({reason}); did the board restart, or its network break?",
         ),
@@ -58,7 +74,10 @@ _COMPLAINTS = {
     "adb": (
         (
             r"no devices/emulators found|no devices found",
-            "adb sees no board; is its cable plugged in, and USB debugging on? `adb devices` lists those that it sees",
+            (
+                "adb sees no board; is its cable plugged in, and USB debugging on? `adb devices`"
+                " lists those that it sees"
+            ),
         ),
         (
             r"device '?(?P<serial>[^' ]+)'? not found",
@@ -66,15 +85,23 @@ _COMPLAINTS = {
         ),
         (
             r"device unauthorized",
-            "the board does not know this computer's adb key: accept it on the board, or put ~/.android/adbkey.pub "
-            "into its /adb_keys",
+            (
+                "the board does not know this computer's adb key: accept it on the board, or put"
+                " ~/.android/adbkey.pub into its /adb_keys"
+            ),
         ),
         (
             r"more than one device",
             "adb sees several boards; name one as adb:SERIAL (`adb devices` lists them)",
         ),
-        (r"device offline", "adb sees the board, and it does not answer; plug its cable out and in"),
-        (r"cannot connect to daemon[^\n]*", "adb's server does not start; `adb start-server` says why"),
+        (
+            r"device offline",
+            "adb sees the board, and it does not answer; plug its cable out and in",
+        ),
+        (
+            r"cannot connect to daemon[^\n]*",
+            "adb's server does not start; `adb start-server` says why",
+        ),
     ),
 }
 _COMPLAINTS["labgrid"] = _COMPLAINTS["ssh"]
@@ -95,7 +122,7 @@ class Transport:
     command: tuple[str, ...]
 
     def explain(self, words: str) -> str | None:
-        """Return what the command's complaint means, and what to do; None where it is not known."""
+        """Return what the command's complaint means, and what to do; None if it is not known."""
         for pattern, sentence in _COMPLAINTS.get(self.kind, ()):
             match = re.search(pattern, words)
             if match:
@@ -106,12 +133,16 @@ class Transport:
         """Return the error of a command that this machine does not have."""
         program = self.command[0]
         package = _PACKAGES.get(self.kind)
-        remedy = f"install it (Debian: apt install {package})" if package else "install it, or give the path of another"
+        remedy = (
+            f"install it (Debian: apt install {package})"
+            if package
+            else "install it, or give the path of another"
+        )
         return TargetError(f"{self.name}: this machine has no program {program}; {remedy}")
 
 
 def transport_of(target: str) -> Transport:
-    """Return how a far target is reached; raise TargetError where it is none."""
+    """Return how a far target is reached; raise TargetError if it is none."""
     kind, colon, argument = target.partition(":")
     if kind == "adb":
         serial = ("-s", argument) if argument else ()
@@ -120,7 +151,9 @@ def transport_of(target: str) -> Transport:
         if kind == "ssh":
             return Transport(target, kind, argument, ("ssh", *_SSH_OPTIONS, "--", argument, "sh"))
         if kind == "labgrid":
-            return Transport(target, kind, argument, ("labgrid-client", "-p", argument, "ssh", "sh"))
+            return Transport(
+                target, kind, argument, ("labgrid-client", "-p", argument, "ssh", "sh")
+            )
         if kind == "pipe":
             return Transport(target, kind, argument, _split(target, argument))
     raise TargetError(f"{target!r} is no far target; valid are {', '.join(FORMS)}")

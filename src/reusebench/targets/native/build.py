@@ -1,8 +1,9 @@
 """Where the compiled driver is, and how it is made: again whenever a source has changed.
 
-Of the GNU C library there is one for each architecture. For uClibc, which RV1103's and RV1106's boards have, it is
-compiled with the GNU library's headers and linked without a toolchain of uClibc's: against the names alone that it
-takes, with a beginning of its own. The preload library for it is made beside it.
+Of the GNU C library there is one for each architecture. For uClibc, which RV1103's and RV1106's
+boards have, it is compiled with the GNU library's headers and linked without a toolchain of
+uClibc's: against the names alone that it takes, with a beginning of its own. The preload library
+for it is made beside it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,15 @@ from reusebench.targets.compilers import ARCHITECTURES, Compiler, compiler_for, 
 from reusebench.targets.folders import root
 from reusebench.targets.preload.build import preload_sources
 
-__all__ = ["FORMS", "UCLIBC", "compile_native", "ensure_native", "is_built", "native_driver", "uclibc_preload"]
+__all__ = [
+    "FORMS",
+    "UCLIBC",
+    "compile_native",
+    "ensure_native",
+    "is_built",
+    "native_driver",
+    "uclibc_preload",
+]
 
 #: The driver for uClibc; the others are called as their architectures.
 UCLIBC = "armhf-uclibc"
@@ -25,18 +34,20 @@ FORMS = (*ARCHITECTURES, UCLIBC)
 
 _SOURCES = NATIVE / "driver"
 _UCLIBC_SOURCES = _SOURCES / "uclibc"
-_DRIVER, _PRELOAD = "reusebench-driver", "reusebench_preload.so"
+_DRIVER = "reusebench-driver"
+_PRELOAD = "reusebench_preload.so"
 _WARNINGS = ("-O2", "-Wall", "-Wextra", "-fvisibility=hidden")
 _FLAGS = ("-std=c11", *_WARNINGS)
 _LINKED = ("-s", "-Wl,--gc-sections")
-#: Tables for exceptions, and the 64-bit times that some compilers for 32 bits choose, would name functions that uClibc
-#: does not have.
+#: Tables for exceptions, and the 64-bit times that some compilers for 32 bits choose, would name
+#: functions that uClibc does not have.
 _UCLIBC_FLAGS = (
     *("-fno-unwind-tables", "-fno-asynchronous-unwind-tables"),
     *("-U_FILE_OFFSET_BITS", "-U_TIME_BITS"),
 )
 _PRELOAD_FLAGS = ("-std=gnu11", *_WARNINGS, "-fPIC", *_UCLIBC_FLAGS)
-#: uClibc's loader may know the older kind of symbol tables alone; it would then find no symbol, and say nothing.
+#: uClibc's loader may know the older kind of symbol tables alone; it would then find no symbol, and
+#: say nothing.
 _UCLIBC_LINKED = (*_LINKED, "-nostdlib", "-Wl,--hash-style=both")
 _UCLIBC_LOADER = "-Wl,--dynamic-linker=/lib/ld-uClibc.so.0"
 #: The divisions that 32-bit ARM has no instructions for; both compilers have them under this name.
@@ -59,8 +70,11 @@ def is_built(form: str) -> bool:
 
 
 def ensure_native(form: str, show_step: Callable[[str], None]) -> None:
-    """Compile the driver where it is missing; raise TargetError where that fails."""
-    with locked(root() / "native"), tempfile.TemporaryDirectory(dir=root(), prefix=".compiling-") as space:
+    """Compile the driver where it is missing; raise TargetError if that fails."""
+    with (
+        locked(root() / "native"),
+        tempfile.TemporaryDirectory(dir=root(), prefix=".compiling-") as space,
+    ):
         if is_built(form):
             return
         architecture = _architecture(form)
@@ -79,7 +93,9 @@ def compile_native(compiler: Compiler, form: str, folder: Path) -> None:
         _compile_for_uclibc(compiler, folder)
         return
     sources = map(str, sorted(_SOURCES.glob("*.c")))
-    compiler.compile([*_FLAGS, *_LINKED, "-o", str(folder / _DRIVER), *sources, "-ldl", "-lpthread"])
+    compiler.compile(
+        [*_FLAGS, *_LINKED, "-o", str(folder / _DRIVER), *sources, "-ldl", "-lpthread"]
+    )
 
 
 def _compile_for_uclibc(compiler: Compiler, folder: Path) -> None:
@@ -87,18 +103,26 @@ def _compile_for_uclibc(compiler: Compiler, folder: Path) -> None:
         names = Path(space) / "libc.so.0"
         # Its functions are no compiler's idea of them.
         options = ("-w", "-fno-builtin", "-shared", "-nostdlib", f"-Wl,-soname,{names.name}")
-        compiler.compile([*_UCLIBC_FLAGS, *options, "-o", str(names), str(_UCLIBC_SOURCES / "libc.c")])
+        compiler.compile(
+            [*_UCLIBC_FLAGS, *options, "-o", str(names), str(_UCLIBC_SOURCES / "libc.c")]
+        )
         driver = [*sorted(_SOURCES.glob("*.c")), _UCLIBC_SOURCES / "start.c"]
         objects = _objects(compiler, driver, (*_FLAGS, *_UCLIBC_FLAGS), Path(space) / "driver")
         program = [*_UCLIBC_LINKED, _UCLIBC_LOADER, "-o", str(folder / _DRIVER)]
         compiler.compile([*program, *objects, str(names), _DIVISIONS])
         preload = [*preload_sources(), _UCLIBC_SOURCES / "preload.c"]
         objects = _objects(compiler, preload, _PRELOAD_FLAGS, Path(space) / "preload")
-        compiler.compile([*_UCLIBC_LINKED, "-shared", "-o", str(folder / _PRELOAD), *objects, _DIVISIONS])
+        compiler.compile(
+            [*_UCLIBC_LINKED, "-shared", "-o", str(folder / _PRELOAD), *objects, _DIVISIONS]
+        )
 
 
-def _objects(compiler: Compiler, sources: list[Path], flags: tuple[str, ...], folder: Path) -> list[str]:
-    """Compile each source by itself: without the C library zig's compiler would find no headers either."""
+def _objects(
+    compiler: Compiler, sources: list[Path], flags: tuple[str, ...], folder: Path
+) -> list[str]:
+    """Compile each source by itself: without the C library zig's compiler would find no headers
+    either.
+    """
     folder.mkdir()
     objects = []
     for source in sources:

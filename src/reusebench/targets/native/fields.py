@@ -1,4 +1,6 @@
-"""Lines of fields: a kind, then NAME=VALUE each, between tabs; in a value tab, newline and backslash are escaped."""
+"""Lines of fields: a kind, then NAME=VALUE each, between tabs; in a value tab, newline and
+backslash are escaped.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +24,11 @@ class Fields:
         return iter(self._pairs)
 
     def get(self, name: str) -> str | None:
-        """Return the first value of that name; None where there is none."""
+        """Return the first value of that name; None if there is none."""
         return next(iter(self.all(name)), None)
 
     def text(self, name: str) -> str:
-        """Return the first value of that name; raises KeyError where there is none."""
+        """Return the first value of that name; raises KeyError if there is none."""
         value = self.get(name)
         if value is None:
             raise KeyError(name)
@@ -37,16 +39,20 @@ class Fields:
         return [value for other, value in self._pairs if other == name]
 
     def number(self, name: str, otherwise: int | None = None) -> int:
-        """Return a whole number; without `otherwise` KeyError where there is none; ValueError for any other text."""
+        """Return a whole number; without `otherwise` KeyError if there is none; ValueError for
+        any other text.
+        """
         return int(self.text(name)) if otherwise is None else int(self.get(name) or otherwise)
 
     def optional_number(self, name: str) -> int | None:
-        """Return a whole number; None where there is none."""
+        """Return a whole number; None if there is none."""
         value = self.get(name)
         return None if value is None else int(value)
 
     def groups(self, name: str) -> Iterator[Fields]:
-        """Yield each field of that name with those that follow it until the next one of that name."""
+        """Yield each field of that name with those that follow it until the next one of that
+        name.
+        """
         starts = [number for number, (other, _) in enumerate(self._pairs) if other == name]
         for start, end in zip(starts, [*starts[1:], len(self._pairs)]):
             yield Fields(self._pairs[start:end])
@@ -64,5 +70,7 @@ def read_line(line: bytes) -> tuple[str, Fields]:
     pairs = []
     for field in fields:
         name, _, value = field.partition("=")
-        pairs.append((name, re.sub(r"\\(.)", lambda match: _CHARACTERS.get(match[1], match[1]), value)))
+        pairs.append(
+            (name, re.sub(r"\\(.)", lambda match: _CHARACTERS.get(match[1], match[1]), value))
+        )
     return kind, Fields(pairs)

@@ -1,8 +1,9 @@
 """What the driver in C is told, a line for each step, and what it answers.
 
-A line is fields between tabs: its kind, then NAME=VALUE each. In a value tab, newline and backslash are escaped. The
-driver knows neither plans nor texts: a step's line has all that the step needs, and a failure's line what a message is
-made of, so that nothing behind this module knows which driver ran.
+A line is fields between tabs: its kind, then NAME=VALUE each. In a value tab, newline and backslash
+are escaped. The driver knows neither plans nor texts: a step's line has all that the step needs,
+and a failure's line what a message is made of, so that nothing behind this module knows which
+driver ran.
 """
 
 from __future__ import annotations
@@ -31,7 +32,12 @@ from reusebench.measured.runtimes.rknn.abi import TensorAttr
 from reusebench.measured.runtimes.rknn.attributes import declared_interface
 from reusebench.measured.runtimes.rknn.binding import call_failed, error_lines
 from reusebench.measured.runtimes.rknn.device import Node, heap_not_opened, not_opened
-from reusebench.measured.runtimes.rknn.diagnosis import Machine, cause_of, memory_mib_of, names_rk356x
+from reusebench.measured.runtimes.rknn.diagnosis import (
+    Machine,
+    cause_of,
+    memory_mib_of,
+    names_rk356x,
+)
 from reusebench.measured.streams.frames import BEGIN_WITHIN_S
 from reusebench.targets.barriers import (
     Allocation,
@@ -51,7 +57,8 @@ from reusebench.targets.talks import BrokenLine, C
 
 __all__ = ["NATIVE_TALK", "NativeTalk"]
 
-_PS_PER_S, _NS_PER_S = 10**12, 10**9
+_PS_PER_S = 10**12
+_NS_PER_S = 10**9
 _ERROR_TEXT_CHARACTERS = 200
 
 _Pairs = list[tuple[str, object]]
@@ -113,35 +120,55 @@ def _context(plan: Plan, step: Step) -> _Pairs:
 
 
 def _description(plan: Plan, index: int) -> _Pairs:
-    """Return what a context is made from, what it is fed with, and the context whose thread it shares."""
+    """Return what a context is made from, what it is fed with, and the context whose thread it
+    shares.
+    """
     spec = plan.contexts[index]
     model = plan.models[spec.model]
-    pairs: _Pairs = [("mechanism", spec.mechanism), ("path", _path(spec, model)), ("allocator", spec.allocator)]
+    pairs: _Pairs = [
+        ("mechanism", spec.mechanism),
+        ("path", _path(spec, model)),
+        ("allocator", spec.allocator),
+    ]
     pairs += [("outside", ",".join(spec.outside)), ("zero_copy", ",".join(spec.zero_copy))]
     # On one core there is none to choose.
     core = spec.core if plan.cores > 1 else None
-    optional = {"source": spec.source, "internal": spec.internal, "io": spec.io, "device": spec.device, "core": core}
+    optional = {
+        "source": spec.source,
+        "internal": spec.internal,
+        "io": spec.io,
+        "device": spec.device,
+        "core": core,
+    }
     pairs += [(name, value) for name, value in optional.items() if value is not None]
     if spec.device_io:
         pairs.append(("device_io", 1))
     pairs += [("option", option) for option in plan.options_of(index)]
     pairs += [("worker", other) for other in plan.chain_of(index) if other < index][:1]
     for tensor in model.inputs:
-        pairs += [("input", tensor.name), ("type", tensor.type), ("shape", ",".join(map(str, tensor.shape)))]
+        pairs += [
+            ("input", tensor.name),
+            ("type", tensor.type),
+            ("shape", ",".join(map(str, tensor.shape))),
+        ]
         pairs += [("file", tensor.file)] if tensor.file is not None else []
         pairs += [("value", tensor.value)] if tensor.value is not None else []
     return pairs
 
 
 def _path(spec: Context, model: Model) -> str:
-    """Return the file that the context is made from, as scenarios.driver and the adapter choose it."""
+    """Return the file that the context is made from, as scenarios.driver and the adapter choose
+    it.
+    """
     if spec.mechanism == SHARED_WEIGHTS:
         return model.prepared or model.weightless or model.path
     return model.path
 
 
 def _internal_memory(plan: Plan, step: Step) -> _Pairs:
-    """Return the contexts that get one memory, or the one whose memory a further context of a plan that fills joins."""
+    """Return the contexts that get one memory, or the one whose memory a further context of a plan
+    that fills joins.
+    """
     for first, *others in plan.internal_memories().values():
         if step.context in others:
             return [("join", first)]
@@ -161,7 +188,9 @@ def _steady(plan: Plan, _step: Step) -> _Pairs:
 
 
 def _rounds(plan: Plan) -> _Pairs:
-    """Return the chains, each context with its gate: the first is that of any core, then one for each core."""
+    """Return the chains, each context with its gate: the first is that of any core, then one for
+    each core.
+    """
     pairs: _Pairs = [("rounds", plan.rounds), ("gate", plan.cores), *[("gate", 1)] * plan.cores]
     for chain in plan.all_chains():
         pairs.append(("chain", 0))
@@ -172,7 +201,9 @@ def _rounds(plan: Plan) -> _Pairs:
 
 
 def _streams(plan: Plan, schedule: Streams) -> _Pairs:
-    """Return the schedule, and the chains with the stream that each serves; contexts of one memory have one gate."""
+    """Return the schedule, and the chains with the stream that each serves; contexts of one memory
+    have one gate.
+    """
     gates = {}
     for gate, members in enumerate(plan.internal_memories().values()):
         gates.update(dict.fromkeys(members, gate))
@@ -190,7 +221,9 @@ def _streams(plan: Plan, schedule: Streams) -> _Pairs:
     ]
     for chain in plan.all_chains():
         pairs.append(("chain", plan.contexts[chain[0]].stream or 0))
-        pairs += [("turn", f"{index}:{gates[index]}" if index in gates else index) for index in chain]
+        pairs += [
+            ("turn", f"{index}:{gates[index]}" if index in gates else index) for index in chain
+        ]
     return pairs
 
 
@@ -218,7 +251,8 @@ _STEPS: dict[str, Callable[[Plan, Step], _Pairs]] = {
 
 
 def _barrier(fields: Fields) -> Barrier:
-    phase, context = fields.text("phase"), fields.optional_number("context")
+    phase = fields.text("phase")
+    context = fields.optional_number("context")
     return Barrier(phase, context, fields.number("at_ns"), _step_data(fields))
 
 
@@ -233,7 +267,9 @@ def _step_data(fields: Fields) -> StepData:
         digest=fields.get("digest") or "",
         # No output of Rockchip's runtime is of floats to the application.
         samples=((),) * fields.number("samples", 0),
-        copies=Copies(*map(int, fields.text("copies").split(","))) if fields.get("copies") else None,
+        copies=(
+            Copies(*map(int, fields.text("copies").split(","))) if fields.get("copies") else None
+        ),
         elapsed_ns=fields.number("elapsed_ns", 0),
         latencies_ns=tuple(map(_numbers, fields.all("latencies_ns"))),
         digests=tuple(fields.all("digests")),
@@ -309,8 +345,16 @@ def _error(fields: Fields) -> Exception:
     """Return what the driver in Python would have raised."""
     if fields.get("errno"):
         code = fields.number("errno")
-        return MemoryError() if code == errno.ENOMEM else OSError(code, os.strerror(code), fields.get("path"))
-    error = _call_error(fields) if fields.get("call") else AdapterError(fields.text("code"), **_values(fields))
+        return (
+            MemoryError()
+            if code == errno.ENOMEM
+            else OSError(code, os.strerror(code), fields.get("path"))
+        )
+    error = (
+        _call_error(fields)
+        if fields.get("call")
+        else AdapterError(fields.text("code"), **_values(fields))
+    )
     if fields.get("kind") == "not_supported":
         return NotSupported(error.message.code, **error.message.values)
     return error
@@ -318,7 +362,11 @@ def _error(fields: Fields) -> Exception:
 
 def _call_error(fields: Fields) -> AdapterError:
     lines = error_lines(fields.get("written") or "")
-    cause = _descriptors_used_up if fields.get("descriptors") else partial(cause_of, machine=_Told(fields))
+    cause = (
+        _descriptors_used_up
+        if fields.get("descriptors")
+        else partial(cause_of, machine=_Told(fields))
+    )
     return call_failed(fields.text("call"), fields.number("result"), lines, cause)
 
 

@@ -1,4 +1,6 @@
-"""Where the compiled preload library is, and how it is made: again whenever a source has changed."""
+"""Where the compiled preload library is, and how it is made: again whenever a source has
+changed.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,14 @@ from reusebench.system.package import NATIVE
 from reusebench.targets.compilers import Compiler, compiler_for, fingerprint
 from reusebench.targets.folders import root
 
-__all__ = ["compile_preload", "ensure_preload", "is_built", "preload_library", "preload_sources", "uclibc_folder"]
+__all__ = [
+    "compile_preload",
+    "ensure_preload",
+    "is_built",
+    "preload_library",
+    "preload_sources",
+    "uclibc_folder",
+]
 
 _SOURCES = NATIVE / "preload"
 #: Not part of the library: the stand-in for uClibc that librknnmrt needs beside it.
@@ -41,7 +50,10 @@ def is_built(architecture: str) -> bool:
 
 def ensure_preload(architecture: str, show_step: Callable[[str], None]) -> None:
     """Compile the library for the architecture where it is missing."""
-    with locked(root() / "preload"), tempfile.TemporaryDirectory(dir=root(), prefix=".compiling-") as space:
+    with (
+        locked(root() / "preload"),
+        tempfile.TemporaryDirectory(dir=root(), prefix=".compiling-") as space,
+    ):
         if is_built(architecture):
             return
         compiler = compiler_for(architecture, show_step)
@@ -49,9 +61,13 @@ def ensure_preload(architecture: str, show_step: Callable[[str], None]) -> None:
 
 
 def compile_preload(compiler: Compiler, library: Path, *definitions: str) -> None:
-    """Compile the library to that path; `definitions` are further arguments, such as -DVARIABLES='"OTHER"'."""
+    """Compile the library to that path; `definitions` are further arguments, such as
+    -DVARIABLES='"OTHER"'.
+    """
     sources = map(str, preload_sources())
-    compiler.compile([*_FLAGS, _HIDDEN, *definitions, "-o", str(library), *sources, "-ldl", "-lpthread"])
+    compiler.compile(
+        [*_FLAGS, _HIDDEN, *definitions, "-o", str(library), *sources, "-ldl", "-lpthread"]
+    )
 
 
 def preload_sources() -> list[Path]:
@@ -59,9 +75,12 @@ def preload_sources() -> list[Path]:
     return [path for path in sorted(_SOURCES.glob("*.c")) if path.name != _UCLIBC]
 
 
-def _install(architecture: str, compiler: Compiler, space: Path, show_step: Callable[[str], None]) -> None:
+def _install(
+    architecture: str, compiler: Compiler, space: Path, show_step: Callable[[str], None]
+) -> None:
     show_step(f"compiling the preload library for {architecture}")
-    new, folder = space / architecture, _folder(architecture)
+    new = space / architecture
+    folder = _folder(architecture)
     new.mkdir()
     compile_preload(compiler, new / _NAME)
     if architecture in _UCLIBC_ARCHITECTURES:
@@ -70,7 +89,8 @@ def _install(architecture: str, compiler: Compiler, space: Path, show_step: Call
         name = f"-Wl,-soname,{library.name}"
         compiler.compile([*_FLAGS, name, "-o", str(library), str(_SOURCES / _UCLIBC), "-lm"])
     folder.parent.mkdir(exist_ok=True)
-    # Older ones stay: a process that is just starting may be about to load one, and would run unguarded without it.
+    # Older ones stay: a process that is just starting may be about to load one, and would run
+    # unguarded without it.
     new.rename(folder)
 
 

@@ -15,17 +15,32 @@ __all__ = ["READER_PREFIX", "compile_reader", "ensure_reader"]
 #: How the program's name begins, here and on boards.
 READER_PREFIX = "reader-"
 _SOURCES = NATIVE / "reader"
-# No C library, and nothing that asks for one: neither calls to it that a compiler adds by itself, nor its start.
+# No C library, and nothing that asks for one: neither calls to it that a compiler adds by itself,
+# nor its start.
 _COMPILE = (
-    *("-std=c11", "-Os", "-Wall", "-Wextra", "-ffreestanding", "-fomit-frame-pointer", "-fno-stack-protector"),
+    *(
+        "-std=c11",
+        "-Os",
+        "-Wall",
+        "-Wextra",
+        "-ffreestanding",
+        "-fomit-frame-pointer",
+        "-fno-stack-protector",
+    ),
     *("-fno-asynchronous-unwind-tables", "-fno-pie"),
 )
 _LINK = ("-nostdlib", "-static", "-s", "-Wl,--build-id=none")
 
 
 def ensure_reader(architecture: str, show_step: Callable[[str], None]) -> Path:
-    """Return the program for the architecture, compiled where it is missing; its name has the sources' fingerprint."""
-    program = cache_root() / "reader" / f"{READER_PREFIX}{architecture}-{fingerprint(_COMPILE + _LINK, _SOURCES)}"
+    """Return the program for the architecture, compiled where it is missing; its name has the
+    sources' fingerprint.
+    """
+    program = (
+        cache_root()
+        / "reader"
+        / f"{READER_PREFIX}{architecture}-{fingerprint(_COMPILE + _LINK, _SOURCES)}"
+    )
     with locked(program):
         if not program.is_file():
             with tempfile.TemporaryDirectory(dir=program.parent, prefix=".compiling-") as space:

@@ -32,14 +32,20 @@ def new_root(program: Path) -> Path:
 
 
 def ensure_sandbox(show_step: Callable[[str], None]) -> None:
-    """Compile the program where it is missing, and this machine's processor is one that there are compilers for."""
+    """Compile the program where it is missing, and this machine's processor is one that there are
+    compilers for.
+    """
     architecture = architecture_of_this_python()
     if architecture is None or sandbox_program().is_file():
         return
-    with locked(root() / "sandbox"), tempfile.TemporaryDirectory(dir=root(), prefix=".compiling-") as space:
+    with (
+        locked(root() / "sandbox"),
+        tempfile.TemporaryDirectory(dir=root(), prefix=".compiling-") as space,
+    ):
         compiler = compiler_for(architecture, show_step)
         show_step("compiling the sandbox")
-        new, folder = Path(space) / "new", sandbox_program().parent
+        new = Path(space) / "new"
+        folder = sandbox_program().parent
         (new / "root").mkdir(parents=True)
         compile_sandbox(compiler, new / "sandbox")
         folder.parent.mkdir(exist_ok=True)
@@ -53,7 +59,7 @@ def compile_sandbox(compiler: Compiler, program: Path) -> None:
 
 
 def refusal() -> str | None:
-    """Return why programs cannot be confined here; None where they can. It is tried once."""
+    """Return why programs cannot be confined here; None if they can. It is tried once."""
     if not sandbox_program().is_file():
         return "the sandbox is not compiled yet: reusebench board install --rknn-library FILE"
     return _refusal_of(sandbox_program(), new_root(sandbox_program()))
@@ -63,7 +69,9 @@ def refusal() -> str | None:
 def _refusal_of(program: Path, folder: Path) -> str | None:
     command = [str(program), str(folder), "--"]
     try:
-        done = subprocess.run(command, cwd="/", capture_output=True, text=True, check=False, timeout=_TIME_LIMIT_S)
+        done = subprocess.run(
+            command, cwd="/", capture_output=True, text=True, check=False, timeout=_TIME_LIMIT_S
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
     return done.stderr.strip() or None

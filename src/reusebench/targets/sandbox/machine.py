@@ -17,7 +17,9 @@ _OF_THE_LOADER = ("LD_PRELOAD", "LD_LIBRARY_PATH")
 
 @dataclass(frozen=True)
 class ConfinedMachine(LocalMachine):
-    """Starts programs in the sandbox. Nothing of that is left in the process, whose memory is weighed."""
+    """Starts programs in the sandbox. Nothing of that is left in the process, whose memory is
+    weighed.
+    """
 
     #: What every program here needs; later ones may be inside earlier ones.
     reach: Reach

@@ -1,4 +1,6 @@
-"""qemu, which runs the programs of another architecture: this machine's own, else fetched as a package."""
+"""qemu, which runs the programs of another architecture: this machine's own, else fetched as a
+package.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ from reusebench.targets.vboard.packages import PackageSource, unpack
 __all__ = ["ensure_emulator", "find_emulator", "is_needed"]
 
 _NAMES = {"armhf": "qemu-arm", "aarch64": "qemu-aarch64"}
-#: One that needs none of the host's libraries. Since Debian 13 the plain package's are such, and the other is empty.
+#: One that needs none of the host's libraries. Since Debian 13 the plain package's are such, and
+#: the other is empty.
 _PACKAGES = {"qemu-user-static": "-static", "qemu-user": ""}
 
 
@@ -26,7 +29,7 @@ def is_needed(architecture: str) -> bool:
 
 
 def find_emulator(architecture: str) -> Path | None:
-    """Return the emulator that this machine has, or that was fetched; None where there is none."""
+    """Return the emulator that this machine has, or that was fetched; None if there is none."""
     name = _NAMES[architecture]
     own = shutil.which(name) or shutil.which(f"{name}-static")
     if own:
@@ -53,7 +56,9 @@ def ensure_emulator(architecture: str, show_step: Callable[[str], None]) -> None
 
 
 def _no_emulator(name: str, reason: str) -> TargetError:
-    return TargetError(f"the virtual board needs {name}: {reason}. Install it (Debian: apt install qemu-user)")
+    return TargetError(
+        f"the virtual board needs {name}: {reason}. Install it (Debian: apt install qemu-user)"
+    )
 
 
 def _fetch(name: str, source: PackageSource, space: Path) -> Path | None:

@@ -21,7 +21,8 @@ from reusebench.targets.vboard.system import is_installed, library_folders, pyth
 __all__ = ["Guest", "guest", "guest_program", "machine_of", "missing_parts"]
 
 #: Tell the preload library the chip that it plays, and how many bytes its buffers may take.
-_BOARD_VARIABLE, _MEMORY_VARIABLE = "REUSEBENCH_BOARD", "REUSEBENCH_NPU_MEMORY"
+_BOARD_VARIABLE = "REUSEBENCH_BOARD"
+_MEMORY_VARIABLE = "REUSEBENCH_NPU_MEMORY"
 
 #: No site-packages, and no variables of the host's Python: they are another Python's.
 _PYTHON_OPTIONS = ("-S", "-s", "-E")
@@ -29,7 +30,9 @@ _PYTHON_OPTIONS = ("-S", "-s", "-E")
 
 @dataclass(frozen=True)
 class Guest:
-    """A program on the virtual board: its command without arguments, and what is added to its environment."""
+    """A program on the virtual board: its command without arguments, and what is added to its
+    environment.
+    """
 
     command: tuple[str, ...]
     environment: dict[str, str]
@@ -46,7 +49,9 @@ def missing_parts(library: Library) -> list[str]:
 
 
 def guest(chip: str, library: Library, npu_memory_bytes: int | None = None) -> Guest:
-    """Return the Python that runs the library on that chip, with so much memory for it; nothing may be missing."""
+    """Return the Python that runs the library on that chip, with so much memory for it; nothing may
+    be missing.
+    """
     if not is_needed(library.architecture):
         return guest_program(Path(sys.executable), chip, library, npu_memory_bytes)
     program = guest_program(python_of(library.architecture), chip, library, npu_memory_bytes)
@@ -54,7 +59,9 @@ def guest(chip: str, library: Library, npu_memory_bytes: int | None = None) -> G
     return Guest((*program.command, *_PYTHON_OPTIONS, "-X", cache), program.environment)
 
 
-def guest_program(program: Path, chip: str, library: Library, npu_memory_bytes: int | None = None) -> Guest:
+def guest_program(
+    program: Path, chip: str, library: Library, npu_memory_bytes: int | None = None
+) -> Guest:
     """Return how a program of the library's architecture is started there in the same way."""
     environment = {LIBRARY_VARIABLE: str(library.path), _BOARD_VARIABLE: chip}
     if npu_memory_bytes is not None:
@@ -62,13 +69,16 @@ def guest_program(program: Path, chip: str, library: Library, npu_memory_bytes: 
     loader = _loader_variables(library)
     if not is_needed(library.architecture):
         return Guest((str(program),), {**environment, **loader})
-    emulator, system = find_emulator(library.architecture), sysroot(library.architecture)
+    emulator = find_emulator(library.architecture)
+    system = sysroot(library.architecture)
     options = [option for name, value in loader.items() for option in ("-E", f"{name}={value}")]
     return Guest((str(emulator), "-L", str(system), *options, str(program)), environment)
 
 
 def machine_of(library: Library) -> LocalMachine:
-    """Return this machine, of which the library reaches what it needs alone, where the kernel allows that."""
+    """Return this machine, of which the library reaches what it needs alone, where the kernel
+    allows that.
+    """
     if refusal() is not None:
         return LOCAL
     readable = [str(MEASURED)]
@@ -77,12 +87,18 @@ def machine_of(library: Library) -> LocalMachine:
     else:  # the Python that runs the harness
         readable += dict.fromkeys((sys.base_prefix, sys.prefix))
     readable += [str(root()), str(library.path)]
-    return ConfinedMachine(Reach(tuple(map(os.path.abspath, readable)), (str(pycache(library.architecture)),)))
+    return ConfinedMachine(
+        Reach(tuple(map(os.path.abspath, readable)), (str(pycache(library.architecture)),))
+    )
 
 
 def _loader_variables(library: Library) -> dict[str, str]:
-    """Return what the guest's loader needs, and only the guest's: qemu's own would take it for itself."""
-    folders: list[Path] = library_folders(library.architecture) if is_needed(library.architecture) else []
+    """Return what the guest's loader needs, and only the guest's: qemu's own would take it for
+    itself.
+    """
+    folders: list[Path] = (
+        library_folders(library.architecture) if is_needed(library.architecture) else []
+    )
     if uclibc_folder(library.architecture).is_dir():
         folders = [uclibc_folder(library.architecture), *folders]
     variables = {"LD_PRELOAD": str(preload_library(library.architecture))}

@@ -22,7 +22,8 @@ from reusebench.targets.vboard.system import ensure_system
 
 __all__ = ["install"]
 
-#: Loads the library and all that the driver imports, so that both are known to work and Python has compiled them.
+#: Loads the library and all that the driver imports, so that both are known to work and Python has
+#: compiled them.
 _TRIAL = (str(START), "reusebench.measured.versions", "reusebench.measured.runtimes.rknn.adapter")
 _TRIAL_TIME_LIMIT_S = 60
 
@@ -37,7 +38,9 @@ def install(library: Library, sources: Path | None, show_step: Callable[[str], N
         ensure_emulator(library.architecture, show_step)
     make_folder(pycache(library.architecture))
     board = guest(library.chips()[0], library)
-    command, variables = machine_of(library).confine((*board.command, *_TRIAL), board.environment, Reach())
+    command, variables = machine_of(library).confine(
+        (*board.command, *_TRIAL), board.environment, Reach()
+    )
     try:
         done = processes.run(command, Path("/"), {**os.environ, **variables}, _TRIAL_TIME_LIMIT_S)
     except (OSError, subprocess.TimeoutExpired) as error:

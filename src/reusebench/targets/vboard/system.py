@@ -1,4 +1,6 @@
-"""The small Linux system of the virtual board: a Python and the libraries that Rockchip's runtime needs."""
+"""The small Linux system of the virtual board: a Python and the libraries that Rockchip's runtime
+needs.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ __all__ = ["ensure_system", "is_installed", "library_folders", "python_of"]
 #: Written last: a system without it, or with another layout, is made anew.
 _STAMP = "installed.json"
 _LAYOUT = 1
-#: The used ones of the libraries that Python's packages depend on; names end otherwise in other releases.
+#: The used ones of the libraries that Python's packages depend on; names end otherwise in other
+#: releases.
 _LIBRARIES = re.compile(r"(libc6|zlib1g|libexpat1|libffi\d+)(t64)?")
 #: Rockchip's runtime is C++.
 _RUNTIME_LIBRARIES = ("libgcc-s1", "libstdc++6")
@@ -54,9 +57,14 @@ def library_folders(architecture: str) -> list[Path]:
     return [sysroot(architecture) / "usr/lib" / triple, sysroot(architecture) / "lib" / triple]
 
 
-def ensure_system(architecture: str, sources: Path | None, show_step: Callable[[str], None]) -> None:
+def ensure_system(
+    architecture: str, sources: Path | None, show_step: Callable[[str], None]
+) -> None:
     """Make the system where it is missing."""
-    with locked(sysroot(architecture)), tempfile.TemporaryDirectory(dir=root(), prefix=".system-") as space:
+    with (
+        locked(sysroot(architecture)),
+        tempfile.TemporaryDirectory(dir=root(), prefix=".system-") as space,
+    ):
         if is_installed(architecture):
             return
         show_step(f"fetching the lists of {architecture} packages")
@@ -69,7 +77,9 @@ def ensure_system(architecture: str, sources: Path | None, show_step: Callable[[
         for pattern in _UNUSED:
             for path in system.glob(pattern):
                 shutil.rmtree(path)
-        if not (system / "lib").exists():  # where /lib is a link to /usr/lib, which no package of these brings
+        if not (
+            system / "lib"
+        ).exists():  # where /lib is a link to /usr/lib, which no package of these brings
             (system / "lib").symlink_to("usr/lib")
         python = next((system / "usr/bin").glob("python3.*"))
         stamp = {"layout": _LAYOUT, "python": str(python.relative_to(system)), "packages": names}
@@ -79,12 +89,19 @@ def ensure_system(architecture: str, sources: Path | None, show_step: Callable[[
 
 
 def _needed_packages(source: PackageSource) -> list[str]:
-    """Return the packages: this release's Python 3 without what it only recommends, and the libraries it needs."""
+    """Return the packages: this release's Python 3 without what it only recommends, and the
+    libraries it needs.
+    """
     minimal = next(filter(_MINIMAL_PYTHON.fullmatch, source.dependencies("python3-minimal")), None)
     if minimal is None:
         raise source.not_offered("python3-minimal")
     python = [minimal, f"lib{minimal}", f"lib{minimal[: -len('-minimal')]}-stdlib"]
-    libraries = {name for package in python for name in source.dependencies(package) if _LIBRARIES.fullmatch(name)}
+    libraries = {
+        name
+        for package in python
+        for name in source.dependencies(package)
+        if _LIBRARIES.fullmatch(name)
+    }
     return [*python, *sorted(libraries), *_RUNTIME_LIBRARIES]
 
 

@@ -1,12 +1,13 @@
 """The adapter of LiteRT, on the CPU.
 
-A context is a compiled model, which XNNPACK infers; one inference uses one core (num_threads 1), as one context on an
-NPU core does. XNNPACK packs the weights for the CPU's vectors, in memory of each context. From a weight cache
-(prepared.py) contexts map them packed: a dup as well as another resolution of the network. The weights in the model's
-own file are then not read.
+A context is a compiled model, which XNNPACK infers; one inference uses one core (num_threads 1), as
+one context on an NPU core does. XNNPACK packs the weights for the CPU's vectors, in memory of each
+context. From a weight cache (prepared.py) contexts map them packed: a dup as well as another
+resolution of the network. The weights in the model's own file are then not read.
 
-Contexts that share internal memory share XNNPACK's delegate (delegates.py). A shared context is one compiled model;
-LiteRT says nothing of several threads, and would run each with the tensors of another: so threads wait for each other.
+Contexts that share internal memory share XNNPACK's delegate (delegates.py). A shared context is one
+compiled model; LiteRT says nothing of several threads, and would run each with the tensors of
+another: so threads wait for each other.
 """
 
 from __future__ import annotations
@@ -35,7 +36,12 @@ from reusebench.measured.runtimes.base import (
 from reusebench.measured.runtimes.litert.delegates import SharedDelegates
 from reusebench.measured.runtimes.litert.library import CPU, Handle, Library, RankedType, version
 from reusebench.measured.runtimes.litert.options import OPTIONS, CpuOptions, options_of
-from reusebench.measured.runtimes.litert.prepared import WeightCache, WeightMemory, prepare, same_weights
+from reusebench.measured.runtimes.litert.prepared import (
+    WeightCache,
+    WeightMemory,
+    prepare,
+    same_weights,
+)
 from reusebench.measured.runtimes.litert.tensors import Tensors, declared
 
 __all__ = ["LiteRtContext", "LiteRtRuntime", "open_runtime"]
@@ -47,7 +53,12 @@ class _Compiled:
     """A compiled model, of one context or of several threads, with the sizes of its tensors."""
 
     def __init__(
-        self, library: Library, model: Handle, compiled: Handle, inputs: Inputs, weights: Optional[WeightCache]
+        self,
+        library: Library,
+        model: Handle,
+        compiled: Handle,
+        inputs: Inputs,
+        weights: Optional[WeightCache],
     ) -> None:
         self.model = model
         self.handle = compiled
@@ -65,16 +76,24 @@ class _Compiled:
             self.inputs.append((tensor.type.resized(fed.shape), fed))
         outputs = library.tensors(model, "Output")
         sizes = library.output_sizes(compiled, len(outputs))
-        self.outputs = [tensor._replace(type=tensor.type.resized(size)) for tensor, size in zip(outputs, sizes)]
+        self.outputs = [
+            tensor._replace(type=tensor.type.resized(size)) for tensor, size in zip(outputs, sizes)
+        ]
 
 
 class LiteRtContext(ContextOfTensors[Tensors]):
     """A compiled model with tensors of its own."""
 
     def __init__(
-        self, library: Library, environment: Handle, compiled: _Compiled, memory: Memory, arrays: Arrays
+        self,
+        library: Library,
+        environment: Handle,
+        compiled: _Compiled,
+        memory: Memory,
+        arrays: Arrays,
     ) -> None:
-        self._library, self._environment = library, environment
+        self._library = library
+        self._environment = environment
         self._compiled: Optional[_Compiled] = compiled
         self._memory = memory
         self._tensors: Optional[Tensors] = None
@@ -88,8 +107,11 @@ class LiteRtContext(ContextOfTensors[Tensors]):
 
     def _open_tensors(self, arrays: Arrays) -> None:
         outputs = [(tensor.type, declared(tensor)) for tensor in self.compiled.outputs]
-        inputs, zero_copy = self.compiled.inputs, self._memory.zero_copy
-        self._tensors = Tensors(self._library, self._environment, inputs, outputs, zero_copy, arrays)
+        inputs = self.compiled.inputs
+        zero_copy = self._memory.zero_copy
+        self._tensors = Tensors(
+            self._library, self._environment, inputs, outputs, zero_copy, arrays
+        )
 
     def infer(self) -> None:
         """Send the inputs, infer, fetch the outputs."""
@@ -104,12 +126,18 @@ class LiteRtContext(ContextOfTensors[Tensors]):
 
     def allocations(self) -> List[Allocation]:
         """Return the application's weights and tensors."""
-        gave_weights = self._compiled and self._compiled.weights and "weights" in self._memory.outside
-        weights = self.compiled.weights.allocations() if gave_weights and self.compiled.weights else []
+        gave_weights = (
+            self._compiled and self._compiled.weights and "weights" in self._memory.outside
+        )
+        weights = (
+            self.compiled.weights.allocations() if gave_weights and self.compiled.weights else []
+        )
         return weights + super().allocations()
 
     def destroy(self) -> None:
-        """Drop the tensors and the compiled model, which goes with its last holder, and then what it was made of."""
+        """Drop the tensors and the compiled model, which goes with its last holder, and then what
+        it was made of.
+        """
         self._tensors = None
         self._compiled = None
 
@@ -129,39 +157,62 @@ class LiteRtRuntime(Runtime):
     def interface(self, model: str) -> Interface:
         """Return what the file's first signature declares."""
         loaded = self._library.model(self._environment, model)
-        inputs, outputs = (tuple(map(declared, self._library.tensors(loaded, side))) for side in ("Input", "Output"))
+        inputs, outputs = (
+            tuple(map(declared, self._library.tensors(loaded, side)))
+            for side in ("Input", "Output")
+        )
         for tensor in inputs + outputs:
             if tensor.type not in ELEMENT_TYPES:
                 raise AdapterError("litert_tensor_type", tensor=tensor.name, type=tensor.type)
         return Interface(inputs, outputs, {})
 
     def prepare(
-        self, model: str, digest: str, folder: str, alive: Callable[[], None], inputs: Inputs = NO_INPUTS
+        self,
+        model: str,
+        digest: str,
+        folder: str,
+        alive: Callable[[], None],
+        inputs: Inputs = NO_INPUTS,
     ) -> Preparation:
         """Write the weight caches."""
 
         def run(path: str, options: CpuOptions) -> None:
-            loaded, weights = self._library.model(self._environment, path), WeightCache(path)
+            loaded = self._library.model(self._environment, path)
+            weights = WeightCache(path)
             compiled = self._compile(loaded, weights, Memory(), options, inputs)
             LiteRtContext(self._library, self._environment, compiled, Memory(), {}).infer()
 
         return Preparation(prepare(model, os.path.join(folder, digest), run))
 
-    def load(self, model: str, prepared: Optional[str], memory: Memory, inputs: Inputs = NO_INPUTS) -> LiteRtContext:
-        """Return a compiled model of the file, which is mapped; of a prepared one over its packed weights."""
+    def load(
+        self, model: str, prepared: Optional[str], memory: Memory, inputs: Inputs = NO_INPUTS
+    ) -> LiteRtContext:
+        """Return a compiled model of the file, which is mapped; of a prepared one over its packed
+        weights.
+        """
         if prepared is None:
-            return self._context(self._library.model(self._environment, model), None, memory, inputs)
+            return self._context(
+                self._library.model(self._environment, model), None, memory, inputs
+            )
         weights = WeightMemory(prepared) if "weights" in memory.outside else WeightCache(prepared)
-        return self._context(self._library.model(self._environment, prepared), weights, memory, inputs)
+        return self._context(
+            self._library.model(self._environment, prepared), weights, memory, inputs
+        )
 
     def dup(self, source: Context, memory: Memory) -> LiteRtContext:
-        """Return a further compiled model of the same loaded file, over the packed weights of source."""
+        """Return a further compiled model of the same loaded file, over the packed weights of
+        source.
+        """
         assert isinstance(source, LiteRtContext)
         compiled = source.compiled
         return self._context(compiled.model, _weights_of(compiled), memory, compiled.given)
 
-    def share_weights(self, model: str, source: Context, memory: Memory, inputs: Inputs = NO_INPUTS) -> LiteRtContext:
-        """Return a compiled model of the prepared file over the packed weights of source, if they are the same."""
+    def share_weights(
+        self, model: str, source: Context, memory: Memory, inputs: Inputs = NO_INPUTS
+    ) -> LiteRtContext:
+        """Return a compiled model of the prepared file over the packed weights of source, if they
+        are the same.
+        """
         assert isinstance(source, LiteRtContext)
         weights = _weights_of(source.compiled)
         if not same_weights(model, weights.prepared):
@@ -171,7 +222,9 @@ class LiteRtRuntime(Runtime):
     def share_weight_memory(
         self, model: str, source: Context, memory: Memory, inputs: Inputs = NO_INPUTS
     ) -> LiteRtContext:
-        """Return a further compiled model over the memory that the application gave source for its weights."""
+        """Return a further compiled model over the memory that the application gave source for its
+        weights.
+        """
         return self.dup(source, memory)
 
     def shared_context(self, source: Context, memory: Memory) -> LiteRtContext:
@@ -181,26 +234,37 @@ class LiteRtRuntime(Runtime):
         arrays = self._shared_arrays.of(memory.io)
         return LiteRtContext(self._library, self._environment, source.compiled, memory, arrays)
 
-    def _context(self, model: Handle, weights: Optional[WeightCache], memory: Memory, inputs: Inputs) -> LiteRtContext:
+    def _context(
+        self, model: Handle, weights: Optional[WeightCache], memory: Memory, inputs: Inputs
+    ) -> LiteRtContext:
         _check_memory(memory)
         options = options_of(memory.options, shares_internal=memory.internal is not None)
         compiled = self._compile(model, weights, memory, options, inputs)
-        return LiteRtContext(self._library, self._environment, compiled, memory, self._shared_arrays.of(memory.io))
+        return LiteRtContext(
+            self._library, self._environment, compiled, memory, self._shared_arrays.of(memory.io)
+        )
 
     def _compile(
-        self, model: Handle, weights: Optional[WeightCache], memory: Memory, options: CpuOptions, inputs: Inputs
+        self,
+        model: Handle,
+        weights: Optional[WeightCache],
+        memory: Memory,
+        options: CpuOptions,
+        inputs: Inputs,
     ) -> _Compiled:
         """Return a compiled model; where internal memory is shared, of the delegate of its number.
 
-        A delegate has one weight cache: contexts of other weights under the same number have another delegate.
+        A delegate has one weight cache: contexts of other weights under the same number have
+        another delegate.
         """
         cache = weights if options.kernel_mode == CpuOptions().kernel_mode else None
         if memory.internal is None:
             settings = options.as_toml(cache.setting(options) if cache else "")
             handle = self._library.compiled(self._environment, model, settings)
             return _Compiled(self._library, model, handle, inputs, weights)
-        # XNNPACK unpacks them into memory of its delegate, and replaces them there when the delegate gets a further
-        # model (2.3, seen with MediaPipe's palm detection: other outputs, and no error).
+        # XNNPACK unpacks them into memory of its delegate, and replaces them there when the
+        # delegate gets a further model (2.3, seen with MediaPipe's palm detection: other outputs,
+        # and no error).
         if self._library.unpacks_weights(model):
             raise NotSupported("litert_unpacked_weights")
         self._delegates = self._delegates or SharedDelegates(self._library, self._environment)
@@ -224,7 +288,9 @@ def _weights_of(compiled: _Compiled) -> WeightCache:
 
 
 def _check_memory(memory: Memory) -> None:
-    """Raise NotSupported for what the runtime cannot do; the core is the schedule's concern alone."""
+    """Raise NotSupported for what the runtime cannot do; the core is the schedule's concern
+    alone.
+    """
     check_host_memory(memory, _TITLE)
     check_options(memory, _TITLE, list(OPTIONS))
     if "internal" in memory.outside:

@@ -1,9 +1,11 @@
-"""One XNNPACK delegate for several compiled models, which then share its memory of intermediate tensors.
+"""One XNNPACK delegate for several compiled models, which then share its memory of intermediate
+tensors.
 
-A delegate has one workspace, and a lock: the models that it runs do so in turn. Every compiled model asks the
-accelerators of its environment for a delegate. The application registers one of its own here, which asks the library's
-own accelerator once for each group of contexts, and returns that delegate again. (In C++ with the sources of LiteRT it
-is one TfLiteXNNPackDelegateCreate, and ModifyGraphWithDelegate of several interpreters.)
+A delegate has one workspace, and a lock: the models that it runs do so in turn. Every compiled
+model asks the accelerators of its environment for a delegate. The application registers one of its
+own here, which asks the library's own accelerator once for each group of contexts, and returns that
+delegate again. (In C++ with the sources of LiteRT it is one TfLiteXNNPackDelegateCreate, and
+ModifyGraphWithDelegate of several interpreters.)
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ from reusebench.measured.runtimes.litert.library import CPU, Handle, Library, ve
 
 __all__ = ["SharedDelegates"]
 
-#: LiteRtAcceleratorDef and LiteRtSet* (litert/c/internal/litert_accelerator_*.h); all return a status, 0: success.
+#: LiteRtAcceleratorDef and LiteRtSet* (litert/c/internal/litert_accelerator_*.h); all return a
+#: status, 0: success.
 _CreateDelegate = CFUNCTYPE(c_int, c_void_p, c_void_p, c_void_p, c_void_p, POINTER(c_void_p))
 _GetName = CFUNCTYPE(c_int, c_void_p, POINTER(c_char_p))
 _GetVersion = CFUNCTYPE(c_int, c_void_p, POINTER(c_int * 3))
@@ -82,11 +85,17 @@ class SharedDelegates:
     def __init__(self, library: Library, cpu_environment: Handle) -> None:
         """Take an environment that has the library's own accelerator."""
         self._library = library
-        self._definition = POINTER(_Definition).in_dll(library.symbols, "LiteRtStaticLinkedAcceleratorCpuDef").contents
+        self._definition = (
+            POINTER(_Definition)
+            .in_dll(library.symbols, "LiteRtStaticLinkedAcceleratorCpuDef")
+            .contents
+        )
         if self._definition.major_version != _DEFINITION_MAJOR:
             raise NotSupported("litert_too_old", version=version, missing="LiteRtAcceleratorDefV1")
         self._cpu_environment = cpu_environment
-        self._cpu = c_void_p(library.made("LiteRtGetAccelerator", cpu_environment.value, c_size_t(0)))
+        self._cpu = c_void_p(
+            library.made("LiteRtGetAccelerator", cpu_environment.value, c_size_t(0))
+        )
         self._groups: WeakValueDictionary[Hashable, _Group] = WeakValueDictionary()
         #: That of the compiled model that is being made.
         self._current: Optional[_Group] = None
@@ -96,7 +105,9 @@ class SharedDelegates:
         library.call("LiteRtSetAcceleratorGetName", accelerator, _get_name)
         library.call("LiteRtSetAcceleratorGetVersion", accelerator, _get_version)
         library.call("LiteRtSetAcceleratorGetHardwareSupport", accelerator, _get_hardware)
-        library.call("LiteRtSetIsAcceleratorDelegateResponsibleForJitCompilation", accelerator, _is_jit)
+        library.call(
+            "LiteRtSetIsAcceleratorDelegateResponsibleForJitCompilation", accelerator, _is_jit
+        )
         library.call("LiteRtSetDelegateFunction", accelerator, self._create_delegate)
         # The environment frees it.
         library.call("LiteRtRegisterAccelerator", self._environment.value, accelerator, None, None)
@@ -106,14 +117,18 @@ class SharedDelegates:
         return group in self._groups
 
     def compiled(self, group: Hashable, model: Handle, cpu_options: str) -> Handle:
-        """Return a compiled model whose delegate is the group's; the options are those of its first one."""
+        """Return a compiled model whose delegate is the group's; the options are those of its first
+        one.
+        """
         current = self._current = self._groups.setdefault(group, _Group())
         try:
             return self._library.compiled(self._environment, model, cpu_options, current)
         finally:
             self._current = None
 
-    def _give_delegate(self, context: int, _environment: int, _accelerator: int, options: int, wrapper: Any) -> int:
+    def _give_delegate(
+        self, context: int, _environment: int, _accelerator: int, options: int, wrapper: Any
+    ) -> int:
         assert self._current is not None
         if self._current.delegate is None:
             made = c_void_p()
@@ -123,6 +138,10 @@ class SharedDelegates:
             if status:
                 return int(status)
             assert made.value is not None
-            self._current.delegate = Handle(made.value, self._library.function("LiteRtDestroyDelegateWrapper"))
-        delegate = c_void_p(self._library.made("LiteRtUnwrapDelegate", self._current.delegate.value))
+            self._current.delegate = Handle(
+                made.value, self._library.function("LiteRtDestroyDelegateWrapper")
+            )
+        delegate = c_void_p(
+            self._library.made("LiteRtUnwrapDelegate", self._current.delegate.value)
+        )
         return int(self._library.function("LiteRtWrapDelegate")(delegate, _keep, wrapper))

@@ -1,7 +1,7 @@
 """The functions of libLiteRt.so that the adapter calls; every call is checked.
 
-Declarations are those of litert/c/*.h, whose sizes the headers assert. A handle frees what it stands for when nothing
-refers to it any more, and before what it was made of.
+Declarations are those of litert/c/*.h, whose sizes the headers assert. A handle frees what it
+stands for when nothing refers to it any more, and before what it was made of.
 """
 
 from __future__ import annotations
@@ -32,8 +32,10 @@ _STATUSES = {
     501: "invalid flatbuffer",
     504: "compilation",
 }
-#: LiteRtEnvOptionTag (litert_environment_options.h): a mask of LiteRtHwAccelerators, and a severity.
-_AUTO_REGISTER_ACCELERATORS, _MIN_LOGGER_SEVERITY = 24, 25
+#: LiteRtEnvOptionTag (litert_environment_options.h): a mask of LiteRtHwAccelerators, and a
+#: severity.
+_AUTO_REGISTER_ACCELERATORS = 24
+_MIN_LOGGER_SEVERITY = 25
 _ANY_INT = 2
 _SEVERITY_ERROR = 3
 _MAX_RANK = 8
@@ -113,7 +115,9 @@ class Library:
     def __init__(self) -> None:
         if tuple(map(int, version.split(".")[:2])) < _OLDEST:
             raise NotSupported("litert_too_old", version=version, missing="the C API of 2.2")
-        self.symbols = ctypes.CDLL(os.path.join(os.path.dirname(ai_edge_litert.__file__), "libLiteRt.so"))
+        self.symbols = ctypes.CDLL(
+            os.path.join(os.path.dirname(ai_edge_litert.__file__), "libLiteRt.so")
+        )
 
     def function(self, name: str) -> Any:
         """Return a function; raise NotSupported where this version lacks it."""
@@ -122,14 +126,23 @@ class Library:
         return getattr(self.symbols, name)
 
     def call(self, name: str, *arguments: Any) -> None:
-        """Call a function that returns a status; raise AdapterError where it is not that of success."""
+        """Call a function that returns a status; raise AdapterError if it is not that of
+        success.
+        """
         status = self.function(name)(*arguments)
         if status:
             error = OutOfMemory if status == _OUT_OF_MEMORY else AdapterError
-            reason, lines = _STATUSES.get(status, "LiteRtStatus"), _error_lines()
+            reason = _STATUSES.get(status, "LiteRtStatus")
+            lines = _error_lines()
             if not lines:
                 raise error("litert_call_failed", call=name, status=status, reason=reason)
-            raise error("litert_call_failed_with_lines", call=name, status=status, reason=reason, lines=lines)
+            raise error(
+                "litert_call_failed_with_lines",
+                call=name,
+                status=status,
+                reason=reason,
+                lines=lines,
+            )
 
     def made(self, name: str, *arguments: Any) -> int:
         """Return what a function writes into its last argument, a handle that its maker keeps."""
@@ -139,40 +152,58 @@ class Library:
         return value.value
 
     def environment(self, accelerators: int) -> Handle:
-        """Return an environment with these LiteRtHwAccelerators alone: each of the others is a library to load."""
-        settings = ((_AUTO_REGISTER_ACCELERATORS, accelerators), (_MIN_LOGGER_SEVERITY, _SEVERITY_ERROR))
+        """Return an environment with these LiteRtHwAccelerators alone: each of the others is a
+        library to load.
+        """
+        settings = (
+            (_AUTO_REGISTER_ACCELERATORS, accelerators),
+            (_MIN_LOGGER_SEVERITY, _SEVERITY_ERROR),
+        )
         options = [_EnvironmentOption(tag, _Any(_ANY_INT, value)) for tag, value in settings]
         array = (_EnvironmentOption * len(options))(*options)
         return Handle(
-            self.made("LiteRtCreateEnvironment", c_int(len(options)), array), self.symbols.LiteRtDestroyEnvironment
+            self.made("LiteRtCreateEnvironment", c_int(len(options)), array),
+            self.symbols.LiteRtDestroyEnvironment,
         )
 
     def model(self, environment: Handle, path: str) -> Handle:
         """Return the model of a file, which it maps."""
         try:
-            value = self.made("LiteRtCreateModelFromFile", environment.value, c_char_p(os.fsencode(path)))
+            value = self.made(
+                "LiteRtCreateModelFromFile", environment.value, c_char_p(os.fsencode(path))
+            )
         except AdapterError:
             raise AdapterError("litert_model_unreadable", model=path) from None
         return Handle(value, self.symbols.LiteRtDestroyModel, environment)
 
     def tensors(self, model: Handle, side: str) -> List[SignatureTensor]:
-        """Return name and type of each tensor of one side, "Input" or "Output", of the model's first signature."""
+        """Return name and type of each tensor of one side, "Input" or "Output", of the model's
+        first signature.
+        """
         signature = c_void_p(self.made("LiteRtGetModelSignature", model.value, c_size_t(0)))
         count = c_size_t()
         self.call(f"LiteRtGetNumSignature{side}s", signature, byref(count))
         tensors = []
         for index in range(count.value):
-            name, kind = c_char_p(), RankedType()
+            name = c_char_p()
+            kind = RankedType()
             self.call(f"LiteRtGetSignature{side}Name", signature, c_size_t(index), byref(name))
-            tensor = c_void_p(self.made(f"LiteRtGetSignature{side}TensorByIndex", signature, c_size_t(index)))
+            tensor = c_void_p(
+                self.made(f"LiteRtGetSignature{side}TensorByIndex", signature, c_size_t(index))
+            )
             self.call("LiteRtGetRankedTensorType", tensor, byref(kind))
             tensors.append(SignatureTensor((name.value or b"").decode(errors="replace"), kind))
         return tensors
 
     def unpacks_weights(self, model: Handle) -> bool:
-        """Whether the main graph has a constant that an operator unpacks: weights of 16 bits, or sparse ones."""
+        """Whether the main graph has a constant that an operator unpacks: weights of 16 bits, or
+        sparse ones.
+        """
         graph = c_void_p(self.made("LiteRtGetModelSubgraph", model.value, c_size_t(0)))
-        count, code, address, size = c_size_t(), c_int(), c_void_p(), c_size_t()
+        count = c_size_t()
+        code = c_int()
+        address = c_void_p()
+        size = c_size_t()
         self.call("LiteRtGetNumSubgraphOps", graph, byref(count))
         for index in range(count.value):
             operator = c_void_p(self.made("LiteRtGetSubgraphOp", graph, c_size_t(index)))
@@ -186,16 +217,21 @@ class Library:
         return False
 
     def compiled(self, environment: Handle, model: Handle, cpu_options: str, *holds: Any) -> Handle:
-        """Return a compiled model; `cpu_options` are LrtCpuOptions as TOML, as litert_cpu_options.cc writes them."""
+        """Return a compiled model; `cpu_options` are LrtCpuOptions as TOML, as
+        litert_cpu_options.cc writes them.
+        """
         options = Handle(self.made("LiteRtCreateOptions"), self.symbols.LiteRtDestroyOptions)
         self.call("LiteRtSetOptionsHardwareAccelerators", options.value, c_int(CPU))
         # The options free the text, by the C library that has allocated it.
         libc = ctypes.CDLL(None)
         libc.strdup.restype = c_void_p
-        text, free = c_void_p(libc.strdup(cpu_options.encode())), ctypes.cast(libc.free, c_void_p)
+        text = c_void_p(libc.strdup(cpu_options.encode()))
+        free = ctypes.cast(libc.free, c_void_p)
         of_cpu = c_void_p(self.made("LiteRtCreateOpaqueOptions", c_char_p(b"xnnpack"), text, free))
         self.call("LiteRtAddOpaqueOptions", options.value, of_cpu)
-        value = self.made("LiteRtCreateCompiledModel", environment.value, model.value, options.value)
+        value = self.made(
+            "LiteRtCreateCompiledModel", environment.value, model.value, options.value
+        )
         return Handle(value, self.symbols.LiteRtDestroyCompiledModel, environment, model, *holds)
 
     def resize(self, compiled: Handle, index: int, sizes: Sequence[int]) -> None:
@@ -218,13 +254,20 @@ class Library:
     def managed_buffer(self, environment: Handle, kind: RankedType, size: int) -> Handle:
         """Return a tensor buffer in memory that the library allocates."""
         host = c_int(1)
-        value = self.made("LiteRtCreateManagedTensorBuffer", environment.value, host, byref(kind), c_size_t(size))
+        value = self.made(
+            "LiteRtCreateManagedTensorBuffer", environment.value, host, byref(kind), c_size_t(size)
+        )
         return Handle(value, self.symbols.LiteRtDestroyTensorBuffer, environment)
 
     def host_buffer(self, kind: RankedType, array: Any) -> Handle:
-        """Return a tensor buffer over the array's memory, which must begin at a multiple of 64 bytes."""
-        address, size = c_void_p(array.ctypes.data), c_size_t(array.nbytes)
-        value = self.made("LiteRtCreateTensorBufferFromHostMemory", byref(kind), address, size, None)
+        """Return a tensor buffer over the array's memory, which must begin at a multiple of 64
+        bytes.
+        """
+        address = c_void_p(array.ctypes.data)
+        size = c_size_t(array.nbytes)
+        value = self.made(
+            "LiteRtCreateTensorBufferFromHostMemory", byref(kind), address, size, None
+        )
         return Handle(value, self.symbols.LiteRtDestroyTensorBuffer, array)
 
     def address_of(self, buffer: Handle) -> int:
@@ -235,14 +278,25 @@ class Library:
         """Infer once; `inputs` and `outputs` are arrays of c_void_p, in the signature's order."""
         self.call(
             "LiteRtRunCompiledModel",
-            *(compiled.value, c_size_t(0), c_size_t(len(inputs)), inputs, c_size_t(len(outputs)), outputs),
+            *(
+                compiled.value,
+                c_size_t(0),
+                c_size_t(len(inputs)),
+                inputs,
+                c_size_t(len(outputs)),
+                outputs,
+            ),
         )
 
 
 def _error_lines() -> str:
-    """Return what was last written to standard error in lines of errors; empty where it cannot be read."""
+    """Return what was last written to standard error in lines of errors; empty if it cannot be
+    read.
+    """
     try:
-        tail = os.pread(2, _TAIL_BYTES, max(0, os.fstat(2).st_size - _TAIL_BYTES)).decode(errors="replace")
+        tail = os.pread(2, _TAIL_BYTES, max(0, os.fstat(2).st_size - _TAIL_BYTES)).decode(
+            errors="replace"
+        )
     except OSError:  # no file, or one to write only
         return ""
     return " | ".join(dict.fromkeys(_ERROR_LINE.findall(tail)))

@@ -1,4 +1,6 @@
-"""LrtCpuOptions (litert/c/options/litert_cpu_options.h), as TOML, in which form compiled models take them."""
+"""LrtCpuOptions (litert/c/options/litert_cpu_options.h), as TOML, in which form compiled models
+take them.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +8,20 @@ from typing import Dict, NamedTuple, Sequence
 
 __all__ = ["OPTIONS", "TRANSIENT", "CpuOptions", "options_of"]
 
-#: What XNNPACK is told where nothing is (TfLiteXNNPackDelegateOptionsDefault): QS8, QU8, DYNAMIC_FULLY_CONNECTED.
+#: What XNNPACK is told where nothing is (TfLiteXNNPackDelegateOptionsDefault): QS8, QU8,
+#: DYNAMIC_FULLY_CONNECTED.
 _DEFAULT_FLAGS = 0x1 | 0x2 | 0x8
-#: TFLITE_XNNPACK_DELEGATE_FLAG_*: convolutions compute where their input is at each inference, in the workspace, and
-#: do not keep it; weights and arithmetic in 16 bits, whatever the file has.
-TRANSIENT, _FORCE_FP16 = 0x20, 0x4
+#: TFLITE_XNNPACK_DELEGATE_FLAG_*: convolutions compute where their input is at each inference, in
+#: the workspace, and do not keep it; weights and arithmetic in 16 bits, whatever the file has.
+TRANSIENT = 0x20
+_FORCE_FP16 = 0x4
 
 
 class CpuOptions(NamedTuple):
     """The options of a compiled model."""
 
-    #: "delegate" (XNNPACK), "builtin" (TensorFlow Lite's own kernels), "reference" (those that show what is meant).
+    #: "delegate" (XNNPACK), "builtin" (TensorFlow Lite's own kernels), "reference" (those that show
+    #: what is meant).
     kernel_mode: str = "delegate"
     #: Of XNNPACK.
     flags: int = _DEFAULT_FLAGS
@@ -41,7 +46,8 @@ def options_of(words: Sequence[str], *, shares_internal: bool) -> CpuOptions:
 
     Contexts that share internal memory would else keep what TRANSIENT puts there each by itself.
     """
-    kernel_mode, flags = CpuOptions().kernel_mode, _DEFAULT_FLAGS | (TRANSIENT if shares_internal else 0)
+    kernel_mode = CpuOptions().kernel_mode
+    flags = _DEFAULT_FLAGS | (TRANSIENT if shares_internal else 0)
     for word in words:
         option = OPTIONS[word]
         kernel_mode = option.kernel_mode if word.startswith("kernel_mode=") else kernel_mode

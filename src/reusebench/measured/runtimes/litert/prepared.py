@@ -1,8 +1,9 @@
 """A model's packed weights in files: XNNPACK's weight caches, which all contexts of the model map.
 
-A cache serves the flags of XNNPACK that it was made with: with others XNNPACK takes from it what is packed alike, packs
-the rest once more for each context, and says nothing. So there is one for each choice. It would also serve any model
-whose tensors have the same numbers and sizes, with the wrong weights. So it is beside its model, and nowhere else.
+A cache serves the flags of XNNPACK that it was made with: with others XNNPACK takes from it what is
+packed alike, packs the rest once more for each context, and says nothing. So there is one for each
+choice. It would also serve any model whose tensors have the same numbers and sizes, with the wrong
+weights. So it is beside its model, and nowhere else.
 """
 
 from __future__ import annotations
@@ -52,7 +53,9 @@ class WeightCache:
 
 
 class WeightMemory(WeightCache):
-    """The same in memory of the application, a memfd: XNNPACK takes no address, but maps a descriptor."""
+    """The same in memory of the application, a memfd: XNNPACK takes no address, but maps a
+    descriptor.
+    """
 
     def __init__(self, prepared: str) -> None:
         super().__init__(prepared)
@@ -60,7 +63,9 @@ class WeightMemory(WeightCache):
         self._descriptors: Dict[int, int] = {}
 
     def setting(self, options: CpuOptions) -> str:
-        """Return the line of the options that gives the memory, which is filled for the first context."""
+        """Return the line of the options that gives the memory, which is filled for the first
+        context.
+        """
         if options.flags not in self._descriptors:
             self._descriptors[options.flags] = _memory_of(self.path(options))
         # XNNPACK closes the one that it is given.
@@ -83,8 +88,9 @@ class WeightMemory(WeightCache):
 def prepare(model: str, folder: str, run: Callable[[str, CpuOptions], None]) -> str:
     """Return the model's file in the folder, with its weight caches beside it.
 
-    `run` infers with a prepared model and these options: XNNPACK writes a cache where there is none. The caches are the
-    same every time, and the same for a network at several resolutions, which get one file with several names.
+    `run` infers with a prepared model and these options: XNNPACK writes a cache where there is
+    none. The caches are the same every time, and the same for a network at several resolutions,
+    which get one file with several names.
     """
     shutil.rmtree(folder, ignore_errors=True)  # of a preparation that failed
     os.makedirs(folder)
@@ -104,11 +110,16 @@ def prepare(model: str, folder: str, run: Callable[[str, CpuOptions], None]) -> 
 def same_weights(first: str, second: str) -> bool:
     """Whether two prepared models map the same files of packed weights."""
     folders = os.path.dirname(first), os.path.dirname(second)
-    return all(os.path.samefile(*(os.path.join(folder, name) for folder in folders)) for name in _CACHE_FILES.values())
+    return all(
+        os.path.samefile(*(os.path.join(folder, name) for folder in folders))
+        for name in _CACHE_FILES.values()
+    )
 
 
 def _share(own: str, name: str) -> None:
-    """Make the cache another name of an equal one that was made before, of a model in a folder beside its own."""
+    """Make the cache another name of an equal one that was made before, of a model in a folder
+    beside its own.
+    """
     folder = os.path.dirname(own)
     for beside in sorted(os.listdir(os.path.dirname(folder))):
         other = os.path.join(os.path.dirname(folder), beside, name)
@@ -119,7 +130,9 @@ def _share(own: str, name: str) -> None:
 
 
 def _flush_to_disk(path: str) -> None:
-    """Have the file on disk before anything is measured: writing it back later would show in system memory."""
+    """Have the file on disk before anything is measured: writing it back later would show in system
+    memory.
+    """
     descriptor = os.open(path, os.O_RDONLY)
     os.fsync(descriptor)
     os.close(descriptor)

@@ -1,7 +1,9 @@
-"""How a context's inputs get in and its outputs out: by LiteRT's own tensor buffers, or in the application's memory.
+"""How a context's inputs get in and its outputs out: by LiteRT's own tensor buffers, or in the
+application's memory.
 
-A compiled model reads and writes its tensor buffers where they are. An application that has its frame elsewhere copies
-it in (TensorBuffer.write) and its results out (read); zero copy is a buffer over the application's memory.
+A compiled model reads and writes its tensor buffers where they are. An application that has its
+frame elsewhere copies it in (TensorBuffer.write) and its results out (read); zero copy is a buffer
+over the application's memory.
 """
 
 from __future__ import annotations
@@ -12,34 +14,74 @@ from typing import Any, List, Sequence, Tuple
 
 import numpy as np
 
-from reusebench.measured.runtimes.arrays import Arrays, as_buffer, filled, image_in, noise, numpy_type
-from reusebench.measured.runtimes.base import BFLOAT16, Allocation, Copies, DeclaredTensor, ImageInput, Input
+from reusebench.measured.runtimes.arrays import (
+    Arrays,
+    as_buffer,
+    filled,
+    image_in,
+    noise,
+    numpy_type,
+)
+from reusebench.measured.runtimes.base import (
+    BFLOAT16,
+    Allocation,
+    Copies,
+    DeclaredTensor,
+    ImageInput,
+    Input,
+)
 from reusebench.measured.runtimes.litert.library import Handle, Library, RankedType, SignatureTensor
 
 __all__ = ["Tensors", "declared"]
 
-#: LiteRtElementType (litert_model_types.h) in the words of DeclaredTensor; then those that no array holds.
+#: LiteRtElementType (litert_model_types.h) in the words of DeclaredTensor; then those that no array
+#: holds.
 _TYPES = {
-    **{1: "float32", 2: "int32", 3: "uint8", 4: "int64", 6: "bool", 7: "int16", 9: "int8", 10: "float16"},
+    **{
+        1: "float32",
+        2: "int32",
+        3: "uint8",
+        4: "int64",
+        6: "bool",
+        7: "int16",
+        9: "int8",
+        10: "float16",
+    },
     **{11: "float64", 13: "uint64", 16: "uint32", 17: "uint16", 19: BFLOAT16},
-    **{5: "STRING", 8: "COMPLEX64", 12: "COMPLEX128", 14: "RESOURCE", 15: "VARIANT", 18: "INT4", 20: "INT2"},
+    **{
+        5: "STRING",
+        8: "COMPLEX64",
+        12: "COMPLEX128",
+        14: "RESOURCE",
+        15: "VARIANT",
+        18: "INT4",
+        20: "INT2",
+    },
 }
-#: LITERT_HOST_MEMORY_BUFFER_ALIGNMENT; and how far beyond a tensor XNNPACK may read (XNN_EXTRA_BYTES).
-_ALIGNMENT, _EXTRA_BYTES = 64, 128
+#: LITERT_HOST_MEMORY_BUFFER_ALIGNMENT; and how far beyond a tensor XNNPACK may read
+#: (XNN_EXTRA_BYTES).
+_ALIGNMENT = 64
+_EXTRA_BYTES = 128
 _PICTURE_DIMENSIONS = 4
 
 
 def declared(tensor: SignatureTensor) -> DeclaredTensor:
-    """Return an input or output as the model's file declares it; a picture has its channels last."""
+    """Return an input or output as the model's file declares it; a picture has its channels
+    last.
+    """
     sizes = tuple(size if size >= 0 else "" for size in tensor.type.sizes)
     layout = "nhwc" if len(sizes) == _PICTURE_DIMENSIONS else ""
-    return DeclaredTensor(tensor.name, _TYPES.get(tensor.type.element, f"type {tensor.type.element}"), sizes, layout)
+    return DeclaredTensor(
+        tensor.name, _TYPES.get(tensor.type.element, f"type {tensor.type.element}"), sizes, layout
+    )
 
 
 class _Tensor:
     """The application's array of an input or output, and the buffer that the model uses."""
 
-    def __init__(self, library: Library, environment: Handle, kind: RankedType, array: Any, in_place: bool) -> None:
+    def __init__(
+        self, library: Library, environment: Handle, kind: RankedType, array: Any, in_place: bool
+    ) -> None:
         self.array = array
         self.in_place = in_place
         if in_place:
@@ -49,12 +91,16 @@ class _Tensor:
             self._address = library.address_of(self.buffer)
 
     def send(self) -> None:
-        """Copy the array into the buffer, as TensorBuffer.write does, unless the buffer is the array's memory."""
+        """Copy the array into the buffer, as TensorBuffer.write does, unless the buffer is the
+        array's memory.
+        """
         if not self.in_place:
             ctypes.memmove(self._address, self.array.ctypes.data, self.array.nbytes)
 
     def fetch(self) -> None:
-        """Copy the buffer into a new array, as TensorBuffer.read does, unless it is the array's memory."""
+        """Copy the buffer into a new array, as TensorBuffer.read does, unless it is the array's
+        memory.
+        """
         if not self.in_place:
             self.array = np.empty_like(self.array)
             ctypes.memmove(self.array.ctypes.data, self._address, self.array.nbytes)
@@ -63,8 +109,8 @@ class _Tensor:
 class Tensors:
     """All inputs and outputs of one context.
 
-    `inputs` are what each input is fed with, `outputs` what each output is now that the inputs have these shapes.
-    `arrays` are those of other contexts that it shares, and get those that it makes.
+    `inputs` are what each input is fed with, `outputs` what each output is now that the inputs have
+    these shapes. `arrays` are those of other contexts that it shares, and get those that it makes.
     """
 
     def __init__(
@@ -85,17 +131,22 @@ class Tensors:
             if is_new:
                 arrays[fed.name] = _aligned(fed.shape, fed.type)
                 arrays[fed.name][...] = _filled(fed)
-            self._inputs.append(_Tensor(library, environment, kind, arrays[fed.name], "input" in zero_copy))
+            self._inputs.append(
+                _Tensor(library, environment, kind, arrays[fed.name], "input" in zero_copy)
+            )
             if is_new and "input" in zero_copy:
                 self._allocations.append(Allocation("input", arrays[fed.name].nbytes, 0))
         for kind, output in outputs:
             is_new = output.name not in arrays
             if is_new:
                 arrays[output.name] = _aligned(output.shape, output.type)
-            self._outputs.append(_Tensor(library, environment, kind, arrays[output.name], "output" in zero_copy))
+            self._outputs.append(
+                _Tensor(library, environment, kind, arrays[output.name], "output" in zero_copy)
+            )
             if is_new and "output" in zero_copy:
                 self._allocations.append(Allocation("output", arrays[output.name].nbytes, 0))
-        self._input_buffers, self._output_buffers = _array_of(self._inputs), _array_of(self._outputs)
+        self._input_buffers = _array_of(self._inputs)
+        self._output_buffers = _array_of(self._outputs)
 
     def run(self, compiled: Handle) -> None:
         """Send the inputs, infer, fetch the outputs."""
@@ -110,7 +161,9 @@ class Tensors:
         return [as_buffer(tensor.array) for tensor in self._outputs]
 
     def image_input(self) -> ImageInput:
-        """Return the application's array of the first input that is a picture; every run copies or reads it."""
+        """Return the application's array of the first input that is a picture; every run copies or
+        reads it.
+        """
         return image_in(tensor.array for tensor in self._inputs)
 
     def copies(self) -> Copies:
@@ -118,20 +171,28 @@ class Tensors:
         return Copies(_copied_bytes(self._inputs), _copied_bytes(self._outputs))
 
     def allocations(self) -> List[Allocation]:
-        """Return the application's memory that buffers are over, and that no other context has made."""
+        """Return the application's memory that buffers are over, and that no other context has
+        made.
+        """
         return self._allocations
 
 
 def _filled(tensor: Input) -> Any:
     """Return the elements of an input; noise as the ONNX file would have it, turned."""
-    if tensor.file is not None or tensor.value is not None or len(tensor.shape) != _PICTURE_DIMENSIONS:
+    if (
+        tensor.file is not None
+        or tensor.value is not None
+        or len(tensor.shape) != _PICTURE_DIMENSIONS
+    ):
         return filled(tensor)
     count, height, width, channels = tensor.shape
     return noise((count, channels, height, width), tensor.type).transpose(0, 2, 3, 1)
 
 
 def _aligned(shape: Sequence[int], kind: str) -> Any:
-    """Return an array that a host buffer can be over: LiteRT's own Python class copies one that is not aligned."""
+    """Return an array that a host buffer can be over: LiteRT's own Python class copies one that is
+    not aligned.
+    """
     dtype = numpy_type(kind)
     size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
     memory = np.empty(size + _ALIGNMENT + _EXTRA_BYTES, np.uint8)

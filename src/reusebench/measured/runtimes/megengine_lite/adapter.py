@@ -1,10 +1,12 @@
 """The adapter of MegEngine Lite, on the CPU or, where its wheel finds a GPU, on CUDA.
 
-Each network infers in the thread that calls it (cpu inplace mode), with one core, as one context on an NPU core does.
+Each network infers in the thread that calls it (cpu inplace mode), with one core, as one context on
+an NPU core does.
 
-MegEngine Lite's rules of order are kept here: runtime memory is shared before weights are loaded or shared, weights
-only with a network that was loaded itself, and a lender of either outlives its borrowers: a context holds the networks
-that it borrows from, so that contexts may be destroyed in any order.
+MegEngine Lite's rules of order are kept here: runtime memory is shared before weights are loaded or
+shared, weights only with a network that was loaded itself, and a lender of either outlives its
+borrowers: a context holds the networks that it borrows from, so that contexts may be destroyed in
+any order.
 """
 
 from __future__ import annotations
@@ -14,7 +16,15 @@ from typing import Any, List, Optional, Sequence, Tuple
 from weakref import WeakValueDictionary
 
 import megenginelite as lite
-from megenginelite import LiteConfig, LiteDeviceType, LiteGlobal, LiteIO, LiteNetwork, LiteNetworkIO, LiteOptions
+from megenginelite import (
+    LiteConfig,
+    LiteDeviceType,
+    LiteGlobal,
+    LiteIO,
+    LiteNetwork,
+    LiteNetworkIO,
+    LiteOptions,
+)
 
 from reusebench.measured.runtimes.arrays import Arrays, SharedArrays
 from reusebench.measured.runtimes.base import (
@@ -96,9 +106,13 @@ class MegEngineContext(Context):
         self._open_tensors({})
 
     def _open_tensors(self, arrays: Arrays) -> None:
-        network, way, device = self._network, _way("input", self._memory), _device(self._memory)
+        network = self._network
+        way = _way("input", self._memory)
+        device = _device(self._memory)
         self._inputs = open_inputs(network, self.interface.inputs, self.inputs, way, device, arrays)
-        self._outputs = open_outputs(network, self.interface.outputs, _way("output", self._memory), arrays)
+        self._outputs = open_outputs(
+            network, self.interface.outputs, _way("output", self._memory), arrays
+        )
 
     def copies(self) -> Copies:
         """Return what one inference copies."""
@@ -112,9 +126,11 @@ class MegEngineContext(Context):
         return allocations + (self._outputs.allocations() if self._outputs else [])
 
     def destroy(self) -> None:
-        """Drop the tensors, the network and what it borrowed; the network goes with its last holder.
+        """Drop the tensors, the network and what it borrowed; the network goes with its last
+        holder.
 
-        LiteNetwork.load leaves a reference cycle (ctypes.cast) that keeps the model's bytes until the next collection.
+        LiteNetwork.load leaves a reference cycle (ctypes.cast) that keeps the model's bytes until
+        the next collection.
         """
         self._inputs = self._outputs = None
         self._network = None
@@ -128,7 +144,8 @@ class MegEngineLite(Runtime):
     version = lite.version
 
     def __init__(self) -> None:
-        #: By the number of a shared internal memory: the first network that uses it, for as long as anybody holds it.
+        #: By the number of a shared internal memory: the first network that uses it, for as long as
+        #: anybody holds it.
         self._first_users: WeakValueDictionary[int, Any] = WeakValueDictionary()
         self._shared_arrays = SharedArrays()
 
@@ -136,32 +153,50 @@ class MegEngineLite(Runtime):
         """Return what the file declares."""
         return _interface_in(model)
 
-    def load(self, model: str, prepared: Optional[str], memory: Memory, inputs: Inputs = NO_INPUTS) -> MegEngineContext:
+    def load(
+        self, model: str, prepared: Optional[str], memory: Memory, inputs: Inputs = NO_INPUTS
+    ) -> MegEngineContext:
         """Return a network of the model file."""
-        network, lenders = self._new_network(memory, _interface_in(model) if memory.device_io else None)
+        network, lenders = self._new_network(
+            memory, _interface_in(model) if memory.device_io else None
+        )
         try:
             network.load(model)
         except RuntimeError as error:
             if any(words in str(error) for words in _NO_MODEL):
                 raise AdapterError("megengine_model_unreadable", model=model) from None
             # After the first line comes a backtrace, which is on standard error as well.
-            raise AdapterError("megengine_load_failed", model=model, error=str(error).splitlines()[0]) from None
+            raise AdapterError(
+                "megengine_load_failed", model=model, error=str(error).splitlines()[0]
+            ) from None
         interface = Interface(
-            tuple(declared(name, network.get_io_tensor(name).layout) for name in network.get_all_input_name()),
-            tuple(declared(name, network.get_io_tensor(name).layout) for name in network.get_all_output_name()),
+            tuple(
+                declared(name, network.get_io_tensor(name).layout)
+                for name in network.get_all_input_name()
+            ),
+            tuple(
+                declared(name, network.get_io_tensor(name).layout)
+                for name in network.get_all_output_name()
+            ),
             {},
         )
-        return MegEngineContext(network, interface, memory, inputs, lenders, self._shared_arrays.of(memory.io))
+        return MegEngineContext(
+            network, interface, memory, inputs, lenders, self._shared_arrays.of(memory.io)
+        )
 
     def dup(self, source: Context, memory: Memory) -> MegEngineContext:
-        """Return a further network over the weights of source, with runtime memory of its own or of its group."""
+        """Return a further network over the weights of source, with runtime memory of its own or of
+        its group.
+        """
         assert isinstance(source, MegEngineContext)
         return self._over_weights(source, source.interface, memory, source.inputs)
 
     def share_weights(
         self, model: str, source: Context, memory: Memory, inputs: Inputs = NO_INPUTS
     ) -> MegEngineContext:
-        """Return a network over the weights of source, with inputs and outputs of the sizes that the model has."""
+        """Return a network over the weights of source, with inputs and outputs of the sizes that
+        the model has.
+        """
         assert isinstance(source, MegEngineContext)
         return self._over_weights(source, _interface_in(model), memory, inputs)
 
@@ -175,12 +210,15 @@ class MegEngineLite(Runtime):
         network, lenders = self._new_network(memory, interface if memory.device_io else None)
         network.share_weights_with(source.network)
         lenders.append(source.network)
-        return MegEngineContext(network, interface, memory, inputs, lenders, self._shared_arrays.of(memory.io))
+        return MegEngineContext(
+            network, interface, memory, inputs, lenders, self._shared_arrays.of(memory.io)
+        )
 
     def _new_network(self, memory: Memory, on_device: Optional[Interface]) -> Tuple[Any, List[Any]]:
         """Return a network without weights, and those whose runtime memory it uses.
 
-        `on_device` are the tensors that stay there, which the network must know before it has a model.
+        `on_device` are the tensors that stay there, which the network must know before it has a
+        model.
         """
         _check_memory(memory)
         options = LiteOptions()
@@ -208,7 +246,9 @@ def open_runtime() -> Runtime:
 
 
 def _check_memory(memory: Memory) -> None:
-    """Raise NotSupported for what the runtime cannot do; the core is the schedule's concern alone."""
+    """Raise NotSupported for what the runtime cannot do; the core is the schedule's concern
+    alone.
+    """
     check_host_memory(memory, "MegEngine Lite")
     check_options(memory, "MegEngine Lite", ())
     if "internal" in memory.outside:

@@ -1,21 +1,45 @@
-"""How a network's input gets in and its output out: copied, in the application's arrays, or left on the device."""
+"""How a network's input gets in and its output out: copied, in the application's arrays, or left on
+the device.
+"""
 
 from __future__ import annotations
 
 from typing import Any, List, Sequence
 
 import numpy as np
-from megenginelite import LiteDeviceType, LiteLayout, LiteTensor, LiteTensorPhase, lite_dtype_2_numpy
+from megenginelite import (
+    LiteDeviceType,
+    LiteLayout,
+    LiteTensor,
+    LiteTensorPhase,
+    lite_dtype_2_numpy,
+)
 from megenginelite.struct import LiteDataType
 
-from reusebench.measured.runtimes.arrays import Arrays, as_buffer, filled, image_in, noise, numpy_type
-from reusebench.measured.runtimes.base import Allocation, DeclaredTensor, ImageInput, Input, Inputs, NotSupported
+from reusebench.measured.runtimes.arrays import (
+    Arrays,
+    as_buffer,
+    filled,
+    image_in,
+    noise,
+    numpy_type,
+)
+from reusebench.measured.runtimes.base import (
+    Allocation,
+    DeclaredTensor,
+    ImageInput,
+    Input,
+    Inputs,
+    NotSupported,
+)
 
 __all__ = ["InputTensors", "OutputTensors", "declared", "open_inputs", "open_outputs"]
 
 
 def declared(name: str, layout: Any) -> DeclaredTensor:
-    """Return the tensor of that layout (megenginelite.LiteLayout), whose sizes the file always gives."""
+    """Return the tensor of that layout (megenginelite.LiteLayout), whose sizes the file always
+    gives.
+    """
     kind = np.dtype(lite_dtype_2_numpy(LiteDataType(layout.data_type))).name
     return DeclaredTensor(name, kind, tuple(layout.shapes[: layout.ndim]))
 
@@ -24,7 +48,9 @@ class InputTensors:
     """All inputs of one network, each with an array of the application."""
 
     def __init__(self, network: Any, inputs: Sequence[Input], arrays: Arrays) -> None:
-        self._tensors = [network.get_io_tensor(tensor.name, LiteTensorPhase.LITE_INPUT) for tensor in inputs]
+        self._tensors = [
+            network.get_io_tensor(tensor.name, LiteTensorPhase.LITE_INPUT) for tensor in inputs
+        ]
         #: Whether no other context has made them.
         self._are_own = not any(tensor.name in arrays for tensor in inputs)
         for tensor in inputs:
@@ -33,7 +59,9 @@ class InputTensors:
         self._arrays = [arrays[tensor.name] for tensor in inputs]
 
     def send(self) -> None:
-        """Have the input ready for an inference; nothing to do where the network reads it in place."""
+        """Have the input ready for an inference; nothing to do where the network reads it in
+        place.
+        """
 
     def copied_bytes(self) -> int:
         """Return how many bytes one inference copies."""
@@ -89,13 +117,17 @@ class _DeviceInputs(InputTensors):
 
 
 class OutputTensors:
-    """All outputs of one network; to_numpy() copies them from the host tensor, into which forward() copies them."""
+    """All outputs of one network; to_numpy() copies them from the host tensor, into which forward()
+    copies them.
+    """
 
     #: How often one inference copies each output.
     _copies = 2
 
     def __init__(self, network: Any, outputs: Sequence[DeclaredTensor]) -> None:
-        self._tensors = [network.get_io_tensor(tensor.name, LiteTensorPhase.LITE_OUTPUT) for tensor in outputs]
+        self._tensors = [
+            network.get_io_tensor(tensor.name, LiteTensorPhase.LITE_OUTPUT) for tensor in outputs
+        ]
         self._arrays: List[Any] = []
         #: Bytes that one inference copies.
         self.copied_bytes = self._copies * sum(map(_size_bytes, outputs))
@@ -114,7 +146,9 @@ class OutputTensors:
 
 
 class _SharedOutputs(OutputTensors):
-    """set_data_by_share, on a network with force_output_use_user_specified_memory: the last layer writes there."""
+    """set_data_by_share, on a network with force_output_use_user_specified_memory: the last layer
+    writes there.
+    """
 
     _copies = 0
 
@@ -136,7 +170,9 @@ class _SharedOutputs(OutputTensors):
 
 
 class _DeviceOutputs(OutputTensors):
-    """The outputs are left on the device; forward() still copies them once, from the graph's memory to the tensor's."""
+    """The outputs are left on the device; forward() still copies them once, from the graph's memory
+    to the tensor's.
+    """
 
     _copies = 1
 
@@ -148,16 +184,28 @@ class _DeviceOutputs(OutputTensors):
 
 
 def open_inputs(
-    network: Any, tensors: Sequence[DeclaredTensor], inputs: Inputs, way: str, device: LiteDeviceType, arrays: Arrays
+    network: Any,
+    tensors: Sequence[DeclaredTensor],
+    inputs: Inputs,
+    way: str,
+    device: LiteDeviceType,
+    arrays: Arrays,
 ) -> InputTensors:
-    """Return what sends the inputs; way: "copy", "share" or "device". `arrays` are as in open_outputs."""
-    fed = [inputs.get(tensor.name) or Input(tensor.name, tensor.type, tensor.shape) for tensor in tensors]
+    """Return what sends the inputs; way: "copy", "share" or "device". `arrays` are as in
+    open_outputs.
+    """
+    fed = [
+        inputs.get(tensor.name) or Input(tensor.name, tensor.type, tensor.shape)
+        for tensor in tensors
+    ]
     if way == "device":
         return _DeviceInputs(network, fed, device)
     return (_SharedInputs if way == "share" else _CopiedInputs)(network, fed, arrays)
 
 
-def open_outputs(network: Any, outputs: Sequence[DeclaredTensor], way: str, arrays: Arrays) -> OutputTensors:
+def open_outputs(
+    network: Any, outputs: Sequence[DeclaredTensor], way: str, arrays: Arrays
+) -> OutputTensors:
     """Return what fetches the outputs; way as for open_inputs.
 
     `arrays` are those of other contexts that it shares, and get those that it makes.

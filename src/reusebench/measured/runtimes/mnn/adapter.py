@@ -1,8 +1,10 @@
-"""The adapter of MNN, on the CPU, by its Module API, which MNN's manual recommends over Interpreter and Session.
+"""The adapter of MNN, on the CPU, by its Module API, which MNN's manual recommends over Interpreter
+and Session.
 
-One inference uses one core. Module.forward keeps Python's lock, so modules of several threads run in turn; and all
-modules of a process have their intermediate tensors in one memory, that of its executor, whether they share it by the
-plan or not. Sessions of the older API (sessions.py) do neither: the option api=Interpreter.
+One inference uses one core. Module.forward keeps Python's lock, so modules of several threads run
+in turn; and all modules of a process have their intermediate tensors in one memory, that of its
+executor, whether they share it by the plan or not. Sessions of the older API (sessions.py) do
+neither: the option api=Interpreter.
 """
 
 from __future__ import annotations
@@ -38,7 +40,8 @@ from reusebench.measured.runtimes.mnn.tensors import Signature, Tensors, fed_inp
 __all__ = ["Mnn", "MnnContext", "open_runtime"]
 
 _TITLE = "MNN"
-#: Of the name of the file with the weights (mnnconvert --saveExternalData), after that of the model.
+#: Of the name of the file with the weights (mnnconvert --saveExternalData), after that of the
+#: model.
 _WEIGHTS = ".weight"
 #: Of a module that is looked at and not run.
 _AS_DECLARED = Settings(rearrange=False)
@@ -55,12 +58,20 @@ class MnnContext(ContextOfTensors[Tensors]):
     """A module with variables of its own."""
 
     def __init__(
-        self, module: Any, origin: Origin, signature: Signature, memory: Memory, inputs: Inputs, arrays: Arrays
+        self,
+        module: Any,
+        origin: Origin,
+        signature: Signature,
+        memory: Memory,
+        inputs: Inputs,
+        arrays: Arrays,
     ) -> None:
         #: None once destroyed.
         self.module: Optional[Any] = module
-        self.origin, self.inputs = origin, inputs
-        self._signature, self._zero_copy = signature, memory.zero_copy
+        self.origin = origin
+        self.inputs = inputs
+        self._signature = signature
+        self._zero_copy = memory.zero_copy
         self._tensors: Optional[Tensors] = None
         self._open_tensors(arrays)
 
@@ -76,7 +87,9 @@ class MnnContext(ContextOfTensors[Tensors]):
         self._open_tensors({})
 
     def destroy(self) -> None:
-        """Drop the outputs, which hold MNN's memory too, then the module; weights go with the last of its clones."""
+        """Drop the outputs, which hold MNN's memory too, then the module; weights go with the last
+        of its clones.
+        """
         self._tensors = None
         self.module = None
 
@@ -92,12 +105,18 @@ class Mnn(Runtime):
         self._signatures: Dict[str, Signature] = {}
 
     def interface(self, model: str) -> Interface:
-        """Return the inputs that the file declares, and the names of its outputs: it shows no sizes of these."""
+        """Return the inputs that the file declares, and the names of its outputs: it shows no sizes
+        of these.
+        """
         signature = self._signature(model)
         outputs = tuple(DeclaredTensor(name, "", ()) for name in signature.outputs)
-        return Interface(signature.inputs, outputs, {"version": signature.version} if signature.version else {})
+        return Interface(
+            signature.inputs, outputs, {"version": signature.version} if signature.version else {}
+        )
 
-    def load(self, model: str, prepared: Optional[str], memory: Memory, inputs: Inputs = NO_INPUTS) -> Context:
+    def load(
+        self, model: str, prepared: Optional[str], memory: Memory, inputs: Inputs = NO_INPUTS
+    ) -> Context:
         """Return a module of the file, or a session of an interpreter of its own."""
         _check_memory(memory)
         settings = settings_of(memory.options)
@@ -106,31 +125,44 @@ class Mnn(Runtime):
                 raise NotSupported("mnn_session_memory")
             signature = self._signature(model)
             signature.check_plain()
-            return SessionContext.load(model, settings, fed_inputs(signature.inputs, inputs), signature.outputs)
+            return SessionContext.load(
+                model, settings, fed_inputs(signature.inputs, inputs), signature.outputs
+            )
         module = _load(model, settings)
-        signature, arrays = self._signature(model, module), self._shared_arrays.of(memory.io)
+        signature = self._signature(model, module)
+        arrays = self._shared_arrays.of(memory.io)
         return MnnContext(module, Origin(model, settings), signature, memory, inputs, arrays)
 
     def dup(self, source: Context, memory: Memory) -> Context:
-        """Return a clone, which shares the packed weights; of a session another one, which shares the file's bytes."""
+        """Return a clone, which shares the packed weights; of a session another one, which shares
+        the file's bytes.
+        """
         _check_memory(memory)
         if isinstance(source, SessionContext):
             return source.dup()
         assert isinstance(source, MnnContext)
         return self._clone(source, source.origin.model, memory, source.inputs)
 
-    def share_weights(self, model: str, source: Context, memory: Memory, inputs: Inputs = NO_INPUTS) -> Context:
-        """Return a clone with inputs of other sizes; both files must be one network but for these."""
+    def share_weights(
+        self, model: str, source: Context, memory: Memory, inputs: Inputs = NO_INPUTS
+    ) -> Context:
+        """Return a clone with inputs of other sizes; both files must be one network but for
+        these.
+        """
         _check_memory(memory)
         if not isinstance(source, MnnContext):
             raise NotSupported("no_shared_weights", runtime=_TITLE)
-        networks = [_network_in(path, self._signature(path).inputs) for path in (model, source.origin.model)]
+        networks = [
+            _network_in(path, self._signature(path).inputs) for path in (model, source.origin.model)
+        ]
         if networks[0] != networks[1]:
             raise NotSupported("mnn_networks_differ")
         return self._clone(source, model, memory, inputs)
 
     def shared_context(self, source: Context, memory: Memory) -> Context:
-        """Return a handle on the same module with variables of its own; outputs are new variables anyway."""
+        """Return a handle on the same module with variables of its own; outputs are new variables
+        anyway.
+        """
         _check_memory(memory)
         if not isinstance(source, MnnContext):
             raise NotSupported("no_shared_context", runtime=_TITLE)
@@ -150,7 +182,9 @@ class Mnn(Runtime):
         assert source.module is not None
         return self._over(source.module.clone(), source, model, memory, inputs)
 
-    def _over(self, module: Any, source: MnnContext, model: str, memory: Memory, inputs: Inputs) -> MnnContext:
+    def _over(
+        self, module: Any, source: MnnContext, model: str, memory: Memory, inputs: Inputs
+    ) -> MnnContext:
         arrays = self._shared_arrays.of(memory.io)
         return MnnContext(module, source.origin, self._signature(model), memory, inputs, arrays)
 
@@ -161,7 +195,9 @@ def open_runtime() -> Runtime:
 
 
 def _check_memory(memory: Memory) -> None:
-    """Raise NotSupported for what the runtime cannot do; the core is the schedule's concern alone."""
+    """Raise NotSupported for what the runtime cannot do; the core is the schedule's concern
+    alone.
+    """
     if "model" in memory.zero_copy:
         raise NotSupported("mnn_no_external_path")
     check_host_memory(memory, _TITLE)
@@ -183,7 +219,9 @@ def _load(model: str, settings: Settings) -> Any:
     """
     manager = _runtime_manager(settings)
     try:
-        return nn.load_module_from_file(model, [], [], runtime_manager=manager, rearrange=settings.rearrange)
+        return nn.load_module_from_file(
+            model, [], [], runtime_manager=manager, rearrange=settings.rearrange
+        )
     except SystemError:  # its cause, an Exception, has no reason either
         raise AdapterError("mnn_model_unreadable", model=model) from None
 
@@ -201,15 +239,17 @@ def _runtime_manager(settings: Settings) -> Any:
 
 @functools.lru_cache(maxsize=None)  # noqa: UP033  functools.cache needs Python 3.9
 def _new_manager(settings: Settings) -> Any:
-    """Return one for all modules of these settings; create_runtime_manager never frees the dictionary it is given."""
+    """Return one for all modules of these settings; create_runtime_manager never frees the
+    dictionary it is given.
+    """
     return nn.create_runtime_manager((settings.schedule,))
 
 
 def _network_in(model: str, inputs: Sequence[DeclaredTensor]) -> Tuple[Tuple[int, int], ...]:
     """Return what two files have in common that are one network at different sizes.
 
-    It is all but the sizes of the inputs and the file's random identifier, and the file with its weights, if there is
-    one beside it.
+    It is all but the sizes of the inputs and the file's random identifier, and the file with its
+    weights, if there is one beside it.
     """
     own = [MNN.get_model_uuid(model).encode()]
     for tensor in inputs:
@@ -222,9 +262,12 @@ def _network_in(model: str, inputs: Sequence[DeclaredTensor]) -> Tuple[Tuple[int
 
 
 def _checksum(path: str, without: Sequence[bytes]) -> Tuple[int, int]:
-    """Return the size of a file, and the CRC-32 of all but the last of each of these texts in it."""
+    """Return the size of a file, and the CRC-32 of all but the last of each of these texts in
+    it.
+    """
     with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        begin, checksum = 0, 0
+        begin = 0
+        checksum = 0
         with memoryview(content) as view:
             for position, size in sorted((content.rfind(piece), len(piece)) for piece in without):
                 if position >= begin:

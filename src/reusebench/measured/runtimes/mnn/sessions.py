@@ -1,7 +1,9 @@
-"""MNN's older API: an interpreter holds the bytes of the file, each session of it packs weights of its own.
+"""MNN's older API: an interpreter holds the bytes of the file, each session of it packs weights of
+its own.
 
-Sessions of several interpreters run at the same time, since runSession releases Python's lock; those of one interpreter
-wait for each other. Python has no releaseSession: a session goes with its interpreter.
+Sessions of several interpreters run at the same time, since runSession releases Python's lock;
+those of one interpreter wait for each other. Python has no releaseSession: a session goes with its
+interpreter.
 """
 
 from __future__ import annotations
@@ -11,7 +13,14 @@ from typing import Any, Dict, List, Sequence
 import MNN
 
 from reusebench.measured.runtimes.arrays import as_buffer, filled, image_in
-from reusebench.measured.runtimes.base import AdapterError, Context, Copies, ImageInput, Input, NotSupported
+from reusebench.measured.runtimes.base import (
+    AdapterError,
+    Context,
+    Copies,
+    ImageInput,
+    Input,
+    NotSupported,
+)
 from reusebench.measured.runtimes.mnn.options import Settings
 
 __all__ = ["SessionContext"]
@@ -24,10 +33,13 @@ _MIB = 1 << 20
 class SessionContext(Context):
     """A session with arrays of its own."""
 
-    def __init__(self, interpreter: Any, settings: Settings, fed: Sequence[Input], outputs: Sequence[str]) -> None:
+    def __init__(
+        self, interpreter: Any, settings: Settings, fed: Sequence[Input], outputs: Sequence[str]
+    ) -> None:
         self.interpreter: Any = interpreter
         self.settings = settings
-        self.fed, self.output_names = fed, outputs
+        self.fed = fed
+        self.output_names = outputs
         try:
             self._session: Any = interpreter.createSession(settings.schedule)
         except Exception as error:  # MNN raises no other class
@@ -43,7 +55,9 @@ class SessionContext(Context):
         self._outputs = [(outputs_of[name], _host_tensor(outputs_of[name])) for name in outputs]
 
     @classmethod
-    def load(cls, model: str, settings: Settings, fed: Sequence[Input], outputs: Sequence[str]) -> SessionContext:
+    def load(
+        cls, model: str, settings: Settings, fed: Sequence[Input], outputs: Sequence[str]
+    ) -> SessionContext:
         """Return the first session of an interpreter of the file."""
         interpreter = MNN.Interpreter(model)
         for hint, value in settings.hints:
@@ -69,8 +83,11 @@ class SessionContext(Context):
 
     def copies(self) -> Copies:
         """Return every tensor once."""
-        inputs, outputs = self._arrays.values(), self.outputs()
-        return Copies(sum(array.nbytes for array in inputs), sum(output.nbytes for output in outputs))
+        inputs = self._arrays.values()
+        outputs = self.outputs()
+        return Copies(
+            sum(array.nbytes for array in inputs), sum(output.nbytes for output in outputs)
+        )
 
     def image_input(self) -> ImageInput:
         """Return the application's array."""
@@ -80,11 +97,16 @@ class SessionContext(Context):
         """Return what MNN says the session takes."""
         if self.interpreter is None:
             return {}
-        return {"session_bytes": round(self.interpreter.getSessionInfo(self._session, _MEMORY) * _MIB)}
+        return {
+            "session_bytes": round(self.interpreter.getSessionInfo(self._session, _MEMORY) * _MIB)
+        }
 
     def destroy(self) -> None:
-        """Let go of the interpreter, which MNN frees, with all of its sessions, when nobody holds it."""
-        self._outputs, self._arrays = [], {}
+        """Let go of the interpreter, which MNN frees, with all of its sessions, when nobody holds
+        it.
+        """
+        self._outputs = []
+        self._arrays = {}
         self._session = self.interpreter = None
 
 

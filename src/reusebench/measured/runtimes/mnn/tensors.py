@@ -1,4 +1,6 @@
-"""How the inputs of a module get in and its outputs out: variables (MNN.expr.Var), whose memory numpy sees in place."""
+"""How the inputs of a module get in and its outputs out: variables (MNN.expr.Var), whose memory
+numpy sees in place.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ class Signature(NamedTuple):
 
     @property
     def packed(self) -> List[str]:
-        """The inputs that are in the order of vectors, as those that Caffe's models are converted to."""
+        """The inputs that are in the order of vectors, as those that Caffe's models are converted
+        to.
+        """
         return [name for name, order in self.orders.items() if order == expr.NC4HW4]
 
     def check_plain(self) -> None:
@@ -48,7 +52,9 @@ class Signature(NamedTuple):
 
 
 def signature_of(module: Any) -> Signature:
-    """Return it; once for each file, since Module.get_info() never frees the variables that describe the inputs."""
+    """Return it; once for each file, since Module.get_info() never frees the variables that
+    describe the inputs.
+    """
     info = module.get_info()
     inputs = dict(zip(info["inputNames"], info["inputs"]))
     return Signature(
@@ -66,23 +72,37 @@ def _declared(name: str, variable: Any) -> DeclaredTensor:
 
 
 def fed_inputs(tensors: Sequence[DeclaredTensor], inputs: Inputs) -> List[Input]:
-    """Return what each input is fed with, in the order of the model; raise NotSupported where Python cannot feed it."""
+    """Return what each input is fed with, in the order of the model; raise NotSupported where
+    Python cannot feed it.
+    """
     for tensor in tensors:
         if tensor.type not in _TYPES.values():
             raise NotSupported("mnn_input_type", tensor=tensor.name, type=tensor.type)
-    return [inputs.get(tensor.name) or Input(tensor.name, tensor.type, tensor.shape) for tensor in tensors]
+    return [
+        inputs.get(tensor.name) or Input(tensor.name, tensor.type, tensor.shape)
+        for tensor in tensors
+    ]
 
 
 class Tensors:
     """The inputs and outputs of one module."""
 
     def __init__(
-        self, module: Any, signature: Signature, inputs: Inputs, zero_copy: Sequence[str], arrays: Arrays
+        self,
+        module: Any,
+        signature: Signature,
+        inputs: Inputs,
+        zero_copy: Sequence[str],
+        arrays: Arrays,
     ) -> None:
-        """Make the inputs; `arrays` has the variables of other contexts that it shares, and gets those it makes."""
+        """Make the inputs; `arrays` has the variables of other contexts that it shares, and gets
+        those it makes.
+        """
         fed = fed_inputs(signature.inputs, inputs)
-        self._module, self._signature = module, signature
-        self._in_place, self._output_in_place = "input" in zero_copy, "output" in zero_copy
+        self._module = module
+        self._signature = signature
+        self._in_place = "input" in zero_copy
+        self._output_in_place = "output" in zero_copy
         if self._in_place:
             signature.check_plain()
         #: Whether no other context has made them.
@@ -100,11 +120,15 @@ class Tensors:
         self._converted_bytes = 0
 
     def run(self) -> None:
-        """Run; the outputs of the inference before are let go first, or MNN would allocate others beside them."""
+        """Run; the outputs of the inference before are let go first, or MNN would allocate others
+        beside them.
+        """
         self._outputs = []
         for name, array in self._copied.items():
             self._inputs[name].write(array)
-        packed = {name: expr.convert(self._inputs[name], expr.NC4HW4) for name in self._signature.packed}
+        packed = {
+            name: expr.convert(self._inputs[name], expr.NC4HW4) for name in self._signature.packed
+        }
         outputs = self._module.forward(list({**self._inputs, **packed}.values()))
         if not outputs:
             raise AdapterError("mnn_inference_failed")
@@ -118,29 +142,42 @@ class Tensors:
             self._outputs.append(output)
 
     def views(self) -> List[memoryview]:
-        """Return the outputs where MNN left them: until the next run, for as long as the variables are held."""
+        """Return the outputs where MNN left them: until the next run, for as long as the variables
+        are held.
+        """
         return [as_buffer(output.read()) for output in self._outputs]
 
     def copies(self) -> Copies:
-        """Return the inputs that are written into variables, and what is turned into the order of vectors or back."""
+        """Return the inputs that are written into variables, and what is turned into the order of
+        vectors or back.
+        """
         written = [*self._copied.values(), *(self._copied[name] for name in self._signature.packed)]
         return Copies(sum(array.nbytes for array in written), self._converted_bytes)
 
     def image_input(self) -> ImageInput:
         """Return the application's array, or the memory of the variable."""
-        arrays = self._copied.values() if self._copied else [variable.read() for variable in self._inputs.values()]
+        arrays = (
+            self._copied.values()
+            if self._copied
+            else [variable.read() for variable in self._inputs.values()]
+        )
         return image_in(arrays)
 
     def allocations(self) -> List[Allocation]:
         """Return the variables that the application writes in place."""
         if not (self._in_place and self._are_own):
             return []
-        return [Allocation("input", variable.read().nbytes, 0) for variable in self._inputs.values()]
+        return [
+            Allocation("input", variable.read().nbytes, 0) for variable in self._inputs.values()
+        ]
 
 
 def _variable(tensor: Input, signature: Signature) -> Any:
     """Return a variable with the elements of the input, in its own memory."""
-    order, kind = signature.orders[tensor.name], signature.types[tensor.name]
-    variable = expr.placeholder(list(tensor.shape), expr.NCHW if order == expr.NC4HW4 else order, kind)
+    order = signature.orders[tensor.name]
+    kind = signature.types[tensor.name]
+    variable = expr.placeholder(
+        list(tensor.shape), expr.NCHW if order == expr.NC4HW4 else order, kind
+    )
     variable.write(filled(tensor).astype(_TYPES[kind], copy=False))
     return variable

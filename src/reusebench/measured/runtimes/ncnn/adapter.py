@@ -1,10 +1,12 @@
 """The adapter of ncnn, on the CPU, through its Python wheel.
 
-A context is an extractor over a net; ncnn makes one for each inference. A dup, and another resolution, are extractors
-over the net of their source: the weights, and the pools that a net has for internal memory, serve all of them. Contexts
-that share internal memory, or are given theirs, have an arena of the application (arena.py).
+A context is an extractor over a net; ncnn makes one for each inference. A dup, and another
+resolution, are extractors over the net of their source: the weights, and the pools that a net has
+for internal memory, serve all of them. Contexts that share internal memory, or are given theirs,
+have an arena of the application (arena.py).
 
-Contexts on several threads infer at once, and the pools of a net then keep internal memory for each of those that do.
+Contexts on several threads infer at once, and the pools of a net then keep internal memory for each
+of those that do.
 """
 
 from __future__ import annotations
@@ -52,7 +54,9 @@ class _Net:
         graph = read_graph(model)
         for layer in graph.layers:
             if ncnn.layer_to_index(layer.type) < 0:
-                raise AdapterError("ncnn_layer_missing", model=model, layer=layer.type, version=ncnn.__version__)
+                raise AdapterError(
+                    "ncnn_layer_missing", model=model, layer=layer.type, version=ncnn.__version__
+                )
         weights = weights_of(model)
         if not os.path.isfile(weights):
             raise AdapterError("ncnn_weights_missing", model=model, path=weights)
@@ -62,7 +66,8 @@ class _Net:
             raise AdapterError("ncnn_param_unreadable", model=model)
         if self.net.load_model(weights) != 0:
             raise AdapterError("ncnn_weights_unreadable", path=weights)
-        #: Of the contexts that have outputs in place and no other arena: ncnn's pools cannot place any.
+        #: Of the contexts that have outputs in place and no other arena: ncnn's pools cannot place
+        #: any.
         self.arena: Optional[Arena] = None
 
 
@@ -99,7 +104,9 @@ class NcnnContext(Context):
         return self._net
 
     def _open_tensors(self, arrays: Arrays) -> None:
-        self._inputs = InputTensors(self.graph, self.inputs, arrays, "input" in self._memory.zero_copy)
+        self._inputs = InputTensors(
+            self.graph, self.inputs, arrays, "input" in self._memory.zero_copy
+        )
         self._outputs = OutputTensors()
         if self._arena is not None:
             in_place = "output" in self._memory.zero_copy
@@ -116,7 +123,8 @@ class NcnnContext(Context):
             self._allocator.begin()
             extractor.set_blob_allocator(self._allocator)
             extractor.set_workspace_allocator(self._allocator)
-        # Where contexts share internal memory one place in it serves the copies of all; else they are in the heap.
+        # Where contexts share internal memory one place in it serves the copies of all; else they
+        # are in the heap.
         self._inputs.give_to(extractor, None if self._memory.internal is None else self._allocator)
         mats = {}
         for name in self._output_names:
@@ -179,7 +187,9 @@ class Ncnn(Runtime):
         """Return what the file declares."""
         return read_graph(model).interface
 
-    def load(self, model: str, prepared: Optional[str], memory: Memory, inputs: Inputs = NO_INPUTS) -> NcnnContext:
+    def load(
+        self, model: str, prepared: Optional[str], memory: Memory, inputs: Inputs = NO_INPUTS
+    ) -> NcnnContext:
         """Return a context over a net of the file."""
         _check_memory(memory)
         return self._over(_Net(model, memory.options), read_graph(model), memory, inputs)
@@ -191,16 +201,22 @@ class Ncnn(Runtime):
         return self._over(source.net, source.graph, memory, source.inputs)
 
     def shared_context(self, source: Context, memory: Memory) -> NcnnContext:
-        """Return a dup: what several threads share is the net, and each inference has an extractor of its own."""
+        """Return a dup: what several threads share is the net, and each inference has an extractor
+        of its own.
+        """
         return self.dup(source, memory)
 
-    def share_weights(self, model: str, source: Context, memory: Memory, inputs: Inputs = NO_INPUTS) -> NcnnContext:
+    def share_weights(
+        self, model: str, source: Context, memory: Memory, inputs: Inputs = NO_INPUTS
+    ) -> NcnnContext:
         """Return a context over the net of source, with inputs of the sizes that the model has."""
         assert isinstance(source, NcnnContext)
         _check_memory(memory)
         graph = read_graph(model)
         is_same = graph.without_sizes() == source.graph.without_sizes()
-        if not (is_same and filecmp.cmp(weights_of(model), weights_of(source.net.model), shallow=False)):
+        if not (
+            is_same and filecmp.cmp(weights_of(model), weights_of(source.net.model), shallow=False)
+        ):
             raise NotSupported("ncnn_networks_differ", model=model)
         return self._over(source.net, graph, memory, inputs)
 
@@ -210,8 +226,11 @@ class Ncnn(Runtime):
         return NcnnContext(net, graph, memory, inputs, arena, shares_arena, arrays)
 
     def _arena_for(self, net: _Net, memory: Memory) -> Tuple[Optional[Arena], bool]:
-        """Return the arena of a context, if it has one, and whether another context has it already."""
-        number, is_own = memory.internal, "internal" in memory.outside
+        """Return the arena of a context, if it has one, and whether another context has it
+        already.
+        """
+        number = memory.internal
+        is_own = "internal" in memory.outside
         if number is None and (is_own or "output" not in memory.zero_copy):
             return (Arena() if is_own else None), False
         arena = net.arena if number is None else self._arenas.get(number)
@@ -231,7 +250,9 @@ def open_runtime() -> Runtime:
 
 
 def _check_memory(memory: Memory) -> None:
-    """Raise NotSupported for what the runtime cannot do; the core is the schedule's concern alone."""
+    """Raise NotSupported for what the runtime cannot do; the core is the schedule's concern
+    alone.
+    """
     if "model" in memory.zero_copy or "weights" in memory.outside:
         raise NotSupported("ncnn_lays_weights_out")
     check_host_memory(memory, "ncnn")

@@ -1,8 +1,10 @@
-"""Internal memory that the application gives ncnn: one block, from which tensors and workspaces are cut.
+"""Internal memory that the application gives ncnn: one block, from which tensors and workspaces are
+cut.
 
-ncnn's own pools keep every piece that was ever asked for, and give a large piece for a small request. An arena cuts
-pieces of the size that is asked for and joins those that come back, so its block is hardly larger than what is in use
-at once: 16.1 MiB for YOLOv5s at 320x320, of which 15.3 are in use; ncnn's two pools keep 30.
+ncnn's own pools keep every piece that was ever asked for, and give a large piece for a small
+request. An arena cuts pieces of the size that is asked for and joins those that come back, so its
+block is hardly larger than what is in use at once: 16.1 MiB for YOLOv5s at 320x320, of which 15.3
+are in use; ncnn's two pools keep 30.
 """
 
 from __future__ import annotations
@@ -21,8 +23,10 @@ from reusebench.measured.runtimes.base import OutOfMemory
 
 __all__ = ["ALIGNMENT", "OVERREAD", "Allocator", "Arena"]
 
-#: ncnn/src/allocator.h: NCNN_MALLOC_ALIGN at its largest, and NCNN_MALLOC_OVERREAD: kernels read so far past the end.
-ALIGNMENT, OVERREAD = 64, 64
+#: ncnn/src/allocator.h: NCNN_MALLOC_ALIGN at its largest, and NCNN_MALLOC_OVERREAD: kernels read so
+#: far past the end.
+ALIGNMENT = 64
+OVERREAD = 64
 #: mmap.h of Linux; Python's mmap names it from 3.13 on.
 _MAP_NORESERVE = 0x4000
 
@@ -35,7 +39,8 @@ _address.argtypes = [ctypes.py_object, ctypes.c_char_p]
 
 
 class Arena:
-    """Cuts pieces from the beginning of a block of address space; pages that were never touched take no memory.
+    """Cuts pieces from the beginning of a block of address space; pages that were never touched
+    take no memory.
 
     It is unmapped with its last holder.
     """
@@ -44,7 +49,9 @@ class Arena:
         """Reserve as much address space as the machine has memory."""
         self._size = os.sysconf("SC_PHYS_PAGES") * mmap.PAGESIZE
         try:
-            self._block = mmap.mmap(-1, self._size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE)
+            self._block = mmap.mmap(
+                -1, self._size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE
+            )
         except OSError as error:
             raise OutOfMemory("ncnn_no_address_space", size=self._size, error=str(error)) from None
         self._begin = int(np.frombuffer(self._block, np.uint8).ctypes.data)
@@ -57,10 +64,12 @@ class Arena:
         self._lock = Lock()
 
     def take(self, size: int) -> Optional[int]:
-        """Return the address of a piece, the first that is large enough; None where none is."""
+        """Return the address of a piece, the first that is large enough; None if none is."""
         size = (size + OVERREAD + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
         with self._lock:
-            index = next((i for i, (_, free_bytes) in enumerate(self._free) if free_bytes >= size), None)
+            index = next(
+                (i for i, (_, free_bytes) in enumerate(self._free) if free_bytes >= size), None
+            )
             if index is None:
                 return None
             address, free_bytes = self._free.pop(index)
@@ -73,7 +82,8 @@ class Arena:
     def give(self, address: int) -> None:
         """Take a piece back, and join it with free ones beside it."""
         with self._lock:
-            size, free = self._taken.pop(address), self._free
+            size = self._taken.pop(address)
+            free = self._free
             index = bisect(free, (address, 0))
             if index < len(free) and free[index][0] == address + size:
                 size += free.pop(index)[1]
@@ -93,7 +103,8 @@ class Arena:
 
 
 class Allocator(UnlockedPoolAllocator):  # type: ignore[misc]
-    """What ncnn calls for the memory of one context's tensors: pieces of an arena, and outputs where they are wanted.
+    """What ncnn calls for the memory of one context's tensors: pieces of an arena, and outputs
+    where they are wanted.
 
     ncnn's Allocator itself has no constructor in Python.
     """
@@ -104,26 +115,31 @@ class Allocator(UnlockedPoolAllocator):  # type: ignore[misc]
         self._requests = 0
         #: By address: the number and the size of the request that was last served there.
         self._served: Dict[int, Tuple[int, int]] = {}
-        #: By the number of a request: the size that it has, and the address that it is to be served with.
+        #: By the number of a request: the size that it has, and the address that it is to be served
+        #: with.
         self._placed: Dict[int, Tuple[int, int]] = {}
         self._addresses: Set[int] = set()
         #: Whether pieces were in use that never will be again.
         self._trims = False
 
     def begin(self) -> None:
-        """Number the requests of an inference from 0: they are the same in every inference with equal shapes."""
+        """Number the requests of an inference from 0: they are the same in every inference with
+        equal shapes.
+        """
         self._requests = 0
         if self._trims:
             self._arena.trim()
             self._trims = False
 
     def size_at(self, address: int) -> Optional[int]:
-        """Return the size of the request that was served with an address; None where none was."""
+        """Return the size of the request that was served with an address; None if none was."""
         served = self._served.get(address)
         return served[1] if served else None
 
     def place(self, address: int, wanted: int) -> None:
-        """Serve the request that was served with one address with another from the next inference on."""
+        """Serve the request that was served with one address with another from the next inference
+        on.
+        """
         number, size = self._served[address]
         self._placed[number] = (size, wanted)
         self._addresses.add(wanted)

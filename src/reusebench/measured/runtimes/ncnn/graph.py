@@ -1,7 +1,9 @@
-"""The graph in a .param file: its layers, and which tensors go in and out. Standard library only; nothing runs.
+"""The graph in a .param file: its layers, and which tensors go in and out. Standard library only;
+nothing runs.
 
-The text is `7767517`, the counts of layers and blobs, and a line for each layer: type, name, counts of its bottoms and
-tops, their names, and parameters as `id=value`, or `-23300-id=count,value,value...` for an array.
+The text is `7767517`, the counts of layers and blobs, and a line for each layer: type, name, counts
+of its bottoms and tops, their names, and parameters as `id=value`, or
+`-23300-id=count,value,value...` for an array.
 """
 
 from __future__ import annotations
@@ -23,10 +25,15 @@ _NUMBERED = re.compile(r"(?:in|out)(\d{1,9})")
 #: Of 32 bits, as ncnn reads them.
 _WHOLE = re.compile(r"-?\d{1,10}")
 _PARAMETER = re.compile(r"-?\d+=[^=\s]*")
-#: Parameters of the layer Input, by the dimension of a tensor from the outermost: channels, depth, height, width.
+#: Parameters of the layer Input, by the dimension of a tensor from the outermost: channels, depth,
+#: height, width.
 _SIZES = (2, 11, 1, 0)
-#: Parameters of layers that multiply by weights: outputs, width and height of the kernel, number of weights.
-_OUTPUTS, _KERNEL_WIDTH, _KERNEL_HEIGHT, _WEIGHTS = 0, 1, 11, 6
+#: Parameters of layers that multiply by weights: outputs, width and height of the kernel, number of
+#: weights.
+_OUTPUTS = 0
+_KERNEL_WIDTH = 1
+_KERNEL_HEIGHT = 11
+_WEIGHTS = 6
 _PRODUCT_WEIGHTS = 2
 
 
@@ -53,19 +60,25 @@ class Graph(NamedTuple):
 
     @property
     def inputs(self) -> List[str]:
-        """The names of the inputs; pnnx numbers them in the order of the model that it converted."""
+        """The names of the inputs; pnnx numbers them in the order of the model that it
+        converted.
+        """
         return _ordered([layer.tops[0] for layer in self.layers if layer.type == "Input"])
 
     @property
     def outputs(self) -> List[str]:
-        """The names of the blobs that no layer takes; where some are numbered the others are dead ends."""
+        """The names of the blobs that no layer takes; where some are numbered the others are dead
+        ends.
+        """
         taken = {bottom for layer in self.layers for bottom in layer.bottoms}
         untaken = [top for layer in self.layers for top in layer.tops if top not in taken]
         return _ordered([name for name in untaken if _NUMBERED.fullmatch(name)] or untaken)
 
     def readers(self, blob: str) -> Iterator[Layer]:
         """Yield the layers that read a blob, behind those that only split it."""
-        blobs = {blob}  # a layer stands behind those that it reads, and one of a damaged file is not waited for
+        blobs = {
+            blob
+        }  # a layer stands behind those that it reads, and one of a damaged file is not waited for
         for layer in self.layers:
             if blobs.isdisjoint(layer.bottoms):
                 continue
@@ -76,7 +89,9 @@ class Graph(NamedTuple):
 
     @property
     def interface(self) -> Interface:
-        """What the net takes and gives; ncnn has no batch, so a tensor has a leading 1 here. Outputs have no shape."""
+        """What the net takes and gives; ncnn has no batch, so a tensor has a leading 1 here.
+        Outputs have no shape.
+        """
         order = {name: number for number, name in enumerate(self.inputs)}
         inputs = [self._input(layer) for layer in self.layers if layer.type == "Input"]
         inputs.sort(key=lambda tensor: order[tensor.name])
@@ -84,18 +99,27 @@ class Graph(NamedTuple):
         return Interface(tuple(inputs), tuple(outputs), {})
 
     def without_sizes(self) -> Tuple[Layer, ...]:
-        """Return the layers without the sizes of inputs: equal in graphs of one network at several resolutions."""
-        return tuple(layer._replace(parameters={}) if layer.type == "Input" else layer for layer in self.layers)
+        """Return the layers without the sizes of inputs: equal in graphs of one network at several
+        resolutions.
+        """
+        return tuple(
+            layer._replace(parameters={}) if layer.type == "Input" else layer
+            for layer in self.layers
+        )
 
     def _input(self, layer: Layer) -> DeclaredTensor:
         readers = list(self.readers(layer.tops[0]))
         kind = "int32" if any(reader.type == "Embed" for reader in readers) else "float32"
-        sizes: List[Union[int, str]] = [layer.number(size) for size in _SIZES if layer.number(size) > 0]
-        return DeclaredTensor(layer.tops[0], kind, (1, *sizes) if sizes else _dimensions_for(readers))
+        sizes: List[Union[int, str]] = [
+            layer.number(size) for size in _SIZES if layer.number(size) > 0
+        ]
+        return DeclaredTensor(
+            layer.tops[0], kind, (1, *sizes) if sizes else _dimensions_for(readers)
+        )
 
 
 def read_graph(path: str) -> Graph:
-    """Return the graph of a .param file; raise AdapterError where it is none, or is cut short."""
+    """Return the graph of a .param file; raise AdapterError if it is none, or is cut short."""
     with open(path, "rb") as file:
         text = file.read(_LARGEST_BYTES + 1).decode("utf-8", "replace")
     lines = text.splitlines()
@@ -123,8 +147,10 @@ def weights_of(param: str) -> str:
 
 def _layer(line: str) -> Layer:
     kind, name, *rest = line.split()
-    bottoms, tops = int(rest[0]), int(rest[1])
-    names, texts = rest[2 : 2 + bottoms + tops], rest[2 + bottoms + tops :]
+    bottoms = int(rest[0])
+    tops = int(rest[1])
+    names = rest[2 : 2 + bottoms + tops]
+    texts = rest[2 + bottoms + tops :]
     is_input_without_top = kind == "Input" and tops != 1
     if min(bottoms, tops) < 0 or len(names) < bottoms + tops or is_input_without_top:
         raise ValueError(line)
@@ -145,7 +171,9 @@ def _ordered(names: Sequence[str]) -> List[str]:
 
 
 def _dimensions_for(readers: Sequence[Layer]) -> Tuple[Union[int, str], ...]:
-    """Return the dimensions of an input whose sizes the file leaves out, by what reads it; () where that is unknown."""
+    """Return the dimensions of an input whose sizes the file leaves out, by what reads it; () where
+    that is unknown.
+    """
     for layer in readers:
         if layer.type == "Embed":
             return (1, "tokens")

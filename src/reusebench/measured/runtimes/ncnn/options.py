@@ -7,9 +7,16 @@ from typing import Any, Sequence
 __all__ = ["OPTIONS", "set_options"]
 
 #: What ncnn would else compute with in fewer bits, on processors that can.
-_REDUCED = ("use_fp16_packed", "use_fp16_storage", "use_fp16_arithmetic", "use_bf16_packed", "use_bf16_storage")
+_REDUCED = (
+    "use_fp16_packed",
+    "use_fp16_storage",
+    "use_fp16_arithmetic",
+    "use_bf16_packed",
+    "use_bf16_storage",
+)
 
-#: What an application may set of a net before it is loaded, and what differs from the options that ours have.
+#: What an application may set of a net before it is loaded, and what differs from the options that
+#: ours have.
 OPTIONS = (
     "use_winograd_convolution=0",
     "use_winograd23_convolution=0",
@@ -25,7 +32,8 @@ OPTIONS = (
 def set_options(net_options: Any, chosen: Sequence[str]) -> None:
     """Set the options of a net (ncnn.Option), with the chosen ones of OPTIONS.
 
-    One thread, as one context uses one NPU core; float32 alone, so that outputs compare with those of other runtimes.
+    One thread, as one context uses one NPU core; float32 alone, so that outputs compare with those
+    of other runtimes.
     """
     net_options.num_threads = 1
     net_options.use_vulkan_compute = False

@@ -1,4 +1,6 @@
-"""How a context's inputs get in and its outputs out: as ncnn hands them over, or in the application's arrays."""
+"""How a context's inputs get in and its outputs out: as ncnn hands them over, or in the
+application's arrays.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,8 @@ from reusebench.measured.runtimes.ncnn.graph import Graph
 
 __all__ = ["ArrayOutputs", "InputTensors", "OutputTensors"]
 
-#: Layers that leave their input as it is and write a tensor of their own. Others may work in place, or pass the memory
-#: of the input on to one that does.
+#: Layers that leave their input as it is and write a tensor of their own. Others may work in place,
+#: or pass the memory of the input on to one that does.
 _READERS = (
     "Convolution",
     "ConvolutionDepthWise",
@@ -33,16 +35,21 @@ _MOST_DIMENSIONS = 4
 
 
 class InputTensors:
-    """Arrays of the application, of which ncnn gets copies, or a Mat over each, which does not hold the array."""
+    """Arrays of the application, of which ncnn gets copies, or a Mat over each, which does not hold
+    the array.
+    """
 
     def __init__(self, graph: Graph, inputs: Inputs, arrays: Arrays, stays: bool) -> None:
-        """`arrays` are those of other contexts that it shares, and get those that it makes; `stays`: none is copied."""
+        """`arrays` are those of other contexts that it shares, and get those that it makes;
+        `stays`: none is copied.
+        """
         self._arrays: Dict[str, Any] = {}
         self._mats: Dict[str, Any] = {}
         self._stays = stays
         self._allocations: List[Allocation] = []
         for tensor in graph.interface.inputs:
-            # ncnn asks a Mat that is worked on in place who else holds it; over an array it crashes there.
+            # ncnn asks a Mat that is worked on in place who else holds it; over an array it crashes
+            # there.
             if stays and not all(layer.type in _READERS for layer in graph.readers(tensor.name)):
                 raise NotSupported("ncnn_input_in_place", tensor=tensor.name)
             if tensor.name not in arrays:
@@ -98,20 +105,23 @@ class OutputTensors:
 class ArrayOutputs(OutputTensors):
     """Outputs in the application's arrays: copied there from an arena, or in place.
 
-    ncnn writes in place what its allocator serves with the application's memory. The first inference shows which
-    request becomes which output, so its outputs are copied.
+    ncnn writes in place what its allocator serves with the application's memory. The first
+    inference shows which request becomes which output, so its outputs are copied.
     """
 
     def __init__(self, allocator: Allocator, arrays: Arrays, in_place: bool) -> None:
         """`arrays` as in InputTensors."""
         super().__init__()
-        self._allocator, self._arrays, self._in_place = allocator, arrays, in_place
+        self._allocator = allocator
+        self._arrays = arrays
+        self._in_place = in_place
         self._names: List[str] = []
         self._allocations: List[Allocation] = []
 
     def keep(self, mats: Dict[str, Any]) -> None:
         """Copy what is not in its place, and have it there from the next inference on."""
-        self._names, self.copied_bytes = list(mats), 0
+        self._names = list(mats)
+        self.copied_bytes = 0
         for name, mat in mats.items():
             output = mat.numpy()
             array = self._array_for(name, output)
@@ -143,8 +153,12 @@ class ArrayOutputs(OutputTensors):
 
 
 def _without_batch(name: str, array: Any) -> Any:
-    """Return the array as a Mat has it: ncnn has no batch, and up to four dimensions of 8 or 32 bits."""
-    inner = array[0] if array.ndim > 1 and array.shape[0] == 1 else array.reshape(array.shape or (1,))
+    """Return the array as a Mat has it: ncnn has no batch, and up to four dimensions of 8 or 32
+    bits.
+    """
+    inner = (
+        array[0] if array.ndim > 1 and array.shape[0] == 1 else array.reshape(array.shape or (1,))
+    )
     if inner.ndim > _MOST_DIMENSIONS or inner.itemsize not in (1, 4):
         shape = "x".join(map(str, array.shape))
         raise NotSupported("ncnn_no_such_mat", tensor=name, shape=shape, type=array.dtype.name)

@@ -3,9 +3,10 @@
 One inference uses one core (intra-op threads 1), as one context on an NPU core does, so results are
 bit-equal between runs and `Plan.cores` is the number of busy cores.
 
-A dup is a further session over the same mapped weights, and so is a session of another resolution (prepared.py).
-Sessions that share internal memory allocate from one arena of the process. It serves all of them, whatever number
-their internal memory has; where several run at once it grows by what each needs.
+A dup is a further session over the same mapped weights, and so is a session of another resolution
+(prepared.py). Sessions that share internal memory allocate from one arena of the process. It serves
+all of them, whatever number their internal memory has; where several run at once it grows by what
+each needs.
 """
 
 from __future__ import annotations
@@ -32,28 +33,52 @@ from reusebench.measured.runtimes.base import (
     check_host_memory,
     check_options,
 )
-from reusebench.measured.runtimes.onnxruntime.options import OPTIONS, PREPARED_WITHOUT, as_prepared, plain_options
+from reusebench.measured.runtimes.onnxruntime.options import (
+    OPTIONS,
+    PREPARED_WITHOUT,
+    as_prepared,
+    plain_options,
+)
 from reusebench.measured.runtimes.onnxruntime.prepared import GivenWeights, same_weights
 from reusebench.measured.runtimes.onnxruntime.tensors import Tensors, declared, is_fed, open_tensors
 
 __all__ = ["OnnxContext", "OnnxRuntime", "open_runtime"]
 
-#: The arena grows by the requested size, and not to the next power of two (arena_extend_strategy of OrtArenaCfg).
+#: The arena grows by the requested size, and not to the next power of two (arena_extend_strategy of
+#: OrtArenaCfg).
 _SAME_AS_REQUESTED = 1
 _DEFAULT = -1
-#: What ONNX Runtime says where it cannot load a model: the code of our sentence, whose fields are the groups.
+#: What ONNX Runtime says where it cannot load a model: the code of our sentence, whose fields are
+#: the groups.
 _REFUSALS = (
-    ("onnx_operator_missing", re.compile(r"error: (?P<operator>[\w.]+:\w+)\(-?\d+\) is not a registered function")),
+    (
+        "onnx_operator_missing",
+        re.compile(r"error: (?P<operator>[\w.]+:\w+)\(-?\d+\) is not a registered function"),
+    ),
     (
         "onnx_operator_missing",
         re.compile(r"(?:No Op registered|Could not find an implementation) for (?P<operator>\w+)"),
     ),
     ("onnx_weights_missing", re.compile(r"External data path does not exist: \"?(?P<path>[^\"]+)")),
-    ("onnx_weights_missing", re.compile(r"cannot get file size: No such file or directory \[(?P<path>[^\]]+)")),
-    ("onnx_too_new", re.compile(r"Unsupported model (?P<what>IR version): (?P<given>\d+), max .*: (?P<newest>\d+)")),
-    ("onnx_too_new", re.compile(r"(?P<what>Opset) (?P<given>\d+) is under development .* till opset (?P<newest>\d+)")),
+    (
+        "onnx_weights_missing",
+        re.compile(r"cannot get file size: No such file or directory \[(?P<path>[^\]]+)"),
+    ),
+    (
+        "onnx_too_new",
+        re.compile(
+            r"Unsupported model (?P<what>IR version): (?P<given>\d+), max .*: (?P<newest>\d+)"
+        ),
+    ),
+    (
+        "onnx_too_new",
+        re.compile(
+            r"(?P<what>Opset) (?P<given>\d+) is under development .* till opset (?P<newest>\d+)"
+        ),
+    ),
 )
-_CPU, _CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"
+_CPU = "CPUExecutionProvider"
+_CUDA = "CUDAExecutionProvider"
 
 
 class OnnxContext(ContextOfTensors[Tensors]):
@@ -74,7 +99,9 @@ class OnnxContext(ContextOfTensors[Tensors]):
         #: Whether the session's weights are a mapped file that a dup can map again.
         self.shared = shared
         self._memory = memory
-        self._tensors: Optional[Tensors] = open_tensors(session, memory, inputs, {} if arrays is None else arrays)
+        self._tensors: Optional[Tensors] = open_tensors(
+            session, memory, inputs, {} if arrays is None else arrays
+        )
         #: The memory that the application gave, which must live as long as the session.
         self._weights = weights
 
@@ -92,12 +119,16 @@ class OnnxContext(ContextOfTensors[Tensors]):
         self._tensors = open_tensors(self.session, self._memory, self.inputs, {})
 
     def allocations(self) -> List[Allocation]:
-        """Return the weights that the application gave and the tensors that are bound to its memory."""
+        """Return the weights that the application gave and the tensors that are bound to its
+        memory.
+        """
         weights = [Allocation("weights", self._weights.size_bytes, 0)] if self._weights else []
         return weights + super().allocations()
 
     def destroy(self) -> None:
-        """Drop the session, which ONNX Runtime frees with its last holder, and then what it uses."""
+        """Drop the session, which ONNX Runtime frees with its last holder, and then what it
+        uses.
+        """
         self._tensors = None
         self._weights = None
 
@@ -112,31 +143,46 @@ class OnnxRuntime(Runtime):
         self._shared_arrays = SharedArrays()
 
     def prepare(
-        self, model: str, digest: str, folder: str, alive: Callable[[], None], inputs: Inputs = NO_INPUTS
+        self,
+        model: str,
+        digest: str,
+        folder: str,
+        alive: Callable[[], None],
+        inputs: Inputs = NO_INPUTS,
     ) -> Preparation:
         """Save the optimised model and its weights."""
-        from reusebench.measured.runtimes.onnxruntime.preparing import (  # weighs nothing where models are measured
+        # weighs nothing where models are measured
+        from reusebench.measured.runtimes.onnxruntime.preparing import (
             Runner,
             prepare,
         )
 
         runner = Runner(
-            _open_session, lambda session: OnnxContext(session, model, Memory(), inputs, shared=False), alive
+            _open_session,
+            lambda session: OnnxContext(session, model, Memory(), inputs, shared=False),
+            alive,
         )
         return prepare(model, os.path.join(folder, digest), runner)
 
     def interface(self, model: str) -> Interface:
-        """Return what the file declares; the graph is read as it is, since optimising takes its time."""
+        """Return what the file declares; the graph is read as it is, since optimising takes its
+        time.
+        """
         options = plain_options()
         options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
         session = _open_session(model, options)
-        inputs, outputs = (tuple(map(declared, tensors)) for tensors in (session.get_inputs(), session.get_outputs()))
+        inputs, outputs = (
+            tuple(map(declared, tensors))
+            for tensors in (session.get_inputs(), session.get_outputs())
+        )
         for tensor in inputs:
             if not is_fed(tensor):
                 raise AdapterError("onnx_input_type", tensor=tensor.name, type=tensor.type)
         return Interface(inputs, outputs, dict(session.get_modelmeta().custom_metadata_map))
 
-    def load(self, model: str, prepared: Optional[str], memory: Memory, inputs: Inputs = NO_INPUTS) -> OnnxContext:
+    def load(
+        self, model: str, prepared: Optional[str], memory: Memory, inputs: Inputs = NO_INPUTS
+    ) -> OnnxContext:
         """Return a session of the model at full optimisation, or of the prepared model as it is."""
         _check_memory(memory)
         options = self._options_of(memory)
@@ -160,7 +206,9 @@ class OnnxRuntime(Runtime):
             raise NotSupported("onnx_source_not_prepared")
         return self.load(source.model, source.model, memory, source.inputs)
 
-    def share_weights(self, model: str, source: Context, memory: Memory, inputs: Inputs = NO_INPUTS) -> OnnxContext:
+    def share_weights(
+        self, model: str, source: Context, memory: Memory, inputs: Inputs = NO_INPUTS
+    ) -> OnnxContext:
         """Return a session of the prepared model, which maps the weights that source maps."""
         assert isinstance(source, OnnxContext)
         if not (source.shared and same_weights(model, source.model)):
@@ -171,18 +219,26 @@ class OnnxRuntime(Runtime):
         """Return a handle on the same session: run() may be called from several threads."""
         assert isinstance(source, OnnxContext)
         arrays = self._shared_arrays.of(memory.io)
-        return OnnxContext(source.session, source.model, memory, source.inputs, source.shared, arrays=arrays)
+        return OnnxContext(
+            source.session, source.model, memory, source.inputs, source.shared, arrays=arrays
+        )
 
     def _options_of(self, memory: Memory) -> Any:
-        """Return the options of a session; where internal memory is shared, with the arena of the process."""
+        """Return the options of a session; where internal memory is shared, with the arena of the
+        process.
+        """
         options = plain_options()
         for option in memory.options:
             OPTIONS[option](options)
         if memory.internal is None:
             return options
         if not self._has_shared_arena:
-            cpu = ort.OrtMemoryInfo("Cpu", ort.OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, ort.OrtMemType.DEFAULT)
-            ort.create_and_register_allocator(cpu, ort.OrtArenaCfg(0, _SAME_AS_REQUESTED, _DEFAULT, _DEFAULT))
+            cpu = ort.OrtMemoryInfo(
+                "Cpu", ort.OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, ort.OrtMemType.DEFAULT
+            )
+            ort.create_and_register_allocator(
+                cpu, ort.OrtArenaCfg(0, _SAME_AS_REQUESTED, _DEFAULT, _DEFAULT)
+            )
             self._has_shared_arena = True
         options.add_session_config_entry("session.use_env_allocators", "1")
         return options
@@ -194,7 +250,9 @@ def open_runtime() -> Runtime:
 
 
 def _check_memory(memory: Memory) -> None:
-    """Raise NotSupported for what the runtime cannot do; the core is the schedule's concern alone."""
+    """Raise NotSupported for what the runtime cannot do; the core is the schedule's concern
+    alone.
+    """
     check_host_memory(memory, "ONNX Runtime")
     check_options(memory, "ONNX Runtime", list(OPTIONS))
     if "internal" in memory.outside:
@@ -215,7 +273,9 @@ def _open_session(model: str, options: Any, device: Optional[str] = None) -> Any
         for code, pattern in _REFUSALS:
             matched = pattern.search(str(error))
             if matched:
-                raise AdapterError(code, model=model, version=ort.__version__, **matched.groupdict()) from None
+                raise AdapterError(
+                    code, model=model, version=ort.__version__, **matched.groupdict()
+                ) from None
         raise
     if session.get_providers()[0] != providers[0]:
         raise NotSupported("onnx_cuda_does_not_start")

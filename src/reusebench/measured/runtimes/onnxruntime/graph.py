@@ -1,7 +1,9 @@
-"""The graph that ONNX Runtime has saved, in a form that does not depend on the save; and in any order of its nodes.
+"""The graph that ONNX Runtime has saved, in a form that does not depend on the save; and in any
+order of its nodes.
 
-ONNX Runtime 1.31 walks tables of addresses when it optimises, so that the same model is saved with its nodes in another
-order, and under other names, from process to process. Tensors and weights have the same names each time.
+ONNX Runtime 1.31 walks tables of addresses when it optimises, so that the same model is saved with
+its nodes in another order, and under other names, from process to process. Tensors and weights have
+the same names each time.
 """
 
 from __future__ import annotations
@@ -16,7 +18,9 @@ __all__ = ["SavedGraph"]
 
 
 class SavedGraph:
-    """A saved model: nodes are numbered, and named, as a depth-first walk from the outputs leaves them."""
+    """A saved model: nodes are numbered, and named, as a depth-first walk from the outputs leaves
+    them.
+    """
 
     def __init__(self, path: str) -> None:
         self._model = onnx.load(path, load_external_data=False)
@@ -27,7 +31,9 @@ class SavedGraph:
 
     @property
     def names(self) -> List[str]:
-        """The name of each node; none is that of another one, in the bodies of control flow neither."""
+        """The name of each node; none is that of another one, in the bodies of control flow
+        neither.
+        """
         return [node.name for node in self._nodes]
 
     @property
@@ -53,7 +59,9 @@ class SavedGraph:
 
 
 def _sort(graph: onnx.GraphProto) -> None:
-    """Put the nodes of the graph, and of the bodies in it, into the order of a depth-first walk from the outputs."""
+    """Put the nodes of the graph, and of the bodies in it, into the order of a depth-first walk
+    from the outputs.
+    """
     nodes = list(graph.node)
     for node in nodes:
         for body in _bodies(node):
@@ -65,7 +73,10 @@ def _sort(graph: onnx.GraphProto) -> None:
 
 def _sources(nodes: Sequence[onnx.NodeProto]) -> List[List[int]]:
     maker = _makers(nodes)
-    return [list(dict.fromkeys(maker[name] for name in _names_read(node) if name in maker)) for node in nodes]
+    return [
+        list(dict.fromkeys(maker[name] for name in _names_read(node) if name in maker))
+        for node in nodes
+    ]
 
 
 def _results(graph: onnx.GraphProto) -> List[int]:
@@ -79,7 +90,9 @@ def _makers(nodes: Sequence[onnx.NodeProto]) -> Dict[str, int]:
 
 
 def _names_read(node: onnx.NodeProto) -> Iterator[str]:
-    """Yield the names of what the node reads, and of all that its bodies read, tensors of their own too."""
+    """Yield the names of what the node reads, and of all that its bodies read, tensors of their own
+    too.
+    """
     yield from node.input
     for body in _bodies(node):
         for inner in body.node:

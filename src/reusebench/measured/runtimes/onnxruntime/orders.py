@@ -1,4 +1,6 @@
-"""Orders in which the nodes of a graph can run: any in which each node comes after its sources gives equal outputs."""
+"""Orders in which the nodes of a graph can run: any in which each node comes after its sources
+gives equal outputs.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,8 @@ __all__ = ["candidate_orders", "depth_first"]
 
 
 def depth_first(sources: Sequence[Sequence[int]], roots: Iterable[int]) -> List[int]:
-    """Return the nodes as a depth-first walk from the roots leaves them, each after its sources; others are left out.
+    """Return the nodes as a depth-first walk from the roots leaves them, each after its sources;
+    others are left out.
 
     `sources` are the nodes that a node reads from, in the order in which it meets them.
     """
@@ -34,8 +37,8 @@ def candidate_orders(
 ) -> Iterator[List[int]]:
     """Yield distinct orders, the given one first; `sizes` are the bytes that each node makes.
 
-    Which of them takes the least memory depends on how the runtime's allocator cuts and grows its regions. Of 25 random
-    orders of each of 16 networks, none took 2 % less than the best of these.
+    Which of them takes the least memory depends on how the runtime's allocator cuts and grows its
+    regions. Of 25 random orders of each of 16 networks, none took 2 % less than the best of these.
     """
     backwards = results[::-1]
     turned = [list(reversed(of_node)) for of_node in sources]
@@ -49,7 +52,9 @@ def candidate_orders(
         depth_first(neediest, backwards),
         _level_by_level(sources),
         _greedy(sources, lambda node, _: (sizes[node], node)),
-        _greedy(sources, lambda node, freed: (-sum(sizes[source] for source in freed), sizes[node])),
+        _greedy(
+            sources, lambda node, freed: (-sum(sizes[source] for source in freed), sizes[node])
+        ),
     ):
         if tuple(order) not in known:
             known.add(tuple(order))
@@ -57,7 +62,8 @@ def candidate_orders(
 
 
 def _neediest_first(sources: Sequence[Sequence[int]], sizes: Sequence[int]) -> List[List[int]]:
-    """Return the sources of each node, first those whose making needs the most memory that it then gives back.
+    """Return the sources of each node, first those whose making needs the most memory that it then
+    gives back.
 
     Minimal for a tree (Sethi and Ullman 1970, Liu 1987).
     """
@@ -81,7 +87,9 @@ def _level_by_level(sources: Sequence[Sequence[int]]) -> List[int]:
     return sorted(range(len(sources)), key=levels.__getitem__)
 
 
-def _greedy(sources: Sequence[Sequence[int]], cost: Callable[[int, Sequence[int]], Tuple[int, int]]) -> List[int]:
+def _greedy(
+    sources: Sequence[Sequence[int]], cost: Callable[[int, Sequence[int]], Tuple[int, int]]
+) -> List[int]:
     """Return the nodes so that the next is always the cheapest of those that can run.
 
     `cost(node, freed)` knows the sources that nobody reads after this node.

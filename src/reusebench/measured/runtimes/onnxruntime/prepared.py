@@ -11,7 +11,14 @@ import onnxruntime as ort
 
 from reusebench.measured.runtimes.base import NotSupported
 
-__all__ = ["EXTERNAL_FROM_BYTES", "INDEX_FILE", "WEIGHTS_FILE", "GivenWeights", "IndexedTensor", "same_weights"]
+__all__ = [
+    "EXTERNAL_FROM_BYTES",
+    "INDEX_FILE",
+    "WEIGHTS_FILE",
+    "GivenWeights",
+    "IndexedTensor",
+    "same_weights",
+]
 
 WEIGHTS_FILE = "weights.bin"
 #: The tensors in the weights' file with their offsets; missing where the `onnx` package was.
@@ -32,7 +39,9 @@ class IndexedTensor(NamedTuple):
 
 
 class GivenWeights:
-    """The weights of a prepared model in memory of the application, which must live as long as the session."""
+    """The weights of a prepared model in memory of the application, which must live as long as the
+    session.
+    """
 
     def __init__(self, prepared: str) -> None:
         folder = os.path.dirname(prepared)

@@ -1,8 +1,10 @@
-"""What is made of a model beforehand, so that its weights can be shared between sessions or given by the application.
+"""What is made of a model beforehand, so that its weights can be shared between sessions or given
+by the application.
 
-The optimised model is saved with its weights beside it. Loaded with optimisation off it is the same graph with equal
-results, and the weights are one mapped file. Weights of models in one folder that are equal, those of a network at
-several resolutions, become one file with several names. Its nodes are put into the order that takes the least memory.
+The optimised model is saved with its weights beside it. Loaded with optimisation off it is the same
+graph with equal results, and the weights are one mapped file. Weights of models in one folder that
+are equal, those of a network at several resolutions, become one file with several names. Its nodes
+are put into the order that takes the least memory.
 """
 
 from __future__ import annotations
@@ -24,7 +26,13 @@ from reusebench.measured.runtimes.onnxruntime.prepared import (
     WEIGHTS_FILE,
     IndexedTensor,
 )
-from reusebench.measured.runtimes.onnxruntime.trials import Runner, Trial, TrialFailed, choose_order, run_apart
+from reusebench.measured.runtimes.onnxruntime.trials import (
+    Runner,
+    Trial,
+    TrialFailed,
+    choose_order,
+    run_apart,
+)
 from reusebench.measured.runtimes.prepared_files import flush_to_disk, share_equal_file
 
 if TYPE_CHECKING:
@@ -38,7 +46,8 @@ _MODEL_FILE = "model.onnx"
 def prepare(model: str, folder: str, runner: Runner) -> Preparation:
     """Save the optimised model into the folder, good for this version of ONNX Runtime and this CPU.
 
-    The files are the same every time; where the `onnx` package is missing they have another order of nodes each time.
+    The files are the same every time; where the `onnx` package is missing they have another order
+    of nodes each time.
     """
     shutil.rmtree(folder, ignore_errors=True)  # of a preparation that failed
     os.makedirs(folder)
@@ -62,10 +71,12 @@ def prepare(model: str, folder: str, runner: Runner) -> Preparation:
 
 
 def _save(model: str, path: str, runner: Runner) -> Union[Trial, Message]:
-    """Save the optimised model and return its trial; the reason where it has none with the outputs of the model.
+    """Save the optimised model and return its trial; the reason where it has none with the outputs
+    of the model.
 
-    What kernels lay out anew for themselves, those of fully connected layers, is saved too, so that sessions share it;
-    where such a file does not run (seen: ONNX Runtime 1.31 crashes on a PP-OCRv4 recogniser), it is saved without.
+    What kernels lay out anew for themselves, those of fully connected layers, is saved too, so that
+    sessions share it; where such a file does not run (seen: ONNX Runtime 1.31 crashes on a PP-OCRv4
+    recogniser), it is saved without.
     """
     try:
         expected = run_apart(runner, model, plain_options())
@@ -89,7 +100,9 @@ def _save_optimised(model: str, path: str, runner: Runner, with_layouts: bool) -
     prefix = "session.optimized_model_external_initializers"
     options.add_session_config_entry(f"{prefix}_file_name", WEIGHTS_FILE)
     options.add_session_config_entry(f"{prefix}_min_size_in_bytes", str(EXTERNAL_FROM_BYTES))
-    options.add_session_config_entry("session.save_external_prepacked_constant_initializers", str(int(with_layouts)))
+    options.add_session_config_entry(
+        "session.save_external_prepacked_constant_initializers", str(int(with_layouts))
+    )
     runner.open_session(model, options)
 
 
@@ -101,7 +114,8 @@ def _write_index(weights: Iterable[onnx.TensorProto], folder: str) -> None:
     for tensor in weights:
         location = {entry.key: entry.value for entry in tensor.external_data}
         dtype = tensor_dtype_to_np_dtype(tensor.data_type).name
-        offset, length = int(location["offset"]), int(location["length"])
+        offset = int(location["offset"])
+        length = int(location["length"])
         index.append(IndexedTensor(tensor.name, dtype, tuple(tensor.dims), offset, length))
     with open(os.path.join(folder, INDEX_FILE), "w", encoding="utf-8") as file:
         json.dump(index, file)

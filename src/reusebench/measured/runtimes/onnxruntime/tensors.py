@@ -1,4 +1,6 @@
-"""How a session's input gets in and its output out: by run(), bound to the application's memory, or on the device."""
+"""How a session's input gets in and its output out: by run(), bound to the application's memory, or
+on the device.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,9 @@ class Tensors(ABC):
         self._shared = set(arrays)
         for tensor in map(declared, session.get_inputs()):
             if tensor.name not in arrays:
-                arrays[tensor.name] = filled(inputs.get(tensor.name) or Input(tensor.name, tensor.type, tensor.shape))
+                arrays[tensor.name] = filled(
+                    inputs.get(tensor.name) or Input(tensor.name, tensor.type, tensor.shape)
+                )
             array = self._inputs[tensor.name] = arrays[tensor.name]
             self._fed[tensor.name] = _bfloat16_value(array) if tensor.type == BFLOAT16 else array
         #: Of the last run.
@@ -71,7 +75,9 @@ class Tensors(ABC):
         """Return what the last run copied."""
 
     def image_input(self) -> ImageInput:
-        """Return the application's array of the first input that is a picture; the session reads it in every run."""
+        """Return the application's array of the first input that is a picture; the session reads it
+        in every run.
+        """
         return image_in(self._inputs.values())
 
     def views(self) -> List[memoryview]:
@@ -98,10 +104,14 @@ class Fed(Tensors):
             self._outputs = self.session.run(None, self._fed)
             return
         values = {name: _as_value(value) for name, value in self._fed.items()}
-        self._outputs = [_array_of(value) for value in self.session.run_with_ort_values(None, values)]
+        self._outputs = [
+            _array_of(value) for value in self.session.run_with_ort_values(None, values)
+        ]
 
     def copies(self) -> Copies:
-        """Return the outputs where they are arrays of their own; on the host run() reads contiguous inputs in place."""
+        """Return the outputs where they are arrays of their own; on the host run() reads contiguous
+        inputs in place.
+        """
         sent_bytes = sum(array.nbytes for array in self._inputs.values()) if self._device else 0
         return Copies(sent_bytes, _own_bytes(self._outputs))
 
@@ -109,23 +119,31 @@ class Fed(Tensors):
 class Bound(Tensors):
     """I/O binding: the session reads and writes the application's arrays where they are.
 
-    The array of an output whose size the file leaves free is made after the first run, which shows the size.
+    The array of an output whose size the file leaves free is made after the first run, which shows
+    the size.
     """
 
-    def __init__(self, session: Any, inputs: Inputs, arrays: Arrays, zero_copy: Sequence[str]) -> None:
+    def __init__(
+        self, session: Any, inputs: Inputs, arrays: Arrays, zero_copy: Sequence[str]
+    ) -> None:
         super().__init__(session, inputs, arrays)
         self._arrays = arrays
-        self._tensors = [declared(tensor) for tensor in (*session.get_inputs(), *session.get_outputs())]
+        self._tensors = [
+            declared(tensor) for tensor in (*session.get_inputs(), *session.get_outputs())
+        ]
         for tensor in self._tensors:
             if tensor.type == TEXT or not is_fed(tensor):
                 raise NotSupported("onnx_not_bindable", tensor=tensor.name, type=tensor.type)
         self._binding = session.io_binding()
-        self._input_stays, self._output_stays = "input" in zero_copy, "output" in zero_copy
+        self._input_stays = "input" in zero_copy
+        self._output_stays = "output" in zero_copy
         self._returned = self._tensors[len(self._inputs) :]
         if self._input_stays:
             for tensor, array in zip(self._tensors, self._inputs.values()):
                 address = array.ctypes.data
-                self._binding.bind_input(tensor.name, "cpu", 0, _element(tensor), array.shape, address)
+                self._binding.bind_input(
+                    tensor.name, "cpu", 0, _element(tensor), array.shape, address
+                )
         if self._output_stays and not any(_has_free_size(tensor) for tensor in self._returned):
             for tensor in self._returned:
                 if tensor.name not in arrays:
@@ -138,7 +156,9 @@ class Bound(Tensors):
         if not self._input_stays:
             for name, value in self._fed.items():
                 bind = (
-                    self._binding.bind_cpu_input if isinstance(value, np.ndarray) else self._binding.bind_ortvalue_input
+                    self._binding.bind_cpu_input
+                    if isinstance(value, np.ndarray)
+                    else self._binding.bind_ortvalue_input
                 )
                 bind(name, value)
         if not is_kept:
@@ -156,22 +176,37 @@ class Bound(Tensors):
         """Have further runs write the outputs into the application's arrays."""
         self._outputs = [self._arrays[tensor.name] for tensor in self._returned]
         for tensor, array in zip(self._returned, self._outputs):
-            self._binding.bind_output(tensor.name, "cpu", 0, _element(tensor), array.shape, array.ctypes.data)
+            self._binding.bind_output(
+                tensor.name, "cpu", 0, _element(tensor), array.shape, array.ctypes.data
+            )
 
     def copies(self) -> Copies:
-        """Return the outputs that came as arrays of their own; inputs are read in place, bound once or anew."""
+        """Return the outputs that came as arrays of their own; inputs are read in place, bound once
+        or anew.
+        """
         return Copies(0, 0 if self._output_stays else _own_bytes(self._outputs))
 
     def allocations(self) -> List[Allocation]:
         """Return the arrays that are bound for good, and that no other context has made."""
-        bound = [("input", name, array) for name, array in self._inputs.items() if self._input_stays]
+        bound = [
+            ("input", name, array) for name, array in self._inputs.items() if self._input_stays
+        ]
         if self._output_stays:
-            bound += [("output", tensor.name, array) for tensor, array in zip(self._returned, self._outputs)]
-        return [Allocation(kind, array.nbytes, 0) for kind, name, array in bound if name not in self._shared]
+            bound += [
+                ("output", tensor.name, array)
+                for tensor, array in zip(self._returned, self._outputs)
+            ]
+        return [
+            Allocation(kind, array.nbytes, 0)
+            for kind, name, array in bound
+            if name not in self._shared
+        ]
 
 
 class OnDevice(Tensors):
-    """I/O binding to the device: the input was sent once, the output is fetched by views() alone."""
+    """I/O binding to the device: the input was sent once, the output is fetched by views()
+    alone.
+    """
 
     def __init__(self, session: Any, inputs: Inputs, arrays: Arrays, device: str) -> None:
         super().__init__(session, inputs, arrays)
@@ -203,7 +238,8 @@ class OnDevice(Tensors):
 
 
 def open_tensors(session: Any, memory: Memory, inputs: Inputs, arrays: Arrays) -> Tensors:
-    """Return what moves the tensors of a session as in `memory`; raise NotSupported where it cannot.
+    """Return what moves the tensors of a session as in `memory`; raise NotSupported where it
+    cannot.
 
     `arrays` are those of other contexts that it shares, and get those that it makes.
     """
@@ -245,10 +281,13 @@ def _array_of(value: Any) -> Any:
     """Return a tensor as an array; of bfloat16 a copy of its bits."""
     if value.data_type() != "tensor(bfloat16)":
         return value.numpy()
-    address, size = value.data_ptr(), value.tensor_size_in_bytes()
+    address = value.data_ptr()
+    size = value.tensor_size_in_bytes()
     return np.frombuffer(ctypes.string_at(address, size), np.uint16).reshape(value.shape())
 
 
 def _own_bytes(arrays: Sequence[Any]) -> int:
     """Return the bytes of those arrays that own their memory: what they hold was copied."""
-    return sum(array.nbytes for array in arrays if isinstance(array, np.ndarray) and array.flags.owndata)
+    return sum(
+        array.nbytes for array in arrays if isinstance(array, np.ndarray) and array.flags.owndata
+    )

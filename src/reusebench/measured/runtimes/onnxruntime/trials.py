@@ -23,13 +23,15 @@ if TYPE_CHECKING:
 
 __all__ = ["Runner", "Trial", "TrialFailed", "choose_order", "run_apart"]
 
-#: ONNX Runtime plans its memory in the first inference and allocates by the plan from the second on, beside the outputs
-#: that the application still holds: with YOLOv5s the fourth was the last that took more.
+#: ONNX Runtime plans its memory in the first inference and allocates by the plan from the second
+#: on, beside the outputs that the application still holds: with YOLOv5s the fourth was the last
+#: that took more.
 _INFERENCES = 4
-#: An order that saves less than this is not preferred to an earlier one: readings of one order differ by a few pages,
-#: and the same order is to be chosen every time.
+#: An order that saves less than this is not preferred to an earlier one: readings of one order
+#: differ by a few pages, and the same order is to be chosen every time.
 _LEAST_SAVING_BYTES = 1 << 18
-#: PR_SET_THP_DISABLE of Linux's prctl.h: whether a huge page fits depends on the address of a region.
+#: PR_SET_THP_DISABLE of Linux's prctl.h: whether a huge page fits depends on the address of a
+#: region.
 _NO_HUGE_PAGES = 41
 _KIB = 1024
 
@@ -63,10 +65,11 @@ class TrialFailed(Exception):
 
 
 def choose_order(path: str, graph: SavedGraph, saved: Trial, runner: Runner) -> NodeOrder:
-    """Write the graph to the path, in the order that takes the least memory; `saved` is its trial as it was saved.
+    """Write the graph to the path, in the order that takes the least memory; `saved` is its trial
+    as it was saved.
 
-    Orders whose outputs are others, in any bit, do not count. At most eight are tried, of four inferences each, beside
-    nine inferences before them.
+    Orders whose outputs are others, in any bit, do not count. At most eight are tried, of four
+    inferences each, beside nine inferences before them.
     """
     chosen = list(range(len(graph.names)))
     graph.write(path, chosen)
@@ -74,22 +77,28 @@ def choose_order(path: str, graph: SavedGraph, saved: Trial, runner: Runner) -> 
         sizes = _node_sizes(runner, path)
     except TrialFailed as failed:
         return NodeOrder(reason=Message("onnx_order_not_tried", {"reason": failed.reason}))
-    tried, least_bytes = 0, None
-    for order in candidate_orders(graph.sources, graph.results, [sizes.get(name, 0) for name in graph.names]):
+    tried = 0
+    least_bytes = None
+    for order in candidate_orders(
+        graph.sources, graph.results, [sizes.get(name, 0) for name in graph.names]
+    ):
         tried += 1
         graph.write(path, order)
         with suppress(TrialFailed):
             trial = run_apart(runner, path, as_prepared(plain_options()))
             is_less = least_bytes is None or trial.added_bytes + _LEAST_SAVING_BYTES <= least_bytes
             if trial.checksum == saved.checksum and is_less:
-                chosen, least_bytes = order, trial.added_bytes
+                chosen = order
+                least_bytes = trial.added_bytes
     graph.write(path, chosen)
     reason = Message("onnx_order_outputs_differ") if least_bytes is None else None
     return NodeOrder(tried, saved.added_bytes, least_bytes, reason)
 
 
 def run_apart(runner: Runner, model: str, options: Any) -> Trial:
-    """Return what the model costs and returns, in a child of this process; raise TrialFailed where it cannot be run."""
+    """Return what the model costs and returns, in a child of this process; raise TrialFailed where
+    it cannot be run.
+    """
 
     def call() -> Trial:
         libc = ctypes.CDLL(None)
@@ -104,7 +113,9 @@ def run_apart(runner: Runner, model: str, options: Any) -> Trial:
 
 
 def _node_sizes(runner: Runner, path: str) -> Dict[str, int]:
-    """Return the bytes that each node of a saved graph makes, by its name, from a profile of one inference."""
+    """Return the bytes that each node of a saved graph makes, by its name, from a profile of one
+    inference.
+    """
     options = as_prepared(plain_options())
     options.enable_profiling = True
     options.profile_file_prefix = path
@@ -132,7 +143,8 @@ def _in_a_child(runner: Runner, call: Callable[[], Any]) -> Any:
     runner.alive()
     reading, writing = os.pipe()
     with warnings.catch_warnings():
-        # Python warns of locks that other threads may hold: those of numpy's libraries wait for work.
+        # Python warns of locks that other threads may hold: those of numpy's libraries wait for
+        # work.
         warnings.simplefilter("ignore", DeprecationWarning)
         child = os.fork()
     if not child:
@@ -163,9 +175,11 @@ def _outcome(call: Callable[[], Any]) -> Dict[str, Any]:
 
 
 def _memory_in_use(libc: ctypes.CDLL) -> int:
-    """Return the anonymous memory of this process, in bytes, without what the C library keeps for the next caller.
+    """Return the anonymous memory of this process, in bytes, without what the C library keeps for
+    the next caller.
 
-    A session finds there what it allocates later, or another session does: it is no part of what each one costs.
+    A session finds there what it allocates later, or another session does: it is no part of what
+    each one costs.
     """
     if hasattr(libc, "malloc_trim"):  # of glibc
         libc.malloc_trim(0)

@@ -1,9 +1,10 @@
 """The adapter of OpenVINO, on the CPU.
 
-A context is an infer request with its tensors. Each that is loaded has a compiled model of its own, with one stream: it
-infers in the thread that calls it, on one core, as one context on an NPU core does. A dup is a further request of the
-same compiled model, which then has a stream for each CPU of the process: a stream has the internal memory, a request
-only tensors of inputs and outputs, and weights are in the compiled model once.
+A context is an infer request with its tensors. Each that is loaded has a compiled model of its own,
+with one stream: it infers in the thread that calls it, on one core, as one context on an NPU core
+does. A dup is a further request of the same compiled model, which then has a stream for each CPU of
+the process: a stream has the internal memory, a request only tensors of inputs and outputs, and
+weights are in the compiled model once.
 """
 
 from __future__ import annotations
@@ -54,7 +55,8 @@ _LARGE_BYTES = 1 << 20
 class Turn:
     """Networks that run in turn: one alone has its internal tensors allocated.
 
-    A network of which a context is in no turn, or in another one, keeps them: that context may be inferring.
+    A network of which a context is in no turn, or in another one, keeps them: that context may be
+    inferring.
     """
 
     def __init__(self) -> None:
@@ -69,8 +71,11 @@ class Turn:
             _unmap_large_blocks()
 
     def take(self, network: Network) -> None:
-        """Give back the internal tensors of the network that ran last, if it is another one, of this turn alone."""
-        last, self._last = self._last, network
+        """Give back the internal tensors of the network that ran last, if it is another one, of
+        this turn alone.
+        """
+        last = self._last
+        self._last = network
         if last is None or last is network:
             return
         if self._networks.count(last) == last.contexts:
@@ -87,7 +92,12 @@ class OpenVinoContext(ContextOfTensors[Tensors]):
     """An infer request with its tensors."""
 
     def __init__(
-        self, network: Network, fed: Sequence[Input], memory: Memory, arrays: Arrays, turn: Optional[Turn]
+        self,
+        network: Network,
+        fed: Sequence[Input],
+        memory: Memory,
+        arrays: Arrays,
+        turn: Optional[Turn],
     ) -> None:
         self.network: Optional[Network] = network
         self.fed = fed
@@ -155,9 +165,16 @@ class OpenVino(Runtime):
         return Interface(inputs, tuple(declared(port, sizes) for port in read.outputs), metadata)
 
     def prepare(
-        self, model: str, digest: str, folder: str, alive: Callable[[], None], inputs: Inputs = NO_INPUTS
+        self,
+        model: str,
+        digest: str,
+        folder: str,
+        alive: Callable[[], None],
+        inputs: Inputs = NO_INPUTS,
     ) -> Preparation:
-        """Write the model as OpenVINO's own files, the weights of which can be mapped; equal weights are one file."""
+        """Write the model as OpenVINO's own files, the weights of which can be mapped; equal
+        weights are one file.
+        """
         own = os.path.join(folder, digest)
         shutil.rmtree(own, ignore_errors=True)  # of a preparation that failed
         os.makedirs(own)
@@ -167,8 +184,12 @@ class OpenVino(Runtime):
         flush_to_disk(own)
         return Preparation(path)
 
-    def load(self, model: str, prepared: Optional[str], memory: Memory, inputs: Inputs = NO_INPUTS) -> OpenVinoContext:
-        """Return a request of a compiled model of its own; of a prepared one with its weights where their file is."""
+    def load(
+        self, model: str, prepared: Optional[str], memory: Memory, inputs: Inputs = NO_INPUTS
+    ) -> OpenVinoContext:
+        """Return a request of a compiled model of its own; of a prepared one with its weights where
+        their file is.
+        """
         _check_memory(memory)
         gives_weights = "weights" in memory.outside
         is_alone = gives_weights or "model" in memory.zero_copy
@@ -183,7 +204,8 @@ class OpenVino(Runtime):
         return context
 
     def dup(self, source: Context, memory: Memory) -> OpenVinoContext:
-        """Return a further request of the compiled model of source, which has a stream for each CPU.
+        """Return a further request of the compiled model of source, which has a stream for each
+        CPU.
 
         Where it has one alone it is compiled anew, since that settles the number of streams.
         """
@@ -194,14 +216,19 @@ class OpenVino(Runtime):
         return self._context(source.network, source.fed, memory)
 
     def shared_context(self, source: Context, memory: Memory) -> OpenVinoContext:
-        """Return a further request of the compiled model of source as it is: with one stream they infer in turn."""
+        """Return a further request of the compiled model of source as it is: with one stream they
+        infer in turn.
+        """
         assert isinstance(source, OpenVinoContext)
         assert source.network is not None
         _check_memory(memory)
         return self._context(source.network, source.fed, memory)
 
-    def share_weights(self, model: str, source: Context, memory: Memory, inputs: Inputs = NO_INPUTS) -> OpenVinoContext:
-        """Return a request of the compiled model of source, which takes inputs of both shapes from now on.
+    def share_weights(
+        self, model: str, source: Context, memory: Memory, inputs: Inputs = NO_INPUTS
+    ) -> OpenVinoContext:
+        """Return a request of the compiled model of source, which takes inputs of both shapes from
+        now on.
 
         Where it did not take them it is compiled anew, since that settles which sizes are free.
         """
@@ -220,17 +247,26 @@ class OpenVino(Runtime):
     def share_weight_memory(
         self, model: str, source: Context, memory: Memory, inputs: Inputs = NO_INPUTS
     ) -> OpenVinoContext:
-        """Return a request of a further compiled model, made of the weights that the application gave source."""
+        """Return a request of a further compiled model, made of the weights that the application
+        gave source.
+        """
         assert isinstance(source, OpenVinoContext)
         assert source.network is not None
         _check_memory(memory)
         return self._loaded(source.network.path, source.network.weights, memory, inputs)
 
     def _loaded(
-        self, path: str, weights: Optional[WeightsMemory], memory: Memory, inputs: Inputs, streams: int = 1
+        self,
+        path: str,
+        weights: Optional[WeightsMemory],
+        memory: Memory,
+        inputs: Inputs,
+        streams: int = 1,
     ) -> OpenVinoContext:
         fed = fed_inputs(read_model(self._core, path, weights), inputs)
-        return self._context(Network(self._core, path, fed, memory.options, weights, streams), fed, memory)
+        return self._context(
+            Network(self._core, path, fed, memory.options, weights, streams), fed, memory
+        )
 
     def _context(self, network: Network, fed: Sequence[Input], memory: Memory) -> OpenVinoContext:
         turn = None if memory.internal is None else self._turns.setdefault(memory.internal, Turn())
@@ -248,10 +284,11 @@ def _cpus() -> int:
 
 
 def _unmap_large_blocks() -> None:
-    """Have the C library give back large blocks as soon as they are free, where it can be told (mallopt, of glibc).
+    """Have the C library give back large blocks as soon as they are free, where it can be told
+    (mallopt, of glibc).
 
-    Else it keeps what it has learnt to be freed often, in a heap of each thread: internal tensors that one network
-    gives back would not be there for the next one.
+    Else it keeps what it has learnt to be freed often, in a heap of each thread: internal tensors
+    that one network gives back would not be there for the next one.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
@@ -259,7 +296,9 @@ def _unmap_large_blocks() -> None:
 
 
 def _check_memory(memory: Memory) -> None:
-    """Raise NotSupported for what the runtime cannot do; the core is the schedule's concern alone."""
+    """Raise NotSupported for what the runtime cannot do; the core is the schedule's concern
+    alone.
+    """
     check_options(memory, _TITLE, list(OPTIONS))
     if "native_output" in memory.zero_copy:
         raise NotSupported("no_native_output", runtime=_TITLE)
@@ -274,7 +313,8 @@ def _check_memory(memory: Memory) -> None:
 
 
 def _read_by_onnx(model: str) -> Tuple[Dict[Tuple[str, int], str], Dict[str, str]]:
-    """Return the names of sizes, by tensor and index, and what the maker wrote: OpenVINO keeps neither of an ONNX file.
+    """Return the names of sizes, by tensor and index, and what the maker wrote: OpenVINO keeps
+    neither of an ONNX file.
 
     Nothing without the package onnx.
     """

@@ -1,4 +1,6 @@
-"""A compiled model with all contexts that infer with it: they share its weights, and the memory of its streams."""
+"""A compiled model with all contexts that infer with it: they share its weights, and the memory of
+its streams.
+"""
 
 from __future__ import annotations
 
@@ -13,31 +15,58 @@ import openvino as ov
 from reusebench.measured.runtimes.base import AdapterError, Input, NotSupported
 from reusebench.measured.runtimes.openvino.tensors import Tensors
 
-__all__ = ["OPTIONS", "Network", "WeightsMemory", "read_model", "reshape", "same_weights", "weights_file"]
+__all__ = [
+    "OPTIONS",
+    "Network",
+    "WeightsMemory",
+    "read_model",
+    "reshape",
+    "same_weights",
+    "weights_file",
+]
 
-_STREAMS, _THREADS = "NUM_STREAMS", "INFERENCE_NUM_THREADS"
-#: Arithmetic in float32, where newer CPUs would take bfloat16 or float16; and threads that the system places, as those
-#: of the application: compiled models that know nothing of each other would pin theirs to the same core.
+_STREAMS = "NUM_STREAMS"
+_THREADS = "INFERENCE_NUM_THREADS"
+#: Arithmetic in float32, where newer CPUs would take bfloat16 or float16; and threads that the
+#: system places, as those of the application: compiled models that know nothing of each other would
+#: pin theirs to the same core.
 _PROPERTIES: Dict[str, Any] = {"INFERENCE_PRECISION_HINT": "f32", "ENABLE_CPU_PINNING": False}
-#: What an application may set of a compiled model, and the properties that change with it; None: OpenVINO chooses.
+#: What an application may set of a compiled model, and the properties that change with it; None:
+#: OpenVINO chooses.
 OPTIONS: Dict[str, Dict[str, Any]] = {
     "INFERENCE_PRECISION_HINT=bf16": {"INFERENCE_PRECISION_HINT": "bf16"},
     "NUM_STREAMS=0": {_STREAMS: 0},
-    "PERFORMANCE_HINT=THROUGHPUT": {"PERFORMANCE_HINT": "THROUGHPUT", _STREAMS: None, _THREADS: None},
+    "PERFORMANCE_HINT=THROUGHPUT": {
+        "PERFORMANCE_HINT": "THROUGHPUT",
+        _STREAMS: None,
+        _THREADS: None,
+    },
 }
-#: What OpenVINO says where it cannot read a model: the code of our sentence, whose fields are the groups.
+#: What OpenVINO says where it cannot read a model: the code of our sentence, whose fields are the
+#: groups.
 _REFUSALS = (
-    ("openvino_operators_missing", re.compile(r"No conversion rule found for operations: (?P<operators>.+)")),
+    (
+        "openvino_operators_missing",
+        re.compile(r"No conversion rule found for operations: (?P<operators>.+)"),
+    ),
     ("openvino_conversion_failed", re.compile(r"Conversion is failed for: (?P<operators>.+)")),
-    ("openvino_weights_missing", re.compile("(?:Empty weights data|Incorrect weights) in bin file")),
-    ("openvino_model_unreadable", re.compile("Unable to read the model|can't be parsed|input_model.cpp")),
+    (
+        "openvino_weights_missing",
+        re.compile("(?:Empty weights data|Incorrect weights) in bin file"),
+    ),
+    (
+        "openvino_model_unreadable",
+        re.compile("Unable to read the model|can't be parsed|input_model.cpp"),
+    ),
 )
 #: Where in the source an error was raised.
 _PLACE = re.compile(r"Exception from |Check '.*' failed at |\w+ API failed with ")
 
 
 class WeightsMemory:
-    """The weights of a model in memory of the application, which OpenVINO uses in place and never writes."""
+    """The weights of a model in memory of the application, which OpenVINO uses in place and never
+    writes.
+    """
 
     def __init__(self, model: str, is_mapped: bool) -> None:
         """Map the file of the weights, or read it into memory."""
@@ -45,7 +74,8 @@ class WeightsMemory:
         self._mapping: Optional[mmap.mmap] = None
         if is_mapped and os.path.getsize(path):
             with open(path, "rb") as file:
-                # A tensor takes no memory that cannot be written; while nobody writes, the pages are the file's.
+                # A tensor takes no memory that cannot be written; while nobody writes, the pages
+                # are the file's.
                 self._mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
             self._array = np.frombuffer(self._mapping, np.uint8)
         else:
@@ -58,7 +88,8 @@ class WeightsMemory:
         return 0 if self._mapping else int(self._array.nbytes)
 
     def let_go(self) -> None:
-        """Give back the pages of the mapping: compiled models have their own layout of nearly all weights.
+        """Give back the pages of the mapping: compiled models have their own layout of nearly all
+        weights.
 
         What is used again is read from the file again.
         """
@@ -100,20 +131,25 @@ class Network:
         self._users.append(tensors)
 
     def leave(self, tensors: Tensors) -> None:
-        """Drop a context's request; with the last one the compiled model, and then the memory of its weights."""
+        """Drop a context's request; with the last one the compiled model, and then the memory of
+        its weights.
+        """
         self._users.remove(tensors)
         tensors.close()
         if not self._users:
             self._compiled = self.weights = None
 
     def run_at_once(self, count: int) -> None:
-        """Have so many streams: each has internal memory of its own, and all have the weights of one."""
+        """Have so many streams: each has internal memory of its own, and all have the weights of
+        one.
+        """
         if self._streams != count:
             self._streams = count
             self._compile()
 
     def allow(self, fed: Sequence[Input], outputs: Sequence[Any]) -> None:
-        """Take inputs of these shapes too, of which the outputs are to have those: sizes that differ become free.
+        """Take inputs of these shapes too, of which the outputs are to have those: sizes that
+        differ become free.
 
         Raises NotSupported where the model does not make such outputs of them.
         """
@@ -161,7 +197,9 @@ class Network:
 
 
 def read_model(core: Any, path: str, weights: Optional[WeightsMemory] = None) -> Any:
-    """Return a model as its file has it, whose weights are in the application's memory if that is given."""
+    """Return a model as its file has it, whose weights are in the application's memory if that is
+    given.
+    """
     try:
         if weights is None:
             return core.read_model(path)
@@ -183,7 +221,9 @@ def same_weights(*models: str) -> bool:
 
 
 def reshape(model: Any, shapes: Sequence[Sequence[int]], path: str) -> None:
-    """Give the inputs of a model of this file these shapes, -1 being a free size; what it has already is left alone."""
+    """Give the inputs of a model of this file these shapes, -1 being a free size; what it has
+    already is left alone.
+    """
     wanted: Dict[int, Tuple[Any, ...]] = {}
     for number, (port, shape) in enumerate(zip(model.inputs, shapes)):
         if port.get_partial_shape() != ov.PartialShape(shape):
@@ -196,7 +236,9 @@ def reshape(model: Any, shapes: Sequence[Sequence[int]], path: str) -> None:
 
 
 def _refusal(error: RuntimeError, model: str) -> Exception:
-    """Return what to raise of an error of OpenVINO's: the first of our sentences that fits, or its own words."""
+    """Return what to raise of an error of OpenVINO's: the first of our sentences that fits, or its
+    own words.
+    """
     text = str(error)
     for code, pattern in _REFUSALS:
         matched = pattern.search(text)

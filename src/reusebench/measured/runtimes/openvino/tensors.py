@@ -1,4 +1,6 @@
-"""How tensors get in and out of an infer request: copied by infer(), or in the application's arrays where they are."""
+"""How tensors get in and out of an infer request: copied by infer(), or in the application's arrays
+where they are.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +10,20 @@ import numpy as np
 import openvino as ov
 
 from reusebench.measured.runtimes.arrays import Arrays, as_buffer, filled, image_in, numpy_type
-from reusebench.measured.runtimes.base import BFLOAT16, Allocation, Copies, DeclaredTensor, ImageInput, Input, Inputs
+from reusebench.measured.runtimes.base import (
+    BFLOAT16,
+    Allocation,
+    Copies,
+    DeclaredTensor,
+    ImageInput,
+    Input,
+    Inputs,
+)
 
 __all__ = ["TYPES", "Tensors", "declared", "fed_inputs"]
 
-#: Types of elements by OpenVINO's names. Text is not among them: a scalar of text crashes OpenVINO 2026.4.
+#: Types of elements by OpenVINO's names. Text is not among them: a scalar of text crashes OpenVINO
+#: 2026.4.
 TYPES = {
     "f32": "float32",
     "f64": "float64",
@@ -26,7 +37,8 @@ _NO_NAMES: Mapping[Tuple[str, int], str] = {}
 
 
 def declared(port: Any, names: Mapping[Tuple[str, int], str] = _NO_NAMES) -> DeclaredTensor:
-    """Return an input or output of a model as it is declared; `names` are those of sizes, by tensor and index.
+    """Return an input or output of a model as it is declared; `names` are those of sizes, by tensor
+    and index.
 
     Of unknown rank it looks like a scalar.
     """
@@ -54,7 +66,8 @@ class Tensors:
     def __init__(self, fed: Sequence[Input], zero_copy: Sequence[str], arrays: Arrays) -> None:
         """`arrays` are those of other contexts that it shares, and get those that it makes."""
         self._fed = tuple(fed)
-        self._input_stays, self._output_stays = "input" in zero_copy, "output" in zero_copy
+        self._input_stays = "input" in zero_copy
+        self._output_stays = "output" in zero_copy
         self._request: Any = None
         #: Of the last inference.
         self._outputs: List[Any] = []
@@ -82,7 +95,9 @@ class Tensors:
             self._inputs.append(arrays[key])
 
     def _bind(self) -> None:
-        """Have the request read and write the arrays that stay; an output whose size is free, when that is known."""
+        """Have the request read and write the arrays that stay; an output whose size is free, when
+        that is known.
+        """
         self._outputs = []
         if self._input_stays:
             for number, (tensor, array) in enumerate(zip(self._fed, self._inputs)):
@@ -97,11 +112,15 @@ class Tensors:
         self._outputs = []
 
     def infer(self) -> None:
-        """Run; outputs in place whose sizes the model leaves free have a place after the first inference shows them."""
+        """Run; outputs in place whose sizes the model leaves free have a place after the first
+        inference shows them.
+        """
         if not self._output_stays:
             # The next ones take their place.
             self._outputs = []
-        results = list(self._request.infer(self._copied(), share_outputs=self._output_stays).values())
+        results = list(
+            self._request.infer(self._copied(), share_outputs=self._output_stays).values()
+        )
         if not self._output_stays:
             self._outputs = results
         elif not self._outputs:
@@ -110,7 +129,9 @@ class Tensors:
                 array[...] = result.view(array.dtype)
 
     def _copied(self) -> Dict[int, Any]:
-        """Return, by the number of the input, what infer() copies into the tensors of the request."""
+        """Return, by the number of the input, what infer() copies into the tensors of the
+        request.
+        """
         if self._input_stays:
             return {}
         fed = {}
@@ -119,7 +140,9 @@ class Tensors:
         return fed
 
     def _place(self, shapes: Sequence[Sequence[int]]) -> None:
-        """Have further inferences write the outputs, which have these shapes, into the application's arrays."""
+        """Have further inferences write the outputs, which have these shapes, into the
+        application's arrays.
+        """
         for number, (port, shape) in enumerate(zip(self._request.model_outputs, shapes)):
             kind = declared(port).type
             array = self._arrays.setdefault(f"output {number}", np.empty(shape, numpy_type(kind)))
@@ -131,11 +154,15 @@ class Tensors:
         return [as_buffer(output) for output in self._outputs]
 
     def image_input(self) -> ImageInput:
-        """Return the application's array of the first input that is a picture, which every inference reads."""
+        """Return the application's array of the first input that is a picture, which every
+        inference reads.
+        """
         return image_in(self._inputs)
 
     def copies(self) -> Copies:
-        """Return what infer() copies: inputs into the request's tensors, and outputs out of them."""
+        """Return what infer() copies: inputs into the request's tensors, and outputs out of
+        them.
+        """
         sent_bytes = 0 if self._input_stays else _size_bytes(self._inputs)
         return Copies(sent_bytes, 0 if self._output_stays else _size_bytes(self._outputs))
 

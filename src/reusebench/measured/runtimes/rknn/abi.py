@@ -1,7 +1,9 @@
-"""Rockchip's rknn_api.h as ctypes: structs, flags, error codes (header of SDK 2.3.2; 1.4.0 to 2.3.2 read the same).
+"""Rockchip's rknn_api.h as ctypes: structs, flags, error codes (header of SDK 2.3.2; 1.4.0 to 2.3.2
+read the same).
 
-Pointers and rknn_context differ between 32 and 64 bit; ctypes lays the structs out as the running interpreter's C
-compiler would. tests/measured/runtimes/test_rknn_abi.py holds sizes and offsets of both.
+Pointers and rknn_context differ between 32 and 64 bit; ctypes lays the structs out as the running
+interpreter's C compiler would. tests/measured/runtimes/test_rknn_abi.py holds sizes and offsets of
+both.
 """
 
 from __future__ import annotations
@@ -172,7 +174,9 @@ class InputRange(ctypes.Structure):
 
 
 class MemSize(ctypes.Structure):
-    """rknn_mem_size, in bytes. The fields are not additive; a dup's total_dma_allocated_size has the shared weights."""
+    """rknn_mem_size, in bytes. The fields are not additive; a dup's total_dma_allocated_size has
+    the shared weights.
+    """
 
     _fields_ = (
         ("total_weight_size", c_uint32),

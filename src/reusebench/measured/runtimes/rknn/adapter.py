@@ -27,7 +27,12 @@ from reusebench.measured.runtimes.rknn.abi import (
     FLAG_MEM_ALLOC_OUTSIDE,
     FLAG_SHARE_WEIGHT_MEM,
 )
-from reusebench.measured.runtimes.rknn.attributes import Attributes, interface_of, name_of, set_shapes
+from reusebench.measured.runtimes.rknn.attributes import (
+    Attributes,
+    interface_of,
+    name_of,
+    set_shapes,
+)
 from reusebench.measured.runtimes.rknn.binding import Binding
 from reusebench.measured.runtimes.rknn.content import bound_input, copied_input
 from reusebench.measured.runtimes.rknn.library import LIBRARY_VARIABLE, find_library, read_library
@@ -61,12 +66,18 @@ class TensorMemories(NamedTuple):
 class RknnRuntimeContext(Context):
     """One rknn_context with its tensors and what was allocated for it outside the library.
 
-    Tensors are made at the first inference: the mini runtime needs them after the internal memory, which may be given
-    when all contexts are made; and the library itself makes its own no sooner.
+    Tensors are made at the first inference: the mini runtime needs them after the internal memory,
+    which may be given when all contexts are made; and the library itself makes its own no sooner.
     """
 
     def __init__(
-        self, binding: Binding, handle: int, memory: Memory, inputs: Inputs, mini: bool, tensors: TensorMemories
+        self,
+        binding: Binding,
+        handle: int,
+        memory: Memory,
+        inputs: Inputs,
+        mini: bool,
+        tensors: TensorMemories,
     ) -> None:
         self.binding = binding
         self.handle = handle
@@ -77,7 +88,9 @@ class RknnRuntimeContext(Context):
         self.weights: Optional[Piece] = None
         #: The internal memory that contexts share, as this one, the first of them, has it.
         self.shared_internal: Optional[Piece] = None
-        self._memory, self._mini, self._memory_of_tensors = memory, mini, tensors
+        self._memory = memory
+        self._mini = mini
+        self._memory_of_tensors = tensors
         self._pieces: List[Piece] = []
         self._allocations: List[Allocation] = []
         self._input: Optional[InputTensors] = None
@@ -89,7 +102,9 @@ class RknnRuntimeContext(Context):
         return _internal_is_outside(self._memory)
 
     def add_piece(self, piece: Piece, kind: Optional[str] = None) -> None:
-        """Keep memory for as long as the context lives; `kind` where it is new, and not a further name of a piece."""
+        """Keep memory for as long as the context lives; `kind` where it is new, and not a further
+        name of a piece.
+        """
         self._pieces.append(piece)
         if kind is not None:
             self._allocations.append(piece.allocation(kind))
@@ -110,11 +125,14 @@ class RknnRuntimeContext(Context):
         attributes = self._attributes().inputs(native=self._mini)
         inputs = [feed(attribute, self.inputs.get(name_of(attribute))) for attribute in attributes]
         if is_bound:
-            return BoundInputs(self.binding, self.handle, inputs, self._memory_of_tensors.inputs, staged=copied)
+            return BoundInputs(
+                self.binding, self.handle, inputs, self._memory_of_tensors.inputs, staged=copied
+            )
         return CopiedInputs(self.binding, self.handle, inputs)
 
     def _open_outputs(self) -> Tensors:
-        attributes, memory = self._attributes(), self._memory_of_tensors.outputs
+        attributes = self._attributes()
+        memory = self._memory_of_tensors.outputs
         native = attributes.outputs(native=True)
         if self._mini:
             in_place = {"output", "native_output"} & set(self._memory.zero_copy)
@@ -141,20 +159,25 @@ class RknnRuntimeContext(Context):
         return value
 
     def image_input(self) -> ImageInput:
-        """Return the application's buffer, or the bound memory; neither exists before the first inference."""
+        """Return the application's buffer, or the bound memory; neither exists before the first
+        inference.
+        """
         assert self._input is not None
         return self._input.image_input()
 
     def copies(self) -> Copies:
-        """Return what goes between the application's buffers and the library's, or ours for the mini runtime."""
+        """Return what goes between the application's buffers and the library's, or ours for the
+        mini runtime.
+        """
         sides = (self._input, self._output)
         return Copies(*(tensors.copied_bytes() if tensors else 0 for tensors in sides))
 
     def account(self) -> Dict[str, int]:
-        """Return the library's own sizes; they are not additive, and a dup's `dma_bytes` has the shared weights.
+        """Return the library's own sizes; they are not additive, and a dup's `dma_bytes` has the
+        shared weights.
 
-        Of a model in place none before the first inference: librknnrt 1.6.0 and 2.3.2 crash in rknn_dup_context once
-        RKNN_QUERY_MEM_SIZE was asked of such a context.
+        Of a model in place none before the first inference: librknnrt 1.6.0 and 2.3.2 crash in
+        rknn_dup_context once RKNN_QUERY_MEM_SIZE was asked of such a context.
         """
         if "model" in self._memory.zero_copy and self._output is None:
             return {}
@@ -175,8 +198,8 @@ class RknnRuntimeContext(Context):
     def renew_io(self) -> None:
         """Destroy the tensors' memory; the next inference makes new.
 
-        Seen on the mini runtime 2.3.2: once an input was bound in a type that is converted, binding it anew fails in
-        rknn_run ("not support input dtype=UINT8, output dtype=UINT8").
+        Seen on the mini runtime 2.3.2: once an input was bound in a type that is converted, binding
+        it anew fails in rknn_run ("not support input dtype=UINT8, output dtype=UINT8").
         """
         if self._mini:
             raise NotSupported("rknn_bound_once")
@@ -223,7 +246,9 @@ class Rknn(Runtime):
     def load(
         self, model: str, prepared: Optional[str], memory: Memory, inputs: Inputs = NO_INPUTS
     ) -> RknnRuntimeContext:
-        """Return a context of the model file, read into memory and dropped again as soon as the library allows."""
+        """Return a context of the model file, read into memory and dropped again as soon as the
+        library allows.
+        """
         _check_memory(memory)
         if "model" in memory.zero_copy:
             return self._load_in_place(model, memory, inputs)
@@ -241,13 +266,16 @@ class Rknn(Runtime):
         handle = self._binding.init_in_place(whole, size, self._flags(memory))
         # It is given back last, and with the context: without one rknn_destroy_mem refuses.
         piece = Piece(whole, partial(self._binding.destroy_mem, handle, whole))
-        return self._furnish(handle, memory, inputs, loaded=True, may_be_dynamic=bool(inputs), model=piece)
+        return self._furnish(
+            handle, memory, inputs, loaded=True, may_be_dynamic=bool(inputs), model=piece
+        )
 
     def dup(self, source: Context, memory: Memory) -> RknnRuntimeContext:
         """Return rknn_dup_context's: it shares the weights, and nothing else."""
         assert isinstance(source, RknnRuntimeContext)
         if source.internal_is_outside and not _internal_is_outside(memory):
-            # Seen (2.3.2): the dup has its source's flag, and so no internal memory; it runs at return code 0.
+            # Seen (2.3.2): the dup has its source's flag, and so no internal memory; it runs at
+            # return code 0.
             raise NotSupported("rknn_dup_without_internal")
         try:
             handle = self._binding.dup(source.handle)
@@ -255,7 +283,9 @@ class Rknn(Runtime):
             if self._mini or source.is_dynamic:
                 raise NotSupported(error.message.code, **error.message.values) from None
             raise
-        return self._furnish(handle, memory, source.inputs, loaded=False, may_be_dynamic=source.is_dynamic)
+        return self._furnish(
+            handle, memory, source.inputs, loaded=False, may_be_dynamic=source.is_dynamic
+        )
 
     def share_weights(
         self, model: str, source: Context, memory: Memory, inputs: Inputs = NO_INPUTS
@@ -263,15 +293,18 @@ class Rknn(Runtime):
         """Return a context of the model over the weights of source, which must outlive it."""
         assert isinstance(source, RknnRuntimeContext)
         content = _read(model)
-        handle = self._binding.init(content, self._flags(memory) | FLAG_SHARE_WEIGHT_MEM, master=source.handle)
+        handle = self._binding.init(
+            content, self._flags(memory) | FLAG_SHARE_WEIGHT_MEM, master=source.handle
+        )
         return self._furnish(handle, memory, inputs, loaded=False, may_be_dynamic=bool(inputs))
 
     def share_weight_memory(
         self, model: str, source: Context, memory: Memory, inputs: Inputs = NO_INPUTS
     ) -> RknnRuntimeContext:
-        """Return a further context of the model, with the weight memory of source, into which the library writes again.
+        """Return a further context of the model, with the weight memory of source, into which the
+        library writes again.
 
-        Raises AdapterError where that has changed it: the library does not compare.
+        Raises AdapterError if that has changed it: the library does not compare.
         """
         assert isinstance(source, RknnRuntimeContext)
         assert source.weights is not None
@@ -317,7 +350,9 @@ class Rknn(Runtime):
         self._binding.set_internal_mem(context.handle, piece.memory)
 
     def _flags(self, memory: Memory) -> int:
-        """Return the flags of allocation; the mini runtime ignores 0x200, overwrites other memory and so needs 0x10."""
+        """Return the flags of allocation; the mini runtime ignores 0x200, overwrites other memory
+        and so needs 0x10.
+        """
         if "weights" in memory.outside or (self._mini and _internal_is_outside(memory)):
             return FLAG_MEM_ALLOC_OUTSIDE
         return FLAG_INTERNAL_ALLOC_OUTSIDE if _internal_is_outside(memory) else 0
@@ -332,13 +367,19 @@ class Rknn(Runtime):
         may_be_dynamic: bool,
         model: Optional[Piece] = None,
     ) -> RknnRuntimeContext:
-        """Return the new context with its core, its shapes, and the memory that the application gives it."""
-        context = RknnRuntimeContext(self._binding, handle, memory, inputs, self._mini, self._memory_of_tensors(memory))
+        """Return the new context with its core, its shapes, and the memory that the application
+        gives it.
+        """
+        context = RknnRuntimeContext(
+            self._binding, handle, memory, inputs, self._mini, self._memory_of_tensors(memory)
+        )
         if model is not None:
             context.add_piece(model)
         try:
             if self.driver_version is None:
-                self.driver_version = self._binding.sdk_version(handle).drv_version.decode(errors="replace")
+                self.driver_version = self._binding.sdk_version(handle).drv_version.decode(
+                    errors="replace"
+                )
             if memory.core is not None:
                 self._binding.set_core_mask(handle, 1 << memory.core)
             context.is_dynamic = may_be_dynamic and set_shapes(self._binding, handle, inputs)
@@ -359,18 +400,24 @@ class Rknn(Runtime):
             return
         sizes = self._binding.mem_size(context.handle)
         if weights_outside:
-            piece = allocate(memory.allocator, self._binding, context.handle, sizes.total_weight_size)
+            piece = allocate(
+                memory.allocator, self._binding, context.handle, sizes.total_weight_size
+            )
             context.add_piece(piece, "weights")
             context.weights = piece
             self._binding.set_weight_mem(context.handle, piece.memory)
         if "internal" in memory.outside:
-            piece = allocate(memory.allocator, self._binding, context.handle, sizes.total_internal_size)
+            piece = allocate(
+                memory.allocator, self._binding, context.handle, sizes.total_internal_size
+            )
             context.add_piece(piece, "internal")
             self._binding.set_internal_mem(context.handle, piece.memory)
 
 
 def open_runtime() -> Runtime:
-    """Load the library of the option, of the environment or of the usual folders: for the measured process only."""
+    """Load the library of the option, of the environment or of the usual folders: for the measured
+    process only.
+    """
     path = find_library()
     if path is None:
         raise AdapterError("rknn_no_library", variable=LIBRARY_VARIABLE)
@@ -385,7 +432,9 @@ def _internal_is_outside(memory: Memory) -> bool:
 
 
 def _check_memory(memory: Memory, *, shares_weights: bool = False) -> None:
-    """Raise NotSupported for what the library cannot do, and for what would run in memory that nobody allocated."""
+    """Raise NotSupported for what the library cannot do, and for what would run in memory that
+    nobody allocated.
+    """
     check_options(memory, "RKNN", ())
     if memory.device is not None:
         raise NotSupported("rknn_npu_only", device=memory.device)
@@ -393,7 +442,8 @@ def _check_memory(memory: Memory, *, shares_weights: bool = False) -> None:
         raise NotSupported("rknn_already_on_device")
     has_weights = shares_weights or "weights" in memory.outside
     if has_weights and not _internal_is_outside(memory):
-        # Seen: 1.6.0 then fails in rknn_inputs_set; the mini runtime runs at return code 0 without internal memory.
+        # Seen: 1.6.0 then fails in rknn_inputs_set; the mini runtime runs at return code 0 without
+        # internal memory.
         raise NotSupported("rknn_weights_alone_outside")
     if has_weights and "model" in memory.zero_copy:
         # Seen (2.3.2): the library then has both, the weights twice.

@@ -1,7 +1,8 @@
-"""Rockchip's C API through ctypes: every call is checked, by its return code and by what the library prints.
+"""Rockchip's C API through ctypes: every call is checked, by its return code and by what the
+library prints.
 
-The library reports some failures only on its standard error or output, in lines with "E RKNN", and returns 0: such a
-line counts as a failure of the call during which it was written.
+The library reports some failures only on its standard error or output, in lines with "E RKNN", and
+returns 0: such a line counts as a failure of the call during which it was written.
 """
 
 from __future__ import annotations
@@ -64,7 +65,10 @@ _PROTOTYPES = {
     "rknn_set_core_mask": (c_int, [RknnContext, c_int]),
     "rknn_create_mem": (POINTER(TensorMem), [RknnContext, c_uint32]),
     "rknn_create_mem2": (POINTER(TensorMem), [RknnContext, c_uint64, c_uint64]),
-    "rknn_create_mem_from_fd": (POINTER(TensorMem), [RknnContext, c_int32, c_void_p, c_uint32, c_int32]),
+    "rknn_create_mem_from_fd": (
+        POINTER(TensorMem),
+        [RknnContext, c_int32, c_void_p, c_uint32, c_int32],
+    ),
     "rknn_create_mem_from_phys": (POINTER(TensorMem), [RknnContext, c_uint64, c_void_p, c_uint32]),
     "rknn_destroy_mem": (c_int, [RknnContext, POINTER(TensorMem)]),
     "rknn_set_weight_mem": (c_int, [RknnContext, POINTER(TensorMem)]),
@@ -82,17 +86,25 @@ class Binding:
         self._library = ctypes.CDLL(path)
 
     def init(self, model: bytearray, flags: int, master: Optional[int]) -> int:
-        """Return a context of the model, a file's content; over the weights of master where one is given."""
+        """Return a context of the model, a file's content; over the weights of master where one is
+        given.
+        """
         address = ctypes.addressof((ctypes.c_char * len(model)).from_buffer(model))
-        return self._init(address, len(model), flags, None if master is None else InitExtend(ctx=master))
+        return self._init(
+            address, len(model), flags, None if master is None else InitExtend(ctx=master)
+        )
 
     def init_in_place(self, model: Memory, size: int, flags: int) -> int:
-        """Return a context whose weights and register commands stay where they are: in memory of create_model_mem.
+        """Return a context whose weights and register commands stay where they are: in memory of
+        create_model_mem.
 
-        Of one such memory one context can be made: a second one puts its own addresses into the register commands.
+        Of one such memory one context can be made: a second one puts its own addresses into the
+        register commands.
         """
         memory = model.contents
-        extend = InitExtend(real_model_size=size, model_buffer_fd=memory.fd, model_buffer_flags=memory.flags)
+        extend = InitExtend(
+            real_model_size=size, model_buffer_fd=memory.fd, model_buffer_flags=memory.flags
+        )
         return self._init(memory.virt_addr, size, flags | FLAG_MODEL_BUFFER_ZERO_COPY, extend)
 
     def _init(self, address: int, size: int, flags: int, extend: Optional[InitExtend]) -> int:
@@ -100,8 +112,8 @@ class Binding:
         try:
             self._call("rknn_init", byref(context), address, size, flags, extend and byref(extend))
         except AdapterError as error:
-            # A failed init may leave memory and a context behind; without memory for internal tensors librknnrt 1.6.0
-            # and 2.3.2 leave one that crashes in rknn_destroy.
+            # A failed init may leave memory and a context behind; without memory for internal
+            # tensors librknnrt 1.6.0 and 2.3.2 leave one that crashes in rknn_destroy.
             if context.value and not isinstance(error, OutOfMemory):
                 self.destroy(context.value)
             raise
@@ -126,11 +138,15 @@ class Binding:
         return self._query(context, command, TensorAttr(index=index))
 
     def input_range(self, context: int, index: int) -> InputRange:
-        """Return the shapes that an input may have; AdapterError where the model has no dynamic shapes."""
+        """Return the shapes that an input may have; AdapterError if the model has no dynamic
+        shapes.
+        """
         return self._query(context, QUERY_INPUT_DYNAMIC_RANGE, InputRange(index=index))
 
     def set_input_shapes(self, context: int, attributes: Any) -> None:
-        """Have the context infer with the dimensions of these attributes, an array of abi.TensorAttr for all inputs."""
+        """Have the context infer with the dimensions of these attributes, an array of
+        abi.TensorAttr for all inputs.
+        """
         self._call("rknn_set_input_shapes", context, len(attributes), byref(attributes))
 
     def mem_size(self, context: int) -> MemSize:
@@ -168,7 +184,8 @@ class Binding:
         except AdapterError as error:
             if error.message.code != _FAILED_WITHOUT_LINES:
                 raise
-            # librknnmrt 2.3.2 has the function, gives no memory without a context, and does not say so.
+            # librknnmrt 2.3.2 has the function, gives no memory without a context, and does not say
+            # so.
             raise NotSupported("rknn_no_model_memory") from None
 
     def create_mem_from_fd(self, context: int, fd: int, address: int, size: int) -> Memory:
@@ -196,7 +213,9 @@ class Binding:
         self._call("rknn_set_io_mem", context, memory, byref(attribute))
 
     def mem_sync(self, context: int, memory: Memory, mode: int) -> None:
-        """Bring the CPU's caches and the memory into step; before 1.6.0 the library does so by itself."""
+        """Bring the CPU's caches and the memory into step; before 1.6.0 the library does so by
+        itself.
+        """
         if hasattr(self._library, "rknn_mem_sync"):
             self._call("rknn_mem_sync", context, memory, mode)
 
@@ -231,7 +250,9 @@ class Binding:
 
 def _cause(words: str) -> Optional[Message]:
     try:
-        from reusebench.measured.runtimes.rknn.diagnosis import cause_of  # only now: it would be weighed
+        from reusebench.measured.runtimes.rknn.diagnosis import (
+            cause_of,
+        )  # only now: it would be weighed
     except OSError as error:  # a module is a file, which takes a descriptor as well
         if error.errno != errno.EMFILE:
             raise
@@ -242,7 +263,9 @@ def _cause(words: str) -> Optional[Message]:
 def call_failed(
     call: str, code: int, lines: List[str], cause_of: Callable[[str], Optional[Message]] = _cause
 ) -> AdapterError:
-    """Return the error of a call: what it means, where that is known, with the library's own lines if it wrote any."""
+    """Return the error of a call: what it means, where that is known, with the library's own lines
+    if it wrote any.
+    """
     success = Message("rknn_success_with_error")
     name: Union[Message, str] = ERRORS.get(code, Message("rknn_unknown_code")) if code else success
     if not lines:
@@ -253,18 +276,29 @@ def call_failed(
     cause = None if call == "rknn_query" else cause_of(words)
     if cause:
         error = OutOfMemory if cause.code in _LACK_OF_MEMORY else AdapterError
-        return error("rknn_call_explained", cause=cause, call=call, code=code, name=name, lines=words)
+        return error(
+            "rknn_call_explained", cause=cause, call=call, code=code, name=name, lines=words
+        )
     return AdapterError("rknn_call_failed_with_lines", call=call, code=code, name=name, lines=words)
 
 
 def _flush_lines_as_they_come() -> None:
-    """Make the C library write each line of standard output at once: for a file it would buffer them."""
+    """Make the C library write each line of standard output at once: for a file it would buffer
+    them.
+    """
     c_library = ctypes.CDLL(None)
-    c_library.setvbuf(c_void_p.in_dll(c_library, "stdout"), c_char_p(None), c_int(_LINE_BUFFERED), ctypes.c_size_t(0))
+    c_library.setvbuf(
+        c_void_p.in_dll(c_library, "stdout"),
+        c_char_p(None),
+        c_int(_LINE_BUFFERED),
+        ctypes.c_size_t(0),
+    )
 
 
 def _written_bytes() -> Optional[int]:
-    """Return how much has been written to standard error so far; None where it is no file (run by hand)."""
+    """Return how much has been written to standard error so far; None if it is no file (run by
+    hand).
+    """
     status = os.fstat(2)
     return status.st_size if stat.S_ISREG(status.st_mode) else None
 

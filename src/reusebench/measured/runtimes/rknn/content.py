@@ -1,4 +1,6 @@
-"""What the application's input buffers hold: noise, one value, or the data of a file, in the type that is taken."""
+"""What the application's input buffers hold: noise, one value, or the data of a file, in the type
+that is taken.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,13 @@ import struct
 from typing import Callable, Iterable, NamedTuple, Optional
 
 from reusebench.measured.runtimes.base import Input, NotSupported, input_pattern
-from reusebench.measured.runtimes.rknn.abi import FORMAT_NC1HWC2, TYPE_FLOAT32, TYPE_UINT8, TYPES, TensorAttr
+from reusebench.measured.runtimes.rknn.abi import (
+    FORMAT_NC1HWC2,
+    TYPE_FLOAT32,
+    TYPE_UINT8,
+    TYPES,
+    TensorAttr,
+)
 from reusebench.measured.runtimes.rknn.attributes import is_picture, is_quantised, is_real, name_of
 
 __all__ = ["FedInput", "bound_input", "copied_input"]
@@ -46,7 +54,8 @@ _ELEMENTS = {
 _BYTE_VALUES = range(256)
 #: Elements that are converted at a time: all of a large input as Python's numbers would be weighed.
 _CHUNK = 4096
-#: Of a .npy file of version 1.0 (numpy.lib.format): magic and version, then the length of the header, little-endian.
+#: Of a .npy file of version 1.0 (numpy.lib.format): magic and version, then the length of the
+#: header, little-endian.
 _MAGIC_BYTES = 8
 _LENGTH = struct.Struct("<H")
 
@@ -91,7 +100,9 @@ class FedInput(NamedTuple):
         return b"".join(table[byte] for byte in pattern[: self.size_bytes // len(table[0])])
 
     def _read(self, data: Input, target: memoryview) -> None:
-        """Read a .npy file: as it is, or as numbers where it has real ones and the elements are of another type."""
+        """Read a .npy file: as it is, or as numbers where it has real ones and the elements are of
+        another type.
+        """
         assert data.file is not None
         with open(data.file, "rb") as file:
             file.seek(_MAGIC_BYTES)
@@ -108,19 +119,26 @@ class FedInput(NamedTuple):
 
 
 def copied_input(attribute: TensorAttr, data: Optional[Input]) -> FedInput:
-    """Return the input as the library takes it over: pixels; real numbers as float32, which it converts; indices."""
+    """Return the input as the library takes it over: pixels; real numbers as float32, which it
+    converts; indices.
+    """
     if is_picture(attribute) and not _has_real_numbers(data):
-        attribute.type, noise = TYPE_UINT8, _pixel
+        attribute.type = TYPE_UINT8
+        noise = _pixel
     elif is_real(attribute):
-        attribute.type, noise = TYPE_FLOAT32, _fraction
+        attribute.type = TYPE_FLOAT32
+        noise = _fraction
     else:
         noise = _index
     elements = _elements(attribute)
-    return FedInput(attribute, attribute.n_elems * struct.calcsize(elements.code), elements, 1.0, 0, noise, data)
+    return FedInput(
+        attribute, attribute.n_elems * struct.calcsize(elements.code), elements, 1.0, 0, noise, data
+    )
 
 
 def bound_input(attribute: TensorAttr, data: Optional[Input]) -> FedInput:
-    """Return the input as the NPU reads it where it is: pixels, else elements of the model's own type.
+    """Return the input as the NPU reads it where it is: pixels, else elements of the model's own
+    type.
 
     Raises NotSupported for data that would have to be scaled, or to be put in the NPU's own order.
     """

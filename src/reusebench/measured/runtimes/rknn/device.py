@@ -1,6 +1,7 @@
 """The NPU's device: its nodes in /dev, and why this process cannot open them.
 
-Nothing here runs in the measured process before a call of the library has failed. Python 3.8, standard library.
+Nothing here runs in the measured process before a call of the library has failed. Python 3.8,
+standard library.
 """
 
 from __future__ import annotations
@@ -14,18 +15,27 @@ from typing import List, NamedTuple, Optional, Sequence, Tuple
 from reusebench.measured.messages import Message
 from reusebench.measured.runtimes.rknn.library import LibraryFile
 
-__all__ = ["Node", "device_nodes", "driver_state", "has_driver", "heap_not_opened", "node_of", "not_opened"]
+__all__ = [
+    "Node",
+    "device_nodes",
+    "driver_state",
+    "has_driver",
+    "heap_not_opened",
+    "node_of",
+    "not_opened",
+]
 
 #: Of drivers/rknpu/rknpu_drv.c, built in or a module; its devices are links in it.
 _DRIVER_FOLDER = "/sys/bus/platform/drivers/RKNPU"
 #: The driver makes this node (its memory is then of DMA heaps), or a card and a render node of DRM.
 _CHARACTER_DEVICE = "/dev/rknpu"
-#: For nodes that belong to root alone; "video" is the group of the cards on Debian, Ubuntu and Rockchip's images.
+#: For nodes that belong to root alone; "video" is the group of the cards on Debian, Ubuntu and
+#: Rockchip's images.
 _RULE = 'KERNEL=="{names}", GROUP="video", MODE="0660"'
 #: Errors of a node that is there for others.
 _DENIED = (errno.EACCES, errno.EPERM)
-#: From a library's version on: the oldest driver that it takes, and the oldest without a warning; its own words, tried.
-#: Before 1.6.0 librknnmrt was not.
+#: From a library's version on: the oldest driver that it takes, and the oldest without a warning;
+#: its own words, tried. Before 1.6.0 librknnmrt was not.
 _DRIVERS = {
     "librknnrt": (("1.5.2", "0.7.0", "0.8.8"), ("1.4.0", "0.6.2", "0.6.4")),
     "librknnmrt": (("1.6.0", "0.2.1", "0.4.2"),),
@@ -38,7 +48,8 @@ class Node(NamedTuple):
     path: str
     #: Of opening it for reading and writing, as in `errno`; 0: it opens.
     error: int = 0
-    #: Of one that is denied: whether its rights alone would allow it, and the group that may; "" where none may.
+    #: Of one that is denied: whether its rights alone would allow it, and the group that may; ""
+    #: where none may.
     is_allowed: bool = False
     group: str = ""
 
@@ -49,7 +60,9 @@ class Node(NamedTuple):
 
 
 def device_nodes() -> List[Node]:
-    """Return the nodes of the NPU, which are opened and closed: in a container rights alone do not tell."""
+    """Return the nodes of the NPU, which are opened and closed: in a container rights alone do not
+    tell.
+    """
     nodes = [node_of(path) for path in (_CHARACTER_DEVICE, *_drm_nodes())]
     return [node for node in nodes if node.error != errno.ENOENT]
 
@@ -80,7 +93,9 @@ def heap_not_opened(node: Node) -> Message:
 
 
 def driver_state(driver: str, library: LibraryFile) -> Message:
-    """Return whether the library takes this version of the driver: code `rknn_driver_too_old` where it does not."""
+    """Return whether the library takes this version of the driver: code `rknn_driver_too_old` where
+    it does not.
+    """
     name = f"{library.kind} {library.version}"
     for since, oldest, recommended in _DRIVERS[library.kind]:
         if _numbers(library.version) < _numbers(since):
@@ -88,7 +103,9 @@ def driver_state(driver: str, library: LibraryFile) -> Message:
         if _numbers(driver) < _numbers(oldest):
             return Message("rknn_driver_too_old", {"driver": driver, "needed": oldest})
         if _numbers(driver) < _numbers(recommended):
-            return Message("rknn_driver_old", {"driver": driver, "library": name, "recommended": recommended})
+            return Message(
+                "rknn_driver_old", {"driver": driver, "library": name, "recommended": recommended}
+            )
         return Message("rknn_driver_fits", {"driver": driver, "library": name, "needed": oldest})
     return Message("rknn_driver_of_unknown_library", {"driver": driver, "library": name})
 
@@ -123,11 +140,15 @@ def _group_of(path: str) -> str:
 
 
 def _drm_nodes() -> List[str]:
-    """Return the DRM nodes of the NPU alone: on most boards the display and the GPU have some too."""
+    """Return the DRM nodes of the NPU alone: on most boards the display and the GPU have some
+    too.
+    """
     names = []
     for device in _entries(_DRIVER_FOLDER):
         names += [
-            name for name in _entries(os.path.join(_DRIVER_FOLDER, device, "drm")) if name[:4] in ("card", "rend")
+            name
+            for name in _entries(os.path.join(_DRIVER_FOLDER, device, "drm"))
+            if name[:4] in ("card", "rend")
         ]
     return [f"/dev/dri/{name}" for name in names]
 

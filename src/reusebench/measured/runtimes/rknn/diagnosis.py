@@ -1,7 +1,8 @@
 """What an error of Rockchip's library means, and what to do: recognised by the library's words.
 
-Its return codes do not tell: -1 is everything, and -6 (model invalid) a lack of memory as well. The words are those
-that librknnrt 1.4.0 to 2.3.2 and librknnmrt 1.3.0 to 2.3.2 were seen to write, and that users quote.
+Its return codes do not tell: -1 is everything, and -6 (model invalid) a lack of memory as well. The
+words are those that librknnrt 1.4.0 to 2.3.2 and librknnmrt 1.3.0 to 2.3.2 were seen to write, and
+that users quote.
 """
 
 from __future__ import annotations
@@ -11,7 +12,12 @@ import re
 from typing import Callable, Dict, List, Match, Optional, Pattern, Tuple, Union
 
 from reusebench.measured.messages import Message
-from reusebench.measured.runtimes.rknn.device import device_nodes, heap_not_opened, node_of, not_opened
+from reusebench.measured.runtimes.rknn.device import (
+    device_nodes,
+    heap_not_opened,
+    node_of,
+    not_opened,
+)
 
 __all__ = ["THIS_MACHINE", "Machine", "cause_of", "cause_of_crash", "memory_mib_of", "names_rk356x"]
 
@@ -51,20 +57,31 @@ THIS_MACHINE = Machine()
 
 
 def cause_of(words: str, machine: Machine = THIS_MACHINE) -> Optional[Message]:
-    """Return what was wrong and what to do, for what the library wrote; None where that is not known.
+    """Return what was wrong and what to do, for what the library wrote; None if that is not
+    known.
 
     Where it depends on the machine (rights, free memory) it is looked up now.
     """
     for pattern, cause in _SIGNS:
         match = pattern.search(words)
         if match:
-            return Message(cause, match.groupdict()) if isinstance(cause, str) else cause(match, machine)
+            return (
+                Message(cause, match.groupdict())
+                if isinstance(cause, str)
+                else cause(match, machine)
+            )
     return None
 
 
 def cause_of_crash(last_words: str) -> Optional[Message]:
-    """Return the same for a process that ended by itself, whose last words are not all the library's."""
-    return cause_of("\n".join(line for line in last_words.splitlines() if "RKNN" in line or _JSON_PARSER in line))
+    """Return the same for a process that ended by itself, whose last words are not all the
+    library's.
+    """
+    return cause_of(
+        "\n".join(
+            line for line in last_words.splitlines() if "RKNN" in line or _JSON_PARSER in line
+        )
+    )
 
 
 def _device_not_opened(_match: Match[str], machine: Machine) -> Message:
@@ -76,10 +93,12 @@ def _heap_not_opened(match: Match[str], machine: Machine) -> Message:
 
 
 def _no_buffer(match: Match[str], machine: Machine) -> Message:
-    """Return why there is no further buffer: the driver's error tells, where the library passes it on.
+    """Return why there is no further buffer: the driver's error tells, where the library passes it
+    on.
 
-    Errors as in rknpu_gem_alloc_buf and rknpu_gem_get_pages of drivers/rknpu/rknpu_gem.c: EFAULT where pages were
-    there and could not be mapped for the NPU, EINVAL where the contiguous memory was not there.
+    Errors as in rknpu_gem_alloc_buf and rknpu_gem_get_pages of drivers/rknpu/rknpu_gem.c: EFAULT
+    where pages were there and could not be mapped for the NPU, EINVAL where the contiguous memory
+    was not there.
     """
     number = _ERRNO.search(match.string)
     code = int(number[1]) if number else 0
@@ -93,11 +112,15 @@ def _no_buffer(match: Match[str], machine: Machine) -> Message:
     cma = memory.get("CmaFree", 0)
     if code == errno.EINVAL:
         return Message("rknn_no_contiguous_memory", {"size": size, "cma": cma})
-    return Message("rknn_out_of_memory", {"size": size, "cma": cma, "available": memory.get("MemAvailable", 0)})
+    return Message(
+        "rknn_out_of_memory", {"size": size, "cma": cma, "available": memory.get("MemAvailable", 0)}
+    )
 
 
 def _job_failed(_match: Match[str], machine: Machine) -> Message:
-    """Return why a job failed; of these chips some kernels put the IOMMU's tables where the NPU does not reach."""
+    """Return why a job failed; of these chips some kernels put the IOMMU's tables where the NPU
+    does not reach.
+    """
     is_beyond = machine.memory_mib().get("MemTotal", 0) > 4096 and machine.is_rk356x()
     return Message("rknn_beyond_4_gib" if is_beyond else "rknn_job_failed")
 
@@ -117,25 +140,36 @@ def _meminfo_mib() -> Dict[str, int]:
         return memory_mib_of(file.read())
 
 
-#: A cause is a code of `messages`, whose fields the pattern's groups fill, or a function that returns the message. The
-#: first that fits counts: words that name a cause stand before words that only follow from it.
+#: A cause is a code of `messages`, whose fields the pattern's groups fill, or a function that
+#: returns the message. The first that fits counts: words that name a cause stand before words that
+#: only follow from it.
 _Sign = Tuple[Pattern[str], Union[str, Callable[[Match[str], Machine], Message]]]
 _SIGNS: List[_Sign] = [
     (re.compile(pattern), cause)
     for pattern, cause in (
         (
-            r"requires driver version >= (?P<needed>[\d.]+), but you have driver version: (?P<driver>[\d.]+)",
+            (
+                r"requires driver version >= (?P<needed>[\d.]+), but you have driver version:"
+                r" (?P<driver>[\d.]+)"
+            ),
             "rknn_driver_too_old",
         ),
         (r"failed to open \S+ (?:module|node), need to insmod", _device_not_opened),
         (r"Failed to open DMA heap: (?P<path>/\S+)", _heap_not_opened),
         (
-            r"(?:not supported on the current platform|platforms only), hw_version = (?P<hardware>\w+)",
+            (
+                r"(?:not supported on the current platform|platforms only), hw_version ="
+                r" (?P<hardware>\w+)"
+            ),
             "rknn_unknown_chip",
         ),
-        (r"model is for (?P<model>\S+), but current platform is (?P<chip>\S+)", "rknn_wrong_platform"),
+        (
+            r"model is for (?P<model>\S+), but current platform is (?P<chip>\S+)",
+            "rknn_wrong_platform",
+        ),
         (r"rknn model does not match the RKNPU hardware version", "rknn_model_of_other_chip"),
-        # librknnrt to 1.5.0; then in two pieces; librknnmrt calls the form of the other libraries so, too.
+        # librknnrt to 1.5.0; then in two pieces; librknnmrt calls the form of the other libraries
+        # so, too.
         (r"Invalid RKNN model version (?P<version>\d+)", "rknn_model_version"),
         (r"RKNN model version is (?P<version>[\d.]+)\s*, but current", "rknn_model_version"),
         (r"incompatible model version: (?P<version>\w+)", "rknn_mini_model_version"),
@@ -143,8 +177,10 @@ _SIGNS: List[_Sign] = [
         (r"Unsupport [CG]PU op: (?P<operator>[^\s,]+)", "rknn_operator_missing"),
         (r"unsupport cpu (?P<operator>\S+) op", "rknn_operator_missing"),
         (
-            r"exportDataSize large then model size|model is too small|invalid rknn model size|invalid RKNN_MAGIC"
-            r"|invalid rknn model magic|Verify ModelBuffer failed|Invalid RKNN format|" + _JSON_PARSER,
+            r"exportDataSize large then model size|model is too small|invalid rknn model"
+            r" size|invalid RKNN_MAGIC"
+            r"|invalid rknn model magic|Verify ModelBuffer failed|Invalid RKNN format|"
+            + _JSON_PARSER,
             "rknn_model_damaged",
         ),
         (r"failed to convert fd\(-?\d+\) to handle", "rknn_foreign_memory_refused"),

@@ -1,6 +1,7 @@
 """Where Rockchip's runtime library is, and its kind, architecture and version, read from the file.
 
-The harness reads them of a library that it never loads, so nothing here loads one. Python 3.8, standard library.
+The harness reads them of a library that it never loads, so nothing here loads one. Python 3.8,
+standard library.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ __all__ = [
 #: Names the library's file, before any usual path.
 LIBRARY_VARIABLE = "REUSEBENCH_RKNN_LIBRARY"
 
-#: Full runtime and mini runtime (RV1103, RV1106), as Rockchip's board images and its SDK install them.
+#: Full runtime and mini runtime (RV1103, RV1106), as Rockchip's board images and its SDK install
+#: them.
 _NAMES = ("librknnrt.so", "librknnmrt.so")
 _FOLDERS = (
     "/usr/lib",
@@ -71,24 +73,34 @@ def usual_paths() -> Iterator[str]:
 
 
 def find_library() -> Optional[str]:
-    """Return the file that LIBRARY_VARIABLE names, or the first of the usual paths which this machine can load."""
+    """Return the file that LIBRARY_VARIABLE names, or the first of the usual paths which this
+    machine can load.
+    """
     named = os.environ.get(LIBRARY_VARIABLE)
     if named:
         return named
     # Of the interpreter, not of the kernel: 32-bit systems run on 64-bit kernels too.
     architecture = architecture_of(sys.executable)
     for path in usual_paths():
-        if architecture is not None and os.path.isfile(path) and architecture_of(path) == architecture:
+        if (
+            architecture is not None
+            and os.path.isfile(path)
+            and architecture_of(path) == architecture
+        ):
             return path
     return None
 
 
 def read_library(path: str) -> LibraryFile:
-    """Return what is known of the library; raise AdapterError if the file is no runtime library of Rockchip's."""
+    """Return what is known of the library; raise AdapterError if the file is no runtime library of
+    Rockchip's.
+    """
     try:
         kind_and_version = _find_version(path)
     except OSError as error:
-        raise AdapterError("rknn_not_a_library", path=path, reason=error.strerror or str(error)) from None
+        raise AdapterError(
+            "rknn_not_a_library", path=path, reason=error.strerror or str(error)
+        ) from None
     architecture = architecture_of(path)
     if architecture is None:
         reason = Message("no_shared_library", {"architectures": ", ".join(_MACHINES.values())})
@@ -101,7 +113,9 @@ def read_library(path: str) -> LibraryFile:
 
 
 def architecture_of(path: str) -> Optional[str]:
-    """Return the architecture of a program or shared library; None where it is neither or is of another one."""
+    """Return the architecture of a program or shared library; None if it is neither or is of
+    another one.
+    """
     try:
         with open(path, "rb", opener=_open_regular) as file:
             header = file.read(20)
@@ -114,7 +128,9 @@ def architecture_of(path: str) -> Optional[str]:
 
 
 def _open_regular(path: str, flags: int) -> int:
-    """Open it as open() does, without waiting for the writer of a pipe; OSError where it is no regular file."""
+    """Open it as open() does, without waiting for the writer of a pipe; OSError if it is no
+    regular file.
+    """
     descriptor = os.open(path, flags | os.O_NONBLOCK)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
@@ -123,8 +139,11 @@ def _open_regular(path: str, flags: int) -> int:
 
 
 def _find_version(path: str) -> Optional[Tuple[str, str]]:
-    """Search the file piece by piece: it has megabytes, and the measured process would be weighed with them."""
-    match, text = None, b""
+    """Search the file piece by piece: it has megabytes, and the measured process would be weighed
+    with them.
+    """
+    match = None
+    text = b""
     with open(path, "rb", opener=_open_regular) as file:
         for piece in iter(lambda: file.read(_PIECE_BYTES), b""):
             text = text[-_OVERLAP_BYTES:] + piece

@@ -17,7 +17,8 @@ from reusebench.measured.runtimes.rknn.library import find_library
 
 __all__ = ["Piece", "TensorMemory", "allocate", "name_again"]
 
-#: Heaps whose buffers every NPU can reach: first those that are contiguous, which chips without an IOMMU need.
+#: Heaps whose buffers every NPU can reach: first those that are contiguous, which chips without an
+#: IOMMU need.
 _HEAPS = (
     "/dev/rk_dma_heap/rk-dma-heap-cma",
     "/dev/dma_heap/cma",
@@ -26,15 +27,17 @@ _HEAPS = (
     "/dev/dma_heap/system-dma32",
     "/dev/dma_heap/system",
 )
-#: linux/dma-heap.h: struct dma_heap_allocation_data is len, fd, fd_flags, heap_flags; rk-dma-heap.h has the same.
+#: linux/dma-heap.h: struct dma_heap_allocation_data is len, fd, fd_flags, heap_flags; rk-dma-heap.h
+#: has the same.
 _HEAP_DATA = "=QIIQ"
 _HEAP_ALLOC = {"dma_heap": 0xC0184800, "rk_dma_heap": 0xC0185200}
 
-#: RKNN_TENSOR_MEMORY_FLAGS_ALLOC_INSIDE (rknn_api.h): rknn_destroy_mem frees the rknn_tensor_mem itself.
+#: RKNN_TENSOR_MEMORY_FLAGS_ALLOC_INSIDE (rknn_api.h): rknn_destroy_mem frees the rknn_tensor_mem
+#: itself.
 _ALLOC_INSIDE = 1
 
-#: Rockchip's media memory zone, as its SDK and its camera images name the library, which is in the loader's path or
-#: beside the runtime's library.
+#: Rockchip's media memory zone, as its SDK and its camera images name the library, which is in the
+#: loader's path or beside the runtime's library.
 _MMZ_LIBRARIES = ("libmpimmz.so", "librockit.so")
 #: RK_MMZ_ALLOC_TYPE_CMA | RK_MMZ_ALLOC_UNCACHEABLE (rk_mpi_mmz.h).
 _MMZ_FLAGS = 0x11
@@ -43,11 +46,13 @@ _MMZ_FLAGS = 0x11
 class Piece:
     """One piece of memory of one context; release() gives it back, whoever it came from."""
 
-    def __init__(self, memory: Memory, release: Callable[[], None], fd: Optional[int] = None) -> None:
+    def __init__(
+        self, memory: Memory, release: Callable[[], None], fd: Optional[int] = None
+    ) -> None:
         #: Pointer to rknn_tensor_mem.
         self.memory = memory
         self.release = release
-        #: The file descriptor behind it; below 1 where there is none.
+        #: The file descriptor behind it; below 1 if there is none.
         self.fd = int(memory.contents.fd) if fd is None else fd
 
     @property
@@ -57,7 +62,9 @@ class Piece:
 
     def checksum(self) -> int:
         """Return the CRC-32 of what it holds."""
-        return zlib.crc32((ctypes.c_char * int(self.memory.contents.size)).from_address(self.address))
+        return zlib.crc32(
+            (ctypes.c_char * int(self.memory.contents.size)).from_address(self.address)
+        )
 
     def allocation(self, kind: str) -> Allocation:
         """Return what it is, for the account."""
@@ -66,7 +73,9 @@ class Piece:
 
 
 class TensorMemory:
-    """The memory of bound tensors, in the order in which they are bound; further contexts name it again."""
+    """The memory of bound tensors, in the order in which they are bound; further contexts name it
+    again.
+    """
 
     def __init__(self, allocator: str) -> None:
         self._allocator = allocator
@@ -91,7 +100,9 @@ def name_again(binding: Binding, context: int, whole: Piece, size: int) -> Piece
 
 
 def allocate(allocator: str, binding: Binding, context: int, size: int) -> Piece:
-    """Return a piece of at least size bytes for the context; allocator as in runtimes.base.Memory."""
+    """Return a piece of at least size bytes for the context; allocator as in
+    runtimes.base.Memory.
+    """
     return _ALLOCATORS[allocator](binding, context, size)
 
 
@@ -118,7 +129,9 @@ def _from_dma_heap(binding: Binding, context: int, size: int) -> Piece:
 
 
 def _from_physical_address(binding: Binding, context: int, size: int) -> Piece:
-    """Name memory by its physical address; where an application has none of its own, the library allocates it."""
+    """Name memory by its physical address; where an application has none of its own, the library
+    allocates it.
+    """
     whole = _from_runtime(binding, context, size)
     physical = int(whole.memory.contents.phys_addr)
     memory = binding.create_mem_from_phys(context, physical, whole.address, size)
@@ -133,7 +146,9 @@ def _from_physical_address(binding: Binding, context: int, size: int) -> Piece:
 def _from_mmz(binding: Binding, context: int, size: int) -> Piece:
     library = _mmz_library()
     block = ctypes.c_void_p()
-    code = library.RK_MPI_MMZ_Alloc(ctypes.byref(block), ctypes.c_uint32(size), ctypes.c_uint32(_MMZ_FLAGS))
+    code = library.RK_MPI_MMZ_Alloc(
+        ctypes.byref(block), ctypes.c_uint32(size), ctypes.c_uint32(_MMZ_FLAGS)
+    )
     if code:
         raise NotSupported("rknn_mmz_refused", size=size, code=code)
     library.RK_MPI_MMZ_Handle2VirAddr.restype = ctypes.c_void_p
@@ -150,8 +165,8 @@ def _from_mmz(binding: Binding, context: int, size: int) -> Piece:
 def _from_foreign_fd(binding: Binding, context: int, fd: int, address: int, size: int) -> Piece:
     """Name memory by a file descriptor that the library did not make.
 
-    With this flag set librknnrt 1.5.2 and 1.6.0 were seen to hang in every rknn_set_*_mem of such memory, where the
-    driver is /dev/rknpu; rknn_destroy_mem needs it again, to free the struct.
+    With this flag set librknnrt 1.5.2 and 1.6.0 were seen to hang in every rknn_set_*_mem of such
+    memory, where the driver is /dev/rknpu; rknn_destroy_mem needs it again, to free the struct.
     """
     memory = binding.create_mem_from_fd(context, fd, address, size)
     struct_is_librarys = memory.contents.flags & _ALLOC_INSIDE

@@ -1,4 +1,6 @@
-"""How a context's input gets in and its output out: copied by the library, copied by us, or used where it is."""
+"""How a context's input gets in and its output out: copied by the library, copied by us, or used
+where it is.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,7 @@ _CHANNELS = (1, 3)
 class Tensors(ABC):
     """All inputs, or all outputs, of one context."""
 
-    #: The application's own side of each tensor; empty where it uses the bound memory itself.
+    #: The application's own side of each tensor; empty if it uses the bound memory itself.
     _buffers: List[ctypes.Array[ctypes.c_char]]
 
     @abstractmethod
@@ -83,13 +85,16 @@ class CopiedInputs(InputTensors):
     """The library copies from the application's buffers (rknn_inputs_set)."""
 
     def __init__(self, binding: Binding, context: int, inputs: Sequence[FedInput]) -> None:
-        self._binding, self._context = binding, context
+        self._binding = binding
+        self._context = context
         self._attributes = [fed.attribute for fed in inputs]
         self._buffers = [fed.filled() for fed in inputs]
         self._inputs = (Input * len(inputs))()
         for index, (attribute, buffer) in enumerate(zip(self._attributes, self._buffers)):
             address = ctypes.addressof(buffer)
-            self._inputs[index] = Input(index, address, len(buffer), 0, attribute.type, attribute.fmt)
+            self._inputs[index] = Input(
+                index, address, len(buffer), 0, attribute.type, attribute.fmt
+            )
 
     def move(self) -> None:
         """Pass the buffers to the library."""
@@ -102,15 +107,20 @@ class CopiedInputs(InputTensors):
 
 
 class CopiedOutputs(Tensors):
-    """The library copies into the application's buffers (rknn_outputs_get), in the model's own type."""
+    """The library copies into the application's buffers (rknn_outputs_get), in the model's own
+    type.
+    """
 
     def __init__(self, binding: Binding, context: int, attributes: Sequence[TensorAttr]) -> None:
-        self._binding, self._context = binding, context
+        self._binding = binding
+        self._context = context
         self._buffers = [ctypes.create_string_buffer(attribute.size) for attribute in attributes]
         self._outputs = (Output * len(attributes))()
         for index, buffer in enumerate(self._buffers):
             address = ctypes.addressof(buffer)
-            self._outputs[index] = Output(want_float=0, is_prealloc=1, index=index, buf=address, size=len(buffer))
+            self._outputs[index] = Output(
+                want_float=0, is_prealloc=1, index=index, buf=address, size=len(buffer)
+            )
 
     def move(self) -> None:
         """Have the outputs copied."""
@@ -131,21 +141,25 @@ class _Slot(NamedTuple):
         """Copy the tensor in from the buffer, where its rows stand close."""
         source = ctypes.addressof(buffer)
         for number in range(self.size // self.row):
-            ctypes.memmove(self.piece.address + number * self.pitch, source + number * self.row, self.row)
+            ctypes.memmove(
+                self.piece.address + number * self.pitch, source + number * self.row, self.row
+            )
 
 
 class _Bound(Tensors):
     """The NPU reads or writes memory that the application holds (rknn_set_io_mem).
 
-    The application may keep buffers of its own besides and copy, as it must on the mini runtime, which has no call
-    that copies.
+    The application may keep buffers of its own besides and copy, as it must on the mini runtime,
+    which has no call that copies.
     """
 
     #: Of the pieces, in the account.
     kind: str
 
     def __init__(self, binding: Binding, context: int, memory: TensorMemory) -> None:
-        self._binding, self._context, self._memory = binding, context, memory
+        self._binding = binding
+        self._context = context
+        self._memory = memory
         self._slots: List[_Slot] = []
         self._allocations: List[Allocation] = []
         self._buffers = []
@@ -156,7 +170,8 @@ class _Bound(Tensors):
         piece, is_new = self._memory.take(self._binding, self._context, len(self._slots), whole)
         if is_new:
             self._allocations.append(piece.allocation(self.kind))
-        # What the NPU needs behind the tensor is no part of it: outputs are the same, copied or not.
+        # What the NPU needs behind the tensor is no part of it: outputs are the same, copied or
+        # not.
         slot = _slot(piece, attribute, size_bytes)
         self._slots.append(slot)
         self._binding.set_io_mem(self._context, piece.memory, attribute)
@@ -166,7 +181,10 @@ class _Bound(Tensors):
         """Return the application's buffers if there are any, else the bound memory."""
         if self._buffers:
             return super().views()
-        return [memoryview((ctypes.c_char * slot.size).from_address(slot.piece.address)) for slot in self._slots]
+        return [
+            memoryview((ctypes.c_char * slot.size).from_address(slot.piece.address))
+            for slot in self._slots
+        ]
 
     def allocations(self) -> List[Allocation]:
         """Return the bound memory, where no other context had it before."""
@@ -184,7 +202,13 @@ class BoundInputs(_Bound, InputTensors):
     kind = "input"
 
     def __init__(
-        self, binding: Binding, context: int, inputs: Sequence[FedInput], memory: TensorMemory, *, staged: bool
+        self,
+        binding: Binding,
+        context: int,
+        inputs: Sequence[FedInput],
+        memory: TensorMemory,
+        *,
+        staged: bool,
     ) -> None:
         super().__init__(binding, context, memory)
         self._attributes = [fed.attribute for fed in inputs]
@@ -201,7 +225,8 @@ class BoundInputs(_Bound, InputTensors):
     def move(self) -> None:
         """Copy the application's buffer in where it has one; else the input is there already.
 
-        What the CPU wrote meanwhile must leave its caches. An input that stays as it is needs no such call.
+        What the CPU wrote meanwhile must leave its caches. An input that stays as it is needs no
+        such call.
         """
         for buffer, slot in zip(self._buffers, self._slots):
             slot.put(buffer)
@@ -209,7 +234,9 @@ class BoundInputs(_Bound, InputTensors):
             self._to_device()
 
     def image_input(self) -> ImageInput:
-        """Return the application's buffer where it has one, else the bound memory with the pitch that the NPU needs."""
+        """Return the application's buffer where it has one, else the bound memory with the pitch
+        that the NPU needs.
+        """
         number = _first_image(self._attributes)
         attribute = self._attributes[number]
         if self._buffers:
@@ -226,7 +253,9 @@ class BoundInputs(_Bound, InputTensors):
 
 
 class NativeOutputs(_Bound):
-    """Output where the NPU itself leaves it, in its own order of channels, which the application must read."""
+    """Output where the NPU itself leaves it, in its own order of channels, which the application
+    must read.
+    """
 
     kind = "output"
 
@@ -240,7 +269,8 @@ class NativeOutputs(_Bound):
     ) -> None:
         """Take the attributes of the NPU's order, and those of the model's."""
         super().__init__(binding, context, memory)
-        self._attributes, self._plain = attributes, plain
+        self._attributes = attributes
+        self._plain = plain
         for attribute in attributes:
             self._bind(attribute, attribute.size)
 
@@ -264,7 +294,13 @@ class BoundOutputs(_Bound):
     kind = "output"
 
     def __init__(
-        self, binding: Binding, context: int, attributes: Sequence[TensorAttr], memory: TensorMemory, *, staged: bool
+        self,
+        binding: Binding,
+        context: int,
+        attributes: Sequence[TensorAttr],
+        memory: TensorMemory,
+        *,
+        staged: bool,
     ) -> None:
         super().__init__(binding, context, memory)
         for attribute in attributes:
@@ -273,7 +309,9 @@ class BoundOutputs(_Bound):
                 self._buffers.append(ctypes.create_string_buffer(slot.size))
 
     def move(self) -> None:
-        """Make the output visible to the CPU, and copy it out where the application has a buffer."""
+        """Make the output visible to the CPU, and copy it out where the application has a
+        buffer.
+        """
         for slot in self._slots:
             self._binding.mem_sync(self._context, slot.piece.memory, SYNC_FROM_DEVICE)
         for buffer, slot in zip(self._buffers, self._slots):
@@ -281,9 +319,12 @@ class BoundOutputs(_Bound):
 
 
 def _pictures(view: memoryview, attribute: TensorAttr, plain: TensorAttr) -> Iterator[memoryview]:
-    """Yield the pictures of a tensor in the model's order: the NPU has channels in groups, filled up with zeros."""
+    """Yield the pictures of a tensor in the model's order: the NPU has channels in groups, filled
+    up with zeros.
+    """
     count, groups, height, width, in_group = attribute.dims[:_GROUPED_DIMENSIONS]
-    pixels, code = height * width, _CODES[plain.size // plain.n_elems]
+    pixels = height * width
+    code = _CODES[plain.size // plain.n_elems]
     elements = view.cast("B").cast(code)
     channels = plain.n_elems // (count * pixels)
     for picture in range(count):
@@ -300,7 +341,9 @@ def _pictures(view: memoryview, attribute: TensorAttr, plain: TensorAttr) -> Ite
 
 
 def _slot(piece: Piece, attribute: TensorAttr, size_bytes: int) -> _Slot:
-    """Return the tensor's layout in the piece: the NPU may need more room for a row of pixels than they have."""
+    """Return the tensor's layout in the piece: the NPU may need more room for a row of pixels than
+    they have.
+    """
     width = attribute.dims[2]
     has_rows = attribute.n_dims == _IMAGE_DIMENSIONS and attribute.fmt == FORMAT_NHWC
     if not has_rows or attribute.w_stride <= width:
@@ -323,4 +366,6 @@ def _first_image(attributes: Sequence[TensorAttr]) -> int:
 def _image(memory: memoryview, attribute: TensorAttr, pitch: Optional[int] = None) -> ImageInput:
     """Return the first picture in the memory; without a pitch its rows stand close."""
     _, height, width, channels = attribute.dims[:_IMAGE_DIMENSIONS]
-    return ImageInput(memory.cast("B"), width, height, channels, "nhwc", "uint8", pitch or width * channels)
+    return ImageInput(
+        memory.cast("B"), width, height, channels, "nhwc", "uint8", pitch or width * channels
+    )
