@@ -147,17 +147,16 @@ def _removed(dry_run: bool = False) -> dict[Path, int]:
 
 #: Makes everything that a killed process can leave, and is killed.
 _KILLED = """
-import os, signal, tempfile
-from reusebench.system.cache import OwnFolder, cache_root, locked, written_whole
+import os, signal
+from reusebench.system.cache import OwnFolder, cache_root, locked, scratch_folder, written_whole
 
 folder = OwnFolder("prepared")
 (folder.path / "onnxruntime").mkdir()
 (folder.path / "onnxruntime" / "weights").write_bytes(bytes(1000))
 (folder.path / "link").symlink_to("/")
 model = cache_root() / "models" / "a.onnx"
-with locked(model), written_whole(model) as temporary:
+with locked(model), written_whole(model) as temporary, scratch_folder(model.parent):
     temporary.write_bytes(bytes(500))
-    tempfile.mkdtemp(dir=model.parent, prefix=".compiling-")
     os.kill(os.getpid(), signal.SIGKILL)
 """
 

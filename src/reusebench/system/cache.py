@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from reusebench.system import processes
-from reusebench.system.files import replacing
+from reusebench.system.files import UNFINISHED_NAME, replacing
 from reusebench.system.interrupts import uninterrupted
 from reusebench.system.package import python_command
 
 __all__ = [
     "CacheError",
-    "Leftover",
+    "CacheLeftover",
     "OwnFolder",
     "ProcessError",
     "cache_root",
@@ -34,13 +34,15 @@ __all__ = [
     "make_folder",
     "remove_leftovers",
     "run_in_another_process",
+    "scratch_folder",
     "written_whole",
 ]
 
 #: Locked by whoever makes files in the folder that it is in.
 _LOCK = ".lock"
-#: What such a maker leaves in the folder when it is killed.
-_UNFINISHED = re.compile(r"\..+\.\d+\.unfinished|\.(compiling|qemu|system)-\w{8}")
+#: Prefix of the folders that scratch_folder makes; tempfile adds eight characters.
+_SCRATCH = ".scratch-"
+_SCRATCH_NAME = re.compile(rf"{re.escape(_SCRATCH)}\w{{8}}")
 #: Locked by the process whose temporary folder it is in; the names of those, and what they are in.
 _OWNER = ".owner"
 _OWN_FOLDER = re.compile(r"tmp\w{8}")
@@ -110,6 +112,16 @@ def locked(path: Path) -> Iterator[None]:
         raise cannot_write(path, error) from error
 
 
+@contextmanager
+def scratch_folder(parent: Path) -> Iterator[Path]:
+    """Yield a new folder in `parent`, a folder of the cache whose lock the caller holds.
+
+    It is removed at the end; if the process is killed, remove_leftovers finds it by its name.
+    """
+    with tempfile.TemporaryDirectory(dir=parent, prefix=_SCRATCH) as folder:
+        yield Path(folder)
+
+
 class OwnFolder:
     """A temporary folder in the cache, which is removed with this object, at the latest when Python
     ends.
@@ -142,14 +154,14 @@ class OwnFolder:
         self._remove()
 
 
-class Leftover(NamedTuple):
+class CacheLeftover(NamedTuple):
     """A temporary file or folder whose owner was killed."""
 
     path: Path
     size_bytes: int
 
 
-def remove_leftovers(dry_run: bool = False) -> Iterator[Leftover]:
+def remove_leftovers(dry_run: bool = False) -> Iterator[CacheLeftover]:
     """Remove what killed processes have left in the cache, and yield it; OSError if something
     cannot be removed.
 
@@ -160,7 +172,7 @@ def remove_leftovers(dry_run: bool = False) -> Iterator[Leftover]:
             own = [inner for inner in _folders_in(folder) if _OWN_FOLDER.fullmatch(inner.name)]
             locks = [(inner / _OWNER, [inner]) for inner in own]
         else:
-            files = [path for path in folder.iterdir() if _UNFINISHED.fullmatch(path.name)]
+            files = [path for path in folder.iterdir() if _is_temporary(path.name)]
             locks = [(folder / _LOCK, sorted(files))] if files else []
         for lock, paths in locks:
             # Else another process has removed it meanwhile.
@@ -242,14 +254,19 @@ def _folders_in(folder: Path) -> list[Path]:
     )
 
 
-def _removed(path: Path, dry_run: bool) -> Leftover:
+def _is_temporary(name: str) -> bool:
+    """Whether a file or folder with this name is left over if nobody holds its folder's lock."""
+    return bool(UNFINISHED_NAME.fullmatch(name) or _SCRATCH_NAME.fullmatch(name))
+
+
+def _removed(path: Path, dry_run: bool) -> CacheLeftover:
     is_folder = stat.S_ISDIR(path.lstat().st_mode)
     files = (
         [Path(at) / name for at, _, names in os.walk(path) for name in names]
         if is_folder
         else [path]
     )
-    leftover = Leftover(path, sum(file.lstat().st_size for file in files))
+    leftover = CacheLeftover(path, sum(file.lstat().st_size for file in files))
     if not dry_run:
         shutil.rmtree(path) if is_folder else path.unlink()
     return leftover

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
 import unicodedata
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from typing import BinaryIO
 
 __all__ = [
     "UNFINISHED",
+    "UNFINISHED_NAME",
     "inside",
     "keep_writing_to_user",
     "open_emptied",
@@ -28,8 +30,10 @@ __all__ = [
     "started_umask",
 ]
 
-#: How the names of temporary files and folders end.
+#: Suffix of the names of temporary files and folders.
 UNFINISHED = ".unfinished"
+#: Names of the temporary files that `replacing` makes, and of folders that are named alike.
+UNFINISHED_NAME = re.compile(rf"\..+\.\d+{re.escape(UNFINISHED)}")
 
 _KINDS = (
     (stat.S_ISDIR, "a folder"),

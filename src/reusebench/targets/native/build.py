@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from reusebench.system.cache import locked
+from reusebench.system.cache import locked, scratch_folder
 from reusebench.system.package import NATIVE
 from reusebench.targets.compilers import ARCHITECTURES, Compiler, compiler_for, fingerprint
 from reusebench.targets.folders import root
@@ -73,14 +73,14 @@ def ensure_native(form: str, show_step: Callable[[str], None]) -> None:
     """Compile the driver where it is missing; raise TargetError if that fails."""
     with (
         locked(root() / "native"),
-        tempfile.TemporaryDirectory(dir=root(), prefix=".compiling-") as space,
+        scratch_folder(root()) as space,
     ):
         if is_built(form):
             return
         architecture = _architecture(form)
         compiler = compiler_for(architecture, show_step)
         show_step(f"compiling the driver for {form}")
-        new = Path(space) / form
+        new = space / form
         new.mkdir()
         compile_native(compiler, form, new)
         _folder(form).parent.mkdir(exist_ok=True)

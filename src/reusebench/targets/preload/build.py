@@ -4,11 +4,10 @@ changed.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from reusebench.system.cache import locked
+from reusebench.system.cache import locked, scratch_folder
 from reusebench.system.package import NATIVE
 from reusebench.targets.compilers import Compiler, compiler_for, fingerprint
 from reusebench.targets.folders import root
@@ -52,12 +51,12 @@ def ensure_preload(architecture: str, show_step: Callable[[str], None]) -> None:
     """Compile the library for the architecture where it is missing."""
     with (
         locked(root() / "preload"),
-        tempfile.TemporaryDirectory(dir=root(), prefix=".compiling-") as space,
+        scratch_folder(root()) as space,
     ):
         if is_built(architecture):
             return
         compiler = compiler_for(architecture, show_step)
-        _install(architecture, compiler, Path(space), show_step)
+        _install(architecture, compiler, space, show_step)
 
 
 def compile_preload(compiler: Compiler, library: Path, *definitions: str) -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from reusebench.system.cache import cache_root, locked
+from reusebench.system.cache import cache_root, locked, scratch_folder
 from reusebench.system.package import NATIVE
 from reusebench.targets.compilers import Compiler, compiler_for, fingerprint
 
@@ -43,10 +42,10 @@ def ensure_reader(architecture: str, show_step: Callable[[str], None]) -> Path:
     )
     with locked(program):
         if not program.is_file():
-            with tempfile.TemporaryDirectory(dir=program.parent, prefix=".compiling-") as space:
+            with scratch_folder(program.parent) as space:
                 compiler = compiler_for(architecture, show_step)
                 show_step(f"compiling the reader for {architecture}")
-                compile_reader(compiler, Path(space)).rename(program)
+                compile_reader(compiler, space).rename(program)
     return program
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import functools
 import subprocess
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from reusebench.system.cache import locked
+from reusebench.system.cache import locked, scratch_folder
 from reusebench.system.package import NATIVE
 from reusebench.targets.compilers import Compiler, compiler_for, fingerprint
 from reusebench.targets.folders import root
@@ -40,11 +39,11 @@ def ensure_sandbox(show_step: Callable[[str], None]) -> None:
         return
     with (
         locked(root() / "sandbox"),
-        tempfile.TemporaryDirectory(dir=root(), prefix=".compiling-") as space,
+        scratch_folder(root()) as space,
     ):
         compiler = compiler_for(architecture, show_step)
         show_step("compiling the sandbox")
-        new = Path(space) / "new"
+        new = space / "new"
         folder = sandbox_program().parent
         (new / "root").mkdir(parents=True)
         compile_sandbox(compiler, new / "sandbox")

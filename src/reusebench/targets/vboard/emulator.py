@@ -5,11 +5,10 @@ package.
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from reusebench.system.cache import locked
+from reusebench.system.cache import locked, scratch_folder
 from reusebench.targets.errors import TargetError
 from reusebench.targets.folders import fetched_emulator, root
 from reusebench.targets.rknn_library import architecture_of_this_python
@@ -46,9 +45,9 @@ def ensure_emulator(architecture: str, show_step: Callable[[str], None]) -> None
     if host is None:
         raise _no_emulator(name, "there is no package of it for this machine's processor")
     fetched = fetched_emulator(name)
-    with locked(root() / name), tempfile.TemporaryDirectory(dir=root(), prefix=".qemu-") as space:
+    with locked(root() / name), scratch_folder(root()) as space:
         show_step(f"fetching {name}")
-        program = _fetch(name, PackageSource(host, Path(space) / "apt"), Path(space))
+        program = _fetch(name, PackageSource(host, space / "apt"), space)
         if program is None:
             raise _no_emulator(name, "no package of this machine's sources has it")
         fetched.parent.mkdir(exist_ok=True)

@@ -7,11 +7,10 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from reusebench.system.cache import locked
+from reusebench.system.cache import locked, scratch_folder
 from reusebench.targets.folders import root, sysroot
 from reusebench.targets.vboard.packages import PackageSource, unpack
 
@@ -63,15 +62,15 @@ def ensure_system(
     """Make the system where it is missing."""
     with (
         locked(sysroot(architecture)),
-        tempfile.TemporaryDirectory(dir=root(), prefix=".system-") as space,
+        scratch_folder(root()) as space,
     ):
         if is_installed(architecture):
             return
         show_step(f"fetching the lists of {architecture} packages")
-        source = PackageSource(architecture, Path(space) / "apt", sources)
+        source = PackageSource(architecture, space / "apt", sources)
         names = _needed_packages(source)
         show_step(f"fetching {len(names)} packages: {', '.join(names)}")
-        system = Path(space) / "system"
+        system = space / "system"
         for package in source.fetch(names):
             unpack(package, system)
         for pattern in _UNUSED:
