@@ -10,15 +10,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from reusebench.measured.messages import Message, words
+from reusebench.measured.messages import LANGUAGES, Message, words
 from reusebench.measured.runtimes import RUNTIMES
 from reusebench.scenarios.catalogue import name_of_plan
+
+__all__ = ["LANGUAGES", "Texts", "texts_of"]
 
 _FOLDER = Path(__file__).parent.parent / "texts"
 #: Its texts come first wherever texts are listed, definitions above all.
 _FIRST_FILE = "report.json"
-#: The first is that of what nobody has chosen a language for, exported tables above all.
-LANGUAGES = ("en", "zh-CN")
 _TITLES = {runtime.name: runtime.title for runtime in RUNTIMES}
 
 

@@ -21,7 +21,7 @@ from reusebench.reports.base.statistics import (
     rounded_spread,
     total,
 )
-from reusebench.reports.results.memory import component_memory
+from reusebench.reports.results.breakdown import component_memory
 from reusebench.reports.results.rows import Row
 
 #: Which memory is explained.

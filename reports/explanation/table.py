@@ -13,7 +13,7 @@ from reusebench.reports.base.statistics import Figure, total
 from reusebench.reports.base.table import Table, heads_of
 from reusebench.reports.base.texts import Texts
 from reusebench.reports.explanation.explanation import ACCOUNT, Explanation, explain
-from reusebench.reports.results.memory import findings_of
+from reusebench.reports.results.breakdown import findings_of
 from reusebench.reports.results.rows import Group, Row
 
 _HEADS = (

@@ -16,10 +16,10 @@ from reusebench.reports.claims.claims import CLAIMS_COLUMNS, claims_records
 from reusebench.reports.explanation.explanation import EXPLANATION_COLUMNS, explanation_records
 from reusebench.reports.page.material import Material
 from reusebench.reports.results.agreement import output_difference
-from reusebench.reports.results.memory import context_components
+from reusebench.reports.results.breakdown import context_components
 from reusebench.reports.results.published import PUBLISHED, PublishedRow
 from reusebench.reports.results.rows import Row
-from reusebench.reports.results.runtimes import origins_of, references_of
+from reusebench.reports.results.runtime_comparison import origins_of, references_of
 from reusebench.reports.results.savings import NPU, OVER_BASELINE
 from reusebench.reports.sections.contexts import (
     FIT_COLUMNS,

@@ -13,9 +13,9 @@ from reusebench.reports.base.texts import Texts
 from reusebench.reports.results.labels import group_id
 from reusebench.reports.results.recommendation import Recommendation, main_recommendation
 from reusebench.reports.results.rows import Group, Row
-from reusebench.reports.results.runtimes import runtime_comparison
+from reusebench.reports.results.runtime_comparison import runtime_comparison
 from reusebench.reports.results.savings import NPU
-from reusebench.reports.results.speed import DISTURBED, ONE_REPEAT
+from reusebench.reports.results.speed_change import DISTURBED, ONE_REPEAT
 from reusebench.reports.sections.layouts import layout_in_words, set_in_words
 from reusebench.reports.sections.leaks import opening_leaks
 from reusebench.reports.sections.limit import opening_limit
@@ -24,7 +24,7 @@ from reusebench.reports.sections.runtimes import (
     runtime_sentences,
     runtimes_table,
 )
-from reusebench.reports.streams.text import growing_parts, opening_part
+from reusebench.reports.streams.sentences import growing_parts, opening_part
 from reusebench.scenarios.catalogue import LIMIT, OPTIONS
 
 #: So many answers stand with large figures; of more, where they can be compared, a table is read at

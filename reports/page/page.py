@@ -21,8 +21,8 @@ from reusebench.reports.explanation.table import (
 )
 from reusebench.reports.page.material import Material
 from reusebench.reports.page.opening import opening
+from reusebench.reports.results.breakdown import npu_source
 from reusebench.reports.results.labels import driver_label, group_id, labels_of
-from reusebench.reports.results.memory import npu_source
 from reusebench.reports.results.published import published_breakdown, published_throughput
 from reusebench.reports.results.rows import Group, Row
 from reusebench.reports.sections.answers import (

@@ -36,15 +36,15 @@ from reusebench.reports.sections.programs import (
     phase_text,
     program_warnings,
 )
-from reusebench.reports.streams.frames import Workload, all_frames, workloads
-from reusebench.reports.streams.tables import frame_latency, frame_rate, frames_lost
-from reusebench.reports.streams.text import (
+from reusebench.reports.streams.sentences import (
     frame_sentences,
     growth_sentences,
     memory_sentences,
     stream_warnings,
     workload_sentence,
 )
+from reusebench.reports.streams.tables import frame_latency, frame_rate, frames_lost
+from reusebench.reports.streams.workload import Workload, all_frames, workloads
 from reusebench.scenarios.catalogue import LIMIT
 
 #: What a cell shows, below a word of the texts and a unit.

@@ -17,7 +17,7 @@ from reusebench.reports.results.savings import (
     best_percent,
     saving_of,
 )
-from reusebench.reports.results.speed import SpeedChange, speed_change
+from reusebench.reports.results.speed_change import SpeedChange, speed_change
 from reusebench.scenarios.catalogue import OPTIONS
 
 

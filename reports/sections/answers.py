@@ -19,7 +19,7 @@ from reusebench.reports.base.formatting import (
 )
 from reusebench.reports.base.statistics import Figure, difference
 from reusebench.reports.base.texts import Texts
-from reusebench.reports.results.memory import FindingSummary, findings_of
+from reusebench.reports.results.breakdown import FindingSummary, findings_of
 from reusebench.reports.results.rows import Group, Row
 from reusebench.reports.results.savings import APPLICATION, LESS, MORE, NPU, OVER_BASELINE, SAME
 from reusebench.reports.sections.copies import copied

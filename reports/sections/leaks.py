@@ -13,7 +13,7 @@ from reusebench.reports.base.table import Table
 from reusebench.reports.base.texts import Texts
 from reusebench.reports.base.trend import Trend
 from reusebench.reports.results.colours import scenario_colour
-from reusebench.reports.results.leaks import (
+from reusebench.reports.results.drift import (
     IN_BYTES,
     QUANTITIES,
     Drift,

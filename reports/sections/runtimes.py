@@ -27,14 +27,14 @@ from reusebench.reports.results.agreement import AGREES, DIFFERS, OTHER_PRECISIO
 from reusebench.reports.results.colours import RUNTIME_COLOURS, RUNTIME_MARKERS
 from reusebench.reports.results.labels import group_id
 from reusebench.reports.results.rows import Group, Row
-from reusebench.reports.results.runtimes import (
+from reusebench.reports.results.runtime_comparison import (
     LayoutPoint,
     Member,
     RuntimeComparison,
     runtime_comparison,
 )
 from reusebench.reports.results.savings import APPLICATION, NPU, SAME, saving_of
-from reusebench.reports.results.speed import rate
+from reusebench.reports.results.speed_change import rate
 from reusebench.reports.sections.layouts import memory_in_words, set_in_words
 
 #: Pixels of a panel, and of a point.

@@ -15,7 +15,7 @@ from reusebench.reports.base.texts import Texts
 from reusebench.reports.results.colours import scenario_colour
 from reusebench.reports.results.rows import Group, Row
 from reusebench.reports.results.savings import LESS, MORE, SAME, Saving
-from reusebench.reports.results.speed import (
+from reusebench.reports.results.speed_change import (
     AS_FAST,
     DISTURBED,
     FASTER,

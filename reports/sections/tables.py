@@ -22,7 +22,7 @@ from reusebench.reports.base.formatting import (
 from reusebench.reports.base.statistics import Figure
 from reusebench.reports.base.table import Table, heads_of
 from reusebench.reports.base.texts import Texts
-from reusebench.reports.results.memory import (
+from reusebench.reports.results.breakdown import (
     PAGE_KINDS,
     SharedMemory,
     component_memory,

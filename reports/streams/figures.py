@@ -24,7 +24,8 @@ from reusebench.reports.results.colours import OTHER_COLOUR, scenario_colour
 from reusebench.reports.results.rows import Row
 from reusebench.reports.results.savings import APPLICATION
 from reusebench.reports.sections.timeline import finish_panels
-from reusebench.reports.streams.frames import (
+from reusebench.reports.streams.sentences import growth_in_words
+from reusebench.reports.streams.workload import (
     HEAP,
     PERCENTILES,
     Workload,
@@ -33,7 +34,6 @@ from reusebench.reports.streams.frames import (
     memory_parts,
     trends,
 )
-from reusebench.reports.streams.text import growth_in_words
 from reusebench.storage.result import Series
 
 _PART_COLOURS = {"imported": "#999999", "decoding": "#e69f00", "inference": "#0072b2"}

@@ -15,20 +15,20 @@ from reusebench.reports.results.published import PUBLISHED, PublishedRow
 from reusebench.reports.results.rows import Group
 from reusebench.reports.sections.tables import components_table, page_kinds_table
 from reusebench.reports.streams.figures import latency_figure, memory_figure, over_time_figure
-from reusebench.reports.streams.frames import workloads
-from reusebench.reports.streams.tables import (
-    machine_table,
-    memory_table,
-    per_stream_table,
-    stages_table,
-)
-from reusebench.reports.streams.text import (
+from reusebench.reports.streams.sentences import (
     frame_sentences,
     growth_sentences,
     memory_sentences,
     stream_warnings,
     workload_sentence,
 )
+from reusebench.reports.streams.tables import (
+    machine_table,
+    memory_table,
+    per_stream_table,
+    stages_table,
+)
+from reusebench.reports.streams.workload import workloads
 
 
 def workload_parts(

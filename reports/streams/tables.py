@@ -25,7 +25,8 @@ from reusebench.reports.results.published import PUBLISHED, PublishedRow
 from reusebench.reports.results.rows import Group, Row
 from reusebench.reports.results.savings import APPLICATION
 from reusebench.reports.sections.tables import FIGURE_COLUMNS, against
-from reusebench.reports.streams.frames import (
+from reusebench.reports.streams.sentences import growth_in_words
+from reusebench.reports.streams.workload import (
     HEAP,
     PERCENTILES,
     RSS,
@@ -39,10 +40,9 @@ from reusebench.reports.streams.frames import (
     memory_parts,
     stage,
     stream_frames,
-    throttling,
+    throttling_summary,
     workloads,
 )
-from reusebench.reports.streams.text import growth_in_words
 from reusebench.samplers.readings import Machine
 
 #: Of the table of a page; the exported one has all.
@@ -222,11 +222,13 @@ def machine_table(workload: Workload, texts: Texts) -> Table | None:
         if any(cell(row) != EMPTY for row in workload.rows)
     }
     rows = [row for row in workload.rows if row.frames]
-    if not rows or not (shown or any(growth(row) or throttling(row) for row in workload.rows)):
+    if not rows or not (
+        shown or any(growth(row) or throttling_summary(row) for row in workload.rows)
+    ):
         return None
     lines = []
     for row in rows:
-        causes = throttling(row)
+        causes = throttling_summary(row)
         rss = growth(row)
         heap = growth(row, HEAP)
         throttled = texts("streams_throttling_unknown") if causes is None else texts("no")
@@ -375,7 +377,7 @@ def _frame_values(frames: FrameFigures | None) -> dict[str, Any]:
 def _values_of_all(row: Row, workload: Workload) -> dict[str, Any]:
     """Return what is of all streams together alone."""
     parts = memory_parts(row, workload.decode_only)
-    causes = throttling(row)
+    causes = throttling_summary(row)
     saving = inference_saving(row, workload.decode_only)
     values: dict[str, Any] = {
         "system_memory_bytes": rounded(row.memory("system_memory_bytes")),

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from reusebench.reports.base.texts import texts_of
-from reusebench.reports.results.leaks import drifts, growing, unclear
+from reusebench.reports.results.drift import drifts, growing, unclear
 from reusebench.reports.results.rows import Row, group_results
 from reusebench.reports.sections.leaks import leak_sentences
 from tests.bench.bench_process import Bench

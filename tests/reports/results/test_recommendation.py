@@ -14,7 +14,7 @@ from reusebench.reports.results.recommendation import (
 )
 from reusebench.reports.results.rows import Group
 from reusebench.reports.results.savings import APPLICATION, NPU
-from reusebench.reports.results.speed import AS_FAST, DISTURBED, FASTER, ONE_REPEAT, SLOWER
+from reusebench.reports.results.speed_change import AS_FAST, DISTURBED, FASTER, ONE_REPEAT, SLOWER
 from reusebench.storage.result import Result
 from reusebench.targets.outcome import Failure
 from tests.reports.stored import (

@@ -15,7 +15,7 @@ from reusebench.reports.page.exported_tables import TABLES
 from reusebench.reports.page.material import read_material
 from reusebench.reports.page.opening import opening
 from reusebench.reports.page.terminal import print_group
-from reusebench.reports.results.leaks import drifts, growing, kept_bytes, unclear
+from reusebench.reports.results.drift import drifts, growing, kept_bytes, unclear
 from reusebench.reports.results.rows import Group, Row
 from reusebench.reports.sections.leaks import (
     leak_sentences,

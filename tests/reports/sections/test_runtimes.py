@@ -12,7 +12,7 @@ from reusebench.reports.results.colours import RUNTIME_COLOURS
 from reusebench.reports.results.labels import labels_of
 from reusebench.reports.sections.runtimes import outputs_in_words, runtimes_figure
 from tests.reports.pages import page, section
-from tests.reports.results.test_runtimes import of_runtime
+from tests.reports.results.test_runtime_comparison import of_runtime
 from tests.reports.stored import changed, groups_of, npu_account, runs_of, write_run
 
 ENGLISH = texts_of("en")

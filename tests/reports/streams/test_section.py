@@ -22,20 +22,20 @@ from reusebench.reports.results.colours import scenario_colour
 from reusebench.reports.results.published import published_rows
 from reusebench.reports.results.rows import Group
 from reusebench.reports.sections.timeline import timeline_figure
-from reusebench.reports.streams.frames import Workload, workloads
 from reusebench.reports.streams.section import stream_definitions, workload_figures
+from reusebench.reports.streams.sentences import (
+    frame_sentences,
+    growth_sentences,
+    memory_sentences,
+    stream_warnings,
+)
 from reusebench.reports.streams.tables import (
     machine_table,
     memory_table,
     per_stream_table,
     stages_table,
 )
-from reusebench.reports.streams.text import (
-    frame_sentences,
-    growth_sentences,
-    memory_sentences,
-    stream_warnings,
-)
+from reusebench.reports.streams.workload import Workload, workloads
 from reusebench.samplers.readings import Machine
 from reusebench.storage.result import OF_STEADY_STATE, Result
 from reusebench.targets.outcome import Failure

@@ -15,7 +15,8 @@ from typing import Dict, Mapping, Union
 __all__ = ["ENGLISH", "LANGUAGES", "Message", "Value", "words"]
 
 ENGLISH = "en"
-#: English first; the keys of each language's file are the codes of all messages.
+#: English first: exported tables are English, and so is what nobody chose a language for. The keys
+#: of each language's file are the codes of all messages.
 LANGUAGES = (ENGLISH, "zh-CN")
 
 #: Of one field of a text.

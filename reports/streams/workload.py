@@ -90,7 +90,7 @@ class Growth:
 
 
 @dataclass(frozen=True)
-class Throttling:
+class ThrottlingSummary:
     """What slowed the machine down while a configuration ran."""
 
     names: tuple[str, ...]
@@ -264,7 +264,7 @@ def growth(row: Row, memory: str = RSS) -> Growth | None:
     )
 
 
-def throttling(row: Row) -> Throttling | None:
+def throttling_summary(row: Row) -> ThrottlingSummary | None:
     """Return what throttled the machine, no names where nothing did; None if the machine does
     not say.
     """
@@ -274,7 +274,7 @@ def throttling(row: Row) -> Throttling | None:
         return None
     causes = [cause for repeat in repeats for cause in repeat if cause.share_percent > 0]
     names = tuple(dict.fromkeys(cause.name for cause in causes))
-    return Throttling(names, max((cause.share_percent for cause in causes), default=0.0))
+    return ThrottlingSummary(names, max((cause.share_percent for cause in causes), default=0.0))
 
 
 def _frame_figures(repeats: Sequence[FrameCount]) -> FrameFigures | None:

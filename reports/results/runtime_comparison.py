@@ -16,7 +16,7 @@ from reusebench.reports.base.statistics import Figure
 from reusebench.reports.results.agreement import DIFFERS, Agreement, agreement, origin_of
 from reusebench.reports.results.recommendation import Recommendation, recommendations, weight
 from reusebench.reports.results.rows import Group, Row, workload_key
-from reusebench.reports.results.speed import rate
+from reusebench.reports.results.speed_change import rate
 
 #: The name of a built-in model in results that do not say its origin: network, size and seed, then
 #: what differs by runtime.

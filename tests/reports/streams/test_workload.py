@@ -16,7 +16,7 @@ from reusebench.reports.claims.claims import claims_records
 from reusebench.reports.explanation.explanation import explain
 from reusebench.reports.results.rows import Group, Row
 from reusebench.reports.sections.speed import speed_comparisons
-from reusebench.reports.streams.frames import (
+from reusebench.reports.streams.workload import (
     DECODE_ONLY,
     FULL_DUP,
     HEAP,
@@ -29,7 +29,7 @@ from reusebench.reports.streams.frames import (
     memory_parts,
     stage,
     stream_frames,
-    throttling,
+    throttling_summary,
     workloads,
 )
 from tests.reports.stored import (
@@ -265,7 +265,7 @@ def test_a_machine_that_does_not_say_was_not_seen_to_throttle(tmp_path: Path) ->
         for name, machine in machines.items()
     ]
     group = group_of(tmp_path, *infos)
-    unknown, quiet, hot = (throttling(row_of(group, name)) for name in machines)
+    unknown, quiet, hot = (throttling_summary(row_of(group, name)) for name in machines)
     assert unknown is None
     assert quiet is not None
     assert quiet.names == ()

@@ -27,7 +27,7 @@ from reusebench.reports.results.savings import (
     saving_of,
 )
 from reusebench.reports.sections.answers import answers
-from reusebench.reports.streams.frames import (
+from reusebench.reports.streams.workload import (
     FULL_DUP,
     GROWTH_VERDICTS,
     HEAP,
@@ -41,7 +41,7 @@ from reusebench.reports.streams.frames import (
     is_cut_off,
     is_interrupted,
     kept_up,
-    throttling,
+    throttling_summary,
     workloads,
 )
 from reusebench.storage.result import BUSY_PERCENT
@@ -232,7 +232,7 @@ def stream_warnings(workload: Workload, texts: Texts) -> list[str]:
     hot = {
         row.scenario: causes
         for row in workload.rows
-        if (causes := throttling(row)) and causes.names
+        if (causes := throttling_summary(row)) and causes.names
     }
     if hot:
         names = texts.joined(
