@@ -27,7 +27,7 @@ from reusebench.harness.measuring.model_sets import BuiltIn, ModelSets
 from reusebench.harness.measuring.user_models import UserModels
 from reusebench.harness.measuring.videos import Videos
 from reusebench.harness.progress import Progress
-from reusebench.harness.selection import Selection, resolve_targets
+from reusebench.harness.selection import resolve_targets
 from reusebench.harness.settings import Settings
 from reusebench.reports.base.formatting import metric_number, metric_unit
 from reusebench.reports.compare.changes import Change, compare_runs
@@ -40,6 +40,7 @@ from reusebench.storage.result import Result
 from reusebench.storage.run_file import WITHOUT_SPEED, save_run
 from reusebench.storage.runs import Run, read_runs
 from reusebench.targets.base import Target
+from reusebench.targets.resolve import Selection
 from tests.helpers.support import CHECKOUT
 from tests.reports.compare.growing_driver import VARIABLE
 
@@ -115,7 +116,7 @@ def measure(storage: Path, earlier: int, pairs: int, repeats: int) -> None:
     """Store the runs: earlier ones, then so many without a change, after every second of which
     comes one that grew.
     """
-    (target,) = resolve_targets(Selection(("onnxruntime",), "python", None)).values()
+    (target,) = resolve_targets(Selection(runtimes=("onnxruntime",))).values()
     command = (sys.executable, "-m", "tests.reports.compare.growing_driver")
     growing = replace(
         target,

@@ -42,7 +42,7 @@ from reusebench.fit.layouts import Group, Layout, spread
 from reusebench.fit.npu import NpuCosts
 from reusebench.harness.measuring.repeat import RepeatMeasurement
 from reusebench.harness.measuring.result import Repeat
-from reusebench.harness.selection import Selection, resolve_targets
+from reusebench.harness.selection import resolve_targets
 from reusebench.harness.settings import Settings
 from reusebench.measured.plan import (
     DUP,
@@ -61,6 +61,7 @@ from reusebench.measured.plan import (
 from reusebench.models import ModelError, Recipe, can_be_weightless, ensure_all
 from reusebench.targets.base import Target
 from reusebench.targets.chips import CHIPS
+from reusebench.targets.resolve import Selection
 from reusebench.targets.rknn_library import find_libraries
 from reusebench.targets.vboard.guest import missing_parts
 
@@ -139,7 +140,7 @@ class Case:
     def board(self, memory_bytes: int | None = None) -> Target:
         """Return the virtual board, with so much memory for the NPU."""
         (target,) = resolve_targets(
-            Selection(("rknn",), self.target, self.library, memory_bytes)
+            Selection(self.target, self.library, memory_bytes, runtimes=("rknn",))
         ).values()
         return target
 

@@ -22,7 +22,7 @@ from reusebench.targets.boards import Board
 from reusebench.targets.errors import TargetError
 from reusebench.targets.far.machine import FarMachine
 from reusebench.targets.far.target import far_target
-from reusebench.targets.resolve import parse_target
+from reusebench.targets.resolve import Selection, parse_target
 from tests.helpers.board import PYTHON, running_board
 from tests.helpers.far_servers import HOSTS, openssh
 from tests.helpers.support import known, make_plan, walk
@@ -44,7 +44,7 @@ def near() -> Target:
     if not _LIBRARY.is_file() or not _MODELS:
         pytest.skip("needs librknnmrt and a model for RV1106 in the cache")
     try:
-        return parse_target("vboard:rv1106", _LIBRARY, _RKNN)
+        return parse_target(Selection("vboard:rv1106", _LIBRARY), _RKNN)
     except TargetError as error:
         pytest.skip(str(error))
 
@@ -91,7 +91,7 @@ def test_near_and_far(near: Target, machine: FarMachine, driver: str) -> None:
     same driver.
     """
     far = _Figures(far_target(machine, None, _RKNN, driver))
-    here = _Figures(parse_target("vboard:rv1106", _LIBRARY, _RKNN, None, driver))
+    here = _Figures(parse_target(Selection("vboard:rv1106", _LIBRARY, driver=driver), _RKNN))
     assert far.npu_bytes == here.npu_bytes == _Figures(near).npu_bytes
     assert len(far.npu_bytes) == 1
     assert far.over_import_bytes == pytest.approx(here.over_import_bytes, rel=_EQUAL)

@@ -22,7 +22,7 @@ from reusebench.system.cache import CacheError
 from reusebench.targets.chips import MINI_RUNTIME, RUNTIME
 from reusebench.targets.measured_process import try_plan
 from reusebench.targets.outcome import Failure
-from reusebench.targets.resolve import parse_target
+from reusebench.targets.resolve import Selection, parse_target
 from reusebench.targets.rknn_library import Library
 from reusebench.targets.vboard.guest import missing_parts
 from tests.bench.test_rknn_on_virtual_board import _LIBRARIES, _NEWER
@@ -68,7 +68,9 @@ def _failure(
     """Return why so many contexts of the model, with one inference each, do not run on the
     library's chip.
     """
-    target = parse_target(f"vboard:{_CHIPS[library.kind]}", library.path, find_runtime("rknn"))
+    target = parse_target(
+        Selection(f"vboard:{_CHIPS[library.kind]}", library.path), find_runtime("rknn")
+    )
     target = replace(target, environment={**target.environment, **(variables or {})})
     if descriptors is not None:
         limited = ("sh", "-c", f'ulimit -n {descriptors} && exec "$@"', "sh", *target.command)

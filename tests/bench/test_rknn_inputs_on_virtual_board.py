@@ -28,7 +28,7 @@ from reusebench.measured.runtimes import find_runtime
 from reusebench.measured.runtimes.base import Input
 from reusebench.models.rknn.toolkit import TOOLKIT
 from reusebench.targets.barriers import StepData
-from reusebench.targets.resolve import parse_target
+from reusebench.targets.resolve import Selection, parse_target
 from reusebench.targets.vboard.guest import missing_parts
 from tests.bench.test_rknn_on_virtual_board import _LIBRARIES, Board, Walked, _walk
 from tests.helpers.support import known
@@ -181,7 +181,9 @@ def board(request: pytest.FixtureRequest) -> Board:
         pytest.skip(
             f"the virtual board is not ready for {library.path}: {', '.join(missing)} missing"
         )
-    return Board(library, parse_target(f"vboard:{chip}", library.path, find_runtime("rknn")), ())
+    return Board(
+        library, parse_target(Selection(f"vboard:{chip}", library.path), find_runtime("rknn")), ()
+    )
 
 
 def _model(board: Board, file: Path, *shapes: InputShape, arrays: Path | None = None) -> Model:

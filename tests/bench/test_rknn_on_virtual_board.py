@@ -33,7 +33,7 @@ from reusebench.targets.base import THIS_INTERPRETER, Target
 from reusebench.targets.chips import CHIPS, MINI_RUNTIME
 from reusebench.targets.machine import Machine
 from reusebench.targets.measured_process import Run
-from reusebench.targets.resolve import parse_target
+from reusebench.targets.resolve import Selection, parse_target
 from reusebench.targets.rknn_library import Library, find_libraries
 from reusebench.targets.sandbox.machine import ConfinedMachine
 from reusebench.targets.vboard.guest import missing_parts
@@ -148,7 +148,7 @@ def board(request: pytest.FixtureRequest) -> Board:
         pytest.skip(
             f"the virtual board is not ready for {library.path}: {', '.join(missing)} missing"
         )
-    target = parse_target(f"vboard:{chip}", library.path, find_runtime("rknn"))
+    target = parse_target(Selection(f"vboard:{chip}", library.path), find_runtime("rknn"))
     try:
         return Board(library, target, _models(library, chip))
     except (CacheError, ModelError) as error:

@@ -11,23 +11,24 @@ import pytest
 from reusebench.harness import selection
 from reusebench.harness.errors import UserError
 from reusebench.harness.selection import (
-    Selection,
     add_selection_options,
     chip_of,
     resolve_targets,
     selected_runtimes,
+    selection_of,
 )
 from reusebench.measured.runtimes import RuntimeEntry
 from reusebench.targets import interpreters
 from reusebench.targets.base import THIS_INTERPRETER, Target
 from reusebench.targets.errors import TargetError
+from reusebench.targets.resolve import Selection
 from tests.helpers.support import own_environment
 
 
 def _selection(*arguments: object) -> Selection:
     parser = argparse.ArgumentParser(exit_on_error=False)
     add_selection_options(parser.add_argument)
-    return Selection.of(parser.parse_args([str(argument) for argument in arguments]))
+    return selection_of(parser.parse_args([str(argument) for argument in arguments]))
 
 
 @pytest.fixture
@@ -115,8 +116,8 @@ def test_a_target_that_cannot_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
     not.
     """
 
-    def refuse(text: str, library: Path | None, *_: object) -> Target:
-        raise TargetError(f"--target {text}: not with {library}")
+    def refuse(wanted: Selection, _: RuntimeEntry) -> Target:
+        raise TargetError(f"--target {wanted.target}: not with {wanted.rknn_library}")
 
     monkeypatch.setattr(selection, "parse_target", refuse)
     for named in ((), ("--runtime", "rknn")):

@@ -49,7 +49,7 @@ from reusebench.targets.chips import CHIPS
 from reusebench.targets.compilers import Compiler
 from reusebench.targets.errors import TargetError
 from reusebench.targets.process import LEDGER_VARIABLE
-from reusebench.targets.resolve import parse_target
+from reusebench.targets.resolve import Selection, parse_target
 from reusebench.targets.rknn_library import Library, architecture_of_this_python, read_library
 from reusebench.targets.vboard.emulator import is_needed
 from reusebench.targets.vboard.guest import guest, missing_parts
@@ -576,7 +576,10 @@ def _is_written(plan: Plan, chip: str) -> bool:
 
 
 def _ledger_of_harness(board: Board, plan: Plan) -> Ledger:
-    run = walk(plan, parse_target(f"vboard:{board.chip}", board.library.path, find_runtime("rknn")))
+    run = walk(
+        plan,
+        parse_target(Selection(f"vboard:{board.chip}", board.library.path), find_runtime("rknn")),
+    )
     assert run.failure is None, run.failure
     return read_ledger(known(run.ledger))
 

@@ -16,7 +16,7 @@ from reusebench.system.package import START
 from reusebench.targets import interpreters, resolve
 from reusebench.targets.errors import RuntimeMissing, TargetError
 from reusebench.targets.preload.build import preload_library
-from reusebench.targets.resolve import parse_target
+from reusebench.targets.resolve import Selection, parse_target
 from reusebench.targets.rknn_library import architecture_of_this_python
 from reusebench.targets.vboard.guest import Guest
 from tests.helpers.support import own_environment
@@ -42,7 +42,7 @@ def test_this_interpreter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     """It gets the library by a variable, with the absolute path; it computes, and keeps no
     ledger.
     """
-    target = parse_target("python", None, _ONNXRUNTIME)
+    target = parse_target(Selection("python"), _ONNXRUNTIME)
     assert (target.name, target.command) == ("python", (sys.executable, *_DRIVER))
     assert target.environment == {}
     assert (target.keeps_ledger, target.computes) == (False, True)
@@ -50,7 +50,7 @@ def test_this_interpreter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     library = _own_library(tmp_path / "library.so")
     monkeypatch.chdir(tmp_path)
     for path in (library, Path("library.so")):
-        assert parse_target("python", path, _RKNN).environment == {
+        assert parse_target(Selection("python", path), _RKNN).environment == {
             "REUSEBENCH_RKNN_LIBRARY": str(library)
         }
 
@@ -59,7 +59,7 @@ def test_another_interpreter(tmp_path: Path) -> None:
     """By its path; a link to a Python stays the link, as that of a virtual environment must."""
     link = tmp_path / "python-link"
     link.symlink_to(sys.executable)
-    target = parse_target(f"python:{link}", None, _ANYWHERE)
+    target = parse_target(Selection(f"python:{link}"), _ANYWHERE)
     assert (target.name, target.command) == (f"python:{link}", (str(link), *_DRIVER))
 
 
@@ -72,9 +72,9 @@ def test_a_runtime_with_an_environment_of_its_own(
     own = tmp_path / "own" / "python"
     monkeypatch.setattr(interpreters, "available", lambda _: False)
     monkeypatch.setattr(interpreters, "_own_environment", own_environment("megengine_lite", own))
-    target = parse_target("python", None, _MEGENGINE_LITE)
+    target = parse_target(Selection("python"), _MEGENGINE_LITE)
     assert (target.name, target.command) == ("python", (str(own), *_DRIVER))
-    target = parse_target("board", None, _MEGENGINE_LITE)
+    target = parse_target(Selection("board"), _MEGENGINE_LITE)
     assert (target.name, target.command, target.keeps_ledger) == (
         "board",
         (str(own), *_DRIVER),
@@ -87,7 +87,7 @@ def test_a_runtime_with_an_environment_of_its_own(
         RuntimeMissing,
         match=r"^--runtime megengine_lite is not here: .*reusebench models install megengine",
     ):
-        parse_target("python", None, _MEGENGINE_LITE)
+        parse_target(Selection("python"), _MEGENGINE_LITE)
 
 
 def test_another_interpreter_must_have_the_runtime(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,8 +100,10 @@ def test_another_interpreter_must_have_the_runtime(monkeypatch: pytest.MonkeyPat
         " no_such_module. Name another"
     )
     with pytest.raises(RuntimeMissing, match=re.escape(words)):
-        parse_target(f"python:{sys.executable}", None, _NOWHERE)
-    assert parse_target(f"python:{sys.executable}", None, _ANYWHERE).command[0] == sys.executable
+        parse_target(Selection(f"python:{sys.executable}"), _NOWHERE)
+    assert (
+        parse_target(Selection(f"python:{sys.executable}"), _ANYWHERE).command[0] == sys.executable
+    )
 
 
 def test_rockchips_runtime_is_its_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,18 +112,18 @@ def test_rockchips_runtime_is_its_library(tmp_path: Path, monkeypatch: pytest.Mo
     """
     monkeypatch.setattr(interpreters, "available", lambda _: False)
     for text in ("python", f"python:{sys.executable}"):
-        parse_target(text, _own_library(tmp_path / "library.so"), _RKNN)
+        parse_target(Selection(text, _own_library(tmp_path / "library.so")), _RKNN)
         with pytest.raises(RuntimeMissing, match=r"^--runtime rknn"):
-            parse_target(text, None, _RKNN)
+            parse_target(Selection(text), _RKNN)
     monkeypatch.setattr(interpreters, "available", lambda _: True)
-    assert parse_target("python", None, _RKNN).command[0] == sys.executable
+    assert parse_target(Selection("python"), _RKNN).command[0] == sys.executable
 
 
 def test_the_virtual_board_has_one_runtime() -> None:
     """Another one cannot be there, whatever else is wrong."""
     words = "--runtime onnxruntime: vboard:rk3588 has Rockchip's runtime only. Leave out --runtime"
     with pytest.raises(RuntimeMissing, match=re.escape(words)):
-        parse_target("vboard:rk3588", None, _ONNXRUNTIME)
+        parse_target(Selection("vboard:rk3588"), _ONNXRUNTIME)
 
 
 @pytest.mark.parametrize(
@@ -141,7 +143,7 @@ def test_an_interpreter_that_is_none(tmp_path: Path, script: str | None, reason:
     with pytest.raises(
         TargetError, match=rf"--target python:.*: {reason}\. Give the path of a Python 3\.8"
     ):
-        parse_target(f"python:{path}", None, _ONNXRUNTIME)
+        parse_target(Selection(f"python:{path}"), _ONNXRUNTIME)
 
 
 @pytest.mark.parametrize(
@@ -150,14 +152,14 @@ def test_an_interpreter_that_is_none(tmp_path: Path, script: str | None, reason:
 def test_unknown_targets(text: str) -> None:
     """The sentence lists what is valid."""
     with pytest.raises(TargetError, match="valid: python, python:PATH, vboard:CHIP, board"):
-        parse_target(text, None, _ONNXRUNTIME)
+        parse_target(Selection(text), _ONNXRUNTIME)
 
 
 def test_the_library_is_read_first(tmp_path: Path) -> None:
     """Whatever the target."""
     for text in ("python", "vboard:rk3588", "board"):
         with pytest.raises(TargetError, match=r"--rknn-library .*none: it does not exist"):
-            parse_target(text, tmp_path / "none", _RKNN)
+            parse_target(Selection(text, tmp_path / "none"), _RKNN)
 
 
 def test_a_library_of_another_architecture(tmp_path: Path) -> None:
@@ -166,9 +168,9 @@ def test_a_library_of_another_architecture(tmp_path: Path) -> None:
     if architecture_of_this_python() == "armhf":
         pytest.skip("this Python is for armhf itself")
     with pytest.raises(TargetError, match="--target vboard:CHIP, with CHIP one of rv1103, rv1106"):
-        parse_target("python", other, _RKNN)
+        parse_target(Selection("python", other), _RKNN)
     with pytest.raises(TargetError, match="it is for armhf, and this Python is for"):
-        parse_target(f"python:{sys.executable}", other, _RKNN)
+        parse_target(Selection(f"python:{sys.executable}", other), _RKNN)
 
 
 def test_a_virtual_board_is_emulated_where_its_processor_is_another(
@@ -180,31 +182,34 @@ def test_a_virtual_board_is_emulated_where_its_processor_is_another(
     other = "aarch64" if architecture_of_this_python() == "armhf" else "armhf"
     for architecture, emulated in ((architecture_of_this_python() or "", False), (other, True)):
         library = write_library(tmp_path / f"{architecture}.so", architecture=architecture)
-        target = parse_target("vboard:rk3588", library, _RKNN)
+        target = parse_target(Selection("vboard:rk3588", library), _RKNN)
         assert (target.emulated, target.computes, target.architecture) == (
             emulated,
             False,
             architecture,
         )
-    assert not parse_target("python", None, _ONNXRUNTIME).emulated
+    assert not parse_target(Selection("python"), _ONNXRUNTIME).emulated
 
 
 def test_a_limit_of_npu_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The virtual board gets it in bytes, and the target has it; no other target can be limited."""
     monkeypatch.setattr(resolve, "missing_parts", lambda _: [])
     library = _own_library(tmp_path / "library.so")
-    target = parse_target("vboard:rk3588", library, _RKNN, 2**29)
+    target = parse_target(Selection("vboard:rk3588", library, 2**29), _RKNN)
     assert (target.environment["REUSEBENCH_NPU_MEMORY"], target.npu_memory_limit_bytes) == (
         "536870912",
         2**29,
     )
-    assert "REUSEBENCH_NPU_MEMORY" not in parse_target("vboard:rk3588", library, _RKNN).environment
+    assert (
+        "REUSEBENCH_NPU_MEMORY"
+        not in parse_target(Selection("vboard:rk3588", library), _RKNN).environment
+    )
     for text in ("python", "board"):
         with pytest.raises(
             TargetError,
             match=r"^--npu-memory is .*: add --target vboard:CHIP, or leave --npu-memory",
         ):
-            parse_target(text, library, _RKNN, 2**29)
+            parse_target(Selection(text, library, 2**29), _RKNN)
 
 
 def test_targets_that_are_not_ready(tmp_path: Path) -> None:
@@ -233,7 +238,7 @@ def test_targets_that_are_not_ready(tmp_path: Path) -> None:
         ("board", _own_library(tmp_path / "own.so"), r"reusebench board install-ledger$"),
     ):
         with pytest.raises(TargetError, match=sentence):
-            parse_target(text, path, _RKNN)
+            parse_target(Selection(text, path), _RKNN)
 
 
 def test_a_board(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -243,7 +248,7 @@ def test_a_board(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     preload.touch()
     monkeypatch.delenv("LD_PRELOAD", raising=False)
     monkeypatch.setattr(resolve, "chip_of", lambda _: "rk3588")
-    target = parse_target("board", _own_library(tmp_path / "library.so"), _RKNN)
+    target = parse_target(Selection("board", _own_library(tmp_path / "library.so")), _RKNN)
     assert (target.name, target.command, target.chip) == (
         "board",
         (sys.executable, *_DRIVER),
@@ -253,7 +258,7 @@ def test_a_board(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert target.environment["LD_PRELOAD"] == str(preload)
     assert target.environment["REUSEBENCH_RKNN_LIBRARY"] == str(tmp_path / "library.so")
     monkeypatch.setenv("LD_PRELOAD", "/usr/lib/other.so")
-    target = parse_target("board", tmp_path / "library.so", _RKNN)
+    target = parse_target(Selection("board", tmp_path / "library.so"), _RKNN)
     assert target.environment["LD_PRELOAD"] == f"{preload}:/usr/lib/other.so"
 
 
@@ -265,7 +270,7 @@ def test_a_board_keeps_a_ledger(
     installed.parent.mkdir(parents=True)
     installed.symlink_to(preload)
     monkeypatch.delenv("LD_PRELOAD", raising=False)
-    target = parse_target("board", _own_library(tmp_path / "library.so"), _RKNN)
+    target = parse_target(Selection("board", _own_library(tmp_path / "library.so")), _RKNN)
     ledger = tmp_path / "ledger.jsonl"
     environment = {**os.environ, **target.environment, "REUSEBENCH_LEDGER": str(ledger)}
     subprocess.run(

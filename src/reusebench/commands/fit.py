@@ -26,7 +26,7 @@ from reusebench.fit.study import Study
 from reusebench.harness.errors import UserError
 from reusebench.harness.measuring.user_models import InputShape, ModelFile
 from reusebench.harness.options import parse_resolution, parse_shape, resolve_model_sets
-from reusebench.harness.selection import Selection, resolve_targets
+from reusebench.harness.selection import resolve_targets
 from reusebench.harness.settings import MOST_CONTEXTS, MOST_FPS, excess
 from reusebench.measured.messages import words
 from reusebench.measured.plan import LOAD, Plan
@@ -51,6 +51,7 @@ from reusebench.system.files import replacing
 from reusebench.system.user_files import ChangedFile, Pins
 from reusebench.targets.base import Target
 from reusebench.targets.chips import CHIPS
+from reusebench.targets.resolve import Selection
 
 __all__ = ["fit"]
 
@@ -192,7 +193,7 @@ def fit(
     """
     if code and as_json:
         raise UserError("--code and --json are two outputs: leave one of them out")
-    selection = Selection((runtime,) if runtime else (), target, rknn_library, npu_memory)
+    selection = Selection(target, rknn_library, npu_memory, runtimes=(runtime,) if runtime else ())
     name, place = next(iter(resolve_targets(selection).items()))
     option = argparse.Namespace(
         shape=shapes,

@@ -18,7 +18,7 @@ from reusebench.harness.extras import install_line, missing_modules
 from reusebench.measured.runtimes import find_runtime
 from reusebench.storage.runs import Run, read_run
 from reusebench.targets.errors import TargetError
-from reusebench.targets.resolve import check_chip, far_machine, is_far, parse_target
+from reusebench.targets.resolve import Selection, check_chip, far_machine, is_far, parse_target
 from reusebench.targets.rknn_library import Library, find_libraries
 from reusebench.targets.vboard.install import install as install_virtual_board
 
@@ -140,7 +140,7 @@ def _check_library(target: str, library: Library) -> None:
     if target.startswith(_VIRTUAL):
         check_chip(target[len(_VIRTUAL) :], library)
         return
-    place = parse_target(target, library.path, find_runtime("rknn"))
+    place = parse_target(Selection(target, library.path), find_runtime("rknn"))
     if place.chip:
         check_chip(place.chip, library)
 

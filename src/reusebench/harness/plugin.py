@@ -17,7 +17,7 @@ from reusebench.harness.measure import Measure
 from reusebench.harness.options import add_options, resolve_plan_files
 from reusebench.harness.output import Output, leave_open
 from reusebench.harness.plans.plan_file import PlanFile
-from reusebench.harness.selection import Selection, option_scenarios, selected_runtimes
+from reusebench.harness.selection import option_scenarios, selected_runtimes, selection_of
 from reusebench.harness.session import (
     Session,
     choose_board_storage,
@@ -90,7 +90,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "measure" in metafunc.fixturenames and _is_free(metafunc, "runtime"):
         stash = metafunc.config.stash
         if _RUNTIMES not in stash:
-            stash[_RUNTIMES] = selected_runtimes(Selection.of(metafunc.config.option))
+            stash[_RUNTIMES] = selected_runtimes(selection_of(metafunc.config.option))
         names = stash[_RUNTIMES]
         # Without a runtime, or without a plan, Session raises the reason.
         if _is_question(metafunc.definition.path) and _is_free(metafunc, "option"):

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,40 +17,30 @@ from reusebench.storage.board import board_storage, far_storage
 from reusebench.storage.limits import parse_size
 from reusebench.targets.base import Target
 from reusebench.targets.errors import RuntimeMissing, TargetError
-from reusebench.targets.resolve import is_far, parse_target
+from reusebench.targets.resolve import Selection, is_far, parse_target
 from reusebench.targets.talks import PYTHON, C
 
 __all__ = [
-    "Selection",
     "add_selection_options",
     "chip_of",
     "host_of",
     "option_scenarios",
     "resolve_targets",
     "selected_runtimes",
+    "selection_of",
     "storage_of",
 ]
 
 
-@dataclass(frozen=True)
-class Selection:
-    """The runtimes to measure, and where."""
-
-    #: By name; empty: all that the target has.
-    runtimes: tuple[str, ...]
-    #: As written after --target.
-    target: str
-    rknn_library: Path | None
-    #: Of the virtual board; None: as much as a board can have.
-    npu_memory_bytes: int | None = None
-    #: "python" or "c"; None: as the target has it.
-    driver: str | None = None
-
-    @classmethod
-    def of(cls, option: argparse.Namespace) -> Selection:
-        """Return the selection of the options; a runtime that is named twice counts once."""
-        runtimes = tuple(dict.fromkeys(option.runtime or ()))
-        return cls(runtimes, option.target, option.rknn_library, option.npu_memory, option.driver)
+def selection_of(option: argparse.Namespace) -> Selection:
+    """Return the selection that the options make; a runtime that is named twice counts once."""
+    return Selection(
+        target=option.target,
+        rknn_library=option.rknn_library,
+        npu_memory_bytes=option.npu_memory,
+        driver=option.driver,
+        runtimes=tuple(dict.fromkeys(option.runtime or ())),
+    )
 
 
 def add_selection_options(add: Callable[..., Any]) -> None:
@@ -116,13 +105,7 @@ def resolve_targets(selection: Selection) -> dict[str, Target]:
     targets: dict[str, Target] = {}
     for entry in map(find_runtime, selection.runtimes) if selection.runtimes else RUNTIMES:
         try:
-            targets[entry.name] = parse_target(
-                selection.target,
-                selection.rknn_library,
-                entry,
-                selection.npu_memory_bytes,
-                selection.driver,
-            )
+            targets[entry.name] = parse_target(selection, entry)
         except RuntimeMissing as error:
             if selection.runtimes:
                 raise UserError(str(error)) from None

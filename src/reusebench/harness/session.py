@@ -29,7 +29,7 @@ from reusebench.harness.plans.python_plan import plan_file_of
 from reusebench.harness.plans.writing import check_scenario_name
 from reusebench.harness.progress import Progress
 from reusebench.harness.result_text import equal_text, is_equal, result_text
-from reusebench.harness.selection import Selection, host_of, resolve_targets, storage_of
+from reusebench.harness.selection import host_of, resolve_targets, selection_of, storage_of
 from reusebench.harness.settings import check_kernel
 from reusebench.measured.plan import Plan
 from reusebench.measured.runtimes import UnknownRuntime, find_runtime
@@ -89,7 +89,7 @@ class Session:
         of_files = {scenario: file for file in plan_files for scenario in file.scenarios}
         _check_plans(configurations, of_files)
         self._config = config
-        self._selection = Selection.of(config.option)
+        self._selection = selection_of(config.option)
         self._benchmarks = config.pluginmanager.getplugin("pytest-benchmark")
         #: False under --benchmark-disable and --benchmark-skip.
         saves = not (self._benchmarks.disabled or self._benchmarks.skip)

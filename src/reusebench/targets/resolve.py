@@ -7,7 +7,7 @@ import functools
 import os
 import shutil
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from reusebench.measured.runtimes import RuntimeEntry
@@ -31,7 +31,7 @@ from reusebench.targets.talks import C
 from reusebench.targets.vboard.emulator import is_needed
 from reusebench.targets.vboard.guest import guest, guest_program, machine_of, missing_parts
 
-__all__ = ["check_chip", "far_machine", "is_far", "is_virtual", "parse_target"]
+__all__ = ["Selection", "check_chip", "far_machine", "is_far", "is_virtual", "parse_target"]
 
 _NEAR_KINDS = ("python", "board", "vboard")
 _FAR_KINDS = {form.partition(":")[0] for form in FORMS}
@@ -39,38 +39,48 @@ _FAR_KINDS = {form.partition(":")[0] for form in FORMS}
 _BOARDS_OWN = Path("board")
 
 
-def parse_target(
-    text: str,
-    rknn_library: Path | None,
-    entry: RuntimeEntry,
-    npu_memory_bytes: int | None = None,
-    driver: str | None = None,
-) -> Target:
-    """Return the target as it runs this runtime; raise a TargetError, in words for the user, where
-    it cannot.
+@dataclass(frozen=True)
+class Selection:
+    """The place to measure and the runtimes to measure there, as the user's options say."""
 
-    npu_memory_bytes limits what NPU buffers may take, on a virtual board. `driver` is one of
-    targets.talks; None: the one in Python, and on a board far away without Python the one in C. The
-    error is a RuntimeMissing where the target itself can be used, and does not have this runtime.
+    #: Value of --target.
+    target: str = "python"
+    #: Value of --rknn-library.
+    rknn_library: Path | None = None
+    #: Virtual board only: limit of all NPU buffers together; None: no limit.
+    npu_memory_bytes: int | None = None
+    #: Language of the driver, one of targets.talks; None: C on a remote board without Python,
+    #: Python everywhere else.
+    driver: str | None = None
+    #: Names; empty: all runtimes that the target has.
+    runtimes: tuple[str, ...] = ()
+
+
+def parse_target(selection: Selection, entry: RuntimeEntry) -> Target:
+    """Return the selected target as it runs this runtime; raise TargetError if it cannot.
+
+    The error is a RuntimeMissing if the target itself is usable but lacks this runtime.
     """
-    if driver == C and entry.module is not None:
+    text = selection.target
+    rknn_library = selection.rknn_library
+    if selection.driver == C and entry.module is not None:
         raise RuntimeMissing(
             f"--runtime {entry.name}: the driver in C (--driver c) is for Rockchip's runtime alone"
         )
     if is_far(text):
-        if npu_memory_bytes is not None:
+        if selection.npu_memory_bytes is not None:
             raise _npu_memory_is_virtual()
         file = None if rknn_library == _BOARDS_OWN else rknn_library
-        return far_target(far_machine(text), file, entry, driver)
+        return far_target(far_machine(text), file, entry, selection.driver)
     if rknn_library == _BOARDS_OWN:
         raise TargetError(
             "--rknn-library board is the library of a board far away: give its file, or leave"
             " it out"
         )
     library = None if rknn_library is None else read_library(rknn_library)
-    if driver == C:
-        return _with_native_driver(text, library, entry, npu_memory_bytes)
-    return _near(text, library, entry, npu_memory_bytes)
+    if selection.driver == C:
+        return _with_native_driver(selection, library, entry)
+    return _near(selection, library, entry)
 
 
 def is_far(text: str) -> bool:
@@ -106,11 +116,10 @@ def _show_step(step: str) -> None:
     print(step, file=sys.stderr)
 
 
-def _near(
-    text: str, library: Library | None, entry: RuntimeEntry, npu_memory_bytes: int | None
-) -> Target:
+def _near(selection: Selection, library: Library | None, entry: RuntimeEntry) -> Target:
+    text = selection.target
     kind, _, detail = text.partition(":")
-    if npu_memory_bytes is not None and not is_virtual(text):
+    if selection.npu_memory_bytes is not None and not is_virtual(text):
         raise _npu_memory_is_virtual()
     if text == "python":
         return _this_interpreter(library, entry)
@@ -119,7 +128,7 @@ def _near(
     if kind == "python" and detail:
         return _other_interpreter(detail, library, entry)
     if kind == "vboard" and detail:
-        return _virtual_board(detail, library, entry, npu_memory_bytes)
+        return _virtual_board(detail, library, entry, selection.npu_memory_bytes)
     names = ", ".join(boards())
     known = f", or the name of a board ({names})" if names else ""
     raise TargetError(
@@ -129,17 +138,17 @@ def _near(
 
 
 def _with_native_driver(
-    text: str, library: Library | None, entry: RuntimeEntry, npu_memory_bytes: int | None
+    selection: Selection, library: Library | None, entry: RuntimeEntry
 ) -> Target:
     """Return the near target with the driver in C in place of the one in Python."""
-    near = _near(text, library, entry, npu_memory_bytes)
+    near = _near(selection, library, entry)
     library = library or read_library(Path(find_library() or ""))  # else _near would have raised
     ensure_native(library.architecture, _show_step)
     program = native_driver(library.architecture)
     environment = near.environment
     command: tuple[str, ...] = (str(program),)
     if not near.computes:
-        board = guest_program(program, near.chip or "", library, npu_memory_bytes)
+        board = guest_program(program, near.chip or "", library, selection.npu_memory_bytes)
         command = board.command
         environment = board.environment
     environment = {**environment, LIBRARY_VARIABLE: str(library.path)}
