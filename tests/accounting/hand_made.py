@@ -11,7 +11,8 @@ from reusebench.accounting.attribution import WEIGHT_REGISTER
 from reusebench.accounting.ledger import Buffer, Ledger, Read, Submit
 from reusebench.accounting.ledger import Mapping as Addresses
 from reusebench.measured.plan import Context, Model, Plan, Step
-from reusebench.targets.barriers import Allocation, BarrierReading, StepData
+from reusebench.measured.runtimes.base import Allocation
+from reusebench.targets.barriers import BarrierReading, StepData
 from tests.helpers.support import barrier
 
 PAGE = 4096

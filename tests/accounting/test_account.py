@@ -16,8 +16,9 @@ from reusebench.accounting.ledger import Buffer, Ledger, Read, Submit
 from reusebench.accounting.sharing import Finding, Shared
 from reusebench.accounting.sizes import COMPONENTS, ContextMemory
 from reusebench.measured.plan import DUP, Context, Plan, Step
+from reusebench.measured.runtimes.base import Allocation
 from reusebench.scenarios.catalogue import SCENARIOS
-from reusebench.targets.barriers import Allocation, BarrierReading
+from reusebench.targets.barriers import BarrierReading
 from tests.accounting.hand_made import (
     KERNEL_MAPPING,
     PAGE,

@@ -9,7 +9,7 @@ import pytest
 from reusebench.accounting.attribution import Part, attribute
 from reusebench.accounting.ledger import Ledger
 from reusebench.measured.plan import DUP, INTERNAL, SHARED_WEIGHTS, WEIGHTS, Context, Plan, Step
-from reusebench.targets.barriers import Allocation
+from reusebench.measured.runtimes.base import Allocation
 from tests.accounting.hand_made import (
     ACCOUNT,
     KERNEL_MAPPING,

@@ -19,7 +19,7 @@ from reusebench.measured.plan import (
     Plan,
     Step,
 )
-from reusebench.targets.barriers import Allocation
+from reusebench.measured.runtimes.base import Allocation
 from tests.accounting.hand_made import ACCOUNT, PAGE, make_barriers, make_plan
 
 _TOTAL = ACCOUNT["dma_bytes"]

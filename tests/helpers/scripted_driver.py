@@ -245,10 +245,11 @@ class ScriptedContext(Context):
         self._script.at("destroy")
 
     def copies(self) -> Copies:
-        """Return what is left to copy."""
+        """Return COPIES without what is used in place."""
         in_place = ("input", "output") if self._memory.device_io else self._memory.zero_copy
         return Copies(
-            *(0 if way in in_place else size for way, size in zip(("input", "output"), COPIES))
+            input_bytes=0 if "input" in in_place else COPIES.input_bytes,
+            output_bytes=0 if "output" in in_place else COPIES.output_bytes,
         )
 
     def account(self) -> dict[str, int]:

@@ -29,7 +29,8 @@ from reusebench.measured.plan import (
     Plan,
     Step,
 )
-from reusebench.targets.barriers import Allocation, StepData
+from reusebench.measured.runtimes.base import Allocation
+from reusebench.targets.barriers import StepData
 from reusebench.targets.base import THIS_INTERPRETER
 from tests.helpers.forks import SCRIPTED_FORKS
 from tests.helpers.support import make_plan, walk

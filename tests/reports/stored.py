@@ -16,6 +16,7 @@ from reusebench.accounting.sizes import ContextMemory
 from reusebench.harness.measuring.result import Configuration, Repeat, build_result
 from reusebench.measured.messages import Message
 from reusebench.measured.plan import LOAD, Context, Model, Plan, Streams
+from reusebench.measured.runtimes.base import Copies
 from reusebench.reports.base.statistics import Figure
 from reusebench.reports.results.rows import Group, Row, group_results
 from reusebench.samplers.readings import (
@@ -46,7 +47,7 @@ from reusebench.storage.run_file import (
 )
 from reusebench.storage.shortage import Shortage
 from reusebench.storage.trace import NpuTimeline, Timeline, Trace, write_trace
-from reusebench.targets.barriers import BarrierReading, Copies, StepData
+from reusebench.targets.barriers import BarrierReading, StepData
 from reusebench.targets.outcome import Failure
 
 MIB = 2**20

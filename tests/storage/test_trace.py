@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from reusebench.measured.runtimes.base import Allocation
 from reusebench.storage.decoding import MOST_BYTES
 from reusebench.storage.trace import (
     TRACES,
@@ -21,7 +22,7 @@ from reusebench.storage.trace import (
     read_trace,
     write_trace,
 )
-from reusebench.targets.barriers import Allocation, StepData
+from reusebench.targets.barriers import StepData
 from tests.helpers.support import barrier
 
 _DATA = StepData(

@@ -24,11 +24,12 @@ import reusebench.targets.process
 from reusebench.measured.failures import tells_of_memory
 from reusebench.measured.messages import Message
 from reusebench.measured.plan import Plan, Step
+from reusebench.measured.runtimes.base import Preparation
 from reusebench.samplers.host import LOCAL_HOST
 from reusebench.samplers.observer import Observer
 from reusebench.samplers.readings import Reading
 from reusebench.system.processes import watch_ends
-from reusebench.targets.barriers import Preparation, StepData
+from reusebench.targets.barriers import StepData
 from reusebench.targets.base import THIS_INTERPRETER, Target
 from reusebench.targets.measured_process import Run, prepare_models
 from reusebench.targets.outcome import OUTCOMES, Failure

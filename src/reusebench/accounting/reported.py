@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 
 from reusebench.accounting.sizes import ContextMemory
 from reusebench.measured.plan import DUP, LOAD, SHARED_CONTEXT, Context, Plan
-from reusebench.targets.barriers import Allocation, BarrierReading, StepData
+from reusebench.measured.runtimes.base import Allocation
+from reusebench.targets.barriers import BarrierReading, StepData
 
 __all__ = ["reported_memory"]
 

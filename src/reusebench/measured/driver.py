@@ -228,7 +228,7 @@ class Walk:
         data = {
             "latency_ns": latency_ns,
             "digest": f"{context.checksum():08x}",
-            "copies": context.copies()._asdict(),
+            "copies": asdict(context.copies()),
         }
         if self._plan.is_first_of_model(index):
             data["samples"] = context.samples()
@@ -365,7 +365,7 @@ def _memory(spec: ContextSpec, cores: int, options: Tuple[str, ...]) -> Memory:
 
 
 def _account(context: Context) -> Dict[str, Any]:
-    allocations = [allocation._asdict() for allocation in context.allocations()]
+    allocations = [asdict(allocation) for allocation in context.allocations()]
     return {"account": context.account(), "allocations": allocations}
 
 

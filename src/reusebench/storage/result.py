@@ -14,10 +14,10 @@ from reusebench.accounting.account import Account
 from reusebench.accounting.domains import DomainUse
 from reusebench.measured.messages import Message
 from reusebench.measured.plan import Plan
+from reusebench.measured.runtimes.base import Copies, NodeOrder
 from reusebench.samplers.readings import CpuUse, Machine, NpuMemory, ProcessMemory, SystemMemory
 from reusebench.storage.decoding import check_lengths
 from reusebench.storage.shortage import Shortage, signs_of
-from reusebench.targets.barriers import Copies, NodeOrder
 from reusebench.targets.outcome import OUTCOMES, Failure
 
 __all__ = [

@@ -9,20 +9,16 @@ from typing import Optional, Union
 import msgspec
 
 from reusebench.measured.messages import Message
-from reusebench.measured.runtimes.base import Interface
+from reusebench.measured.runtimes.base import Allocation, Copies, Interface, Preparation
 from reusebench.samplers.readings import NpuMemory, Pressure, ProcessMemory, Reading, SystemMemory
 
 __all__ = [
-    "Allocation",
     "Barrier",
     "BarrierReading",
-    "Copies",
     "Described",
     "DriverFailure",
     "DriverMessage",
     "Frames",
-    "NodeOrder",
-    "Preparation",
     "Prepared",
     "Preparing",
     "StepData",
@@ -30,25 +26,6 @@ __all__ = [
     "StreamCount",
     "Usage",
 ]
-
-
-class Copies(msgspec.Struct, frozen=True):
-    """Bytes that one inference copies between the application's tensors and those of the
-    runtime.
-    """
-
-    input_bytes: int
-    output_bytes: int
-
-
-class Allocation(msgspec.Struct, frozen=True):
-    """Memory that the adapter allocated in the application's place (runtimes.base.Allocation)."""
-
-    #: "weights", "internal", "input" or "output".
-    kind: str
-    asked_bytes: int
-    #: Of the buffer behind it; 0 where it has none.
-    inode: int
 
 
 class Usage(msgspec.Struct, frozen=True):
@@ -128,27 +105,6 @@ class DriverFailure(msgspec.Struct, frozen=True, tag_field="event", tag="failure
     #: A key of targets.outcome.OUTCOMES.
     kind: str
     message: Message
-
-
-class NodeOrder(msgspec.Struct, frozen=True):
-    """The order in which the nodes of a prepared model run (runtimes.base.NodeOrder)."""
-
-    #: How many orders were run.
-    tried: int = 0
-    #: What the inferences of one context add, in the order in which the runtime itself saved the
-    #: nodes this time.
-    saved_bytes: Optional[int] = None
-    #: In the order that was chosen.
-    chosen_bytes: Optional[int] = None
-    #: Why none was chosen.
-    reason: Optional[Message] = None
-
-
-class Preparation(msgspec.Struct, frozen=True):
-    """What the runtime made of a model beforehand (runtimes.base.Preparation)."""
-
-    path: str
-    node_order: Optional[NodeOrder] = None
 
 
 class Preparing(msgspec.Struct, frozen=True, tag_field="event", tag="preparing"):

@@ -11,7 +11,7 @@ from typing import NoReturn, Protocol
 
 from reusebench.measured.messages import Message
 from reusebench.measured.plan import INFERENCES_PER_CYCLE, Model, Plan, Step
-from reusebench.measured.runtimes.base import Interface
+from reusebench.measured.runtimes.base import Interface, Preparation
 from reusebench.measured.runtimes.rknn.diagnosis import cause_of_crash
 from reusebench.samplers.readings import Reading
 from reusebench.system.interrupts import first_interrupt_calls
@@ -22,7 +22,6 @@ from reusebench.targets.barriers import (
     DriverFailure,
     DriverMessage,
     Frames,
-    Preparation,
     Prepared,
     Preparing,
 )

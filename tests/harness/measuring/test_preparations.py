@@ -39,9 +39,7 @@ def test_what_was_found_is_in_the_result(tmp_path: Path, make_bench: MakeBench) 
     for scenario in ("partial_dup", "full_dup", "no_reuse"):
         result = bench.measure("scripted", scenario).result
         assert msgspec.json.decode(msgspec.json.encode(result), type=Result) == result
-        found[scenario] = {
-            digest: msgspec.structs.asdict(order) for digest, order in result.node_orders.items()
-        }
+        found[scenario] = {digest: asdict(order) for digest, order in result.node_orders.items()}
     digests = [model.digest for model in bench.plans("scripted", "partial_dup")[0].models]
     assert found["partial_dup"] == dict.fromkeys(digests, asdict(NODE_ORDER))
     assert found["full_dup"] == {digests[0]: asdict(NODE_ORDER)}

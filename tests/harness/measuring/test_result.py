@@ -14,9 +14,10 @@ from reusebench.accounting.sizes import ContextMemory
 from reusebench.harness.measuring.result import Configuration, Repeat, build_result, is_settled
 from reusebench.measured.messages import Message
 from reusebench.measured.plan import Plan, Streams
+from reusebench.measured.runtimes.base import Copies
 from reusebench.samplers.readings import SystemMemory
 from reusebench.storage.result import FrameCount, Percentiles, Result, Speed, StreamsRun
-from reusebench.targets.barriers import BarrierReading, Copies, StepData
+from reusebench.targets.barriers import BarrierReading, StepData
 from reusebench.targets.outcome import Failure
 from tests.helpers.support import NPU, barrier, known, make_plan
 

@@ -8,6 +8,7 @@ prints what the functions here return, by their names, as a line of JSON.
 from __future__ import annotations
 
 import ctypes
+import dataclasses
 import gc
 import itertools
 import json
@@ -195,7 +196,7 @@ def _address(context: Context) -> int:
 
 def _copies(context: Context) -> Dict[str, int]:
     context.infer()
-    return dict(context.copies()._asdict())
+    return dataclasses.asdict(context.copies())
 
 
 def _words(attempt: Any) -> str:

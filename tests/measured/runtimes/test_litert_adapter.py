@@ -16,6 +16,7 @@ import pytest
 from reusebench.measured.runtimes.base import (
     AdapterError,
     Context,
+    Copies,
     Input,
     Inputs,
     Memory,
@@ -306,8 +307,8 @@ def test_zero_copy(runtime: Runtime, model: str, expected: int) -> None:
     copied = runtime.load(model, None, Memory())
     in_place = runtime.load(model, None, Memory(zero_copy=("input", "output"), io=1))
     assert [_digest(copied), _digest(in_place)] == [expected] * 2
-    assert tuple(copied.copies()) == (64 * 64 * 3 * 4, 8 * 8 * 256 * 4)
-    assert tuple(in_place.copies()) == (0, 0)
+    assert copied.copies() == Copies(64 * 64 * 3 * 4, 8 * 8 * 256 * 4)
+    assert in_place.copies() == Copies(0, 0)
     assert {allocation.kind for allocation in in_place.allocations()} == {"input", "output"}
     (output,) = in_place.outputs()
     before = bytes(output)

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from reusebench.accounting.account import Account, ApplicationBuffers
 from reusebench.measured.plan import Plan
+from reusebench.measured.runtimes.base import Copies
 from reusebench.reports.base.texts import LANGUAGES, texts_of
 from reusebench.reports.claims.claims import (
     CLAIMS_COLUMNS,
@@ -33,7 +34,6 @@ from reusebench.reports.claims.judges import (
 from reusebench.reports.results.labels import group_id
 from reusebench.reports.results.rows import Group
 from reusebench.scenarios.catalogue import find_scenario
-from reusebench.targets.barriers import Copies
 from reusebench.targets.outcome import Failure
 from tests.helpers.chinese import with_foreign_punctuation
 from tests.reports.stored import (

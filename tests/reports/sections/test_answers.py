@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from reusebench.accounting.sharing import Finding
+from reusebench.measured.runtimes.base import Copies
 from reusebench.reports.base.texts import LANGUAGES, texts_of
 from reusebench.reports.sections.answers import (
     answers,
@@ -18,7 +19,6 @@ from reusebench.reports.sections.tables import comparison_table
 from reusebench.storage.figure import DOUBT
 from reusebench.storage.result import Result
 from reusebench.storage.run_file import LatencyStats
-from reusebench.targets.barriers import Copies
 from tests.reports.stored import (
     FAILED,
     LATENCY_NS,

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from reusebench.measured.runtimes.base import Copies
 from reusebench.reports.base.table import Table
 from reusebench.reports.base.texts import texts_of
 from reusebench.reports.sections.copies import (
@@ -12,7 +13,6 @@ from reusebench.reports.sections.copies import (
     copies_table,
 )
 from reusebench.scenarios.catalogue import SCENARIOS
-from reusebench.targets.barriers import Copies
 from tests.reports.stored import (
     LATENCY_NS,
     MIB,

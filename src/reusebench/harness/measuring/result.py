@@ -10,6 +10,7 @@ from typing import Any
 from reusebench.accounting.account import Account
 from reusebench.harness.measuring.shortage import shortage_of
 from reusebench.measured.plan import Plan
+from reusebench.measured.runtimes.base import Copies, NodeOrder
 from reusebench.storage.figure import Figure
 from reusebench.storage.result import (
     SCHEMA,
@@ -24,7 +25,7 @@ from reusebench.storage.result import (
     StoredRepeat,
     StreamsRun,
 )
-from reusebench.targets.barriers import BarrierReading, Copies, NodeOrder
+from reusebench.targets.barriers import BarrierReading
 from reusebench.targets.outcome import Failure
 
 __all__ = ["Configuration", "Repeat", "build_result", "is_settled"]

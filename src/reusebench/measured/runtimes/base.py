@@ -162,20 +162,20 @@ class Memory:
     options: Tuple[str, ...] = ()
 
 
-class Allocation(NamedTuple):
-    """Memory that the adapter allocated for the application, for the account."""
+@dataclass(frozen=True)
+class Allocation:
+    """Memory that the adapter allocated in the application's place."""
 
     #: "weights", "internal", "input" or "output".
     kind: str
     asked_bytes: int
-    #: Of the buffer behind it, which other sources name too; 0 where it has none.
+    #: Inode of the backing dma-buf, which other sources name too; 0 if there is none.
     inode: int
 
 
-class Copies(NamedTuple):
-    """Bytes that one inference copies between the application's tensors and those of the
-    runtime.
-    """
+@dataclass(frozen=True)
+class Copies:
+    """Bytes that one inference copies between the application's tensors and the runtime's."""
 
     input_bytes: int
     output_bytes: int
@@ -204,23 +204,21 @@ class ImageInput(NamedTuple):
 
 @dataclass(frozen=True)
 class NodeOrder:
-    """The order in which the nodes of a prepared model run, and what the inferences of one context
-    add in it.
-    """
+    """The order in which the nodes of a prepared model run, and the memory that inferences add."""
 
-    #: How many orders were run.
+    #: Number of orders that were tried.
     tried: int = 0
-    #: In the order in which the runtime itself saved them this time.
+    #: Memory that one context's inferences add in the order in which the runtime saved the nodes.
     saved_bytes: Optional[int] = None
-    #: In the order that was taken.
+    #: The same in the order that was chosen.
     chosen_bytes: Optional[int] = None
-    #: Why none was chosen; None if one was.
+    #: Reason that no order was chosen; None if one was.
     reason: Optional[Message] = None
 
 
 @dataclass(frozen=True)
 class Preparation:
-    """What a runtime made of a model beforehand."""
+    """The file that a runtime prepared from a model, so that its weights can be shared or given."""
 
     path: str
     #: None if the runtime has no orders to choose from.

@@ -27,7 +27,7 @@ from reusebench.measured.plan import (
     Step,
     Streams,
 )
-from reusebench.measured.runtimes.base import AdapterError, NotSupported
+from reusebench.measured.runtimes.base import AdapterError, Allocation, Copies, NotSupported
 from reusebench.measured.runtimes.rknn.abi import TensorAttr
 from reusebench.measured.runtimes.rknn.attributes import declared_interface
 from reusebench.measured.runtimes.rknn.binding import call_failed, error_lines
@@ -40,9 +40,7 @@ from reusebench.measured.runtimes.rknn.diagnosis import (
 )
 from reusebench.measured.streams.frames import BEGIN_WITHIN_S
 from reusebench.targets.barriers import (
-    Allocation,
     Barrier,
-    Copies,
     Described,
     DriverFailure,
     DriverMessage,
