@@ -1,32 +1,34 @@
-# make install   the environment in .venv, with all extras (PYTHON=python3.11 make install chooses the interpreter)
-# make bench     pytest bench/, then the report of what is stored
-#                ARGS="--quick" passes options on to pytest
-#                STORAGE=DIR keeps the results there instead of .benchmarks/BOARD
-# make bench-megengine   the same of ONNX Runtime and MegEngine Lite, which is installed first where it is not there,
-#                into the user's cache; it needs a python3.8, python3.9 or python3.10 in the path
-# make bench-runtimes    the same of every runtime that pip installs: ONNX Runtime, ncnn, MNN, LiteRT and OpenVINO, with
-#                what makes their model files
-# make test      the tests but those that need many seconds;   ARGS="tests/models" passes options on
-# make test-all  all of them, as CI runs them
-# make quick     the tests that start no process
-# make lint      ruff and mypy
-# make wheel     builds sdist and wheel, uses the wheel alone in a fresh environment and an empty folder, and compares
-#                what it measures with the checkout; ARGS="--python python3.9 --lowest" chooses the interpreter, and the
-#                lowest versions of what is required. Nothing has to be installed for it
-# make benchmarks    a few seconds of every script in benchmarks/, which show that it works;
-#                ARGS="far_speed" names those to run
-# make pins      the versions and hashes of what is installed from package registries beside the project's own
-#                requirements, again, from the *.in files; UV=PATH names uv, which is no requirement of the project
+# `make help` prints the lines that begin with `##`.
 
-PYTHON ?= python3
-VENV   ?= .venv
-ARGS   ?=
-BIN    := $(VENV)/bin
+PYTHON  ?= python3
+VENV    ?= .venv
+ARGS    ?=
 STORAGE ?=
+UV      ?= uv
+BIN     := $(VENV)/bin
 
-UV     ?= uv
+.PHONY: help install bench bench-megengine bench-runtimes quick types lint test test-all wheel benchmarks pins clean
 
-.PHONY: install bench bench-megengine bench-runtimes test test-all quick lint wheel benchmarks pins clean
+## To measure
+##   make bench           install, run pytest bench/, write the report; ARGS="--quick" is passed on to pytest,
+##                        STORAGE=DIR keeps the results there instead of in .benchmarks/BOARD
+##   make bench-runtimes  the same with every runtime that pip installs: ONNX Runtime, ncnn, MNN, LiteRT, OpenVINO
+##   make bench-megengine the same with ONNX Runtime and MegEngine Lite; needs python3.8, 3.9 or 3.10 in the path
+##
+## To change the project (CONTRIBUTING.md has the time that each takes)
+##   make install         the environment .venv with all extras; PYTHON=python3.11 names the interpreter
+##   make quick           the tests that start no process
+##   make types           mypy
+##   make lint            ruff check, ruff format --check, codespell, mypy
+##   make test            all tests except those marked slow; ARGS="tests/storage -k prune" is passed on to pytest
+##   make test-all        all tests, as CI runs them
+##   make wheel           build the wheel, use it alone, compare what it measures with the checkout;
+##                        ARGS="--python python3.9 --lowest" names the interpreter and takes the lowest versions
+##   make benchmarks      a few seconds of every script in benchmarks/; ARGS="far_speed" names some
+##   make pins            renew the pinned versions and hashes of what converters install; needs uv
+##   make clean           remove .venv, out/ and all that was built
+help:
+	@sed -n 's/^## \{0,1\}//p' $(firstword $(MAKEFILE_LIST))
 
 install: $(VENV)/installed
 
@@ -37,17 +39,17 @@ $(VENV)/installed: pyproject.toml
 	@$(INSTALL) all
 	@touch $@
 
-# What lint and the tests need on top.
+# Lint and the tests need the extra dev as well.
 $(VENV)/installed-dev: pyproject.toml
 	@$(INSTALL) all,dev
 	@touch $(VENV)/installed $@
 
-# And every runtime that pip installs, as CI has them.
+# CI has every runtime that pip installs, too.
 $(VENV)/installed-ci: pyproject.toml
 	@$(INSTALL) all,dev,runtimes
 	@touch $(VENV)/installed $(VENV)/installed-dev $@
 
-# The report is made also when a configuration failed, which is a row of it, and after Ctrl-C.
+# The report is written also if a configuration failed, which is a row of it, and after Ctrl-C.
 # The exit code is that of the first failure.
 bench: $(VENV)/installed
 	@$(BIN)/python -m pytest bench/ $(if $(STORAGE),--benchmark-storage=file://$(STORAGE)) $(ARGS); bench=$$?; \
@@ -65,7 +67,7 @@ bench-runtimes: $(VENV)/installed
 	@$(BIN)/reusebench models install onnx2tf
 	@$(MAKE) --no-print-directory bench
 
-# One worker more than CPUs: while some wait for what they have started, others work.
+# One worker more than CPUs: while some wait for processes that they have started, others work.
 WORKERS ?= $(shell expr $$(nproc) + 1)
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
@@ -78,10 +80,14 @@ test-all: $(VENV)/installed-dev
 quick: $(VENV)/installed-dev
 	@$(PYTEST) -m "not slow and not process" $(ARGS)
 
+types: $(VENV)/installed-dev
+	@$(BIN)/python -m mypy
+
 lint: $(VENV)/installed-dev
 	@$(BIN)/python -m ruff check .
 	@$(BIN)/python -m ruff format --check .
-	@$(BIN)/python -m mypy
+	@$(BIN)/codespell
+	@$(MAKE) --no-print-directory types
 
 wheel:
 	@$(PYTHON) .ci/check_wheel.py $(ARGS)
@@ -89,7 +95,8 @@ wheel:
 benchmarks: $(VENV)/installed-dev
 	@$(BIN)/python -m benchmarks $(ARGS)
 
-# For every Python and machine at once; of each the oldest Python. What asks for too much is listed without its requirements.
+# For every Python and machine at once; each with its oldest Python. Packages that require too much are listed
+# without their requirements.
 MODELS := src/reusebench/models
 PIN := $(UV) pip compile --quiet --upgrade --universal --generate-hashes --no-annotate \
        --custom-compile-command 'make pins' --only-binary :all:

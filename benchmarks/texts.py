@@ -32,7 +32,7 @@ MARKS = {
 _OTHER_LANGUAGES = (".zh-CN", "zh-CN")
 _C_COMMENT = re.compile(r"/\*(.*?)\*/|(?:^[ \t]*//[^\n]*\n)+|//[^\n]*", re.DOTALL | re.MULTILINE)
 _C_STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
-_CODE_BLOCK = re.compile(r"^(```.*?^```|    .*?)$", re.DOTALL | re.MULTILINE)
+_CODE = re.compile(r"^```.*?^```$|^    [^\n]*$|`[^`\n]+`", re.DOTALL | re.MULTILINE)
 
 
 class Text(NamedTuple):
@@ -72,19 +72,23 @@ def _python(source: str) -> Iterator[tuple[int, str]]:
             docstring = ast.get_docstring(node)
             if docstring:
                 yield node.body[0].lineno, docstring
+    yield from _comments(source)
+
+
+def _comments(source: str) -> Iterator[tuple[int, str]]:
+    """Yield the comments, those of consecutive lines as one."""
     block: list[str] = []
     last = 0
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type != tokenize.COMMENT:
             continue
-        continues = (
-            token.start[0] == last + 1 and not source.splitlines()[last - 1].split("#")[0].strip()
-        )
-        if block and not continues:
+        line, column = token.start
+        is_alone = not token.line[:column].strip()
+        if block and not (is_alone and line == last + 1):
             yield last - len(block) + 1, " ".join(block)
             block = []
         block.append(token.string.lstrip("#:! "))
-        last = token.start[0]
+        last = line
     if block:
         yield last - len(block) + 1, " ".join(block)
 
@@ -107,7 +111,7 @@ def _json(source: str) -> Iterator[tuple[int, str]]:
 
 
 def _markdown(source: str) -> Iterator[tuple[int, str]]:
-    without_code = _CODE_BLOCK.sub(lambda match: "\n" * match[0].count("\n"), source)
+    without_code = _CODE.sub(lambda match: "\n" * match[0].count("\n"), source)
     line = 1
     for paragraph in re.split(r"(\n\s*\n|\n(?=\s*[-*|] ))", without_code):
         if paragraph.strip():

@@ -21,7 +21,7 @@ has_uv() { command -v "$uv" >/dev/null; }
 
 if ! is_recent "$python" || ! { has_uv || has_venv "$python"; }; then
   echo "make: $python is no Python 3.9 or later with venv. Install one (Debian: apt install python3 python3-venv)" \
-    "or name one: make PYTHON=python3.11" >&2
+    "or name one: make install PYTHON=python3.11" >&2
   exit 2
 fi
 
