@@ -22,14 +22,14 @@ from typing import Any
 
 from benchmarks.quick import own_folder, parse, tiny_model
 from reusebench.commands.benching import run_bench
-from reusebench.fit.layouts import Demand, Group, Layout, spread
+from reusebench.fit.layouts import ContextGroup, Demand, Layout, spread
 from reusebench.fit.prediction import Prediction
-from reusebench.fit.process import ProcessCosts
+from reusebench.fit.process_costs import ProcessCosts
 from reusebench.fit.study import Study
 from reusebench.measured.plan import Plan
 from reusebench.measured.runtimes import find_runtime
-from reusebench.storage.figure import Figure
-from reusebench.storage.fit import calibrations
+from reusebench.storage.fit_answer import calibrations
+from reusebench.storage.measured_figure import Figure
 from reusebench.storage.result import BUSY_PERCENT, Result
 from reusebench.storage.run_file import StoredRun, read_run_file, read_storage
 
@@ -213,7 +213,7 @@ def _layouts(demand: Demand, costs: ProcessCosts) -> Iterator[Layout]:
             groups = []
             for model in sorted(models, key=lambda model: -costs.sizes(model, form)[0]):
                 cores = range(min(counts[model], demand.cores))
-                groups.append(Group(model, form, spread(counts[model], cores, demand.cores)))
+                groups.append(ContextGroup(model, form, spread(counts[model], cores, demand.cores)))
             if all(count <= most for most in demand.most):
                 yield Layout(tuple(groups))
 

@@ -38,8 +38,8 @@ from typing import Any, Optional
 from benchmarks.fit_accuracy import calibrated_study
 from benchmarks.quick import own_folder, parse, skip
 from reusebench.accounting.sharing import WRONG_READS
-from reusebench.fit.layouts import Group, Layout, spread
-from reusebench.fit.npu import NpuCosts
+from reusebench.fit.layouts import ContextGroup, Layout, spread
+from reusebench.fit.npu_costs import NpuCosts
 from reusebench.harness.measuring.repeat import RepeatMeasurement
 from reusebench.harness.measuring.result import Repeat
 from reusebench.harness.selection import resolve_targets
@@ -547,7 +547,7 @@ class Proof:
             for sets in product(*(_core_sets(count, demand.cores) for count in demand.most)):
                 groups = []
                 for model, (form, count, cores) in enumerate(zip(forms, demand.most, sets)):
-                    groups.append(Group(model, form, spread(count, cores, demand.cores)))
+                    groups.append(ContextGroup(model, form, spread(count, cores, demand.cores)))
                 if Layout(tuple(groups)).lanes == self.space.cores:
                     layouts.append(Layout(tuple(groups)))
         if len(layouts) > most:

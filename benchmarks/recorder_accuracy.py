@@ -23,7 +23,7 @@ from pathlib import Path
 from tabulate import tabulate
 
 from benchmarks.quick import compiler, parse
-from reusebench.storage.program import Program
+from reusebench.storage.recorded_program import Program
 from reusebench.storage.run_file import StoredRun, read_storage
 from tests.helpers.support import CHECKOUT
 

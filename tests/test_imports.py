@@ -92,7 +92,7 @@ _ONLY = {
     ("harness", "video"): {"VideoError", "clip", "describe"},
     ("fit", "accounting"): {"sizes"},
     ("fit", "measured"): {"messages", "plan"},
-    ("fit", "storage"): {"figure", "fit", "result", "trace"},
+    ("fit", "storage"): {"fit_answer", "measured_figure", "result", "trace"},
     ("reports", "accounting"): {"account", "attribution", "domains", "ledger", "sharing", "sizes"},
     ("reports", "measured"): {
         "messages",
@@ -116,7 +116,7 @@ _LAYERS = {
         "messages runtimes plan failures heap usage schedule streams driver versions launch start"
     ),
     "system": "package files interrupts processes cache user_files",
-    "fit": "layouts prediction study npu process search answering",
+    "fit": "layouts prediction study npu_costs process_costs search answering",
     "reports": (
         "errors base results sections explanation claims streams compare versions history page"
     ),

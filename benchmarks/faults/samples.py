@@ -15,7 +15,7 @@ import msgspec
 
 from benchmarks.faults.sandbox import Sandbox
 from reusebench.measured.runtimes import RUNTIMES
-from reusebench.storage.fit import FitAnswer, FitGroup, FitPoint, write_answer
+from reusebench.storage.fit_answer import FitAnswer, FitGroup, FitPoint, write_answer
 from reusebench.storage.run_file import StoredRun, read_storage
 from tests.reports.stored import npu_run
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from reusebench.reports.base.statistics import Figure
-from reusebench.storage.figure import DOUBT
+from reusebench.storage.measured_figure import DOUBT
 from reusebench.storage.metrics import BYTES, NANOSECONDS, PER_SECOND, PERCENT, Metric
 
 MIB = 2**20

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable
 
-from reusebench.storage.figure import Figure
+from reusebench.storage.measured_figure import Figure
 
 __all__ = [
     "Figure",

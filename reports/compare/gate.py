@@ -7,20 +7,20 @@ from dataclasses import dataclass
 
 from reusebench.reports.compare.changes import Change, Changes, Unmeasured
 from reusebench.reports.compare.difference import HIGHER, LOWER
-from reusebench.storage.limits import Limit
+from reusebench.storage.limits import GateLimit
 
 
 @dataclass(frozen=True)
 class GateResult:
     """What the limits make of a comparison."""
 
-    limits: tuple[Limit, ...]
+    limits: tuple[GateLimit, ...]
     #: Worse than allowed, and more than noise.
-    broken: tuple[tuple[Limit, Change], ...]
+    broken: tuple[tuple[GateLimit, Change], ...]
     #: Worse than allowed by the figures, but it may be noise: more repeats would show it.
-    unsure: tuple[tuple[Limit, Change], ...]
+    unsure: tuple[tuple[GateLimit, Change], ...]
     #: Not judged, since memory was short: an eviction makes a figure smaller, and hides a rise.
-    short: tuple[tuple[Limit, Change], ...]
+    short: tuple[tuple[GateLimit, Change], ...]
     #: How many changes each limit was held against, in their order, and in how many of them a
     #: change of the size that it allows could not have been distinguished from noise.
     held: tuple[int, ...]
@@ -39,15 +39,15 @@ class GateResult:
         return bool(self.short) or not all(self.held)
 
 
-def check_limits(changes: Changes, limits: Sequence[Limit]) -> GateResult:
+def check_limits(changes: Changes, limits: Sequence[GateLimit]) -> GateResult:
     """Hold every limit against every change of its metric.
 
     A limit is broken where the change is more than noise and worse than allowed. Both must hold: a
     threshold alone fails builds by chance, significance alone fails them for a page.
     """
-    broken: list[tuple[Limit, Change]] = []
-    unsure: list[tuple[Limit, Change]] = []
-    short: list[tuple[Limit, Change]] = []
+    broken: list[tuple[GateLimit, Change]] = []
+    unsure: list[tuple[GateLimit, Change]] = []
+    short: list[tuple[GateLimit, Change]] = []
     held = []
     blind = []
     for limit in limits:

@@ -13,7 +13,7 @@ from typing import Any, Union
 
 import msgspec
 
-from reusebench.accounting.attribution import Part, attribute, owners
+from reusebench.accounting.attribution import BufferPart, attribute, owners
 from reusebench.accounting.ledger import Ledger
 from reusebench.measured.plan import Plan
 from reusebench.measured.streams.frames import STAGES
@@ -312,11 +312,11 @@ def _add_buffers(
 
 def _parts_of_buffers(
     plan: Plan, barriers: Sequence[BarrierReading], ledger: Ledger
-) -> dict[int, list[Part]]:
+) -> dict[int, list[BufferPart]]:
     """Return what is in each buffer as it is known in the steady phase, else at the first barrier
     that it lives at.
     """
-    parts: dict[int, list[Part]] = {}
+    parts: dict[int, list[BufferPart]] = {}
     for barrier in sorted(barriers, key=lambda barrier: barrier.phase != "steady"):
         if any(buffer.number not in parts for buffer in ledger.live(barrier.at_ns)):
             known = set(parts)

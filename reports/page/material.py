@@ -12,8 +12,8 @@ from reusebench.reports.results.published import PublishedRow, published_rows
 from reusebench.reports.results.rows import Group, group_results, newest_groups
 from reusebench.reports.sections.programs import RecordedProgram, newest_programs, programs_in
 from reusebench.reports.versions.versions import VersionSet, versions_of
-from reusebench.storage.board import board_storage
-from reusebench.storage.fit import FitAnswer, read_answers
+from reusebench.storage.board_storage import board_storage
+from reusebench.storage.fit_answer import FitAnswer, read_answers
 from reusebench.storage.references import find_runs
 from reusebench.storage.run_file import (
     BadFile,

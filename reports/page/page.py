@@ -100,7 +100,7 @@ from reusebench.scenarios.catalogue import (
     QUESTIONS,
     name_of_plan,
 )
-from reusebench.storage.fit import FitAnswer
+from reusebench.storage.fit_answer import FitAnswer
 from reusebench.storage.run_file import StoredRun
 
 #: The page's name inside the report's folder, without its language.

@@ -26,7 +26,7 @@ from reusebench.reports.sections.copies import copied
 from reusebench.reports.sections.mechanisms import combined_mechanisms, combines, lacking_mechanisms
 from reusebench.reports.sections.tables import short_row
 from reusebench.scenarios.catalogue import LEAN, scenarios_of
-from reusebench.storage.figure import DOUBT
+from reusebench.storage.measured_figure import DOUBT
 from reusebench.storage.result import BUSY_PERCENT
 
 #: Scenarios of which each has the mechanisms of the one before.

@@ -17,7 +17,7 @@ from reusebench.reports.base.table import Table, heads_of
 from reusebench.reports.base.texts import Texts
 from reusebench.reports.results.colours import RUNTIME_COLOURS
 from reusebench.reports.sections.tables import short_row
-from reusebench.storage.fit import FitAnswer, FitGroup, FitPoint
+from reusebench.storage.fit_answer import FitAnswer, FitGroup, FitPoint
 
 __all__ = ["fit_figure", "fit_id", "fit_sentences", "fit_title", "frontier_table"]
 

@@ -18,7 +18,7 @@ from reusebench.reports.base.table import Table, heads_of
 from reusebench.reports.base.texts import Texts
 from reusebench.reports.results.colours import scenario_colour
 from reusebench.reports.results.rows import Row
-from reusebench.storage.result import Failure, Limit
+from reusebench.storage.result import ContextLimit, Failure
 
 #: Of the scenarios' names, before that of the scenario with the same mechanism.
 _PREFIX = "limit_"
@@ -48,7 +48,7 @@ class _Fit:
     """A scenario, and how many contexts fitted."""
 
     row: Row
-    limit: Limit
+    limit: ContextLimit
 
     @property
     def number(self) -> str:
@@ -65,7 +65,7 @@ class _Fit:
         return texts.scenario(self.row.scenario.removeprefix(_PREFIX))
 
 
-def is_out_of_files(limit: Limit) -> bool:
+def is_out_of_files(limit: ContextLimit) -> bool:
     """Whether a further context had too few file descriptors left, which libraries call lack of
     memory.
     """
@@ -74,7 +74,7 @@ def is_out_of_files(limit: Limit) -> bool:
     return limit.fd_count + limit.further_fds > limit.fd_limit
 
 
-def full_domain(limit: Limit) -> DomainUse | None:
+def full_domain(limit: ContextLimit) -> DomainUse | None:
     """Return the address space in which a further context would not have found room; None if all
     had room.
     """
@@ -319,7 +319,7 @@ def _remarks(fits: Sequence[_Fit], texts: Texts) -> list[str]:
     return remarks
 
 
-def _code_misleads(limit: Limit) -> bool:
+def _code_misleads(limit: ContextLimit) -> bool:
     """Whether memory ran out and a call returned another code, though the library wrote that it got
     none.
     """
@@ -329,7 +329,7 @@ def _code_misleads(limit: Limit) -> bool:
     return "MALLOC" not in str(name) and bool(_NO_MEMORY.search(limit.failure.last_words))
 
 
-def _others(limit: Limit) -> str:
+def _others(limit: ContextLimit) -> str:
     """Return what becomes of the contexts that fitted: "run", "fail" or "lost"."""
     if not limit.survived:
         return "lost"

@@ -16,8 +16,8 @@ from reusebench.reports.base.table import Table, heads_of
 from reusebench.reports.base.texts import Texts
 from reusebench.reports.results.colours import OTHER_COLOUR, PHASE_ALPHA, PROGRAM_PHASE_COLOURS
 from reusebench.reports.sections.tables import outcome_in_words, short_row
-from reusebench.storage.figure import DOUBT
-from reusebench.storage.program import Phase, PhaseMedians, PhaseMemory, Program
+from reusebench.storage.measured_figure import DOUBT
+from reusebench.storage.recorded_program import Phase, PhaseMedians, PhaseMemory, Program
 from reusebench.storage.run_file import StoredRun, run_number
 from reusebench.storage.trace import ProgramTrace, read_trace
 

@@ -16,7 +16,7 @@ from reusebench.reports.base.texts import Texts
 from reusebench.reports.explanation.explanation import MeasuredMemory, measured_memory
 from reusebench.reports.explanation.figure import MEMORY_COLOURS, component_parts
 from reusebench.reports.versions.table import configuration_name
-from reusebench.reports.versions.versions import Configuration, Version, VersionSet
+from reusebench.reports.versions.versions import ComparedConfiguration, Version, VersionSet
 
 #: Pixels of a lane, of the bar in it, between two configurations, and of the axis.
 _LANE_PX = 16
@@ -89,7 +89,9 @@ def versions_figure(versions: VersionSet, texts: Texts) -> str | None:
     )
 
 
-def _memories(configuration: Configuration, versions: VersionSet) -> dict[Version, MeasuredMemory]:
+def _memories(
+    configuration: ComparedConfiguration, versions: VersionSet
+) -> dict[Version, MeasuredMemory]:
     """Return the memory by version, of the NPU in all of them or in none."""
     measured = {one: row for one in versions.versions if (row := configuration.measured(one))}
     memories = {one: memory for one, row in measured.items() if (memory := measured_memory(row))}
@@ -99,14 +101,14 @@ def _memories(configuration: Configuration, versions: VersionSet) -> dict[Versio
 
 
 def _most_telling(
-    memories: dict[Configuration, dict[Version, MeasuredMemory]],
-) -> list[Configuration]:
+    memories: dict[ComparedConfiguration, dict[Version, MeasuredMemory]],
+) -> list[ComparedConfiguration]:
     """Return the configurations to draw, in their order."""
     own = [one for one in memories if not one.newest.is_variant]
     changed = [
         one for one in own if len({memory.total.median for memory in memories[one].values()}) > 1
     ]
-    shown: list[Configuration] = []
+    shown: list[ComparedConfiguration] = []
     lanes = 0
     for configuration in (*changed, *(one for one in own if one not in changed)):
         lanes += len(memories[configuration])

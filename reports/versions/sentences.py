@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from reusebench.reports.base.formatting import EMPTY, metric_amount, whole
 from reusebench.reports.base.texts import Texts
 from reusebench.reports.results.rows import Row
-from reusebench.reports.versions.changes import (
+from reusebench.reports.versions.version_changes import (
     APPLICATION,
     ComponentChange,
     VersionChange,

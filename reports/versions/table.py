@@ -12,7 +12,7 @@ from reusebench.reports.base.table import Table
 from reusebench.reports.base.texts import Texts
 from reusebench.reports.results.breakdown import component_memory
 from reusebench.reports.results.rows import Row
-from reusebench.reports.versions.versions import Configuration, Version, VersionSet
+from reusebench.reports.versions.versions import ComparedConfiguration, Version, VersionSet
 from reusebench.storage.metrics import Metric, find_metric
 
 #: What tables are of where nothing else is named.
@@ -121,7 +121,9 @@ def version_records(versions: VersionSet, metrics: Sequence[Metric]) -> Iterator
                 yield same
 
 
-def configuration_name(versions: VersionSet, configuration: Configuration, texts: Texts) -> str:
+def configuration_name(
+    versions: VersionSet, configuration: ComparedConfiguration, texts: Texts
+) -> str:
     """Return the scenario's name, with its models where that is needed."""
     scenario, models = versions.names(configuration)
     name = texts.scenario(scenario)
@@ -133,7 +135,7 @@ def _figure(row: Row | None, metric: Metric) -> Figure | None:
 
 
 def _cell(
-    configuration: Configuration,
+    configuration: ComparedConfiguration,
     version: Version,
     figure: Figure | None,
     metric: Metric,

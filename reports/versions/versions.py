@@ -32,7 +32,7 @@ class Version:
 
 
 @dataclass(frozen=True, eq=False)
-class Configuration:
+class ComparedConfiguration:
     """Equal models and an equal plan, by the version that they were tried in."""
 
     rows: dict[Version, Row]
@@ -57,7 +57,7 @@ class VersionSet:
     #: The oldest first; two or more.
     versions: tuple[Version, ...]
     #: In the order of scenarios; each was measured in one of the versions, and tried in another.
-    configurations: tuple[Configuration, ...]
+    configurations: tuple[ComparedConfiguration, ...]
 
     @property
     def pairs(self) -> list[tuple[Version, Version]]:
@@ -80,7 +80,7 @@ class VersionSet:
             for row in one.rows.values()
         )
 
-    def names(self, of: Configuration) -> tuple[str, str | None]:
+    def names(self, of: ComparedConfiguration) -> tuple[str, str | None]:
         """Return the scenario's name, and where another has it too the models; of equal names with
         a digest.
         """
@@ -133,7 +133,7 @@ def _version_set(groups: Sequence[Group]) -> VersionSet | None:
         are_copies = all(row.original for row in rows.values())
         if len(rows) > 1 and not are_copies and any(row.measured for row in rows.values()):
             configurations.append(
-                Configuration({one: rows[one] for one in versions.values() if one in rows})
+                ComparedConfiguration({one: rows[one] for one in versions.values() if one in rows})
             )
     tried = [
         one

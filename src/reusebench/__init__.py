@@ -14,8 +14,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from reusebench.harness.measure import Measure, Result
     from reusebench.harness.plans.python_plan import Context, Model, Plan, Streams
-    from reusebench.storage.figure import Figure
     from reusebench.storage.frames import load
+    from reusebench.storage.measured_figure import Figure
 
 __all__ = ["Context", "Figure", "Measure", "Model", "Plan", "Result", "Streams", "load"]
 
@@ -27,7 +27,7 @@ pytest_plugins = ("reusebench.harness.plugin",)
 #: The module of each name.
 _MODULES = {
     "Context": "harness.plans.python_plan",
-    "Figure": "storage.figure",
+    "Figure": "storage.measured_figure",
     "Measure": "harness.measure",
     "Model": "harness.plans.python_plan",
     "Plan": "harness.plans.python_plan",

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from reusebench.accounting.attribution import Part, attribute
+from reusebench.accounting.attribution import BufferPart, attribute
 from reusebench.accounting.ledger import Ledger
 from reusebench.measured.plan import DUP, INTERNAL, SHARED_WEIGHTS, WEIGHTS, Context, Plan, Step
 from reusebench.measured.runtimes.base import Allocation
@@ -244,6 +244,6 @@ def test_parts_keep_every_byte() -> None:
     steady = barriers[steady_of(barriers)]
     ledger = make_ledger(make_buffer(1, 9 * PAGE - 7, during(barriers, "context", 0)))
     assert attribute(_DUP, barriers, ledger, steady.at_ns) == [
-        Part(1, 0, "weights", 8 * PAGE - 123),
-        Part(1, 0, "register_commands", PAGE + 123),
+        BufferPart(1, 0, "weights", 8 * PAGE - 123),
+        BufferPart(1, 0, "register_commands", PAGE + 123),
     ]

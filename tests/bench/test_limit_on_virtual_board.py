@@ -16,7 +16,7 @@ import pytest
 from reusebench.accounting.ledger import read_ledger
 from reusebench.harness.measuring.limit import limit_of
 from reusebench.scenarios.catalogue import Parameters, build_plans
-from reusebench.storage.result import Limit
+from reusebench.storage.result import ContextLimit
 from tests.bench.test_rknn_on_virtual_board import Board, board
 from tests.helpers.support import known, walk
 
@@ -27,7 +27,7 @@ __all__ = ["board"]
 _MOST = 6
 
 #: Returns what a scenario came to in NPU memory of this size; None: in endless memory.
-Limits = Callable[[str, Optional[int]], Limit]
+Limits = Callable[[str, Optional[int]], ContextLimit]
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def limits(board: Board) -> Limits:
     )
 
 
-def _limit(board: Board, scenario: str, memory_bytes: int | None) -> Limit:
+def _limit(board: Board, scenario: str, memory_bytes: int | None) -> ContextLimit:
     """Return how many contexts of a tiny model fit into `memory_bytes` of NPU memory, up to
     _MOST.
     """
@@ -55,7 +55,7 @@ def _limit(board: Board, scenario: str, memory_bytes: int | None) -> Limit:
     return known(limit_of(plan, run, account))
 
 
-def _memory_bytes(endless: Limit) -> int:
+def _memory_bytes(endless: ContextLimit) -> int:
     """Return memory that two contexts and a half fit into beside the first."""
     further_bytes = known(endless.further_npu_bytes)
     first_bytes = known(endless.npu_memory_bytes) - (_MOST - 1) * further_bytes

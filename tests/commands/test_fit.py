@@ -17,7 +17,7 @@ from reusebench.commands.benching import run_bench
 from reusebench.measured.plan import INPUT, Plan
 from reusebench.models.built_files import ensure
 from reusebench.models.recipe import Recipe
-from reusebench.storage.fit import FitAnswer, read_answers
+from reusebench.storage.fit_answer import FitAnswer, read_answers
 from reusebench.system.cache import cache_root
 from reusebench.targets.rknn_library import Library, find_libraries
 from reusebench.targets.vboard.guest import missing_parts

@@ -18,7 +18,7 @@ import pytest
 
 from benchmarks.recorder_accuracy import measure
 from reusebench.recorder import recording
-from reusebench.storage.program import Program
+from reusebench.storage.recorded_program import Program
 from reusebench.storage.run_file import StoredRun, read_storage
 from reusebench.storage.runs import run_of
 from reusebench.storage.trace import ProgramTrace, read_trace

@@ -18,7 +18,7 @@ import psutil
 import pytest
 
 from reusebench.recorder import recording
-from reusebench.storage.program import Program
+from reusebench.storage.recorded_program import Program
 from reusebench.storage.run_file import StoredRun, read_storage
 from tests.helpers.far_shell import connected, shell_at, wait_until_gone
 from tests.helpers.support import CHECKOUT, TIME_LIMIT_S, Reusebench, record_command

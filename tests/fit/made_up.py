@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from reusebench.fit.layouts import Demand, Form, Group, Layout
+from reusebench.fit.layouts import ContextGroup, Demand, Form, Layout
 from reusebench.fit.prediction import Prediction, frames_per_s
-from reusebench.storage.figure import Figure
+from reusebench.storage.measured_figure import Figure
 from tests.helpers.support import models_of
 
 
@@ -72,6 +72,6 @@ class MadeUpCosts:
         """Return None."""
 
 
-def layout_of(*groups: Group) -> Layout:
+def layout_of(*groups: ContextGroup) -> Layout:
     """Return the layout of the groups."""
     return Layout(groups)

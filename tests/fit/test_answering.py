@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 from reusebench.fit.answering import stored_answer, with_measured
-from reusebench.fit.layouts import Group, Layout, spread
+from reusebench.fit.layouts import ContextGroup, Layout, spread
 from reusebench.fit.prediction import Prediction
-from reusebench.fit.search import Answer, Point, Wish
+from reusebench.fit.search import Answer, Candidate, Wish
 from reusebench.fit.study import Study, forms
 from reusebench.measured.messages import LANGUAGES, words
 from reusebench.reports.base.texts import texts_of
 from reusebench.reports.sections.fit import fit_sentences
-from reusebench.storage.figure import Figure
-from reusebench.storage.fit import FitAnswer, read_answers, write_answer
+from reusebench.storage.fit_answer import FitAnswer, read_answers, write_answer
+from reusebench.storage.measured_figure import Figure
 from tests.fit.made_up import demand_of
 from tests.reports import stored
 
@@ -29,9 +29,9 @@ def answer(tmp_path: Path) -> FitAnswer:
     points = []
     for form in forms(demand, 1):
         for count in (1, 4):
-            layout = Layout((Group(1, form, spread(count, range(3), 3)),))
+            layout = Layout((ContextGroup(1, form, spread(count, range(3), 3)),))
             steady = Prediction({"weights": 7}, 9, Figure(5.0, 0.0), None, Figure(3.0, 0.0), None)
-            points.append(Point(layout, steady))
+            points.append(Candidate(layout, steady))
     study = Study(demand, computes=False)
     study.add(
         [stored.result(tmp_path, "no_reuse", stored.even(1), npu=stored.npu_account)], tmp_path

@@ -6,7 +6,7 @@ from itertools import combinations
 
 import pytest
 
-from reusebench.fit.layouts import NO_REUSE, Demand, Form, Group, Layout, plan_of, spread
+from reusebench.fit.layouts import NO_REUSE, ContextGroup, Demand, Form, Layout, plan_of, spread
 from reusebench.fit.study import Study, forms
 from reusebench.measured.plan import (
     DUP,
@@ -37,10 +37,12 @@ def test_every_form_makes_a_valid_plan_on_all_cores(demand: Demand) -> None:
     for model, most in enumerate(demand.most):
         for form in forms(demand, model):
             for count in range(1, most + 1):
-                groups = [Group(model, form, spread(count, range(demand.cores), demand.cores))]
+                groups = [
+                    ContextGroup(model, form, spread(count, range(demand.cores), demand.cores))
+                ]
                 if model:
                     groups.insert(
-                        0, Group(0, NO_REUSE, spread(1, range(demand.cores), demand.cores))
+                        0, ContextGroup(0, NO_REUSE, spread(1, range(demand.cores), demand.cores))
                     )
                 plan = plan_of(Layout(tuple(groups)), demand, "mine", rounds=2)
                 assert len(plan.contexts) == count + bool(model)
@@ -53,7 +55,7 @@ def test_every_form_makes_a_valid_plan_on_all_cores(demand: Demand) -> None:
 def test_contexts_take_the_cores_in_turn() -> None:
     """Of five contexts on two of three cores the first has three."""
     assert spread(5, (2, 0), 3) == (2, 0, 3)
-    layout = Layout((Group(0, Form(DUP, shares_internal=True), (2, 0, 3)),))
+    layout = Layout((ContextGroup(0, Form(DUP, shares_internal=True), (2, 0, 3)),))
     plan = plan_of(layout, demand_of((5,)), "mine", rounds=1)
     assert [context.core for context in plan.contexts] == [0, 2, 0, 2, 2]
     assert [context.internal for context in plan.contexts] == [0, 2, 0, 2, 2]
@@ -64,7 +66,7 @@ def test_contexts_take_the_cores_in_turn() -> None:
 def test_memory_of_tensors_is_shared_by_contexts_of_one_model_and_core() -> None:
     """Each model has its own on each core."""
     form = Form(zero_copy=(INPUT, OUTPUT), shares_io=True)
-    layout = Layout((Group(0, form, (2, 2)), Group(1, form, (2, 2))))
+    layout = Layout((ContextGroup(0, form, (2, 2)), ContextGroup(1, form, (2, 2))))
     plan = plan_of(layout, demand_of((4, 4), cores=2), "mine", rounds=1)
     members = [{(plan.contexts[index].model, plan.contexts[index].core) for index in group}
                for group in plan.io_memories().values()]  # fmt: skip
@@ -75,7 +77,7 @@ def test_one_weight_memory_is_the_application_s() -> None:
     """The first context's weights are outside, those of the others are its; internal memory is
     outside of all.
     """
-    layout = Layout((Group(0, Form(SHARED_WEIGHT_MEMORY), (2,)),))
+    layout = Layout((ContextGroup(0, Form(SHARED_WEIGHT_MEMORY), (2,)),))
     first, second = plan_of(layout, demand_of((2,), cores=1), "mine", rounds=1).contexts
     assert (first.mechanism, first.outside) == (LOAD, (WEIGHTS, INTERNAL))
     assert (second.mechanism, second.source, second.outside) == (
@@ -91,12 +93,12 @@ def test_a_dup_of_a_context_with_its_weights_outside() -> None:
     """
     demand = demand_of((2,), cores=1)
     first, second = plan_of(
-        Layout((Group(0, Form(DUP, outside=True), (2,)),)), demand, "mine", rounds=1
+        Layout((ContextGroup(0, Form(DUP, outside=True), (2,)),)), demand, "mine", rounds=1
     ).contexts
     assert (first.mechanism, first.outside) == (LOAD, (WEIGHTS, INTERNAL))
     assert (second.mechanism, second.source, second.outside) == (DUP, 0, (INTERNAL,))
     first, second = plan_of(
-        Layout((Group(0, Form(DUP, True, outside=True), (2,)),)), demand, "mine", rounds=1
+        Layout((ContextGroup(0, Form(DUP, True, outside=True), (2,)),)), demand, "mine", rounds=1
     ).contexts
     assert (first.outside, second.outside) == ((WEIGHTS,), ())
     assert first.internal == second.internal == 0
@@ -104,7 +106,9 @@ def test_a_dup_of_a_context_with_its_weights_outside() -> None:
 
 def test_resolutions_have_the_weights_of_the_first_model() -> None:
     """The first context of the first model is the source of them all."""
-    layout = Layout((Group(0, Form(DUP), (2, 0)), Group(1, Form(SHARED_WEIGHTS), (1, 1))))
+    layout = Layout(
+        (ContextGroup(0, Form(DUP), (2, 0)), ContextGroup(1, Form(SHARED_WEIGHTS), (1, 1)))
+    )
     plan = plan_of(layout, demand_of((2, 2), cores=2, are_resolutions=True), "mine", rounds=1)
     assert [(context.model, context.mechanism, context.source) for context in plan.contexts] == [
         (0, LOAD, None),
@@ -117,7 +121,7 @@ def test_resolutions_have_the_weights_of_the_first_model() -> None:
 def test_a_plan_has_the_models_that_it_uses() -> None:
     """A model without contexts is left out, and the others are numbered anew."""
     demand = demand_of((1, 1, 1))
-    plan = plan_of(Layout((Group(2, NO_REUSE, (1, 0, 0)),)), demand, "mine", rounds=1)
+    plan = plan_of(Layout((ContextGroup(2, NO_REUSE, (1, 0, 0)),)), demand, "mine", rounds=1)
     assert plan.models == (demand.models[2],)
     assert [context.model for context in plan.contexts] == [0]
 
@@ -132,7 +136,7 @@ def test_forms_are_all_different(demand: Demand) -> None:
 
 def test_without_arithmetic_each_context_infers_once() -> None:
     """A virtual board has no figure of speed to be made better by more rounds."""
-    layout = Layout((Group(0, NO_REUSE, (1, 0, 0)),))
+    layout = Layout((ContextGroup(0, NO_REUSE, (1, 0, 0)),))
     demand = demand_of((1,))
     assert Study(demand, computes=False).plan(layout).rounds == 1
     assert Study(demand, computes=True).plan(layout).rounds > 1

@@ -6,9 +6,9 @@ import random
 
 import pytest
 
-from reusebench.fit.layouts import NO_REUSE, Group, Layout
+from reusebench.fit.layouts import NO_REUSE, ContextGroup, Layout
 from reusebench.fit.prediction import Prediction, frames_per_s
-from reusebench.storage.figure import Figure
+from reusebench.storage.measured_figure import Figure
 
 
 def test_a_limit_is_of_npu_memory_where_there_is_any() -> None:
@@ -26,7 +26,7 @@ def test_a_model_alone_does_what_its_cores_do() -> None:
     """Two cores of 30 inferences per second serve 60 frames; a third core without contexts adds
     none.
     """
-    layout = Layout((Group(0, NO_REUSE, (2, 1, 0)),))
+    layout = Layout((ContextGroup(0, NO_REUSE, (2, 1, 0)),))
     frames = frames_per_s(layout, {0: 4.0}, {0: Figure(30.0, 3.0)}, 3)
     assert frames is not None
     assert (frames.median, frames.spread) == pytest.approx((60.0, 6.0))
@@ -36,7 +36,7 @@ def test_a_slow_model_on_a_core_of_its_own_leaves_the_other_s_idle() -> None:
     """Both get as many frames: the slow one's core decides, and more cores for the other change
     nothing.
     """
-    layout = Layout((Group(0, NO_REUSE, (1, 0, 0)), Group(1, NO_REUSE, (0, 1, 1))))
+    layout = Layout((ContextGroup(0, NO_REUSE, (1, 0, 0)), ContextGroup(1, NO_REUSE, (0, 1, 1))))
     frames = frames_per_s(layout, {0: 1.0, 1: 1.0}, {0: Figure(10.0), 1: Figure(100.0)}, 3)
     assert frames is not None
     assert frames.median == pytest.approx(20.0)
@@ -54,7 +54,7 @@ def test_frames_are_the_largest_flow_from_models_to_cores(seed: int) -> None:
     for model in range(models):
         per_core = [chance.randint(0, 1) for _ in range(cores)]
         per_core[chance.randrange(cores)] = 1
-        groups.append(Group(model, NO_REUSE, tuple(per_core)))
+        groups.append(ContextGroup(model, NO_REUSE, tuple(per_core)))
     shares = {model: float(chance.randint(1, 4)) for model in range(models)}
     rates = {model: Figure(chance.uniform(5, 100)) for model in range(models)}
     frames = frames_per_s(Layout(tuple(groups)), shares, rates, cores)
@@ -64,7 +64,9 @@ def test_frames_are_the_largest_flow_from_models_to_cores(seed: int) -> None:
     )
 
 
-def _largest_flow(groups: list[Group], shares: dict[int, float], rates: dict[int, Figure]) -> float:
+def _largest_flow(
+    groups: list[ContextGroup], shares: dict[int, float], rates: dict[int, Figure]
+) -> float:
     """Return the most frames per share; the variables are these, then the time of each model on
     each core.
     """

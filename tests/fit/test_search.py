@@ -8,11 +8,11 @@ from itertools import product
 
 import pytest
 
-from reusebench.fit.layouts import NO_REUSE, Demand, Form, Group, Layout
+from reusebench.fit.layouts import NO_REUSE, ContextGroup, Demand, Form, Layout
 from reusebench.fit.prediction import Prediction
-from reusebench.fit.search import Answer, Point, Wish, search
+from reusebench.fit.search import Answer, Candidate, Wish, search
 from reusebench.measured.plan import DUP, INPUT
-from reusebench.storage.figure import Figure
+from reusebench.storage.measured_figure import Figure
 from tests.fit.made_up import MadeUpCosts, demand_of
 
 _FORMS = (
@@ -59,7 +59,7 @@ def _every_layout(demand: Demand, costs: MadeUpCosts) -> Iterator[Layout]:
             if 0 < sum(counts) <= most
         ]
         choices.append(
-            [Group(model, form, counts) for form in costs.forms(model) for counts in spreads]
+            [ContextGroup(model, form, counts) for form in costs.forms(model) for counts in spreads]
         )
     for groups in product(*choices):
         yield Layout(groups)
@@ -103,7 +103,7 @@ def test_nothing_is_better_than_the_frontier(demand: Demand, with_frames: bool) 
         assert low.bytes < high.bytes
         assert low.able < high.able
     for layout in _every_layout(demand, costs):
-        point = Point(layout, costs.predict(layout))
+        point = Candidate(layout, costs.predict(layout))
         as_good = [
             other
             for other in frontier
@@ -112,7 +112,7 @@ def test_nothing_is_better_than_the_frontier(demand: Demand, with_frames: bool) 
         assert as_good
 
 
-def _does_as_much(one: Point, other: Point) -> bool:
+def _does_as_much(one: Candidate, other: Candidate) -> bool:
     return (
         all(mine >= theirs - 1e-9 for mine, theirs in zip(one.able, other.able))
         or one.able >= other.able
@@ -144,8 +144,8 @@ def test_fewer_frames_need_less_memory() -> None:
 
 def test_the_limit_includes_the_uncertainty() -> None:
     """What may be above the limit does not fit, although its median is below."""
-    layout = Layout((Group(0, NO_REUSE, (1,)),))
-    point = Point(
+    layout = Layout((ContextGroup(0, NO_REUSE, (1,)),))
+    point = Candidate(
         layout, Prediction(None, None, Figure(900.0, 50.0), None, Figure(100.0, 0.0), None)
     )
     assert [point.fits(limit) for limit in (None, 1050, 1049)] == [True, True, False]

@@ -22,7 +22,7 @@ from reusebench.harness.options import (
 from reusebench.harness.session import choose_board_storage, hide_latency_table
 from reusebench.harness.settings import Settings, check_kernel
 from reusebench.samplers.host import LOCAL_HOST, LocalHost
-from reusebench.storage.board import board_storage
+from reusebench.storage.board_storage import board_storage
 from reusebench.storage.run_file import python_folder
 from reusebench.targets.base import THIS_INTERPRETER
 

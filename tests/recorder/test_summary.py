@@ -8,7 +8,7 @@ import pytest
 
 from reusebench.measured.messages import Message
 from reusebench.recorder.summary import print_summary
-from reusebench.storage.figure import DOUBT
+from reusebench.storage.measured_figure import DOUBT
 from tests.reports.stored_programs import Repeat, program
 
 

@@ -35,6 +35,7 @@ from reusebench.scenarios.catalogue import (
     find_scenario,
 )
 from reusebench.scenarios.catalogue import STREAMS as OF_STREAMS
+from reusebench.storage.memory_shortage import Shortage
 from reusebench.storage.result import Result, StreamsRun
 from reusebench.storage.run_file import (
     WITHOUT_SPEED,
@@ -45,7 +46,6 @@ from reusebench.storage.run_file import (
     StoredRun,
     read_storage,
 )
-from reusebench.storage.shortage import Shortage
 from reusebench.storage.trace import NpuTimeline, Timeline, Trace, write_trace
 from reusebench.targets.barriers import BarrierReading, StepData
 from reusebench.targets.outcome import Failure

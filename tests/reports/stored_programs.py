@@ -10,17 +10,17 @@ import msgspec
 
 from reusebench.measured.messages import Message
 from reusebench.samplers.readings import Pressure
-from reusebench.storage.program import (
+from reusebench.storage.memory_shortage import Shortage
+from reusebench.storage.recorded_program import (
     PROGRAM_SCHEMA,
     Phase,
     PhaseMedians,
     PhaseMemory,
-    Process,
     Program,
     ProgramRepeat,
+    RecordedProcess,
 )
 from reusebench.storage.run_file import PROGRAMS, Commit
-from reusebench.storage.shortage import Shortage
 from reusebench.storage.trace import MemoryTimeline, PhaseTime, ProgramTrace, write_trace
 from tests.reports.stored import MACHINE, MIB
 
@@ -99,7 +99,7 @@ def write_programs(
 
 def _recording(repeat: Repeat) -> ProgramRepeat:
     duration_ns = len(repeat.phases) * _S
-    process = Process(
+    process = RecordedProcess(
         pid=4321,
         name="decoder",
         peak_rss_bytes=round(max(repeat.phases.values()) * MIB),

@@ -33,9 +33,9 @@ from reusebench.reports.sections.leaks import leaks_figure
 from reusebench.reports.sections.programs import programs_figure
 from reusebench.reports.sections.timeline import timeline_figure
 from reusebench.scenarios.catalogue import without_reuse
-from reusebench.storage.fit import FitAnswer, FitGroup, FitPoint, FitShortage, write_answer
+from reusebench.storage.fit_answer import FitAnswer, FitGroup, FitPoint, FitShortage, write_answer
 from reusebench.storage.metrics import find_metric
-from reusebench.storage.program import Program
+from reusebench.storage.recorded_program import Program
 from reusebench.storage.result import Result
 from reusebench.storage.run_file import PROGRAMS, WITHOUT_SPEED
 from reusebench.storage.runs import run_of

@@ -6,14 +6,21 @@ from pathlib import Path
 
 import pytest
 
-from reusebench.storage.result import OF_STEADY_STATE, FrameCount, Memory, Series, Speed, StreamsRun
+from reusebench.storage.result import (
+    OF_STEADY_STATE,
+    FrameCount,
+    MemoryFigures,
+    Series,
+    Speed,
+    StreamsRun,
+)
 from tests.helpers.support import CHECKOUT
 from tests.reports.stored import even, result, with_memory
 
 
 def test_sizes_and_times_have_units_in_their_names() -> None:
     """Every figure of memory and speed has one."""
-    for name in Memory.__struct_fields__ + Speed.__struct_fields__:
+    for name in MemoryFigures.__struct_fields__ + Speed.__struct_fields__:
         assert name.endswith(("_bytes", "_ns", "_per_s", "_percent")), name
 
 
@@ -21,7 +28,7 @@ def test_sizes_and_times_have_units_in_their_names() -> None:
 def test_every_figure_is_defined_in_the_documentation(page: str) -> None:
     """A metric whose definition nobody can find is worth nothing."""
     text = (CHECKOUT / "docs" / page).read_text(encoding="utf-8")
-    for form in (Memory, Speed, FrameCount, Series, StreamsRun):
+    for form in (MemoryFigures, Speed, FrameCount, Series, StreamsRun):
         assert [name for name in form.__struct_fields__ if name not in text] == []
 
 

@@ -11,7 +11,7 @@ import msgspec
 from reusebench.measured.messages import Message
 from reusebench.measured.plan import Streams
 from reusebench.storage.metrics import find_metric
-from reusebench.storage.program import Program
+from reusebench.storage.recorded_program import Program
 from reusebench.storage.result import Result
 from reusebench.storage.run_file import BadFile
 from reusebench.storage.runs import Measured, Run, copies_in, read_run, read_runs

@@ -17,8 +17,8 @@ from typing import Any, Union
 import msgspec
 import pytest
 
-from reusebench.storage.fit import FIT_SCHEMA, FitAnswer
-from reusebench.storage.program import PROGRAM_SCHEMA, Program
+from reusebench.storage.fit_answer import FIT_SCHEMA, FitAnswer
+from reusebench.storage.recorded_program import PROGRAM_SCHEMA, Program
 from reusebench.storage.result import SCHEMA, Result
 from reusebench.storage.run_file import Commit, MachineInfo, _Document
 from reusebench.storage.trace import ProgramTrace, Trace
@@ -49,14 +49,14 @@ class _Stored:
 
 
 _OF_RESULTS = "SCHEMA in storage/result.py"
-_OF_PROGRAMS = "PROGRAM_SCHEMA in storage/program.py"
+_OF_PROGRAMS = "PROGRAM_SCHEMA in storage/recorded_program.py"
 _STORED = {
     "results": _Stored((Result,), SCHEMA, _OF_RESULTS),
     "runs": _Stored((_Document, MachineInfo, Commit), SCHEMA, _OF_RESULTS),
     "traces": _Stored((Trace,), SCHEMA, _OF_RESULTS),
     "programs": _Stored((Program,), PROGRAM_SCHEMA, _OF_PROGRAMS),
     "traces of programs": _Stored((ProgramTrace,), PROGRAM_SCHEMA, _OF_PROGRAMS),
-    "fit answers": _Stored((FitAnswer,), FIT_SCHEMA, "FIT_SCHEMA in storage/fit.py"),
+    "fit answers": _Stored((FitAnswer,), FIT_SCHEMA, "FIT_SCHEMA in storage/fit_answer.py"),
 }
 
 

@@ -9,7 +9,7 @@ from typing import Literal, Optional
 
 import msgspec
 
-from reusebench.accounting.attribution import Part, application_buffers, attribute
+from reusebench.accounting.attribution import BufferPart, application_buffers, attribute
 from reusebench.accounting.domains import DomainUse, domain_uses
 from reusebench.accounting.ledger import Ledger
 from reusebench.accounting.reported import reported_memory
@@ -124,7 +124,7 @@ def _of_application(
         )
 
 
-def _memory_of(parts: Sequence[Part], context: int) -> ContextMemory:
+def _memory_of(parts: Sequence[BufferPart], context: int) -> ContextMemory:
     sizes = dict.fromkeys(COMPONENTS, 0)
     for part in parts:
         if part.context == context:

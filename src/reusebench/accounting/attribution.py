@@ -13,7 +13,7 @@ from reusebench.accounting.ledger import Buffer, Ledger, Read
 from reusebench.measured.plan import INTERNAL, LOAD, Context, Plan
 from reusebench.targets.barriers import BarrierReading
 
-__all__ = ["WEIGHT_REGISTER", "Part", "application_buffers", "attribute", "owners"]
+__all__ = ["WEIGHT_REGISTER", "BufferPart", "application_buffers", "attribute", "owners"]
 
 #: Holds the address that weights are read from (CNA_DCOMP_ADDR0; the runtime's register commands
 #: show it).
@@ -30,7 +30,7 @@ _COMPONENT_OF = {"weights": "weights", "internal": "internal", "input": "io", "o
 
 
 @dataclass(frozen=True)
-class Part:
+class BufferPart:
     """A buffer, or a part of one."""
 
     buffer: int
@@ -53,7 +53,7 @@ def owners(barriers: Sequence[BarrierReading], ledger: Ledger) -> dict[int, Barr
 
 def attribute(
     plan: Plan, barriers: Sequence[BarrierReading], ledger: Ledger, at_ns: int
-) -> list[Part]:
+) -> list[BufferPart]:
     """Return the parts of all buffers that live at that time; they add up to the ledger's total."""
     made = owners(barriers, ledger)
     of_context: dict[int | None, list[Buffer]] = {}
@@ -64,7 +64,8 @@ def attribute(
         is_known = context is not None and context < len(plan.contexts)
         of_context.setdefault(context if is_known else None, []).append(buffer)
     parts = [
-        Part(buffer.number, None, "other", buffer.size_bytes) for buffer in of_context.pop(None, [])
+        BufferPart(buffer.number, None, "other", buffer.size_bytes)
+        for buffer in of_context.pop(None, [])
     ]
     for context, buffers in of_context.items():
         assert context is not None
@@ -140,7 +141,7 @@ class _Own:
             else None
         )
 
-    def split(self, buffer: Buffer, component: str, separate: set[str]) -> list[Part]:
+    def split(self, buffer: Buffer, component: str, separate: set[str]) -> list[BufferPart]:
         """Return the parts of a buffer: with the register commands the library may keep weights and
         internal tensors.
 
@@ -160,9 +161,9 @@ class _Own:
                 size = self.account.get(f"{name}_bytes", 0)
                 if name in separate or size > rest:
                     break
-                parts.append(Part(buffer.number, self.context, name, size))
+                parts.append(BufferPart(buffer.number, self.context, name, size))
                 rest -= size
-        return [*parts, Part(buffer.number, self.context, component, rest)]
+        return [*parts, BufferPart(buffer.number, self.context, component, rest)]
 
     def _reads_weights_from(self, buffer: Buffer) -> bool:
         """Whether submits read weights there; where none was walked, a loaded context's weights are

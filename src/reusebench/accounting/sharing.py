@@ -10,7 +10,7 @@ from typing import Optional
 
 import msgspec
 
-from reusebench.accounting.attribution import WEIGHT_REGISTER, Part, owners
+from reusebench.accounting.attribution import WEIGHT_REGISTER, BufferPart, owners
 from reusebench.accounting.ledger import Ledger, Read
 from reusebench.accounting.sizes import COMPONENTS
 from reusebench.measured.plan import LOAD, SHARED_CONTEXT, Plan
@@ -92,7 +92,7 @@ def find_wrong_reads(
 
 
 def shared_parts(
-    parts: Sequence[Part], barriers: Sequence[BarrierReading], ledger: Ledger
+    parts: Sequence[BufferPart], barriers: Sequence[BarrierReading], ledger: Ledger
 ) -> list[Shared]:
     """Return the live buffers that contexts other than their owner's read.
 

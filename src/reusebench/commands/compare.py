@@ -13,13 +13,13 @@ from reusebench.commands.known_runs import KnownRuns, warn
 from reusebench.commands.options import metrics, project, storages
 from reusebench.reports.compare.changes import compare_runs
 from reusebench.reports.compare.gate import check_limits
-from reusebench.reports.compare.text import as_csv, as_json, as_markdown, as_text
+from reusebench.reports.compare.rendering import as_csv, as_json, as_markdown, as_text
 from reusebench.reports.errors import ReportError
 from reusebench.reports.page.material import read_material
-from reusebench.reports.versions import text as versions_text
+from reusebench.reports.versions import rendering as versions_text
 from reusebench.reports.versions.table import VERSION_METRICS
 from reusebench.reports.versions.versions import versions_of
-from reusebench.storage.limits import Limit, LimitInvalid, parse_limit
+from reusebench.storage.limits import GateLimit, LimitInvalid, parse_limit
 from reusebench.storage.metrics import Metric, find_metric
 from reusebench.storage.runs import CONDITIONS
 
@@ -39,7 +39,9 @@ _DEFAULT = (
 _LIBRARY = "library"
 
 
-def _limits(context: click.Context, option: click.Parameter, texts: Sequence[str]) -> list[Limit]:
+def _limits(
+    context: click.Context, option: click.Parameter, texts: Sequence[str]
+) -> list[GateLimit]:
     try:
         return [parse_limit(text) for text in texts]
     except LimitInvalid as error:
@@ -88,7 +90,7 @@ def compare(
     storages: Sequence[Path],
     project: Path,
     metrics: Sequence[Metric],
-    limits: Sequence[Limit],
+    limits: Sequence[GateLimit],
     across: Sequence[str],
     form: str,
 ) -> int:

@@ -19,8 +19,8 @@ from reusebench.commands.known_runs import warn
 from reusebench.commands.options import PATH, target_storage
 from reusebench.fit.answering import stored_answer, with_measured
 from reusebench.fit.layouts import Demand, Layout
-from reusebench.fit.npu import NpuCosts
-from reusebench.fit.process import ProcessCosts
+from reusebench.fit.npu_costs import NpuCosts
+from reusebench.fit.process_costs import ProcessCosts
 from reusebench.fit.search import Costs, Wish, search
 from reusebench.fit.study import Study
 from reusebench.harness.errors import UserError
@@ -35,7 +35,7 @@ from reusebench.samplers.system import read_system
 from reusebench.scenarios.catalogue import RESOLUTIONS, STREAMS
 from reusebench.snippets import snippet_of
 from reusebench.storage.errors import StorageError
-from reusebench.storage.fit import (
+from reusebench.storage.fit_answer import (
     FitAnswer,
     FitGroup,
     FitPoint,

@@ -26,7 +26,7 @@ from reusebench.reports.history.table import (
     run_in_words,
 )
 from reusebench.reports.page.page import REPORT_PAGE
-from reusebench.storage.board import board_storage
+from reusebench.storage.board_storage import board_storage
 from reusebench.storage.metrics import Metric, find_metric
 from reusebench.storage.run_file import BadFile
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from reusebench.storage.board import board_storage
+from reusebench.storage.board_storage import board_storage
 from reusebench.storage.references import find_runs
 from reusebench.storage.run_file import BadFile, check_storage, storages_in
 from reusebench.storage.runs import Run, read_runs

@@ -175,8 +175,8 @@ def _show_versions(runs: Sequence[Run], storage: Path) -> None:
         return
     # Not above: a board need not have it.
     from reusebench.reports.page.material import read_material
+    from reusebench.reports.versions.rendering import as_text
     from reusebench.reports.versions.table import VERSION_METRICS
-    from reusebench.reports.versions.text import as_text
     from reusebench.reports.versions.versions import versions_of
 
     compared = (

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from reusebench.reports.base.texts import LANGUAGES
-from reusebench.storage.board import board_storage
+from reusebench.storage.board_storage import board_storage
 from reusebench.storage.metrics import METRICS, find_metric
 
 __all__ = [

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from reusebench.fit.layouts import Demand, Group
-from reusebench.fit.search import Answer, Point, Wish
+from reusebench.fit.layouts import ContextGroup, Demand
+from reusebench.fit.search import Answer, Candidate, Wish
 from reusebench.fit.study import Study
 from reusebench.measured.messages import Message
 from reusebench.measured.plan import (
@@ -21,8 +21,8 @@ from reusebench.measured.plan import (
     SHARED_WEIGHT_MEMORY,
     SHARED_WEIGHTS,
 )
-from reusebench.storage.figure import Figure
-from reusebench.storage.fit import FitAnswer, FitGroup, FitPoint, FitShortage
+from reusebench.storage.fit_answer import FitAnswer, FitGroup, FitPoint, FitShortage
+from reusebench.storage.measured_figure import Figure
 from reusebench.storage.result import Result
 
 __all__ = ["stored_answer", "with_measured"]
@@ -118,7 +118,7 @@ def _bytes(figure: Figure | None) -> int | None:
     return round(figure.median) if figure else None
 
 
-def _point(point: Point, demand: Demand) -> FitPoint:
+def _point(point: Candidate, demand: Demand) -> FitPoint:
     frames = point.prediction.frames_per_s
     limited = point.prediction.limited
     return FitPoint(
@@ -136,7 +136,7 @@ def _point(point: Point, demand: Demand) -> FitPoint:
     )
 
 
-def _distinct(points: Iterable[Point]) -> Iterator[FitPoint]:
+def _distinct(points: Iterable[Candidate]) -> Iterator[FitPoint]:
     """Yield points that differ, without their layouts."""
     known = {(round(point.bytes), *point.able): point for point in points}
     for key in sorted(known):
@@ -153,7 +153,7 @@ def _distinct(points: Iterable[Point]) -> Iterator[FitPoint]:
         )
 
 
-def _words(group: Group, demand: Demand) -> Iterator[Message]:
+def _words(group: ContextGroup, demand: Demand) -> Iterator[Message]:
     """Yield what the group's contexts are, in parts of a sentence."""
     form = group.form
     if group.count == 1:

@@ -18,7 +18,7 @@ from reusebench.measured.plan import (
     Plan,
 )
 
-__all__ = ["NO_REUSE", "Demand", "Form", "Group", "Layout", "plan_of", "spread"]
+__all__ = ["NO_REUSE", "ContextGroup", "Demand", "Form", "Layout", "plan_of", "spread"]
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ NO_REUSE = Form()
 
 
 @dataclass(frozen=True)
-class Group:
+class ContextGroup:
     """The contexts of one model."""
 
     #: Index into Demand.models.
@@ -103,7 +103,7 @@ class Group:
 class Layout:
     """The groups, in the order in which their contexts are made."""
 
-    groups: tuple[Group, ...]
+    groups: tuple[ContextGroup, ...]
 
     @property
     def contexts(self) -> int:

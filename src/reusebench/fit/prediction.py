@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Optional
 
-from reusebench.fit.layouts import Group, Layout
-from reusebench.storage.figure import Figure
+from reusebench.fit.layouts import ContextGroup, Layout
+from reusebench.storage.measured_figure import Figure
 
 __all__ = ["Prediction", "frames_per_s"]
 
@@ -76,6 +76,6 @@ def frames_per_s(
     )
 
 
-def _subsets(groups: tuple[Group, ...]) -> Iterable[tuple[Group, ...]]:
+def _subsets(groups: tuple[ContextGroup, ...]) -> Iterable[tuple[ContextGroup, ...]]:
     for size in range(1, len(groups) + 1):
         yield from combinations(groups, size)

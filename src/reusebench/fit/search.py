@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from itertools import combinations, product
 from typing import Optional, Protocol
 
-from reusebench.fit.layouts import NO_REUSE, Demand, Form, Group, Layout, spread
+from reusebench.fit.layouts import NO_REUSE, ContextGroup, Demand, Form, Layout, spread
 from reusebench.fit.prediction import Prediction
 
-__all__ = ["Answer", "Costs", "Point", "Wish", "search"]
+__all__ = ["Answer", "Candidate", "Costs", "Wish", "search"]
 
 #: With more layouts than these the cores of each model are the first ones only.
 _MOST_LAYOUTS = 100_000
@@ -57,7 +57,7 @@ class Wish:
 
 
 @dataclass(frozen=True)
-class Point:
+class Candidate:
     """A layout with what it is predicted to be."""
 
     layout: Layout
@@ -87,14 +87,14 @@ class Answer:
     """What the search came to."""
 
     #: As the application is today: every context loaded, nothing shared.
-    today: Point
+    today: Candidate
     #: The least memory with the frames that are wished for, of what fits, or of all if nothing
     #: does; None: nothing has these frames.
-    recommended: Optional[Point]
+    recommended: Optional[Candidate]
     #: No other layout has more frames in the same memory, or less memory with the same frames; by
     #: memory.
-    frontier: tuple[Point, ...]
-    points: tuple[Point, ...]
+    frontier: tuple[Candidate, ...]
+    points: tuple[Candidate, ...]
     #: What no layout of the recommended contexts takes less than.
     least_bytes: Optional[int]
 
@@ -102,10 +102,10 @@ class Answer:
 def search(demand: Demand, costs: Costs, wish: Wish) -> Answer:
     """Return the answer, by predictions alone."""
     today = _today(demand)
-    first = Point(today, costs.predict(today))
+    first = Candidate(today, costs.predict(today))
     points = [first]
     for layout in _layouts(demand, costs):
-        points.append(Point(layout, costs.predict(layout)))
+        points.append(Candidate(layout, costs.predict(layout)))
     enough = [point for point in points if _is_enough(point, first, demand, wish)]
     recommended = _recommended(
         [point for point in enough if point.fits(wish.limit_bytes)] or enough
@@ -121,16 +121,16 @@ def search(demand: Demand, costs: Costs, wish: Wish) -> Answer:
 
 def _today(demand: Demand) -> Layout:
     """Return all contexts, on all cores in turn, none with anything of another."""
-    groups: list[Group] = []
+    groups: list[ContextGroup] = []
     placed = 0
     for model, count in enumerate(demand.most):
         cores = [(placed + index) % demand.cores for index in range(min(count, demand.cores))]
-        groups.append(Group(model, NO_REUSE, spread(count, cores, demand.cores)))
+        groups.append(ContextGroup(model, NO_REUSE, spread(count, cores, demand.cores)))
         placed += count
     return Layout(tuple(groups))
 
 
-def _is_enough(point: Point, today: Point, demand: Demand, wish: Wish) -> bool:
+def _is_enough(point: Candidate, today: Candidate, demand: Demand, wish: Wish) -> bool:
     """Whether a layout does what is wished for."""
     frames = point.prediction.frames_per_s
     usual = today.prediction.frames_per_s
@@ -186,7 +186,9 @@ def _placed(
         groups = []
         for model in order:
             groups.append(
-                Group(model, forms[model], spread(counts[model], chosen[model], demand.cores))
+                ContextGroup(
+                    model, forms[model], spread(counts[model], chosen[model], demand.cores)
+                )
             )
         yield Layout(tuple(groups))
 
@@ -249,7 +251,7 @@ def _is_whole(demand: Demand, forms: Sequence[Form]) -> bool:
     return demand.binds or len(set(forms)) == 1
 
 
-def _recommended(points: Sequence[Point]) -> Point | None:
+def _recommended(points: Sequence[Candidate]) -> Candidate | None:
     """Return the point of the least memory; of those that cannot be told from it the one that does
     most.
     """
@@ -263,14 +265,14 @@ def _recommended(points: Sequence[Point]) -> Point | None:
     return max(alike, key=lambda point: point.able)
 
 
-def _order(point: Point) -> tuple[float, ...]:
+def _order(point: Candidate) -> tuple[float, ...]:
     """Return what points are sorted by: less memory first, of equal memory what does more."""
     return (point.bytes, *(-amount for amount in point.able))
 
 
-def _frontier(points: Sequence[Point]) -> tuple[Point, ...]:
+def _frontier(points: Sequence[Candidate]) -> tuple[Candidate, ...]:
     """Return the points by memory, without those that take more and do no more."""
-    frontier: list[Point] = []
+    frontier: list[Candidate] = []
     # Of equal ones the first stays, which is the plainest.
     for point in sorted(points, key=_order):
         if not frontier or point.able > frontier[-1].able:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from reusebench.fit.layouts import NO_REUSE, Demand, Form, Group, Layout, plan_of, spread
+from reusebench.fit.layouts import NO_REUSE, ContextGroup, Demand, Form, Layout, plan_of, spread
 from reusebench.measured.plan import (
     DUP,
     INPUT,
@@ -18,7 +18,7 @@ from reusebench.measured.plan import (
     SHARED_WEIGHTS,
     Plan,
 )
-from reusebench.storage.fit import FitShortage
+from reusebench.storage.fit_answer import FitShortage
 from reusebench.storage.result import Result
 from reusebench.storage.trace import Trace, read_trace
 
@@ -143,9 +143,9 @@ class Study:
         """Return the layout of one model alone; of the first model a context too where that one has
         the weights.
         """
-        groups = [Group(model, form, spread(count, range(cores), cores))]
+        groups = [ContextGroup(model, form, spread(count, range(cores), cores))]
         if form.mechanism == SHARED_WEIGHTS:
-            groups.insert(0, Group(0, NO_REUSE, spread(1, range(cores), cores)))
+            groups.insert(0, ContextGroup(0, NO_REUSE, spread(1, range(cores), cores)))
         return Layout(tuple(groups))
 
 

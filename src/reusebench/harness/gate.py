@@ -17,7 +17,7 @@ from typing import Any
 from reusebench.harness.errors import UserError
 from reusebench.harness.extras import check_extra
 from reusebench.storage.errors import StorageError
-from reusebench.storage.limits import Limit, parse_limit
+from reusebench.storage.limits import GateLimit, parse_limit
 from reusebench.storage.references import find_runs
 from reusebench.storage.runs import CONDITIONS, Run, read_runs
 from reusebench.system import processes
@@ -76,7 +76,7 @@ class Gate:
     """A baseline, and how much worse than it a run may be."""
 
     baseline: str
-    limits: tuple[Limit, ...]
+    limits: tuple[GateLimit, ...]
     across: tuple[str, ...]
     storage: Path
 

@@ -10,7 +10,7 @@ import msgspec
 
 from reusebench.samplers.environment import environment, machine_facts
 from reusebench.samplers.host import LOCAL_HOST
-from reusebench.storage.board import board_name, far_board_name
+from reusebench.storage.board_storage import board_name, far_board_name
 from reusebench.system.files import outside_user_folders
 from reusebench.targets.resolve import far_machine, is_far, is_virtual
 from reusebench.targets.sandbox.build import refusal

@@ -16,7 +16,7 @@ from reusebench.harness.errors import UserError
 from reusebench.harness.overrides import Overrides
 from reusebench.harness.plans.python_plan import Plan
 from reusebench.harness.session import Session, use_up
-from reusebench.storage.figure import Figure
+from reusebench.storage.measured_figure import Figure
 from reusebench.storage.metrics import METRICS
 from reusebench.storage.result import Result as StoredResult
 

@@ -25,7 +25,7 @@ from reusebench.harness.session import (
     show_latency_table,
 )
 from reusebench.scenarios.catalogue import FIRST_LOOK
-from reusebench.storage.board import board_storage
+from reusebench.storage.board_storage import board_storage
 from reusebench.system.files import keep_writing_to_user
 from reusebench.system.interrupts import handle_signals, ignore_signals
 from reusebench.system.package import QUESTIONS

@@ -13,7 +13,7 @@ from reusebench.harness.errors import UserError
 from reusebench.measured.runtimes import RUNTIMES, UnknownRuntime, find_runtime
 from reusebench.samplers.host import Host
 from reusebench.scenarios.catalogue import DEFAULT_OPTIONS
-from reusebench.storage.board import board_storage, far_storage
+from reusebench.storage.board_storage import board_storage, far_storage
 from reusebench.storage.limits import parse_size
 from reusebench.targets.base import Target
 from reusebench.targets.errors import RuntimeMissing, TargetError

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from reusebench.storage.program import Program
+from reusebench.storage.recorded_program import Program
 from reusebench.storage.run_file import PROGRAMS, RunWriter, python_folder
 
 __all__ = ["RunKeeper", "made_apart"]

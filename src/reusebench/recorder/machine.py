@@ -14,7 +14,7 @@ from reusebench.recorder.phases import FileMarks, Marks, SocketMarks
 from reusebench.recorder.program import RecordedProgram, RunningProgram, StartedProgram
 from reusebench.samplers.environment import environment, machine_facts
 from reusebench.samplers.host import LOCAL_HOST, Host
-from reusebench.storage.board import board_name
+from reusebench.storage.board_storage import board_name
 
 __all__ = ["LOCAL", "LocalMachine", "Machine"]
 

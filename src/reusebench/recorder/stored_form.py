@@ -14,8 +14,14 @@ from reusebench.recorder.phase_figures import KINDS, PhaseRecord
 from reusebench.recorder.process_tree import SeenProcess
 from reusebench.recorder.recording import Readings, Recording
 from reusebench.samplers.shortage import Evidence
-from reusebench.storage.program import Phase, PhaseMedians, PhaseMemory, Process, ProgramRepeat
-from reusebench.storage.shortage import Shortage
+from reusebench.storage.memory_shortage import Shortage
+from reusebench.storage.recorded_program import (
+    Phase,
+    PhaseMedians,
+    PhaseMemory,
+    ProgramRepeat,
+    RecordedProcess,
+)
 from reusebench.storage.trace import MemoryTimeline, PhaseTime, ProgramTrace
 from reusebench.system.files import inside
 
@@ -158,8 +164,8 @@ def _signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def _process(process: SeenProcess, begin_ns: int) -> Process:
-    return Process(
+def _process(process: SeenProcess, begin_ns: int) -> RecordedProcess:
+    return RecordedProcess(
         pid=process.pid,
         name=process.name,
         peak_rss_bytes=process.peak_rss_bytes,

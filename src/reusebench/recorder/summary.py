@@ -8,9 +8,9 @@ from pathlib import Path
 
 from tabulate import tabulate
 
-from reusebench.storage.board import board_storage
-from reusebench.storage.figure import DOUBT, Figure
-from reusebench.storage.program import Phase, Program
+from reusebench.storage.board_storage import board_storage
+from reusebench.storage.measured_figure import DOUBT, Figure
+from reusebench.storage.recorded_program import Phase, Program
 
 __all__ = ["print_notice", "print_summary"]
 

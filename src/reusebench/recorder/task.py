@@ -29,7 +29,7 @@ from reusebench.recorder.stored_form import (
 from reusebench.recorder.summary import print_notice, print_summary
 from reusebench.samplers.npu import has_npu
 from reusebench.samplers.system import read_system
-from reusebench.storage.program import PROGRAM_SCHEMA, Program, ProgramRepeat
+from reusebench.storage.recorded_program import PROGRAM_SCHEMA, Program, ProgramRepeat
 from reusebench.storage.run_file import RunWriter
 from reusebench.storage.trace import write_trace
 from reusebench.targets.errors import ConnectionLost

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from reusebench.storage.metrics import BYTES, NANOSECONDS, Metric, UnknownMetric, find_metric
 
-__all__ = ["Limit", "LimitInvalid", "parse_limit", "parse_size"]
+__all__ = ["GateLimit", "LimitInvalid", "parse_limit", "parse_size"]
 
 #: By a metric's unit: what may follow a number, and how many of the unit it is; a rate has no unit.
 _UNITS = {
@@ -23,7 +23,7 @@ _PART = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[A-Za-z%]*)")
 
 
 @dataclass(frozen=True)
-class Limit:
+class GateLimit:
     """How much worse a figure may get: a share of the baseline's and an amount besides, both
     together.
     """
@@ -50,7 +50,7 @@ class LimitInvalid(argparse.ArgumentTypeError):
         )
 
 
-def parse_limit(text: str) -> Limit:
+def parse_limit(text: str) -> GateLimit:
     """Return the limit, or raise LimitInvalid."""
     name, colon, allowed = text.partition(":")
     if not colon:
@@ -79,7 +79,7 @@ def parse_limit(text: str) -> Limit:
             )
         else:  # of a rate, or 0
             amount += number
-    return Limit(metric, percent, amount, text)
+    return GateLimit(metric, percent, amount, text)
 
 
 def parse_size(text: str) -> int:

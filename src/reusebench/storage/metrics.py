@@ -7,7 +7,7 @@ from __future__ import annotations
 import argparse
 from dataclasses import dataclass
 
-from reusebench.storage.program import Phase
+from reusebench.storage.recorded_program import Phase
 from reusebench.storage.result import Result
 
 __all__ = [

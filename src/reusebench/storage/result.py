@@ -17,18 +17,18 @@ from reusebench.measured.plan import Plan
 from reusebench.measured.runtimes.base import Copies, NodeOrder
 from reusebench.samplers.readings import CpuUse, Machine, NpuMemory, ProcessMemory, SystemMemory
 from reusebench.storage.decoding import check_lengths
-from reusebench.storage.shortage import Shortage, signs_of
+from reusebench.storage.memory_shortage import Shortage, signs_of
 from reusebench.targets.outcome import OUTCOMES, Failure
 
 __all__ = [
     "BUSY_PERCENT",
     "OF_STEADY_STATE",
     "SCHEMA",
+    "ContextLimit",
     "CycleSeries",
     "Failure",
     "FrameCount",
-    "Limit",
-    "Memory",
+    "MemoryFigures",
     "ModelName",
     "NodeOrder",
     "Percentiles",
@@ -70,7 +70,7 @@ class ModelName(msgspec.Struct, frozen=True, kw_only=True):
     digest: str
 
 
-class Memory(msgspec.Struct, frozen=True, kw_only=True):
+class MemoryFigures(msgspec.Struct, frozen=True, kw_only=True):
     """Memory, in bytes."""
 
     application_memory_bytes: _Bytes
@@ -192,7 +192,7 @@ class CycleSeries(msgspec.Struct, frozen=True, kw_only=True):
         check_lengths("a series of cycles", msgspec.structs.astuple(self), 0, len(self.pss_bytes))
 
 
-class Limit(msgspec.Struct, frozen=True, kw_only=True):
+class ContextLimit(msgspec.Struct, frozen=True, kw_only=True):
     """How many contexts one process made and ran, one after the other, until one failed."""
 
     contexts: int
@@ -308,14 +308,14 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     runtime_accounts: tuple[dict[str, int], ...] = ()
     #: What one inference of each context copies; None if none ran.
     copies: Optional[tuple[Copies, ...]] = None
-    memory: Memory
+    memory: MemoryFigures
     speed: Speed
     #: Of streams, one per repeat.
     frames: tuple[Optional[StreamsRun], ...] = ()
     #: Of cycles, which one process walks.
     cycles: Optional[CycleSeries] = None
     #: Of a plan that fills, which has a single repeat; `plan` has the contexts that fitted.
-    limit: Optional[Limit] = None
+    limit: Optional[ContextLimit] = None
     repeats: tuple[StoredRepeat, ...]
     plan: Plan
 

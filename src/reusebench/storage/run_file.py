@@ -25,7 +25,7 @@ from reusebench.measured.messages import Message
 from reusebench.samplers.readings import Environment
 from reusebench.storage.decoding import MOST_BYTES, decode_stored
 from reusebench.storage.errors import StorageError
-from reusebench.storage.program import PROGRAM_SCHEMA, Program
+from reusebench.storage.recorded_program import PROGRAM_SCHEMA, Program
 from reusebench.storage.result import SCHEMA, Result
 from reusebench.system.files import UNFINISHED, open_inside, printable, read_regular
 from reusebench.system.interrupts import uninterrupted

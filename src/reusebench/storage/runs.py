@@ -15,7 +15,7 @@ from typing import Any
 from reusebench.measured.messages import Message
 from reusebench.measured.plan import Plan
 from reusebench.storage.metrics import METRICS, Metric
-from reusebench.storage.program import Phase, Program
+from reusebench.storage.recorded_program import Phase, Program
 from reusebench.storage.result import Result
 from reusebench.storage.run_file import (
     BadFile,

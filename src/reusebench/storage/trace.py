@@ -15,7 +15,7 @@ import msgspec
 
 from reusebench.accounting.ledger import Ledger
 from reusebench.storage.decoding import MOST_BYTES, check_lengths, decode_stored
-from reusebench.storage.program import Process
+from reusebench.storage.recorded_program import RecordedProcess
 from reusebench.system.files import UNFINISHED, open_inside, replacing
 from reusebench.targets.barriers import BarrierReading
 
@@ -139,7 +139,7 @@ class ProgramTrace(msgspec.Struct, frozen=True):
     system: MemoryTimeline
     npu_held: MemoryTimeline
     phases: list[PhaseTime]
-    processes: list[Process]
+    processes: list[RecordedProcess]
 
     def __post_init__(self) -> None:
         """Refuse readings of one kind under the name of another."""

@@ -8,7 +8,7 @@ import pytest
 
 from reusebench.harness.measuring.shortage import shortage_of
 from reusebench.samplers.readings import Pressure
-from reusebench.storage.shortage import Shortage
+from reusebench.storage.memory_shortage import Shortage
 from reusebench.targets.barriers import BarrierReading
 from tests.helpers.support import barrier, known
 

@@ -6,7 +6,7 @@ import pytest
 
 from reusebench.reports.compare.changes import Changes, compare_runs
 from reusebench.reports.compare.gate import GateResult, check_limits
-from reusebench.reports.compare.text import as_text
+from reusebench.reports.compare.rendering import as_text
 from reusebench.storage.limits import parse_limit
 from reusebench.storage.metrics import find_metric
 from tests.reports.compare.short_runs import MIB, SHORT, measured, run

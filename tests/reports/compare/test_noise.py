@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from reusebench.reports.compare.noise import ENOUGH_RUNS, noise_of
-from reusebench.storage.figure import Figure
+from reusebench.storage.measured_figure import Figure
 from reusebench.storage.metrics import find_metric
 from tests.helpers.support import known
 

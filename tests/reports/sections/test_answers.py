@@ -16,7 +16,7 @@ from reusebench.reports.sections.answers import (
     virtual_note,
 )
 from reusebench.reports.sections.tables import comparison_table
-from reusebench.storage.figure import DOUBT
+from reusebench.storage.measured_figure import DOUBT
 from reusebench.storage.result import Result
 from reusebench.storage.run_file import LatencyStats
 from tests.reports.stored import (

@@ -26,7 +26,7 @@ from reusebench.reports.sections.limit import (
     opening_limit,
 )
 from reusebench.scenarios.catalogue import LIMIT
-from reusebench.storage.result import Limit, Memory, Result
+from reusebench.storage.result import ContextLimit, MemoryFigures, Result
 from reusebench.targets.outcome import Failure
 from tests.reports.stored import MIB, changed, group_of, npu_account, result
 
@@ -88,11 +88,11 @@ def limited(
     repeats = tuple(msgspec.structs.replace(repeat, npu=None) for repeat in info.repeats)
     return changed(
         info,
-        limit=Limit(**figures),
+        limit=ContextLimit(**figures),
         plan=info.plan.limited_to(contexts),
         npu_memory_limit_bytes=total,
         # As the harness stores it.
-        memory=Memory(**dict.fromkeys(Memory.__struct_fields__, (None,))),
+        memory=MemoryFigures(**dict.fromkeys(MemoryFigures.__struct_fields__, (None,))),
         repeats=repeats,
     )
 

@@ -19,7 +19,7 @@ from reusebench.reports.sections.programs import (
     programs_in,
     programs_table,
 )
-from reusebench.storage.figure import DOUBT
+from reusebench.storage.measured_figure import DOUBT
 from tests.helpers.support import Reusebench
 from tests.reports.page.test_exported_tables import rows_of
 from tests.reports.stored import MIB, even, result, runs_of, write_run

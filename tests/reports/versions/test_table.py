@@ -12,13 +12,13 @@ import pytest
 from reusebench.reports.base.texts import texts_of
 from reusebench.reports.results.colours import COMPONENT_COLOURS
 from reusebench.reports.versions.figure import versions_figure
+from reusebench.reports.versions.rendering import as_csv, as_json, as_markdown, as_text
 from reusebench.reports.versions.table import (
     VERSION_COLUMNS,
     VERSION_METRICS,
     component_table,
     version_table,
 )
-from reusebench.reports.versions.text import as_csv, as_json, as_markdown, as_text
 from reusebench.reports.versions.versions import VersionSet
 from tests.reports.stored import changed, even, result
 from tests.reports.versions.stored_versions import (

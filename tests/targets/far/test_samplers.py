@@ -17,7 +17,7 @@ from reusebench.samplers.npu import find_npu_sources
 from reusebench.samplers.observer import Observer
 from reusebench.samplers.process import read_process
 from reusebench.samplers.sources import machine_sources
-from reusebench.storage.board import board_name
+from reusebench.storage.board_storage import board_name
 from reusebench.targets.far.host import FarHost
 from tests.helpers.far_shell import connected
 from tests.helpers.support import TIME_LIMIT_S

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from reusebench.accounting.domains import domain_uses
 from reusebench.accounting.ledger import Ledger
 from reusebench.measured.plan import Plan, Step
-from reusebench.storage.result import Limit
+from reusebench.storage.result import ContextLimit
 from reusebench.targets.measured_process import Run
 
 __all__ = ["limit_of"]
 
 
-def limit_of(plan: Plan, run: Run, ledger: Ledger | None) -> Limit | None:
+def limit_of(plan: Plan, run: Run, ledger: Ledger | None) -> ContextLimit | None:
     """Return the limit; None if the plan does not fill, or the process failed otherwise than by
     one context more.
 
@@ -31,7 +31,7 @@ def limit_of(plan: Plan, run: Run, ledger: Ledger | None) -> Limit | None:
     steady = next((barrier for barrier in run.barriers if barrier.phase == "steady"), None)
     end_of_all = run.barriers[-1] if end is None else None
     memory = [barrier.npu_held_bytes for barrier in (first, last)]
-    return Limit(
+    return ContextLimit(
         contexts=len(ran),
         bound=len(plan.contexts),
         failure=run.full or (end if dies_of_it else None),

@@ -11,13 +11,13 @@ from reusebench.accounting.account import Account
 from reusebench.harness.measuring.shortage import shortage_of
 from reusebench.measured.plan import Plan
 from reusebench.measured.runtimes.base import Copies, NodeOrder
-from reusebench.storage.figure import Figure
+from reusebench.storage.measured_figure import Figure
 from reusebench.storage.result import (
     SCHEMA,
+    ContextLimit,
     CycleSeries,
     FrameCount,
-    Limit,
-    Memory,
+    MemoryFigures,
     ModelName,
     PhaseReading,
     Result,
@@ -83,7 +83,7 @@ class Repeat:
     #: None without streams, or before their steady state.
     frames: StreamsRun | None = None
     #: None if the plan does not fill, or the process failed otherwise.
-    limit: Limit | None = None
+    limit: ContextLimit | None = None
     #: When the process was started; monotonic clock of its machine.
     start_ns: int = 0
 
@@ -165,7 +165,9 @@ def build_result(
         output_samples=_output_samples(plan, repeats),
         runtime_accounts=_runtime_accounts(repeats),
         copies=copies or None,
-        memory=Memory(**{name: tuple(map(figure, figured)) for name, figure in _MEMORY.items()}),
+        memory=MemoryFigures(
+            **{name: tuple(map(figure, figured)) for name, figure in _MEMORY.items()}
+        ),
         speed=Speed(**{name: tuple(map(figure, timed)) for name, figure in speed_figures.items()}),
         frames=tuple(repeat.frames for repeat in repeats) if plan.schedule else (),
         cycles=_cycle_series(repeats[0].barriers) if plan.cycles and repeats else None,

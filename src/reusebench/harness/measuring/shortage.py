@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from reusebench.samplers.shortage import Evidence
-from reusebench.storage.shortage import Shortage
+from reusebench.storage.memory_shortage import Shortage
 from reusebench.targets.barriers import BarrierReading
 
 __all__ = ["shortage_of"]

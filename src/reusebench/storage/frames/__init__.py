@@ -16,7 +16,7 @@ from typing import Literal, Union
 import pandas as pd
 
 from reusebench.measured.messages import Message
-from reusebench.storage.board import board_storage
+from reusebench.storage.board_storage import board_storage
 from reusebench.storage.errors import StorageError
 from reusebench.storage.frames.columns import METRICS_OF
 from reusebench.storage.frames.results import results_frame

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from reusebench.storage.frames.columns import CONFIGURATION_COLUMNS, TYPES, ConfigurationRow
-from reusebench.storage.program import Program
+from reusebench.storage.recorded_program import Program
 from reusebench.storage.result import Result
 from reusebench.storage.run_file import StoredRun
 from reusebench.storage.runs import Measured, Run, run_of

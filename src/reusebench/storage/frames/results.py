@@ -8,9 +8,9 @@ import pandas as pd
 
 from reusebench.storage.frames.columns import FIELDS, OF_WHOLE, RESULT_KEYS
 from reusebench.storage.frames.configurations import Configurations
-from reusebench.storage.frames.rows import NONE, Figures, Rows
+from reusebench.storage.frames.frame_rows import NONE, Figures, Rows
 from reusebench.storage.metrics import METRICS
-from reusebench.storage.program import Phase
+from reusebench.storage.recorded_program import Phase
 from reusebench.storage.result import Result
 from reusebench.storage.run_file import StoredRun
 

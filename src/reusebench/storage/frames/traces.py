@@ -19,8 +19,8 @@ from reusebench.storage.frames.columns import (
     TRACE_KEYS,
 )
 from reusebench.storage.frames.configurations import Configurations, typed_frame
-from reusebench.storage.frames.rows import NONE, Rows
-from reusebench.storage.program import ProgramRepeat
+from reusebench.storage.frames.frame_rows import NONE, Rows
+from reusebench.storage.recorded_program import ProgramRepeat
 from reusebench.storage.result import Result, StoredRepeat
 from reusebench.storage.run_file import StoredRun
 from reusebench.storage.trace import PhaseTime, ProgramTrace, Trace, read_trace

@@ -25,7 +25,7 @@ from reusebench.storage.run_file import (
 from reusebench.storage.runs import Run, run_of
 from reusebench.storage.trace import TRACE_NAME, TRACES, UNFINISHED_TRACE
 
-__all__ = ["Inventory", "Leftover", "RunFiles", "take_inventory"]
+__all__ = ["AuxiliaryFile", "Inventory", "RunFiles", "take_inventory"]
 
 #: Names of the traces' folders: the id of a session, the start of a UUID in hexadecimal digits; or
 #: of a recording, its moment and the process that recorded.
@@ -49,7 +49,7 @@ class RunFiles:
 
 
 @dataclass(frozen=True)
-class Leftover:
+class AuxiliaryFile:
     """A file beside the runs."""
 
     path: Path
@@ -67,9 +67,9 @@ class Inventory:
     runs: Sequence[RunFiles]
     bad_files: Sequence[BadFile]
     #: Every trace, by its path relative to the storage.
-    traces: Mapping[str, Leftover]
+    traces: Mapping[str, AuxiliaryFile]
     #: Files that were being written: now, or when the power went off.
-    unfinished: Sequence[Leftover]
+    unfinished: Sequence[AuxiliaryFile]
 
     def size_bytes(self, stored: RunFiles) -> int:
         """Return what the run and its traces take."""
@@ -81,7 +81,7 @@ class Inventory:
 def take_inventory(storage: Path) -> Inventory:
     """Read the storage; files that are not ours are passed over."""
     # The traces first: of a run that is stored meanwhile they are too new to go.
-    traces: dict[str, Leftover] = {}
+    traces: dict[str, AuxiliaryFile] = {}
     unfinished = [file for file in _own_files(storage, UNFINISHED_NAME) if _is_left(storage, file)]
     for folder in _own_paths(storage / TRACES, _RUN_ID):
         of_run = list(_own_files(folder, TRACE_NAME))
@@ -118,7 +118,7 @@ def _inside(storage: Path, path: Path) -> str:
     return path.relative_to(storage).as_posix()
 
 
-def _is_left(storage: Path, file: Leftover) -> bool:
+def _is_left(storage: Path, file: AuxiliaryFile) -> bool:
     """Whether it is a run that was never finished, and no session is writing it now."""
     with suppress(FileNotFoundError):
         name = _inside(storage, file.path)
@@ -133,7 +133,7 @@ def _traces_of(file: StoredRun) -> Iterator[str]:
         yield from (repeat.trace for repeat in program.repeats if repeat.trace)
 
 
-def _own_files(folder: Path, name: re.Pattern[str]) -> Iterator[Leftover]:
+def _own_files(folder: Path, name: re.Pattern[str]) -> Iterator[AuxiliaryFile]:
     """Yield the regular files with such names in the folder, by name."""
     for path in _own_paths(folder, name):
         try:
@@ -141,7 +141,7 @@ def _own_files(folder: Path, name: re.Pattern[str]) -> Iterator[Leftover]:
         except FileNotFoundError:  # finished, and renamed, meanwhile
             continue
         if stat.S_ISREG(status.st_mode):
-            yield Leftover(path, status.st_size, status.st_mtime)
+            yield AuxiliaryFile(path, status.st_size, status.st_mtime)
 
 
 def _own_paths(folder: Path, name: re.Pattern[str]) -> list[Path]:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from reusebench.storage.maintenance.inventory import Inventory, Leftover, RunFiles
+from reusebench.storage.maintenance.inventory import AuxiliaryFile, Inventory, RunFiles
 from reusebench.storage.trace import is_trace
 from reusebench.system.files import remove_inside
 
@@ -25,9 +25,9 @@ class Pruning:
 
     runs: list[RunFiles] = field(default_factory=list)
     #: Of these runs, also of repeats that they do not name.
-    traces: list[Leftover] = field(default_factory=list)
+    traces: list[AuxiliaryFile] = field(default_factory=list)
     #: Traces that belong to no run, and files that were never finished.
-    leftovers: list[Leftover] = field(default_factory=list)
+    leftovers: list[AuxiliaryFile] = field(default_factory=list)
     #: Runs that stay because they have a name.
     named: list[RunFiles] = field(default_factory=list)
     #: Runs that stay because it is not known when they were measured.
@@ -37,7 +37,7 @@ class Pruning:
     #: Runs that stay because their file, or its folder, is a link.
     linked: list[RunFiles] = field(default_factory=list)
     #: Traces of no run that stay because they may be of a damaged file.
-    unclear: list[Leftover] = field(default_factory=list)
+    unclear: list[AuxiliaryFile] = field(default_factory=list)
 
     @property
     def freed_bytes(self) -> int:

@@ -10,11 +10,11 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 
-from reusebench.fit.layouts import NO_REUSE, Form, Group, Layout, spread
+from reusebench.fit.layouts import NO_REUSE, ContextGroup, Form, Layout, spread
 from reusebench.fit.prediction import Prediction, frames_per_s
 from reusebench.fit.study import WEIGHTS, Study
 from reusebench.measured.plan import INPUT, OUTPUT, SHARED_CONTEXT
-from reusebench.storage.figure import Figure
+from reusebench.storage.measured_figure import Figure
 from reusebench.storage.result import Result
 
 __all__ = ["ProcessCosts"]
@@ -166,7 +166,7 @@ class ProcessCosts:
         cores = self._study.demand.cores
         groups = []
         for model in self._in_order():
-            groups.append(Group(model, form, spread(count, range(cores), cores)))
+            groups.append(ContextGroup(model, form, spread(count, range(cores), cores)))
         return Layout(tuple(groups))
 
     def _in_order(self) -> list[int]:

@@ -9,7 +9,7 @@ import msgspec
 
 from reusebench.measured.messages import Message
 from reusebench.storage.decoding import check_lengths
-from reusebench.storage.shortage import Shortage, signs_of
+from reusebench.storage.memory_shortage import Shortage, signs_of
 from reusebench.targets.outcome import OUTCOMES
 
 __all__ = [
@@ -17,9 +17,9 @@ __all__ = [
     "Phase",
     "PhaseMedians",
     "PhaseMemory",
-    "Process",
     "Program",
     "ProgramRepeat",
+    "RecordedProcess",
 ]
 
 #: Written into every program; a change of names or meanings makes a new number. Files of another
@@ -32,7 +32,7 @@ _Natural = Annotated[int, msgspec.Meta(ge=0)]
 _Name = Annotated[str, msgspec.Meta(min_length=1)]
 
 
-class Process(msgspec.Struct, frozen=True, kw_only=True):
+class RecordedProcess(msgspec.Struct, frozen=True, kw_only=True):
     """One process of the program; times since the start of the recording."""
 
     pid: int
@@ -59,7 +59,7 @@ class ProgramRepeat(msgspec.Struct, frozen=True, kw_only=True):
     rss_readings: _Natural
     process_count: _Natural
     #: Those with the highest peaks; the trace has all.
-    processes: tuple[Process, ...]
+    processes: tuple[RecordedProcess, ...]
     #: Path, relative to the storage; empty until the repeat has ended.
     trace: str
     #: None in runs before this was stored.

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from reusebench.storage.figure import Figure
+from reusebench.storage.measured_figure import Figure
 
 
 def test_median_and_farthest_repeat() -> None:

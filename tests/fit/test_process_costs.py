@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from reusebench.fit.layouts import NO_REUSE, Demand, Form, Group, Layout, spread
-from reusebench.fit.process import ProcessCosts
+from reusebench.fit.layouts import NO_REUSE, ContextGroup, Demand, Form, Layout, spread
+from reusebench.fit.process_costs import ProcessCosts
 from reusebench.fit.study import Study
 from reusebench.measured.messages import Message
 from reusebench.measured.plan import DUP, LOAD, SHARED_CONTEXT, SHARED_WEIGHT_MEMORY, Plan
@@ -65,7 +65,7 @@ def _calibrated(
 
 
 def _of_one(form: Form, count: int, cores: int) -> Layout:
-    return Layout((Group(0, form, spread(count, range(min(count, cores)), cores)),))
+    return Layout((ContextGroup(0, form, spread(count, range(min(count, cores)), cores)),))
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 7, 12])
@@ -103,7 +103,7 @@ def test_what_models_have_in_common_counts_once(tmp_path: Path) -> None:
     """It was seen where all were in one process."""
     demand = demand_of((4, 4), cores=2, binds=False)
     costs = _calibrated(tmp_path, demand)
-    groups = [Group(model, NO_REUSE, (2, 1)) for model in range(2)]
+    groups = [ContextGroup(model, NO_REUSE, (2, 1)) for model in range(2)]
     layout = Layout(tuple(groups))
     expected = _mib(Study(demand).plan(layout)) * _MIB
     assert costs.predict(layout).over_baseline.median == pytest.approx(expected)

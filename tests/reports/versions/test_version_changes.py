@@ -10,8 +10,8 @@ import pytest
 from reusebench.accounting.account import Account
 from reusebench.measured.plan import MECHANISMS, Plan
 from reusebench.reports.base.texts import Texts, texts_of
-from reusebench.reports.versions.changes import ComponentChange, version_changes
 from reusebench.reports.versions.sentences import version_sentences
+from reusebench.reports.versions.version_changes import ComponentChange, version_changes
 from tests.reports.stored import MIB, MakeAccount, account_with, changed, even, npu_account, result
 from tests.reports.versions.stored_versions import (
     MORE_BYTES,

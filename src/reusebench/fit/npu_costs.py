@@ -13,7 +13,7 @@ from reusebench.fit.layouts import NO_REUSE, Form, Layout
 from reusebench.fit.prediction import Prediction, frames_per_s
 from reusebench.fit.study import TENSORS, WEIGHTS, Study, forms
 from reusebench.measured.plan import DUP, LOAD, SHARED_WEIGHT_MEMORY, SHARED_WEIGHTS
-from reusebench.storage.figure import Figure
+from reusebench.storage.measured_figure import Figure
 from reusebench.storage.result import Result
 
 __all__ = ["NpuCosts"]

@@ -11,8 +11,8 @@ import pytest
 
 from reusebench.accounting.account import Account
 from reusebench.accounting.sizes import COMPONENTS, ContextMemory
-from reusebench.fit.layouts import Demand, Group, Layout, spread
-from reusebench.fit.npu import NpuCosts
+from reusebench.fit.layouts import ContextGroup, Demand, Layout, spread
+from reusebench.fit.npu_costs import NpuCosts
 from reusebench.fit.study import Study, forms
 from reusebench.measured.messages import Message
 from reusebench.measured.plan import (
@@ -114,7 +114,7 @@ def _layouts(demand: Demand, costs: NpuCosts, count: int) -> list[Layout]:
             cores = chance.sample(range(demand.cores), chance.randint(1, demand.cores))
             form = chance.choice(list(costs.forms(model)))
             groups.append(
-                Group(
+                ContextGroup(
                     model,
                     form,
                     spread(chance.randint(1, demand.most[model]), sorted(cores), demand.cores),
@@ -163,7 +163,7 @@ def test_a_composed_form_is_to_be_measured_before_it_is_recommended(tmp_path: Pa
     demand = demand_of((3,))
     study, costs = _calibrated(tmp_path, demand)
     for form in costs.forms(0):
-        layout = Layout((Group(0, form, (1, 1, 1)),))
+        layout = Layout((ContextGroup(0, form, (1, 1, 1)),))
         unproven = costs.unproven(layout)
         study.add([_result(tmp_path, study.plan(one), _FULL) for one in unproven], tmp_path)
         assert costs.unproven(layout) == []
@@ -176,12 +176,14 @@ def test_nothing_takes_less_than_the_lower_bound(demand: Demand, tmp_path: Path)
     """Of all forms of all models, on all cores."""
     study, costs = _calibrated(tmp_path, demand)
     most = [
-        Group(model, next(costs.forms(model)), spread(count, range(3), 3))
+        ContextGroup(model, next(costs.forms(model)), spread(count, range(3), 3))
         for model, count in enumerate(demand.most)
     ]
     least = costs.least_bytes(Layout(tuple(most)))
     for chosen in product(*(list(costs.forms(model)) for model in range(len(demand.models)))):
-        groups = [Group(group.model, form, group.per_core) for group, form in zip(most, chosen)]
+        groups = [
+            ContextGroup(group.model, form, group.per_core) for group, form in zip(most, chosen)
+        ]
         assert (costs.predict(Layout(tuple(groups))).npu_bytes or 0) >= least
     if demand.are_resolutions:
         assert any(form.mechanism == SHARED_WEIGHTS for form in costs.forms(1))

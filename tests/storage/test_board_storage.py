@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from reusebench.samplers.host import LOCAL_HOST, LocalHost
-from reusebench.storage.board import board_name, board_storage
+from reusebench.storage.board_storage import board_name, board_storage
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from reusebench.reports.compare.changes import (
 from reusebench.reports.compare.difference import HIGHER, LOWER, NO_CHANGE, TOO_FEW
 from reusebench.reports.compare.gate import GateResult
 from reusebench.reports.compare.names import common_words, short_names
-from reusebench.storage.limits import Limit
+from reusebench.storage.limits import GateLimit
 from reusebench.storage.runs import Run
 
 #: Of each table; numbers are to the right, what they are of and the verdict to the left.
@@ -257,7 +257,7 @@ def _verdict_lines(changes: Changes, result: GateResult | None) -> Iterator[str]
             )
 
 
-def _against_limit(limit: Limit, change: Change) -> str:
+def _against_limit(limit: GateLimit, change: Change) -> str:
     difference = change.difference
     metric = change.metric
     error = "" if difference.error is None else f" ±{metric_number(difference.error, metric)}"
