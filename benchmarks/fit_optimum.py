@@ -40,8 +40,8 @@ from benchmarks.quick import own_folder, parse, skip
 from reusebench.accounting.sharing import WRONG_READS
 from reusebench.fit.layouts import ContextGroup, Layout, spread
 from reusebench.fit.npu_costs import NpuCosts
-from reusebench.harness.measuring.repeat import RepeatMeasurement
-from reusebench.harness.measuring.result import Repeat
+from reusebench.harness.measuring.repeat import Repeat
+from reusebench.harness.measuring.repeat_measurement import RepeatMeasurement
 from reusebench.harness.selection import resolve_targets
 from reusebench.harness.settings import Settings
 from reusebench.measured.plan import (

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from benchmarks.quick import parse
-from reusebench.harness.measuring.frames import FramesWatch
+from reusebench.harness.measuring.frames_watch import FramesWatch
 from reusebench.harness.measuring.videos import Videos
 from reusebench.measured.plan import Context, Plan, Streams, Video
 from reusebench.samplers.host import LOCAL_HOST

@@ -112,14 +112,14 @@ class Parameters:
 
 
 @dataclass(frozen=True)
-class Layout:
+class ScenarioLayout:
     """The models and contexts of a plan; the rest of a plan is the same in every scenario."""
 
     models: tuple[Model, ...]
     contexts: tuple[Context, ...]
 
 
-_LayOut = Callable[[Parameters], Layout]
+_LayOut = Callable[[Parameters], ScenarioLayout]
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ def _group(first: int, streams: Sequence[Optional[int]], model: int, reuse: str)
     return contexts
 
 
-def _one_model_per_stream(parameters: Parameters, reuse: str) -> Layout:
+def _one_model_per_stream(parameters: Parameters, reuse: str) -> ScenarioLayout:
     """Each stream has its own model; the first of its contexts is loaded, the others reuse it."""
     of_streams = [
         parameters.models[stream % len(parameters.models)] for stream in range(parameters.streams)
@@ -167,22 +167,22 @@ def _one_model_per_stream(parameters: Parameters, reuse: str) -> Layout:
         contexts += _group(
             len(contexts), [stream] * parameters.contexts, models.index(model), reuse
         )
-    return Layout(models, tuple(contexts))
+    return ScenarioLayout(models, tuple(contexts))
 
 
-def _one_model(parameters: Parameters, reuse: str) -> Layout:
+def _one_model(parameters: Parameters, reuse: str) -> ScenarioLayout:
     """One model serves all streams; the very first context is loaded, the others reuse it."""
     streams = [stream for stream in range(parameters.streams) for _ in range(parameters.contexts)]
-    return Layout(parameters.models[:1], tuple(_group(0, streams, 0, reuse)))
+    return ScenarioLayout(parameters.models[:1], tuple(_group(0, streams, 0, reuse)))
 
 
-def _all_with(layout: Layout, **changes: Any) -> Layout:
+def _all_with(layout: ScenarioLayout, **changes: Any) -> ScenarioLayout:
     return replace(
         layout, contexts=tuple(replace(context, **changes) for context in layout.contexts)
     )
 
 
-def _internal_per_core(layout: Layout, cores: int) -> Layout:
+def _internal_per_core(layout: ScenarioLayout, cores: int) -> ScenarioLayout:
     """Bind the contexts to the cores in turn; those of one core share one internal memory."""
     bound = []
     for index, context in enumerate(layout.contexts):
@@ -198,23 +198,23 @@ _full_dup = partial(_one_model, reuse=DUP)
 _shared_context = partial(_one_model, reuse=SHARED_CONTEXT)
 
 
-def _full_dup_internal_reuse(parameters: Parameters) -> Layout:
+def _full_dup_internal_reuse(parameters: Parameters) -> ScenarioLayout:
     """Full dup, and the contexts of one core, which run in turn, share one internal memory."""
     return _internal_per_core(_full_dup(parameters), parameters.cores)
 
 
-def _in_turn(parameters: Parameters) -> Layout:
+def _in_turn(parameters: Parameters) -> ScenarioLayout:
     """Each model has one context; all run in turn, each in internal memory of its own."""
     contexts = [Context(stream=0, model=index, core=0) for index in range(len(parameters.models))]
-    return Layout(parameters.models, tuple(contexts))
+    return ScenarioLayout(parameters.models, tuple(contexts))
 
 
-def _internal_reuse(parameters: Parameters) -> Layout:
+def _internal_reuse(parameters: Parameters) -> ScenarioLayout:
     """Each model has one context; all run in turn, in one internal memory of the largest."""
     return _all_with(_in_turn(parameters), internal=0)
 
 
-def _internal_reuse_last_first(parameters: Parameters) -> Layout:
+def _internal_reuse_last_first(parameters: Parameters) -> ScenarioLayout:
     """The same, but the contexts are made in the reverse order: the largest comes last."""
     layout = _internal_reuse(parameters)
     return replace(layout, contexts=tuple(reversed(layout.contexts)))
@@ -225,7 +225,7 @@ def _resolutions(count: Optional[int] = None) -> _LayOut:
     of its own.
     """
 
-    def lay_out(parameters: Parameters) -> Layout:
+    def lay_out(parameters: Parameters) -> ScenarioLayout:
         models = parameters.models[:count]
         given = len(parameters.models)
         if count is not None and given <= count:
@@ -233,7 +233,9 @@ def _resolutions(count: Optional[int] = None) -> _LayOut:
                 f"it needs more than {count} resolutions and there are {given}, which the scenario"
                 " of all resolutions measures. Give more with --resolution"
             )
-        return Layout(models, tuple(Context(stream=0, model=index) for index in range(len(models))))
+        return ScenarioLayout(
+            models, tuple(Context(stream=0, model=index) for index in range(len(models)))
+        )
 
     return lay_out
 
@@ -241,7 +243,7 @@ def _resolutions(count: Optional[int] = None) -> _LayOut:
 def _shared_weights(count: Optional[int] = None) -> _LayOut:
     """The same; all have the weights of the first."""
 
-    def lay_out(parameters: Parameters) -> Layout:
+    def lay_out(parameters: Parameters) -> ScenarioLayout:
         layout = _resolutions(count)(parameters)
         first, *others = layout.contexts
         sharing = [replace(context, mechanism=SHARED_WEIGHTS, source=0) for context in others]
@@ -266,12 +268,12 @@ def _external(allocator: str) -> _LayOut:
 
 def _one_context_with(**changes: Any) -> _LayOut:
     """One context of one model, with these changes."""
-    return lambda parameters: Layout(
+    return lambda parameters: ScenarioLayout(
         parameters.models[:1], (Context(stream=0, model=0, **changes),)
     )
 
 
-def _weight_memory(parameters: Parameters) -> Layout:
+def _weight_memory(parameters: Parameters) -> ScenarioLayout:
     """One model; the application gives the first context all of its memory, and the others its
     memory of weights.
     """
@@ -281,17 +283,17 @@ def _weight_memory(parameters: Parameters) -> Layout:
     return replace(layout, contexts=(replace(first, outside=(WEIGHTS, INTERNAL)), *outside))
 
 
-def _tensors_in_place(layout: Layout) -> Layout:
+def _tensors_in_place(layout: ScenarioLayout) -> ScenarioLayout:
     """The same; input and output are in place."""
     return _all_with(layout, zero_copy=(INPUT, OUTPUT))
 
 
-def _tensors_per_core(output: str) -> Callable[[Layout], Layout]:
+def _tensors_per_core(output: str) -> Callable[[ScenarioLayout], ScenarioLayout]:
     """The same, with the output in this form; the contexts of one core, which run in turn, share
     their tensors.
     """
 
-    def share(layout: Layout) -> Layout:
+    def share(layout: ScenarioLayout) -> ScenarioLayout:
         shared = []
         for context in layout.contexts:
             shared.append(replace(context, zero_copy=(INPUT, output), io=context.core))
@@ -301,13 +303,15 @@ def _tensors_per_core(output: str) -> Callable[[Layout], Layout]:
 
 
 def _lean(
-    weights: _LayOut, internal: bool, tensors: Optional[Callable[[Layout], Layout]] = None
+    weights: _LayOut,
+    internal: bool,
+    tensors: Optional[Callable[[ScenarioLayout], ScenarioLayout]] = None,
 ) -> _LayOut:
     """One model for all streams, with these mechanisms together; the contexts of one core share
     internal memory.
     """
 
-    def lay_out(parameters: Parameters) -> Layout:
+    def lay_out(parameters: Parameters) -> ScenarioLayout:
         layout = weights(parameters)
         if internal:
             inside = []
@@ -350,7 +354,7 @@ _LEAN: tuple[_LayOut, ...] = (
 
 def _contexts(*contexts: Context) -> _LayOut:
     """These contexts, all of the first model."""
-    return lambda parameters: Layout(parameters.models[:1], contexts)
+    return lambda parameters: ScenarioLayout(parameters.models[:1], contexts)
 
 
 def _of_cycles(kind: str, *contexts: Context) -> Scenario:
@@ -359,15 +363,15 @@ def _of_cycles(kind: str, *contexts: Context) -> Scenario:
     )
 
 
-def _decode_only(parameters: Parameters) -> Layout:
+def _decode_only(parameters: Parameters) -> ScenarioLayout:
     """No context: frames are decoded and let go."""
-    return Layout(parameters.models, ())
+    return ScenarioLayout(parameters.models, ())
 
 
 def _bound(lay_out: _LayOut) -> _LayOut:
     """The same; where cores can be chosen the contexts are bound to them in turn."""
 
-    def lay_out_bound(parameters: Parameters) -> Layout:
+    def lay_out_bound(parameters: Parameters) -> ScenarioLayout:
         layout = lay_out(parameters)
         if not parameters.binds:
             return layout
@@ -380,11 +384,13 @@ def _bound(lay_out: _LayOut) -> _LayOut:
     return lay_out_bound
 
 
-def _full_dup_per_core(parameters: Parameters) -> Layout:
+def _full_dup_per_core(parameters: Parameters) -> ScenarioLayout:
     """One model, and a context for each core, each the dup of the first; they take the frames of
     all streams.
     """
-    return Layout(parameters.models[:1], tuple(_group(0, [None] * parameters.cores, 0, DUP)))
+    return ScenarioLayout(
+        parameters.models[:1], tuple(_group(0, [None] * parameters.cores, 0, DUP))
+    )
 
 
 def _of_streams(name: str, lay_out: _LayOut, baseline: Optional[str] = None) -> Scenario:

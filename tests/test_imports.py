@@ -69,7 +69,13 @@ _PACKAGES: dict[str, set[str]] = {
 
 #: The modules of another package that a package needs, if it needs no more of it.
 _ONLY = {
-    ("models", "measured"): {"runtimes.RUNTIMES", "runtimes.base", "runtimes.ncnn.graph"},
+    ("models", "measured"): {
+        "messages",
+        "runtimes.RUNTIMES",
+        "runtimes.RuntimeEntry",
+        "runtimes.base",
+        "runtimes.ncnn.graph",
+    },
     ("models", "system"): {"cache", "files", "package", "processes", "user_files"},
     ("samplers", "measured"): {"messages"},
     ("scenarios", "measured"): {"plan", "runtimes.base"},
@@ -121,8 +127,8 @@ _LAYERS = {
         "errors base results sections explanation claims streams compare versions history page"
     ),
     "harness": (
-        "errors extras mechanisms selection machine_info gate settings plans clock output progress"
-        " measuring result_text options overrides session measure plugin"
+        "errors extras selection machine_info memory_gate settings plans clock standard_output progress"
+        " measuring result_text bench_options overrides session measure plugin"
     ),
     "samplers": (
         "errors readings files host process cpu_time system npu pressure shortage machine sources"

@@ -14,7 +14,7 @@ SLOWER = "slower"
 AS_FAST = "as_fast"
 FASTER = "faster"
 #: Why it is not judged: a single repeat has no spread; the machine was busy with other work.
-ONE_REPEAT = "one_repeat"
+ONE_REPEAT = "repeat_measurement"
 DISTURBED = "disturbed"
 
 

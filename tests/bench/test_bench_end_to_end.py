@@ -85,7 +85,7 @@ trace.gzip = Gzip
 #: Kills the measured process of one scenario when it is about to begin its timed rounds.
 _KILLS = """
 import os, signal
-from reusebench.harness.measuring.repeat import RepeatMeasurement
+from reusebench.harness.measuring.repeat_measurement import RepeatMeasurement
 from reusebench.samplers.observer import Observer
 
 begin_step, snapshot = RepeatMeasurement.step, Observer.snapshot
@@ -110,10 +110,10 @@ RepeatMeasurement.step, Observer.snapshot = step, snapshot_and_kill
 #: the process's id.
 _INTERRUPTS = """
 import os, pathlib, signal
-from reusebench.harness.measuring import repeat
+from reusebench.harness.measuring import repeat_measurement
 
-repeat._KEEP_EVERY_S = 0.0
-take = repeat.RepeatMeasurement.frames
+repeat_measurement._KEEP_EVERY_S = 0.0
+take = repeat_measurement.RepeatMeasurement.frames
 
 def frames(self, message, run):
     kept_at = self._kept_at
@@ -123,7 +123,7 @@ def frames(self, message, run):
         os.kill(os.getpid(), signal.SIGINT)
         os.kill(os.getpid(), signal.SIGINT)
 
-repeat.RepeatMeasurement.frames = frames
+repeat_measurement.RepeatMeasurement.frames = frames
 """
 #: This Python has no runtime.
 _NO_RUNTIME = """

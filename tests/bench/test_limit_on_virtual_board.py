@@ -14,7 +14,7 @@ from typing import Optional
 import pytest
 
 from reusebench.accounting.ledger import read_ledger
-from reusebench.harness.measuring.limit import limit_of
+from reusebench.harness.measuring.context_limit import limit_of
 from reusebench.scenarios.catalogue import Parameters, build_plans
 from reusebench.storage.result import ContextLimit
 from tests.bench.test_rknn_on_virtual_board import Board, board

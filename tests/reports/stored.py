@@ -13,7 +13,8 @@ from reusebench.accounting.account import Account
 from reusebench.accounting.ledger import Ledger
 from reusebench.accounting.sharing import Shared
 from reusebench.accounting.sizes import ContextMemory
-from reusebench.harness.measuring.result import Configuration, Repeat, build_result
+from reusebench.harness.measuring.repeat import Repeat
+from reusebench.harness.measuring.result_building import Provenance, build_result
 from reusebench.measured.messages import Message
 from reusebench.measured.plan import LOAD, Context, Model, Plan, Streams
 from reusebench.measured.runtimes.base import Copies
@@ -344,7 +345,7 @@ def result(
         trace = write_trace(storage, run, f"{scenario}-{number}", Trace(readings, timeline, ledger))
         streams = frames[number - 1] if frames else None
         repeats.append(Repeat(readings, None, 1.0, MIB, idle_cpu_percent, trace, account, streams))
-    configuration = Configuration(
+    provenance = Provenance(
         plan,
         "python" if computes else "vboard:rk3588",
         STREAMS,
@@ -358,7 +359,7 @@ def result(
         computes=computes,
         emulated=not computes,
     )
-    return build_result(configuration, repeats, failure)
+    return build_result(provenance, repeats, failure)
 
 
 def changed(info: Result, **changes: Any) -> Result:

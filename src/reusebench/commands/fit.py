@@ -23,9 +23,9 @@ from reusebench.fit.npu_costs import NpuCosts
 from reusebench.fit.process_costs import ProcessCosts
 from reusebench.fit.search import Costs, Wish, search
 from reusebench.fit.study import Study
+from reusebench.harness.bench_options import parse_resolution, parse_shape, resolve_model_sets
 from reusebench.harness.errors import UserError
 from reusebench.harness.measuring.user_models import InputShape, ModelFile
-from reusebench.harness.options import parse_resolution, parse_shape, resolve_model_sets
 from reusebench.harness.selection import resolve_targets
 from reusebench.harness.settings import MOST_CONTEXTS, MOST_FPS, excess
 from reusebench.measured.messages import words

@@ -10,12 +10,11 @@ from typing import Any
 
 import pytest
 
+from reusebench.harness.bench_options import add_options, resolve_plan_files
 from reusebench.harness.clock import ReplayClock
 from reusebench.harness.errors import UserError
 from reusebench.harness.machine_info import describe_machine, this_machine
 from reusebench.harness.measure import Measure
-from reusebench.harness.options import add_options, resolve_plan_files
-from reusebench.harness.output import Output, leave_open
 from reusebench.harness.plans.plan_file import PlanFile
 from reusebench.harness.selection import option_scenarios, selected_runtimes, selection_of
 from reusebench.harness.session import (
@@ -24,6 +23,7 @@ from reusebench.harness.session import (
     hide_latency_table,
     show_latency_table,
 )
+from reusebench.harness.standard_output import StandardOutput, leave_open
 from reusebench.scenarios.catalogue import FIRST_LOOK
 from reusebench.storage.board_storage import board_storage
 from reusebench.system.files import keep_writing_to_user
@@ -31,7 +31,7 @@ from reusebench.system.interrupts import handle_signals, ignore_signals
 from reusebench.system.package import QUESTIONS
 
 _SESSION: pytest.StashKey[Session] = pytest.StashKey()
-_OUTPUT: pytest.StashKey[Output] = pytest.StashKey()
+_OUTPUT: pytest.StashKey[StandardOutput] = pytest.StashKey()
 _RUNTIMES: pytest.StashKey[list[str]] = pytest.StashKey()
 _PLANS: pytest.StashKey[tuple[PlanFile, ...]] = pytest.StashKey()
 #: Set where --quick leaves something out.
@@ -56,7 +56,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
     Standard output is stood in for before pytest's terminal takes it.
     """
-    config.stash[_OUTPUT] = Output()
+    config.stash[_OUTPUT] = StandardOutput()
     keep_writing_to_user()
     choose_board_storage(config)
     config.stash[_HIDES_TABLE] = hide_latency_table(config)

@@ -17,11 +17,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from reusebench.harness.bench_options import resolve_model_sets, resolve_settings, resolve_videos
 from reusebench.harness.clock import ReplayClock
 from reusebench.harness.errors import NoModels, UnusableModel, UserError
-from reusebench.harness.gate import Verdict, make_gate
 from reusebench.harness.measuring.measurement import Bench, nameless
-from reusebench.harness.options import resolve_model_sets, resolve_settings, resolve_videos
+from reusebench.harness.memory_gate import Verdict, make_gate
 from reusebench.harness.overrides import Overrides
 from reusebench.harness.plans.plan_file import PlanFile
 from reusebench.harness.plans.python_plan import Plan as PythonPlan

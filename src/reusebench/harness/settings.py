@@ -22,8 +22,8 @@ __all__ = [
     "MOST_FPS",
     "MOST_INFERENCES",
     "MOST_QUEUED",
-    "Pace",
     "Settings",
+    "StreamPace",
     "check_kernel",
     "excess",
     "parse_duration",
@@ -51,7 +51,7 @@ _SIZES = re.compile(r"\d{1,9}(x\d{1,9}){0,63}")
 
 
 @dataclass(frozen=True)
-class Pace:
+class StreamPace:
     """How streams run."""
 
     #: Before the steady state.
@@ -80,7 +80,7 @@ class Settings:
     #: Cores of the NPU: at most so many contexts infer at once on it. Where the chip is not known,
     #: 1.
     npu_cores: int
-    pace: Pace = Pace()
+    pace: StreamPace = StreamPace()
     #: Of scenarios that do the same again and again.
     cycles: int = 1
     #: So many contexts at most where they are added until one fails.

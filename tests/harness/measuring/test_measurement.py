@@ -14,7 +14,7 @@ import pytest
 from reusebench.accounting.sharing import Finding
 from reusebench.harness.errors import NoModels
 from reusebench.harness.measuring import measurement as measurement_module
-from reusebench.harness.measuring import repeat as one_repeat
+from reusebench.harness.measuring import repeat_measurement
 from reusebench.harness.measuring.measurement import Bench, Measurement
 from reusebench.harness.progress import Progress
 from reusebench.measured import runtimes
@@ -424,7 +424,7 @@ def test_progress_ends_also_when_the_user_interrupts(
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(one_repeat, "run_plan", interrupt)
+    monkeypatch.setattr(repeat_measurement, "run_plan", interrupt)
     bench = make_bench(tmp_path, "plain")
     bench.progress = progress = _Progress()
     with pytest.raises(KeyboardInterrupt):

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from reusebench.harness.measuring.outputs import Outputs
-from reusebench.harness.measuring.result import Repeat
+from reusebench.harness.measuring.repeat import Repeat
 from reusebench.measured.messages import Message
 from reusebench.measured.plan import Streams, Video
 from reusebench.storage.result import Result

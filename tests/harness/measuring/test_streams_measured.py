@@ -12,9 +12,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from reusebench.harness.measuring import repeat as one_repeat
+from reusebench.harness.measuring import repeat_measurement
 from reusebench.harness.progress import Progress
-from reusebench.harness.settings import Pace
+from reusebench.harness.settings import StreamPace
 from reusebench.measured import runtimes
 from reusebench.storage.result import FrameCount, Result, StreamsRun
 from tests.harness.measuring.conftest import MakeBench
@@ -61,10 +61,10 @@ def test_a_result_has_the_frames_of_each_repeat(
     """With a latency for each frame that was done; meanwhile it can be stored as cut off, which the
     end is not.
     """
-    monkeypatch.setattr(one_repeat, "_KEEP_EVERY_S", 0.0)
+    monkeypatch.setattr(repeat_measurement, "_KEEP_EVERY_S", 0.0)
     kept: list[Result] = []
     bench = make_bench(
-        tmp_path, "plain", streams=2, pace=Pace(warm_up_s=0.1, duration_s=1.5, fps=20.0)
+        tmp_path, "plain", streams=2, pace=StreamPace(warm_up_s=0.1, duration_s=1.5, fps=20.0)
     )
     bench.progress = progress = _Progress()
     measurement = bench.measure(
@@ -97,7 +97,7 @@ def test_ctrl_c_keeps_the_repeat_and_begins_no_other(tmp_path: Path, make_bench:
                 os.kill(os.getpid(), signal.SIGINT)
 
     bench = make_bench(
-        tmp_path, "plain", streams=2, pace=Pace(warm_up_s=0.0, duration_s=60.0, fps=20.0)
+        tmp_path, "plain", streams=2, pace=StreamPace(warm_up_s=0.0, duration_s=60.0, fps=20.0)
     )
     bench.progress = Interrupts()
     measurement = bench.measure("scripted", "streams_full_dup")

@@ -12,7 +12,7 @@ from reusebench.harness.measuring.model_sets import BuiltIn
 from reusebench.harness.plans.plan_file import PlanFile
 from reusebench.harness.plans.reading import read_plan_file
 from reusebench.harness.plans.writing import check_scenario, machine_cores, plan_text, scenario_text
-from reusebench.harness.settings import Pace
+from reusebench.harness.settings import StreamPace
 from reusebench.measured.plan import CUDA, DUP, Context, Model, Plan, Streams
 from reusebench.models import Recipe
 from reusebench.scenarios.catalogue import SCENARIOS, Parameters, build_plans, runs_once
@@ -39,7 +39,7 @@ def _plan_of(file: PlanFile, runtime: str) -> Plan:
     models = _models([model.recipe for model in file.models])
     cores = file.checked_cores(_CORES, is_known=True)
     return file.plan(
-        runtime, models, cores, 6, file.schedule(Pace(), None) if file.streams else None
+        runtime, models, cores, 6, file.schedule(StreamPace(), None) if file.streams else None
     )
 
 
@@ -56,7 +56,7 @@ def test_a_printed_scenario_is_its_plan(tmp_path: Path, scenario: str, runtime: 
     path = tmp_path / "p.toml"
     path.write_text(scenario_text(scenario, runtime, recipes, _STREAMS, _CONTEXTS, _CORES))
     file = read_plan_file(path)
-    schedule = Streams(_STREAMS, video=None, **asdict(Pace()))
+    schedule = Streams(_STREAMS, video=None, **asdict(StreamPace()))
     parameters = Parameters(
         runtime,
         _models(recipes),

@@ -38,7 +38,7 @@ def test_what_is_no_model_file(tmp_path: Path) -> None:
 def test_importing_it_imports_no_library() -> None:
     """The harness can import it: neither numpy nor onnx comes along."""
     code = (
-        "import sys, reusebench.models.inspection, reusebench.harness.mechanisms; "
+        "import sys, reusebench.models.inspection, reusebench.models.inspection.applicability; "
         "sys.exit(bool({'numpy', 'onnx'} & sys.modules.keys()))"
     )
     assert subprocess.run([sys.executable, "-c", code], cwd=CHECKOUT, check=False).returncode == 0

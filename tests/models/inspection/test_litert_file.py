@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from reusebench.harness.mechanisms import mechanisms
 from reusebench.measured.runtimes import find_runtime
 from reusebench.models.errors import ModelError
 from reusebench.models.inspection import inspect
+from reusebench.models.inspection.applicability import mechanisms
 from reusebench.models.inspection.result import Operator, OtherFacts, Tensor
 
 pytest.importorskip(

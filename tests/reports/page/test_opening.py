@@ -106,7 +106,11 @@ def test_speed_is_not_answered_where_it_cannot_be(tmp_path: Path) -> None:
         name: answer(tmp_path / name, infos) for name, infos in (("busy", busy), ("once", once))
     }
     answers["virtual"] = answer(tmp_path / "virtual", virtual)
-    for name, remark in (("busy", "disturbed"), ("once", "one_repeat"), ("virtual", "virtual")):
+    for name, remark in (
+        ("busy", "disturbed"),
+        ("once", "repeat_measurement"),
+        ("virtual", "virtual"),
+    ):
         figure = answers[name].figures[2]
         assert (figure.value, figure.unit, figure.is_word) == ("not known", "", True)
         assert figure.remark == ENGLISH(f"answer_speed_{remark}")

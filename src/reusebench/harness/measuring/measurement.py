@@ -19,8 +19,9 @@ from reusebench.harness.errors import NoModels
 from reusebench.harness.measuring.model_sets import ModelSets
 from reusebench.harness.measuring.outputs import Outputs
 from reusebench.harness.measuring.preparations import Preparations
-from reusebench.harness.measuring.repeat import RepeatMeasurement
-from reusebench.harness.measuring.result import Configuration, Repeat, build_result, is_settled
+from reusebench.harness.measuring.repeat import Repeat
+from reusebench.harness.measuring.repeat_measurement import RepeatMeasurement
+from reusebench.harness.measuring.result_building import Provenance, build_result, is_settled
 from reusebench.harness.measuring.videos import Videos
 from reusebench.harness.plans.plan_file import PlanFile
 from reusebench.harness.progress import Progress
@@ -218,7 +219,7 @@ class Bench:
                 show_step=partial(self.progress.step, number),
                 keep=lambda cut_off: keep(
                     build_result(
-                        self._configuration(plan, [cut_off]), [*repeats, cut_off], cut_off.failure
+                        self._provenance(plan, [cut_off]), [*repeats, cut_off], cut_off.failure
                     )
                 ),
             )
@@ -276,14 +277,14 @@ class Bench:
     def _measurement(
         self, plan: Plan, repeats: list[Repeat], failure: Failure | None, latencies_ns: list[int]
     ) -> Measurement:
-        configuration = self._configuration(plan, repeats)
-        result = build_result(configuration, repeats, failure)
+        provenance = self._provenance(plan, repeats)
+        result = build_result(provenance, repeats, failure)
         wrong = _wrong_memory(repeats) or self._outputs.differ(result, repeats)
         if failure is None and wrong:
-            return Measurement(build_result(configuration, repeats, wrong), [])
+            return Measurement(build_result(provenance, repeats, wrong), [])
         return Measurement(result, latencies_ns)
 
-    def _configuration(self, plan: Plan, repeats: list[Repeat]) -> Configuration:
+    def _provenance(self, plan: Plan, repeats: list[Repeat]) -> Provenance:
         target = self.targets[plan.runtime]
         versions = self._versions.setdefault(plan.runtime, {})
         for barrier in repeats[0].barriers if repeats else ():
@@ -298,7 +299,7 @@ class Bench:
             streams = self.settings.streams
             contexts = self.settings.contexts
             model_files = len(self.models.of(plan.runtime, find_scenario(plan.scenario).model_set))
-        return Configuration(
+        return Provenance(
             plan=plan,
             target=target.name,
             driver=target.talk.driver,

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from reusebench.harness.measuring.result import Repeat
+from reusebench.harness.measuring.repeat import Repeat
 from reusebench.measured.messages import Message
 from reusebench.measured.plan import Plan
 from reusebench.storage.result import Result

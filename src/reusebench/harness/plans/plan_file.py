@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Optional, Union
 
 from reusebench.harness.plans.document import Document
-from reusebench.harness.settings import Pace, excess
+from reusebench.harness.settings import StreamPace, excess
 from reusebench.measured.plan import (
     SHARED_WEIGHTS,
     Context,
@@ -50,7 +50,7 @@ class PlanModel:
 
 @dataclass(frozen=True)
 class PlanPace:
-    """What a plan file says of how streams run, by the names of Pace; what is None follows from the
+    """What a plan file says of how streams run, by the names of StreamPace; what is None follows from the
     options.
     """
 
@@ -180,7 +180,7 @@ class PlanFile:
                 raise self.document.error(("contexts", str(context.name), "core"), problem)
         return cores
 
-    def schedule(self, pace: Pace, video: Video | None) -> Streams:
+    def schedule(self, pace: StreamPace, video: Video | None) -> Streams:
         """Return the streams, which play the video; what the file leaves out is the options'.
 
         Raises PlanFileError if the plan was stored with another video.

@@ -11,7 +11,7 @@ from dataclasses import asdict, replace
 from reusebench.harness.errors import UserError
 from reusebench.harness.plans.document import nearest
 from reusebench.harness.plans.plan_file import PlanFile, PlanModel
-from reusebench.harness.settings import Pace
+from reusebench.harness.settings import StreamPace
 from reusebench.measured.plan import CREATE_MEM, SHARED_WEIGHTS, Context, Model, Plan, Streams
 from reusebench.measured.runtimes import find_runtime
 from reusebench.models import Recipe
@@ -87,7 +87,7 @@ def scenario_plans(
     """
     models = tuple(map(_model, recipes))
     binds = find_runtime(runtime).device == "npu"
-    schedule = Streams(streams, video=None, **asdict(Pace()))
+    schedule = Streams(streams, video=None, **asdict(StreamPace()))
     parameters = Parameters(
         runtime, models, streams, contexts, cores, rounds=1, binds=binds, schedule=schedule
     )
@@ -98,7 +98,9 @@ def file_plan(file: PlanFile, runtime: str, cores: int) -> Plan:
     """Return the plan of a file with its models by their names, which nobody reads: to be written
     out, not measured.
     """
-    schedule = Streams(file.streams.count, video=None, **asdict(Pace())) if file.streams else None
+    schedule = (
+        Streams(file.streams.count, video=None, **asdict(StreamPace())) if file.streams else None
+    )
     return file.plan(
         runtime,
         [_named_model(model) for model in file.models],

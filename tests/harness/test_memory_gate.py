@@ -9,14 +9,14 @@ import pytest
 
 from reusebench.harness.errors import UserError
 from reusebench.harness.extras import EXTRAS
-from reusebench.harness.gate import Gate, add_gate_options, make_gate
+from reusebench.harness.memory_gate import MemoryGate, add_gate_options, make_gate
 from tests.helpers.support import known
 from tests.reports.stored import changed, even, full_run, result, write_run
 
 pytestmark = pytest.mark.process
 
 
-def _gate(storage: Path, *arguments: str) -> Gate | None:
+def _gate(storage: Path, *arguments: str) -> MemoryGate | None:
     parser = argparse.ArgumentParser()
     add_gate_options(parser.add_argument)
     return make_gate(parser.parse_args(arguments), storage)
@@ -35,7 +35,7 @@ def test_a_baseline_makes_a_gate(storage: Path) -> None:
     baseline, no gate.
     """
     assert _gate(storage) is None
-    assert _gate(storage, "--memory-baseline=run") == Gate("run", (), (), storage)
+    assert _gate(storage, "--memory-baseline=run") == MemoryGate("run", (), (), storage)
     gate = known(
         _gate(
             storage,

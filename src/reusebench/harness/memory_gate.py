@@ -23,7 +23,7 @@ from reusebench.storage.runs import CONDITIONS, Run, read_runs
 from reusebench.system import processes
 from reusebench.system.package import python_command
 
-__all__ = ["Gate", "Verdict", "add_gate_options", "make_gate"]
+__all__ = ["MemoryGate", "Verdict", "add_gate_options", "make_gate"]
 
 #: References to another run every time: the newest, one before it, a range with one of them.
 _MOVES = re.compile(r"(.*\.\.)?latest(~\d+)?(\.\..*)?")
@@ -72,7 +72,7 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class Gate:
+class MemoryGate:
     """A baseline, and how much worse than it a run may be."""
 
     baseline: str
@@ -93,7 +93,7 @@ class Gate:
         return Verdict(done.returncode == 0, done.stdout.rstrip())
 
 
-def make_gate(option: argparse.Namespace, storage: Path) -> Gate | None:
+def make_gate(option: argparse.Namespace, storage: Path) -> MemoryGate | None:
     """Return the gate that the options describe; None without any. Raise UserError if the
     baseline is none.
     """
@@ -120,4 +120,4 @@ def make_gate(option: argparse.Namespace, storage: Path) -> Gate | None:
         find_runs(baseline, known, Path())
     except StorageError as error:
         raise UserError(f"--memory-baseline: {error}") from None
-    return Gate(baseline, tuple(limits), tuple(across), storage)
+    return MemoryGate(baseline, tuple(limits), tuple(across), storage)

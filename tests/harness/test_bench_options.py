@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from reusebench.harness.errors import UserError
-from reusebench.harness.measuring.user_models import ModelFile
-from reusebench.harness.options import (
+from reusebench.harness.bench_options import (
     add_options,
     resolve_model_sets,
     resolve_plan_files,
     resolve_settings,
 )
+from reusebench.harness.errors import UserError
+from reusebench.harness.measuring.user_models import ModelFile
 from reusebench.harness.session import choose_board_storage, hide_latency_table
 from reusebench.harness.settings import Settings, check_kernel
 from reusebench.samplers.host import LOCAL_HOST, LocalHost

@@ -14,8 +14,8 @@ _CHECKOUT = Path(__file__).resolve().parents[2]
 _SCRIPT = """
 import sys
 from pathlib import Path
-from reusebench.harness.output import Output
-output = Output()
+from reusebench.harness.standard_output import StandardOutput
+output = StandardOutput()
 print("a line", flush=True)
 print("another", flush=True)
 if output.error:

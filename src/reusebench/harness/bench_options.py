@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reusebench.harness.errors import UserError
-from reusebench.harness.gate import add_gate_options
 from reusebench.harness.measuring.model_sets import BuiltIn, ModelSets
 from reusebench.harness.measuring.user_models import InputShape, ModelFile, UserModels
 from reusebench.harness.measuring.videos import Videos
+from reusebench.harness.memory_gate import add_gate_options
 from reusebench.harness.plans.plan_file import PlanFile
 from reusebench.harness.plans.reading import read_plan_files
 from reusebench.harness.selection import add_selection_options, chip_of, host_of
@@ -22,8 +22,8 @@ from reusebench.harness.settings import (
     MOST_FPS,
     MOST_INFERENCES,
     MOST_QUEUED,
-    Pace,
     Settings,
+    StreamPace,
     excess,
     parse_duration,
     parse_sizes,
@@ -62,7 +62,7 @@ class Effort:
     #: What a process without streams takes on 2 cores.
     process_s: float
     #: Of streams.
-    pace: Pace
+    pace: StreamPace
     #: What they play. Making it takes a processor 0.7 s for each second of it.
     clip: Clip
     #: Of the question of leaks.
@@ -88,7 +88,7 @@ _DEFAULT = Effort(
     most_repeats=3,
     rounds=6,
     process_s=3.5,
-    pace=Pace(),
+    pace=StreamPace(),
     clip=Clip(),
     cycles=20,
 )
@@ -103,7 +103,7 @@ _QUICK = Effort(
     most_repeats=3,
     rounds=5,
     process_s=1.5,
-    pace=Pace(warm_up_s=0.5, duration_s=2.0),
+    pace=StreamPace(warm_up_s=0.5, duration_s=2.0),
     clip=Clip(seconds=3),
     cycles=15,
 )
@@ -364,7 +364,7 @@ def resolve_settings(option: argparse.Namespace, targets: Mapping[str, Target]) 
         process_s=effort.process_s,
         cpus=host_of(targets).usable_cpus(),
         npu_cores=CHIPS[chip].npu_cores if chip else 1,
-        pace=Pace(effort.pace.warm_up_s, duration_s, option.fps, option.queue),
+        pace=StreamPace(effort.pace.warm_up_s, duration_s, option.fps, option.queue),
         cycles=option.cycles or effort.cycles,
         limit_contexts=option.limit_contexts,
     )

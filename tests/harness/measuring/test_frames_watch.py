@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from reusebench.harness.measuring.frames import FramesWatch
+from reusebench.harness.measuring.frames_watch import FramesWatch
 from reusebench.measured.plan import Context, Plan, Streams
 from reusebench.measured.streams.frames import STAGES
 from reusebench.samplers.host import LOCAL_HOST

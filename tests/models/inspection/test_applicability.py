@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
-from reusebench.harness.mechanisms import Mechanism, hindrances, mechanisms
 from reusebench.measured.runtimes import RUNTIMES, open_runtime
 from reusebench.measured.runtimes.base import Input, Memory, NotSupported
 from reusebench.models.inspection import inspect
+from reusebench.models.inspection.applicability import Mechanism, hindrances, mechanisms
 from reusebench.models.inspection.result import Inspection, OtherFacts, RknnFacts
 from reusebench.scenarios.catalogue import find_scenario
 from tests.models.inspection.onnx_models import constant, save_model, value

@@ -11,7 +11,8 @@ import pytest
 
 from reusebench.accounting.account import Account
 from reusebench.accounting.sizes import ContextMemory
-from reusebench.harness.measuring.result import Configuration, Repeat, build_result, is_settled
+from reusebench.harness.measuring.repeat import Repeat
+from reusebench.harness.measuring.result_building import Provenance, build_result, is_settled
 from reusebench.measured.messages import Message
 from reusebench.measured.plan import Plan, Streams
 from reusebench.measured.runtimes.base import Copies
@@ -82,10 +83,10 @@ def _result(
     computes: bool = True,
 ) -> Result:
     contexts = len(plan.contexts)
-    configuration = Configuration(
+    provenance = Provenance(
         plan, "python", 1, contexts, 1, "run", "1", "3.9.1", driver_version, computes=computes
     )
-    return build_result(configuration, repeats, failure)
+    return build_result(provenance, repeats, failure)
 
 
 def _account(plan: Plan, source: Literal["ledger", "runtime"] = "ledger") -> Account:

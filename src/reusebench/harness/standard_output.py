@@ -10,10 +10,10 @@ import sys
 from pathlib import Path
 from typing import Any, TextIO
 
-__all__ = ["Output", "leave_open"]
+__all__ = ["StandardOutput", "leave_open"]
 
 
-class Output:
+class StandardOutput:
     """Standard output, which at its first error is given up in place of ending the session."""
 
     def __init__(self) -> None:

@@ -6,7 +6,7 @@ from typing import Optional
 
 import pytest
 
-from reusebench.harness.measuring.shortage import shortage_of
+from reusebench.harness.measuring.shortage_evidence import shortage_of
 from reusebench.samplers.readings import Pressure
 from reusebench.storage.memory_shortage import Shortage
 from reusebench.targets.barriers import BarrierReading

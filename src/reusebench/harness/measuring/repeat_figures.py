@@ -1,0 +1,192 @@
+"""The figures of one repeat, by the names that storage.result gives them."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from reusebench.harness.measuring.repeat import Repeat
+from reusebench.targets.barriers import BarrierReading
+
+__all__ = ["MEMORY_FIGURES", "SPEED_FIGURES", "STREAM_SPEED_FIGURES", "npu_memory"]
+
+#: Reads a figure off a repeat; None if the repeat does not have it.
+RepeatFigure = Callable[[Repeat], Any]
+
+#: Phases whose steps belong to one context and add memory to it.
+_CONTEXT_PHASES = ("context", "internal_memory", "first_inference")
+
+
+# Memory
+
+
+def _at_end_of(phase: str, figure_of: Callable[[BarrierReading], int | None]) -> RepeatFigure:
+    """Return the figure that is read at the end of a phase; None if the phase was not reached."""
+
+    def figure(repeat: Repeat) -> int | None:
+        barrier = repeat.last(phase)
+        return figure_of(barrier) if barrier else None
+
+    return figure
+
+
+def _pss_at_end_of(phase: str) -> RepeatFigure:
+    return _at_end_of(phase, lambda barrier: barrier.process.pss_bytes)
+
+
+def _trimmed_pss(barrier: BarrierReading) -> int | None:
+    return barrier.process.pss_bytes if barrier.malloc_trimmed else None
+
+
+def _pss_over_baseline(phase: str) -> RepeatFigure:
+    """Return the figure of PSS at the end of a phase minus the PSS after the import."""
+
+    def figure(repeat: Repeat) -> int | None:
+        barrier = repeat.last(phase)
+        baseline = repeat.last("imported")
+        if barrier is None or baseline is None:
+            return None
+        return barrier.process.pss_bytes - baseline.process.pss_bytes
+
+    return figure
+
+
+def _peak_rss(repeat: Repeat) -> int | None:
+    """Return the highest RSS from the start of the process to the end of the steady phase."""
+    if repeat.last("steady") is None:
+        return None
+    highest = 0
+    for barrier in repeat.barriers:
+        if barrier.phase == "destroy":
+            continue
+        peak_bytes = barrier.process.peak_rss_bytes
+        if peak_bytes is None:
+            return None
+        highest = max(highest, peak_bytes)
+    return highest
+
+
+def _residue(repeat: Repeat) -> Any:
+    """Return the PSS over the baseline after all contexts were destroyed; None after a failure."""
+    if repeat.failure:
+        return None
+    return _pss_over_baseline("destroy")(repeat)
+
+
+def _context_memory(repeat: Repeat) -> tuple[int, ...] | None:
+    """Return the PSS that each context added until its first inference had ended.
+
+    None if contexts come and go.
+    """
+    created = repeat.of_contexts("context")
+    inferred = repeat.of_contexts("first_inference")
+    if not created or repeat.last("cycle") or len(created) != len(inferred):
+        return None
+    added_bytes = [0] * len(created)
+    for before, after in zip(repeat.barriers, repeat.barriers[1:]):
+        if after.phase in _CONTEXT_PHASES:
+            growth_bytes = after.process.pss_bytes - before.process.pss_bytes
+            added_bytes[after.context or 0] += growth_bytes
+    return tuple(added_bytes)
+
+
+def npu_memory(repeat: Repeat) -> int | None:
+    """Return the NPU's memory by its most exact source: ledger, the process's dma-bufs, the
+    runtime's own account.
+    """
+    total_bytes = repeat.npu.total_bytes if repeat.npu else None
+    if repeat.npu is not None and repeat.npu.source == "ledger":
+        return total_bytes
+    steady = repeat.last("steady")
+    held_bytes = steady.npu.process_dmabuf_bytes if steady and steady.npu else None
+    return total_bytes if held_bytes is None else held_bytes
+
+
+#: Key: field of storage.result.MemoryFigures.
+MEMORY_FIGURES: Mapping[str, RepeatFigure] = {
+    "application_memory_bytes": _pss_at_end_of("steady"),
+    "application_memory_trimmed_bytes": _at_end_of("trimmed", _trimmed_pss),
+    "application_memory_over_baseline_bytes": _pss_over_baseline("steady"),
+    "baseline_memory_bytes": _pss_at_end_of("imported"),
+    "application_rss_bytes": _at_end_of("steady", lambda barrier: barrier.process.rss_bytes),
+    "application_uss_bytes": _at_end_of("steady", lambda barrier: barrier.process.uss_bytes),
+    "application_peak_rss_bytes": _peak_rss,
+    "residue_memory_bytes": _residue,
+    "context_memory_bytes": _context_memory,
+    "decoder_memory_bytes": _pss_over_baseline("decoders"),
+    "system_memory_bytes": _at_end_of("steady", lambda barrier: barrier.system.used_bytes),
+    "system_memory_noise_bytes": lambda repeat: repeat.system_memory_noise_bytes,
+    "npu_memory_bytes": npu_memory,
+    "npu_peak_bytes": lambda repeat: repeat.npu.peak_bytes if repeat.npu else None,
+    "npu_left_bytes": lambda repeat: repeat.npu.left_bytes if repeat.npu else None,
+}
+
+
+# Speed
+
+
+def _latency_median(repeat: Repeat) -> int | None:
+    steady = repeat.last("steady")
+    if steady is None:
+        return None
+    all_latencies_ns: list[int] = []
+    for latencies_ns in steady.data.latencies_ns:
+        all_latencies_ns += latencies_ns
+    return round(statistics.median(all_latencies_ns))
+
+
+def _throughput(repeat: Repeat) -> float | None:
+    steady = repeat.last("steady")
+    if steady is None:
+        return None
+    inferences = sum(map(len, steady.data.latencies_ns))
+    return inferences / (steady.data.elapsed_ns / 1e9)
+
+
+def _context_loads(repeat: Repeat) -> tuple[int | None, ...]:
+    return tuple(barrier.data.load_ns for barrier in repeat.of_contexts("context"))
+
+
+def _first_inferences(repeat: Repeat) -> tuple[int | None, ...]:
+    return tuple(barrier.data.latency_ns for barrier in repeat.of_contexts("first_inference"))
+
+
+def _frame_latency(percentile: str) -> RepeatFigure:
+    """Return the figure of the latency of all frames: from when a frame is due to when its output
+    has been read.
+    """
+
+    def figure(repeat: Repeat) -> int | None:
+        frames = repeat.all_frames
+        if frames is None or frames.latency_ns is None:
+            return None
+        latency_ns: int = getattr(frames.latency_ns, percentile)
+        return latency_ns
+
+    return figure
+
+
+def _frames_lost_percent(repeat: Repeat) -> float | None:
+    frames = repeat.all_frames
+    if frames is None or not frames.due:
+        return None
+    return 100 * (frames.dropped + frames.missed) / frames.due
+
+
+#: Key: field of storage.result.Speed.
+SPEED_FIGURES: Mapping[str, RepeatFigure] = {
+    "latency_median_ns": _latency_median,
+    "throughput_per_s": _throughput,
+    "context_load_ns": _context_loads,
+    "first_inference_ns": _first_inferences,
+    "idle_cpu_percent": lambda repeat: repeat.idle_cpu_percent,
+}
+#: The same for streams, whose speed is that of frames.
+STREAM_SPEED_FIGURES: Mapping[str, RepeatFigure] = {
+    **SPEED_FIGURES,
+    "latency_median_ns": _frame_latency("p50"),
+    "latency_p99_ns": _frame_latency("p99"),
+    "throughput_per_s": lambda repeat: repeat.all_frames.per_s if repeat.all_frames else None,
+    "frames_lost_percent": _frames_lost_percent,
+}
