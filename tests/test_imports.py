@@ -82,7 +82,7 @@ _ONLY = {
     ("video", "measured"): {"runtimes.base"},
     ("video", "system"): {"cache", "files", "package", "processes"},
     ("targets", "models"): {"conversion", "converter_of", "weight_files"},
-    ("targets", "samplers"): {"host", "readings", "system"},
+    ("targets", "samplers"): {"host", "readings", "system_memory"},
     ("snippets", "measured"): {"plan", "runtimes.RUNTIMES", "runtimes.base"},
     ("snippets", "targets"): {"chips"},
     ("accounting", "measured"): {"plan", "runtimes.base"},
@@ -94,7 +94,7 @@ _ONLY = {
     ("storage", "targets"): {"barriers", "outcome"},
     ("recorder", "measured"): {"messages"},
     ("recorder", "system"): {"files"},
-    ("recorder", "targets"): {"errors"},
+    ("recorder", "targets"): {"errors", "far.machine", "far.program", "outcome"},
     ("harness", "video"): {"VideoError", "clip", "describe"},
     ("fit", "accounting"): {"sizes"},
     ("fit", "measured"): {"messages", "plan"},
@@ -131,16 +131,16 @@ _LAYERS = {
         " measuring result_text bench_options overrides session measure plugin"
     ),
     "samplers": (
-        "errors readings files host process cpu_time system npu pressure shortage machine sources"
-        " observer environment"
+        "errors readings proc_files host process_memory cpu_time system_memory npu pressure"
+        " shortage_evidence machine sources observer environment"
     ),
     "models": (
         "errors weight_files inputs networks platforms recipe built_files conversion onnx rknn"
         " megengine ncnn mnn litert inspection __init__"
     ),
     "recorder": (
-        "errors signals pace phases process_tree phase_figures program machine far recording"
-        " stored_form keeping summary task"
+        "errors signals pace phases marks process_tree phase_figures program site far_site"
+        " recording stored_form keeping summary task"
     ),
     "targets": (
         "errors chips boards outcome barriers victims process talks machine base interpreters"

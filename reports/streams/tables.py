@@ -43,7 +43,7 @@ from reusebench.reports.streams.workload import (
     throttling_summary,
     workloads,
 )
-from reusebench.samplers.readings import Machine
+from reusebench.samplers.readings import MachineState
 
 #: Of the table of a page; the exported one has all.
 _MOST_STREAM_LINES = 256
@@ -333,7 +333,7 @@ def _mean(values: Sequence[float], decimals: int) -> str:
     return f"{statistics.fmean(values):.{decimals}f}" if values else EMPTY
 
 
-def _machines(row: Row) -> list[Machine]:
+def _machines(row: Row) -> list[MachineState]:
     return [streams.machine for streams in row.frames if streams.machine]
 
 

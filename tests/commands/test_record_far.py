@@ -395,7 +395,7 @@ def test_a_process_that_runs_there(board: _Board, tmp_path: Path) -> None:
             2,
             "the file of phases /proc/none cannot be written",
         ),
-        (("--marker", "4", "--", "true"), 2, "on a board far away the descriptor is 3"),
+        (("--marker", "4", "--", "true"), 2, "on a remote board the descriptor is 3"),
     ],
 )
 def test_nothing_is_stored_of_a_mistake(

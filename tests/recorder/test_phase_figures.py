@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from benchmarks.recorder_overhead import median_interval
-from reusebench.recorder.phase_figures import PhaseRecord, Series
+from reusebench.recorder.phase_figures import PhaseRecord, WeightedReadings
 from reusebench.recorder.phases import Stretch
 from reusebench.recorder.process_tree import Peaks, SeenProcess
-from reusebench.recorder.program import Ending
+from reusebench.recorder.program import ProgramEnding
 from reusebench.recorder.recording import Readings, Recording
 from reusebench.recorder.stored_form import (
     outcome_of,
@@ -23,7 +23,7 @@ from reusebench.recorder.stored_form import (
     stored_repeat,
     trace_of,
 )
-from reusebench.samplers.system import Idle
+from reusebench.samplers.system_memory import Idle
 
 _IDLE_BYTES = 1000
 
@@ -36,9 +36,9 @@ def readings(*pairs: tuple[int, int]) -> Readings:
     return made
 
 
-def series(begin_ns: int, end_ns: int, *pairs: tuple[int, int]) -> Series:
+def series(begin_ns: int, end_ns: int, *pairs: tuple[int, int]) -> WeightedReadings:
     """Return readings of one stretch."""
-    made = Series()
+    made = WeightedReadings()
     made.begin(begin_ns)
     for time_ns, value in pairs:
         made.add(value, time_ns)
@@ -89,7 +89,7 @@ def test_a_median_is_one_of_time_and_not_of_readings() -> None:
     """
     early = [(time_ns, 5) for time_ns in range(10)]
     assert series(0, 100, *early, (50, 90), (80, 91)).median() == 90
-    assert Series().median() is None
+    assert WeightedReadings().median() is None
 
 
 def test_evenly_spaced_readings_give_the_median() -> None:
@@ -155,21 +155,23 @@ def test_system_memory_over_idle() -> None:
 @pytest.mark.parametrize(
     ("ending", "ended_by", "outcome"),
     [
-        (Ending(exit_code=0), None, "ok"),
-        (Ending(exit_code=3), None, "failed"),
-        (Ending(signal_number=signal.SIGSEGV), None, "crashed"),
-        (Ending(signal_number=signal.SIGKILL), None, "crashed"),
-        (Ending(signal_number=signal.SIGKILL, memory_ran_out=True), None, "out_of_memory"),
-        (Ending(exit_code=137, memory_ran_out=True), None, "out_of_memory"),
-        (Ending(exit_code=1, memory_ran_out=True), None, "failed"),
-        (Ending(signal_number=signal.SIGINT), signal.SIGINT, "ok"),
-        (Ending(exit_code=255), signal.SIGINT, "ok"),
-        (Ending(signal_number=signal.SIGSEGV), signal.SIGINT, "crashed"),
-        (Ending(signal_number=signal.SIGKILL), signal.SIGINT, "crashed"),
-        (Ending(), None, "ok"),
+        (ProgramEnding(exit_code=0), None, "ok"),
+        (ProgramEnding(exit_code=3), None, "failed"),
+        (ProgramEnding(signal_number=signal.SIGSEGV), None, "crashed"),
+        (ProgramEnding(signal_number=signal.SIGKILL), None, "crashed"),
+        (ProgramEnding(signal_number=signal.SIGKILL, memory_ran_out=True), None, "out_of_memory"),
+        (ProgramEnding(exit_code=137, memory_ran_out=True), None, "out_of_memory"),
+        (ProgramEnding(exit_code=1, memory_ran_out=True), None, "failed"),
+        (ProgramEnding(signal_number=signal.SIGINT), signal.SIGINT, "ok"),
+        (ProgramEnding(exit_code=255), signal.SIGINT, "ok"),
+        (ProgramEnding(signal_number=signal.SIGSEGV), signal.SIGINT, "crashed"),
+        (ProgramEnding(signal_number=signal.SIGKILL), signal.SIGINT, "crashed"),
+        (ProgramEnding(), None, "ok"),
     ],
 )
-def test_what_became_of_a_program(ending: Ending, ended_by: int | None, outcome: str) -> None:
+def test_what_became_of_a_program(
+    ending: ProgramEnding, ended_by: int | None, outcome: str
+) -> None:
     """Exit codes and signals are failures, unless the user ended the program; a shell passes its
     child's on.
     """

@@ -15,7 +15,7 @@ from reusebench.recorder import process_tree
 from reusebench.recorder.process_tree import ProcessTree
 from reusebench.samplers.host import LOCAL_HOST, Host
 from reusebench.samplers.npu.process_dmabuf import DmaBuf
-from reusebench.samplers.process import Shares, read_process, read_shares
+from reusebench.samplers.process_memory import Shares, read_process, read_shares
 
 pytestmark = pytest.mark.process
 

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 
 import pytest
 
-from reusebench.recorder.machine import LOCAL
-from reusebench.recorder.phases import Marks
-from reusebench.recorder.program import Ending
+from reusebench.recorder.marks import Marks
+from reusebench.recorder.program import ProgramEnding
 from reusebench.recorder.recording import record
+from reusebench.recorder.site import LOCAL_SITE
 from reusebench.recorder.stored_form import stored_repeat
 from tests.helpers.support import known
 
@@ -22,7 +22,7 @@ class _Ended:
 
     with_root = False
     shares_terminal = True
-    ending = Ending(exit_code=0)
+    ending = ProgramEnding(exit_code=0)
 
     def __init__(self, root: int) -> None:
         self.root = root
@@ -30,7 +30,7 @@ class _Ended:
     def has_ended(self) -> bool:
         return True
 
-    def has_left(self) -> bool:
+    def has_left_processes(self) -> bool:
         return True
 
     def peak_bytes(self) -> int | None:
@@ -57,7 +57,7 @@ def test_the_peak_of_ended_processes(
     # Not this process, which may have children of other tests.
     with subprocess.Popen(["sleep", "1000"]) as root:
         recording = record(
-            LOCAL,
+            LOCAL_SITE,
             lambda: _Ended(root.pid),
             Marks(),
             has_npu=False,
@@ -76,7 +76,7 @@ def test_what_is_known_of_short_memory() -> None:
     """Faults are of the root, and are not told; what nothing was read of is no sign."""
     with subprocess.Popen(["sleep", "1000"]) as root:
         recording = record(
-            LOCAL,
+            LOCAL_SITE,
             lambda: _Ended(root.pid),
             Marks(),
             has_npu=False,

@@ -11,7 +11,14 @@ from typing import Any
 
 from reusebench.measured.plan import Streams, Video
 from reusebench.measured.streams.frames import STAGES
-from reusebench.samplers.readings import CpuUse, Frequency, Machine, NpuLoad, Temperature, Throttle
+from reusebench.samplers.readings import (
+    CpuUse,
+    Frequency,
+    MachineState,
+    NpuLoad,
+    Temperature,
+    Throttle,
+)
 from reusebench.storage.result import FrameCount, Percentiles, Result, Series, StreamsRun
 from tests.reports.stored import MIB, STREAMS, dup, even, result, write_run
 
@@ -33,9 +40,9 @@ _COSTS = {
 }
 NAMES = tuple(_COSTS)
 #: A machine that says nothing of throttling and the NPU.
-SILENT = Machine((), (Frequency("cpu0", 2.4e9, 2.4e9, 2.4e9),), None, None)
+SILENT = MachineState((), (Frequency("cpu0", 2.4e9, 2.4e9, 2.4e9),), None, None)
 #: A board that was too hot.
-HOT = Machine(
+HOT = MachineState(
     temperatures=(
         Temperature("soc-thermal", 61.0, 86.5, 85.1),
         Temperature("npu-thermal", 60.0, 84.0, 83.0),
@@ -84,7 +91,7 @@ class Frames:
     rss: Shape = level
     #: Of the heap in use; None: the C library does not say.
     heap: Shape | None = level
-    machine: Machine = SILENT
+    machine: MachineState = SILENT
     decode_only: bool = False
     computes: bool = True
 

@@ -16,7 +16,7 @@ from reusebench.samplers import sources as sources_module
 from reusebench.samplers.host import LOCAL_HOST, LocalHost, Sample
 from reusebench.samplers.npu import find_npu_sources
 from reusebench.samplers.observer import Observer, SampledTimeline
-from reusebench.samplers.process import read_process
+from reusebench.samplers.process_memory import read_process
 from reusebench.samplers.sources import memory_sources
 from tests.samplers.child import Child
 from tests.samplers.hosts import CountingHost, link_process

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from reusebench.samplers.host import LOCAL_HOST, LocalHost, ResidentCounter
-from reusebench.samplers.process import (
+from reusebench.samplers.process_memory import (
     Shares,
     read_process,
     read_shares,

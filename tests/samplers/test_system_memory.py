@@ -9,13 +9,13 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 
-from reusebench.samplers import system
+from reusebench.samplers import system_memory
 from reusebench.samplers.environment import environment
-from reusebench.samplers.files import parse_meminfo, parse_sizes
 from reusebench.samplers.host import LOCAL_HOST, LocalHost
+from reusebench.samplers.proc_files import parse_meminfo, parse_sizes
 from reusebench.samplers.readings import Environment, SystemMemory
 from reusebench.samplers.sources import memory_sources
-from reusebench.samplers.system import observe_idle, oom_kills, read_system
+from reusebench.samplers.system_memory import observe_idle, oom_kills, read_system
 from tests.samplers.hosts import link_process
 
 #: As a board with a 5.10 kernel writes it, shortened.
@@ -120,7 +120,7 @@ def test_noise_is_half_the_range(
     clock = SimpleNamespace(
         monotonic=lambda: now_s[0], sleep=lambda seconds: now_s.append(now_s.pop() + seconds)
     )
-    monkeypatch.setattr(system, "time", clock)
+    monkeypatch.setattr(system_memory, "time", clock)
     cores = (("1 0 1 100 1 0 0", "0 0 0 0 0 0 0"), after)
     idle = observe_idle(
         _PlayedHost(used_kib, [f"cpu  9 9\ncpu0 {one}\ncpu1 {other}\n" for one, other in cores]),

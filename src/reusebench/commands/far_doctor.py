@@ -13,7 +13,7 @@ from reusebench.measured.runtimes.rknn.library import LibraryFile
 from reusebench.samplers.host import Host, names_in, own_pid, read_text, read_texts
 from reusebench.samplers.npu.rknpu import has_npu, rknpu_driver_version
 from reusebench.samplers.sources import machine_sources, memory_sources
-from reusebench.samplers.system import read_system
+from reusebench.samplers.system_memory import read_system
 from reusebench.targets.chips import chip_of
 from reusebench.targets.errors import RuntimeMissing
 from reusebench.targets.far.machine import FarMachine

@@ -31,7 +31,7 @@ from reusebench.harness.settings import MOST_CONTEXTS, MOST_FPS, excess
 from reusebench.measured.messages import words
 from reusebench.measured.plan import LOAD, Plan
 from reusebench.measured.runtimes import RUNTIMES, find_runtime
-from reusebench.samplers.system import read_system
+from reusebench.samplers.system_memory import read_system
 from reusebench.scenarios.catalogue import RESOLUTIONS, STREAMS
 from reusebench.snippets import snippet_of
 from reusebench.storage.errors import StorageError

@@ -10,8 +10,7 @@ from typing import Any
 import click
 
 from reusebench.commands.options import PATH, project, target_storage
-from reusebench.recorder.far import FarMachine
-from reusebench.recorder.machine import LOCAL
+from reusebench.recorder.site import LOCAL_SITE, Site
 from reusebench.recorder.task import Task, record_program
 
 __all__ = ["record"]
@@ -111,21 +110,22 @@ def record(
         )
     if target is None:
         return record_program(
-            Task(LOCAL, name, command, pid, phases, marker, repeats, storage, project)
+            Task(LOCAL_SITE, name, command, pid, phases, marker, repeats, storage, project)
         )
-    with _far_machine(target) as machine:
+    with _far_site(target) as site:
         return record_program(
-            Task(machine, name, command, pid, phases, marker, repeats, storage, project)
+            Task(site, name, command, pid, phases, marker, repeats, storage, project)
         )
 
 
 @contextmanager
-def _far_machine(target: str) -> Iterator[FarMachine]:
-    # Not at the top: on this machine they would weigh on a program that is recorded.
+def _far_site(target: str) -> Iterator[Site]:
+    # Not at the top: these imports would add to the memory that is measured on this machine.
     from reusebench.harness.machine_info import describe_machine
+    from reusebench.recorder.far_site import FarSite
     from reusebench.targets.resolve import far_machine
 
     with closing(far_machine(target)) as board:
         facts: dict[str, Any] = {}
         describe_machine(target, facts)
-        yield FarMachine(board, facts)
+        yield FarSite(board, facts)

@@ -12,8 +12,8 @@ from reusebench.measured.plan import Model, Streams, Video
 from reusebench.measured.runtimes import find_runtime
 from reusebench.samplers.errors import SamplerError
 from reusebench.samplers.host import Host
-from reusebench.samplers.process import check_readable
-from reusebench.samplers.system import read_system
+from reusebench.samplers.process_memory import check_readable
+from reusebench.samplers.system_memory import read_system
 from reusebench.scenarios.catalogue import Parameters, runs_once
 
 __all__ = [

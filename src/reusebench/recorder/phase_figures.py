@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from reusebench.recorder.process_tree import Peaks
 
-__all__ = ["KINDS", "PhaseRecord", "Series"]
+__all__ = ["KINDS", "PhaseRecord", "WeightedReadings"]
 
 #: What is read of a program again and again, by the names of its figures.
 KINDS = ("application_memory", "application_uss", "application_rss", "system_memory", "npu_memory")
@@ -18,7 +18,7 @@ KINDS = ("application_memory", "application_uss", "application_rss", "system_mem
 _MOST_READINGS = 1000
 
 
-class Series:
+class WeightedReadings:
     """The readings of one kind in one phase."""
 
     def __init__(self) -> None:
@@ -95,7 +95,9 @@ class PhaseRecord:
     """One phase in one recording, all its stretches together; times are monotonic."""
 
     duration_ns: int = 0
-    series: dict[str, Series] = field(default_factory=lambda: {kind: Series() for kind in KINDS})
+    series: dict[str, WeightedReadings] = field(
+        default_factory=lambda: {kind: WeightedReadings() for kind in KINDS}
+    )
     #: Highest RSS that was read or that the kernel noted: of the sum over all processes, and of a
     #: single one.
     peak_bytes: int | None = None

@@ -7,10 +7,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from reusebench.samplers.files import parse_resident_pages
 from reusebench.samplers.host import Host, names_in, own_pid, read_text, read_texts
 from reusebench.samplers.npu.process_dmabuf import process_dmabufs
-from reusebench.samplers.process import Shares, read_shares, reset_peak
+from reusebench.samplers.proc_files import parse_resident_pages
+from reusebench.samplers.process_memory import Shares, read_shares, reset_peak
 
 __all__ = ["Peaks", "ProcessTree", "SeenProcess", "has_children"]
 

@@ -1,4 +1,4 @@
-"""The program that is recorded: started here, or running already."""
+"""The program that is recorded: started by the recorder, or already running."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ from typing import Any, Protocol
 
 from reusebench.recorder.errors import RecordError
 from reusebench.samplers.host import LOCAL_HOST, Host, read_text
-from reusebench.samplers.system import oom_kills
+from reusebench.samplers.system_memory import oom_kills
 from reusebench.system.files import started_umask
+from reusebench.targets.outcome import Ending
 
-__all__ = ["Ending", "RecordedProgram", "RunningProgram", "StartedProgram", "command_of"]
+__all__ = ["ProgramEnding", "RecordedProgram", "RunningProgram", "StartedProgram", "command_of"]
 
-#: prctl(2): processes below this one whose parent ends become its children, and not those of init.
+#: prctl(2): orphaned descendants become children of this process instead of init's.
 _PR_SET_CHILD_SUBREAPER = 36
-#: What Python ignores and a program expects to end it.
-_RESET = (signal.SIGPIPE, signal.SIGXFSZ)
+#: Signals that Python ignores and that programs expect to end them.
+_RESET_SIGNALS = (signal.SIGPIPE, signal.SIGXFSZ)
 
 
 @dataclass(frozen=True)
-class Ending:
-    """How the program ended; both None: not known, or it runs on."""
+class ProgramEnding:
+    """The ending of a recorded program; both None if it is unknown or the program still runs."""
 
     exit_code: int | None = None
     signal_number: int | None = None
@@ -34,52 +35,52 @@ class Ending:
     memory_ran_out: bool = False
 
     @classmethod
-    def of(cls, code: int, memory_ran_out: bool) -> Ending:
-        """Take the code as subprocess gives it: below 0 it is the signal."""
-        return cls(None, -code, memory_ran_out) if code < 0 else cls(code, None, memory_ran_out)
+    def of(cls, ending: Ending) -> ProgramEnding:
+        """Return the ending of a process."""
+        if ending.exit_code < 0:
+            return cls(signal_number=-ending.exit_code, memory_ran_out=ending.memory_ran_out)
+        return cls(exit_code=ending.exit_code, memory_ran_out=ending.memory_ran_out)
 
     @property
     def shell_code(self) -> int:
-        """The exit code that a shell gives; 0 where it is not known."""
-        return 128 + self.signal_number if self.signal_number else self.exit_code or 0
+        """The exit code that a shell gives; 0 if it is unknown."""
+        if self.signal_number:
+            return 128 + self.signal_number
+        return self.exit_code or 0
 
 
 class RecordedProgram(Protocol):
     """A program that the recorder reads."""
 
-    #: The process below which those of the program are.
+    #: Process whose descendants are the program's processes.
     root: int
-    #: Whether the root is one of them.
+    #: Whether the root is one of the program's processes.
     with_root: bool
-    #: Whether what is pressed in this terminal reaches it by itself.
+    #: Whether keys pressed in this terminal, such as Ctrl-C, reach the program directly.
     shares_terminal: bool
-    ending: Ending
+    ending: ProgramEnding
 
     def has_ended(self) -> bool:
-        """Whether the program, with all that it left behind, has ended."""
+        """Whether the program and all processes that it left behind have ended."""
 
-    def has_left(self) -> bool:
+    def has_left_processes(self) -> bool:
         """Whether the program itself has ended and left processes behind."""
 
     def peak_bytes(self) -> int | None:
-        """Return the highest RSS that any of its processes that have ended ever had, as the kernel
-        counted it.
-        """
+        """Return the highest RSS of any ended process of the program, as the kernel counted it."""
 
     def send(self, number: int) -> None:
-        """Send it a signal."""
+        """Send signal `number` to the program."""
 
     def kill(self, pids: Iterable[int]) -> None:
-        """Kill it, and its processes, which are these."""
+        """Kill the program and its processes `pids`."""
 
     def close(self) -> None:
-        """Release what belongs to it."""
+        """Release the program's resources."""
 
 
 class StartedProgram:
-    """A program that was started here. Also those of its processes that leave it stay below this
-    one.
-    """
+    """A program that was started here. Its orphaned processes stay below this process."""
 
     with_root = False
     shares_terminal = True
@@ -90,73 +91,65 @@ class StartedProgram:
         environment: Mapping[str, str],
         actions: Sequence[tuple[Any, ...]] = (),
     ) -> None:
-        """Start it, with standard input, output, error and all else that was handed down to this
-        process.
+        """Start the program with this process's standard streams and inherited descriptors.
 
-        Raise RecordError if that cannot be, with the exit code that shells give for it.
+        Raises RecordError, with the exit code that shells give, if that fails.
         """
         self.root = os.getpid()
-        self.ending = Ending()
-        self._oom_kills = oom_kills(LOCAL_HOST)
+        self.ending = ProgramEnding()
+        self._oom_kills_before = oom_kills(LOCAL_HOST)
         _adopt_orphans(True)
         try:
-            variables = {**os.environ, **environment}
             with started_umask():
-                words = list(command)
                 self.pid = os.posix_spawnp(
-                    command[0], words, variables, file_actions=actions, setsigdef=_RESET
+                    command[0],
+                    list(command),
+                    {**os.environ, **environment},
+                    file_actions=actions,
+                    setsigdef=_RESET_SIGNALS,
                 )
         except OSError as error:
             _adopt_orphans(False)
-            if error.errno in (errno.ENOENT, errno.ENOTDIR):
-                reason = "there is no such command. Give its path, or a name that is in PATH"
-                raise RecordError(
-                    f"{command[0]}: {reason}. Nothing was stored", exit_code=127
-                ) from None
-            raise RecordError(
-                f"{command[0]}: it cannot be executed ({error.strerror}). A program needs"
-                " permission (chmod +x), and must be made for this machine, or be a script whose"
-                " first line is #!INTERPRETER. Nothing was stored",
-                exit_code=126,
-            ) from None
-        self._runs = True
+            raise _not_started(command[0], error) from None
+        self._is_running = True
         self._peak_bytes = 0
 
     def has_ended(self) -> bool:
-        """Wait for whatever has ended, and return whether nothing is left."""
-        try:
-            while True:
+        """Wait for every process that has ended; return whether none remains."""
+        while True:
+            try:
                 pid, status, usage = os.wait4(-1, os.WNOHANG)
-                if not pid:
-                    return False
-                self._peak_bytes = max(self._peak_bytes, usage.ru_maxrss * 1024)
-                if pid == self.pid:
-                    self._runs = False
-                    self.ending = Ending.of(
-                        os.waitstatus_to_exitcode(status), oom_kills(LOCAL_HOST) > self._oom_kills
-                    )
-        except ChildProcessError:
-            _adopt_orphans(False)
-            return True
+            except ChildProcessError:
+                _adopt_orphans(False)
+                return True
+            if not pid:
+                return False
+            self._peak_bytes = max(self._peak_bytes, usage.ru_maxrss * 1024)
+            if pid == self.pid:
+                self._is_running = False
+                memory_ran_out = oom_kills(LOCAL_HOST) > self._oom_kills_before
+                ending = Ending(os.waitstatus_to_exitcode(status), memory_ran_out)
+                self.ending = ProgramEnding.of(ending)
 
-    def has_left(self) -> bool:
+    def has_left_processes(self) -> bool:
         """Whether the program itself has ended."""
-        return not self._runs
+        return not self._is_running
 
     def peak_bytes(self) -> int | None:
-        """Return it where it is known: the kernel's figure begins with what this process had when
-        it made the other.
+        """Return the peak, or None if it is unknown.
+
+        The kernel's figure for a child starts at the RSS that this process had when it forked.
         """
         own_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         return self._peak_bytes if self._peak_bytes > own_bytes else None
 
     def send(self, number: int) -> None:
-        """Send the program a signal, unless it has ended."""
-        if self._runs:
+        """Send signal `number` to the program, unless it has ended."""
+        if self._is_running:
             os.kill(self.pid, number)
 
     def kill(self, pids: Iterable[int]) -> None:
-        """Kill it, and its processes."""
+        """Kill the program and its processes `pids`."""
         self.send(signal.SIGKILL)
         for pid in pids:
             try:
@@ -165,62 +158,79 @@ class StartedProgram:
                 continue
 
     def close(self) -> None:
-        """Do nothing: the processes that it has left run on."""
+        """Do nothing: processes that the program left behind run on."""
 
 
 class RunningProgram:
-    """A program that was running already, until its first process ends."""
+    """A program that was already running, until its first process ends."""
 
     with_root = True
     shares_terminal = False
 
     def __init__(self, host: Host, pid: int) -> None:
-        """Raise RecordError if there is none."""
+        """Raise RecordError if there is no such process."""
         self.root = pid
-        self.ending = Ending()
+        self.ending = ProgramEnding()
         self._host = host
-        if not self._is_alive():
+        if self.has_ended():
             raise _no_process(pid)
 
     def has_ended(self) -> bool:
-        """Whether it has ended."""
-        return not self._is_alive()
+        """Whether the process has ended; a zombie counts as ended."""
+        stat = read_text(self._host, f"/proc/{self.root}/stat")
+        if stat is None:
+            return True
+        state = stat.rpartition(")")[2].split()[0]
+        return state in "ZX"
 
-    def has_left(self) -> bool:
-        """Return False: nothing but the program is waited for."""
+    def has_left_processes(self) -> bool:
+        """Return False: only the program itself is waited for."""
         return False
 
     def peak_bytes(self) -> int | None:
-        """Return None: only the process that started it can ask the kernel."""
+        """Return None: only the parent of a process can ask the kernel."""
         return None
 
     def send(self, number: int) -> None:
-        """Send it nothing: it is not ours to end."""
+        """Do nothing: the program is not ours to end."""
 
     def kill(self, pids: Iterable[int]) -> None:
-        """Leave it alone, too."""
+        """Do nothing: the program is not ours to end."""
 
     def close(self) -> None:
         """Do nothing."""
 
-    def _is_alive(self) -> bool:
-        """Whether there is such a process, and not only its end, which nobody has waited for."""
-        stat = read_text(self._host, f"/proc/{self.root}/stat")
-        return stat is not None and stat.rpartition(")")[2].split()[0] not in "ZX"
-
 
 def command_of(host: Host, pid: int) -> list[str]:
-    """Return the command line of a running process; its name where it has none."""
-    line, name = (read_text(host, f"/proc/{pid}/{file}") for file in ("cmdline", "comm"))
-    if line is None or name is None:
+    """Return the command line of a running process, or its name if the command line is empty."""
+    command_line = read_text(host, f"/proc/{pid}/cmdline")
+    name = read_text(host, f"/proc/{pid}/comm")
+    if command_line is None or name is None:
         raise _no_process(pid)
-    return line.rstrip("\0").split("\0") if line else [name.rstrip("\n")]
+    if command_line:
+        return command_line.rstrip("\0").split("\0")
+    return [name.rstrip("\n")]
 
 
 def _no_process(pid: int) -> RecordError:
     return RecordError(
-        f"there is no process {pid}. `ps -e` lists those that run, `pidof NAME` finds one by its"
-        " name"
+        f"there is no process {pid}. `ps -e` lists the running processes, `pidof NAME` finds one"
+        " by its name"
+    )
+
+
+def _not_started(program: str, error: OSError) -> RecordError:
+    if error.errno in (errno.ENOENT, errno.ENOTDIR):
+        return RecordError(
+            f"{program}: there is no such command. Give its path, or a name that is in PATH."
+            " Nothing was stored",
+            exit_code=127,
+        )
+    return RecordError(
+        f"{program}: it cannot be executed ({error.strerror}). A program needs permission"
+        " (chmod +x), and must be made for this machine, or be a script whose first line is"
+        " #!INTERPRETER. Nothing was stored",
+        exit_code=126,
     )
 
 

@@ -12,16 +12,17 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from reusebench.recorder.machine import Machine
+from reusebench.recorder.marks import Marks
 from reusebench.recorder.pace import Pace
 from reusebench.recorder.phase_figures import PhaseRecord
-from reusebench.recorder.phases import START, WHOLE, Marks, PhaseLog, Stretch
+from reusebench.recorder.phases import START, WHOLE, PhaseLog, Stretch
 from reusebench.recorder.process_tree import Peaks, ProcessTree, SeenProcess
-from reusebench.recorder.program import Ending, RecordedProgram
+from reusebench.recorder.program import ProgramEnding, RecordedProgram
 from reusebench.recorder.signals import SignalPipe
+from reusebench.recorder.site import Site
 from reusebench.samplers.pressure import PressureWatch
-from reusebench.samplers.shortage import Evidence
-from reusebench.samplers.system import Idle, observe_idle, read_system
+from reusebench.samplers.shortage_evidence import Evidence
+from reusebench.samplers.system_memory import Idle, observe_idle, read_system
 from reusebench.targets.errors import ConnectionLost
 
 __all__ = ["SAMPLE_HZ", "Readings", "Recording", "record"]
@@ -83,7 +84,7 @@ class Recording:
     #: System memory before the start.
     idle_bytes: int
     end_ns: int = 0
-    ending: Ending = field(default_factory=Ending)
+    ending: ProgramEnding = field(default_factory=ProgramEnding)
     #: Whether the user ended it with Ctrl-C or SIGTERM, and by which of them.
     ended_by: int | None = None
     #: How the connection to a board far away was lost, with which the recording ended.
@@ -107,7 +108,7 @@ class Recording:
 
 
 def record(
-    machine: Machine,
+    site: Site,
     start: Callable[[], RecordedProgram],
     marks: Marks,
     has_npu: bool,
@@ -119,13 +120,13 @@ def record(
     `notify` shows the user a sentence. `keep` stores what was read so far, and shall be quick:
     nothing is read meanwhile.
     """
-    idle = observe_idle(machine.host, _IDLE_S)
-    idle_bytes = read_system(machine.host).used_bytes
+    idle = observe_idle(site.host, _IDLE_S)
+    idle_bytes = read_system(site.host).used_bytes
     with SignalPipe() as signals:
         program = start()
         try:
             marks.started()
-            return _Recorder(machine, program, marks, has_npu, signals, notify, keep).run(
+            return _Recorder(site, program, marks, has_npu, signals, notify, keep).run(
                 idle, idle_bytes
             )
         finally:
@@ -135,7 +136,7 @@ def record(
 class _Recorder:
     def __init__(
         self,
-        machine: Machine,
+        site: Site,
         program: RecordedProgram,
         marks: Marks,
         has_npu: bool,
@@ -143,8 +144,8 @@ class _Recorder:
         notify: Callable[[str], None],
         keep: Callable[[Recording], None],
     ) -> None:
-        self._machine = machine
-        self._host = machine.host
+        self._site = site
+        self._host = site.host
         self._program = program
         self._marks = marks
         self._signals = signals
@@ -248,7 +249,7 @@ class _Recorder:
             gap_ns = max(self._gap_ns, round(self._rss_cost_ns / _RSS_SHARE))
             self._next_ns = max(self._next_ns + gap_ns, now_ns)
             self._gap_ns = min(2 * self._gap_ns, _INTERVAL_NS)
-        if self._program.has_left() and not self._has_notified:
+        if self._program.has_left_processes() and not self._has_notified:
             self._name_those_left(now_ns)
         if now_ns >= self._keep_at_ns:
             self._keep_so_far(now_ns)
@@ -258,7 +259,7 @@ class _Recorder:
         descriptors = [self._signals.descriptor]
         if self._marks.descriptor is not None:
             descriptors.append(self._marks.descriptor)
-        self._machine.wait(descriptors, max(left_ns, 0) / _S)
+        self._site.wait(descriptors, max(left_ns, 0) / _S)
 
     def _note(self, number: int) -> None:
         """Note that the user has ended the program, if that is what the signal means."""
@@ -275,7 +276,7 @@ class _Recorder:
         if number == signal.SIGTERM or not self._program.shares_terminal:
             self._program.send(number)
         self._interrupts += number == signal.SIGINT
-        self._is_stopped = self._program.with_root or self._program.has_left()
+        self._is_stopped = self._program.with_root or self._program.has_left_processes()
         if self._interrupts > 1 and not self._is_stopped:
             self._tree.discover(self._clocks.time_ns)
             self._program.kill([seen.pid for seen in self._tree.live])

@@ -15,10 +15,11 @@ from pathlib import Path
 
 from reusebench.recorder.errors import RecordError
 from reusebench.recorder.keeping import RunKeeper, made_apart
-from reusebench.recorder.machine import Machine
-from reusebench.recorder.phases import Marks, phase_name
+from reusebench.recorder.marks import Marks
+from reusebench.recorder.phases import phase_name
 from reusebench.recorder.program import RecordedProgram, command_of
 from reusebench.recorder.recording import SAMPLE_HZ, Recording, record
+from reusebench.recorder.site import Site
 from reusebench.recorder.stored_form import (
     outcome_of,
     run_document,
@@ -28,7 +29,7 @@ from reusebench.recorder.stored_form import (
 )
 from reusebench.recorder.summary import print_notice, print_summary
 from reusebench.samplers.npu import has_npu
-from reusebench.samplers.system import read_system
+from reusebench.samplers.system_memory import read_system
 from reusebench.storage.recorded_program import PROGRAM_SCHEMA, Program, ProgramRepeat
 from reusebench.storage.run_file import RunWriter
 from reusebench.storage.trace import write_trace
@@ -46,7 +47,7 @@ _LOST = 255
 class Task:
     """What to record, and how."""
 
-    machine: Machine
+    site: Site
     #: None: the base name of the command.
     name: str | None
     #: Empty: a running process is recorded.
@@ -99,7 +100,7 @@ def _check(task: Task) -> None:
     except OSError as error:
         raise _cannot_store(task.storage, error) from None
     try:
-        read_system(task.machine.host)
+        read_system(task.site.host)
     except (OSError, KeyError) as error:
         raise RecordError(
             f"system memory cannot be read: /proc/meminfo is not there or lacks a line ({error})."
@@ -119,13 +120,13 @@ class _Session:
     def __init__(self, task: Task) -> None:
         self._task = task
         # An argument may be any bytes; what is stored is text.
-        words = task.command or command_of(task.machine.host, task.pid or 0)
+        words = task.command or command_of(task.site.host, task.pid or 0)
         self._command = tuple(os.fsencode(word).decode(errors="replace") for word in words)
         self._name = task.name or phase_name(os.fsencode(Path(self._command[0]).name)) or "program"
         # The moment names the run.
         started = f"{datetime.datetime.now(datetime.timezone.utc):%Y%m%d_%H%M%S}"
         self._run = f"{started}-{os.getpid()}"
-        document = made_apart(lambda: run_document(task.project, task.machine.facts()))
+        document = made_apart(lambda: run_document(task.project, task.site.facts()))
         self._keeper = RunKeeper(RunWriter(task.storage, started), document)
         self.recordings: list[Recording] = []
         self._stored: list[ProgramRepeat] = []
@@ -168,14 +169,14 @@ class _Session:
 
     def _record_one(self) -> Recording:
         task = self._task
-        machine = self._task.machine
+        site = self._task.site
         marks = _marks(self._task)
 
         def start() -> RecordedProgram:
-            return machine.attach(task.pid) if task.pid else machine.start(task.command, marks)
+            return site.attach(task.pid) if task.pid else site.start(task.command, marks)
 
         try:
-            return record(machine, start, marks, has_npu(machine.host), print_notice, self._keep)
+            return record(site, start, marks, has_npu(site.host), print_notice, self._keep)
         finally:
             marks.close()
 
@@ -212,11 +213,11 @@ class _Session:
 
 def _marks(task: Task) -> Marks:
     if task.marker is not None:
-        return task.machine.socket_marks(task.marker)
+        return task.site.socket_marks(task.marker)
     if task.phases is None:
         return Marks()
     try:
-        return task.machine.file_marks(task.phases)
+        return task.site.file_marks(task.phases)
     except OSError as error:
         raise RecordError(
             f"the file of phases {task.phases} cannot be written ({error.strerror}). Name another"

@@ -9,7 +9,7 @@ from reusebench.samplers.host import Host, own_pid, read_texts
 from reusebench.samplers.npu import rknpu_driver_version
 from reusebench.samplers.readings import Environment
 from reusebench.samplers.sources import memory_sources
-from reusebench.samplers.system import read_system
+from reusebench.samplers.system_memory import read_system
 
 __all__ = ["environment", "machine_facts"]
 

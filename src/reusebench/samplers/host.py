@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from reusebench.samplers.errors import SamplerError
-from reusebench.samplers.files import parse_meminfo, parse_resident_pages
+from reusebench.samplers.proc_files import parse_meminfo, parse_resident_pages
 
 __all__ = [
     "LOCAL_HOST",

@@ -11,9 +11,9 @@ import msgspec
 from reusebench.samplers.host import Host, Sampler
 from reusebench.samplers.npu import NpuSources
 from reusebench.samplers.pressure import PressureWatch
-from reusebench.samplers.process import read_process, reset_peak
+from reusebench.samplers.process_memory import read_process, reset_peak
 from reusebench.samplers.readings import Reading
-from reusebench.samplers.system import read_system
+from reusebench.samplers.system_memory import read_system
 
 __all__ = ["Observer", "SampledTimeline"]
 

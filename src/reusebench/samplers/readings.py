@@ -14,7 +14,7 @@ __all__ = [
     "CpuUse",
     "Environment",
     "Frequency",
-    "Machine",
+    "MachineState",
     "MemorySource",
     "NpuLoad",
     "NpuMemory",
@@ -169,7 +169,7 @@ class Throttle(msgspec.Struct, frozen=True):
     share_percent: float
 
 
-class Machine(msgspec.Struct, frozen=True):
+class MachineState(msgspec.Struct, frozen=True):
     """The machine beside a run."""
 
     temperatures: tuple[Temperature, ...]

@@ -21,9 +21,14 @@ from reusebench.samplers.npu.file_source import FileSource, first_readable
 from reusebench.samplers.npu.process_dmabuf import process_dmabufs
 from reusebench.samplers.npu.rknpu import NPU_LOAD, SRAM, has_npu
 from reusebench.samplers.npu.system_dmabuf import RK_DMA_HEAP, SYSTEM_DMABUF
-from reusebench.samplers.process import pss_readable, read_process, reset_peak, rollup_readable
+from reusebench.samplers.process_memory import (
+    pss_readable,
+    read_process,
+    reset_peak,
+    rollup_readable,
+)
 from reusebench.samplers.readings import MemorySource
-from reusebench.samplers.system import read_system
+from reusebench.samplers.system_memory import read_system
 
 __all__ = ["machine_sources", "memory_sources"]
 

@@ -15,7 +15,13 @@ from reusebench.accounting.domains import DomainUse
 from reusebench.measured.messages import Message
 from reusebench.measured.plan import Plan
 from reusebench.measured.runtimes.base import Copies, NodeOrder
-from reusebench.samplers.readings import CpuUse, Machine, NpuMemory, ProcessMemory, SystemMemory
+from reusebench.samplers.readings import (
+    CpuUse,
+    MachineState,
+    NpuMemory,
+    ProcessMemory,
+    SystemMemory,
+)
 from reusebench.storage.decoding import check_lengths
 from reusebench.storage.memory_shortage import Shortage, signs_of
 from reusebench.targets.outcome import OUTCOMES, Failure
@@ -163,7 +169,7 @@ class StreamsRun(msgspec.Struct, frozen=True, kw_only=True):
     #: By the names of scenarios.frames.STAGES.
     stages_ns: Optional[dict[str, Optional[Percentiles]]]
     cpu: Optional[CpuUse]
-    machine: Optional[Machine]
+    machine: Optional[MachineState]
     series: Optional[Series]
 
 

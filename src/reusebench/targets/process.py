@@ -16,7 +16,7 @@ from typing import IO, Protocol
 import psutil
 
 from reusebench.samplers.host import LOCAL_HOST
-from reusebench.samplers.system import oom_kills
+from reusebench.samplers.system_memory import oom_kills
 from reusebench.system import processes
 from reusebench.system.cache import CacheError, OwnFolder
 from reusebench.system.interrupts import uninterrupted

@@ -14,7 +14,7 @@ import pytest
 from reusebench import models
 from reusebench.models.megengine.environment import MEGENGINE
 from reusebench.samplers.host import LOCAL_HOST
-from reusebench.samplers.process import read_process
+from reusebench.samplers.process_memory import read_process
 from reusebench.system.package import python_command
 from reusebench.targets.base import Target
 from tests.helpers.support import CHECKOUT, StubObserver, make_plan, walk

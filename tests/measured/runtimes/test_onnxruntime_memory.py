@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from reusebench.samplers.host import LOCAL_HOST
-from reusebench.samplers.process import read_process
+from reusebench.samplers.process_memory import read_process
 from reusebench.targets.base import THIS_INTERPRETER
 from reusebench.targets.measured_process import prepare_models
 from reusebench.targets.outcome import Failure

@@ -36,7 +36,7 @@ from reusebench.reports.streams.tables import (
     stages_table,
 )
 from reusebench.reports.streams.workload import Workload, workloads
-from reusebench.samplers.readings import Machine
+from reusebench.samplers.readings import MachineState
 from reusebench.storage.result import OF_STEADY_STATE, Result
 from reusebench.targets.outcome import Failure
 from tests.reports.conftest import WrittenReport
@@ -485,7 +485,7 @@ def test_a_machine_that_says_nothing_has_no_table(tmp_path: Path) -> None:
         "71 / 72 / 73",
         "thermal-cpufreq-0, 35.0 %",
     )
-    nothing = Frames(machine=Machine((), (), None, None), seconds=4.0, computes=False)
+    nothing = Frames(machine=MachineState((), (), None, None), seconds=4.0, computes=False)
     silent = streams_result(tmp_path, NAMES[1], [nothing], schedule=NOT_DECODED)
     assert machine_table(stored_workload(tmp_path, silent), ENGLISH) is None
 

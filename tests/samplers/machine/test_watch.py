@@ -15,7 +15,7 @@ import pytest
 from reusebench.samplers.host import LOCAL_HOST, LocalHost
 from reusebench.samplers.machine.watch import MachineWatch
 from reusebench.samplers.npu.rknpu import NPU_LOAD
-from reusebench.samplers.readings import CpuUse, Machine, NpuLoad, Temperature, Throttle
+from reusebench.samplers.readings import CpuUse, MachineState, NpuLoad, Temperature, Throttle
 from reusebench.samplers.sources import machine_sources
 from tests.samplers.hosts import CountingHost
 
@@ -93,7 +93,7 @@ class _Machine:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(f"{text}\n")
 
-    def read(self, **changes: Mapping[str, str]) -> Machine:
+    def read(self, **changes: Mapping[str, str]) -> MachineState:
         """Read once with each change, and return what is stored."""
         for files in changes.values():
             self.write(files)
@@ -216,7 +216,7 @@ def test_devices_of_one_type(machine: Callable[[str], _Machine]) -> None:
 def test_a_container_that_shows_nothing(machine: Callable[[str], _Machine]) -> None:
     """Nothing is read then: NPU load and throttling are unknown rather than none."""
     container = machine("container")
-    assert container.read(first={}, second={}) == Machine((), (), None, None)
+    assert container.read(first={}, second={}) == MachineState((), (), None, None)
     assert container.watch.cpu() == CpuUse((), 0, 0)
 
 

@@ -15,7 +15,7 @@ from reusebench.samplers.host import LOCAL_HOST, own_pid
 from reusebench.samplers.machine.watch import MachineWatch
 from reusebench.samplers.npu import find_npu_sources
 from reusebench.samplers.observer import Observer
-from reusebench.samplers.process import read_process
+from reusebench.samplers.process_memory import read_process
 from reusebench.samplers.sources import machine_sources
 from reusebench.storage.board_storage import board_name
 from reusebench.targets.far.host import FarHost

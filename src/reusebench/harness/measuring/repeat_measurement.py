@@ -17,7 +17,7 @@ from reusebench.measured.plan import Plan, Step
 from reusebench.measured.runtimes import find_runtime
 from reusebench.samplers.npu import NpuSources
 from reusebench.samplers.observer import Observer
-from reusebench.samplers.system import Idle, observe_idle
+from reusebench.samplers.system_memory import Idle, observe_idle
 from reusebench.storage.trace import NpuTimeline, Timeline, Trace
 from reusebench.targets.barriers import Frames
 from reusebench.targets.base import Target

@@ -15,7 +15,7 @@ from reusebench.samplers.machine.gauges import (
 from reusebench.samplers.machine.throttling import Throttling
 from reusebench.samplers.npu.file_source import first_readable
 from reusebench.samplers.npu.rknpu import NPU_LOAD
-from reusebench.samplers.readings import CpuUse, Frequency, Machine, NpuLoad, Temperature
+from reusebench.samplers.readings import CpuUse, Frequency, MachineState, NpuLoad, Temperature
 
 __all__ = ["MachineWatch"]
 
@@ -58,7 +58,7 @@ class MachineWatch:
         """Return the use of the CPUs from the first reading to the last."""
         return self._cpu.use()
 
-    def machine(self) -> Machine:
+    def machine(self) -> MachineState:
         """Return what was read of temperatures, frequencies, the NPU's load and throttling."""
         temperatures = [
             (gauge.name, gauge.figures) for gauge in self._temperatures if gauge.figures.count
@@ -70,7 +70,7 @@ class MachineWatch:
             NpuLoad(core, percents.mean, percents.highest)
             for core, percents in enumerate(self._npu_percents)
         ]
-        return Machine(
+        return MachineState(
             temperatures=tuple(
                 Temperature(name, zone.first, zone.highest, zone.last)
                 for name, zone in temperatures

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from reusebench.samplers.readings import Pressure
-from reusebench.samplers.shortage import Evidence
+from reusebench.samplers.shortage_evidence import Evidence
 
 _MIB = 2**20
 _S = 10**9

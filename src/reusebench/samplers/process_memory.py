@@ -11,8 +11,8 @@ import re
 from typing import NamedTuple, TypeVar
 
 from reusebench.samplers.errors import SamplerError
-from reusebench.samplers.files import parse_sizes
 from reusebench.samplers.host import Host, own_pid
+from reusebench.samplers.proc_files import parse_sizes
 from reusebench.samplers.readings import ProcessMemory
 
 __all__ = [

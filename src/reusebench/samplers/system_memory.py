@@ -8,8 +8,8 @@ import time
 from dataclasses import dataclass
 
 from reusebench.samplers.cpu_time import CPU_TIME, CpuTime, core_times, times_between
-from reusebench.samplers.files import parse_meminfo
 from reusebench.samplers.host import Host, read_text
+from reusebench.samplers.proc_files import parse_meminfo
 from reusebench.samplers.readings import SystemMemory
 
 __all__ = ["Idle", "observe_idle", "oom_kills", "read_system"]
