@@ -168,7 +168,7 @@ def test_a_damaged_file_of_a_storage_is_named(tmp_path: Path) -> None:
         ('{"benchmarks": [', r"0001_x.json: cannot be read .* Name another file"),
         (
             '{"benchmarks": [], "machine_info": {}, "commit_info": {}, "datetime": "2026-01-01"}',
-            "there are no results of this project in it",
+            "it has no results of this project",
         ),
     ],
 )

@@ -74,7 +74,7 @@ def test_three_figures_and_what_to_do(tmp_path: Path) -> None:
     assert one.contexts == "Contexts: 12. Models: model-a."
     assert (
         one.advice
-        == "Full dup saves the most: dup further contexts instead of loading the model again."
+        == "Full dup saves the most: dup the other contexts instead of loading the model again."
     )
     assert list(one.remarks) == []
 

@@ -44,7 +44,7 @@ def words(storage: Path, *infos: Result) -> str:
 @pytest.mark.parametrize(
     ("scenario", "told"),
     [
-        ("full_dup", "dup further contexts instead of loading the model again"),
+        ("full_dup", "dup the other contexts instead of loading the model again"),
         ("shared_context", "run one context from all threads"),
         ("weight_memory", "give all contexts one memory with the weights"),
         ("external_weights", "allocate the weights in the application"),
@@ -52,7 +52,7 @@ def words(storage: Path, *infos: Result) -> str:
         ("native_io", "use the input in place; take the output as the NPU writes it"),
         (
             "full_dup_internal_reuse",
-            "dup further contexts instead of loading the model again; "
+            "dup the other contexts instead of loading the model again; "
             "share one internal memory between contexts that run in turn",
         ),
     ],
@@ -79,7 +79,7 @@ def test_every_layout_that_reuses_has_words(
 def test_fewer_contexts_are_said(streams_group: Group) -> None:
     """Where a layout has fewer than what it is compared with."""
     told = layout_in_words(row_of(streams_group, "streams_full_dup_per_core"), ENGLISH)
-    assert told.startswith("make 2 contexts instead of 12; dup further contexts")
+    assert told.startswith("make 2 contexts instead of 12; dup the other contexts")
 
 
 def test_an_internal_memory_of_one_context_is_not_shared(tmp_path: Path) -> None:

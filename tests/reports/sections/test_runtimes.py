@@ -32,7 +32,7 @@ def test_which_is_the_fastest_and_whose_outputs_agree(tmp_path: Path) -> None:
     assert "MegEngine Lite (125.0 ±0.0 MiB, 20.0 ±0.0 inferences a second) needs the least" in least
     assert "ncnn" not in least + fastest + agreeing
     assert fastest.startswith("The fastest is ONNX Runtime with No reuse, one model: 30.0 ±0.0")
-    assert agreeing == "Outputs agree with those of ONNX Runtime: MegEngine Lite: within 1e-5."
+    assert agreeing == "Outputs agree with ONNX Runtime: MegEngine Lite: within 1e-5."
     assert "ncnn: differ by 0.1" in differing
 
 
