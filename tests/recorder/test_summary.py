@@ -26,5 +26,7 @@ def test_short_memory(is_short: bool, capsys: pytest.CaptureFixture[str]) -> Non
     assert row.count(DOUBT) == (5 if is_short else 0)
     assert not row.endswith(DOUBT)
     assert (
-        ("MEMORY WAS SHORT" in printed) is ("5.0 MiB of its memory were swapped out" in printed) is is_short
+        ("MEMORY WAS SHORT" in printed)
+        is ("5.0 MiB of its memory were swapped out" in printed)
+        is is_short
     )

@@ -300,7 +300,8 @@ def test_external_data_that_are_missing(runtime: Runtime, tmp_path: Path) -> Non
     model = _external_data(tmp_path)
     (tmp_path / "weights.data").unlink()
     with pytest.raises(
-        AdapterError, match=r"weights\.data, which does not exist. Copy that file into the model's folder"
+        AdapterError,
+        match=r"weights\.data, which does not exist. Copy that file into the model's folder",
     ):
         runtime.load(str(model), None, Memory())
 
