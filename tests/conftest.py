@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,7 +19,7 @@ from reusebench.models.built_files import ensure
 from reusebench.models.mnn.environment import PACKAGE
 from reusebench.models.recipe import Recipe
 from reusebench.targets.compilers import find_compiler
-from reusebench.targets.native.build import compile_native
+from reusebench.targets.programs import DRIVER
 from reusebench.targets.rknn_library import architecture_of_this_python
 from tests.helpers.support import Ended, Reusebench, made_once
 
@@ -228,13 +227,12 @@ def native_driver(shared_folder: Path) -> Path:
     compiler = find_compiler(form)
     if compiler is None:
         pytest.skip("no C compiler (Debian: apt install gcc) for the driver in C")
-    strict = replace(compiler, command=(*compiler.command, "-Werror"))
 
     def compile_into(folder: Path) -> None:
         folder.mkdir()
-        compile_native(strict, form, folder)
+        DRIVER.compile(compiler, form, folder, "-Werror")
 
-    return made_once(shared_folder / "native", compile_into) / "reusebench-driver"
+    return made_once(shared_folder / "native", compile_into) / DRIVER.main
 
 
 @pytest.fixture(scope="session")

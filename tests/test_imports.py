@@ -144,7 +144,7 @@ _LAYERS = {
     ),
     "targets": (
         "errors chips boards outcome barriers victims process talks machine base interpreters"
-        " folders rknn_library compilers sandbox preload vboard reader native far resolve"
+        " folders rknn_library compilers programs sandbox vboard native far resolve"
         " measured_process"
     ),
 }

@@ -35,7 +35,7 @@ from reusebench.targets.machine import Machine
 from reusebench.targets.measured_process import Run
 from reusebench.targets.resolve import Selection, parse_target
 from reusebench.targets.rknn_library import Library, find_libraries
-from reusebench.targets.sandbox.machine import ConfinedMachine
+from reusebench.targets.sandbox import SandboxedMachine
 from reusebench.targets.vboard.guest import missing_parts
 from tests.bench.bench_process import Bench
 from tests.helpers.support import Reusebench, known, walk
@@ -209,7 +209,7 @@ def _walk(board: Board, scenario: str, contexts: int = 2, rounds: int = 2) -> Wa
 
 def _writing(machine: Machine, folder: str) -> Machine:
     """Return the machine with a folder that the driver writes to."""
-    if not isinstance(machine, ConfinedMachine):
+    if not isinstance(machine, SandboxedMachine):
         return machine
     reach = machine.reach
     return replace(machine, reach=replace(reach, writable=(*reach.writable, folder)))

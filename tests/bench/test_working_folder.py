@@ -72,8 +72,7 @@ _LIMIT = "application_memory:50%+64MiB"
 _NO_PYTHON = (
     "commands/bench.py",
     "system/processes.py",
-    "targets/native/build.py",
-    "targets/reader/build.py",
+    "targets/programs.py",
 )
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from reusebench.commands import board
+from reusebench.targets.programs import NativeProgram
 from reusebench.targets.rknn_library import architecture_of_this_python
 from tests.helpers.far_shell import shell_at
 from tests.helpers.support import Ended, Reusebench
@@ -38,10 +39,10 @@ def test_the_ledger_is_compiled(monkeypatch: pytest.MonkeyPatch, reusebench: Reu
     """For this Python's processor; one that it is not made for is an error."""
     compiled = []
     monkeypatch.setattr(
-        board, "ensure_preload", lambda architecture, _: compiled.append(architecture)
+        NativeProgram, "ensure", lambda program, form, _: compiled.append((program.name, form))
     )
     assert reusebench("board", "install-ledger") == Ended(0, "--target board is ready\n", "")
-    assert compiled == [architecture_of_this_python()]
+    assert compiled == [("preload", architecture_of_this_python())]
     monkeypatch.setattr(board, "architecture_of_this_python", lambda: None)
     done = reusebench("board", "install-ledger")
     assert (done.exit_code, done.out) == (2, "")

@@ -13,6 +13,7 @@ from reusebench.system.cache import cache_root
 from reusebench.targets import resolve
 from reusebench.targets.errors import TargetError
 from reusebench.targets.far.files import FarFiles
+from reusebench.targets.programs import NativeProgram
 from reusebench.targets.rknn_library import Library, architecture_of_this_python, find_libraries
 from reusebench.targets.vboard.guest import missing_parts
 from tests.helpers.far_shell import connected, shell_at
@@ -155,7 +156,7 @@ def test_a_board_measures_the_libraries_of_its_chip(
     for name, kind in (("old.so", "librknnrt"), ("mini.so", "librknnmrt")):
         write_library(folder / name, kind, architecture=architecture)
     (folder / "new.so").unlink()
-    monkeypatch.setattr(resolve, "is_built", lambda _: True)
+    monkeypatch.setattr(NativeProgram, "is_built", lambda *_: True)
     monkeypatch.setattr(resolve, "chip_of", lambda _: "rk3588")
     done = run(reusebench, folder, "--target", "board")
     assert (

@@ -25,12 +25,7 @@ from reusebench.system.cache import cache_root, locked
 from reusebench.targets.compilers import compiler_for
 from reusebench.targets.errors import TargetError
 from reusebench.targets.folders import sysroot
-from reusebench.targets.preload.build import (
-    compile_preload,
-    ensure_preload,
-    preload_library,
-    uclibc_folder,
-)
+from reusebench.targets.programs import PRELOAD, uclibc_stand_in
 from reusebench.targets.rknn_library import find_libraries
 from reusebench.targets.vboard.emulator import ensure_emulator, find_emulator
 from reusebench.targets.vboard.system import ensure_system, python_of
@@ -241,14 +236,15 @@ def _npu() -> Path:
     """Return the library that plays the board's NPU, which is the preload library with variables of
     its own.
     """
-    npu = preload_library(_ARCHITECTURE).with_name("board_npu.so")
-    ensure_preload(_ARCHITECTURE, lambda _: None)
+    library = PRELOAD.path(_ARCHITECTURE)
+    npu = library.with_name("board_npu.so")
+    PRELOAD.ensure(_ARCHITECTURE, lambda _: None)
     with locked(npu), tempfile.TemporaryDirectory(dir=npu.parent) as space:
         if not npu.exists():
             compiler = compiler_for(_ARCHITECTURE, lambda _: None)
-            compiled = Path(space) / npu.name
-            compile_preload(compiler, compiled, f'-DVARIABLES="{NPU_VARIABLES}"')
-            compiled.rename(npu)
+            definition = f'-DVARIABLES="{NPU_VARIABLES}"'
+            PRELOAD.compile(compiler, _ARCHITECTURE, Path(space), definition)
+            (Path(space) / library.name).rename(npu)
     return npu
 
 
@@ -267,8 +263,8 @@ def _add_library(root: Path, chip: str, kind: str) -> None:
     for library in fitting[-1:]:
         shutil.copy(library.path, root / _LIBRARIES / f"{library.kind}.so")
         # librknnmrt was linked against uClibc.
-        for stand_in in uclibc_folder(_ARCHITECTURE).iterdir() if kind != UCLIBC else ():
-            shutil.copy(stand_in, root / _FOLDERS_OF_LIBRARIES[-1])
+        if kind != UCLIBC:
+            shutil.copy(uclibc_stand_in(_ARCHITECTURE), root / _FOLDERS_OF_LIBRARIES[-1])
 
 
 def _namespace(pid: int) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from reusebench.targets.compilers import Compiler, find_compiler
-from reusebench.targets.preload.build import compile_preload
+from reusebench.targets.programs import PRELOAD
 from reusebench.targets.rknn_library import architecture_of_this_python
 from tests.helpers.support import made_once
 from tests.targets.preload_support import Ended, RunOnBoard, run_client
@@ -29,9 +29,7 @@ def compiler() -> Compiler:
 @pytest.fixture(scope="session")
 def preload(compiler: Compiler, shared_folder: Path) -> Path:
     """Return the preload library."""
-    return made_once(
-        shared_folder / "preload.so", lambda path: compile_preload(compiler, path, "-Werror")
-    )
+    return _compiled_preload(compiler, shared_folder / "preload")
 
 
 @pytest.fixture(scope="session")
@@ -39,10 +37,17 @@ def lower_preload(compiler: Compiler, shared_folder: Path) -> Path:
     """Return a second copy with variables of its own (LOWER_BOARD, ...), to play the board below
     the first one.
     """
-    options = ("-Werror", '-DVARIABLES="LOWER"')
-    return made_once(
-        shared_folder / "lower.so", lambda path: compile_preload(compiler, path, *options)
-    )
+    return _compiled_preload(compiler, shared_folder / "lower", '-DVARIABLES="LOWER"')
+
+
+def _compiled_preload(compiler: Compiler, folder: Path, *options: str) -> Path:
+    form = architecture_of_this_python() or ""
+
+    def compile_into(new: Path) -> None:
+        new.mkdir()
+        PRELOAD.compile(compiler, form, new, "-Werror", *options)
+
+    return made_once(folder, compile_into) / PRELOAD.main
 
 
 @pytest.fixture

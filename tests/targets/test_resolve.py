@@ -15,7 +15,7 @@ from reusebench.measured.runtimes import find_runtime
 from reusebench.system.package import START
 from reusebench.targets import interpreters, resolve
 from reusebench.targets.errors import RuntimeMissing, TargetError
-from reusebench.targets.preload.build import preload_library
+from reusebench.targets.programs import PRELOAD
 from reusebench.targets.resolve import Selection, parse_target
 from reusebench.targets.rknn_library import architecture_of_this_python
 from reusebench.targets.vboard.guest import Guest
@@ -243,7 +243,7 @@ def test_targets_that_are_not_ready(tmp_path: Path) -> None:
 
 def test_a_board(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """This interpreter, with the preload library before whatever else is preloaded."""
-    preload = preload_library(architecture_of_this_python() or "")
+    preload = PRELOAD.path(architecture_of_this_python() or "")
     preload.parent.mkdir(parents=True)
     preload.touch()
     monkeypatch.delenv("LD_PRELOAD", raising=False)
@@ -266,7 +266,7 @@ def test_a_board_keeps_a_ledger(
     preload: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """The target's process writes one as soon as it starts."""
-    installed = preload_library(architecture_of_this_python() or "")
+    installed = PRELOAD.path(architecture_of_this_python() or "")
     installed.parent.mkdir(parents=True)
     installed.symlink_to(preload)
     monkeypatch.delenv("LD_PRELOAD", raising=False)

@@ -14,6 +14,7 @@ import pytest
 
 from reusebench.targets.errors import TargetError
 from reusebench.targets.folders import check_usable, root, sysroot
+from reusebench.targets.programs import NativeProgram
 from reusebench.targets.rknn_library import read_library
 from reusebench.targets.vboard import install
 from reusebench.targets.vboard.emulator import ensure_emulator, find_emulator, is_needed
@@ -279,8 +280,9 @@ def test_a_library_that_does_not_load_is_refused(
         "#!/bin/sh\necho first >&2\necho 'libfoo.so: not found' >&2\nexit 1\n", encoding="ascii"
     )
     script.chmod(0o755)
-    for name in ("ensure_sandbox", "ensure_preload", "ensure_system", "ensure_emulator"):
+    for name in ("ensure_sandbox", "ensure_system", "ensure_emulator"):
         monkeypatch.setattr(install, name, lambda *_: None)
+    monkeypatch.setattr(NativeProgram, "ensure", lambda *_: None)
     monkeypatch.setattr(install, "guest", lambda *_: Guest((str(script),), {}))
     library = read_library(write_library(tmp_path / "library.so"))
     with pytest.raises(

@@ -22,7 +22,7 @@ from reusebench.system.cache import cache_root
 from reusebench.targets.chips import MINI_RUNTIME, RUNTIME
 from reusebench.targets.machine import Reach
 from reusebench.targets.rknn_library import Library, find_libraries
-from reusebench.targets.sandbox.build import refusal
+from reusebench.targets.sandbox import refusal
 from reusebench.targets.vboard.guest import guest, machine_of, missing_parts
 from tests.helpers.support import CHECKOUT, TIME_LIMIT_S
 from tests.targets.preload_support import Ended, live_bytes, read_ledger

@@ -17,7 +17,7 @@ from reusebench.targets.chips import CHIPS
 from reusebench.targets.errors import RuntimeMissing, TargetError
 from reusebench.targets.far.machine import FarMachine
 from reusebench.targets.far.target import far_target
-from reusebench.targets.preload.build import ensure_preload
+from reusebench.targets.programs import PRELOAD
 from reusebench.targets.resolve import check_chip, far_machine
 from reusebench.targets.rknn_library import architecture_of_this_python, read_library
 from reusebench.targets.talks import PYTHON, C
@@ -147,7 +147,7 @@ def install_ledger() -> None:
         raise TargetError(
             "the library that keeps the ledger is not made for this Python's processor"
         )
-    ensure_preload(architecture, click.echo)
+    PRELOAD.ensure(architecture, click.echo)
     click.echo("--target board is ready")
 
 

@@ -30,10 +30,10 @@ from reusebench.system.package import python_command
 from reusebench.targets.boards import boards
 from reusebench.targets.chips import CHIPS, chip_of
 from reusebench.targets.interpreters import python_with, remedy
-from reusebench.targets.preload.build import is_built
+from reusebench.targets.programs import PRELOAD
 from reusebench.targets.resolve import far_machine
 from reusebench.targets.rknn_library import architecture_of_this_python
-from reusebench.targets.sandbox.build import refusal
+from reusebench.targets.sandbox import refusal
 from reusebench.targets.vboard.emulator import find_emulator, is_needed
 from reusebench.targets.vboard.system import is_installed
 
@@ -169,7 +169,7 @@ def _targets() -> Iterator[Part]:
         system = not is_needed(architecture) or (
             is_installed(architecture) and find_emulator(architecture) is not None
         )
-        ready = system and is_built(architecture)
+        ready = system and PRELOAD.is_built(architecture)
         chips = [name for name, chip in CHIPS.items() if architecture in chip.architectures]
         remark = f"the virtual board for {architecture} libraries; CHIP: {', '.join(chips)}"
         remedy = "" if ready else ": reusebench board install --rknn-library FILE"
@@ -183,10 +183,10 @@ def _targets() -> Iterator[Part]:
             "the library that keeps the ledger is not made for this Python's processor",
         )
     else:
-        remedy = "" if is_built(own) else ": reusebench board install-ledger"
+        remedy = "" if PRELOAD.is_built(own) else ": reusebench board install-ledger"
         yield Part(
             "board",
-            is_built(own),
+            PRELOAD.is_built(own),
             f"this interpreter on a board, with a ledger of the NPU's buffers{remedy}",
         )
     for program in ("ssh", "adb"):

@@ -13,7 +13,7 @@ from reusebench.samplers.host import LOCAL_HOST
 from reusebench.storage.board_storage import board_name, far_board_name
 from reusebench.system.files import outside_user_folders
 from reusebench.targets.resolve import far_machine, is_far, is_virtual
-from reusebench.targets.sandbox.build import refusal
+from reusebench.targets.sandbox import refusal
 
 __all__ = ["describe_machine", "this_machine"]
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import os
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,7 +20,6 @@ __all__ = [
     "Compiler",
     "compiler_for",
     "find_compiler",
-    "fingerprint",
     "missing_package",
 ]
 
@@ -62,15 +60,6 @@ def find_compiler(architecture: str) -> Compiler | None:
         names = ["cc", "gcc", "clang", *names]
     paths = filter(None, map(shutil.which, names))
     return next((Compiler((path,)) for path in paths), None)
-
-
-def fingerprint(options: Iterable[str], *folders: Path) -> str:
-    """Return what changes with the options and with the C sources of the folders."""
-    digest = hashlib.sha256(repr(tuple(options)).encode())
-    for folder in folders:
-        for path in sorted(folder.glob("*.[ch]")):
-            digest.update(path.name.encode() + b"\0" + path.read_bytes())
-    return digest.hexdigest()[:16]
 
 
 def missing_package(architecture: str) -> str:

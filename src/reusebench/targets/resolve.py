@@ -22,11 +22,10 @@ from reusebench.targets.far.machine import FarMachine
 from reusebench.targets.far.target import far_target
 from reusebench.targets.far.transport import FORMS
 from reusebench.targets.interpreters import finds_runtime, python_with, refusal, remedy
-from reusebench.targets.native.build import ensure_native, native_driver
 from reusebench.targets.native.lines import NATIVE_TALK
-from reusebench.targets.preload.build import is_built, preload_library
+from reusebench.targets.programs import DRIVER, PRELOAD
 from reusebench.targets.rknn_library import Library, architecture_of, read_library
-from reusebench.targets.sandbox.build import refusal as refusal_of_sandbox
+from reusebench.targets.sandbox import refusal as refusal_of_sandbox
 from reusebench.targets.talks import C
 from reusebench.targets.vboard.emulator import is_needed
 from reusebench.targets.vboard.guest import guest, guest_program, machine_of, missing_parts
@@ -143,8 +142,8 @@ def _with_native_driver(
     """Return the near target with the driver in C in place of the one in Python."""
     near = _near(selection, library, entry)
     library = library or read_library(Path(find_library() or ""))  # else _near would have raised
-    ensure_native(library.architecture, _show_step)
-    program = native_driver(library.architecture)
+    DRIVER.ensure(library.architecture, _show_step)
+    program = DRIVER.path(library.architecture)
     environment = near.environment
     command: tuple[str, ...] = (str(program),)
     if not near.computes:
@@ -274,13 +273,13 @@ def _board(library: Library | None, entry: RuntimeEntry) -> Target:
     if entry.device == "cpu":
         return here
     architecture = architecture_of(Path(sys.executable))
-    if architecture is None or not is_built(architecture):
+    if architecture is None or not PRELOAD.is_built(architecture):
         raise TargetError(
             "--target board keeps a ledger of the NPU's buffers, and the library that does is not"
             " compiled yet. Install it: reusebench board install-ledger"
         )
     others = os.environ.get("LD_PRELOAD")
-    preload = str(preload_library(architecture))
+    preload = str(PRELOAD.path(architecture))
     return replace(
         here,
         environment={

@@ -15,10 +15,9 @@ from reusebench.targets import boards
 from reusebench.targets.base import Target
 from reusebench.targets.errors import TargetError
 from reusebench.targets.far.machine import FarMachine
-from reusebench.targets.native.build import UCLIBC as FORM_OF_UCLIBC
-from reusebench.targets.native.build import ensure_native, native_driver, uclibc_preload
 from reusebench.targets.native.lines import NATIVE_TALK
-from reusebench.targets.preload.build import preload_library
+from reusebench.targets.programs import DRIVER, PRELOAD, uclibc_preload
+from reusebench.targets.programs import UCLIBC as FORM_OF_UCLIBC
 from tests.helpers.adb_boards import NEW, OLD, AdbBoards
 from tests.helpers.board import NPU_VARIABLES, UCLIBC, Board, running_board
 from tests.helpers.far_servers import wait_until_idle
@@ -69,7 +68,7 @@ def test_what_runs_ends_with_its_power(tmp_path: Path) -> None:
 def test_its_npu_is_below_what_is_preloaded(python_board: Board) -> None:
     """A ledger that is kept on the board is of the buffers that its NPU gave, as on hardware."""
     home = python_board.root / "root"
-    shutil.copy(preload_library("armhf"), home / "preload.so")
+    shutil.copy(PRELOAD.path("armhf"), home / "preload.so")
     shutil.copy(_NPU_CLIENT, home)
     python_board.run(
         f"cd /root; {NPU_VARIABLES}_LEDGER=npu.jsonl REUSEBENCH_LEDGER=ledger.jsonl"
@@ -91,7 +90,7 @@ def test_the_driver_in_c_runs_on_uclibc(tmp_path: Path) -> None:
     there afterwards.
     """
     try:
-        ensure_native(FORM_OF_UCLIBC, lambda _: None)
+        DRIVER.ensure(FORM_OF_UCLIBC, lambda _: None)
     except TargetError as error:
         pytest.skip(str(error))
     model = tmp_path / "model.rknn"
@@ -99,7 +98,7 @@ def test_the_driver_in_c_runs_on_uclibc(tmp_path: Path) -> None:
     with running_board(tmp_path, UCLIBC, "rv1106") as board:
         machine = FarMachine("far", boards.Board(f"pipe:{board.shell}"), lambda _: None)
         driver, preload = (
-            machine.push(str(path)) for path in (native_driver(FORM_OF_UCLIBC), uclibc_preload())
+            machine.push(str(path)) for path in (DRIVER.path(FORM_OF_UCLIBC), uclibc_preload())
         )
         environment = {LIBRARY_VARIABLE: "/lib/none.so", "LD_PRELOAD": preload}
         target = Target(

@@ -26,7 +26,7 @@ from reusebench.targets.base import Target
 from reusebench.targets.chips import MINI_RUNTIME
 from reusebench.targets.errors import TargetError
 from reusebench.targets.measured_process import Run, interface_of
-from reusebench.targets.native.build import UCLIBC, is_built, native_driver, uclibc_preload
+from reusebench.targets.programs import DRIVER, UCLIBC, uclibc_preload
 from reusebench.targets.rknn_library import Library, read_library
 from reusebench.targets.vboard.emulator import find_emulator
 from reusebench.targets.vboard.guest import Guest, guest, guest_program, missing_parts
@@ -66,7 +66,7 @@ class Board:
     def __init__(self, library: Library, form: str, folder: Path) -> None:
         missing = [
             *missing_parts(library),
-            *([] if is_built(form) else [f"the driver in C for {form}"]),
+            *([] if DRIVER.is_built(form) else [f"the driver in C for {form}"]),
         ]
         if missing:
             pytest.skip(f"the virtual board lacks {', '.join(missing)} for {library.path.name}")
@@ -101,9 +101,7 @@ class Board:
     ) -> tuple[Target, Target]:
         """Return the target of the driver in Python and that of the one in C."""
         python = guest(self._chip, self._library, npu_memory_bytes)
-        native = guest_program(
-            native_driver(self._form), self._chip, self._library, npu_memory_bytes
-        )
+        native = guest_program(DRIVER.path(self._form), self._chip, self._library, npu_memory_bytes)
         if self._form == UCLIBC:
             native = self._on_uclibc(native)
         variables = {**python.environment, **environment}
@@ -129,7 +127,7 @@ class Board:
             "-E",
             f"LD_PRELOAD={uclibc_preload()}",
         )
-        return replace(native, command=(*command, str(native_driver(UCLIBC))))
+        return replace(native, command=(*command, str(DRIVER.path(UCLIBC))))
 
     def walk(self, plan: Plan, npu_memory_bytes: int | None = None, **environment: str) -> Run:
         """Walk the plan with both, which must say and do the same; return what Python's driver

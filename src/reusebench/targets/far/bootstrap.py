@@ -288,7 +288,7 @@ def begin_reader(channel: Channel, folder: str, program: Path) -> bytes:
     already.
     """
     shell = _Shell(channel)
-    there = posixpath.join(folder, program.name)
+    there = posixpath.join(folder, program.parent.name)
     quoted = shlex.quote(there)
     answers = dict(
         shell.ask(f"f={shlex.quote(folder)}\n{_MAKE_FOLDER}[ -x {quoted} ] && t reader there")

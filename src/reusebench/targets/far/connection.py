@@ -16,7 +16,7 @@ from reusebench.targets.errors import ConnectionLost, TargetError
 from reusebench.targets.far.bootstrap import begin_reader, choose_folder, probe
 from reusebench.targets.far.channel import Channel
 from reusebench.targets.far.transport import transport_of
-from reusebench.targets.reader.build import ensure_reader
+from reusebench.targets.programs import READER
 
 __all__ = ["Connection", "Request", "connect"]
 
@@ -219,8 +219,8 @@ def connect(target: str, show_step: Callable[[str], None], folder: str | None = 
     try:
         survey = probe(channel, folder)
         chosen = choose_folder(survey, folder)
-        program = ensure_reader(survey.architecture, show_step)
-        begun = begin_reader(channel, chosen, program)
+        READER.ensure(survey.architecture, show_step)
+        begun = begin_reader(channel, chosen, READER.path(survey.architecture))
         return Connection(channel, chosen, survey.architecture, begun)
     except ConnectionLost as error:
         channel.close()

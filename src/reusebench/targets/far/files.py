@@ -22,7 +22,7 @@ from reusebench.system.user_files import ChangedFile, FileState, UserFileError, 
 from reusebench.targets.errors import TargetError
 from reusebench.targets.far.connection import Connection, Request
 from reusebench.targets.far.host import read_request
-from reusebench.targets.reader.build import READER_PREFIX
+from reusebench.targets.programs import READER
 
 __all__ = ["FarFiles", "WatchedFile"]
 
@@ -159,7 +159,7 @@ class FarFiles:
             ours = [
                 name
                 for name in names
-                if name in (_FILES, _LOCK, _PREPARED) or name.startswith(READER_PREFIX)
+                if name in (_FILES, _LOCK, _PREPARED) or name.startswith(f"{READER.name}-")
             ]
             freed_bytes = self._remove(posixpath.join(self.folder, name) for name in ours)
             if len(ours) == len(names):

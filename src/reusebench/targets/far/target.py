@@ -12,9 +12,8 @@ from reusebench.targets.base import Target
 from reusebench.targets.chips import CHIPS, chip_of
 from reusebench.targets.errors import RuntimeMissing, TargetError
 from reusebench.targets.far.machine import FarMachine, FarPython
-from reusebench.targets.native.build import UCLIBC, ensure_native, native_driver, uclibc_preload
 from reusebench.targets.native.lines import NATIVE_TALK
-from reusebench.targets.preload.build import ensure_preload, preload_library
+from reusebench.targets.programs import DRIVER, PRELOAD, UCLIBC, uclibc_preload
 from reusebench.targets.rknn_library import Library, read_library
 from reusebench.targets.talks import PYTHON, C
 
@@ -110,8 +109,8 @@ def _rknn(
     if python is not None and (driver == PYTHON or python.architecture == library.architecture):
         return _with_python(target, machine, python)
     form = UCLIBC if machine.has_uclibc() else library.architecture
-    ensure_native(form, machine.show_step)
-    program = machine.push(str(native_driver(form)))
+    DRIVER.ensure(form, machine.show_step)
+    program = machine.push(str(DRIVER.path(form)))
     return replace(target, command=(program,), folder=Path("/"), talk=NATIVE_TALK, decodes=False)
 
 
@@ -120,11 +119,11 @@ def _preload(machine: FarMachine, architecture: str) -> str:
     preloads, too.
     """
     if machine.has_uclibc():
-        ensure_native(UCLIBC, machine.show_step)
+        DRIVER.ensure(UCLIBC, machine.show_step)
         preload = machine.push(str(uclibc_preload()))
     else:
-        ensure_preload(architecture, machine.show_step)
-        preload = machine.push(str(preload_library(architecture)))
+        PRELOAD.ensure(architecture, machine.show_step)
+        preload = machine.push(str(PRELOAD.path(architecture)))
     others = machine.variable("LD_PRELOAD")
     return f"{preload}:{others}" if others else preload
 

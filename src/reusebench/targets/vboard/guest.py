@@ -11,10 +11,9 @@ from reusebench.measured.runtimes.rknn.library import LIBRARY_VARIABLE
 from reusebench.system.package import MEASURED
 from reusebench.targets.folders import pycache, root, sysroot
 from reusebench.targets.machine import LOCAL, LocalMachine, Reach
-from reusebench.targets.preload.build import is_built, preload_library, uclibc_folder
+from reusebench.targets.programs import PRELOAD, uclibc_stand_in
 from reusebench.targets.rknn_library import Library
-from reusebench.targets.sandbox.build import refusal
-from reusebench.targets.sandbox.machine import ConfinedMachine
+from reusebench.targets.sandbox import SandboxedMachine, refusal
 from reusebench.targets.vboard.emulator import find_emulator, is_needed
 from reusebench.targets.vboard.system import is_installed, library_folders, python_of
 
@@ -41,7 +40,7 @@ class Guest:
 def missing_parts(library: Library) -> list[str]:
     """Return what the virtual board still lacks for the library, in words."""
     architecture = library.architecture
-    parts = {f"the preload library for {architecture}": is_built(architecture)}
+    parts = {f"the preload library for {architecture}": PRELOAD.is_built(architecture)}
     if is_needed(architecture):
         parts[f"the {architecture} system"] = is_installed(architecture)
         parts["qemu"] = find_emulator(architecture) is not None
@@ -87,7 +86,7 @@ def machine_of(library: Library) -> LocalMachine:
     else:  # the Python that runs the harness
         readable += dict.fromkeys((sys.base_prefix, sys.prefix))
     readable += [str(root()), str(library.path)]
-    return ConfinedMachine(
+    return SandboxedMachine(
         Reach(tuple(map(os.path.abspath, readable)), (str(pycache(library.architecture)),))
     )
 
@@ -99,9 +98,10 @@ def _loader_variables(library: Library) -> dict[str, str]:
     folders: list[Path] = (
         library_folders(library.architecture) if is_needed(library.architecture) else []
     )
-    if uclibc_folder(library.architecture).is_dir():
-        folders = [uclibc_folder(library.architecture), *folders]
-    variables = {"LD_PRELOAD": str(preload_library(library.architecture))}
+    stand_in = uclibc_stand_in(library.architecture)
+    if stand_in.is_file():
+        folders = [stand_in.parent, *folders]
+    variables = {"LD_PRELOAD": str(PRELOAD.path(library.architecture))}
     if folders:
         variables["LD_LIBRARY_PATH"] = ":".join(map(str, folders))
     return variables

@@ -13,9 +13,9 @@ from reusebench.system.package import START
 from reusebench.targets.errors import TargetError
 from reusebench.targets.folders import check_usable, pycache
 from reusebench.targets.machine import Reach
-from reusebench.targets.preload.build import ensure_preload
+from reusebench.targets.programs import PRELOAD
 from reusebench.targets.rknn_library import Library
-from reusebench.targets.sandbox.build import ensure_sandbox
+from reusebench.targets.sandbox import ensure_sandbox
 from reusebench.targets.vboard.emulator import ensure_emulator, is_needed
 from reusebench.targets.vboard.guest import guest, machine_of
 from reusebench.targets.vboard.system import ensure_system
@@ -32,7 +32,7 @@ def install(library: Library, sources: Path | None, show_step: Callable[[str], N
     """Make what is missing; raise a TargetError of what cannot be had, and how to get it."""
     check_usable()
     ensure_sandbox(show_step)
-    ensure_preload(library.architecture, show_step)
+    PRELOAD.ensure(library.architecture, show_step)
     if is_needed(library.architecture):
         ensure_system(library.architecture, sources, show_step)
         ensure_emulator(library.architecture, show_step)

@@ -15,12 +15,17 @@ from pathlib import Path
 import psutil
 import pytest
 
+from reusebench.targets import sandbox
 from reusebench.targets.compilers import Compiler
 from reusebench.targets.machine import Reach
 from reusebench.targets.process import LocalProcess
-from reusebench.targets.sandbox import build
-from reusebench.targets.sandbox.build import ensure_sandbox, new_root, refusal, sandbox_program
-from reusebench.targets.sandbox.machine import ConfinedMachine
+from reusebench.targets.sandbox import (
+    SandboxedMachine,
+    ensure_sandbox,
+    new_root,
+    refusal,
+    sandbox_program,
+)
 from tests.helpers.support import TIME_LIMIT_S
 
 _INTRUDER = Path(__file__).with_name("intruder.c")
@@ -29,11 +34,14 @@ _FORBIDDEN = "Operation not permitted"
 _NO_PROCESS = "No such process"
 
 
-pytestmark = [pytest.mark.process, pytest.mark.usefixtures("own_cache", "compiler", "sandbox")]
+pytestmark = [
+    pytest.mark.process,
+    pytest.mark.usefixtures("own_cache", "compiler", "compiled_sandbox"),
+]
 
 
 @pytest.fixture
-def sandbox() -> None:
+def compiled_sandbox() -> None:
     """Compile the sandbox, and skip where the kernel lets this user have none."""
     ensure_sandbox(lambda _: None)
     reason = refusal()
@@ -50,7 +58,7 @@ def intruder(compiler: Compiler, tmp_path: Path) -> Path:
 
 def _attempts(program: Path, *words: object, reach: Reach | None = None) -> list[str]:
     """Return what came of attempts, each a kind and a subject, in the sandbox."""
-    machine = ConfinedMachine(reach or Reach())
+    machine = SandboxedMachine(reach or Reach())
     command, _ = machine.confine((str(program), *map(str, words)), {}, Reach((str(program),)))
     done = subprocess.run(
         command, cwd="/", capture_output=True, text=True, check=True, timeout=TIME_LIMIT_S
@@ -179,7 +187,7 @@ def test_other_processes_are_not_there(intruder: Path) -> None:
 
 def test_no_capability_is_left() -> None:
     """Not even to root, whose name it keeps."""
-    command, _ = ConfinedMachine(Reach()).confine(("cat", "/proc/self/status"), {}, Reach())
+    command, _ = SandboxedMachine(Reach()).confine(("cat", "/proc/self/status"), {}, Reach())
     status = subprocess.run(command, cwd="/", capture_output=True, text=True, check=True).stdout
     lines = dict(line.split(":\t") for line in status.splitlines() if ":\t" in line)
     assert {lines[name] for name in ("CapPrm", "CapEff", "CapBnd", "CapAmb")} == {"0" * 16}
@@ -193,7 +201,7 @@ def waiting() -> Iterator[LocalProcess]:
         "import sys; held = bytearray(b'x') * 20_000_000; print('ready', end='', flush=True);"
         " sys.stdin.read()"
     )
-    machine = ConfinedMachine(Reach((sys.base_prefix, sys.prefix)))
+    machine = SandboxedMachine(Reach((sys.base_prefix, sys.prefix)))
     process = machine.start(
         (sys.executable, "-S", "-c", script), Path("/"), {}, keeps_ledger=True, reach=Reach()
     )
@@ -222,7 +230,7 @@ def test_it_ends_as_it_would_elsewhere(intruder: Path, waiting: LocalProcess) ->
     """A signal from outside and an abort of its own are seen as they are."""
     os.kill(waiting.pid, signal.SIGTERM)
     assert waiting.ending().exit_code == -signal.SIGTERM
-    command, _ = ConfinedMachine(Reach((str(intruder),))).confine(
+    command, _ = SandboxedMachine(Reach((str(intruder),))).confine(
         (str(intruder), "abort", "self"), {}, Reach()
     )
     assert subprocess.run(command, cwd="/", check=False).returncode == -signal.SIGABRT
@@ -233,7 +241,7 @@ def test_variables_of_the_loader_are_the_programs_alone(tmp_path: Path) -> None:
     ledger = tmp_path / "ledger.jsonl"
     variables = {"LD_LIBRARY_PATH": "/nowhere", "REUSEBENCH_LEDGER": str(ledger)}
     script = 'echo "$LD_LIBRARY_PATH" > "$REUSEBENCH_LEDGER"'
-    command, rest = ConfinedMachine(Reach()).confine(("sh", "-c", script), variables, Reach())
+    command, rest = SandboxedMachine(Reach()).confine(("sh", "-c", script), variables, Reach())
     assert rest == {"REUSEBENCH_LEDGER": str(ledger)}
     subprocess.run(command, cwd="/", env={**os.environ, **rest}, check=True)
     assert ledger.read_text() == "/nowhere\n"
@@ -249,13 +257,13 @@ def test_a_kernel_that_refuses(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     script = tmp_path / "sandbox"
     script.write_text(f'#!/bin/sh\nexec {confined} -- {sandbox_program()} "$@"\n')
     script.chmod(0o755)
-    monkeypatch.setattr(build, "sandbox_program", lambda: script)
+    monkeypatch.setattr(sandbox, "sandbox_program", lambda: script)
     assert refusal() == f"sandbox: making namespaces: {_FORBIDDEN}"
 
 
 def test_a_program_that_is_not_there() -> None:
     """It is the sandbox's error, in one line."""
-    command, _ = ConfinedMachine(Reach()).confine(("/no/such/program",), {}, Reach())
+    command, _ = SandboxedMachine(Reach()).confine(("/no/such/program",), {}, Reach())
     done = subprocess.run(command, cwd="/", capture_output=True, text=True, check=False)
     assert done.returncode == 125
     assert done.stderr == "sandbox: starting /no/such/program: No such file or directory\n"

@@ -1,3 +1,0 @@
-"""The build of the program that runs on a remote board beside the measured process, and reads it
-for the harness.
-"""
