@@ -18,10 +18,10 @@ from tabulate import tabulate
 from reusebench.commands.options import PATH
 from reusebench.measured.runtimes import RUNTIMES, RuntimeEntry
 from reusebench.measured.runtimes.base import Input
-from reusebench.models.inputs.assumed import candidates, shape_text
+from reusebench.models.inputs.candidates import candidates, shape_text
 from reusebench.models.inspection import inspect
 from reusebench.models.inspection.applicability import hindrances, is_fed, mechanisms
-from reusebench.models.inspection.result import (
+from reusebench.models.inspection.contents import (
     Inspection,
     OnnxFacts,
     Operator,

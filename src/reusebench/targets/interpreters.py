@@ -11,7 +11,7 @@ from pathlib import Path
 
 from reusebench.measured.runtimes import RuntimeEntry, available
 from reusebench.models import converter_of
-from reusebench.models.conversion.environments import Environment
+from reusebench.models.conversion.environments import ConverterEnvironment
 from reusebench.system import processes
 
 __all__ = ["finds_runtime", "python_with", "refusal", "remedy"]
@@ -46,13 +46,13 @@ def remedy(entry: RuntimeEntry) -> str:
     return entry.install
 
 
-def _own_environment(entry: RuntimeEntry) -> Environment | None:
+def _own_environment(entry: RuntimeEntry) -> ConverterEnvironment | None:
     """Return the environment of its converter where it lives there; None if it lives beside this
     project.
     """
     converter = converter_of(entry.suffix) if entry.has_own_python else None
     environment = converter.environment if converter else None
-    return environment if isinstance(environment, Environment) else None
+    return environment if isinstance(environment, ConverterEnvironment) else None
 
 
 def finds_runtime(interpreter: str, entry: RuntimeEntry) -> bool:

@@ -28,7 +28,7 @@ def described(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Path]]:
         calls.append((interpreter, path))
         return _DESCRIBED
 
-    monkeypatch.setattr(videos_module, "describe_with", describe)
+    monkeypatch.setattr(videos_module, "probe_with", describe)
     return calls
 
 

@@ -19,7 +19,7 @@ from reusebench.measured.runtimes.base import (
     NotSupported,
     Runtime,
 )
-from reusebench.models.inputs.assumed import candidates
+from reusebench.models.inputs.candidates import candidates
 
 pytestmark = pytest.mark.process
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from reusebench.models.conversion.environments import Environment
+from reusebench.models.conversion.environments import ConverterEnvironment
 from reusebench.models.errors import ModelError
 from reusebench.models.megengine.environment import MEGENGINE, install_megengine
 from reusebench.models.rknn.toolkit import TOOLKIT, install_toolkit
@@ -34,7 +34,7 @@ def _pinned(package: str, name: str, *options: str) -> list[str]:
     return ["--no-deps", "--require-hashes", *options, "--requirement", str(path)]
 
 
-def _assert_nothing_left(environment: Environment) -> None:
+def _assert_nothing_left(environment: ConverterEnvironment) -> None:
     assert not environment.installed()
     assert [path.name for path in environment.folder().parent.iterdir()] == [".lock"]
 

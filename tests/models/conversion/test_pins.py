@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from reusebench.models.conversion.environments import Environment
+from reusebench.models.conversion.environments import ConverterEnvironment
 from reusebench.models.litert.environment import ONNX2TF
 from reusebench.models.megengine.environment import MEGENGINE
 from reusebench.models.ncnn.environment import PNNX
@@ -53,7 +53,7 @@ def test_every_requirement_has_one_version_and_hashes(source: Path) -> None:
 @pytest.mark.parametrize(
     "environment", [TOOLKIT, MEGENGINE, ONNX2TF, PNNX], ids=lambda environment: environment.command
 )
-def test_the_pinned_library_is_the_one_that_is_named(environment: Environment) -> None:
+def test_the_pinned_library_is_the_one_that_is_named(environment: ConverterEnvironment) -> None:
     """Its version is part of the names of folders and files, and is told to the user."""
     pinned = {
         text

@@ -9,7 +9,7 @@ import pytest
 
 from reusebench.measured.runtimes.base import DeclaredTensor, Interface
 from reusebench.models import ModelError
-from reusebench.models.inputs.assumed import Given
+from reusebench.models.inputs.candidates import Given
 from reusebench.models.inputs.given import as_declared, given_arrays
 from tests.helpers.support import known
 

@@ -14,7 +14,7 @@ from reusebench.measured.runtimes import RUNTIMES, open_runtime
 from reusebench.measured.runtimes.base import Input, Memory, NotSupported
 from reusebench.models.inspection import inspect
 from reusebench.models.inspection.applicability import Mechanism, hindrances, mechanisms
-from reusebench.models.inspection.result import Inspection, OtherFacts, RknnFacts
+from reusebench.models.inspection.contents import Inspection, OtherFacts, RknnFacts
 from reusebench.scenarios.catalogue import find_scenario
 from tests.models.inspection.onnx_models import constant, save_model, value
 

@@ -12,7 +12,7 @@ from reusebench.measured.runtimes import find_runtime
 from reusebench.models.errors import ModelError
 from reusebench.models.inspection import inspect
 from reusebench.models.inspection.applicability import mechanisms
-from reusebench.models.inspection.result import Operator, OtherFacts, Tensor
+from reusebench.models.inspection.contents import Operator, OtherFacts, Tensor
 
 pytest.importorskip(
     "ai_edge_litert", reason="its wheel has the schema by which these tests write files"

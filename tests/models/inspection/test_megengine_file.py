@@ -9,7 +9,7 @@ import pytest
 from reusebench import models
 from reusebench.models.errors import ModelError
 from reusebench.models.inspection import inspect
-from reusebench.models.inspection.result import Operator, OtherFacts, Tensor
+from reusebench.models.inspection.contents import Operator, OtherFacts, Tensor
 from reusebench.models.megengine.environment import MEGENGINE
 from reusebench.models.recipe import Recipe
 

@@ -13,7 +13,7 @@ from reusebench.measured.runtimes import find_runtime
 from reusebench.models.errors import ModelError
 from reusebench.models.inspection import inspect
 from reusebench.models.inspection.applicability import mechanisms
-from reusebench.models.inspection.result import Operator, OtherFacts, Tensor, Weights
+from reusebench.models.inspection.contents import Operator, OtherFacts, Tensor, Weights
 from reusebench.models.mnn.environment import PACKAGE, MnnConverter
 from reusebench.models.recipe import OnnxFile
 from tests.helpers.support import Reusebench

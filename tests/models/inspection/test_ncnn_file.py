@@ -10,7 +10,7 @@ import pytest
 
 from reusebench.models.errors import ModelError
 from reusebench.models.inspection import inspect
-from reusebench.models.inspection.result import Operator, Tensor, Weights
+from reusebench.models.inspection.contents import Operator, Tensor, Weights
 from tests.measured.runtimes.ncnn_models import DETECTOR, write_net
 
 _WEIGHT_BYTES = sum(array.nbytes for array in DETECTOR.weights())

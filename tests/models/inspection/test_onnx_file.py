@@ -12,7 +12,7 @@ from onnx import TensorProto, helper
 
 from reusebench.models.errors import ModelError
 from reusebench.models.inspection import inspect
-from reusebench.models.inspection.result import (
+from reusebench.models.inspection.contents import (
     ExternalFile,
     Function,
     Inspection,

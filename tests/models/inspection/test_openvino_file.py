@@ -13,7 +13,7 @@ import pytest
 from reusebench.measured.runtimes import find_runtime, open_runtime
 from reusebench.models.errors import ModelError
 from reusebench.models.inspection import inspect
-from reusebench.models.inspection.result import Operator, OtherFacts, Tensor, Weights
+from reusebench.models.inspection.contents import Operator, OtherFacts, Tensor, Weights
 from tests.helpers.support import known
 
 _ENTRY = (

@@ -10,7 +10,7 @@ import pytest
 from reusebench import models
 from reusebench.models.errors import ModelError
 from reusebench.models.inspection import inspect, rknn_file
-from reusebench.models.inspection.result import Inspection, Operator, RknnFacts, Tensor, Weights
+from reusebench.models.inspection.contents import Inspection, Operator, RknnFacts, Tensor, Weights
 from reusebench.models.recipe import Recipe
 from reusebench.models.rknn.toolkit import TOOLKIT
 from tests.models.inspection.rknn_files import MINI, STATIC, save_rknn
@@ -144,7 +144,7 @@ def test_who_made_a_file(tmp_path: Path, version: int) -> None:
     short.
     """
     path = save_rknn(tmp_path / "net.rknn", _PICTURE, version=version, platform="rk3566")
-    assert rknn_file.origin(path) == rknn_file.Origin(("rk3566",), "2.3.2")
+    assert rknn_file.origin(path) == rknn_file.RknnOrigin(("rk3566",), "2.3.2")
     size = path.stat().st_size
     for kept in (size - 1, size // 2, 100):
         path.write_bytes(path.read_bytes()[:kept])

@@ -12,8 +12,8 @@ from reusebench.models.networks.layers import (
     FullyConnected,
     GlobalAveragePool,
     Layer,
+    LayerParameters,
     MaxPool,
-    Parameters,
     Upsample,
 )
 from reusebench.models.networks.network import Network
@@ -54,9 +54,9 @@ def test_parameters_follow_from_channels_kernel_and_groups() -> None:
         FullyConnected("fc", "pool", 10),
     )
     assert network.parameters() == {
-        "plain": Parameters((8, 3, 3, 3), (8,)),
-        "depthwise": Parameters((8, 1, 3, 3), (8,)),
-        "fc": Parameters((10, 8), (10,)),
+        "plain": LayerParameters((8, 3, 3, 3), (8,)),
+        "depthwise": LayerParameters((8, 1, 3, 3), (8,)),
+        "fc": LayerParameters((10, 8), (10,)),
     }
     assert network.parameter_count() == (216 + 8) + (72 + 8) + (80 + 10)
     assert network.weight_bytes() == 4 * network.parameter_count()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from reusebench.models.conversion.environments import Environment
+from reusebench.models.conversion.environments import ConverterEnvironment
 from reusebench.models.rknn.toolkit import TOOLKIT
 
 # The interpreter: takes `-I PROGRAM`, and puts the scripted package where the program finds it.
@@ -91,7 +91,9 @@ def install_scripted_toolkit() -> Path:
     return install_scripted(TOOLKIT, "rknn", {"__init__": "", "api": _RKNN})
 
 
-def install_scripted(environment: Environment, package: str, modules: dict[str, str]) -> Path:
+def install_scripted(
+    environment: ConverterEnvironment, package: str, modules: dict[str, str]
+) -> Path:
     """Put a Python that has the package of these modules where the environment's would be; return
     its folder.
     """

@@ -17,7 +17,7 @@ from reusebench.measured.plan import Context, Conversion, Model, Plan
 from reusebench.measured.runtimes import RUNTIMES, RuntimeEntry
 from reusebench.measured.runtimes.base import Input, Interface
 from reusebench.models import ConversionError, Converter, ModelError, OnnxFile, Recipe, converter_of
-from reusebench.models.inputs.assumed import Given, candidates, shape_text
+from reusebench.models.inputs.candidates import Given, candidates, shape_text
 from reusebench.models.inputs.given import as_declared, given_arrays
 from reusebench.models.inspection import rknn_file
 from reusebench.models.recipe import ConvertedRecipe, NativeRecipe

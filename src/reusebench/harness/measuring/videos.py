@@ -16,7 +16,7 @@ from reusebench.targets.base import Target
 from reusebench.targets.machine import LOCAL
 from reusebench.video import VideoError
 from reusebench.video.clip import Clip, clip_path, ensure_clip
-from reusebench.video.describe import describe_with
+from reusebench.video.probe import probe_with
 
 __all__ = ["Videos"]
 
@@ -63,7 +63,7 @@ class Videos:
         try:
             path = check_file(self.file or ensure_clip(self.clip))
             digest = self.pins.digest(path)
-            described = describe_with(interpreter, path)
+            described = probe_with(interpreter, path)
         except UserFileError as error:
             return VideoError(f"{error}. Give a file that FFmpeg reads")
         except VideoError as error:

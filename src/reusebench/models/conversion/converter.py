@@ -20,8 +20,8 @@ from types import TracebackType
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, Union
 
 from reusebench.models.built_files import cached_path, ensure, fill, is_intact, weights_of
-from reusebench.models.conversion.copies import UnreadableError, copies
-from reusebench.models.conversion.environments import Environment, PythonPackage, ShowStep
+from reusebench.models.conversion.environments import ConverterEnvironment, PythonPackage, ShowStep
+from reusebench.models.conversion.file_copies import UnreadableError, copy_files
 from reusebench.models.errors import ConversionError
 from reusebench.models.recipe import NativeForm, NativeRecipe, OnnxFile, Recipe, RknnRecipe
 from reusebench.system import processes
@@ -58,7 +58,7 @@ class Converter(ABC, Generic[_Recipe]):
     """
 
     #: Where the library is.
-    environment: ClassVar[Union[Environment, PythonPackage]]
+    environment: ClassVar[Union[ConverterEnvironment, PythonPackage]]
     #: Installs the environment; None: the library is a Python package, which pip installs.
     installer: ClassVar[Installer | None] = None
     #: Whether it converts the user's ONNX files, and not the built-in networks alone; if not, what
@@ -150,7 +150,7 @@ class Converter(ABC, Generic[_Recipe]):
         """
         with OwnFolder() as folder:
             try:
-                copied_recipe, copied_source = copies(recipe, source, folder)
+                copied_recipe, copied_source = copy_files(recipe, source, folder)
             except UnreadableError as error:
                 raise ConversionError(
                     self.environment.library, recipe.file_name, str(error)

@@ -21,7 +21,7 @@ from reusebench.system import processes
 from reusebench.system.cache import OwnFolder, cache_root, cannot_write, end_of, locked
 from reusebench.system.files import UNFINISHED
 
-__all__ = ["Environment", "Installation", "PythonPackage", "ShowStep"]
+__all__ = ["ConverterEnvironment", "Installation", "PythonPackage", "ShowStep"]
 
 #: Exits with 0 on a Python within bounds that can make environments.
 _PYTHON_FITS = (
@@ -36,7 +36,7 @@ ShowStep = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Environment:
+class ConverterEnvironment:
     """One library with a Python of its own, and the words for a user who lacks it."""
 
     #: Its published name; in lower case also its folder's name in the cache.
@@ -208,7 +208,7 @@ class PythonPackage:
 class Installation:
     """A new environment while it is filled; every step that fails raises ModelError."""
 
-    environment: Environment
+    environment: ConverterEnvironment
     #: The new environment's interpreter.
     python: str
     show_step: ShowStep

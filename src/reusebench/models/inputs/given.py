@@ -14,7 +14,7 @@ from pathlib import Path
 
 from reusebench.measured.runtimes.base import Interface
 from reusebench.models.errors import ModelError
-from reusebench.models.inputs.assumed import Given, fits
+from reusebench.models.inputs.candidates import Given, fits
 from reusebench.system.cache import (
     ProcessError,
     cache_root,
@@ -94,7 +94,7 @@ def _unpack(path: Path, folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     try:
-        run_in_another_process("reusebench.models.inputs.arrays", str(path), str(folder))
+        run_in_another_process("reusebench.models.inputs.unpack_npz", str(path), str(folder))
     except ProcessError as error:
         shutil.rmtree(folder, ignore_errors=True)
         raise ModelError(

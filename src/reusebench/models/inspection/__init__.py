@@ -11,7 +11,7 @@ from pathlib import Path
 
 from reusebench.measured.runtimes import RUNTIMES
 from reusebench.models.errors import ModelError
-from reusebench.models.inspection.result import Inspection
+from reusebench.models.inspection.contents import Inspection
 from reusebench.system.user_files import UserFileError, check_file, problem_of
 
 __all__ = ["READERS", "inspect"]

@@ -14,7 +14,7 @@ from typing import Optional
 from reusebench.measured.messages import Message
 from reusebench.measured.runtimes import RuntimeEntry
 from reusebench.measured.runtimes.base import ELEMENT_TYPES, TEXT
-from reusebench.models.inspection.result import Inspection, OnnxFacts, RknnFacts, Tensor
+from reusebench.models.inspection.contents import Inspection, OnnxFacts, RknnFacts, Tensor
 
 __all__ = ["Mechanism", "hindrances", "is_fed", "mechanisms"]
 

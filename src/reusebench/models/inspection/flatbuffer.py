@@ -7,7 +7,7 @@ import struct
 from collections.abc import Iterator
 from typing import Optional, Union
 
-__all__ = ["Buffer", "Table", "root"]
+__all__ = ["Buffer", "FlatTable", "root"]
 
 #: The file, mapped or read.
 Buffer = Union[bytes, memoryview, mmap.mmap]
@@ -45,7 +45,7 @@ class _Content:
             raise ValueError(f"more than {_MOST_READS} numbers and letters")
 
 
-class Table:
+class FlatTable:
     """A table; its fields are numbered from 0. A damaged one raises struct.error or ValueError."""
 
     __slots__ = ("_content", "_fields", "_fields_size", "_position")
@@ -97,19 +97,19 @@ class Table:
         position = self._field(field)
         return 0 if position is None else self._vector(position)[1]
 
-    def table(self, field: int) -> Optional[Table]:
+    def table(self, field: int) -> Optional[FlatTable]:
         """Return the table that the field refers to; None if it is not there."""
         position = self._field(field)
         return (
             None
             if position is None
-            else Table(self._content, position + self._number("<I", position))
+            else FlatTable(self._content, position + self._number("<I", position))
         )
 
-    def tables(self, field: int) -> Iterator[Table]:
+    def tables(self, field: int) -> Iterator[FlatTable]:
         """Yield the tables of a list."""
         for entry in self._entries(field):
-            yield Table(self._content, entry + self._number("<I", entry))
+            yield FlatTable(self._content, entry + self._number("<I", entry))
 
     def _entries(self, field: int) -> Iterator[int]:
         """Yield where the elements are of a list of what is referred to."""
@@ -135,7 +135,7 @@ class Table:
         return self._content.number(form, position)
 
 
-def root(buffer: Buffer) -> Table:
+def root(buffer: Buffer) -> FlatTable:
     """Return the table that the file consists of."""
     content = _Content(buffer)
-    return Table(content, content.number("<I", 0))
+    return FlatTable(content, content.number("<I", 0))

@@ -14,8 +14,8 @@ from typing import Optional, Union
 
 from reusebench.measured.runtimes.base import BFLOAT16, TEXT
 from reusebench.models.errors import ModelError
-from reusebench.models.inspection.flatbuffer import Table, root
-from reusebench.models.inspection.result import Inspection, Operator, OtherFacts, Tensor, Weights
+from reusebench.models.inspection.contents import Inspection, Operator, OtherFacts, Tensor, Weights
+from reusebench.models.inspection.flatbuffer import FlatTable, root
 from reusebench.system.files import open_regular
 
 __all__ = ["read"]
@@ -122,16 +122,16 @@ _UNPACKING = ("DEQUANTIZE", "DENSIFY")
 class _Graph:
     """A graph of the model: its tensors, and the sizes of their constants."""
 
-    def __init__(self, graph: Table, buffers: list[int]) -> None:
+    def __init__(self, graph: FlatTable, buffers: list[int]) -> None:
         self.graph = graph
         self.tensors = list(graph.tables(_TENSORS))
         self._buffers = buffers
 
-    def constant_bytes(self, tensor: Table) -> int:
+    def constant_bytes(self, tensor: FlatTable) -> int:
         """Return the size of a tensor's constant; 0 where it has none."""
         return self._buffers[tensor.integer(_BUFFER)]
 
-    def reads_constants(self, operator: Table) -> bool:
+    def reads_constants(self, operator: FlatTable) -> bool:
         """Whether the first input of an operator is a constant."""
         first = next(operator.integers(_OPERATOR_INPUTS), -1)
         return first >= 0 and self.constant_bytes(self.tensors[first]) > 0
@@ -160,7 +160,7 @@ def read(path: Path) -> Inspection:
             ) from None
 
 
-def _read(path: Path, model: Table, size: int) -> Inspection:
+def _read(path: Path, model: FlatTable, size: int) -> Inspection:
     buffers = [_stored_bytes(buffer) for buffer in model.tables(_BUFFERS)]
     if sum(buffers) > size:
         raise ValueError("cut short")
@@ -198,7 +198,7 @@ def _read(path: Path, model: Table, size: int) -> Inspection:
     )
 
 
-def _names(signatures: list[Table], field: int) -> dict[int, str]:
+def _names(signatures: list[FlatTable], field: int) -> dict[int, str]:
     """Return the names that the first signature gives inputs or outputs, by the number of the
     tensor.
     """
@@ -206,7 +206,7 @@ def _names(signatures: list[Table], field: int) -> dict[int, str]:
     return {entry.integer(_MAP_TENSOR): entry.text(_MAP_NAME) for entry in entries}
 
 
-def _tensor(tensor: Table, name: Optional[str]) -> Tensor:
+def _tensor(tensor: FlatTable, name: Optional[str]) -> Tensor:
     sizes: list[Union[int, str]] = []
     for size in list(tensor.integers(_SHAPE_SIGNATURE)) or tensor.integers(_SHAPE):
         sizes.append(size if size >= 0 else "")
@@ -230,12 +230,12 @@ def _weights(graphs: list[_Graph]) -> tuple[Weights, ...]:
     return tuple(Weights(name, counts[name], size) for name, size in sizes.most_common())
 
 
-def _stored_bytes(buffer: Table) -> int:
+def _stored_bytes(buffer: FlatTable) -> int:
     """Return the size of a buffer's data, which files above 2 GB have behind the tables."""
     return buffer.length(_DATA) or buffer.long(_SIZE_BEHIND)
 
 
-def _operator(code: Table) -> tuple[str, str]:
+def _operator(code: FlatTable) -> tuple[str, str]:
     """Return domain and name of an operator; numbers above 127 came later, into a field of their
     own.
     """

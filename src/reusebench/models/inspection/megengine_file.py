@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from reusebench.models.errors import ModelError
-from reusebench.models.inspection.result import Inspection, Operator, OtherFacts, Tensor, Weights
+from reusebench.models.inspection.contents import Inspection, Operator, OtherFacts, Tensor, Weights
 from reusebench.models.megengine.environment import MEGENGINE
 from reusebench.system import processes
 from reusebench.system.cache import end_of

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Optional
 
 from reusebench.models.errors import ModelError
-from reusebench.models.inspection.flatbuffer import Table, root
-from reusebench.models.inspection.result import Inspection, Operator, OtherFacts, Tensor, Weights
+from reusebench.models.inspection.contents import Inspection, Operator, OtherFacts, Tensor, Weights
+from reusebench.models.inspection.flatbuffer import FlatTable, root
 from reusebench.system.files import open_regular
 
 __all__ = ["read"]
@@ -175,17 +175,17 @@ def _read(path: Path, buffer: memoryview) -> Inspection:
     )
 
 
-def _version(net: Table) -> str:
+def _version(net: FlatTable) -> str:
     extra = net.table(_NET_EXTRA)
     return (extra.text(_EXTRA_VERSION) if extra else "") or "of an unknown version"
 
 
-def _source(net: Table) -> str:
+def _source(net: FlatTable) -> str:
     number = net.byte(_NET_SOURCE)
     return _SOURCES[number] if 0 <= number < len(_SOURCES) else "an unknown format"
 
 
-def _all_operators(net: Table) -> Iterator[tuple[Table, bool]]:
+def _all_operators(net: FlatTable) -> Iterator[tuple[FlatTable, bool]]:
     """Yield those of the network, and those of the graphs that its control flow runs; whether they
     are such.
     """
@@ -203,7 +203,7 @@ def _operator(number: int) -> str:
     return f"operator {number}"
 
 
-def _input(op: Table, parameter: Optional[Table], names: list[str]) -> Tensor:
+def _input(op: FlatTable, parameter: Optional[FlatTable], names: list[str]) -> Tensor:
     name = names[next(op.integers(_OP_OUTPUTS))]
     if parameter is None:
         return Tensor(name, None, None)
@@ -213,7 +213,7 @@ def _input(op: Table, parameter: Optional[Table], names: list[str]) -> Tensor:
     return Tensor(name, _TYPES.get(parameter.integer(_INPUT_TYPE, _FLOAT)), sizes, layout)
 
 
-def _weights(kind: int, parameter: Table) -> Iterator[tuple[Optional[str], int, bool]]:
+def _weights(kind: int, parameter: FlatTable) -> Iterator[tuple[Optional[str], int, bool]]:
     """Yield type and bytes of each list of constants, and whether it is in a file beside the
     model.
     """

@@ -14,7 +14,7 @@ from typing import BinaryIO
 from reusebench.measured.runtimes.base import AdapterError
 from reusebench.measured.runtimes.ncnn.graph import Graph, Layer, read_graph, weights_of
 from reusebench.models.errors import ModelError
-from reusebench.models.inspection.result import Inspection, Operator, OtherFacts, Tensor, Weights
+from reusebench.models.inspection.contents import Inspection, Operator, OtherFacts, Tensor, Weights
 from reusebench.system.files import open_regular
 
 __all__ = ["read"]

@@ -14,7 +14,7 @@ from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
 from reusebench.measured.runtimes.base import TEXT
 from reusebench.models.errors import ModelError
-from reusebench.models.inspection.result import (
+from reusebench.models.inspection.contents import (
     ExternalFile,
     Function,
     Inspection,

@@ -17,7 +17,7 @@ from xml.parsers import expat
 
 from reusebench.measured.runtimes.base import BFLOAT16, TEXT
 from reusebench.models.errors import ModelError
-from reusebench.models.inspection.result import Inspection, Operator, OtherFacts, Tensor, Weights
+from reusebench.models.inspection.contents import Inspection, Operator, OtherFacts, Tensor, Weights
 from reusebench.system.files import open_regular
 
 __all__ = ["read"]

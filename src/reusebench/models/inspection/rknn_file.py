@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import Any, NamedTuple, Optional
 
 from reusebench.models.errors import ModelError
-from reusebench.models.inspection.flatbuffer import Table, root
-from reusebench.models.inspection.result import Inspection, Operator, RknnFacts, Tensor, Weights
+from reusebench.models.inspection.contents import Inspection, Operator, RknnFacts, Tensor, Weights
+from reusebench.models.inspection.flatbuffer import FlatTable, root
 from reusebench.system.files import open_regular
 
-__all__ = ["Origin", "origin", "read"]
+__all__ = ["RknnOrigin", "origin", "read"]
 
 #: How files begin that no library of these chips reads, and what they are.
 _FOREIGN = {
@@ -91,7 +91,7 @@ _LITERAL = re.compile(r"""(?:'[^'\\]*'|"[^"\\]*"|-(?=\d)|[\d.]|True|False|None|[
 _COMPILER = re.compile(r"compiler version: (\S+)")
 
 
-class Origin(NamedTuple):
+class RknnOrigin(NamedTuple):
     """What a file says of how it was made."""
 
     #: The chips, as rknn-toolkit2 names them.
@@ -126,7 +126,7 @@ def read(path: Path) -> Inspection:
             ) from None
 
 
-def origin(path: Path) -> Optional[Origin]:
+def origin(path: Path) -> Optional[RknnOrigin]:
     """Return how the file was made, from its two ends; None if it does not show.
 
     Raises ModelError if it is certain that no library of these chips reads it: it is of other
@@ -145,7 +145,7 @@ def origin(path: Path) -> Optional[Origin]:
                     " more"
                 )
             description = _description(content, begin + graph_size)
-            return Origin(tuple(description["target_platform"]), description["version"])
+            return RknnOrigin(tuple(description["target_platform"]), description["version"])
         except _DAMAGED:
             return None
 
@@ -249,7 +249,7 @@ def _python_literal(text: str) -> Any:
     return ast.literal_eval(text)
 
 
-def _weights(graph: Table) -> tuple[Weights, ...]:
+def _weights(graph: FlatTable) -> tuple[Weights, ...]:
     counts: Counter[Optional[str]] = Counter()
     sizes: Counter[Optional[str]] = Counter()
     for tensor in graph.tables(_GRAPH_TENSORS):

@@ -11,13 +11,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from reusebench.models.conversion.converter import NativeConverter
-from reusebench.models.conversion.environments import Environment, Installation, ShowStep
+from reusebench.models.conversion.environments import ConverterEnvironment, Installation, ShowStep
 from reusebench.models.recipe import NativeForm
 
 __all__ = ["CONVERTER", "ONNX2TF", "LiteRtConverter", "install_onnx2tf"]
 
 #: v1: the first.
-ONNX2TF = Environment(
+ONNX2TF = ConverterEnvironment(
     library="onnx2tf",
     version="2.6.9",
     revision=1,

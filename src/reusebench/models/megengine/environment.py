@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from reusebench.models.conversion.converter import NativeConverter
-from reusebench.models.conversion.environments import Environment, Installation, ShowStep
+from reusebench.models.conversion.environments import ConverterEnvironment, Installation, ShowStep
 from reusebench.models.recipe import NativeForm, NativeRecipe, Recipe
 from reusebench.system.cache import run_in_another_process
 
@@ -22,7 +22,7 @@ __all__ = ["CONVERTER", "MEGENGINE", "MegEngineConverter", "install_megengine"]
 _VERSION = "1.13.0"
 
 #: v1: the first. v2: with PyAV, which decodes the frames of streams. v3: every version is pinned.
-MEGENGINE = Environment(
+MEGENGINE = ConverterEnvironment(
     library="MegEngine",
     version=_VERSION,
     revision=3,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from reusebench.models.conversion.converter import NativeConverter
-from reusebench.models.conversion.environments import Environment, Installation, ShowStep
+from reusebench.models.conversion.environments import ConverterEnvironment, Installation, ShowStep
 from reusebench.models.recipe import NativeForm
 
 __all__ = ["CONVERTER", "PNNX", "NcnnConverter", "install_pnnx"]
@@ -19,7 +19,7 @@ __all__ = ["CONVERTER", "PNNX", "NcnnConverter", "install_pnnx"]
 _VERSION = "20261020"
 
 #: v1: the first.
-PNNX = Environment(
+PNNX = ConverterEnvironment(
     library="pnnx",
     version=_VERSION,
     revision=1,

@@ -25,8 +25,8 @@ __all__ = [
     "FullyConnected",
     "GlobalAveragePool",
     "Layer",
+    "LayerParameters",
     "MaxPool",
-    "Parameters",
     "Shape",
     "Upsample",
 ]
@@ -49,7 +49,7 @@ class Activation(enum.Enum):
 
 
 @dataclass(frozen=True)
-class Parameters:
+class LayerParameters:
     """The shapes of a layer's weight, output channels first, and of its bias."""
 
     weight: Shape
@@ -79,7 +79,7 @@ class Layer(ABC):
         not fit.
         """
 
-    def parameters(self, inputs: Sequence[Shape]) -> Parameters | None:  # noqa: ARG002 - most kinds have none
+    def parameters(self, inputs: Sequence[Shape]) -> LayerParameters | None:  # noqa: ARG002 - most kinds have none
         """Return the shapes of the layer's parameters, or None for a layer without."""
         return None
 
@@ -121,12 +121,12 @@ class Convolution(_OneSource):
         height, width = _slide(self, inputs[0], self.kernel, self.stride, self.padding)
         return (1, self.channels, height, width)
 
-    def parameters(self, inputs: Sequence[Shape]) -> Parameters:
+    def parameters(self, inputs: Sequence[Shape]) -> LayerParameters:
         """Return weight (channels, input channels / groups, kernel, kernel) and bias
         (channels,).
         """
         fan_in_channels = inputs[0][1] // self.groups
-        return Parameters(
+        return LayerParameters(
             (self.channels, fan_in_channels, self.kernel, self.kernel), (self.channels,)
         )
 
@@ -144,9 +144,9 @@ class FullyConnected(_OneSource):
             raise ModelError(f"layer {self.name!r}: needs a vector (1, features), not {inputs[0]}")
         return (1, self.features)
 
-    def parameters(self, inputs: Sequence[Shape]) -> Parameters:
+    def parameters(self, inputs: Sequence[Shape]) -> LayerParameters:
         """Return weight (features, input features) and bias (features,)."""
-        return Parameters((self.features, inputs[0][1]), (self.features,))
+        return LayerParameters((self.features, inputs[0][1]), (self.features,))
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from reusebench.models.errors import ModelError
-from reusebench.models.networks.layers import Layer, Parameters, Shape
+from reusebench.models.networks.layers import Layer, LayerParameters, Shape
 
 __all__ = ["INPUT_CHANNELS", "INPUT_NAME", "Network", "NetworkBuilder"]
 
@@ -53,10 +53,10 @@ class Network:
             shapes[layer.name] = layer.output_shape(_source_shapes(layer, shapes))
         return shapes
 
-    def parameters(self) -> dict[str, Parameters]:
+    def parameters(self) -> dict[str, LayerParameters]:
         """Return the parameter shapes of each layer that has any, by layer name, in layer order."""
         shapes = self.shapes()
-        by_layer: dict[str, Parameters] = {}
+        by_layer: dict[str, LayerParameters] = {}
         for layer in self.layers:
             parameters = layer.parameters(_source_shapes(layer, shapes))
             if parameters is not None:

@@ -46,7 +46,7 @@ _BIAS_DEVIATION = 0.05
 
 @dataclass(frozen=True)
 class LayerWeights:
-    """The weight and bias of one layer, fp32, in the shapes of its Parameters."""
+    """The weight and bias of one layer, fp32, in the shapes of its LayerParameters."""
 
     layer: str
     weight: npt.NDArray[np.float32]

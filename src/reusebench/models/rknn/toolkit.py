@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from reusebench.models.conversion.converter import Converter
-from reusebench.models.conversion.environments import Environment, Installation, ShowStep
+from reusebench.models.conversion.environments import ConverterEnvironment, Installation, ShowStep
 from reusebench.models.errors import ModelError
 from reusebench.models.platforms import TOOLKIT_VERSION, find_platform
 from reusebench.models.recipe import OnnxFile, Recipe, RknnRecipe
@@ -23,7 +23,7 @@ __all__ = ["CONVERTER", "TOOLKIT", "RknnConverter", "install_toolkit"]
 
 #: v1: the first. v2: every version is pinned, but for PyTorch's.
 #: Of the Pythons 3.11 comes first, on which the toolkit was tried most.
-TOOLKIT = Environment(
+TOOLKIT = ConverterEnvironment(
     library="rknn-toolkit2",
     version=TOOLKIT_VERSION,
     revision=2,

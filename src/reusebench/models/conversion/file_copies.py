@@ -16,7 +16,7 @@ from reusebench.models.weight_files import weight_files
 from reusebench.system.cache import cannot_write
 from reusebench.system.files import open_regular
 
-__all__ = ["UnreadableError", "copies"]
+__all__ = ["UnreadableError", "copy_files"]
 
 _Recipe = TypeVar("_Recipe", RknnRecipe, NativeRecipe)
 
@@ -25,7 +25,7 @@ class UnreadableError(Exception):
     """A file cannot be read; the message names it, with the system's words."""
 
 
-def copies(recipe: _Recipe, source: Path, folder: Path) -> tuple[_Recipe, Path]:
+def copy_files(recipe: _Recipe, source: Path, folder: Path) -> tuple[_Recipe, Path]:
     """Return the recipe and the source with copies in the folder in place of every file.
 
     The source, a file or a folder, keeps its name, and the weights that a file names keep theirs

@@ -13,13 +13,13 @@ from reusebench.system import processes
 from reusebench.system.package import python_command
 from reusebench.video import VideoError
 
-__all__ = ["describe_with"]
+__all__ = ["probe_with"]
 
 #: Opening a file reads its index and a few frames; a far disk may be slow.
 _TIME_LIMIT_S = 120
 
 
-def describe_with(interpreter: str, path: Path) -> dict[str, Any]:
+def probe_with(interpreter: str, path: Path) -> dict[str, Any]:
     """Return codec, width and height in pixels, fps and frames (0: not in the file) of a video.
 
     A frame of it was decoded with the PyAV of that interpreter. Raises VideoError.

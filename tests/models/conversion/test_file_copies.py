@@ -21,8 +21,8 @@ from reusebench.measured.runtimes.base import Input
 from reusebench.models import converters
 from reusebench.models.built_files import fill
 from reusebench.models.conversion.converter import Converter, NativeConverter
-from reusebench.models.conversion.copies import copies
-from reusebench.models.conversion.environments import Environment, PythonPackage
+from reusebench.models.conversion.environments import ConverterEnvironment, PythonPackage
+from reusebench.models.conversion.file_copies import copy_files
 from reusebench.models.errors import ConversionError
 from reusebench.models.recipe import NativeForm, NativeRecipe, OnnxFile, Recipe
 from reusebench.system.cache import CacheError, cache_root
@@ -38,7 +38,9 @@ _WEIGHTS = "parts/weights.data"
 _REAL = [
     pytest.param(
         converter,
-        converter.environment.folder() if isinstance(converter.environment, Environment) else None,
+        converter.environment.folder()
+        if isinstance(converter.environment, ConverterEnvironment)
+        else None,
         id=converter.environment.makes,
         marks=pytest.mark.skipif(
             not converter.environment.installed(),
@@ -183,7 +185,7 @@ def test_what_real_converters_read(
 
 def _link_environment(kind: type[Converter[Any]], folder: Path | None) -> None:
     """Put the user's environment into the cache of the test."""
-    if isinstance(kind.environment, Environment) and folder is not None:
+    if isinstance(kind.environment, ConverterEnvironment) and folder is not None:
         kind.environment.folder().parent.mkdir(parents=True)
         kind.environment.folder().symlink_to(folder)
 
@@ -221,7 +223,9 @@ def test_copies_have_their_own_inodes_and_names(tmp_path: Path) -> None:
     content.
     """
     source = _user_file(tmp_path / "user")
-    recipe, copy = copies(_ScriptedConverter.recipe(source), Path(source.path), tmp_path / "copies")
+    recipe, copy = copy_files(
+        _ScriptedConverter.recipe(source), Path(source.path), tmp_path / "copies"
+    )
     assert isinstance(recipe, NativeRecipe)
     assert isinstance(recipe.source, OnnxFile)
     assert recipe.source.path == str(copy)
@@ -248,7 +252,7 @@ def test_a_path_that_leads_out_of_the_folder_is_not_copied(tmp_path: Path) -> No
     (tmp_path / "secret.data").write_bytes(b"secret")
     path = tmp_path / "user" / "escaping.onnx"
     path.write_bytes(model.SerializeToString())
-    copies(
+    copy_files(
         _ScriptedConverter.recipe(OnnxFile(str(path), "0" * 64, (), False)),
         path,
         tmp_path / "copies",

@@ -8,7 +8,7 @@ import pytest
 
 from reusebench.measured.runtimes.base import DeclaredTensor, Input, Interface
 from reusebench.models import ModelError
-from reusebench.models.inputs.assumed import Given, candidates, shape_text
+from reusebench.models.inputs.candidates import Given, candidates, shape_text
 
 _Declared = tuple[str, str, tuple[object, ...]]
 

@@ -1,4 +1,4 @@
-"""Unpacks a file of arrays (.npz) into a folder: `python -m models.inputs.arrays FILE.npz FOLDER`.
+"""Unpacks an .npz file into a folder of .npy files.
 
 Each array becomes a .npy file, in C order, that a measured process reads; `index.json` lists them.
 Imports numpy: for a process of its own, never for the harness.

@@ -12,7 +12,7 @@ import pytest
 
 from reusebench.measured.streams.describe import main
 from reusebench.video import VideoError
-from reusebench.video.describe import describe_with
+from reusebench.video.probe import probe_with
 from tests.helpers.support import CHECKOUT
 
 pytestmark = pytest.mark.process
@@ -40,11 +40,11 @@ def test_the_interpreter_that_measures_describes(
 ) -> None:
     """The harness gets its description, or its sentence, wherever it was started."""
     monkeypatch.chdir(clip.parent)
-    assert describe_with(sys.executable, Path(clip.name)) == _CLIP
+    assert probe_with(sys.executable, Path(clip.name)) == _CLIP
     with pytest.raises(VideoError, match=r"^/.*sound.mp4 has no video stream, only sound"):
-        describe_with(sys.executable, sound)
+        probe_with(sys.executable, sound)
     with pytest.raises(VideoError, match="cannot be read with /absent/python"):
-        describe_with("/absent/python", clip)
+        probe_with("/absent/python", clip)
 
 
 def test_a_python_without_pyav_is_named(clip: Path, tmp_path: Path) -> None:
@@ -54,13 +54,13 @@ def test_a_python_without_pyav_is_named(clip: Path, tmp_path: Path) -> None:
         VideoError,
         match=r"bare/bin/python cannot import PyAV.* pip install av; .*models install megengine$",
     ):
-        describe_with(str(tmp_path / "bare" / "bin" / "python"), clip)
+        probe_with(str(tmp_path / "bare" / "bin" / "python"), clip)
 
 
 @pytest.mark.parametrize(
     ("modules", "foreign"),
     [
-        ("reusebench.video.describe, reusebench.video.clip", {"av", "numpy"}),
+        ("reusebench.video.probe, reusebench.video.clip", {"av", "numpy"}),
         (
             "reusebench.measured.streams.decoder, reusebench.measured.streams.letterbox",
             {"numpy", "ctypes", "hashlib", "reusebench.models", "subprocess"},
