@@ -95,7 +95,7 @@ _ONLY = {
     ("recorder", "measured"): {"messages"},
     ("recorder", "system"): {"files"},
     ("recorder", "targets"): {"errors", "far.machine", "far.program", "outcome"},
-    ("harness", "video"): {"VideoError", "clip", "describe"},
+    ("harness", "video"): {"VideoError", "clip", "probe"},
     ("fit", "accounting"): {"sizes"},
     ("fit", "measured"): {"messages", "plan"},
     ("fit", "storage"): {"fit_answer", "measured_figure", "result", "trace"},
