@@ -8,8 +8,9 @@ from functools import cached_property
 from pathlib import Path
 
 from reusebench.reports.errors import ReportError
+from reusebench.reports.results.grouping import group_results, newest_groups
 from reusebench.reports.results.published import PublishedRow, published_rows
-from reusebench.reports.results.rows import Group, group_results, newest_groups
+from reusebench.reports.results.rows import Group
 from reusebench.reports.sections.programs import RecordedProgram, newest_programs, programs_in
 from reusebench.reports.versions.versions import VersionSet, versions_of
 from reusebench.storage.board_storage import board_storage

@@ -1,8 +1,8 @@
-"""The colours of all figures, the same thing in the same colour everywhere.
+"""The colours of all figures; a thing has the same colour in each.
 
-The first are those of Okabe and Ito, which colour-blind readers tell apart, in shades that read on
-white and on black; the others were chosen to be far from them and from each other, also without red
-or green.
+The first colours are those of Okabe and Ito, which colour-blind readers can tell apart, in shades
+that are legible on white and on black. The others were chosen to be far from them and from each
+other, also without red or green.
 """
 
 from __future__ import annotations
@@ -20,41 +20,49 @@ from reusebench.scenarios.catalogue import (
     scenarios_of,
 )
 
-_OF_SCENARIOS = (
-    *("#d55e00", "#009e73", "#cc79a7", "#0072b2", "#8811ee"),
-    *("#22cc55", "#bb3344", "#8877ee", "#557700", "#aa8800"),
+_PALETTE = (
+    "#d55e00",
+    "#009e73",
+    "#cc79a7",
+    "#0072b2",
+    "#8811ee",
+    "#22cc55",
+    "#bb3344",
+    "#8877ee",
+    "#557700",
+    "#aa8800",
 )
-#: A variant has its scenario's colour, the first of them nearer to black and the second to white.
+#: Shades of a variant's colour, which is its scenario's: (target, weight). The first variant is
+#: mixed with black and the second with white.
 _SHADES = ((0.0, 0.35), (1.0, 0.45))
 
 
 def _colours_of(*questions: str) -> dict[str, str]:
+    """Return the colour of each scenario of these questions."""
     names = [name for question in questions for name in scenarios_of(question)]
-    # Where all are variants of another question's, as those of streams are, each has a colour of
-    # its own.
-    colours = dict(
-        zip([name for name in names if not find_scenario(name).is_variant] or names, _OF_SCENARIOS)
-    )
+    variants = [name for name in names if find_scenario(name).is_variant]
+    # If all are variants of another question's scenarios, as those of streams are, each has a
+    # colour of its own.
+    scenarios = [name for name in names if name not in variants] or names
+    colours = dict(zip(scenarios, _PALETTE))
+
     for scenario, colour in list(colours.items()):
-        # Variants are called after their scenario, with their size behind.
-        variants = [
-            name
-            for name in names
-            if find_scenario(name).is_variant and name.rpartition("_")[0] == scenario
-        ]
-        for variant, (end, weight) in zip(variants, _SHADES):
-            red, green, blue = (part + (end - part) * weight for part in to_rgb(colour))
+        # The name of a variant is that of its scenario with the size appended.
+        own_variants = [name for name in variants if name.rpartition("_")[0] == scenario]
+        for variant, (target, weight) in zip(own_variants, _SHADES):
+            red, green, blue = (part + (target - part) * weight for part in to_rgb(colour))
             colours[variant] = to_hex((red, green, blue))
     return colours
 
 
-#: What has no colour of its own.
+#: The colour of things that have none of their own.
 OTHER_COLOUR = "#808080"
-#: Scenarios of LEAN mostly stand beside those of dup.
-_SCENARIO_COLOURS = {
-    **{name: colour for question in QUESTIONS for name, colour in _colours_of(question).items()},
-    **_colours_of("dup", LEAN),
-}
+_SCENARIO_COLOURS: dict[str, str] = {}
+for _question in QUESTIONS:
+    _SCENARIO_COLOURS.update(_colours_of(_question))
+# Scenarios of LEAN mostly stand beside those of dup.
+_SCENARIO_COLOURS.update(_colours_of("dup", LEAN))
+
 COMPONENT_COLOURS = dict(
     zip(COMPONENTS, ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#56b4e9", "#999999"))
 )
@@ -70,7 +78,7 @@ PHASE_COLOURS = {
     "decoders_closed": "#bb3344",
     "destroy": "#cc79a7",
 }
-#: Of the phases that programs mark, in the order in which they come.
+#: Colours of the phases that programs mark, in the order of the phases.
 PROGRAM_PHASE_COLOURS = (
     "#56b4e9",
     "#e69f00",
@@ -81,7 +89,7 @@ PROGRAM_PHASE_COLOURS = (
     "#d55e00",
     "#999999",
 )
-#: Of runtimes that stand beside each other, in their order.
+#: Colours of runtimes that are compared, in their order.
 RUNTIME_COLOURS = (
     "#0072b2",
     "#e69f00",
@@ -92,18 +100,17 @@ RUNTIME_COLOURS = (
     "#8811ee",
     "#99bb66",
 )
-#: Of their points, which differ without colour too.
+#: Markers of the same runtimes, so that points differ without colour too.
 RUNTIME_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 #: Phases are backgrounds, behind the lines.
 PHASE_ALPHA = 0.22
 
 
 def scenario_colour(name: str) -> str:
-    """Return a scenario's colour, which is distinct within its question: no figure shows the
-    scenarios of two.
+    """Return a scenario's colour; no other scenario of its question has it.
 
-    A user's plan has one that follows from its name; without reuse it is grey.
+    A user's plan has a colour that depends on its name; its baseline is grey.
     """
     if name in _SCENARIO_COLOURS or name_of_plan(name):
         return _SCENARIO_COLOURS.get(name, OTHER_COLOUR)
-    return _OF_SCENARIOS[zlib.crc32(name.encode()) % len(_OF_SCENARIOS)]
+    return _PALETTE[zlib.crc32(name.encode()) % len(_PALETTE)]

@@ -1,6 +1,4 @@
-"""What groups are called beside each other: runtime, version and target, and what else tells two of
-them apart.
-"""
+"""The labels of groups that are shown together: runtime, version, target, and what differs."""
 
 from __future__ import annotations
 
@@ -12,52 +10,58 @@ from reusebench.reports.results.rows import Group
 
 __all__ = ["driver_label", "group_id", "labels_of"]
 
-#: What a label says beyond runtime, version and target, in this order, where groups that it must
-#: tell apart differ.
-_FACTS: tuple[Callable[[Group, Texts], str], ...] = (
-    lambda group, _: group.board,
-    lambda group, texts: driver_label(group, texts),
-    lambda group, texts: texts(
-        "label_plans" if group.is_of_plans else "label_streams",
-        streams=group.info.streams,
-        contexts=group.info.contexts,
-    ),
-    lambda group, texts: texts("label_cores", cores=group.info.cores),
-    lambda group, _: group.info.models[0].name,
-    lambda group, texts: texts("label_run", run=group.newest.file_name.partition("_")[0]),
-    lambda group, _: to_the_minute(group.newest.recorded_at),
-)
-
 
 def driver_label(group: Group, texts: Texts) -> str:
-    """Return what the measured process is written in."""
+    """Return the language of the driver, which the measured process is written in."""
     if group.info.driver == "c":
         return texts("label_driver_c")
     return texts("label_python", python=group.info.python_version or EMPTY)
 
 
 def group_id(number: int) -> str:
-    """Return what the page's elements and the files of figures call a group, by its place."""
+    """Return a group's id in elements of the page and in names of figures, by its position."""
     return f"g{number}"
 
 
 def labels_of(groups: Sequence[Group], texts: Texts) -> list[str]:
-    """Return the shortest label of each group that no other has, where there is one."""
-    names = []
+    """Return the shortest label of each group that is unique, as far as there is one."""
+    labels = []
     for group in groups:
         runtime = texts.runtime(group.info.runtime)
         version = group.short_version or EMPTY
-        names.append(
+        labels.append(
             texts("runtime_on_target", runtime=runtime, version=version, target=group.info.target)
         )
     for fact in _FACTS:
-        facts_of: dict[str, set[str]] = {}
-        for group, name in zip(groups, names):
-            facts_of.setdefault(name, set()).add(fact(group, texts))
-        names = [
-            texts("label_with", label=name, fact=fact(group, texts))
-            if len(facts_of[name]) > 1
-            else name
-            for group, name in zip(groups, names)
-        ]
-    return names
+        labels = _with_fact(labels, [fact(group, texts) for group in groups], texts)
+    return labels
+
+
+def _with_fact(labels: Sequence[str], facts: Sequence[str], texts: Texts) -> list[str]:
+    """Return the labels, with its fact added to each that stands for groups with several facts."""
+    facts_by_label: dict[str, set[str]] = {}
+    for label, fact in zip(labels, facts):
+        facts_by_label.setdefault(label, set()).add(fact)
+
+    longer = []
+    for label, fact in zip(labels, facts):
+        is_ambiguous = len(facts_by_label[label]) > 1
+        longer.append(texts("label_with", label=label, fact=fact) if is_ambiguous else label)
+    return longer
+
+
+def _counts(group: Group, texts: Texts) -> str:
+    key = "label_plans" if group.is_of_plans else "label_streams"
+    return texts(key, streams=group.info.streams, contexts=group.info.contexts)
+
+
+#: Facts that a label has in addition, in this order, as long as groups with that label differ.
+_FACTS: tuple[Callable[[Group, Texts], str], ...] = (
+    lambda group, _: group.board,
+    driver_label,
+    _counts,
+    lambda group, texts: texts("label_cores", cores=group.info.cores),
+    lambda group, _: group.info.models[0].name,
+    lambda group, texts: texts("label_run", run=group.newest.file_name.partition("_")[0]),
+    lambda group, _: to_the_minute(group.newest.recorded_at),
+)

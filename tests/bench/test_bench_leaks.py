@@ -11,7 +11,8 @@ import pytest
 
 from reusebench.reports.base.texts import texts_of
 from reusebench.reports.results.drift import drifts, growing, unclear
-from reusebench.reports.results.rows import Row, group_results
+from reusebench.reports.results.grouping import group_results
+from reusebench.reports.results.rows import Row
 from reusebench.reports.sections.leaks import leak_sentences
 from tests.bench.bench_process import Bench
 from tests.helpers.support import Reusebench

@@ -19,7 +19,8 @@ from reusebench.measured.messages import Message
 from reusebench.measured.plan import LOAD, Context, Model, Plan, Streams
 from reusebench.measured.runtimes.base import Copies
 from reusebench.reports.base.statistics import Figure
-from reusebench.reports.results.rows import Group, Row, group_results
+from reusebench.reports.results.grouping import group_results
+from reusebench.reports.results.rows import Group, Row
 from reusebench.samplers.readings import (
     Environment,
     MemorySource,

@@ -11,8 +11,8 @@ import pytest
 from reusebench.reports.base.table import TABLE_FORMATS
 from reusebench.reports.page.exported_tables import TABLES, write_tables
 from reusebench.reports.page.material import Material
+from reusebench.reports.results.grouping import group_results
 from reusebench.reports.results.published import published_rows
-from reusebench.reports.results.rows import group_results
 from reusebench.targets.outcome import Failure
 from tests.helpers.support import CHECKOUT
 from tests.reports.stored import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from benchmarks.report_scale import make_storage
-from reusebench.reports.results.rows import group_results
+from reusebench.reports.results.grouping import group_results
 from reusebench.scenarios.catalogue import SCENARIOS
 from tests.reports.stored import runs_of
 

@@ -6,7 +6,8 @@ import pytest
 
 from reusebench.measured.plan import Model
 from reusebench.reports.base.statistics import Figure
-from reusebench.reports.results.rows import Group, newest_groups
+from reusebench.reports.results.grouping import newest_groups
+from reusebench.reports.results.rows import Group
 from reusebench.reports.results.savings import NPU, OVER_BASELINE
 from tests.reports.stored import (
     FAILED,

@@ -10,8 +10,9 @@ import pytest
 
 from reusebench.reports.base.texts import LANGUAGES, texts_of
 from reusebench.reports.results.colours import RUNTIME_COLOURS
+from reusebench.reports.results.grouping import newest_groups
 from reusebench.reports.results.labels import labels_of
-from reusebench.reports.results.rows import Group, newest_groups
+from reusebench.reports.results.rows import Group
 from reusebench.reports.sections.mechanisms import (
     FAILS,
     MECHANISM_COLUMNS,

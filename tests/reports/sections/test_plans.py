@@ -13,8 +13,8 @@ import pytest
 from reusebench.measured.plan import DUP, Context, Plan, Streams
 from reusebench.reports.base.texts import LANGUAGES, texts_of
 from reusebench.reports.results.colours import scenario_colour
+from reusebench.reports.results.grouping import newest_groups
 from reusebench.reports.results.labels import labels_of
-from reusebench.reports.results.rows import newest_groups
 from reusebench.reports.sections.answers import answers
 from reusebench.reports.sections.plans import layout_tables
 from reusebench.scenarios.catalogue import without_reuse
