@@ -1,3 +1,1 @@
-"""Stored results as rows beside their baselines, in groups of equal conditions; published figures
-beside them.
-"""
+"""Stored results as rows with their baselines, in groups of equal conditions."""

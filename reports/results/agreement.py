@@ -1,6 +1,6 @@
-"""Whether outputs agree that need not be bit-equal: those of another option, or of another runtime.
+"""The agreement of outputs that need not be bit-equal: another option's, or another runtime's.
 
-A result has values of each output of floats at even distances
+A result has values of each output, as floats at even distances
 (storage.result.Result.output_samples).
 """
 
@@ -13,31 +13,31 @@ from typing import Optional
 from reusebench.measured.plan import Model
 from reusebench.storage.result import Result
 
-#: Relative: by so much float32 may differ where the same is calculated in another order.
+#: Relative difference that float32 may have if the same is calculated in another order.
 TOLERANCE = 1e-3
-#: What outputs of another runtime come to.
+#: Verdicts on the outputs of another runtime.
 AGREES = "agrees"
 DIFFERS = "differs"
 OTHER_PRECISION = "other_precision"
 NOT_COMPARED = "not_compared"
 _FULL_PRECISION = "FP32"
 
-#: Of each output.
+#: The values of each output.
 Samples = Sequence[Sequence[Optional[float]]]
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """The outputs of a result beside those of a reference, with the same models."""
+    """The outputs of a result compared with a reference's, for the same models."""
 
     #: The largest relative difference; None if it is not known.
     difference: float | None
-    #: That the models were converted to where it is not float32: INT8 or FP16.
+    #: INT8 or FP16 if the models were converted to it; None for float32.
     precision: str | None
 
     @property
     def verdict(self) -> str:
-        """AGREES, DIFFERS, OTHER_PRECISION (of outputs that differ) or NOT_COMPARED."""
+        """AGREES, DIFFERS, OTHER_PRECISION (if such outputs differ) or NOT_COMPARED."""
         if self.difference is not None and self.difference <= TOLERANCE:
             return AGREES
         if self.precision:
@@ -46,71 +46,85 @@ class Agreement:
 
 
 def agreement(own: Result, reference: Result) -> Agreement:
-    """Return how far the outputs of a result are those of another one, wherever it ran; see
-    output_difference.
-    """
-    conversions = [model.conversion for model in own.plan.models if model.conversion]
-    others = [one.precision for one in conversions if one.precision != _FULL_PRECISION]
-    return Agreement(output_difference(own, reference), others[0] if others else None)
+    """Return the agreement of a result's outputs with another one's, wherever that ran."""
+    precision = None
+    for model in own.plan.models:
+        conversion = model.conversion
+        if conversion and conversion.precision != _FULL_PRECISION:
+            precision = conversion.precision
+            break
+    return Agreement(output_difference(own, reference), precision)
 
 
 def output_difference(own: Result, reference: Result) -> float | None:
-    """Return the largest relative difference of outputs, over all models of the result; 0 where
-    they are bit-equal.
+    """Return the largest relative difference of the outputs of all models; 0 if bit-equal.
 
-    None if it is not known: nothing was computed, or the reference lacks a model, or one of both
-    has no samples, or others.
+    None if it is not known for a model: nothing was computed, the reference lacks the model, or
+    the two results have no samples of the same kind.
     """
     if not (own.computes and reference.computes):
         return None
-    references = {origin_of(model): model.digest for model in reference.plan.models}
-    largest = None
+    reference_digests = {origin_of(model): model.digest for model in reference.plan.models}
+
+    differences = []
     for model in own.plan.models:
-        digest = references.get(origin_of(model))
-        if digest is None:
+        reference_digest = reference_digests.get(origin_of(model))
+        if reference_digest is None:
             return None
-        of_own = own.output_digests.get(model.digest)
-        of_reference = reference.output_digests.get(digest)
-        if of_own and of_own == of_reference:
-            difference: float | None = 0.0
-        else:
-            samples = own.output_samples.get(model.digest, ())
-            others = reference.output_samples.get(digest, ())
-            difference = relative_difference(samples, others)
+        difference = _model_difference(own, model.digest, reference, reference_digest)
         if difference is None:
             return None
-        largest = max(difference, largest or 0.0)
-    return largest
+        differences.append(difference)
+    return max(differences, default=None)
+
+
+def _model_difference(
+    own: Result, digest: str, reference: Result, reference_digest: str
+) -> float | None:
+    """Return the largest relative difference of a model's outputs; None if it is not known."""
+    outputs = own.output_digests.get(digest)
+    if outputs and outputs == reference.output_digests.get(reference_digest):
+        return 0.0
+    return relative_difference(
+        own.output_samples.get(digest, ()), reference.output_samples.get(reference_digest, ())
+    )
 
 
 def relative_difference(samples: Samples, reference: Samples) -> float | None:
-    """Return the largest over the outputs: the largest difference, as a share of the reference's
-    largest magnitude.
+    """Return the largest difference, as a share of the largest magnitude of the same output.
 
-    None if that is not known: other outputs, no samples, or other ones of them that are no
-    finite numbers.
+    The magnitude is the reference's. None if the difference is not known: the two have other
+    outputs or no samples, or finite numbers in other places.
     """
     if [len(output) for output in samples] != [len(output) for output in reference]:
         return None
+
     shares = []
-    for own, of_reference in zip(samples, reference):
-        if [value is None for value in own] != [value is None for value in of_reference]:
+    for own_values, reference_values in zip(samples, reference):
+        known = [value for value in own_values if value is not None]
+        known_reference = [value for value in reference_values if value is not None]
+        if not _same_gaps(own_values, reference_values):
             return None
-        pairs = [
-            (value, other)
-            for value, other in zip(own, of_reference)
-            if value is not None and other is not None
-        ]
-        if not pairs:
+        if not known:
             continue
-        difference = max(abs(value - other) for value, other in pairs)
-        magnitude = max(abs(other) for _, other in pairs)
-        if difference and not magnitude:
+        difference = max(abs(own - other) for own, other in zip(known, known_reference))
+        magnitude = max(abs(other) for other in known_reference)
+        if difference == 0:
+            shares.append(0.0)
+        elif magnitude == 0:
             return None
-        shares.append(difference / magnitude if difference else 0.0)
+        else:
+            shares.append(difference / magnitude)
     return max(shares, default=None)
 
 
+def _same_gaps(
+    own_values: Sequence[float | None], reference_values: Sequence[float | None]
+) -> bool:
+    """Whether both have None, which stands for no finite number, in the same places."""
+    return all((own is None) == (other is None) for own, other in zip(own_values, reference_values))
+
+
 def origin_of(model: Model) -> str:
-    """Return what is equal for the files that every runtime has of one model."""
+    """Return the model's origin, equal for the files that all runtimes have of the model."""
     return model.origin or model.digest

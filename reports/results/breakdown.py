@@ -1,6 +1,4 @@
-"""The memory of a configuration over its repeats: by component, by context, by kind of page, and
-who shares what.
-"""
+"""A configuration's memory over its repeats: by component, context, kind of page and sharing."""
 
 from __future__ import annotations
 
@@ -18,13 +16,15 @@ from reusebench.storage.result import StoredRepeat
 
 #: The kinds of pages that the kernel tells apart, by their figures in a reading of the process.
 PAGE_KINDS = {"anonymous": "pss_anon_bytes", "file": "pss_file_bytes", "shared": "pss_shmem_bytes"}
+#: The component of memory that was allocated in no context's step.
+_OTHER = COMPONENTS[-1]
 
 
 @dataclass(frozen=True)
 class ComponentMemory:
     """The account of all contexts of one configuration, in bytes."""
 
-    #: By component of COMPONENTS; None if the source does not tell it apart from the others.
+    #: Key: a component of COMPONENTS. None if the source does not tell it apart from the others.
     sizes: dict[str, Figure | None]
     total: Figure | None
     peak: Figure | None
@@ -38,8 +38,8 @@ class PageMemory:
 
     total: Figure
     baseline: Figure
-    #: Over the do-nothing baseline, by kind of PAGE_KINDS; empty if the kernel does not tell
-    #: them apart.
+    #: Memory above the do-nothing baseline, by kind of PAGE_KINDS; empty if the kernel does not
+    #: tell the kinds apart.
     over: dict[str, Figure]
 
 
@@ -50,10 +50,10 @@ class SharedMemory:
     #: "weights" or "internal".
     component: str
     owner: int
-    #: Contexts besides the owner.
+    #: The contexts other than the owner.
     readers: tuple[int, ...]
-    #: How many of the readers named it in their register commands, in every repeat; None without a
-    #: ledger.
+    #: The number of readers that named it in their register commands, in every repeat; None without
+    #: a ledger.
     seen: int | None
     size: Figure | None
 
@@ -63,8 +63,9 @@ class DomainMemory:
     """One domain of the NPU's IOMMU when it was fullest, over the repeats."""
 
     domain: int
-    #: Addresses, in bytes: taken, and free.
+    #: Used address space, in bytes.
     peak: Figure
+    #: Free address space, in bytes.
     left: Figure
     #: Counted from 1.
     contexts: tuple[int, ...]
@@ -72,39 +73,28 @@ class DomainMemory:
 
 @dataclass(frozen=True)
 class FindingSummary:
-    """Something that a configuration did with memory and its plan does not say, over contexts and
-    repeats.
-    """
+    """A use of memory that the plan does not predict, over all contexts and repeats."""
 
-    #: As in accounting.sharing.Finding.
+    #: The kind of an accounting.sharing.Finding.
     kind: str
     #: Counted from 1; empty for a leak.
     contexts: tuple[int, ...]
-    #: Contexts that the memory belongs to, where that is known.
+    #: Contexts that the memory belongs to, if that is known.
     owners: tuple[int, ...]
-    #: Addresses, of a leak bytes: in the repeat that had most.
+    #: The number of addresses, or the bytes of a leak, in the repeat that had most.
     amount: int
-    #: Of addresses of no known buffer: by how much the lowest one lies past the end of the owners'
-    #: memory.
+    #: Addresses in no known buffer: distance of the lowest one from the end of the owners' memory.
     past_end_bytes: int | None = None
 
 
 def component_memory(row: Row) -> ComponentMemory | None:
-    """Return the account over the repeats; None if there is none, or the figures are not to be
-    compared.
-    """
+    """Return the account over the repeats; None if there is none, or if it must not be compared."""
     accounts = row.accounts
     if not row.measured or not accounts:
         return None
-
-    def of_all_contexts(account: Account, component: str) -> float | None:
-        # What was made in no context's step counts as other.
-        rest = [account.unattributed_bytes] if component == COMPONENTS[-1] else []
-        return known_sum([*(context.size_bytes(component) for context in account.contexts), *rest])
-
     return ComponentMemory(
         sizes={
-            name: Figure.of(of_all_contexts(account, name) for account in accounts)
+            name: Figure.of(_component_bytes(account, name) for account in accounts)
             for name in COMPONENTS
         },
         total=Figure.of(account.total_bytes for account in accounts),
@@ -113,45 +103,52 @@ def component_memory(row: Row) -> ComponentMemory | None:
     )
 
 
+def _component_bytes(account: Account, component: str) -> float | None:
+    """Return the size of a component in all contexts."""
+    sizes: list[float | None] = [context.size_bytes(component) for context in account.contexts]
+    if component == _OTHER:
+        sizes.append(account.unattributed_bytes)
+    return known_sum(sizes)
+
+
 def domain_memories(row: Row) -> list[DomainMemory]:
-    """Return the domains that the configuration used, in order; none where the ledger tells
-    none.
-    """
+    """Return the domains that the configuration used, in order; empty if the ledger has none."""
     by_domain: dict[int, list[DomainUse]] = {}
     for account in row.accounts if row.measured else ():
         for use in account.domains:
             by_domain.setdefault(use.domain, []).append(use)
+
     memories = []
     for domain, uses in sorted(by_domain.items()):
         peak = Figure.of(use.peak_bytes for use in uses)
         left = Figure.of(use.left_bytes for use in uses)
         assert peak is not None
         assert left is not None
-        contexts = sorted({context + 1 for use in uses for context in use.contexts})
-        memories.append(DomainMemory(domain, peak, left, tuple(contexts)))
+        contexts: set[int] = set()
+        for use in uses:
+            contexts.update(context + 1 for context in use.contexts)
+        memories.append(DomainMemory(domain, peak, left, tuple(sorted(contexts))))
     return memories
 
 
 def context_components(row: Row) -> Iterator[tuple[int | None, str, Figure | None]]:
-    """Yield (context counted from 1, component, bytes); the context is None for what was made in no
-    context's step.
+    """Yield (context counted from 1, component, bytes).
+
+    The context is None for memory that was allocated in no context's step.
     """
     accounts = row.accounts if row.measured else []
     for context in range(min((len(account.contexts) for account in accounts), default=0)):
         for name in COMPONENTS:
-            yield (
-                context + 1,
-                name,
-                Figure.of(account.contexts[context].size_bytes(name) for account in accounts),
-            )
-    if any(account.unattributed_bytes for account in accounts):
-        yield None, COMPONENTS[-1], Figure.of(account.unattributed_bytes for account in accounts)
+            sizes = [account.contexts[context].size_bytes(name) for account in accounts]
+            yield context + 1, name, Figure.of(sizes)
+
+    unattributed = [account.unattributed_bytes for account in accounts]
+    if any(unattributed):
+        yield None, _OTHER, Figure.of(unattributed)
 
 
 def npu_source(row: Row) -> str | None:
-    """Return who gave the figure of NPU memory: "ledger", "dmabuf" or "runtime"; None if nobody
-    did.
-    """
+    """Return the source of NPU memory: "ledger", "dmabuf" or "runtime"; None without a figure."""
     if row.memory(NPU) is None:
         return None
     if any(account.source == "ledger" for account in row.accounts):
@@ -164,103 +161,116 @@ def npu_source(row: Row) -> str | None:
 
 
 def page_memory(row: Row) -> PageMemory | None:
-    """Return application memory by kind of page over the repeats; None if the configuration was
-    not measured.
-    """
+    """Return application memory by kind of page, over the repeats; None if it was not measured."""
     total = row.memory("application_memory_bytes")
     baseline = row.memory("baseline_memory_bytes")
     if total is None or baseline is None:
         return None
 
-    def growth(repeat: StoredRepeat, key: str) -> int | None:
-        imported = repeat.phases.get("imported")
-        steady = repeat.phases.get("steady")
-        before: int | None = getattr(imported.process, key) if imported else None
-        after: int | None = getattr(steady.process, key) if steady else None
-        return None if before is None or after is None else after - before
+    over = {}
+    for name, field in PAGE_KINDS.items():
+        figure = Figure.of(_page_growth(repeat, field) for repeat in row.info.repeats)
+        if figure is not None:
+            over[name] = figure
+    return PageMemory(total, baseline, over if len(over) == len(PAGE_KINDS) else {})
 
-    over = {
-        name: Figure.of(growth(repeat, key) for repeat in row.info.repeats)
-        for name, key in PAGE_KINDS.items()
-    }
-    known = {name: figure for name, figure in over.items() if figure is not None}
-    return PageMemory(total, baseline, known if len(known) == len(PAGE_KINDS) else {})
+
+def _page_growth(repeat: StoredRepeat, field: str) -> int | None:
+    """Return the growth of a kind of page from the import to the steady phase."""
+    imported = repeat.phases.get("imported")
+    steady = repeat.phases.get("steady")
+    before: int | None = getattr(imported.process, field) if imported else None
+    after: int | None = getattr(steady.process, field) if steady else None
+    if before is None or after is None:
+        return None
+    return after - before
 
 
 def shared_memories(row: Row) -> list[SharedMemory]:
-    """Return what the plan shares, weights first; none if there is no account to look it up
-    in.
-    """
+    """Return the memories that the plan shares, weights first; empty if there is no account."""
     accounts = row.accounts if row.measured else []
-    planned = list(_planned_sharing(row.info.plan)) if accounts else []
-    seen = [_seen(planned, account) for account in accounts if account.source == "ledger"]
-    return [
-        SharedMemory(
-            component=component,
-            owner=owner + 1,
-            readers=tuple(reader + 1 for reader in readers),
-            seen=min((counts[index] for counts in seen), default=None),
-            size=Figure.of(account.contexts[owner].size_bytes(component) for account in accounts),
-        )
-        for index, (component, owner, readers) in enumerate(planned)
+    if not accounts:
+        return []
+    planned = list(_planned_sharing(row.info.plan))
+    counts_by_repeat = [
+        _seen_readers(planned, account) for account in accounts if account.source == "ledger"
     ]
+    memories = []
+    for index, (component, owner, readers) in enumerate(planned):
+        seen = [counts[index] for counts in counts_by_repeat]
+        sizes = [account.contexts[owner].size_bytes(component) for account in accounts]
+        memories.append(
+            SharedMemory(
+                component=component,
+                owner=owner + 1,
+                readers=tuple(reader + 1 for reader in readers),
+                seen=min(seen, default=None),
+                size=Figure.of(sizes),
+            )
+        )
+    return memories
 
 
 def findings_of(row: Row) -> list[FindingSummary]:
     """Return a summary of each kind of finding of the accounts, in their order."""
-    repeats = [account.findings for account in row.accounts]
-    summaries = []
-    for kind in dict.fromkeys(finding.kind for repeat in repeats for finding in repeat):
-        findings = [finding for repeat in repeats for finding in repeat if finding.kind == kind]
-        past_ends = [
-            finding.past_end_bytes for finding in findings if finding.past_end_bytes is not None
-        ]
-        summaries.append(
-            FindingSummary(
-                kind=kind,
-                contexts=tuple(
-                    sorted({one.context + 1 for one in findings if one.context is not None})
-                ),
-                owners=tuple(sorted({one.owner + 1 for one in findings if one.owner is not None})),
-                amount=max(
-                    sum(finding.amount for finding in repeat if finding.kind == kind)
-                    for repeat in repeats
-                ),
-                past_end_bytes=min(past_ends, default=None),
-            )
-        )
-    return summaries
+    kinds: dict[str, None] = {}
+    for account in row.accounts:
+        kinds.update((finding.kind, None) for finding in account.findings)
+    return [_finding_summary(row, kind) for kind in kinds]
+
+
+def _finding_summary(row: Row, kind: str) -> FindingSummary:
+    contexts = set()
+    owners = set()
+    past_ends = []
+    amounts = []
+    for account in row.accounts:
+        findings = [finding for finding in account.findings if finding.kind == kind]
+        amounts.append(sum(finding.amount for finding in findings))
+        for finding in findings:
+            if finding.context is not None:
+                contexts.add(finding.context + 1)
+            if finding.owner is not None:
+                owners.add(finding.owner + 1)
+            if finding.past_end_bytes is not None:
+                past_ends.append(finding.past_end_bytes)
+    return FindingSummary(
+        kind=kind,
+        contexts=tuple(sorted(contexts)),
+        owners=tuple(sorted(owners)),
+        amount=max(amounts),
+        past_end_bytes=min(past_ends, default=None),
+    )
 
 
 def _planned_sharing(plan: Plan) -> Iterator[tuple[str, int, list[int]]]:
-    """Yield (component, owner, readers) of each memory that the plan shares, in the order in which
-    it is made.
-    """
+    """Yield (component, owner, readers) of each shared memory, in the order of allocation."""
     contexts = plan.contexts
     for owner in range(len(contexts)):
         readers = [
             index
             for index, context in enumerate(contexts)
-            if context.mechanism != SHARED_CONTEXT and context.source == owner
+            if context.source == owner and context.mechanism != SHARED_CONTEXT
         ]
         if readers:
             yield "weights", owner, readers
+
     for component, memories in (("internal", plan.internal_memories()), ("io", plan.io_memories())):
         for owner, *readers in memories.values():
             if readers:
                 yield component, owner, readers
 
 
-def _seen(planned: Sequence[tuple[str, int, list[int]]], account: Account) -> list[int]:
-    """Return how many of the planned readers of each memory were seen to read it."""
-    without_weights = {
+def _seen_readers(planned: Sequence[tuple[str, int, list[int]]], account: Account) -> list[int]:
+    """Return the number of planned readers of each memory that were seen to read it."""
+    seen = {(memory.component, memory.owner): set(memory.readers) for memory in account.shared}
+    with_own_weights = {
         finding.context for finding in account.findings if finding.kind == "not_shared"
-    }
-    readers_of = {
-        (memory.component, memory.owner): set(memory.readers) for memory in account.shared
     }
     counts = []
     for component, owner, readers in planned:
-        expected = set(readers) - (without_weights if component == "weights" else set())
-        counts.append(len(expected & readers_of.get((component, owner), set())))
+        expected = set(readers)
+        if component == "weights":
+            expected -= with_own_weights
+        counts.append(len(expected & seen.get((component, owner), set())))
     return counts

@@ -1,7 +1,7 @@
 """The colours of all figures; a thing has the same colour in each.
 
-The first colours are those of Okabe and Ito, which colour-blind readers can tell apart, in shades
-that are legible on white and on black. The others were chosen to be far from them and from each
+The first colours are from Okabe and Ito, which colour-blind readers can tell apart, in shades that
+are legible on white and on black. The others were chosen to be far from them and from each
 other, also without red or green.
 """
 
@@ -41,13 +41,12 @@ def _colours_of(*questions: str) -> dict[str, str]:
     """Return the colour of each scenario of these questions."""
     names = [name for question in questions for name in scenarios_of(question)]
     variants = [name for name in names if find_scenario(name).is_variant]
-    # If all are variants of another question's scenarios, as those of streams are, each has a
-    # colour of its own.
+    # If all are variants of another question's scenarios, as for streams, each has its own colour.
     scenarios = [name for name in names if name not in variants] or names
     colours = dict(zip(scenarios, _PALETTE))
 
     for scenario, colour in list(colours.items()):
-        # The name of a variant is that of its scenario with the size appended.
+        # A variant is named after its scenario, with the size appended.
         own_variants = [name for name in variants if name.rpartition("_")[0] == scenario]
         for variant, (target, weight) in zip(own_variants, _SHADES):
             red, green, blue = (part + (target - part) * weight for part in to_rgb(colour))
@@ -60,7 +59,7 @@ OTHER_COLOUR = "#808080"
 _SCENARIO_COLOURS: dict[str, str] = {}
 for _question in QUESTIONS:
     _SCENARIO_COLOURS.update(_colours_of(_question))
-# Scenarios of LEAN mostly stand beside those of dup.
+# Scenarios of LEAN mostly share a figure with scenarios of dup.
 _SCENARIO_COLOURS.update(_colours_of("dup", LEAN))
 
 COMPONENT_COLOURS = dict(

@@ -1,6 +1,4 @@
-"""What grows when the same is done again and again: of each scenario of cycles the trend of all
-that was read.
-"""
+"""The drift of memory and handles if the same is done again and again, in scenarios of cycles."""
 
 from __future__ import annotations
 
@@ -13,10 +11,10 @@ from reusebench.reports.base.trend import Precision, Trend, trend
 from reusebench.reports.results.rows import Row
 
 KIB = 2**10
-#: What is judged, in the order of tables, and what its readings can show. A trimmed process still
-#: wanders by some pages; of the heap in use, malloc counts blocks that it keeps for each thread;
-#: one descriptor or mapping more at some time is no leak. Less than the least growth matters to
-#: nobody.
+#: The quantities that are judged, in the order of tables, and what their readings can show. A
+#: trimmed process still wanders by some pages. The heap in use includes blocks that malloc keeps
+#: for each thread. One descriptor or mapping more at some time is no leak. Growth below the least
+#: growth matters to nobody.
 QUANTITIES = {
     "memory": Precision(least_growth=40 * KIB, reading_error=128 * KIB),
     "heap": Precision(least_growth=8 * KIB, reading_error=16 * KIB),
@@ -25,31 +23,29 @@ QUANTITIES = {
     "mappings": Precision(least_growth=0.25, reading_error=1),
     "threads": Precision(least_growth=0.1, reading_error=0.5),
 }
-#: Those in bytes; the others are counts.
+#: The quantities in bytes; the others are counts.
 IN_BYTES = ("memory", "heap", "npu")
-#: The first cycles are left out of the slope, this share of them and so many at least: runtimes
-#: keep memory for later.
+#: The slope leaves out the first cycles, in which runtimes take memory that they keep for later:
+#: this share of all cycles, and at least this number.
 _WARM_UP_SHARE = 0.2
 _LEAST_WARM_UP = 2
 
 
 @dataclass(frozen=True)
 class Drift:
-    """How a quantity changes from cycle to cycle, or from inference to inference, in bytes or as a
-    count.
-    """
+    """The change of a quantity from cycle to cycle or inference to inference: bytes or a count."""
 
     quantity: str
-    #: Before the first cycle, then after each.
+    #: The reading before the first cycle, then the one after each.
     readings: Sequence[float]
-    #: What the first cycles keep, which the slope is without.
+    #: Growth in the first cycles, which the slope leaves out.
     kept: float
-    #: Per inference where cycles are inferences, else per cycle; None of too few cycles.
+    #: Trend per inference if cycles are inferences, otherwise per cycle; None for too few cycles.
     trend: Trend | None
 
     @property
     def verdict(self) -> str:
-        """A verdict of a trend; "unknown" too if there is none."""
+        """The verdict of the trend; "unknown" if there is none."""
         return self.trend.verdict if self.trend else "unknown"
 
 
@@ -58,48 +54,49 @@ class Drift:
 def drifts(row: Row) -> dict[str, Drift]:
     """Return the drift of each quantity that was read, whatever the outcome; empty without cycles.
 
-    Memory under an emulator is mostly the emulator's, which keeps some for each mapping and each
-    thread that has gone.
+    Memory is left out under an emulator: the emulator takes most, and keeps some for each mapping
+    and each thread that has gone.
     """
     series = row.info.cycles
     if series is None:
         return {}
-    of_quantities: dict[str, Sequence[float] | None] = {
-        "memory": (series.pss_without_files_bytes or series.pss_bytes)
-        if not row.emulated
-        else None,
+
+    memory = series.pss_without_files_bytes or series.pss_bytes
+    readings_by_quantity: dict[str, Sequence[float] | None] = {
+        "memory": None if row.emulated else memory,
         "heap": series.heap_bytes,
         "npu": series.npu_memory_bytes,
         "fds": series.fds,
         "mappings": series.mappings,
         "threads": series.threads,
     }
-    known = {quantity: readings for quantity, readings in of_quantities.items() if readings}
-    return {quantity: _drift(row, quantity, readings) for quantity, readings in known.items()}
+    return {
+        quantity: _drift(row, quantity, readings)
+        for quantity, readings in readings_by_quantity.items()
+        if readings
+    }
 
 
 def kept_bytes(row: Row) -> int | None:
-    """Return by how much memory as allocated grew more than trimmed, at most.
+    """Return the most by which memory grew more as allocated than as trimmed.
 
-    None if it was not read, and if it is the emulator's too.
+    None if it was not read, or if it includes the emulator's.
     """
     series = row.info.cycles
     memory = drifts(row).get("memory")
     if series is None or memory is None or not series.allocated_bytes:
         return None
-    allocated = series.allocated_bytes
-    return round(
-        max(
-            high - low - (allocated[0] - memory.readings[0])
-            for high, low in zip(allocated, memory.readings)
-        )
-    )
+    differences = [
+        allocated - trimmed for allocated, trimmed in zip(series.allocated_bytes, memory.readings)
+    ]
+    return round(max(differences) - differences[0])
 
 
 def cycle_count(row: Row) -> int:
-    """Return how many cycles were read."""
-    drift = next(iter(drifts(row).values()), None)
-    return len(drift.readings) - 1 if drift else 0
+    """Return the number of cycles that were read."""
+    for drift in drifts(row).values():
+        return len(drift.readings) - 1
+    return 0
 
 
 def is_per_inference(row: Row) -> bool:
@@ -108,37 +105,38 @@ def is_per_inference(row: Row) -> bool:
 
 
 def growing(row: Row) -> list[Drift]:
-    """Return what grows. Memory is left out where the heap, or NPU memory, explains at least half
-    of its growth.
+    """Return the drifts that grow.
+
+    Memory is left out if the heap and NPU memory explain at least half of its growth.
     """
-    known = {name: drift for name, drift in drifts(row).items() if drift.verdict == "growing"}
-    slopes = {name: drift.trend.slope for name, drift in known.items() if drift.trend}
+    drifts_by_name = {
+        name: drift for name, drift in drifts(row).items() if drift.verdict == "growing"
+    }
+    slopes = {name: drift.trend.slope for name, drift in drifts_by_name.items() if drift.trend}
     explained = slopes.get("heap", 0) + slopes.get("npu", 0)
     if "memory" in slopes and explained >= slopes["memory"] / 2:
-        del known["memory"]
-    return list(known.values())
+        del drifts_by_name["memory"]
+    return list(drifts_by_name.values())
 
 
 def unclear(row: Row) -> list[Drift]:
-    """Return what may grow for all that is known, but for memory where the heap is level and speaks
-    for it.
-    """
-    known = drifts(row)
-    heap = known.get("heap")
-    speaks = heap is not None and heap.verdict in ("level", "grew_then_level", "falling")
-    return [
-        drift
-        for name, drift in known.items()
-        if drift.verdict == "unknown" and not (name == "memory" and speaks)
-    ]
+    """Return the drifts that may grow or not; without memory if the heap is known not to grow."""
+    drifts_by_name = {
+        name: drift for name, drift in drifts(row).items() if drift.verdict == "unknown"
+    }
+    heap = drifts(row).get("heap")
+    if heap and heap.verdict in ("level", "grew_then_level", "falling"):
+        drifts_by_name.pop("memory", None)
+    return list(drifts_by_name.values())
 
 
 def _drift(row: Row, quantity: str, readings: Sequence[float]) -> Drift:
     count = len(readings) - 1
     warm_up = max(_LEAST_WARM_UP, int(_WARM_UP_SHARE * count))
+    kept = readings[min(warm_up, count)] - readings[0]
+
     inferences = INFERENCES_PER_CYCLE if is_per_inference(row) else 1
     times = [inferences * number for number in range(warm_up, count + 1)]
     precision = QUANTITIES[quantity]
     per_inference = Precision(precision.least_growth / inferences, precision.reading_error)
-    kept = readings[min(warm_up, count)] - readings[0]
     return Drift(quantity, readings, kept, trend(times, readings[warm_up:], per_inference))

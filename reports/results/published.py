@@ -1,6 +1,4 @@
-"""Figures that others have published: shown beside what was measured here, never mixed with it; and
-their tables.
-"""
+"""Published figures of others and their tables; own measurements are never mixed in."""
 
 from __future__ import annotations
 
@@ -19,23 +17,23 @@ from reusebench.reports.base.texts import Texts
 from reusebench.reports.results.savings import APPLICATION, Saving, saving_of
 
 _FILE = Path(__file__).parent.parent / "data" / "published.json"
-#: Class of every published row of a table.
+#: The class of every published row of a table.
 PUBLISHED = "published"
 
 
 class Source(msgspec.Struct, frozen=True):
-    """Where something was published."""
+    """A document with published figures or claims."""
 
-    #: By language.
+    #: Key: language.
     title: dict[str, str]
     #: None if the document is known by its title and version alone.
     url: Optional[str]
-    #: As much of the date as the source tells; None if it tells nothing.
+    #: The part of the date that the source tells; None if it tells nothing.
     published: Optional[str]
     read: str
 
     def dates(self, texts: Texts) -> str:
-        """Return when it was published, where that is known, and when it was read."""
+        """Return the dates when it was published, if that is known, and when it was read."""
         if self.published is None:
             return texts("source_read", read=self.read)
         return texts("source_published", published=self.published, read=self.read)
@@ -58,7 +56,7 @@ class PublishedRow:
     saving: Saving | None
 
     def cell(self, column: str) -> str:
-        """Return its figure in a column of measured ones; its own units are part of it."""
+        """Return its figure for a column of measured figures; the cell includes its own unit."""
         if column == "column_application":
             return megabytes(self.application_memory_bytes)
         if column == "column_system":
@@ -71,12 +69,12 @@ class PublishedRow:
 
 
 class _Sourced(msgspec.Struct, frozen=True):
-    #: In the file, the name of the source.
+    #: The key of the source in the file.
     source_name: str = msgspec.field(name="source")
 
     @property
     def source(self) -> Source:
-        """Where it was published."""
+        """The document with the figure."""
         return _published().sources[self.source_name]
 
 
@@ -85,13 +83,13 @@ class _Throughput(_Sourced, frozen=True):
 
     target: str
     model: str
-    #: Each with a context of its own; None: one NPU core, one inference after the other.
+    #: Threads, each with its own context; None means one NPU core, one inference after the other.
     threads: Optional[int]
     throughput_per_s: float
 
 
 class _Breakdown(_Sourced, frozen=True):
-    """What rknn-toolkit2's eval_memory printed for one model."""
+    """The output of rknn-toolkit2's eval_memory for one model."""
 
     #: Target and model are None if the source does not name them.
     target: Optional[str]
@@ -127,7 +125,7 @@ class _Published(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Reference:
-    """A table of what others have published."""
+    """A table of published figures, with its sources."""
 
     table: Table
     note: str
@@ -139,23 +137,25 @@ def published_rows() -> list[PublishedRow]:
     """Return the rows of the published dup test in their order."""
     test = _published().dup
     application = {row.scenario: Figure(row.application_memory_bytes) for row in test.rows}
-    return [
-        PublishedRow(
-            runtime=test.runtime,
-            target=test.target,
-            source=test.source.url or "",
-            streams=test.streams,
-            contexts=test.contexts,
-            scenario=row.scenario,
-            baseline=row.baseline,
-            application_memory_bytes=row.application_memory_bytes,
-            system_memory_bytes=row.system_memory_bytes,
-            saving=saving_of(
-                APPLICATION, application.get(row.baseline or ""), application[row.scenario]
-            ),
+    rows = []
+    for row in test.rows:
+        own = application[row.scenario]
+        baseline = application.get(row.baseline) if row.baseline else None
+        rows.append(
+            PublishedRow(
+                runtime=test.runtime,
+                target=test.target,
+                source=test.source.url or "",
+                streams=test.streams,
+                contexts=test.contexts,
+                scenario=row.scenario,
+                baseline=row.baseline,
+                application_memory_bytes=row.application_memory_bytes,
+                system_memory_bytes=row.system_memory_bytes,
+                saving=saving_of(APPLICATION, baseline, own),
+            )
         )
-        for row in test.rows
-    ]
+    return rows
 
 
 def published_throughput(texts: Texts) -> Reference:
@@ -170,16 +170,14 @@ def published_throughput(texts: Texts) -> Reference:
     published = _published().throughput
     rows = []
     for row in published:
-        how = (
-            texts("reference_threads", threads=row.threads)
-            if row.threads
-            else texts("reference_one_core")
-        )
+        how = texts("reference_one_core")
+        if row.threads:
+            how = texts("reference_threads", threads=row.threads)
         rate = f"{row.throughput_per_s:.1f}"
         title = row.source.title[texts.language]
         rows.append((PUBLISHED, [row.model, row.target, how, rate, title]))
     table = Table(heads_of(heads, texts), rows, words=(0, 1, 2, 4))
-    return Reference(table, texts("reference_throughput_note"), _listed(published, texts))
+    return Reference(table, texts("reference_throughput_note"), _sources_of(published, texts))
 
 
 def published_breakdown(texts: Texts) -> Reference:
@@ -193,18 +191,15 @@ def published_breakdown(texts: Texts) -> Reference:
     rows = []
     for row in published:
         sizes = (row.weights_mib, row.internal_mib, row.other_mib, row.total_mib)
-        cells = [EMPTY if size is None else f"{size:.2f}" for size in sizes]
-        rows.append(
-            (
-                PUBLISHED,
-                [row.model or EMPTY, row.target or EMPTY, *cells, row.source.title[texts.language]],
-            )
-        )
+        size_cells = [EMPTY if size is None else f"{size:.2f}" for size in sizes]
+        title = row.source.title[texts.language]
+        cells = [row.model or EMPTY, row.target or EMPTY, *size_cells, title]
+        rows.append((PUBLISHED, cells))
     table = Table(heads, rows, words=(0, 1, -1))
-    return Reference(table, texts("reference_breakdown_note"), _listed(published, texts))
+    return Reference(table, texts("reference_breakdown_note"), _sources_of(published, texts))
 
 
-def _listed(published: Iterable[_Sourced], texts: Texts) -> list[tuple[str, str | None, str]]:
+def _sources_of(published: Iterable[_Sourced], texts: Texts) -> list[tuple[str, str | None, str]]:
     sources = {row.source_name: row.source for row in published}
     return [
         (source.title[texts.language], source.url, source.dates(texts))

@@ -1,6 +1,4 @@
-"""Which layout to recommend: of all that ran with the same models and contexts, the one that takes
-the least memory.
-"""
+"""The recommended layout: of all layouts of the same contexts, the one with the least memory."""
 
 from __future__ import annotations
 
@@ -23,40 +21,35 @@ from reusebench.scenarios.catalogue import OPTIONS
 
 @dataclass(frozen=True)
 class Recommendation:
-    """The layout of some contexts that takes the least memory, with the outputs that they have
-    without reuse.
-    """
+    """The layout of some contexts with the least memory, and the same outputs as without reuse."""
 
-    #: NPU memory where every layout has a figure of it, else the application memory of the whole
+    #: NPU memory if it is known of every layout, otherwise the application memory of the whole
     #: process: NPU or APPLICATION.
     memory: str
-    #: It may have failed, as where memory is too small for it.
+    #: It may have failed, for example if memory is too small for it.
     without_reuse: Row
-    #: Its stored result has the plan. It is without_reuse where no layout takes measurably less.
+    #: Its stored result has the plan. It is without_reuse if no layout takes measurably less.
     least: Row
     #: Other layouts that take no measurably more than the least.
     as_little: tuple[Row, ...]
     #: Every layout that was measured, equal plans once, in the order of the scenarios.
     layouts: tuple[Row, ...]
-    #: Those that are not recommended whatever they take, since their outputs are not those of
-    #: without_reuse.
+    #: Layouts that are never recommended, because their outputs differ from without_reuse's.
     differing: tuple[Row, ...]
 
     @property
     def saving(self) -> Saving | None:
-        """What the least saves; None if it is without_reuse, or where that failed."""
+        """The saving of the least; None if the least is without_reuse, or that has failed."""
         return self.least.saving(self.memory)
 
     @property
     def speed(self) -> SpeedChange | None:
-        """What it costs in speed; None if that is not known, or there is no saving."""
+        """The change of speed; None if that is not known, or there is no saving."""
         return speed_change(self.least)
 
     @property
     def outputs_compared(self) -> bool:
-        """Whether its outputs are known to be those of without_reuse; where nothing computes they
-        are not.
-        """
+        """Whether its outputs are known to equal without_reuse's; False if nothing computes."""
         return self.least.computes and self.without_reuse.measured
 
 
@@ -67,40 +60,46 @@ def recommendations(rows: Iterable[Row]) -> list[Recommendation]:
     most contexts, then the largest share that is saved. The others follow in the order of the
     scenarios.
     """
-    sets: dict[Hashable, list[Row]] = {}
+    rows_by_contexts: dict[Hashable, list[Row]] = {}
     for row in rows:
-        key = _set_of_contexts(row)
+        key = _contexts_key(row)
         if key is not None:
-            sets.setdefault(key, []).append(row)
-    made = [
-        recommendation for of_set in sets.values() if (recommendation := _recommendation(of_set))
-    ]
-    main = max(made, key=weight, default=None)
-    return [main, *(other for other in made if other is not main)] if main else []
+            rows_by_contexts.setdefault(key, []).append(row)
+
+    found = []
+    for layouts in rows_by_contexts.values():
+        recommendation = _recommendation(layouts)
+        if recommendation:
+            found.append(recommendation)
+    if not found:
+        return []
+    main = max(found, key=weight)
+    return [main, *(other for other in found if other is not main)]
 
 
 def main_recommendation(rows: Iterable[Row]) -> Recommendation | None:
-    """Return the main one of the rows of one group; None if nothing was measured that a layout
-    is of.
-    """
+    """Return the main recommendation for the rows of one group; None if no layout was measured."""
     return next(iter(recommendations(rows)), None)
 
 
-def _set_of_contexts(row: Row) -> Hashable | None:
-    """Return what is equal in all layouts of the same contexts: models, contexts without reuse,
-    what they have to do.
+def weight(recommendation: Recommendation) -> tuple[bool, int, float]:
+    """Return the sort key of recommendations; the main one has the largest."""
+    plan = recommendation.without_reuse.info.plan
+    return plan.schedule is None, len(plan.contexts), best_percent(recommendation.saving)
 
-    None of what is no layout: cycles, contexts that are counted, decoding alone, options of the
-    runtime, what has no baseline here.
+
+def _contexts_key(row: Row) -> Hashable | None:
+    """Return the models, the contexts without reuse and their task, equal in all their layouts.
+
+    None if the row is no layout: cycles, contexts that are counted, decoding alone, options of the
+    runtime, or a row without its baseline in the group.
     """
     root = row.baseline if row.info.baseline else row
-    if (
-        root is None
-        or row.question == OPTIONS
-        or not root.info.plan.contexts
-        or not (row.is_compared or row.schedule)
-    ):
+    if root is None or not root.info.plan.contexts:
         return None
+    if row.question == OPTIONS or not (row.is_compared or row.schedule):
+        return None
+
     models = tuple(model.digest for model in root.info.models)
     contexts = tuple(
         (context.stream, context.model, context.device, context.core)
@@ -110,6 +109,7 @@ def _set_of_contexts(row: Row) -> Hashable | None:
 
 
 def _recommendation(rows: Sequence[Row]) -> Recommendation | None:
+    """Return the recommendation for layouts of the same contexts; None if none was measured."""
     layouts: dict[Hashable, Row] = {}
     for row in rows:
         if row.measured:
@@ -117,21 +117,25 @@ def _recommendation(rows: Sequence[Row]) -> Recommendation | None:
     measured = list(layouts.values())
     if not measured:
         return None
+
     memory = NPU if all(row.memory(NPU) for row in measured) else APPLICATION
-    # The first is without reuse, or has a baseline that was not measured: then nothing says what
-    # the layouts save.
+    saving_rows = []
+    for row in measured:
+        saving = row.saving(memory)
+        if saving and saving.change == LESS:
+            saving_rows.append(row)
+
+    # The first is without reuse, or has a baseline that was not measured. Without that baseline's
+    # memory no saving is known, and all layouts are candidates.
     root = measured[0].baseline or measured[0]
-    saving = [row for row in measured if (of_row := row.saving(memory)) and of_row.change == LESS]
-    least = min(
-        saving if root.measured else measured, key=lambda row: _median(row, memory), default=root
-    )
+    candidates = saving_rows if root.measured else measured
+    least = min(candidates, key=lambda row: _median(row, memory), default=root)
+    others = [row for row in saving_rows if row is not least]
     return Recommendation(
         memory=memory,
         without_reuse=least.baseline or root,
         least=least,
-        as_little=tuple(
-            row for row in saving if row is not least and _takes_as_little(row, least, memory)
-        ),
+        as_little=tuple(row for row in others if _takes_as_little(row, least, memory)),
         layouts=tuple(measured),
         differing=tuple(row for row in rows if row.outcome == "outputs_differ"),
     )
@@ -146,9 +150,3 @@ def _median(row: Row, memory: str) -> float:
 def _takes_as_little(row: Row, least: Row, memory: str) -> bool:
     saving = saving_of(memory, row.memory(memory), least.memory(memory))
     return saving is not None and saving.change == SAME
-
-
-def weight(recommendation: Recommendation) -> tuple[bool, int, float]:
-    """Return what the main one of several recommendations has most of."""
-    plan = recommendation.without_reuse.info.plan
-    return plan.schedule is None, len(plan.contexts), best_percent(recommendation.saving)

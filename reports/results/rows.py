@@ -1,7 +1,7 @@
-"""Rows and groups: a row is a stored result beside its baseline, a group is what one table shows.
+"""Rows and groups: a row is a stored result with its baseline, a group is what one table shows.
 
 Scenarios with equal plans are measured once in a session and stored under each name: one of them is
-the row, the others are copies of it.
+the row, the others are copies.
 """
 
 from __future__ import annotations
@@ -117,8 +117,8 @@ class Row:
     def question(self) -> str:
         """The question that the scenario answers, a key of QUESTIONS or OTHER_QUESTION.
 
-        Scenarios of LEAN belong to dup if they begin with one of dup, so that they stand beside
-        their equals.
+        Scenarios of LEAN belong to dup if they begin with one of dup, so that one table has them
+        and their equals.
         """
         question = question_of(self.scenario, self.info.baseline)
         first = self.baseline or self.original
@@ -152,7 +152,7 @@ class Row:
 
     @cached_property
     def outcome(self) -> str:
-        """The stored outcome, or "outputs_differ" if the outputs are not those of the baseline.
+        """The stored outcome, or "outputs_differ" if the outputs are not the baseline's.
 
         Another option may select another algorithm, which rounds in another way. Such outputs may
         differ by TOLERANCE.

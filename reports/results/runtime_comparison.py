@@ -1,6 +1,4 @@
-"""Runtimes beside each other: which ran the same contexts of the same models, and which need least
-or are fastest.
-"""
+"""The comparison of runtimes that ran the same contexts of the same models: memory and speed."""
 
 from __future__ import annotations
 
@@ -19,21 +17,21 @@ from reusebench.reports.results.rows import Group, Row, workload_key
 from reusebench.reports.results.speed_change import rate
 
 #: The name of a built-in model in results that do not say its origin: network, size and seed, then
-#: what differs by runtime.
+#: a part that differs by runtime.
 _BUILT_IN = re.compile(r"(\w+-\d+-seed\d+)-.*")
-_ORDER = {runtime.name: place for place, runtime in enumerate(RUNTIMES)}
+_ORDER = {runtime.name: position for position, runtime in enumerate(RUNTIMES)}
 
 
 @dataclass(frozen=True)
 class Member:
-    """A group beside others that ran the same contexts."""
+    """A group in a comparison of groups that ran the same contexts."""
 
     group: Group
-    #: Its place among the groups of the page.
+    #: Its position among the groups of the page.
     number: int
     recommendation: Recommendation
-    #: Of the same models on the first runtime that computes them, in the order of RUNTIMES; None:
-    #: there is none.
+    #: A row of the same models on the first runtime that computes them, in the order of RUNTIMES;
+    #: None if no runtime does.
     reference: Row | None
 
     @property
@@ -48,7 +46,7 @@ class Member:
 
     @property
     def size(self) -> Figure | None:
-        """What that takes."""
+        """The memory of that layout."""
         return self.least.memory(self.memory)
 
     @property
@@ -58,22 +56,20 @@ class Member:
 
     @cached_property
     def agreement(self) -> Agreement | None:
-        """Its outputs beside the reference's; None if it is the reference, or there is none."""
+        """The agreement with the reference; None for the reference, and without one."""
         if self.reference is None or self.is_reference:
             return None
         return agreement(self.least.info, self.reference.info)
 
     @property
     def differs(self) -> bool:
-        """Whether its outputs are not those of the reference, though it has the reference's
-        precision.
-        """
+        """Whether its outputs differ from the reference's, though the precision is the same."""
         return self.agreement is not None and self.agreement.verdict == DIFFERS
 
 
 @dataclass(frozen=True)
 class LayoutPoint:
-    """One layout of one member: what it takes, and what it does a second."""
+    """One layout of one member: its memory, and its rate per second."""
 
     member: Member
     row: Row
@@ -89,19 +85,16 @@ class RuntimeComparison:
 
     @property
     def is_of_streams(self) -> bool:
-        """Whether the contexts serve streams of frames; else they infer again and again."""
+        """Whether the contexts serve streams of frames; otherwise they infer again and again."""
         return self.members[0].least.schedule is not None
 
     def of_memory(self, memory: str) -> list[Member]:
-        """Return those whose layouts are compared by this memory, NPU or APPLICATION, the least
-        first.
-        """
-        members = [
-            (member.size.median, member)
-            for member in self.members
-            if member.memory == memory and member.size
-        ]
-        return [member for _, member in sorted(members, key=lambda pair: pair[0])]
+        """Return the members compared by this memory, NPU or APPLICATION, the least first."""
+        sizes = []
+        for member in self.members:
+            if member.memory == memory and member.size:
+                sizes.append((member.size.median, member))
+        return [member for _, member in sorted(sizes, key=lambda pair: pair[0])]
 
     def points(self, memory: str) -> list[LayoutPoint]:
         """Return every layout whose memory and speed are known."""
@@ -109,66 +102,60 @@ class RuntimeComparison:
         for member in self.of_memory(memory):
             for row in member.recommendation.layouts:
                 size = row.memory(memory)
-                per_s = rate(row)
-                if size and per_s and row.computes:
-                    points.append(LayoutPoint(member, row, size, per_s))
+                row_rate = rate(row)
+                if size and row_rate and row.computes:
+                    points.append(LayoutPoint(member, row, size, row_rate))
         return points
 
     def frontier(self, memory: str) -> list[LayoutPoint]:
-        """Return, by memory, the layouts with agreeing outputs that none is better than: less
-        memory, and faster.
+        """Return, by memory, the layouts that no other one beats in both memory and speed.
+
+        Layouts whose outputs differ from the reference's are left out.
         """
+        points = [point for point in self.points(memory) if not point.member.differs]
         frontier: list[LayoutPoint] = []
-        for point in sorted(
-            self.points(memory), key=lambda point: (point.size.median, -point.rate.median)
-        ):
-            if not point.member.differs and (
-                not frontier or point.rate.median > frontier[-1].rate.median
-            ):
+        for point in sorted(points, key=lambda point: (point.size.median, -point.rate.median)):
+            if not frontier or point.rate.median > frontier[-1].rate.median:
                 frontier.append(point)
         return frontier
 
 
 def runtime_comparison(groups: Sequence[Group]) -> RuntimeComparison | None:
-    """Return the groups that ran the same contexts: those contexts that most of them ran, streams
-    of frames at last.
+    """Return the groups that ran the same contexts; None if no two groups did.
 
-    Each has run several layouts of them, on the same board. None if no two groups did.
+    Each group has run several layouts of the contexts, on the same board. Contexts that infer again
+    and again come before streams of frames, then the contexts that most groups ran.
     """
-    origins = {
-        model.origin for group in groups for row in group.rows for model in row.info.plan.models
-    }
-    references = references_of(groups)
-    alike: dict[Hashable, dict[int, Recommendation]] = {}
+    origins: set[str | None] = set()
+    for group in groups:
+        for row in group.rows:
+            origins.update(model.origin for model in row.info.plan.models)
+
+    by_contexts: dict[Hashable, dict[int, Recommendation]] = {}
     for number, group in enumerate(groups):
         for recommendation in recommendations(group.rows):
             if len(recommendation.layouts) > 1:
-                key = (group.board, *_what_ran(recommendation, origins))
-                alike.setdefault(key, {}).setdefault(number, recommendation)
-    shared = [of_groups for of_groups in alike.values() if len(of_groups) > 1]
+                key = (group.board, *_contexts_key(recommendation, origins))
+                by_contexts.setdefault(key, {}).setdefault(number, recommendation)
+    shared = [by_group for by_group in by_contexts.values() if len(by_group) > 1]
     if not shared:
         return None
-    # Of equally many groups, the contexts that the answer of the first is of.
-    chosen = max(shared, key=_weight_of)
-    return RuntimeComparison(
-        [
-            Member(groups[number], number, one, references.get(origins_of(one.without_reuse)))
-            for number, one in chosen.items()
-        ]
-    )
 
-
-def _weight_of(of_groups: Mapping[int, Recommendation]) -> tuple[Any, ...]:
-    first = next(iter(of_groups.values()))
-    return first.without_reuse.schedule is None, len(of_groups), weight(first)
+    # If as many groups ran other contexts, the main recommendation of the first group decides.
+    chosen = max(shared, key=_comparison_weight)
+    references = references_of(groups)
+    members = []
+    for number, recommendation in chosen.items():
+        reference = references.get(origins_of(recommendation.without_reuse))
+        members.append(Member(groups[number], number, recommendation, reference))
+    return RuntimeComparison(members)
 
 
 def references_of(groups: Iterable[Group]) -> dict[tuple[str, ...], Row]:
-    """Return, by the origins of its models, the row whose outputs those of other runtimes are
-    compared with.
+    """Return the reference rows, which the outputs of others are compared with.
 
-    It is of the first runtime in the order of RUNTIMES that has computed them, as it does by
-    default.
+    Key: the origins of the models. The row is of the first runtime in the order of RUNTIMES that
+    has computed them with its default options.
     """
     references: dict[tuple[str, ...], Row] = {}
     for group in sorted(groups, key=lambda group: _ORDER.get(group.info.runtime, len(_ORDER))):
@@ -183,16 +170,23 @@ def origins_of(row: Row) -> tuple[str, ...]:
     return tuple(map(origin_of, row.info.plan.models))
 
 
-def _what_ran(
+def _comparison_weight(by_group: Mapping[int, Recommendation]) -> tuple[Any, ...]:
+    first = next(iter(by_group.values()))
+    return first.without_reuse.schedule is None, len(by_group), weight(first)
+
+
+def _contexts_key(
     recommendation: Recommendation, origins: Container[Optional[str]]
 ) -> tuple[Hashable, ...]:
+    """Return the models, the contexts and their task, equal in all runtimes that ran them."""
     info = recommendation.without_reuse.info
     models = tuple(_comparable_name(model, origins) for model in info.plan.models)
-    return models, tuple(context.stream for context in info.plan.contexts), workload_key(info)
+    streams = tuple(context.stream for context in info.plan.contexts)
+    return models, streams, workload_key(info)
 
 
 def _comparable_name(model: Model, origins: Container[Optional[str]]) -> str:
-    """Return what is equal for equal models: the origin; where nothing says it the name."""
+    """Return a name that is the same for equal models: the origin, or without one the name."""
     if model.origin or model.digest in origins:
         return origin_of(model)
     return _BUILT_IN.sub(r"\1", model.name)

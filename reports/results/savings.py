@@ -1,6 +1,4 @@
-"""What a saving is: what the baseline, which has the same models, takes of one memory more than a
-configuration.
-"""
+"""Savings: the memory that a configuration takes less than its baseline with the same models."""
 
 from __future__ import annotations
 
@@ -9,7 +7,7 @@ from dataclasses import dataclass
 from reusebench.reports.base.formatting import mib
 from reusebench.reports.base.statistics import Figure
 
-#: Memories that savings are of, by their names in storage.result.Memory.
+#: Memories of which savings are computed, by their names in storage.result.Memory.
 APPLICATION = "application_memory_bytes"
 OVER_BASELINE = "application_memory_over_baseline_bytes"
 NPU = "npu_memory_bytes"
@@ -21,10 +19,10 @@ MORE = "more"
 
 @dataclass(frozen=True)
 class Saving:
-    """What is saved of one memory, in bytes; below zero it takes more."""
+    """The saving of one memory, in bytes; below zero the configuration takes more."""
 
     memory: str
-    #: What the baseline takes.
+    #: The memory of the baseline.
     whole: Figure
     saved: Figure
 
@@ -35,17 +33,18 @@ class Saving:
 
     @property
     def percent(self) -> Figure | None:
-        """Of the baseline's memory; None if that is nothing."""
+        """The saving in percent of the baseline's memory; None if that is nothing."""
         return self.saved.percent_of(self.whole)
 
     @property
     def exceeds_noise(self) -> bool:
-        """Whether it is more than repeats differ by, and more than the last digit that is shown.
+        """Whether it is more than the spread of repeats and the last digit that is shown.
 
-        NPU memory is counted, and each of its bytes says something.
+        NPU memory is counted, so each of its bytes says something.
         """
-        shown = self.is_npu or mib(self.saved, spread=False) != mib(Figure(0), spread=False)
-        return self.saved.exceeds_spread and shown
+        if not self.saved.exceeds_spread:
+            return False
+        return self.is_npu or mib(self.saved, spread=False) != mib(Figure(0), spread=False)
 
     @property
     def change(self) -> str:
@@ -56,11 +55,15 @@ class Saving:
 
 
 def saving_of(memory: str, baseline: Figure | None, own: Figure | None) -> Saving | None:
-    """Return what is saved; None if one of the two was not measured."""
-    return None if baseline is None or own is None else Saving(memory, baseline, baseline - own)
+    """Return the saving; None if one of the two was not measured."""
+    if baseline is None or own is None:
+        return None
+    return Saving(memory, baseline, baseline - own)
 
 
 def best_percent(saving: Saving | None) -> float:
-    """Return the percentage that is saved measurably; 0 where nothing is."""
+    """Return the percentage that is saved measurably; 0 if nothing is."""
     percent = saving.percent if saving else None
-    return percent.median if percent and percent.median > 0 and percent.exceeds_spread else 0.0
+    if percent is None or not percent.exceeds_spread:
+        return 0.0
+    return max(percent.median, 0.0)

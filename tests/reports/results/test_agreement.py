@@ -1,6 +1,4 @@
-"""How far outputs are those of another option, or of another runtime, by the values that are stored
-of them.
-"""
+"""The agreement of outputs with another option's or another runtime's, by their stored values."""
 
 from __future__ import annotations
 
@@ -30,10 +28,10 @@ _MODEL = Model("net", "/models/net.onnx", "a" * 64, origin="net-224-seed1")
     ("samples", "reference", "difference"),
     [
         (((1.0, 4.0),), ((1.0, 5.0),), 0.2),
-        # Of each output by its own scale, the largest.
+        # The largest share counts; each output has its own scale.
         (((1.0, 2.0), (101.0,)), ((1.0, 2.0), (100.0,)), 0.01),
         (((0.0, -8.0),), ((0.1, -8.0),), 0.0125),
-        # The same are no finite numbers; whole numbers have no samples.
+        # None in the same places stands for no finite number; whole numbers have no samples.
         (((None, 1.0), ()), ((None, 2.0), ()), 0.5),
         (((0.0,),), ((0.0,),), 0.0),
     ],
@@ -43,9 +41,7 @@ def test_a_relative_difference(
     reference: tuple[tuple[Optional[float], ...], ...],
     difference: float,
 ) -> None:
-    """The largest difference of an output's values, as a share of the reference's largest
-    magnitude.
-    """
+    """The largest difference of an output, as a share of the reference's largest magnitude."""
     assert relative_difference(samples, reference) == pytest.approx(difference)
 
 
@@ -64,9 +60,7 @@ def test_a_difference_that_is_not_known(
     samples: tuple[tuple[Optional[float], ...], ...],
     reference: tuple[tuple[Optional[float], ...], ...],
 ) -> None:
-    """Other outputs, other values that are no numbers, a reference without a scale, and no samples
-    at all.
-    """
+    """The two have other outputs, None in other places, no scale, or no samples at all."""
     assert relative_difference(samples, reference) is None
 
 
@@ -84,9 +78,7 @@ def with_output(storage: Path, value: float, model: Model = _MODEL, **options: o
 
 
 def test_models_are_compared_by_their_origin(tmp_path: Path) -> None:
-    """The files of two runtimes have digests of their own; of another origin there is nothing to
-    compare.
-    """
+    """Two runtimes' files have different digests; models of another origin cannot be compared."""
     reference = with_output(tmp_path, 0.5)
     own = replace(_MODEL, digest="b" * 64)
     assert output_difference(with_output(tmp_path, 0.5001, own), reference) == pytest.approx(1e-4)
@@ -101,16 +93,14 @@ def test_models_are_compared_by_their_origin(tmp_path: Path) -> None:
 
 
 def test_bit_equal_outputs_need_no_samples(tmp_path: Path) -> None:
-    """As in results that were stored before there were samples."""
+    """Older results were stored before there were samples."""
     old = changed(with_output(tmp_path, 0.5), output_samples={})
     assert output_difference(old, old) == 0
     assert output_difference(changed(with_output(tmp_path, 0.6), output_samples={}), old) is None
 
 
 def test_verdicts_on_another_runtime(tmp_path: Path) -> None:
-    """Within 1e-3 outputs agree, whatever the precision; beyond, that of the file says why, if it
-    is another.
-    """
+    """Within 1e-3 outputs agree at any precision; beyond, another precision is the reason."""
     conversion = Conversion("/models/net.onnx", "a converter 1.0", "FP32", ())
     reference = with_output(tmp_path, 0.5)
     verdicts = {}

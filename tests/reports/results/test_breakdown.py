@@ -63,9 +63,7 @@ def test_components_add_up_to_the_total(tmp_path: Path) -> None:
 
 
 def test_domains_over_the_repeats(tmp_path: Path) -> None:
-    """Each that a configuration used, with what it took and left, and whose buffers are there,
-    counted from 1.
-    """
+    """Each used domain has its used and free space, and the contexts with buffers there, from 1."""
     domains = (DomainUse(0, 3072 * MIB, (0, 1, 2)), DomainUse(4, MIB, (5,)))
     group = group_of(
         tmp_path,
@@ -87,15 +85,13 @@ def test_domains_over_the_repeats(tmp_path: Path) -> None:
 
 
 def test_no_domains_without_an_iommu(tmp_path: Path) -> None:
-    """Nor in results that are older than they are: there is no table."""
+    """There is no table either; older results have no domains."""
     group = group_of(tmp_path, result(tmp_path, "no_reuse", even(3), npu=npu_account))
     assert (domain_memories(group.rows[0]), domains_table(group, ENGLISH)) == ([], None)
 
 
 def test_what_no_context_made_is_other(tmp_path: Path) -> None:
-    """Buffers of no context's step stand under other, in a row of the plain table without a
-    context.
-    """
+    """Buffers of no context's step count as other, in a row of the plain table without a context."""
     row = stored(tmp_path, npu=lambda plan: npu_account(plan, unattributed_bytes=5 * MIB))
     account = component_memory(row)
     assert account is not None
@@ -117,9 +113,7 @@ def test_spread_is_that_of_the_repeats(tmp_path: Path) -> None:
 
 
 def test_what_the_runtime_does_not_tell_apart_is_empty(tmp_path: Path) -> None:
-    """By the runtime's own words register commands, task list and input and output are unknown, not
-    zero.
-    """
+    """If only the runtime tells sizes, register commands, task list and io are unknown, not zero."""
     row = stored(tmp_path, npu=runtime_account)
     account = component_memory(row)
     assert account is not None
@@ -132,9 +126,7 @@ def test_what_the_runtime_does_not_tell_apart_is_empty(tmp_path: Path) -> None:
 
 
 def test_who_gave_the_figure(tmp_path: Path) -> None:
-    """The ledger goes before the dma-bufs of the process, and these before the runtime's own
-    words.
-    """
+    """The ledger comes before the process's dma-bufs, and these before the runtime's own figure."""
     assert npu_source(stored(tmp_path / "ledger")) == "ledger"
     assert npu_source(stored(tmp_path / "runtime", npu=runtime_account)) == "runtime"
     assert npu_source(stored(tmp_path / "none", npu=None)) is None
@@ -157,13 +149,11 @@ def test_a_runtime_on_the_cpu_has_no_npu_memory(tmp_path: Path) -> None:
     assert row.memory("npu_peak_bytes") is None
 
 
-# By kind of page
+# Kinds of pages
 
 
 def test_parts_are_what_grew_since_the_import(tmp_path: Path) -> None:
-    """Anonymous memory, file mappings and shared memory are each taken over their value at the
-    import.
-    """
+    """The parts are the growth of each kind of page since the import."""
     info = result(tmp_path, "no_reuse", even(3))
     info = with_steady(
         info, lambda index, steady: replace(steady, pss_file_bytes=IMPORTED - (index + 1) * MIB)
@@ -177,7 +167,7 @@ def test_parts_are_what_grew_since_the_import(tmp_path: Path) -> None:
 
 
 def test_old_kernels_do_not_tell_parts_apart(tmp_path: Path) -> None:
-    """Where the kernel does not say of what kind a page is, there is no table of them."""
+    """If the kernel does not tell the kinds of pages apart, there is no table."""
     info = result(tmp_path, "no_reuse", even(3))
     rows = group_of(
         tmp_path, with_steady(info, lambda _, steady: replace(steady, pss_anon_bytes=None))
@@ -189,7 +179,7 @@ def test_old_kernels_do_not_tell_parts_apart(tmp_path: Path) -> None:
 
 
 def test_a_failure_has_no_parts(tmp_path: Path) -> None:
-    """A configuration that was not measured has no row, and a group of such no table."""
+    """A configuration that was not measured has no row; if none was, there is no table."""
     rows = group_of(tmp_path, result(tmp_path, "no_reuse", [], failure=FAILED)).rows
     assert page_memory(rows[0]) is None
     assert page_kinds_table(rows, ENGLISH) is None
@@ -215,7 +205,7 @@ def test_partial_dup_shares_the_weights_of_each_stream(tmp_path: Path) -> None:
 
 
 def test_weights_and_internal_memory_of_one_owner_are_told_apart(tmp_path: Path) -> None:
-    """The first context lends its weights to all, and internal memory to those of its own core."""
+    """The first context lends its weights to all, and internal memory to the others on its core."""
     assert shared(tmp_path, "full_dup_internal_reuse") == [
         ("weights", 1, tuple(range(2, 13)), 11),
         ("internal", 1, (3, 5, 7, 9, 11), 5),
@@ -224,16 +214,14 @@ def test_weights_and_internal_memory_of_one_owner_are_told_apart(tmp_path: Path)
 
 
 def test_size_is_that_of_the_owner(tmp_path: Path) -> None:
-    """What is shared is as large as it is in the account of the context that has it."""
+    """Shared memory has the size that its owner's account says."""
     (memory,) = shared_memories(stored(tmp_path, "internal_reuse"))
     assert memory.size is not None
     assert memory.size.median == NPU_SIZES["internal"]
 
 
 def test_what_was_not_seen_is_not_verified(tmp_path: Path) -> None:
-    """A sharing that the plan says and no submit shows is counted as not seen, and without a ledger
-    nobody knows.
-    """
+    """Planned sharing that no submit shows counts as not seen; without a ledger it is not known."""
     unseen = shared(
         tmp_path / "unseen", "shared_weights", npu=lambda plan: npu_account(plan, shared=())
     )
@@ -264,7 +252,7 @@ def test_nothing_is_shared_without_reuse(tmp_path: Path) -> None:
 
 
 def test_findings_are_drawn_together(tmp_path: Path) -> None:
-    """Contexts of one kind of finding stand in one, with the addresses of a repeat, not of all."""
+    """One summary has the contexts of all findings of a kind, and the addresses of a single repeat."""
     two = (FREED, msgspec.structs.replace(FREED, context=4, amount=2))
     leak = Finding("leak", None, None, None, MIB)
     row = stored(tmp_path, npu=lambda plan: npu_account(plan, findings=(*two, leak)))
@@ -275,7 +263,7 @@ def test_findings_are_drawn_together(tmp_path: Path) -> None:
 
 
 def test_a_configuration_that_failed_has_its_findings_too(tmp_path: Path) -> None:
-    """What made the outcome wrong memory is found, though its figures are not compared."""
+    """The findings that made the outcome wrong memory are there, though figures are not compared."""
     failure = Failure("wrong_memory", "steady", 3, in_words("it did"))
     row = stored(tmp_path, npu=lambda plan: npu_account(plan, findings=(FREED,)), failure=failure)
     assert [finding.kind for finding in findings_of(row)] == ["reads_freed"]

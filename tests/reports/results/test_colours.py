@@ -18,17 +18,17 @@ from reusebench.scenarios.catalogue import LEAN, QUESTIONS, scenarios_of
 
 
 def test_colours_of_a_figure_are_distinct() -> None:
-    """Every scenario has a colour, which no other one of its question has, or of dup and lean; so
-    do components.
+    """Within a question, within dup and lean together, and among components, each has its own
+    colour.
     """
-    beside = [scenarios_of(question) for question in QUESTIONS]
-    for names in (*beside, scenarios_of("dup") + scenarios_of(LEAN)):
+    shown_together = [scenarios_of(question) for question in QUESTIONS]
+    for names in (*shown_together, scenarios_of("dup") + scenarios_of(LEAN)):
         colours = [OTHER_COLOUR, *map(scenario_colour, names)]
         assert len(set(colours)) == len(colours)
     assert len(set(COMPONENT_COLOURS.values())) == len(COMPONENT_COLOURS)
 
 
-#: What eyes that lack one kind of cones see of linear RGB (Machado, Oliveira and Fernandes 2009,
+#: Linear RGB as seen by eyes that lack one kind of cones (Machado, Oliveira and Fernandes 2009,
 #: severity 1.0).
 _EYES = {
     "all": ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
@@ -53,8 +53,8 @@ def lab(seen: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("eyes", _EYES)
 def test_colours_of_runtimes_are_told_apart(eyes: str) -> None:
-    """By every eye, a difference of 10 being plain to see; marks differ besides, and there are
-    enough for all.
+    """All eyes see a difference of at least 10, which is plain; marks differ too, and all are
+    enough.
     """
     assert min(len(RUNTIME_COLOURS), len(RUNTIME_MARKERS)) >= len(RUNTIMES)
     assert len(set(RUNTIME_MARKERS)) == len(RUNTIME_MARKERS)

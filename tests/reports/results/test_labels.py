@@ -20,7 +20,7 @@ def stored_labels(storage: Path, infos: list[Result]) -> list[str]:
 
 
 def test_one_group_is_its_runtime_and_target(tmp_path: Path) -> None:
-    """Nothing more is said than what tells groups apart."""
+    """The label has nothing that is not needed to tell groups apart."""
     assert stored_labels(tmp_path, [result(tmp_path, "no_reuse", even(3))]) == [
         "ONNX Runtime 1.2.3, python"
     ]
@@ -37,9 +37,7 @@ def test_one_group_is_its_runtime_and_target(tmp_path: Path) -> None:
 def test_groups_say_what_they_differ_in(
     tmp_path: Path, change: dict[str, Any], facts: list[str]
 ) -> None:
-    """Two groups of one runtime and target are called after the condition that differs, and after
-    no other.
-    """
+    """Labels of two groups of one runtime and target add the condition that differs, and no other."""
     info = result(tmp_path, "no_reuse", even(3))
     labels = stored_labels(tmp_path, [info, changed(info, **change)])
     assert all(
@@ -50,7 +48,7 @@ def test_groups_say_what_they_differ_in(
 
 
 def test_boards_are_named_where_there_are_several(tmp_path: Path) -> None:
-    """The same measurement on two boards is told apart by the board."""
+    """The same measurement on two boards is labelled with the board."""
     for number, board in enumerate(("one", "two"), start=1):
         write_run(
             tmp_path, [result(tmp_path, "no_reuse", even(3))], number, machine=machine(board=board)

@@ -1,4 +1,4 @@
-"""What others have published: the data file, and the tables of it."""
+"""Published figures: the data file, and its tables."""
 
 from __future__ import annotations
 
@@ -40,19 +40,19 @@ def test_throughput_rises_from_one_thread_to_twelve() -> None:
 
 
 def test_parts_add_up_to_the_published_total() -> None:
-    """Where the source has all parts their sum is its total; elsewhere they are less, and what is
-    missing a dash.
+    """All parts add up to the total; if the source lacks some, they have a dash and the sum is
+    less.
     """
     rows = [cells for _, cells in published_breakdown(ENGLISH).table.rows]
     assert rows[0][2:6] == ["3.53", "1.67", "-", "5.58"]
     assert rows[1][:2] == ["-", "-"]
     for cells in rows:
         known = sum(float(cell) for cell in cells[2:5] if cell != "-")
-        assert (
-            known < float(cells[5])
-            if "-" in cells[2:5]
-            else known == pytest.approx(float(cells[5]))
-        )
+        whole = float(cells[5])
+        if "-" in cells[2:5]:
+            assert known < whole
+        else:
+            assert known == pytest.approx(whole)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -60,9 +60,7 @@ def test_parts_add_up_to_the_published_total() -> None:
 def test_reference_tables_name_their_sources(
     reference: Callable[[Texts], Reference], language: str
 ) -> None:
-    """Every row is marked as published, and names a source that stands once in the list, with its
-    dates.
-    """
+    """Every row is marked as published and names a source, which the list has once, with its dates."""
     published = reference(texts_of(language))
     assert {look for look, _ in published.table.rows} == {"published"}
     assert {len(cells) for _, cells in published.table.rows} == {len(published.table.heads)}
@@ -74,7 +72,7 @@ def test_reference_tables_name_their_sources(
 
 
 def test_the_date_of_publishing_is_said_where_it_is_known() -> None:
-    """A source without one says when it was read."""
+    """A source without one only has the date when it was read."""
     known, unknown = (
         Source({"en": "A"}, None, published, "2026-11-21") for published in ("2024-11-06", None)
     )

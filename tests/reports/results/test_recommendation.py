@@ -1,4 +1,4 @@
-"""Which layout is recommended of those that ran, and which are not."""
+"""The layout that is recommended, and those that are not."""
 
 from __future__ import annotations
 
@@ -37,15 +37,13 @@ def recommended(storage: Path, *infos: Result) -> Recommendation:
 
 
 def layouts(storage: Path, **mib: float) -> list[Result]:
-    """Return no reuse with 40 MiB for each context, and layouts in which each of them takes so
-    much.
-    """
+    """Return no reuse with 40 MiB for each context, and layouts with the given MiB for each."""
     infos = [result(storage, "no_reuse_one_model", even(40, spread=0.1))]
     return infos + [result(storage, name, even(size, spread=0.1)) for name, size in mib.items()]
 
 
 def test_the_layout_with_the_least_memory_is_recommended(tmp_path: Path) -> None:
-    """Of all questions with the same contexts; the saving is of the memory of the whole process."""
+    """All questions with the same contexts count; the saving is in memory of the whole process."""
     infos = [
         *layouts(tmp_path, full_dup=20, shared_context=12),
         result(tmp_path, "plain", even(40)),
@@ -69,7 +67,7 @@ def test_the_layout_with_the_least_memory_is_recommended(tmp_path: Path) -> None
 
 
 def test_a_difference_within_noise_is_no_saving(tmp_path: Path) -> None:
-    """Where none takes measurably less, what is without reuse stays."""
+    """If no layout takes measurably less, the recommendation is the one without reuse."""
     one = recommended(
         tmp_path, *layouts(tmp_path), result(tmp_path, "full_dup", even(39, spread=2))
     )
@@ -78,7 +76,7 @@ def test_a_difference_within_noise_is_no_saving(tmp_path: Path) -> None:
 
 
 def test_layouts_that_take_as_little_are_named(tmp_path: Path) -> None:
-    """What differs from the least by noise alone; an equal plan under another name is the same
+    """They differ from the least only by noise; an equal plan under another name is the same
     layout.
     """
     infos = layouts(tmp_path, full_dup=30, shared_context=10.05, full_dup_internal_reuse=10)
@@ -92,7 +90,7 @@ def test_layouts_that_take_as_little_are_named(tmp_path: Path) -> None:
 
 
 def test_a_layout_whose_outputs_differ_is_not_recommended(tmp_path: Path) -> None:
-    """However little it takes; it is named."""
+    """It is named, but not recommended, however little it takes."""
     infos = layouts(tmp_path, full_dup=20)
     infos.append(result(tmp_path, "shared_context", even(1), digest="0000000f"))
     one = recommended(tmp_path, *infos)
@@ -101,8 +99,8 @@ def test_a_layout_whose_outputs_differ_is_not_recommended(tmp_path: Path) -> Non
 
 
 def test_npu_memory_decides_where_every_layout_has_it(tmp_path: Path) -> None:
-    """A dup takes less of it whatever the process takes; where nothing computes, outputs are not
-    known to be equal.
+    """A dup takes less NPU memory, whatever the process takes. If nothing computes, outputs are
+    unknown.
     """
     for computes in (True, False):
         storage = tmp_path / str(computes)
@@ -116,9 +114,7 @@ def test_npu_memory_decides_where_every_layout_has_it(tmp_path: Path) -> None:
 
 
 def test_where_no_reuse_failed_the_least_that_ran_is_recommended(tmp_path: Path) -> None:
-    """As on a board that is too small for it; nothing is known of what is saved, nor of the
-    outputs.
-    """
+    """Neither the saving nor the outputs are known, for example on a board that is too small."""
     full = Failure("out_of_memory", "context", 7, FAILED.message)
     one = recommended(
         tmp_path,
@@ -143,9 +139,7 @@ def test_where_no_reuse_failed_the_least_that_ran_is_recommended(tmp_path: Path)
 def test_the_cost_in_speed(
     tmp_path: Path, per_s: Sequence[float], idle_cpu_percent: float, verdict: str
 ) -> None:
-    """By the inferences a second, with their spread; a busy machine and a single repeat say
-    nothing.
-    """
+    """Rates are compared with their spread; a busy machine and a single repeat give no verdict."""
     repeats = len(per_s)
     baseline = result(
         tmp_path, "no_reuse_one_model", even(40, repeats), idle_cpu_percent=idle_cpu_percent
@@ -159,7 +153,7 @@ def test_the_cost_in_speed(
 
 
 def test_frames_are_the_speed_of_streams(streams_group: Group) -> None:
-    """The rate is that of the frames of all streams."""
+    """The rate counts the frames of all streams."""
     one = main_recommendation(streams_group.rows)
     assert one is not None
     assert one.speed is not None
@@ -168,8 +162,8 @@ def test_frames_are_the_speed_of_streams(streams_group: Group) -> None:
 
 
 def test_each_set_of_contexts_has_its_own(tmp_path: Path, streams_group: Group) -> None:
-    """Other models, other numbers of contexts and streams are compared with their own baseline;
-    most contexts first.
+    """Each number of contexts, and streams, are compared with their own baseline; most contexts
+    first.
     """
     pair = MODELS[:2]
     infos = [
@@ -196,7 +190,7 @@ def test_each_set_of_contexts_has_its_own(tmp_path: Path, streams_group: Group) 
 
 
 def test_what_did_not_run_is_no_layout(tmp_path: Path) -> None:
-    """What a runtime lacks, what failed, and what has no baseline in the storage."""
+    """A scenario is no layout if the runtime lacks it, if it failed, or if its baseline is missing."""
     infos = [
         result(tmp_path, "shared_context", [], failure=NOT_SUPPORTED),
         result(tmp_path, "lean", even(1)),
@@ -208,7 +202,7 @@ def test_what_did_not_run_is_no_layout(tmp_path: Path) -> None:
 
 
 def test_without_reuse_is_what_the_least_is_compared_with(tmp_path: Path) -> None:
-    """Where equal baselines were measured one by one, that of the layout itself counts."""
+    """If equal baselines were measured one by one, the layout's own baseline counts."""
     plain = result(tmp_path, "plain", even(50))
     lean = result(tmp_path, "lean", even(9))
     one = recommended(tmp_path, *layouts(tmp_path), plain, lean)

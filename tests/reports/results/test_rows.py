@@ -29,9 +29,9 @@ from tests.reports.stored import (
 )
 
 
-def test_saving_is_that_of_the_chosen_figures(full_group: Group) -> None:
+def test_a_saving_is_in_percent_of_the_same_memory_of_the_baseline(full_group: Group) -> None:
     """12 contexts of 40 MiB against 40 + 11 x 10 MiB save 330 MiB: of 510 in all, of 480 over the
-    baseline.
+    import.
     """
     full = row_of(full_group, "full_dup")
     assert full.saved() == Figure(330 * MIB, 0)
@@ -40,8 +40,8 @@ def test_saving_is_that_of_the_chosen_figures(full_group: Group) -> None:
 
 
 def test_baseline_has_the_same_models(full_group: Group) -> None:
-    """Full dup of one model is compared with no reuse of that one model, and partial dup with that
-    of all.
+    """Full dup of one model is compared with no reuse of that model, partial dup with no reuse of
+    all.
     """
     for scenario, baseline in (("full_dup", "no_reuse_one_model"), ("partial_dup", "no_reuse")):
         compared = row_of(full_group, scenario)
@@ -60,7 +60,7 @@ def test_no_saving_without_the_same_models(tmp_path: Path) -> None:
 
 
 def test_newest_result_stands(tmp_path: Path) -> None:
-    """Where a configuration was measured twice the run of the higher number counts, whatever the
+    """If a configuration was measured twice, the run of the higher number counts, whatever the
     clock said.
     """
     write_run(
@@ -86,9 +86,7 @@ def test_other_conditions_make_another_group(tmp_path: Path) -> None:
 
 
 def test_failed_row_stands_without_figures(full_group: Group) -> None:
-    """A configuration that crashed has a row with its outcome, and no figure that could be taken
-    for one.
-    """
+    """A configuration that crashed has a row with its outcome, and no figure that looks measured."""
     failed = row_of(full_group, "shared_context")
     assert failed.outcome == FAILED.kind
     assert failed.memory("application_memory_bytes") is None
@@ -96,8 +94,8 @@ def test_failed_row_stands_without_figures(full_group: Group) -> None:
 
 
 def test_outputs_of_an_older_baseline_are_compared_too(tmp_path: Path) -> None:
-    """Outputs that differ from those of a baseline in another run make the outcome, and take the
-    figures away.
+    """If outputs differ from a baseline's in another run, the outcome says so and there are no
+    figures.
     """
     write_run(tmp_path, [result(tmp_path, "no_reuse_one_model", even(40))], number=1)
     write_run(tmp_path, [result(tmp_path, "full_dup", dup(40, 10), digest="0000000f")], number=2)
@@ -108,15 +106,13 @@ def test_outputs_of_an_older_baseline_are_compared_too(tmp_path: Path) -> None:
 
 
 def test_fewer_files_than_streams_are_said(tmp_path: Path) -> None:
-    """Two files for four streams are named as used in turn, in the models' text."""
+    """Two files for four streams are described as used in turn, in the models' text."""
     group = group_of(tmp_path, result(tmp_path, "no_reuse", even(40), models=MODELS[:2]))
     assert row_of(group, "no_reuse").models == "model-a, model-b (2 for 4 streams, in turn)"
 
 
 def test_another_chip_or_limit_makes_another_group(tmp_path: Path) -> None:
-    """NPU memory of two chips never stands in one table; runs without a stored chip are one
-    group.
-    """
+    """NPU memory of two chips never stands in one table; runs without a stored chip are one group."""
     infos = [
         result(tmp_path, name, even(3), npu=npu_account)
         for name in ("no_reuse_one_model", "full_dup")
@@ -132,14 +128,14 @@ def test_another_chip_or_limit_makes_another_group(tmp_path: Path) -> None:
 
 
 def test_npu_memory_is_saved_of_the_baselines(npu_group: Group) -> None:
-    """12 contexts of 10 MiB, of which 6 are weights, against one with weights and 11 without."""
+    """12 contexts of 10 MiB, including 6 MiB of weights, against one with weights and 11 without."""
     full = row_of(npu_group, "full_dup")
     assert full.saved(NPU) == Figure(66 * MIB, 0)
     assert numbers(full.saved_percent(NPU)) == pytest.approx((55, 0))
 
 
 def test_outputs_that_were_not_computed_are_not_compared(tmp_path: Path) -> None:
-    """On the virtual board outputs are whatever memory held: that they differ is no outcome."""
+    """On the virtual board outputs are whatever memory held, so a difference is no outcome."""
     infos = [
         result(tmp_path, "no_reuse_one_model", even(3), npu=npu_account, computes=False),
         result(tmp_path, "full_dup", even(3), npu=npu_account, computes=False, digest="0000000f"),
@@ -149,7 +145,7 @@ def test_outputs_that_were_not_computed_are_not_compared(tmp_path: Path) -> None
 
 
 def test_rows_stand_by_question(npu_group: Group) -> None:
-    """The scenarios come apart into the questions, each of which begins with a baseline."""
+    """The scenarios are split into the questions, each of which begins with a baseline."""
     assert {name: rows[0].scenario for name, rows in npu_group.questions.items()} == {
         "dup": "no_reuse",
         "internal_reuse": "in_turn",
@@ -188,7 +184,7 @@ def test_a_run_is_one_group_whatever_its_models(tmp_path: Path) -> None:
 
 
 def test_sessions_with_other_models_are_not_mixed(tmp_path: Path) -> None:
-    """Two sessions with other models of the streams are two groups, and each keeps its own
+    """Two sessions with other models for the streams are two groups; each keeps its own
     resolutions.
     """
     for number, models in ((1, MODELS), (2, OTHERS)):
@@ -225,7 +221,7 @@ def test_a_question_asked_alone_joins_the_newest_session(tmp_path: Path) -> None
 
 
 def test_the_newest_group_of_a_runtime_stands_for_it(tmp_path: Path) -> None:
-    """Of two versions of one runtime on one target the newer group is chosen."""
+    """If there are two versions of one runtime on one target, the newer group is chosen."""
     old = changed(result(tmp_path, "no_reuse", even(40)), runtime_version="0.0.1")
     write_run(tmp_path, [old], 1, at="2026-01-01")
     write_run(tmp_path, [result(tmp_path, "no_reuse", even(40))], 2, at="2026-01-02")
@@ -238,9 +234,7 @@ def _named(group: Group) -> dict[str, tuple[str, ...]]:
 
 
 def test_equal_scenarios_are_one_row(tmp_path: Path) -> None:
-    """The first of them in the catalogue is the row and the baseline, and the others are its
-    further names.
-    """
+    """The first in the catalogue is the row and the baseline, and has the names of the others."""
     group = group_of(tmp_path, *first_look(tmp_path))
     assert _named(group) == {
         "no_reuse_one_model": ("plain",),
@@ -269,9 +263,7 @@ def test_whichever_was_measured_the_row_is_the_same(tmp_path: Path) -> None:
 
 
 def test_lean_has_its_own_question_if_it_began_anew(tmp_path: Path) -> None:
-    """Its steps are compared with the first that a newer session has measured itself, and are
-    copies there.
-    """
+    """Steps are compared with the first step if a newer session measured it, and are copies there."""
     write_run(tmp_path, first_look(tmp_path), 1, "2026-01-01T00:00:00")
     write_run(tmp_path, [result(tmp_path, "plain", even(20), run="run2")], 2, "2026-01-02T00:00:00")
     (group,) = groups_of(tmp_path)
@@ -298,9 +290,7 @@ def test_a_copy_stands_for_what_was_measured_again(tmp_path: Path) -> None:
 
 
 def test_equal_scenarios_of_two_questions_answer_both(tmp_path: Path) -> None:
-    """Tensors in place are part of external memory and of copies: one row, and a copy for the other
-    question.
-    """
+    """Tensors in place belong to external memory and to copies: one row, and a copy for the other."""
     first = result(tmp_path, "runtime_memory", even(40))
     in_place = result(tmp_path, "external_io", even(30))
     copied = as_measured(first, "copied_io")
@@ -318,7 +308,7 @@ def test_equal_scenarios_of_two_questions_answer_both(tmp_path: Path) -> None:
 
 
 def test_what_failed_is_no_copy(tmp_path: Path) -> None:
-    """Nothing of it was measured: what the runtime lacks is listed by name."""
+    """Nothing was measured: each scenario that the runtime lacks is listed by name."""
     failed = result(tmp_path, "full_dup", [], failure=NOT_SUPPORTED)
     group = group_of(tmp_path, failed, as_measured(failed, "lean_weights"))
     assert _named(group) == {"full_dup": (), "lean_weights": ()}

@@ -1,4 +1,4 @@
-"""Which runtimes are compared with each other, and which of their layouts none is better than."""
+"""The runtimes that are compared with each other, and the best of their layouts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def of_runtime(
     storage: Path,
     runtime: str,
     number: int,
-    further_mib: float,
+    dup_mib: float,
     rates: Sequence[float] = (20, 20),
     model: Model = MODEL,
     output: float = 1.0,
@@ -41,7 +41,7 @@ def of_runtime(
     digest = f"{number:08x}"
     infos = []
     for name, costs, per_s in zip(
-        ("no_reuse_one_model", "full_dup"), (even(40, spread=0.1), dup(40, further_mib)), rates
+        ("no_reuse_one_model", "full_dup"), (even(40, spread=0.1), dup(40, dup_mib)), rates
     ):
         info = result(
             *(storage, name, costs),
@@ -65,9 +65,7 @@ def compared(storage: Path) -> RuntimeComparison:
 
 
 def test_groups_with_files_of_one_origin_are_compared(tmp_path: Path) -> None:
-    """By memory, the least first; the reference of outputs is the first runtime of the list,
-    whichever is newer.
-    """
+    """The least memory comes first; the reference is the first runtime in the list, old or new."""
     of_runtime(tmp_path, "onnxruntime", 1, 10)
     of_runtime(
         tmp_path,
@@ -89,8 +87,8 @@ def test_groups_with_files_of_one_origin_are_compared(tmp_path: Path) -> None:
 
 
 def test_old_results_are_compared_by_their_names(tmp_path: Path) -> None:
-    """Without an origin a built-in model is known by network, size and seed, however the file was
-    made.
+    """Without an origin a built-in model is known by network, size and seed, whatever made the
+    file.
     """
     of_runtime(tmp_path, "onnxruntime", 1, 10, model=replace(MODEL, origin=None))
     other = replace(MODEL, name="net-224-seed1-megengine1.13.0-v1.1", digest="b" * 64, origin=None)
@@ -102,7 +100,7 @@ def test_old_results_are_compared_by_their_names(tmp_path: Path) -> None:
 
 
 def test_one_group_is_compared_with_nothing(tmp_path: Path) -> None:
-    """Nor one of which a single layout ran."""
+    """Two groups are not compared either if one ran a single layout."""
     of_runtime(tmp_path, "onnxruntime", 1, 10)
     assert runtime_comparison(groups_of(tmp_path)) is None
     info = result(tmp_path, "no_reuse_one_model", even(40), models=[MODEL])
@@ -111,7 +109,7 @@ def test_one_group_is_compared_with_nothing(tmp_path: Path) -> None:
 
 
 def test_the_contexts_that_most_groups_ran_are_compared(tmp_path: Path) -> None:
-    """However much another set of contexts saves on one of them."""
+    """The saving of another set of contexts, which one group ran, does not matter."""
     for number, runtime in enumerate(("onnxruntime", "megengine_lite"), start=1):
         of_runtime(tmp_path, runtime, number, 10)
         infos = [
@@ -131,7 +129,7 @@ def test_the_contexts_that_most_groups_ran_are_compared(tmp_path: Path) -> None:
 
 
 def test_the_frontier_has_what_none_is_better_than(tmp_path: Path) -> None:
-    """By memory, each faster than the one before; of all runtimes together."""
+    """Each point takes more memory and is faster than the one before, over all runtimes."""
     of_runtime(tmp_path, "onnxruntime", 1, 10, rates=(30, 20))
     of_runtime(tmp_path, "megengine_lite", 2, 5, rates=(25, 15))
     frontier = [
@@ -141,13 +139,13 @@ def test_the_frontier_has_what_none_is_better_than(tmp_path: Path) -> None:
     assert frontier == [
         ("megengine_lite", "full_dup", 15),
         ("onnxruntime", "full_dup", 20),
-        # Of equally much memory the faster one.
+        # The faster one of two with equal memory.
         ("onnxruntime", "no_reuse_one_model", 30),
     ]
 
 
 def test_outputs_that_differ_are_not_on_the_frontier(tmp_path: Path) -> None:
-    """Nothing is better for calculating something else; its points are there all the same."""
+    """A layout that calculates something else is not better; its points are drawn all the same."""
     of_runtime(tmp_path, "onnxruntime", 1, 10)
     of_runtime(tmp_path, "megengine_lite", 2, 5, rates=(50, 50), output=1.1)
     comparison = compared(tmp_path)
@@ -161,7 +159,7 @@ def test_outputs_that_differ_are_not_on_the_frontier(tmp_path: Path) -> None:
 
 
 def test_npu_memory_and_application_memory_are_apart(tmp_path: Path) -> None:
-    """What computes nothing has no point."""
+    """A group that computes nothing has no points."""
     of_runtime(tmp_path, "onnxruntime", 1, 10)
     of_runtime(tmp_path, "rknn", 2, 5, npu=npu_account, computes=False)
     comparison = compared(tmp_path)

@@ -1,4 +1,4 @@
-"""What a saving is, and when it is one."""
+"""Savings, and when they exceed noise."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from tests.reports.stored import MIB, even, group_of, npu_account, result, row_o
 def test_application_memory_differs_where_it_shows(
     saved_mib: float, spread_mib: float, change: str
 ) -> None:
-    """It must be more than repeats differ by, and more than a tenth of a MiB would round away."""
+    """A saving exceeds the spread of repeats, and a tenth of a MiB, which rounding hides."""
     saving = Saving(OVER_BASELINE, Figure(100 * MIB), Figure(saved_mib * MIB, spread_mib * MIB))
     assert saving.change == change
 
@@ -46,9 +46,7 @@ def test_a_byte_of_npu_memory_is_one() -> None:
 
 
 def test_a_percentage_is_of_the_baseline() -> None:
-    """With the spread of both; of a baseline that takes nothing there is none, nor of what was not
-    measured.
-    """
+    """It has the spread of both; none if the baseline takes nothing, or a side was not measured."""
     saving = saving_of(NPU, Figure(40 * MIB, MIB), Figure(30 * MIB, MIB))
     assert saving is not None
     assert saving.percent == Figure(25, 5)
@@ -57,14 +55,14 @@ def test_a_percentage_is_of_the_baseline() -> None:
 
 
 def test_the_best_is_of_what_can_be_measured() -> None:
-    """A share within its spread, or of more memory, is none."""
+    """A share within its spread, or of more memory, counts as zero."""
     figures = [Figure(25, 5), Figure(25, 30), Figure(-25, 5)]
     assert [best_percent(Saving(NPU, Figure(100), figure)) for figure in figures] == [25, 0, 0]
     assert best_percent(None) == 0
 
 
 def test_npu_memory_decides_where_there_is_any(tmp_path: Path) -> None:
-    """Else application memory over the import."""
+    """Without NPU memory, application memory over the import decides."""
     for npu, memory in ((npu_account, NPU), (None, OVER_BASELINE)):
         infos = [
             result(tmp_path, name, even(40, spread=1), npu=npu)
