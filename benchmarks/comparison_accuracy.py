@@ -39,8 +39,8 @@ from reusebench.storage.metrics import find_metric
 from reusebench.storage.result import Result
 from reusebench.storage.run_file import WITHOUT_SPEED, save_run
 from reusebench.storage.runs import Run, read_runs
-from reusebench.targets.base import Target
 from reusebench.targets.resolve import Selection
+from reusebench.targets.target import Target
 from tests.helpers.support import CHECKOUT
 from tests.reports.compare.growing_driver import VARIABLE
 

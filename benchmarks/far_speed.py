@@ -21,7 +21,7 @@ from reusebench.samplers.observer import Observer
 from reusebench.targets.far.connection import connect
 from reusebench.targets.far.host import FarHost
 from reusebench.targets.far.process import FarProcess
-from reusebench.targets.process import LocalProcess, Process
+from reusebench.targets.process import DriverProcess, LocalProcess
 
 _RATE_HZ = 200.0
 #: What a far host has sampled is looked for so often.
@@ -72,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 @contextmanager
-def _near() -> Iterator[tuple[Host, Process]]:
+def _near() -> Iterator[tuple[Host, DriverProcess]]:
     process = LocalProcess(_COMMAND, Path("/"), {}, keeps_ledger=False)
     try:
         yield LOCAL_HOST, process
@@ -81,7 +81,7 @@ def _near() -> Iterator[tuple[Host, Process]]:
 
 
 @contextmanager
-def _far(target: str) -> Iterator[tuple[Host, Process]]:
+def _far(target: str) -> Iterator[tuple[Host, DriverProcess]]:
     connection = connect(target, print)
     try:
         process = FarProcess(connection, _COMMAND, "/", {}, keeps_ledger=False)
@@ -93,7 +93,7 @@ def _far(target: str) -> Iterator[tuple[Host, Process]]:
         connection.close()
 
 
-def _show(name: str, host: Host, process: Process, barriers: int, seconds: float) -> None:
+def _show(name: str, host: Host, process: DriverProcess, barriers: int, seconds: float) -> None:
     observer = Observer(host, _RATE_HZ)
     observer.attach(process.pid)
     intervals_ns = _sampled(observer, seconds)
@@ -125,7 +125,7 @@ def _sampled(observer: Observer, seconds: float) -> list[int]:
     return [after - before for before, after in zip(times_ns, times_ns[1:])]
 
 
-def _pass_line(process: Process) -> None:
+def _pass_line(process: DriverProcess) -> None:
     process.send(b"line\n")
     if process.receive(_ANSWER_LIMIT_S) != b"line\n":
         raise SystemExit("the process has not answered")

@@ -59,10 +59,10 @@ from reusebench.measured.plan import (
     Plan,
 )
 from reusebench.models import ModelError, Recipe, can_be_weightless, ensure_all
-from reusebench.targets.base import Target
 from reusebench.targets.chips import CHIPS
 from reusebench.targets.resolve import Selection
 from reusebench.targets.rknn_library import find_libraries
+from reusebench.targets.target import Target
 from reusebench.targets.vboard.guest import missing_parts
 
 _CHECKOUT = Path(__file__).resolve().parent.parent

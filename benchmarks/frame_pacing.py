@@ -22,8 +22,8 @@ from reusebench.samplers.host import LOCAL_HOST
 from reusebench.samplers.observer import Observer
 from reusebench.storage.result import StreamsRun
 from reusebench.targets.barriers import Frames
-from reusebench.targets.base import THIS_INTERPRETER, Target
-from reusebench.targets.measured_process import Run, run_plan
+from reusebench.targets.measured_process import MeasuredRun, run_plan
+from reusebench.targets.target import THIS_INTERPRETER, Target
 from tests.helpers.support import CHECKOUT, StubListener, models_of
 
 _TARGET = Target("idle", (sys.executable, "-m", "tests.measured.idle_driver"), CHECKOUT)
@@ -45,7 +45,7 @@ class _Listener(StubListener):
     def __init__(self, plan: Plan, observer: Observer) -> None:
         self.watch = FramesWatch(plan, observer, computes=True)
 
-    def frames(self, message: Frames, run: Run) -> None:  # noqa: ARG002
+    def frames(self, message: Frames, run: MeasuredRun) -> None:  # noqa: ARG002
         """Gather them."""
         self.watch.take(message)
 

@@ -143,9 +143,8 @@ _LAYERS = {
         " recording stored_form keeping summary task"
     ),
     "targets": (
-        "errors chips boards outcome barriers victims process talks machine base interpreters"
-        " folders rknn_library compilers programs sandbox vboard native far resolve"
-        " measured_process"
+        "errors chips boards outcome barriers oom_scores process protocol machine target"
+        " interpreters rknn_library compilers programs sandbox vboard far resolve measured_process"
     ),
 }
 

@@ -17,12 +17,12 @@ from reusebench.accounting.ledger import read_ledger
 from reusebench.measured.runtimes import find_runtime
 from reusebench.samplers.observer import Observer
 from reusebench.system.cache import cache_root
-from reusebench.targets.base import Target
 from reusebench.targets.boards import Board
 from reusebench.targets.errors import TargetError
 from reusebench.targets.far.machine import FarMachine
 from reusebench.targets.far.target import far_target
 from reusebench.targets.resolve import Selection, parse_target
+from reusebench.targets.target import Target
 from tests.helpers.board import PYTHON, running_board
 from tests.helpers.far_servers import HOSTS, openssh
 from tests.helpers.support import known, make_plan, walk

@@ -23,7 +23,7 @@ from reusebench.targets.chips import MINI_RUNTIME, RUNTIME
 from reusebench.targets.measured_process import try_plan
 from reusebench.targets.outcome import Failure
 from reusebench.targets.resolve import Selection, parse_target
-from reusebench.targets.rknn_library import Library
+from reusebench.targets.rknn_library import RknnLibrary
 from reusebench.targets.vboard.guest import missing_parts
 from tests.bench.test_rknn_on_virtual_board import _LIBRARIES, _NEWER
 from tests.helpers.support import TIME_LIMIT_S
@@ -38,9 +38,9 @@ Damage = Callable[[bytes], bytes]
 
 
 @pytest.fixture(scope="module", params=_LIBRARIES)
-def library(request: pytest.FixtureRequest) -> Library:
+def library(request: pytest.FixtureRequest) -> RknnLibrary:
     """Return one library after the other, that takes models of today's toolkit."""
-    library: Library = request.param[0]
+    library: RknnLibrary = request.param[0]
     missing = missing_parts(library)
     if missing:
         pytest.skip(
@@ -59,7 +59,7 @@ def _model(chip: str) -> Path:
 
 
 def _failure(
-    library: Library,
+    library: RknnLibrary,
     model: Path,
     variables: Mapping[str, str] | None = None,
     contexts: int = 1,
@@ -101,14 +101,14 @@ def _cause(failure: Failure) -> Message:
         ("FAULTS", "submit-error=EIO", "rknn_job_failed"),
     ],
 )
-def test_a_fault_of_the_board(library: Library, variable: str, value: str, code: str) -> None:
+def test_a_fault_of_the_board(library: RknnLibrary, variable: str, value: str, code: str) -> None:
     """Each is recognised, by each library's own words."""
     failure = _failure(library, _model(_CHIPS[library.kind]), {f"REUSEBENCH_{variable}": value})
     assert _cause(failure).code == code
     assert failure.kind == ("out_of_memory" if code == "rknn_out_of_memory" else "failed")
 
 
-def test_the_driver_that_a_library_wants(library: Library) -> None:
+def test_the_driver_that_a_library_wants(library: RknnLibrary) -> None:
     """It is the library itself that says which one is the oldest."""
     cause = _cause(
         _failure(library, _model(_CHIPS[library.kind]), {"REUSEBENCH_FAULTS": "driver=0.2.0"})
@@ -117,7 +117,7 @@ def test_the_driver_that_a_library_wants(library: Library) -> None:
     assert cause.values == {"driver": "0.2.0", "needed": oldest}
 
 
-def test_a_model_for_another_chip(library: Library) -> None:
+def test_a_model_for_another_chip(library: RknnLibrary) -> None:
     """librknnrt names both chips; librknnmrt only says that it does not know the form."""
     cause = _cause(_failure(library, _model(_OTHER_CHIPS[library.kind])))
     if library.kind == MINI_RUNTIME:
@@ -126,7 +126,7 @@ def test_a_model_for_another_chip(library: Library) -> None:
         assert cause == Message("rknn_wrong_platform", {"model": "RK3566", "chip": "RK3588"})
 
 
-def test_a_model_for_the_mini_runtime(library: Library) -> None:
+def test_a_model_for_the_mini_runtime(library: RknnLibrary) -> None:
     """To librknnrt it is no model at all."""
     if library.kind == RUNTIME:
         assert _cause(_failure(library, _model("rv1106"))).code == "rknn_model_damaged"
@@ -139,14 +139,14 @@ def test_a_model_for_the_mini_runtime(library: Library) -> None:
         pytest.param(lambda content: b"<!DOCTYPE html>".ljust(len(content)), id="another file"),
     ],
 )
-def test_a_damaged_model(library: Library, tmp_path: Path, damage: Damage) -> None:
+def test_a_damaged_model(library: RknnLibrary, tmp_path: Path, damage: Damage) -> None:
     """Each library has words of its own for each."""
     path = tmp_path / "model.rknn"
     path.write_bytes(damage(_model(_CHIPS[library.kind]).read_bytes()))
     assert _cause(_failure(library, path)).code == "rknn_model_damaged"
 
 
-def test_a_model_whose_end_is_missing(library: Library, tmp_path: Path) -> None:
+def test_a_model_whose_end_is_missing(library: RknnLibrary, tmp_path: Path) -> None:
     """librknnrt aborts without a word of its own: what it threw is recognised. (librknnmrt runs
     such a file.)
     """
@@ -157,7 +157,7 @@ def test_a_model_whose_end_is_missing(library: Library, tmp_path: Path) -> None:
         assert (failure.kind, _cause(failure).code) == ("crashed", "rknn_model_damaged")
 
 
-def test_file_descriptors_are_used_up(library: Library) -> None:
+def test_file_descriptors_are_used_up(library: RknnLibrary) -> None:
     """Also where the library swallows the error (2.3.2), and where it crashes after it (1.6.0)."""
     if library.kind == RUNTIME:
         failure = _failure(library, _model("rk3588"), contexts=20, descriptors=28)

@@ -29,13 +29,13 @@ from reusebench.models import ModelError, Recipe, ensure_all
 from reusebench.scenarios.catalogue import Parameters, build_plans
 from reusebench.system.cache import CacheError, cache_root
 from reusebench.targets.barriers import BarrierReading
-from reusebench.targets.base import THIS_INTERPRETER, Target
 from reusebench.targets.chips import CHIPS, MINI_RUNTIME
 from reusebench.targets.machine import Machine
-from reusebench.targets.measured_process import Run
+from reusebench.targets.measured_process import MeasuredRun
 from reusebench.targets.resolve import Selection, parse_target
-from reusebench.targets.rknn_library import Library, find_libraries
+from reusebench.targets.rknn_library import RknnLibrary, find_libraries
 from reusebench.targets.sandbox import SandboxedMachine
+from reusebench.targets.target import THIS_INTERPRETER, Target
 from reusebench.targets.vboard.guest import missing_parts
 from tests.bench.bench_process import Bench
 from tests.helpers.support import Reusebench, known, walk
@@ -84,7 +84,7 @@ def _on_chips(chips: Sequence[str]) -> list[Any]:
 class Board:
     """A library on a chip that it is for, with two models for it."""
 
-    library: Library
+    library: RknnLibrary
     target: Target
     models: tuple[Model, ...]
 
@@ -104,7 +104,7 @@ class Walked:
     """A walk on a board, and its ledger."""
 
     plan: Plan
-    run: Run
+    run: MeasuredRun
     ledger: Ledger
     #: Events of the ledger's file.
     events: tuple[dict[str, Any], ...]
@@ -140,7 +140,7 @@ _LIBRARIES = _on_chips(_CHIPS)
 @pytest.fixture(scope="module", params=_LIBRARIES)
 def board(request: pytest.FixtureRequest) -> Board:
     """Return one library after the other, on the virtual board."""
-    library: Library
+    library: RknnLibrary
     chip: str
     library, chip = request.param
     missing = missing_parts(library)
@@ -155,7 +155,7 @@ def board(request: pytest.FixtureRequest) -> Board:
         pytest.skip(str(error))
 
 
-def _models(library: Library, chip: str) -> tuple[Model, ...]:
+def _models(library: RknnLibrary, chip: str) -> tuple[Model, ...]:
     if Board(library, THIS_INTERPRETER, ()).is_old:
         older = sorted((_CACHE / "rknn").glob(f"*{chip}*.rknn"))
         if not older:

@@ -19,7 +19,7 @@ from reusebench.models.built_files import ensure
 from reusebench.models.recipe import Recipe
 from reusebench.storage.fit_answer import FitAnswer, read_answers
 from reusebench.system.cache import cache_root
-from reusebench.targets.rknn_library import Library, find_libraries
+from reusebench.targets.rknn_library import RknnLibrary, find_libraries
 from reusebench.targets.vboard.guest import missing_parts
 from tests.helpers.support import Ended, Reusebench, known
 
@@ -31,7 +31,7 @@ _RKNN_MODELS = sorted((_CACHE / "models").glob("tiny-64-seed1-rk3588-*.rknn"))
 _PAGE_BYTES = 4096
 
 
-def _library() -> Library | None:
+def _library() -> RknnLibrary | None:
     """Return the newest librknnrt that is here with the virtual board for it."""
     folder = _CACHE / "rknn"
     full = (

@@ -14,7 +14,7 @@ from reusebench.targets import resolve
 from reusebench.targets.errors import TargetError
 from reusebench.targets.far.files import FarFiles
 from reusebench.targets.programs import NativeProgram
-from reusebench.targets.rknn_library import Library, architecture_of_this_python, find_libraries
+from reusebench.targets.rknn_library import RknnLibrary, architecture_of_this_python, find_libraries
 from reusebench.targets.vboard.guest import missing_parts
 from tests.helpers.far_shell import connected, shell_at
 from tests.helpers.support import Ended, Reusebench
@@ -117,7 +117,7 @@ def test_one_that_does_not_load_ends_nothing(
 ) -> None:
     """It is a line of the summary, the others are measured, and the exit code is 1."""
 
-    def install(library: Library, *_: object) -> None:
+    def install(library: RknnLibrary, *_: object) -> None:
         if library.version == "1.6.0":
             raise TargetError(f"{library.path} does not load on the virtual board: no such symbol")
 
@@ -199,7 +199,7 @@ def test_a_board_far_away_is_left_to_the_measurement(
     assert (done.exit_code, measured) == (0, [tmp_path / f"{own}.so"]), done.err
 
 
-def _installed() -> list[Library]:
+def _installed() -> list[RknnLibrary]:
     """Return two versions of librknnrt that are here, with the virtual board for them."""
     folder = _CACHE / "rknn"
     full = (

@@ -24,7 +24,7 @@ from reusebench.harness.settings import Settings, check_kernel
 from reusebench.samplers.host import LOCAL_HOST, LocalHost
 from reusebench.storage.board_storage import board_storage
 from reusebench.storage.run_file import python_folder
-from reusebench.targets.base import THIS_INTERPRETER
+from reusebench.targets.target import THIS_INTERPRETER
 
 
 def _option(*arguments: object) -> argparse.Namespace:

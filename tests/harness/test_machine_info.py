@@ -9,7 +9,7 @@ import pytest
 
 from reusebench.harness.machine_info import describe_machine
 from reusebench.harness.session import _exposures
-from reusebench.targets.base import Target
+from reusebench.targets.target import Target
 
 
 def test_a_library_that_is_not_confined_is_told(

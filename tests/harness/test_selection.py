@@ -19,9 +19,9 @@ from reusebench.harness.selection import (
 )
 from reusebench.measured.runtimes import RuntimeEntry
 from reusebench.targets import interpreters
-from reusebench.targets.base import THIS_INTERPRETER, Target
 from reusebench.targets.errors import TargetError
 from reusebench.targets.resolve import Selection
+from reusebench.targets.target import THIS_INTERPRETER, Target
 from tests.helpers.support import own_environment
 
 

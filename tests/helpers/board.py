@@ -24,11 +24,11 @@ import pytest
 from reusebench.system.cache import cache_root, locked
 from reusebench.targets.compilers import compiler_for
 from reusebench.targets.errors import TargetError
-from reusebench.targets.folders import sysroot
 from reusebench.targets.programs import PRELOAD, uclibc_stand_in
 from reusebench.targets.rknn_library import find_libraries
 from reusebench.targets.vboard.emulator import ensure_emulator, find_emulator
-from reusebench.targets.vboard.system import ensure_system, python_of
+from reusebench.targets.vboard.folders import sysroot
+from reusebench.targets.vboard.root_file_system import ensure_system, python_of
 from tests.helpers.debian_packages import unpacked_packages
 from tests.helpers.support import TIME_LIMIT_S, known
 from tests.helpers.uclibc import find_uclibc

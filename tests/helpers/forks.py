@@ -24,10 +24,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from reusebench.targets.base import THIS_INTERPRETER, Target
 from reusebench.targets.machine import LocalMachine, Reach
 from reusebench.targets.outcome import Ending
-from reusebench.targets.process import LAST_WORDS_BYTES, Process, readable_words
+from reusebench.targets.process import LAST_WORDS_BYTES, DriverProcess, readable_words
+from reusebench.targets.target import THIS_INTERPRETER, Target
 from tests.helpers.support import CHECKOUT, SCRIPTED
 
 __all__ = ["ONNX_FORKS", "RKNN_FORKS", "SCRIPTED_FORKS"]
@@ -64,7 +64,7 @@ class _ForkingMachine(LocalMachine):
         environment: Mapping[str, str],
         keeps_ledger: bool,
         reach: Reach,
-    ) -> Process:
+    ) -> DriverProcess:
         """Have the driver forked; start what is another program, or is loaded in another way."""
         is_loaded_alike = not keeps_ledger and not any(
             name.startswith(_OF_LOADER) for name in environment

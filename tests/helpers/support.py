@@ -19,9 +19,15 @@ from reusebench.measured.runtimes import RuntimeEntry
 from reusebench.samplers.readings import NpuMemory, ProcessMemory, Reading, SystemMemory
 from reusebench.scenarios.catalogue import Parameters, build_plans
 from reusebench.targets.barriers import BarrierReading, Frames, StepData
-from reusebench.targets.base import Target
-from reusebench.targets.measured_process import Listener, Observer, Run, prepare_models, run_plan
+from reusebench.targets.measured_process import (
+    Listener,
+    MeasuredRun,
+    MemoryObserver,
+    prepare_models,
+    run_plan,
+)
 from reusebench.targets.outcome import Failure
+from reusebench.targets.target import Target
 
 _Value = TypeVar("_Value")
 
@@ -192,7 +198,7 @@ class StubListener:
     def step(self, step: Step) -> None:
         """Take no note of a step."""
 
-    def frames(self, message: Frames, run: Run) -> None:
+    def frames(self, message: Frames, run: MeasuredRun) -> None:
         """Take no note of frames."""
 
 
@@ -208,10 +214,10 @@ def record_command(*changes: str) -> tuple[str, ...]:
 def walk(
     plan: Plan,
     target: Target = SCRIPTED,
-    observer: Observer | None = None,
+    observer: MemoryObserver | None = None,
     time_limit_s: float = TIME_LIMIT_S,
     listener: Listener | None = None,
-) -> Run:
+) -> MeasuredRun:
     """Walk the plan in a process on the target."""
     return run_plan(
         target, plan, observer or StubObserver(), time_limit_s, listener or StubListener()

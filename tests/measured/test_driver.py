@@ -31,7 +31,7 @@ from reusebench.measured.plan import (
 )
 from reusebench.measured.runtimes.base import Allocation
 from reusebench.targets.barriers import StepData
-from reusebench.targets.base import THIS_INTERPRETER
+from reusebench.targets.target import THIS_INTERPRETER
 from tests.helpers.forks import SCRIPTED_FORKS
 from tests.helpers.support import make_plan, walk
 

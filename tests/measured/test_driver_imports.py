@@ -15,7 +15,7 @@ from typing import Optional
 import pytest
 
 from reusebench.measured.plan import Plan, Streams, Video
-from reusebench.targets.base import THIS_INTERPRETER, Target
+from reusebench.targets.target import THIS_INTERPRETER, Target
 from tests.helpers.support import CHECKOUT, make_plan, prepared_plan, walk
 
 pytestmark = pytest.mark.process

@@ -50,10 +50,10 @@ from reusebench.targets.compilers import Compiler
 from reusebench.targets.errors import TargetError
 from reusebench.targets.process import LEDGER_VARIABLE
 from reusebench.targets.resolve import Selection, parse_target
-from reusebench.targets.rknn_library import Library, architecture_of_this_python, read_library
+from reusebench.targets.rknn_library import RknnLibrary, architecture_of_this_python, read_library
 from reusebench.targets.vboard.emulator import is_needed
 from reusebench.targets.vboard.guest import guest, missing_parts
-from reusebench.targets.vboard.system import python_of
+from reusebench.targets.vboard.root_file_system import python_of
 from tests.helpers.forks import RKNN_FORKS
 from tests.helpers.support import TIME_LIMIT_S, known, walk
 from tests.snippets.several_models import FREE, PLANS
@@ -518,7 +518,7 @@ def _libraries() -> list[Any]:
 class Board:
     """One of Rockchip's libraries on the virtual board, with models and a compiler."""
 
-    library: Library
+    library: RknnLibrary
     chip: str
     models: tuple[Model, ...]
     compiler: Compiler
@@ -527,7 +527,7 @@ class Board:
 @pytest.fixture(scope="module", params=_libraries())
 def board(request: pytest.FixtureRequest, compiler_for: Callable[[str], Compiler]) -> Board:
     """Return one library after the other."""
-    library: Library = request.param
+    library: RknnLibrary = request.param
     chip = next(name for name in ("rk3588", "rv1106") if name in library.chips())
     missing = missing_parts(library)
     if missing:

@@ -26,9 +26,9 @@ from reusebench.models.megengine.environment import MEGENGINE
 from reusebench.models.networks.network import INPUT_NAME
 from reusebench.snippets import Snippet, snippet_of
 from reusebench.system.package import PACKAGE, python_command
-from reusebench.targets.base import THIS_INTERPRETER, Target
 from reusebench.targets.measured_process import prepare_models
 from reusebench.targets.outcome import Failure
+from reusebench.targets.target import THIS_INTERPRETER, Target
 from tests.helpers.support import CHECKOUT, TIME_LIMIT_S, known, walk
 from tests.measured.runtimes.ncnn_models import DETECTOR, write_net
 from tests.snippets.several_models import (

@@ -30,9 +30,9 @@ from reusebench.samplers.observer import Observer
 from reusebench.samplers.readings import Reading
 from reusebench.system.processes import watch_ends
 from reusebench.targets.barriers import StepData
-from reusebench.targets.base import THIS_INTERPRETER, Target
-from reusebench.targets.measured_process import Run, prepare_models
+from reusebench.targets.measured_process import MeasuredRun, prepare_models
 from reusebench.targets.outcome import OUTCOMES, Failure
+from reusebench.targets.target import THIS_INTERPRETER, Target
 from tests.helpers.scripted_driver import ACCOUNT
 from tests.helpers.support import (
     CHECKOUT,
@@ -86,11 +86,11 @@ def _is_gone(pid: int) -> bool:
     return True
 
 
-def _steps(run: Run) -> list[Step]:
+def _steps(run: MeasuredRun) -> list[Step]:
     return [Step(reading.phase, reading.context) for reading in run.barriers]
 
 
-def _failure(run: Run) -> Failure:
+def _failure(run: MeasuredRun) -> Failure:
     assert run.failure is not None
     return run.failure
 

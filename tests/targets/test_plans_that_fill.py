@@ -14,7 +14,7 @@ from reusebench.measured.messages import Message
 from reusebench.measured.plan import Plan, Step
 from reusebench.samplers.readings import Reading, SystemMemory
 from reusebench.scenarios.catalogue import Parameters, build_plans
-from reusebench.targets.measured_process import Run
+from reusebench.targets.measured_process import MeasuredRun
 from tests.helpers.support import CHECKOUT, StubObserver, known, models_of, walk
 
 pytestmark = pytest.mark.process
@@ -27,7 +27,7 @@ def _plan(script: str, scenario: str = "limit_no_reuse", most: int = 6, cores: i
     return build_plans(scenario, parameters)[0]
 
 
-def _steps(run: Run) -> list[Step]:
+def _steps(run: MeasuredRun) -> list[Step]:
     """Return the barriers without that of the trimmed heap."""
     return [
         Step(barrier.phase, barrier.context)

@@ -23,7 +23,7 @@ from reusebench.targets.sandbox import (
     SandboxedMachine,
     ensure_sandbox,
     new_root,
-    refusal,
+    sandbox_problem,
     sandbox_program,
 )
 from tests.helpers.support import TIME_LIMIT_S
@@ -44,7 +44,7 @@ pytestmark = [
 def compiled_sandbox() -> None:
     """Compile the sandbox, and skip where the kernel lets this user have none."""
     ensure_sandbox(lambda _: None)
-    reason = refusal()
+    reason = sandbox_problem()
     if reason:
         pytest.skip(reason)
 
@@ -258,7 +258,7 @@ def test_a_kernel_that_refuses(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     script.write_text(f'#!/bin/sh\nexec {confined} -- {sandbox_program()} "$@"\n')
     script.chmod(0o755)
     monkeypatch.setattr(sandbox, "sandbox_program", lambda: script)
-    assert refusal() == f"sandbox: making namespaces: {_FORBIDDEN}"
+    assert sandbox_problem() == f"sandbox: making namespaces: {_FORBIDDEN}"
 
 
 def test_a_program_that_is_not_there() -> None:

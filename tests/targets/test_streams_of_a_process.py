@@ -14,7 +14,7 @@ import pytest
 from reusebench.measured.plan import Plan, Streams
 from reusebench.system.interrupts import first_interrupt_calls
 from reusebench.targets.barriers import Frames
-from reusebench.targets.measured_process import Run
+from reusebench.targets.measured_process import MeasuredRun
 from tests.helpers.support import TIME_LIMIT_S, StubListener, make_plan, walk
 from tests.targets.clock import Clock
 
@@ -35,7 +35,7 @@ class _Messages(StubListener):
         self.kept: list[Frames] = []
         self._interrupt_after = interrupt_after
 
-    def frames(self, message: Frames, run: Run) -> None:
+    def frames(self, message: Frames, run: MeasuredRun) -> None:
         """Keep it."""
         assert run.barriers[-1].phase == "first_inference"
         self.kept.append(message)

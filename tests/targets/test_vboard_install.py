@@ -13,14 +13,19 @@ from pathlib import Path
 import pytest
 
 from reusebench.targets.errors import TargetError
-from reusebench.targets.folders import check_usable, root, sysroot
 from reusebench.targets.programs import NativeProgram
 from reusebench.targets.rknn_library import read_library
 from reusebench.targets.vboard import install
 from reusebench.targets.vboard.emulator import ensure_emulator, find_emulator, is_needed
+from reusebench.targets.vboard.folders import check_usable, sysroot, vboard_folder
 from reusebench.targets.vboard.guest import Guest
 from reusebench.targets.vboard.packages import PackageSource
-from reusebench.targets.vboard.system import ensure_system, is_installed, library_folders, python_of
+from reusebench.targets.vboard.root_file_system import (
+    ensure_system,
+    is_installed,
+    library_folders,
+    python_of,
+)
 from tests.targets.library_files import write_library
 
 pytestmark = pytest.mark.process
@@ -151,9 +156,9 @@ def test_apt_works_for_the_other_architecture_in_folders_of_its_own(pool: Pool) 
     ensure_system("aarch64", None, _quiet)
     configuration = (pool.folder / "configuration").read_text(encoding="ascii")
     assert 'APT::Architecture "arm64";' in configuration
-    assert configuration.count(str(root())) == 5
+    assert configuration.count(str(vboard_folder())) == 5
     assert "Dir::Etc" not in configuration
-    assert sorted(path.name for path in root().iterdir()) == [".lock", "system-aarch64"]
+    assert sorted(path.name for path in vboard_folder().iterdir()) == [".lock", "system-aarch64"]
 
 
 def test_packages_that_are_not_offered(pool: Pool) -> None:
@@ -169,7 +174,7 @@ def test_packages_that_are_not_offered(pool: Pool) -> None:
         match=r"no python3-minimal for armhf \(a mirror is out of reach\).*--apt-sources FILE",
     ):
         ensure_system("armhf", None, _quiet)
-    assert [path.name for path in root().iterdir()] == [".lock"]
+    assert [path.name for path in vboard_folder().iterdir()] == [".lock"]
 
 
 def test_other_sources_replace_the_hosts(
@@ -251,13 +256,16 @@ def test_an_emulator_is_fetched(
     pool.add("qemu-user", plain)
     if is_fetched:
         ensure_emulator("armhf", _quiet)
-        assert find_emulator("armhf") == root() / "qemu" / "qemu-arm"
+        assert find_emulator("armhf") == vboard_folder() / "qemu" / "qemu-arm"
     else:
         with pytest.raises(
             TargetError, match=r"no package of this machine's sources has it\. Install it"
         ):
             ensure_emulator("armhf", _quiet)
-    assert sorted(path.name for path in root().iterdir()) == [".lock", *["qemu"] * is_fetched]
+    assert sorted(path.name for path in vboard_folder().iterdir()) == [
+        ".lock",
+        *["qemu"] * is_fetched,
+    ]
 
 
 def test_an_emulator_on_the_path_is_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

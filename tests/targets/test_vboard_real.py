@@ -21,8 +21,8 @@ import pytest
 from reusebench.system.cache import cache_root
 from reusebench.targets.chips import MINI_RUNTIME, RUNTIME
 from reusebench.targets.machine import Reach
-from reusebench.targets.rknn_library import Library, find_libraries
-from reusebench.targets.sandbox import refusal
+from reusebench.targets.rknn_library import RknnLibrary, find_libraries
+from reusebench.targets.sandbox import sandbox_problem
 from reusebench.targets.vboard.guest import guest, machine_of, missing_parts
 from tests.helpers.support import CHECKOUT, TIME_LIMIT_S
 from tests.targets.preload_support import Ended, live_bytes, read_ledger
@@ -39,7 +39,7 @@ _HEAD = "import os, sys, ctypes\nfrom tests.targets.rknn_client import *\n"
 class Board(NamedTuple):
     """A library, the chip it plays on, and a model that it takes."""
 
-    library: Library
+    library: RknnLibrary
     chip: str
     model: Path
 
@@ -60,7 +60,7 @@ def _libraries(kind: str) -> list[Any]:
     return params or [pytest.param(None, marks=pytest.mark.skip(reason=reason))]
 
 
-def _board(library: Library, chip: str) -> Board:
+def _board(library: RknnLibrary, chip: str) -> Board:
     missing = missing_parts(library)
     if missing:
         pytest.skip(
@@ -264,7 +264,7 @@ def test_no_device_leaves_the_host_alone(board: Board, tmp_path: Path) -> None:
     assert (sorted(Path("/dev/dri").glob("*")), Path("/dev/dri").exists()) == before
 
 
-@pytest.mark.skipif(refusal() is not None, reason="no sandbox here")
+@pytest.mark.skipif(sandbox_problem() is not None, reason="no sandbox here")
 def test_the_guest_reaches_nothing_of_the_host(board: Board, tmp_path: Path) -> None:
     """By calls that no preload library answers: no file of the user's, no device, no network, no
     process.
@@ -337,7 +337,7 @@ def test_a_matrix_multiplication_names_its_domain(board: Board, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("library", _libraries(MINI_RUNTIME))
-def test_the_mini_runtime(library: Library, tmp_path: Path) -> None:
+def test_the_mini_runtime(library: RknnLibrary, tmp_path: Path) -> None:
     """One buffer for everything, addresses relative to it, and I/O memory made by the caller."""
     script = """
         context = Context(*models())

@@ -18,9 +18,9 @@ from reusebench.targets.errors import RuntimeMissing, TargetError
 from reusebench.targets.far.machine import FarMachine
 from reusebench.targets.far.target import far_target
 from reusebench.targets.programs import PRELOAD
+from reusebench.targets.protocol.base import PYTHON, C
 from reusebench.targets.resolve import check_chip, far_machine
 from reusebench.targets.rknn_library import architecture_of_this_python, read_library
-from reusebench.targets.talks import PYTHON, C
 from reusebench.targets.vboard.install import install as install_virtual_board
 
 __all__ = ["board"]
@@ -162,5 +162,7 @@ def _prepared(machine: FarMachine) -> str:
             target = far_target(machine, None, entry, None)
         except RuntimeMissing:
             continue
-        lines.append(f"{entry.title}: measured by the driver in {_LANGUAGES[target.talk.driver]}")
+        lines.append(
+            f"{entry.title}: measured by the driver in {_LANGUAGES[target.protocol.driver]}"
+        )
     return "\n".join(lines)

@@ -33,9 +33,9 @@ from reusebench.targets.interpreters import python_with, remedy
 from reusebench.targets.programs import PRELOAD
 from reusebench.targets.resolve import far_machine
 from reusebench.targets.rknn_library import architecture_of_this_python
-from reusebench.targets.sandbox import refusal
+from reusebench.targets.sandbox import sandbox_problem
 from reusebench.targets.vboard.emulator import find_emulator, is_needed
-from reusebench.targets.vboard.system import is_installed
+from reusebench.targets.vboard.root_file_system import is_installed
 
 __all__ = ["doctor"]
 
@@ -202,7 +202,7 @@ def _targets() -> Iterator[Part]:
 
 
 def _sandbox() -> Part:
-    reason = refusal()
+    reason = sandbox_problem()
     purpose = (
         "keeps the library on a virtual board from your files, the network and the host's devices"
     )

@@ -18,7 +18,7 @@ from reusebench.targets.chips import chip_of
 from reusebench.targets.errors import RuntimeMissing
 from reusebench.targets.far.machine import FarMachine
 from reusebench.targets.far.target import library_of_board
-from reusebench.targets.rknn_library import Library
+from reusebench.targets.rknn_library import RknnLibrary
 
 __all__ = ["far_parts", "obstacles"]
 
@@ -104,7 +104,7 @@ def _runtimes(machine: FarMachine) -> Iterator[Part]:
             )
 
 
-def _library(machine: FarMachine) -> Library | None:
+def _library(machine: FarMachine) -> RknnLibrary | None:
     try:
         return library_of_board(machine)
     except RuntimeMissing:

@@ -49,9 +49,9 @@ from reusebench.storage.run_file import StoredRun, read_run_file, read_storage
 from reusebench.system.cache import OwnFolder
 from reusebench.system.files import replacing
 from reusebench.system.user_files import ChangedFile, Pins
-from reusebench.targets.base import Target
 from reusebench.targets.chips import CHIPS
 from reusebench.targets.resolve import Selection
+from reusebench.targets.target import Target
 
 __all__ = ["fit"]
 

@@ -19,7 +19,7 @@ from reusebench.measured.runtimes import find_runtime
 from reusebench.storage.runs import Run, read_run
 from reusebench.targets.errors import TargetError
 from reusebench.targets.resolve import Selection, check_chip, far_machine, is_far, parse_target
-from reusebench.targets.rknn_library import Library, find_libraries
+from reusebench.targets.rknn_library import RknnLibrary, find_libraries
 from reusebench.targets.vboard.install import install as install_virtual_board
 
 __all__ = ["libraries"]
@@ -42,7 +42,7 @@ _paths = click.option(
 class _Ended:
     """What came of one library."""
 
-    library: Library
+    library: RknnLibrary
     #: In words.
     outcome: str
     is_good: bool
@@ -115,7 +115,7 @@ def run(target: str, paths: Sequence[Path], storage: Path, options: Sequence[str
     return 0 if all(one.is_good for one in ended) else 1
 
 
-def _fitting(here: Sequence[Library], paths: Iterable[Path], target: str) -> list[Library]:
+def _fitting(here: Sequence[RknnLibrary], paths: Iterable[Path], target: str) -> list[RknnLibrary]:
     """Return those that the target can run; raise a TargetError, with a reason, where it is
     none.
     """
@@ -135,7 +135,7 @@ def _fitting(here: Sequence[Library], paths: Iterable[Path], target: str) -> lis
     return fitting
 
 
-def _check_library(target: str, library: Library) -> None:
+def _check_library(target: str, library: RknnLibrary) -> None:
     """Raise a TargetError if the target cannot run the library."""
     if target.startswith(_VIRTUAL):
         check_chip(target[len(_VIRTUAL) :], library)
@@ -145,7 +145,7 @@ def _check_library(target: str, library: Library) -> None:
         check_chip(place.chip, library)
 
 
-def _measure(library: Library, target: str, storage: Path, options: Sequence[str]) -> _Ended:
+def _measure(library: RknnLibrary, target: str, storage: Path, options: Sequence[str]) -> _Ended:
     """Run pytest, and return what came of it."""
     if target.startswith(_VIRTUAL):
         try:

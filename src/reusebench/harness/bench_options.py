@@ -31,8 +31,8 @@ from reusebench.harness.settings import (
 from reusebench.models import Recipe
 from reusebench.scenarios.catalogue import Parameters, find_scenario
 from reusebench.system.user_files import Pins
-from reusebench.targets.base import Target
 from reusebench.targets.chips import CHIPS
+from reusebench.targets.target import Target
 from reusebench.video.clip import Clip
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from reusebench.samplers.host import LOCAL_HOST
 from reusebench.storage.board_storage import board_name, far_board_name
 from reusebench.system.files import outside_user_folders
 from reusebench.targets.resolve import far_machine, is_far, is_virtual
-from reusebench.targets.sandbox import refusal
+from reusebench.targets.sandbox import sandbox_problem
 
 __all__ = ["describe_machine", "this_machine"]
 
@@ -32,7 +32,7 @@ def this_machine() -> dict[str, Any]:
 def describe_machine(target: str, machine_info: dict[str, Any]) -> None:
     """Add what bears on memory; of a board far away put its facts in place of this machine's."""
     if not is_far(target):
-        exposure = refusal() if is_virtual(target) else None
+        exposure = sandbox_problem() if is_virtual(target) else None
         facts = msgspec.structs.replace(environment(LOCAL_HOST, board_name()), exposure=exposure)
         machine_info["reusebench"] = msgspec.to_builtins(facts)
         return

@@ -15,10 +15,10 @@ from reusebench.samplers.host import Host
 from reusebench.scenarios.catalogue import DEFAULT_OPTIONS
 from reusebench.storage.board_storage import board_storage, far_storage
 from reusebench.storage.limits import parse_size
-from reusebench.targets.base import Target
 from reusebench.targets.errors import RuntimeMissing, TargetError
+from reusebench.targets.protocol.base import PYTHON, C
 from reusebench.targets.resolve import Selection, is_far, parse_target
-from reusebench.targets.talks import PYTHON, C
+from reusebench.targets.target import Target
 
 __all__ = [
     "add_selection_options",

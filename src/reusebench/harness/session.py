@@ -46,8 +46,8 @@ from reusebench.system.cache import remove_leftovers
 from reusebench.system.files import printable
 from reusebench.system.interrupts import check_interrupted
 from reusebench.system.processes import watch_ends
-from reusebench.targets.base import Target
 from reusebench.targets.errors import TargetError
+from reusebench.targets.target import Target
 
 __all__ = ["Session", "choose_board_storage", "hide_latency_table", "show_latency_table", "use_up"]
 

@@ -14,7 +14,7 @@ from reusebench.models import converter_of
 from reusebench.models.conversion.environments import ConverterEnvironment
 from reusebench.system import processes
 
-__all__ = ["finds_runtime", "python_with", "refusal", "remedy"]
+__all__ = ["finds_runtime", "interpreter_problem", "python_with", "remedy"]
 
 #: Print nothing, and end with 0 for yes.
 _RUNS_THE_DRIVER = "import sys; sys.exit(sys.version_info < (3, 8))"
@@ -66,7 +66,7 @@ def finds_runtime(interpreter: str, entry: RuntimeEntry) -> bool:
     )
 
 
-def refusal(interpreter: str) -> str | None:
+def interpreter_problem(interpreter: str) -> str | None:
     """Return why the driver cannot run on that interpreter; None if it can."""
     try:
         return "it is no Python 3.8 or later" if _exit_code(interpreter, _RUNS_THE_DRIVER) else None

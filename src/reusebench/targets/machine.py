@@ -11,7 +11,7 @@ from typing import Protocol
 
 from reusebench.measured.plan import Model, Plan
 from reusebench.samplers.host import LOCAL_HOST, Host
-from reusebench.targets.process import LocalProcess, Process
+from reusebench.targets.process import DriverProcess, LocalProcess
 
 __all__ = ["LOCAL", "LocalMachine", "Machine", "Reach"]
 
@@ -58,7 +58,7 @@ class Machine(Protocol):
         environment: Mapping[str, str],
         keeps_ledger: bool,
         reach: Reach,
-    ) -> Process:
+    ) -> DriverProcess:
         """Start a program in the folder, with these variables added to the environment; it needs
         these files.
         """
@@ -93,7 +93,7 @@ class LocalMachine:
         environment: Mapping[str, str],
         keeps_ledger: bool,
         reach: Reach,
-    ) -> Process:
+    ) -> DriverProcess:
         """Start a program."""
         confined, variables = self.confine(command, environment, reach)
         return LocalProcess(confined, folder, variables, keeps_ledger)

@@ -25,14 +25,22 @@ from reusebench.targets.barriers import (
     Prepared,
     Preparing,
 )
-from reusebench.targets.base import Target
 from reusebench.targets.errors import ConnectionLost, TargetError
 from reusebench.targets.machine import Reach
 from reusebench.targets.outcome import Failure, classify_exit, classify_failure
-from reusebench.targets.process import Process
-from reusebench.targets.talks import JSON_TALK, BrokenLine
+from reusebench.targets.process import DriverProcess
+from reusebench.targets.protocol.base import PYTHON_PROTOCOL, InvalidMessage
+from reusebench.targets.target import Target
 
-__all__ = ["Listener", "Observer", "Run", "interface_of", "prepare_models", "run_plan", "try_plan"]
+__all__ = [
+    "Listener",
+    "MeasuredRun",
+    "MemoryObserver",
+    "interface_of",
+    "prepare_models",
+    "run_plan",
+    "try_plan",
+]
 
 #: A plan that fills makes no further context where less of the system's memory is available: it
 #: would not fail, the kernel would end processes.
@@ -41,7 +49,7 @@ _LEAST_AVAILABLE = 0.1
 _FIRST = Step("imported")
 
 
-class Observer(Protocol):
+class MemoryObserver(Protocol):
     """Reads memory: `sample` between barriers every interval_s, `snapshot` at a barrier."""
 
     interval_s: float
@@ -60,7 +68,7 @@ class Observer(Protocol):
 
 
 @dataclass
-class Run:
+class MeasuredRun:
     """What one measured process gave: a record per barrier, in order, and why it stopped early if
     it did.
     """
@@ -85,7 +93,7 @@ class Listener(Protocol):
     def step(self, step: Step) -> None:
         """A step is about to begin."""
 
-    def frames(self, message: Frames, run: Run) -> None:
+    def frames(self, message: Frames, run: MeasuredRun) -> None:
         """The frames of the last second, and the run so far."""
 
 
@@ -100,8 +108,8 @@ class _Stopped(Exception):
 class _Conversation:
     """The messages of a running driver. Every method that waits raises _Stopped."""
 
-    def __init__(self, target: Target, process: Process) -> None:
-        self._talk = target.talk
+    def __init__(self, target: Target, process: DriverProcess) -> None:
+        self._protocol = target.protocol
         self._process = process
         self._buffer = b""
 
@@ -112,7 +120,7 @@ class _Conversation:
         return self._process.send(data)
 
     def read(
-        self, step: Step, time_limit_s: float, observer: Observer | None = None
+        self, step: Step, time_limit_s: float, observer: MemoryObserver | None = None
     ) -> DriverMessage:
         """Return the next message; take the observer's cheap readings while waiting for it."""
         deadline = time.monotonic() + time_limit_s
@@ -129,8 +137,8 @@ class _Conversation:
             self._receive(min(next_sample, deadline) - time.monotonic(), step)
         line, _, self._buffer = self._buffer.partition(b"\n")
         try:
-            message = self._talk.decode(line)
-        except BrokenLine as error:
+            message = self._protocol.decode(line)
+        except InvalidMessage as error:
             self._fail("failed", step, Message("protocol_broken", {"line": str(error)}))
         if isinstance(message, DriverFailure):
             kind = classify_failure(message.kind, message.message, self.last_words())
@@ -162,11 +170,11 @@ class _Conversation:
 
 
 def run_plan(
-    target: Target, plan: Plan, observer: Observer, time_limit_s: float, listener: Listener
-) -> Run:
-    """Walk the plan in a fresh process on the target; every way to fail is part of the Run.
+    target: Target, plan: Plan, observer: MemoryObserver, time_limit_s: float, listener: Listener
+) -> MeasuredRun:
+    """Walk the plan in a fresh process on the target; every way to fail is part of the MeasuredRun.
 
-    Ctrl-C ends streams as if their time was over, and is then part of the Run; in other phases, and
+    Ctrl-C ends streams as if their time was over, and is then part of the MeasuredRun; in other phases, and
     the second time, it is raised.
     """
     begun = time.monotonic()
@@ -190,7 +198,7 @@ class _Lead:
         self,
         target: Target,
         plan: Plan,
-        observer: Observer,
+        observer: MemoryObserver,
         time_limit_s: float,
         listener: Listener,
     ) -> None:
@@ -203,7 +211,7 @@ class _Lead:
         self._is_full = False
         #: The step that is under way.
         self.step = _FIRST
-        self.run = Run()
+        self.run = MeasuredRun()
 
     def walk(self) -> None:
         """Go from barrier to barrier until the end."""
@@ -219,12 +227,12 @@ class _Lead:
                 self._observer.detach()
 
     def _walk(self, plan: Plan) -> None:
-        talk = self._target.talk
-        self._process.write(talk.begin(plan))
+        protocol = self._target.protocol
+        self._process.write(protocol.begin(plan))
         for step in self._steps():
             self.step = step
             self._listener.step(step)
-            self._process.write(talk.step(plan, step))
+            self._process.write(protocol.step(plan, step))
             is_streams = step.phase == "steady" and self._plan.schedule is not None
             with (
                 first_interrupt_calls(self._end_streams) if is_streams else contextlib.nullcontext()
@@ -325,7 +333,9 @@ def prepare_models(
     with _failing(step) as attempt, _started(target, reach) as process:
         there = [target.machine.model_there(model) for model in models]
         conversation = _Conversation(target, process)
-        conversation.write(JSON_TALK.prepare(runtime, there, target.machine.folder_there(folder)))
+        conversation.write(
+            PYTHON_PROTOCOL.prepare(runtime, there, target.machine.folder_there(folder))
+        )
         message: DriverMessage = Preparing()
         while isinstance(message, Preparing):
             message = conversation.read(step, time_limit_s)
@@ -341,7 +351,7 @@ def interface_of(
     step = Step("inspect")
     with _failing(step) as attempt, _started(target, Reach((model,))) as process:
         conversation = _Conversation(target, process)
-        conversation.write(target.talk.inspect(runtime, target.machine.path_there(model)))
+        conversation.write(target.protocol.inspect(runtime, target.machine.path_there(model)))
         message = conversation.read(step, time_limit_s)
         assert isinstance(message, Described)
         return message.interface
@@ -355,9 +365,9 @@ def try_plan(target: Target, plan: Plan, time_limit_s: float) -> Failure | None:
     with _failing(_FIRST) as attempt, _started(target, Reach.of_plan(plan)) as process:
         conversation = _Conversation(target, process)
         there = target.machine.plan_there(plan)
-        conversation.write(target.talk.begin(there))
+        conversation.write(target.protocol.begin(there))
         for step in plan.steps():
-            conversation.write(target.talk.step(there, step))
+            conversation.write(target.protocol.step(there, step))
             conversation.read(step, time_limit_s)
             conversation.write(_word("go"))
         return None
@@ -365,7 +375,7 @@ def try_plan(target: Target, plan: Plan, time_limit_s: float) -> Failure | None:
 
 
 @contextlib.contextmanager
-def _started(target: Target, reach: Reach) -> Iterator[Process]:
+def _started(target: Target, reach: Reach) -> Iterator[DriverProcess]:
     process = target.start(reach)
     try:
         yield process

@@ -21,10 +21,10 @@ from reusebench.system import processes
 from reusebench.system.cache import CacheError, OwnFolder
 from reusebench.system.interrupts import uninterrupted
 from reusebench.targets.errors import TargetError
+from reusebench.targets.oom_scores import OomScores
 from reusebench.targets.outcome import Ending
-from reusebench.targets.victims import Victims
 
-__all__ = ["LAST_WORDS_BYTES", "LEDGER_VARIABLE", "LocalProcess", "Process", "readable_words"]
+__all__ = ["LAST_WORDS_BYTES", "LEDGER_VARIABLE", "DriverProcess", "LocalProcess", "readable_words"]
 
 #: Names the file to which the preload library of targets/preload writes its ledger of NPU buffers.
 LEDGER_VARIABLE = "REUSEBENCH_LEDGER"
@@ -38,7 +38,7 @@ _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _LEAVE_S = 10.0
 
 
-class Process(Protocol):
+class DriverProcess(Protocol):
     """A started driver. Every method but close may raise ConnectionLost where it runs on a far
     board.
     """
@@ -110,7 +110,7 @@ class LocalProcess:
         self._commands = _pipe(self._popen.stdin)
         self._messages = _pipe(self._popen.stdout)
         self.pid = self._popen.pid
-        self._victims = Victims(self.pid)
+        self._oom_scores = OomScores(self.pid)
 
     def send(self, data: bytes) -> int:
         """Write to its standard input."""
@@ -149,7 +149,7 @@ class LocalProcess:
     def close(self) -> None:
         """End it and its descendants, also those that have left its session."""
         with uninterrupted():
-            self._victims.restore()
+            self._oom_scores.restore()
             # RuntimeError if /proc/stat is empty, by which psutil knows processes: the group is
             # ended below.
             with contextlib.suppress(psutil.NoSuchProcess, RuntimeError):

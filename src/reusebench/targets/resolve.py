@@ -14,19 +14,19 @@ from reusebench.measured.runtimes import RuntimeEntry
 from reusebench.measured.runtimes.rknn.library import LIBRARY_VARIABLE, find_library
 from reusebench.samplers.host import LOCAL_HOST
 from reusebench.system.package import START, python_command
-from reusebench.targets.base import THIS_INTERPRETER, Target
 from reusebench.targets.boards import Board, boards
 from reusebench.targets.chips import CHIPS, chip_of
 from reusebench.targets.errors import RuntimeMissing, TargetError
 from reusebench.targets.far.machine import FarMachine
 from reusebench.targets.far.target import far_target
 from reusebench.targets.far.transport import FORMS
-from reusebench.targets.interpreters import finds_runtime, python_with, refusal, remedy
-from reusebench.targets.native.lines import NATIVE_TALK
+from reusebench.targets.interpreters import finds_runtime, interpreter_problem, python_with, remedy
 from reusebench.targets.programs import DRIVER, PRELOAD
-from reusebench.targets.rknn_library import Library, architecture_of, read_library
-from reusebench.targets.sandbox import refusal as refusal_of_sandbox
-from reusebench.targets.talks import C
+from reusebench.targets.protocol.base import C
+from reusebench.targets.protocol.c_driver import C_PROTOCOL
+from reusebench.targets.rknn_library import RknnLibrary, architecture_of, read_library
+from reusebench.targets.sandbox import sandbox_problem
+from reusebench.targets.target import THIS_INTERPRETER, Target
 from reusebench.targets.vboard.emulator import is_needed
 from reusebench.targets.vboard.guest import guest, guest_program, machine_of, missing_parts
 
@@ -48,7 +48,7 @@ class Selection:
     rknn_library: Path | None = None
     #: Virtual board only: limit of all NPU buffers together; None: no limit.
     npu_memory_bytes: int | None = None
-    #: Language of the driver, one of targets.talks; None: C on a remote board without Python,
+    #: Language of the driver, one of targets.protocol.base; None: C on a remote board without Python,
     #: Python everywhere else.
     driver: str | None = None
     #: Names; empty: all runtimes that the target has.
@@ -115,7 +115,7 @@ def _show_step(step: str) -> None:
     print(step, file=sys.stderr)
 
 
-def _near(selection: Selection, library: Library | None, entry: RuntimeEntry) -> Target:
+def _near(selection: Selection, library: RknnLibrary | None, entry: RuntimeEntry) -> Target:
     text = selection.target
     kind, _, detail = text.partition(":")
     if selection.npu_memory_bytes is not None and not is_virtual(text):
@@ -137,7 +137,7 @@ def _near(selection: Selection, library: Library | None, entry: RuntimeEntry) ->
 
 
 def _with_native_driver(
-    selection: Selection, library: Library | None, entry: RuntimeEntry
+    selection: Selection, library: RknnLibrary | None, entry: RuntimeEntry
 ) -> Target:
     """Return the near target with the driver in C in place of the one in Python."""
     near = _near(selection, library, entry)
@@ -151,7 +151,9 @@ def _with_native_driver(
         command = board.command
         environment = board.environment
     environment = {**environment, LIBRARY_VARIABLE: str(library.path)}
-    return replace(near, command=command, environment=environment, talk=NATIVE_TALK, decodes=False)
+    return replace(
+        near, command=command, environment=environment, protocol=C_PROTOCOL, decodes=False
+    )
 
 
 def _npu_memory_is_virtual() -> TargetError:
@@ -161,7 +163,7 @@ def _npu_memory_is_virtual() -> TargetError:
     )
 
 
-def check_chip(name: str, library: Library | None) -> Library:
+def check_chip(name: str, library: RknnLibrary | None) -> RknnLibrary:
     """Return the library where the virtual board can play the chip and the library is that
     chip's.
     """
@@ -188,7 +190,7 @@ def check_chip(name: str, library: Library | None) -> Library:
     return library
 
 
-def _this_interpreter(library: Library | None, entry: RuntimeEntry) -> Target:
+def _this_interpreter(library: RknnLibrary | None, entry: RuntimeEntry) -> Target:
     """Return this interpreter, or that of the runtime's own environment."""
     interpreter = sys.executable if _is_given(entry, library) else python_with(entry)
     if interpreter is None:
@@ -202,13 +204,13 @@ def _this_interpreter(library: Library | None, entry: RuntimeEntry) -> Target:
     )
 
 
-def _other_interpreter(path: str, library: Library | None, entry: RuntimeEntry) -> Target:
+def _other_interpreter(path: str, library: RknnLibrary | None, entry: RuntimeEntry) -> Target:
     interpreter = shutil.which(path)
     if interpreter is None:
         raise _not_usable(path, "there is no such program")
     # Links are not followed: that of a virtual environment is what makes Python take its packages.
     interpreter = os.path.abspath(interpreter)  # noqa: PTH100  Path.absolute() leaves ".." in
-    reason = refusal(interpreter)
+    reason = interpreter_problem(interpreter)
     if reason is not None:
         raise _not_usable(path, reason)
     environment = _environment(library, interpreter)
@@ -236,7 +238,7 @@ def _not_usable(path: str, reason: str) -> TargetError:
 
 
 def _virtual_board(
-    chip: str, library: Library | None, entry: RuntimeEntry, npu_memory_bytes: int | None
+    chip: str, library: RknnLibrary | None, entry: RuntimeEntry, npu_memory_bytes: int | None
 ) -> Target:
     if entry.module is not None:
         raise RuntimeMissing(
@@ -262,12 +264,12 @@ def _virtual_board(
         decodes=False,
         emulated=is_needed(library.architecture),
         npu_memory_limit_bytes=npu_memory_bytes,
-        exposure=refusal_of_sandbox(),
+        exposure=sandbox_problem(),
         machine=machine_of(library),
     )
 
 
-def _board(library: Library | None, entry: RuntimeEntry) -> Target:
+def _board(library: RknnLibrary | None, entry: RuntimeEntry) -> Target:
     """Return this interpreter; with the ledger where the runtime uses the NPU."""
     here = replace(_this_interpreter(library, entry), name="board")
     if entry.device == "cpu":
@@ -290,12 +292,12 @@ def _board(library: Library | None, entry: RuntimeEntry) -> Target:
     )
 
 
-def _is_given(entry: RuntimeEntry, library: Library | None) -> bool:
+def _is_given(entry: RuntimeEntry, library: RknnLibrary | None) -> bool:
     """Whether the runtime is the library that the user named."""
     return entry.module is None and library is not None
 
 
-def _environment(library: Library | None, interpreter: str) -> dict[str, str]:
+def _environment(library: RknnLibrary | None, interpreter: str) -> dict[str, str]:
     """Return what names the library to the measured process; it must be of the interpreter's
     architecture.
     """

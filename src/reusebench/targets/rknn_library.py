@@ -16,7 +16,7 @@ from reusebench.targets.chips import CHIPS
 from reusebench.targets.errors import TargetError
 
 __all__ = [
-    "Library",
+    "RknnLibrary",
     "architecture_of",
     "architecture_of_this_python",
     "find_libraries",
@@ -25,7 +25,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class Library:
+class RknnLibrary:
     """One file of Rockchip's runtime."""
 
     path: Path
@@ -50,7 +50,7 @@ class Library:
         ]
 
 
-def read_library(path: Path) -> Library:
+def read_library(path: Path) -> RknnLibrary:
     """Return what the file is; raise a TargetError if it is not Rockchip's runtime for Linux."""
     try:
         check_file(path)
@@ -61,10 +61,12 @@ def read_library(path: Path) -> Library:
         ) from None
     except AdapterError as error:
         raise TargetError(f"--rknn-library {error}") from None
-    return Library(path.absolute(), file.kind, file.version, file.architecture, file.full_version)
+    return RknnLibrary(
+        path.absolute(), file.kind, file.version, file.architecture, file.full_version
+    )
 
 
-def find_libraries(paths: Iterable[Path] = ()) -> list[Library]:
+def find_libraries(paths: Iterable[Path] = ()) -> list[RknnLibrary]:
     """Return the libraries of these files and folders, by kind, the oldest version first.
 
     Without paths those of reusebench/rknn in the user's cache, and of the usual places on boards.
@@ -72,7 +74,7 @@ def find_libraries(paths: Iterable[Path] = ()) -> list[Library]:
     TargetError if a path is not there, or a file is no library.
     """
     usual = [cache_root() / "rknn", *map(Path, library_file.usual_paths())]
-    libraries: dict[tuple[str, str, str], Library] = {}
+    libraries: dict[tuple[str, str, str], RknnLibrary] = {}
     for path in list(paths) or [path for path in usual if path.exists()]:
         for library in _libraries_in(path) if path.is_dir() else [read_library(path)]:
             libraries.setdefault(
@@ -83,7 +85,7 @@ def find_libraries(paths: Iterable[Path] = ()) -> list[Library]:
     )
 
 
-def _libraries_in(folder: Path) -> Iterable[Library]:
+def _libraries_in(folder: Path) -> Iterable[RknnLibrary]:
     try:
         paths = sorted(folder.iterdir())
     except OSError as error:

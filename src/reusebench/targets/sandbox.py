@@ -12,7 +12,7 @@ from reusebench.targets.machine import LocalMachine, Reach
 from reusebench.targets.programs import SANDBOX
 from reusebench.targets.rknn_library import architecture_of_this_python
 
-__all__ = ["SandboxedMachine", "ensure_sandbox", "new_root", "refusal", "sandbox_program"]
+__all__ = ["SandboxedMachine", "ensure_sandbox", "new_root", "sandbox_problem", "sandbox_program"]
 
 #: Variables for the loader of the sandboxed program, not for the sandbox's own.
 _LOADER_VARIABLES = ("LD_PRELOAD", "LD_LIBRARY_PATH")
@@ -38,7 +38,7 @@ def ensure_sandbox(show_step: Callable[[str], None]) -> None:
     new_root(sandbox_program()).mkdir(exist_ok=True)
 
 
-def refusal() -> str | None:
+def sandbox_problem() -> str | None:
     """Return the reason why programs cannot be sandboxed here, or None; it is tried once."""
     program = sandbox_program()
     if not program.is_file():

@@ -34,9 +34,9 @@ from reusebench.measured.runtimes.base import Input
 from reusebench.measured.runtimes.rknn.library import LIBRARY_VARIABLE
 from reusebench.models.rknn.toolkit import TOOLKIT
 from reusebench.system.user_files import Pins
-from reusebench.targets.base import Target
 from reusebench.targets.measured_process import interface_of, try_plan
 from reusebench.targets.outcome import Failure
+from reusebench.targets.target import Target
 from tests.helpers.forks import ONNX_FORKS, RKNN_FORKS
 from tests.helpers.support import CHECKOUT, TIME_LIMIT_S
 from tests.models.inspection.rknn_files import save_rknn
@@ -336,7 +336,7 @@ def test_the_harness_imports_no_library_of_the_measured_process(
     code = (
         "import sys; from dataclasses import replace; from pathlib import Path;from"
         " reusebench.measured.runtimes import find_runtime;from"
-        " reusebench.harness.measuring.user_models import *; from reusebench.targets.base import"
+        " reusebench.harness.measuring.user_models import *; from reusebench.targets.target import"
         " THIS_INTERPRETER;user = UserModels({'rknn': replace(THIS_INTERPRETER, chip='rk3588')},"
         " 60);print(user.of(find_runtime('rknn'),"
         f" [ModelFile(Path({str(path)!r}))])[0].name);print([name for name in ('numpy', 'onnx',"

@@ -24,8 +24,8 @@ from reusebench.measured.runtimes.base import Copies
 from reusebench.measured.runtimes.rknn.library import LIBRARY_VARIABLE
 from reusebench.storage.result import Result
 from reusebench.storage.trace import Trace, read_trace
-from reusebench.targets.base import Target
 from reusebench.targets.machine import LOCAL, LocalMachine
+from reusebench.targets.target import Target
 from tests.harness.measuring.conftest import MakeBench
 from tests.helpers.scripted_driver import ACCOUNT, ENTRY
 from tests.helpers.support import SCRIPTED, known

@@ -27,7 +27,7 @@ from reusebench.scenarios.catalogue import (
     RESOLUTIONS,
     STREAMS,
 )
-from reusebench.targets.base import THIS_INTERPRETER
+from reusebench.targets.target import THIS_INTERPRETER
 from tests.helpers.support import TIME_LIMIT_S
 
 _BUILT_IN = BuiltIn(

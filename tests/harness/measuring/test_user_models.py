@@ -17,9 +17,9 @@ from reusebench.harness.measuring.user_models import InputShape, ModelFile, User
 from reusebench.measured.plan import Model
 from reusebench.measured.runtimes import find_runtime
 from reusebench.measured.runtimes.base import Input, Interface
-from reusebench.targets.base import THIS_INTERPRETER
 from reusebench.targets.measured_process import interface_of
 from reusebench.targets.outcome import Failure
+from reusebench.targets.target import THIS_INTERPRETER
 from tests.helpers.forks import ONNX_FORKS
 from tests.helpers.support import TIME_LIMIT_S
 

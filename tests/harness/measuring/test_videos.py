@@ -10,7 +10,7 @@ import pytest
 from reusebench.harness.errors import NoModels, UserError
 from reusebench.harness.measuring import videos as videos_module
 from reusebench.harness.measuring.videos import Videos
-from reusebench.targets.base import THIS_INTERPRETER
+from reusebench.targets.target import THIS_INTERPRETER
 from reusebench.video import VideoError
 from reusebench.video.clip import Clip
 from tests.helpers.support import known

@@ -16,7 +16,7 @@ from reusebench.models.megengine.environment import MEGENGINE
 from reusebench.samplers.host import LOCAL_HOST
 from reusebench.samplers.process_memory import read_process
 from reusebench.system.package import python_command
-from reusebench.targets.base import Target
+from reusebench.targets.target import Target
 from tests.helpers.support import CHECKOUT, StubObserver, make_plan, walk
 
 #: The user's own: the tests have a cache of their own.

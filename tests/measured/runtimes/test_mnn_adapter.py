@@ -35,7 +35,7 @@ from reusebench.models.mnn.environment import MnnConverter
 from reusebench.models.recipe import OnnxFile
 from reusebench.samplers.host import LOCAL_HOST
 from reusebench.samplers.process_memory import read_process
-from reusebench.targets.base import THIS_INTERPRETER
+from reusebench.targets.target import THIS_INTERPRETER
 from tests.helpers.support import CHECKOUT, StubObserver, make_plan, walk
 
 pytestmark = [

@@ -29,7 +29,7 @@ from reusebench.measured.runtimes.base import (
 )
 from reusebench.samplers.host import LOCAL_HOST
 from reusebench.samplers.process_memory import read_process
-from reusebench.targets.base import THIS_INTERPRETER
+from reusebench.targets.target import THIS_INTERPRETER
 from tests.helpers.support import StubObserver, make_plan, walk
 from tests.measured.runtimes.ncnn_models import DETECTOR, write_net
 

@@ -16,9 +16,9 @@ import pytest
 
 from reusebench.samplers.host import LOCAL_HOST
 from reusebench.samplers.process_memory import read_process
-from reusebench.targets.base import THIS_INTERPRETER
 from reusebench.targets.measured_process import prepare_models
 from reusebench.targets.outcome import Failure
+from reusebench.targets.target import THIS_INTERPRETER
 from tests.helpers.forks import ONNX_FORKS
 from tests.helpers.support import TIME_LIMIT_S, StubObserver, known, make_plan, models_of, walk
 

@@ -22,8 +22,8 @@ from reusebench.measured.runtimes.onnxruntime.graph import SavedGraph
 from reusebench.measured.runtimes.onnxruntime.options import as_prepared, plain_options
 from reusebench.measured.runtimes.onnxruntime.orders import candidate_orders
 from reusebench.measured.runtimes.onnxruntime.preparing import Runner, prepare
-from reusebench.targets.base import THIS_INTERPRETER
 from reusebench.targets.measured_process import prepare_models
+from reusebench.targets.target import THIS_INTERPRETER
 from tests.helpers.support import TIME_LIMIT_S, known, models_of
 
 pytestmark = pytest.mark.process

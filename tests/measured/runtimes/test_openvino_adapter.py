@@ -34,7 +34,7 @@ from reusebench.measured.runtimes.base import (
 )
 from reusebench.samplers.host import LOCAL_HOST
 from reusebench.samplers.process_memory import read_process
-from reusebench.targets.base import THIS_INTERPRETER
+from reusebench.targets.target import THIS_INTERPRETER
 from tests.helpers.support import CHECKOUT, StubObserver, known, make_plan, prepared_plan, walk
 
 pytestmark = pytest.mark.process

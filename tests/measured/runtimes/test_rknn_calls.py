@@ -48,7 +48,7 @@ from reusebench.measured.plan import (
 )
 from reusebench.measured.runtimes.rknn.library import LIBRARY_VARIABLE
 from reusebench.scenarios.catalogue import SCENARIOS, Parameters, build_plans
-from reusebench.targets.measured_process import Run
+from reusebench.targets.measured_process import MeasuredRun
 from tests.helpers.forks import RKNN_FORKS
 from tests.helpers.support import CHECKOUT, walk
 
@@ -79,7 +79,7 @@ Compile = Callable[..., Path]
 class Walked:
     """A walk on the double, and every call that it saw."""
 
-    run: Run
+    run: MeasuredRun
     calls: list[str]
 
     def named(self, name: str) -> list[str]:

@@ -12,12 +12,12 @@ import pytest
 from reusebench.measured.messages import Message
 from reusebench.measured.runtimes.rknn.library import LIBRARY_VARIABLE
 from reusebench.targets import boards
-from reusebench.targets.base import Target
 from reusebench.targets.errors import TargetError
 from reusebench.targets.far.machine import FarMachine
-from reusebench.targets.native.lines import NATIVE_TALK
 from reusebench.targets.programs import DRIVER, PRELOAD, uclibc_preload
 from reusebench.targets.programs import UCLIBC as FORM_OF_UCLIBC
+from reusebench.targets.protocol.c_driver import C_PROTOCOL
+from reusebench.targets.target import Target
 from tests.helpers.adb_boards import NEW, OLD, AdbBoards
 from tests.helpers.board import NPU_VARIABLES, UCLIBC, Board, running_board
 from tests.helpers.far_servers import wait_until_idle
@@ -107,7 +107,7 @@ def test_the_driver_in_c_runs_on_uclibc(tmp_path: Path) -> None:
             Path("/"),
             environment,
             machine=machine,
-            talk=NATIVE_TALK,
+            protocol=C_PROTOCOL,
             decodes=False,
         )
         run = walk(make_plan("no_reuse", model, runtime="rknn"), target)

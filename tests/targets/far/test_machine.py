@@ -17,11 +17,11 @@ from reusebench.measured.plan import Step, Streams, Video
 from reusebench.measured.runtimes import find_runtime
 from reusebench.measured.runtimes.base import Input
 from reusebench.samplers.observer import Observer
-from reusebench.targets.base import THIS_INTERPRETER
 from reusebench.targets.boards import Board
 from reusebench.targets.errors import TargetError
 from reusebench.targets.far.machine import FarMachine
 from reusebench.targets.far.target import far_target
+from reusebench.targets.target import THIS_INTERPRETER
 from tests.helpers.far_shell import shell_at
 from tests.helpers.support import StubListener, known, make_plan, models_of, walk
 

@@ -16,7 +16,7 @@ from reusebench.targets.errors import RuntimeMissing, TargetError
 from reusebench.targets.far import target as far
 from reusebench.targets.far.machine import FarMachine
 from reusebench.targets.far.target import far_target
-from reusebench.targets.talks import PYTHON, C
+from reusebench.targets.protocol.base import PYTHON, C
 from tests.helpers.far_shell import shell_at
 from tests.helpers.support import make_plan, walk
 from tests.targets.library_files import write_library
@@ -46,11 +46,11 @@ def test_the_drivers(machine: FarMachine, rknn_double: Callable[..., Path], tmp_
     (tmp_path / "model.rknn").write_text("9000 5000 1")
     plan = make_plan("full_dup", tmp_path / "model.rknn", runtime="rknn")
     by_itself = far_target(machine, library, _RKNN, None)
-    assert by_itself.talk.driver == PYTHON
+    assert by_itself.protocol.driver == PYTHON
     runs = {}
     for driver in (PYTHON, C):
         target = far_target(machine, library, _RKNN, driver)
-        assert (target.talk.driver, target.keeps_ledger, target.architecture) == (
+        assert (target.protocol.driver, target.keeps_ledger, target.architecture) == (
             driver,
             True,
             machine.architecture,
@@ -73,7 +73,7 @@ def test_a_board_without_python_has_the_driver_in_c(
     """The one in Python is refused there."""
     machine = FarMachine("here", Board(shell_at(tmp_path), python="/no/python"), lambda _: None)
     library = rknn_double(_VERSION)
-    assert far_target(machine, library, _RKNN, None).talk.driver == C
+    assert far_target(machine, library, _RKNN, None).protocol.driver == C
     with pytest.raises(
         TargetError, match=r"^--driver python: here has no Python from 3\.8 on\. Leave it out: "
     ):

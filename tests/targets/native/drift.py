@@ -15,10 +15,10 @@ import msgspec
 
 from reusebench.measured.plan import Model, Plan, Streams
 from reusebench.scenarios.catalogue import SCENARIOS, Parameters, TooFewModels, build_plans
-from reusebench.targets.base import Target
-from reusebench.targets.measured_process import Run
-from reusebench.targets.native.lines import NATIVE_TALK
+from reusebench.targets.measured_process import MeasuredRun
 from reusebench.targets.outcome import Failure
+from reusebench.targets.protocol.c_driver import C_PROTOCOL
+from reusebench.targets.target import Target
 
 __all__ = ["SCHEDULE", "by_context", "events", "in_c", "plans_of", "told", "without_leaving"]
 
@@ -33,7 +33,7 @@ _FREE = re.compile(r"('(?:available|cma)': )\d+")
 
 def in_c(target: Target, *command: str) -> Target:
     """Return the target with the driver in C, started by this command."""
-    return replace(target, command=command, talk=NATIVE_TALK)
+    return replace(target, command=command, protocol=C_PROTOCOL)
 
 
 def plans_of(
@@ -55,7 +55,7 @@ def plans_of(
         return []
 
 
-def told(run: Run) -> list[Any]:
+def told(run: MeasuredRun) -> list[Any]:
     """Return the barriers with their data, and how the run ended."""
     barriers = [(barrier.phase, barrier.context, _data(barrier.data)) for barrier in run.barriers]
     return [*barriers, ("failure", _failure(run.failure)), ("full", _failure(run.full))]

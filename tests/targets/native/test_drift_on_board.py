@@ -22,12 +22,12 @@ from reusebench.measured.plan import Context, Model, Plan
 from reusebench.scenarios.catalogue import SCENARIOS
 from reusebench.system.cache import cache_root
 from reusebench.system.package import START
-from reusebench.targets.base import Target
 from reusebench.targets.chips import MINI_RUNTIME
 from reusebench.targets.errors import TargetError
-from reusebench.targets.measured_process import Run, interface_of
+from reusebench.targets.measured_process import MeasuredRun, interface_of
 from reusebench.targets.programs import DRIVER, UCLIBC, uclibc_preload
-from reusebench.targets.rknn_library import Library, read_library
+from reusebench.targets.rknn_library import RknnLibrary, read_library
+from reusebench.targets.target import Target
 from reusebench.targets.vboard.emulator import find_emulator
 from reusebench.targets.vboard.guest import Guest, guest, guest_program, missing_parts
 from tests.helpers.support import TIME_LIMIT_S, walk
@@ -57,13 +57,13 @@ def _libraries() -> Iterator[Any]:
 
 
 #: What the driver in Python did, by library and plan: the one for uClibc is compared with the same.
-_PYTHON_RUNS: dict[Any, Run] = {}
+_PYTHON_RUNS: dict[Any, MeasuredRun] = {}
 
 
 class Board:
     """Both drivers with one library, on a chip of its; the driver in C in one of its forms."""
 
-    def __init__(self, library: Library, form: str, folder: Path) -> None:
+    def __init__(self, library: RknnLibrary, form: str, folder: Path) -> None:
         missing = [
             *missing_parts(library),
             *([] if DRIVER.is_built(form) else [f"the driver in C for {form}"]),
@@ -129,7 +129,9 @@ class Board:
         )
         return replace(native, command=(*command, str(DRIVER.path(UCLIBC))))
 
-    def walk(self, plan: Plan, npu_memory_bytes: int | None = None, **environment: str) -> Run:
+    def walk(
+        self, plan: Plan, npu_memory_bytes: int | None = None, **environment: str
+    ) -> MeasuredRun:
         """Walk the plan with both, which must say and do the same; return what Python's driver
         did.
         """

@@ -33,9 +33,9 @@ from reusebench.measured.plan import (
 from reusebench.measured.runtimes.base import Input
 from reusebench.measured.runtimes.rknn.library import LIBRARY_VARIABLE
 from reusebench.scenarios.catalogue import SCENARIOS
-from reusebench.targets.base import Target
 from reusebench.targets.machine import Reach
-from reusebench.targets.measured_process import Run, interface_of
+from reusebench.targets.measured_process import MeasuredRun, interface_of
+from reusebench.targets.target import Target
 from tests.helpers.forks import RKNN_FORKS
 from tests.helpers.support import TIME_LIMIT_S, walk
 from tests.targets.native.drift import SCHEDULE, by_context, in_c, plans_of, told
@@ -80,7 +80,7 @@ class Pair:
             targets.append((in_c(target, str(self._driver)) if name == "c" else target, log))
         return targets
 
-    def walk(self, plan: Plan, **environment: str) -> Run:
+    def walk(self, plan: Plan, **environment: str) -> MeasuredRun:
         """Walk the plan with both, which must say the same and make the same calls; return what
         Python's driver did.
         """
@@ -176,7 +176,7 @@ def _begins(plan: Plan, other: Plan) -> bool:
     return are_first and {**vars(plan), "contexts": ()} == {**vars(other), "contexts": ()}
 
 
-def _walk_with(pair: Pair, plan: Plan, models: tuple[Model, ...]) -> Run:
+def _walk_with(pair: Pair, plan: Plan, models: tuple[Model, ...]) -> MeasuredRun:
     named = {model.name: model for model in models}
     plan = replace(plan, models=tuple(named[model.name] for model in plan.models))
     return pair.walk(plan, **({"DOUBLE_MEMORY": _MEMORY} if plan.fills else {}))
@@ -492,13 +492,13 @@ def test_a_plan_with_a_video_is_refused(pair: Pair, models: tuple[Model, ...]) -
 def test_the_harness_ends_streams(pair: Pair, models: tuple[Model, ...]) -> None:
     """`stop` ends them before their time; what was done is told."""
     target = pair.targets()[1][0]
-    talk = target.talk
+    protocol = target.protocol
     process = target.start(Reach())
     plan = _plan(models, Context(None, 0), schedule=replace(_SCHEDULE, duration_s=3600.0))
     received = b""
     try:
         for step in plan.steps():
-            process.send(talk.step(plan, step))
+            process.send(protocol.step(plan, step))
             if step.phase == "steady":
                 process.send(b"stop\n")
             while f"barrier\tphase={step.phase}".encode() not in received:

@@ -8,12 +8,12 @@ from reusebench.accounting.domains import domain_uses
 from reusebench.accounting.ledger import Ledger
 from reusebench.measured.plan import Plan, Step
 from reusebench.storage.result import ContextLimit
-from reusebench.targets.measured_process import Run
+from reusebench.targets.measured_process import MeasuredRun
 
 __all__ = ["limit_of"]
 
 
-def limit_of(plan: Plan, run: Run, ledger: Ledger | None) -> ContextLimit | None:
+def limit_of(plan: Plan, run: MeasuredRun, ledger: Ledger | None) -> ContextLimit | None:
     """Return the limit; None if the plan does not fill, or the process failed otherwise than by
     one context more.
 

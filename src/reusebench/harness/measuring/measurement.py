@@ -35,9 +35,9 @@ from reusebench.scenarios.catalogue import TooFewModels, build_plans, find_scena
 from reusebench.storage.result import Result
 from reusebench.storage.trace import write_trace
 from reusebench.system.user_files import ChangedFile
-from reusebench.targets.base import Target
 from reusebench.targets.machine import LocalMachine
 from reusebench.targets.outcome import Failure
+from reusebench.targets.target import Target
 
 __all__ = ["Bench", "Measurement", "nameless"]
 
@@ -302,7 +302,7 @@ class Bench:
         return Provenance(
             plan=plan,
             target=target.name,
-            driver=target.talk.driver,
+            driver=target.protocol.driver,
             streams=streams,
             contexts=contexts,
             model_files=model_files,

@@ -9,9 +9,9 @@ from reusebench.measured.plan import Plan
 from reusebench.measured.runtimes import find_runtime
 from reusebench.measured.runtimes.base import NodeOrder, Preparation
 from reusebench.system.cache import CacheError, OwnFolder, cache_root
-from reusebench.targets.base import Target
 from reusebench.targets.measured_process import prepare_models
 from reusebench.targets.outcome import Failure
+from reusebench.targets.target import Target
 
 __all__ = ["Preparations"]
 

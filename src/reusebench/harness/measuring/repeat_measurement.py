@@ -20,10 +20,10 @@ from reusebench.samplers.observer import Observer
 from reusebench.samplers.system_memory import Idle, observe_idle
 from reusebench.storage.trace import NpuTimeline, Timeline, Trace
 from reusebench.targets.barriers import Frames
-from reusebench.targets.base import Target
 from reusebench.targets.errors import TargetError
-from reusebench.targets.measured_process import Run, failure_of_target, run_plan
+from reusebench.targets.measured_process import MeasuredRun, failure_of_target, run_plan
 from reusebench.targets.outcome import Failure
+from reusebench.targets.target import Target
 
 __all__ = ["RepeatMeasurement"]
 
@@ -74,7 +74,7 @@ class RepeatMeasurement:
             self._idle = observe_idle(self._host, self._settings.idle_s)
             run, ledger = self._walk()
         except TargetError as error:  # a board far away that cannot be reached any more
-            run = Run(failure=failure_of_target(error))
+            run = MeasuredRun(failure=failure_of_target(error))
             ledger = None
         self.interrupted = run.interrupted
         npu = None
@@ -111,7 +111,7 @@ class RepeatMeasurement:
         self._show_step(self._begun / self._steps, step.phase, step.context)
         self._begun += 1
 
-    def frames(self, message: Frames, run: Run) -> None:
+    def frames(self, message: Frames, run: MeasuredRun) -> None:
         """Take note of the frames of the last second."""
         assert self._frames is not None
         assert self._plan.schedule is not None
@@ -129,7 +129,7 @@ class RepeatMeasurement:
             )
             self._keep(replace(self._repeat(run), failure=failure))
 
-    def _repeat(self, run: Run) -> Repeat:
+    def _repeat(self, run: MeasuredRun) -> Repeat:
         """Return the repeat as far as the run has come."""
         return Repeat(
             barriers=run.barriers,
@@ -142,7 +142,7 @@ class RepeatMeasurement:
             frames=self._frames.summary(run.interrupted) if self._frames else None,
         )
 
-    def _walk(self) -> tuple[Run, Ledger | None]:
+    def _walk(self) -> tuple[MeasuredRun, Ledger | None]:
         """Walk the plan in one process; with the ledger that it wrote, where the target keeps
         one.
         """
@@ -154,7 +154,7 @@ class RepeatMeasurement:
             barrier.npu_live_bytes = ledger.live_bytes(barrier.at_ns)
         return run, ledger
 
-    def _trace(self, run: Run, ledger: Ledger | None) -> Trace:
+    def _trace(self, run: MeasuredRun, ledger: Ledger | None) -> Trace:
         readings = self._observer.timeline
         timeline = Timeline(
             readings.times_ns.tolist(), readings.rss_bytes.tolist(), readings.system_bytes.tolist()

@@ -60,7 +60,7 @@ class Provenance:
     computes: bool = True
     #: Whether an emulator of its processor is in the measured process.
     emulated: bool = False
-    #: Language of the driver (targets.talks).
+    #: Language of the driver (targets.protocol.base).
     driver: str = "python"
     #: Node orders of prepared models, by the model's digest.
     node_orders: dict[str, NodeOrder] = field(default_factory=dict)

@@ -24,10 +24,10 @@ from reusebench.models.recipe import ConvertedRecipe, NativeRecipe
 from reusebench.models.weight_files import weight_files
 from reusebench.system.cache import CacheError
 from reusebench.system.user_files import ChangedFile, Pins, UserFileError, check_file
-from reusebench.targets.base import THIS_INTERPRETER, Target
 from reusebench.targets.chips import runs_models_for
 from reusebench.targets.measured_process import interface_of, try_plan
 from reusebench.targets.outcome import Failure
+from reusebench.targets.target import THIS_INTERPRETER, Target
 
 __all__ = [
     "InputShape",

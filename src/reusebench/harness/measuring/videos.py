@@ -12,8 +12,8 @@ from pathlib import Path
 from reusebench.harness.errors import NoModels, UserError
 from reusebench.measured.plan import Video
 from reusebench.system.user_files import Pins, UserFileError, check_file
-from reusebench.targets.base import Target
 from reusebench.targets.machine import LOCAL
+from reusebench.targets.target import Target
 from reusebench.video import VideoError
 from reusebench.video.clip import Clip, clip_path, ensure_clip
 from reusebench.video.probe import probe_with

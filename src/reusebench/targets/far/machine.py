@@ -22,7 +22,7 @@ from reusebench.targets.far.process import FarProcess
 from reusebench.targets.far.program import FarProgram
 from reusebench.targets.machine import Reach
 from reusebench.targets.outcome import Ending
-from reusebench.targets.process import Process
+from reusebench.targets.process import DriverProcess
 
 __all__ = ["Done", "FarMachine", "FarPython"]
 
@@ -142,7 +142,7 @@ class FarMachine:
         environment: Mapping[str, str],
         keeps_ledger: bool,
         reach: Reach,  # noqa: ARG002  they have been pushed
-    ) -> Process:
+    ) -> DriverProcess:
         """Start a program."""
         return FarProcess(self.connection, command, str(folder), environment, keeps_ledger)
 

@@ -8,14 +8,14 @@ from pathlib import Path
 
 from reusebench.measured.runtimes import RuntimeEntry
 from reusebench.measured.runtimes.rknn.library import LIBRARY_VARIABLE, usual_paths
-from reusebench.targets.base import Target
 from reusebench.targets.chips import CHIPS, chip_of
 from reusebench.targets.errors import RuntimeMissing, TargetError
 from reusebench.targets.far.machine import FarMachine, FarPython
-from reusebench.targets.native.lines import NATIVE_TALK
 from reusebench.targets.programs import DRIVER, PRELOAD, UCLIBC, uclibc_preload
-from reusebench.targets.rknn_library import Library, read_library
-from reusebench.targets.talks import PYTHON, C
+from reusebench.targets.protocol.base import PYTHON, C
+from reusebench.targets.protocol.c_driver import C_PROTOCOL
+from reusebench.targets.rknn_library import RknnLibrary, read_library
+from reusebench.targets.target import Target
 
 __all__ = ["far_target", "library_of_board"]
 
@@ -52,7 +52,7 @@ def far_target(
     return _with_python(target, machine, python)
 
 
-def library_of_board(machine: FarMachine) -> Library:
+def library_of_board(machine: FarMachine) -> RknnLibrary:
     """Return Rockchip's library that the board has, by its path there; raise RuntimeMissing where
     it has none.
     """
@@ -67,7 +67,7 @@ def library_of_board(machine: FarMachine) -> Library:
     )
 
 
-def _read_there(machine: FarMachine, path: str) -> Library | None:
+def _read_there(machine: FarMachine, path: str) -> RknnLibrary | None:
     """Return what a file on the board is; None if it is no library of Rockchip's."""
     with tempfile.NamedTemporaryFile() as copy:
         copy.write(machine.host.read(path))
@@ -111,7 +111,7 @@ def _rknn(
     form = UCLIBC if machine.has_uclibc() else library.architecture
     DRIVER.ensure(form, machine.show_step)
     program = machine.push(str(DRIVER.path(form)))
-    return replace(target, command=(program,), folder=Path("/"), talk=NATIVE_TALK, decodes=False)
+    return replace(target, command=(program,), folder=Path("/"), protocol=C_PROTOCOL, decodes=False)
 
 
 def _preload(machine: FarMachine, architecture: str) -> str:

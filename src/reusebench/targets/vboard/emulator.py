@@ -10,8 +10,8 @@ from pathlib import Path
 
 from reusebench.system.cache import locked, scratch_folder
 from reusebench.targets.errors import TargetError
-from reusebench.targets.folders import fetched_emulator, root
 from reusebench.targets.rknn_library import architecture_of_this_python
+from reusebench.targets.vboard.folders import fetched_emulator, vboard_folder
 from reusebench.targets.vboard.packages import PackageSource, unpack
 
 __all__ = ["ensure_emulator", "find_emulator", "is_needed"]
@@ -45,7 +45,7 @@ def ensure_emulator(architecture: str, show_step: Callable[[str], None]) -> None
     if host is None:
         raise _no_emulator(name, "there is no package of it for this machine's processor")
     fetched = fetched_emulator(name)
-    with locked(root() / name), scratch_folder(root()) as space:
+    with locked(vboard_folder() / name), scratch_folder(vboard_folder()) as space:
         show_step(f"fetching {name}")
         program = _fetch(name, PackageSource(host, space / "apt"), space)
         if program is None:

@@ -9,13 +9,13 @@ from pathlib import Path
 
 from reusebench.measured.runtimes.rknn.library import LIBRARY_VARIABLE
 from reusebench.system.package import MEASURED
-from reusebench.targets.folders import pycache, root, sysroot
 from reusebench.targets.machine import LOCAL, LocalMachine, Reach
 from reusebench.targets.programs import PRELOAD, uclibc_stand_in
-from reusebench.targets.rknn_library import Library
-from reusebench.targets.sandbox import SandboxedMachine, refusal
+from reusebench.targets.rknn_library import RknnLibrary
+from reusebench.targets.sandbox import SandboxedMachine, sandbox_problem
 from reusebench.targets.vboard.emulator import find_emulator, is_needed
-from reusebench.targets.vboard.system import is_installed, library_folders, python_of
+from reusebench.targets.vboard.folders import pycache, sysroot, vboard_folder
+from reusebench.targets.vboard.root_file_system import is_installed, library_folders, python_of
 
 __all__ = ["Guest", "guest", "guest_program", "machine_of", "missing_parts"]
 
@@ -37,7 +37,7 @@ class Guest:
     environment: dict[str, str]
 
 
-def missing_parts(library: Library) -> list[str]:
+def missing_parts(library: RknnLibrary) -> list[str]:
     """Return what the virtual board still lacks for the library, in words."""
     architecture = library.architecture
     parts = {f"the preload library for {architecture}": PRELOAD.is_built(architecture)}
@@ -47,7 +47,7 @@ def missing_parts(library: Library) -> list[str]:
     return [part for part, is_there in parts.items() if not is_there]
 
 
-def guest(chip: str, library: Library, npu_memory_bytes: int | None = None) -> Guest:
+def guest(chip: str, library: RknnLibrary, npu_memory_bytes: int | None = None) -> Guest:
     """Return the Python that runs the library on that chip, with so much memory for it; nothing may
     be missing.
     """
@@ -59,7 +59,7 @@ def guest(chip: str, library: Library, npu_memory_bytes: int | None = None) -> G
 
 
 def guest_program(
-    program: Path, chip: str, library: Library, npu_memory_bytes: int | None = None
+    program: Path, chip: str, library: RknnLibrary, npu_memory_bytes: int | None = None
 ) -> Guest:
     """Return how a program of the library's architecture is started there in the same way."""
     environment = {LIBRARY_VARIABLE: str(library.path), _BOARD_VARIABLE: chip}
@@ -74,24 +74,24 @@ def guest_program(
     return Guest((str(emulator), "-L", str(system), *options, str(program)), environment)
 
 
-def machine_of(library: Library) -> LocalMachine:
+def machine_of(library: RknnLibrary) -> LocalMachine:
     """Return this machine, of which the library reaches what it needs alone, where the kernel
     allows that.
     """
-    if refusal() is not None:
+    if sandbox_problem() is not None:
         return LOCAL
     readable = [str(MEASURED)]
     if is_needed(library.architecture):
         readable.append(str(find_emulator(library.architecture)))
     else:  # the Python that runs the harness
         readable += dict.fromkeys((sys.base_prefix, sys.prefix))
-    readable += [str(root()), str(library.path)]
+    readable += [str(vboard_folder()), str(library.path)]
     return SandboxedMachine(
         Reach(tuple(map(os.path.abspath, readable)), (str(pycache(library.architecture)),))
     )
 
 
-def _loader_variables(library: Library) -> dict[str, str]:
+def _loader_variables(library: RknnLibrary) -> dict[str, str]:
     """Return what the guest's loader needs, and only the guest's: qemu's own would take it for
     itself.
     """

@@ -11,14 +11,14 @@ from reusebench.system import processes
 from reusebench.system.cache import make_folder
 from reusebench.system.package import START
 from reusebench.targets.errors import TargetError
-from reusebench.targets.folders import check_usable, pycache
 from reusebench.targets.machine import Reach
 from reusebench.targets.programs import PRELOAD
-from reusebench.targets.rknn_library import Library
+from reusebench.targets.rknn_library import RknnLibrary
 from reusebench.targets.sandbox import ensure_sandbox
 from reusebench.targets.vboard.emulator import ensure_emulator, is_needed
+from reusebench.targets.vboard.folders import check_usable, pycache
 from reusebench.targets.vboard.guest import guest, machine_of
-from reusebench.targets.vboard.system import ensure_system
+from reusebench.targets.vboard.root_file_system import ensure_system
 
 __all__ = ["install"]
 
@@ -28,7 +28,7 @@ _TRIAL = (str(START), "reusebench.measured.versions", "reusebench.measured.runti
 _TRIAL_TIME_LIMIT_S = 60
 
 
-def install(library: Library, sources: Path | None, show_step: Callable[[str], None]) -> None:
+def install(library: RknnLibrary, sources: Path | None, show_step: Callable[[str], None]) -> None:
     """Make what is missing; raise a TargetError of what cannot be had, and how to get it."""
     check_usable()
     ensure_sandbox(show_step)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
-__all__ = ["Victims"]
+__all__ = ["OomScores"]
 
 #: The highest score; whatever the process starts inherits it.
 _FIRST = "1000"
@@ -14,7 +14,7 @@ _FIRST = "1000"
 _LAST = "-999"
 
 
-class Victims:
+class OomScores:
     """From its making on, until restored."""
 
     def __init__(self, pid: int) -> None:

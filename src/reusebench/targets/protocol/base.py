@@ -12,7 +12,14 @@ import msgspec
 from reusebench.measured.plan import Model, Plan, Step
 from reusebench.targets.barriers import DriverMessage
 
-__all__ = ["JSON_TALK", "PYTHON", "BrokenLine", "C", "JsonTalk", "Talk"]
+__all__ = [
+    "PYTHON",
+    "PYTHON_PROTOCOL",
+    "C",
+    "DriverProtocol",
+    "InvalidMessage",
+    "PythonDriverProtocol",
+]
 
 #: The drivers: scenarios.driver, and the one of targets/native.
 PYTHON = "python"
@@ -21,11 +28,11 @@ C = "c"
 _MESSAGES = msgspec.json.Decoder(DriverMessage)
 
 
-class BrokenLine(Exception):
+class InvalidMessage(Exception):
     """The driver wrote what is no message."""
 
 
-class Talk(Protocol):
+class DriverProtocol(Protocol):
     """The form of one driver's commands and messages; at a barrier every driver waits for go, trim
     or stop.
     """
@@ -43,10 +50,10 @@ class Talk(Protocol):
         """Return what asks for the interface of a model file."""
 
     def decode(self, line: bytes) -> DriverMessage:
-        """Return the message of a line; raise BrokenLine where it is none."""
+        """Return the message of a line; raise InvalidMessage where it is none."""
 
 
-class JsonTalk:
+class PythonDriverProtocol:
     """That of the driver in Python: a line of JSON for each message."""
 
     driver = PYTHON
@@ -83,11 +90,11 @@ class JsonTalk:
         try:
             message: DriverMessage = _MESSAGES.decode(line)
         except msgspec.DecodeError:
-            raise BrokenLine(repr(line[:200])) from None
+            raise InvalidMessage(repr(line[:200])) from None
         return message
 
 
-JSON_TALK = JsonTalk()
+PYTHON_PROTOCOL = PythonDriverProtocol()
 
 
 def _line(command: object) -> bytes:

@@ -19,9 +19,9 @@ from reusebench.measured.plan import (
 )
 from reusebench.measured.runtimes.base import Input
 from reusebench.targets.barriers import DriverFailure, Frames, StreamCount
-from reusebench.targets.native.fields import read_line, write_line
-from reusebench.targets.native.lines import NATIVE_TALK
-from reusebench.targets.talks import BrokenLine
+from reusebench.targets.protocol.base import InvalidMessage
+from reusebench.targets.protocol.c_driver import C_PROTOCOL
+from reusebench.targets.protocol.fields import read_line, write_line
 
 _MODEL = Model("model", "/models/a\tb.rknn", "0", weightless="/models/small.rknn")
 _MEMINFO = (
@@ -36,7 +36,7 @@ def _plan(*contexts: Context, **fields: Any) -> Plan:
 
 
 def _told(plan: Plan, phase: str, context: int | None = None) -> list[tuple[str, str]]:
-    line = NATIVE_TALK.step(plan, Step(phase, context))
+    line = C_PROTOCOL.step(plan, Step(phase, context))
     assert line.endswith(b"\n")
     kind, fields = read_line(line[:-1])
     assert kind == phase
@@ -44,7 +44,7 @@ def _told(plan: Plan, phase: str, context: int | None = None) -> list[tuple[str,
 
 
 def test_any_text_is_a_value() -> None:
-    """Tab, newline and backslash are escaped; what is no UTF-8 does not end the talk."""
+    """Tab, newline and backslash are escaped; what is no UTF-8 does not end the protocol."""
     text = "a\tb\nc\\d\\t\\ e=f"
     kind, fields = read_line(
         write_line("kind", [("name", text), ("name", ""), ("number", 7)]).rstrip(b"\n")
@@ -135,7 +135,7 @@ def test_cycles_ask_for_usage_at_every_step() -> None:
 def test_frames_are_by_stream() -> None:
     """A row belongs to the stream before it; a heap that is not known is None."""
     line = b"frames\tseconds_ns=1500000000\theap_bytes=-1\tstream=1,2\trow=5,6,7\trow=8,9,10\tstream=0,0"
-    assert NATIVE_TALK.decode(line) == Frames(
+    assert C_PROTOCOL.decode(line) == Frames(
         1.5, (StreamCount(1, 2, ((5, 6, 7), (8, 9, 10))), StreamCount(0, 0, ())), None
     )
 
@@ -156,12 +156,12 @@ def test_frames_are_by_stream() -> None:
 )
 def test_a_line_that_is_none(line: bytes) -> None:
     """It is shown, and is no crash."""
-    with pytest.raises(BrokenLine):
-        NATIVE_TALK.decode(line)
+    with pytest.raises(InvalidMessage):
+        C_PROTOCOL.decode(line)
 
 
 def _failure(fields: str) -> DriverFailure:
-    failure = NATIVE_TALK.decode(f"failure\tphase=context\tcontext=3\tat_ns=1\t{fields}".encode())
+    failure = C_PROTOCOL.decode(f"failure\tphase=context\tcontext=3\tat_ns=1\t{fields}".encode())
     assert isinstance(failure, DriverFailure)
     assert (failure.phase, failure.context) == ("context", 3)
     return failure

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from reusebench.system.package import python_command
 from reusebench.targets.machine import LOCAL, Machine, Reach
-from reusebench.targets.process import Process
-from reusebench.targets.talks import JSON_TALK, Talk
+from reusebench.targets.process import DriverProcess
+from reusebench.targets.protocol.base import PYTHON_PROTOCOL, DriverProtocol
 
 __all__ = ["THIS_INTERPRETER", "Target"]
 
@@ -49,9 +49,9 @@ class Target:
     #: The machine that it is on.
     machine: Machine = LOCAL
     #: How its driver is spoken to.
-    talk: Talk = JSON_TALK
+    protocol: DriverProtocol = PYTHON_PROTOCOL
 
-    def start(self, reach: Reach) -> Process:
+    def start(self, reach: Reach) -> DriverProcess:
         """Start the driver, which needs these files."""
         return self.machine.start(
             self.command, self.folder, self.environment, self.keeps_ledger, reach

@@ -50,10 +50,10 @@ from reusebench.targets.barriers import (
     StreamCount,
     Usage,
 )
-from reusebench.targets.native.fields import Fields, read_line, write_line
-from reusebench.targets.talks import BrokenLine, C
+from reusebench.targets.protocol.base import C, InvalidMessage
+from reusebench.targets.protocol.fields import Fields, read_line, write_line
 
-__all__ = ["NATIVE_TALK", "NativeTalk"]
+__all__ = ["C_PROTOCOL", "CDriverProtocol"]
 
 _PS_PER_S = 10**12
 _NS_PER_S = 10**9
@@ -62,8 +62,8 @@ _ERROR_TEXT_CHARACTERS = 200
 _Pairs = list[tuple[str, object]]
 
 
-class NativeTalk:
-    """The talk with the driver in C."""
+class CDriverProtocol:
+    """The protocol with the driver in C."""
 
     driver = C
 
@@ -94,10 +94,10 @@ class NativeTalk:
         try:
             return _MESSAGES[kind](fields)
         except (KeyError, ValueError):
-            raise BrokenLine(repr(line[:_ERROR_TEXT_CHARACTERS])) from None
+            raise InvalidMessage(repr(line[:_ERROR_TEXT_CHARACTERS])) from None
 
 
-NATIVE_TALK = NativeTalk()
+C_PROTOCOL = CDriverProtocol()
 
 
 # Steps

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from reusebench.system.cache import locked, scratch_folder
-from reusebench.targets.folders import root, sysroot
+from reusebench.targets.vboard.folders import sysroot, vboard_folder
 from reusebench.targets.vboard.packages import PackageSource, unpack
 
 __all__ = ["ensure_system", "is_installed", "library_folders", "python_of"]
@@ -62,7 +62,7 @@ def ensure_system(
     """Make the system where it is missing."""
     with (
         locked(sysroot(architecture)),
-        scratch_folder(root()) as space,
+        scratch_folder(vboard_folder()) as space,
     ):
         if is_installed(architecture):
             return
