@@ -392,7 +392,7 @@ def _of_mechanism(row: Row, mechanism: str) -> dict[str, Figure]:
 def _at_least(figure: Figure, claimed: float, between: str) -> tuple[str, Phrase]:
     """Return the verdict on "so many percent or more": the whole range decides."""
     if figure.spread is None:
-        return OPEN, _reason("repeat_measurement")
+        return OPEN, _reason("one_repeat")
     if figure.median - figure.spread >= claimed:
         return HOLDS, _reason("reaches", claimed=percent(claimed))
     if figure.median + figure.spread < claimed:
@@ -403,7 +403,7 @@ def _at_least(figure: Figure, claimed: float, between: str) -> tuple[str, Phrase
 def _at_most(figure: Figure, tolerance: float) -> tuple[str, Phrase]:
     """Return the verdict on "so many percent lost or less"."""
     if figure.spread is None:
-        return OPEN, _reason("repeat_measurement")
+        return OPEN, _reason("one_repeat")
     if figure.median + figure.spread <= tolerance:
         return HOLDS, _reason("kept", tolerance=percent(tolerance))
     if figure.median - figure.spread > tolerance:
@@ -413,7 +413,7 @@ def _at_most(figure: Figure, tolerance: float) -> tuple[str, Phrase]:
 
 def _above_zero(saved: Figure) -> tuple[str, Phrase]:
     if saved.spread is None:
-        return OPEN, _reason("repeat_measurement")
+        return OPEN, _reason("one_repeat")
     if saved.median - saved.spread > 0:
         return HOLDS, _reason("saves")
     if saved.median + saved.spread <= 0:

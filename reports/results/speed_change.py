@@ -12,7 +12,7 @@ SLOWER = "slower"
 AS_FAST = "as_fast"
 FASTER = "faster"
 #: Reasons for no verdict: a single repeat has no spread; the machine was busy with other work.
-ONE_REPEAT = "repeat_measurement"
+ONE_REPEAT = "one_repeat"
 DISTURBED = "disturbed"
 
 

@@ -108,7 +108,7 @@ def test_speed_is_not_answered_where_it_cannot_be(tmp_path: Path) -> None:
     answers["virtual"] = answer(tmp_path / "virtual", virtual)
     for name, remark in (
         ("busy", "disturbed"),
-        ("once", "repeat_measurement"),
+        ("once", "one_repeat"),
         ("virtual", "virtual"),
     ):
         figure = answers[name].figures[2]

@@ -77,7 +77,7 @@ def test_change_is_in_percent_of_the_baseline(tmp_path: Path) -> None:
         ((78, 80, 82), even(50), "takes_more_slower"),
         ((98, 99, 100), even(50), "takes_more_as_fast"),
         ((118, 120, 122), even(50), "takes_more_faster"),
-        ((80,), dup(40, 10, repeats=1), "repeat_measurement"),
+        ((80,), dup(40, 10, repeats=1), "one_repeat"),
     ],
 )
 def test_verdict(tmp_path: Path, per_s: Sequence[float], costs: Any, verdict: str) -> None:
