@@ -351,7 +351,7 @@ def test_a_lost_connection_keeps_what_was_read(board: _Board, tmp_path: Path) ->
         assert recorder.stderr is not None
         words_of_it = recorder.stderr.read()
     assert "was lost: the reader on the board was killed" in words_of_it
-    assert "what was read until then is stored" in words_of_it
+    assert "the readings until then are stored" in words_of_it
     program = _program(tmp_path / "storage")
     assert (program.outcome, len(program.repeats)) == ("connection_lost", 1)
     assert _values(program, "application_memory")["start"] > 0

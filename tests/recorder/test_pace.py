@@ -1,4 +1,4 @@
-"""When costly readings are due."""
+"""The times at which costly readings are due."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _MS = 10**6
 
 
 def _taken_until(end_ns: int, pace: Pace, cost_ns: int) -> list[int]:
-    """Return when readings of that cost are taken if the pace is used every millisecond."""
+    """Return the times of readings of that cost, if the pace is asked every millisecond."""
     times = []
     for now_ns in range(0, end_ns, _MS):
         if pace.is_due(now_ns):
@@ -20,7 +20,7 @@ def _taken_until(end_ns: int, pace: Pace, cost_ns: int) -> list[int]:
 
 
 def test_readings_are_often_at_first_and_then_seldom() -> None:
-    """The gaps double up to the longest, where readings cost next to nothing."""
+    """The gaps double up to the longest, if readings cost next to nothing."""
     pace = Pace(5 * _MS, 100 * _MS, 0.01, 0.02)
     times = _taken_until(1000 * _MS, pace, cost_ns=1)
     gaps = [later - earlier for earlier, later in zip(times, times[1:])]
@@ -30,13 +30,11 @@ def test_readings_are_often_at_first_and_then_seldom() -> None:
 
 
 def test_readings_keep_within_their_share() -> None:
-    """However much a reading costs, all of them together take no more than the share of the
-    time.
-    """
+    """However much a reading costs, all readings together keep within the share of the time."""
     for cost_ns in (20_000, 300_000, 6_000_000):
         end_ns = 60_000 * _MS
         times = _taken_until(end_ns, Pace(5 * _MS, 500 * _MS, 0.002, 0.005), cost_ns)
-        # The first is taken before anything is known of its cost.
+        # The first reading is made before its cost is known.
         assert (len(times) - 1) * cost_ns <= 0.005 * end_ns
         late = [time_ns for time_ns in times if time_ns > end_ns / 2]
         assert len(late) * cost_ns <= 0.002 * end_ns / 2 + cost_ns
@@ -44,8 +42,9 @@ def test_readings_keep_within_their_share() -> None:
 
 
 def test_a_new_phase_is_read_often_again_within_the_share() -> None:
-    """A restart brings the next reading forward, but not before the last one is paid for, or a
-    quarter second old.
+    """A restart brings the next reading forward.
+
+    It still waits until the last reading is paid for, or is a quarter of a second old.
     """
     pace = Pace(5 * _MS, 500 * _MS, 0.002, 0.005)
     _taken_until(5000 * _MS, pace, cost_ns=1000)
@@ -64,7 +63,7 @@ def test_a_new_phase_is_read_often_again_within_the_share() -> None:
 
 
 def test_readings_at_marks_keep_within_their_share() -> None:
-    """Marks may come at any time: readings at them are let out where they would be too much."""
+    """Marks may come at any time: readings at them are skipped if they would exceed the share."""
     pace = Pace(5 * _MS, 500 * _MS, 0.002, 0.005)
     spent_ns = 0
     now_ns = 0
@@ -78,7 +77,7 @@ def test_readings_at_marks_keep_within_their_share() -> None:
 
 
 def test_a_reading_at_a_mark_is_due_after_a_while_whatever_it_costs() -> None:
-    """On a busy machine a reading may cost so much that a phase would end without one."""
+    """On a busy machine a reading may cost so much that a phase would otherwise end without one."""
     pace = Pace(5 * _MS, 500 * _MS, 0.002, 0.005)
     pace.taken(1000 * _MS, 20 * _MS)
     assert not pace.affords(1200 * _MS)

@@ -1,4 +1,4 @@
-"""Figures of phases and what is stored of them, from readings that the test sets."""
+"""Figures of phases and their stored form, from readings that the test sets."""
 
 from __future__ import annotations
 
@@ -73,9 +73,7 @@ def recording(**changes: object) -> Recording:
 
 
 def test_the_figure_of_a_phase_is_what_it_ends_with() -> None:
-    """A phase that grows has what it has grown to; how old the last reading was at the end is
-    known.
-    """
+    """A phase that grows has the size at its end; the age of the last reading then is known."""
     grown = phase(0, 40, (10, 264), (39, 300), (40, 312))
     assert (grown.last("application_memory"), grown.age_ns()) == (312, 0)
     ended = phase(0, 40, (10, 264), (25, 300))
@@ -84,16 +82,14 @@ def test_the_figure_of_a_phase_is_what_it_ends_with() -> None:
 
 
 def test_a_median_is_one_of_time_and_not_of_readings() -> None:
-    """Many readings at the start, as the recorder takes them, count for no more than the time that
-    they stand for.
-    """
+    """Many early readings, as the recorder makes them, weigh no more than the time they cover."""
     early = [(time_ns, 5) for time_ns in range(10)]
     assert series(0, 100, *early, (50, 90), (80, 91)).median() == 90
     assert WeightedReadings().median() is None
 
 
 def test_evenly_spaced_readings_give_the_median() -> None:
-    """Where every reading has the same time, it is the usual median."""
+    """If every reading covers the same time, it is the usual median."""
     chance = random.Random(3)
     for count in (1, 3, 9):
         values = [chance.randrange(10**6) for _ in range(count)]
@@ -102,9 +98,7 @@ def test_evenly_spaced_readings_give_the_median() -> None:
 
 
 def test_the_median_of_a_day_takes_no_memory() -> None:
-    """Of very many readings neighbours become one; the median of even ones moves by less than a
-    hundredth.
-    """
+    """Very many readings are merged with their neighbours; their median moves by less than 1 %."""
     chance = random.Random(5)
     values = [chance.randrange(10**6) for _ in range(100_000)]
     median = series(0, len(values), *enumerate(values)).median()
@@ -112,9 +106,7 @@ def test_the_median_of_a_day_takes_no_memory() -> None:
 
 
 def test_stretches_of_one_name_are_one_phase() -> None:
-    """A phase that comes again has the time of all its stretches, the end of the last, and the peak
-    of any.
-    """
+    """A phase that comes again has the time of all stretches, the last end and the highest peak."""
     both = phase(0, 40, (10, 5), (40, 80), peaks=Peaks(90, 95))
     both.add_peak(85, 85)
     both.begin(80, {})
@@ -125,9 +117,7 @@ def test_stretches_of_one_name_are_one_phase() -> None:
 
 
 def test_a_peak_is_exact_where_the_kernel_has_all_of_it() -> None:
-    """The sum was no more than the marks of all processes together; where one of them is missing
-    nobody knows.
-    """
+    """The marks of all processes together bound the sum; if one is missing, there is no bound."""
     known = phase(0, 40, peaks=Peaks(60, 90))
     known.add_peak(70, 50)
     known.add_peak(0, 60)
@@ -140,7 +130,7 @@ def test_a_peak_is_exact_where_the_kernel_has_all_of_it() -> None:
 
 
 def test_system_memory_over_idle() -> None:
-    """It may be less: other programs end too."""
+    """The difference may be negative: other programs end too."""
     phases = stored_phases(
         [
             recording(
@@ -169,11 +159,10 @@ def test_system_memory_over_idle() -> None:
         (ProgramEnding(), None, "ok"),
     ],
 )
-def test_what_became_of_a_program(
-    ending: ProgramEnding, ended_by: int | None, outcome: str
-) -> None:
-    """Exit codes and signals are failures, unless the user ended the program; a shell passes its
-    child's on.
+def test_outcomes_of_programs(ending: ProgramEnding, ended_by: int | None, outcome: str) -> None:
+    """Exit codes and signals are failures, unless the user ended the program.
+
+    A shell passes its child's exit code on.
     """
     assert outcome_of(recording(ending=ending, ended_by=ended_by)) == outcome
 
@@ -191,7 +180,7 @@ def test_a_result_names_the_largest_processes_and_the_trace_all() -> None:
 
 
 def test_the_trace_of_a_day_is_bounded_and_keeps_its_peaks() -> None:
-    """Of many readings those stay that are the highest of their neighbours."""
+    """If there are many readings, the highest of neighbours stay."""
     values = [100] * 200_000
     values[123_457] = 999
     timeline = trace_of(recording(rss=readings(*enumerate(values)))).timeline
@@ -200,9 +189,7 @@ def test_the_trace_of_a_day_is_bounded_and_keeps_its_peaks() -> None:
 
 
 def test_a_program_has_a_value_for_each_repeat() -> None:
-    """A repeat that did not go through a phase has none there; phases stand in the order in which
-    they first came.
-    """
+    """A repeat without a phase has no value there; phases keep the order in which they first came."""
     first = recording(phases={"load": phase(0, 40, (10, 5)), "steady": phase(40, 100, (60, 9))})
     second = recording(phases={"load": phase(0, 30, (10, 8)), "flush": phase(30, 50)})
     phases = stored_phases([first, second])
@@ -224,7 +211,7 @@ def test_a_program_has_a_value_for_each_repeat() -> None:
 
 @pytest.mark.process
 def test_the_commit_is_that_of_the_project(tmp_path: Path) -> None:
-    """Outside a checkout there is none; the working folder is as it was."""
+    """Outside a checkout there is no commit; the working folder stays the same."""
     before = Path.cwd()
     assert run_document(tmp_path, {})["commit_info"] == {}
     git = ["git", "-C", str(tmp_path), "-c", "user.name=A", "-c", "user.email=a@example.com"]
@@ -240,8 +227,9 @@ def test_the_commit_is_that_of_the_project(tmp_path: Path) -> None:
 
 
 def test_an_interval_holds_the_median() -> None:
-    """That of the overhead's benchmark holds the true median in 95 of 100 samples of any shape, and
-    is narrow.
+    """The overhead benchmark's interval is narrow.
+
+    It holds the true median in 95 of 100 samples of any distribution.
     """
     chance = random.Random(4)
     held = 0

@@ -20,7 +20,7 @@ from reusebench.samplers.process_memory import Shares, read_process, read_shares
 pytestmark = pytest.mark.process
 
 _MIB = 2**20
-#: Forks so many processes in a thread of its own, each with 8 MiB, and writes a dot for it.
+#: Forks a number of processes in a second thread, each with 8 MiB, and writes a dot for each.
 _WORKERS = """
 import os, sys, threading, time
 def make():
@@ -37,7 +37,7 @@ time.sleep(60)
 
 @pytest.fixture(scope="module")
 def workers() -> Iterator[subprocess.Popen[bytes]]:
-    """Return a process whose second thread has made three."""
+    """Return a process whose second thread has forked three processes."""
     process = subprocess.Popen(
         [sys.executable, "-c", _WORKERS, "3"],
         stdout=subprocess.PIPE,
@@ -55,7 +55,7 @@ def workers() -> Iterator[subprocess.Popen[bytes]]:
 def test_all_processes_are_there(
     way: str, workers: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Children of any thread are of the program, also on kernels that do not list children."""
+    """Children of any thread belong to the program, also on kernels that do not list children."""
     if way == "each process's parent":
         monkeypatch.setattr(
             process_tree, "_listed_children", lambda *_: pytest.fail("not listed here")
@@ -68,9 +68,7 @@ def test_all_processes_are_there(
 
 
 def test_sums_are_those_of_the_processes(workers: subprocess.Popen[bytes]) -> None:
-    """RSS counts shared pages in each process, PSS once; each worker's own memory is in all of
-    them.
-    """
+    """RSS counts shared pages in each process, PSS once; both include each worker's own memory."""
     tree = ProcessTree(LOCAL_HOST, workers.pid, 0, with_root=True)
     whole, largest = tree.sample(1)
     single = [read_process(LOCAL_HOST, seen.pid) for seen in tree.live]
@@ -86,7 +84,7 @@ def test_sums_are_those_of_the_processes(workers: subprocess.Popen[bytes]) -> No
 
 
 def test_high_water_marks_that_have_risen(workers: subprocess.Popen[bytes]) -> None:
-    """They are of the whole life of a process; those of before the recording can be passed over."""
+    """The marks cover a process's whole life; those from before the recording can be ignored."""
     tree = ProcessTree(LOCAL_HOST, workers.pid, 0, with_root=True)
     peaks = tree.read_peaks()
     assert peaks.largest_bytes >= 8 * _MIB
@@ -98,7 +96,7 @@ def test_high_water_marks_that_have_risen(workers: subprocess.Popen[bytes]) -> N
     assert later.read_peaks().largest_bytes == 0
 
 
-#: Forks at its first line of input, has its child end at the second, and tells when that is done.
+#: Forks at its first line of input, ends its child at the second, and reports when that is done.
 _PARENT = """
 import os
 print(flush=True)
@@ -118,9 +116,7 @@ input()
 
 
 def test_the_sum_of_peaks_is_known_while_the_processes_are_the_same() -> None:
-    """Where the marks have begun anew they are of the phase alone, unless a process came or went in
-    the meantime.
-    """
+    """Marks that have begun anew are of the phase alone, unless a process came or went meanwhile."""
     command = [sys.executable, "-c", _PARENT]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
@@ -130,7 +126,7 @@ def test_the_sum_of_peaks_is_known_while_the_processes_are_the_same() -> None:
         process.stdout.readline()
         tree = ProcessTree(LOCAL_HOST, process.pid, 0, with_root=True)
         tree.begin_phase(resets=True)
-        for _ in range(2):  # a child has come; it has gone, unseen
+        for _ in range(2):  # a child has come, then gone unseen
             whole, _ = tree.sample(1)
             assert tree.read_peaks().sum_bytes == pytest.approx(whole, rel=0.1)
             process.stdin.write(b"\n")
@@ -145,12 +141,10 @@ def test_the_sum_of_peaks_is_known_while_the_processes_are_the_same() -> None:
 def test_a_buffer_counts_once(
     workers: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A buffer that several processes hold is there once; who cannot be read, or has ended, is left
-    out.
-    """
+    """A buffer held by several processes counts once; unreadable and ended processes are skipped."""
     tree = ProcessTree(LOCAL_HOST, workers.pid, 0, with_root=True)
     first, second, third, fourth = (seen.pid for seen in tree.live)
-    of_each = {
+    dmabufs = {
         first: [DmaBuf(1, 100, "drm"), DmaBuf(2, 10, "drm")],
         second: [DmaBuf(1, 100, "drm"), DmaBuf(3, 1, "system")],
         third: None,
@@ -159,18 +153,18 @@ def test_a_buffer_counts_once(
     def read(_: Host, pid: int) -> list[DmaBuf] | None:
         if pid == fourth:
             raise ProcessLookupError(pid)
-        return of_each[pid]
+        return dmabufs[pid]
 
     monkeypatch.setattr(process_tree, "process_dmabufs", read)
     assert tree.read_dmabufs() == 111
-    of_each.update({first: None, second: None})
+    dmabufs.update({first: None, second: None})
     assert tree.read_dmabufs() is None
 
 
 def test_a_process_that_is_not_ours(
     workers: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where PSS may not be read the process is marked, and counts in RSS alone."""
+    """A process whose PSS may not be read is marked, and counts in RSS alone."""
     tree = ProcessTree(LOCAL_HOST, workers.pid, 0, with_root=True)
     whole = tree.read_shares()
 
@@ -191,7 +185,7 @@ def test_a_process_that_is_not_ours(
 
 
 def test_a_process_that_ends_is_left_out(workers: subprocess.Popen[bytes]) -> None:
-    """What was seen of it stays; nobody has waited for it, and it is not added again."""
+    """Its readings stay; it is a zombie, and is not added again."""
     tree = ProcessTree(LOCAL_HOST, workers.pid, 0, with_root=True)
     before, _ = tree.sample(1)
     gone = max(seen.pid for seen in tree.live)

@@ -1,4 +1,4 @@
-"""What the recorder adds when a program has ended."""
+"""Figures that the recorder adds when a program has ended."""
 
 from __future__ import annotations
 
@@ -50,11 +50,9 @@ class _Ended:
 def test_the_peak_of_ended_processes(
     monkeypatch: pytest.MonkeyPatch, names: list[str], peak: int | None
 ) -> None:
-    """A spike that no reading has seen is in the only phase; of several nobody knows in which it
-    was.
-    """
+    """An unseen spike belongs to the only phase; if there are several, its phase is unknown."""
     monkeypatch.setattr(Marks, "read", lambda _: names)
-    # Not this process, which may have children of other tests.
+    # This process is not used as root: it may have children of other tests.
     with subprocess.Popen(["sleep", "1000"]) as root:
         recording = record(
             LOCAL_SITE,
@@ -68,12 +66,12 @@ def test_the_peak_of_ended_processes(
     *_, last = recording.phases.values()
     assert last.process_peak_bytes == (peak or 0)
     assert last.is_process_peak_exact is (peak is not None)
-    assert last.peak_at_most_bytes() is None  # of the sum
+    assert last.peak_at_most_bytes() is None  # the bound of the sum
     assert len(recording.stretches) == 1 + len(names)
 
 
 def test_what_is_known_of_short_memory() -> None:
-    """Faults are of the root, and are not told; what nothing was read of is no sign."""
+    """Major faults are the root's, and are not reported; missing readings are no sign."""
     with subprocess.Popen(["sleep", "1000"]) as root:
         recording = record(
             LOCAL_SITE,

@@ -1,4 +1,4 @@
-"""What is printed of a recording."""
+"""The printed summary of a recording."""
 
 from __future__ import annotations
 

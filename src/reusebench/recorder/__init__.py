@@ -1,3 +1,1 @@
-"""Measures any program from outside: its processes, the phases that it marks, and what each of them
-takes.
-"""
+"""Measures any program from outside: its processes, its marked phases, and their memory."""

@@ -9,6 +9,6 @@ class RecordError(Exception):
     """A mistake that the user can correct; the sentence explains how."""
 
     def __init__(self, sentence: str, exit_code: int = 2) -> None:
-        """Take what the command exits with: that of a shell where the program cannot be started."""
+        """`exit_code` is the command's: a shell's own if the program cannot be started."""
         super().__init__(sentence)
         self.exit_code = exit_code

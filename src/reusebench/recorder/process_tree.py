@@ -1,4 +1,4 @@
-"""The processes of a program: which there are, and what they take together."""
+"""The processes of a program, and the memory that they take together."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from reusebench.samplers.process_memory import Shares, read_shares, reset_peak
 
 __all__ = ["Peaks", "ProcessTree", "SeenProcess", "has_children"]
 
-#: Of the fields behind the name in /proc/PID/stat (proc(5)): cminflt and cmajflt, starttime,
-#: startstack.
-_OF_LIFE = (8, 10, 19, 25)
+#: Fields of /proc/PID/stat after the name (proc(5)): cminflt, cmajflt, starttime, startstack.
+#: They change when the process executes another program or has waited for a child.
+_LIFE_FIELDS = (8, 10, 19, 25)
 _HIGH_WATER = re.compile(r"^VmHWM:\s+(\d+) kB$", re.MULTILINE)
 
 
 @dataclass
 class SeenProcess:
-    """One process, as long as it was seen; times are monotonic."""
+    """One process, for the time in which it was seen; times are monotonic."""
 
     pid: int
-    #: The kernel's name of it, up to 15 characters.
+    #: The kernel's name for it, up to 15 characters.
     name: str
     first_seen_ns: int
     last_seen_ns: int
-    #: Highest RSS that was read, or that the kernel noted.
+    #: Highest RSS that was read or that the kernel noted.
     peak_rss_bytes: int = 0
     #: Whether this user may read its PSS.
     pss_readable: bool = True
@@ -37,36 +37,35 @@ class SeenProcess:
 
 @dataclass(frozen=True)
 class Peaks:
-    """What the kernel has noted of the highest RSS of each process."""
+    """The kernel's high-water marks of RSS."""
 
-    #: The highest that has risen since the last time; 0: none has.
+    #: Highest mark that has risen since the last reading; 0 if none has.
     largest_bytes: int
-    #: Sum over all processes since the last begin_phase; None if some of it is not known.
+    #: Sum over all processes since the last begin_phase; None if a mark is unknown.
     sum_bytes: int | None
 
 
 class _Status(NamedTuple):
     name: str
-    #: VmHWM, in bytes; 0 where it has ended, but was not waited for.
-    high_bytes: int
-    #: What of its /proc/PID/stat is other when it has executed another program, or has waited for a
-    #: child.
+    #: VmHWM; 0 for a zombie.
+    high_water_bytes: int
+    #: Values of _LIFE_FIELDS.
     life: tuple[str, ...]
 
 
 class ProcessTree:
-    """All processes below a root; one that was seen once stays, also where its parent has gone."""
+    """All processes below a root. Those once seen stay, even if their parent has gone."""
 
     def __init__(self, host: Host, root: int, now_ns: int, with_root: bool) -> None:
-        """Begin with the processes that are there; of the root's own memory only `with_root`."""
+        """Begin with the current processes; the root's own memory counts if `with_root`."""
         self._host = host
         self._root = root
         self._lists_children = _lists_children(host)
         self._live: dict[int, SeenProcess] = {}
-        #: The kernel's high-water mark of each process when it was last read.
+        #: Key: process; its high-water mark at the last reading.
         self._high_water: dict[int, int] = {}
-        #: Of all processes at the last begin_phase, where their high-water marks are of the phase
-        #: alone.
+        #: Key: process; its life at the last begin_phase. None if a mark could not be reset then,
+        #: and so may be older than the phase.
         self._lives: dict[int, tuple[str, ...]] | None = None
         self.seen: list[SeenProcess] = []
         if with_root:
@@ -75,7 +74,7 @@ class ProcessTree:
 
     @property
     def live(self) -> list[SeenProcess]:
-        """The processes that were there at the last reading."""
+        """The processes that were alive at the last reading."""
         return list(self._live.values())
 
     def discover(self, now_ns: int) -> None:
@@ -85,38 +84,38 @@ class ProcessTree:
         pending = [self._root, *self._live]
         while pending:
             pid = pending.pop()
-            new = (
-                set(
-                    _listed_children(self._host, pid)
-                    if by_parent is None
-                    else by_parent.get(pid, ())
-                )
-                - known
-            )
+            if by_parent is None:
+                children = _listed_children(self._host, pid)
+            else:
+                children = by_parent.get(pid, [])
+            new = set(children) - known
             known |= new
             pending += new
         self._add(known - {self._root} - set(self._live), now_ns)
 
     def sample(self, now_ns: int) -> tuple[int, int]:
-        """Return the sum of the RSS of all processes, and the largest; those that have ended are
-        left out.
-        """
+        """Return the sum of the RSS of all live processes, and the largest RSS."""
         statms = self._host.read_all([f"/proc/{pid}/statm" for pid in self._live])
-        sizes = [self._note_size(seen, statm, now_ns) for seen, statm in zip(self.live, statms)]
+        sizes = [
+            self._note_size(process, statm, now_ns) for process, statm in zip(self.live, statms)
+        ]
         return sum(sizes), max(sizes, default=0)
 
     def forget_peaks(self) -> None:
-        """Pass over the high-water marks of before: they may be older than the recording."""
+        """Ignore the current high-water marks: they may be older than the recording."""
         for pid, status in _statuses(self._host, self._live).items():
-            self._high_water[pid] = status.high_bytes
+            self._high_water[pid] = status.high_water_bytes
 
     def begin_phase(self, resets: bool) -> None:
-        """Let the high-water marks begin anew; else, with a program that was just started, they do
-        so anyway.
+        """Begin a phase, in which the high-water marks rise anew.
+
+        `resets` is False for a program that was just started, whose marks are new anyway.
         """
-        lives = {pid: status.life for pid, status in _statuses(self._host, self._live).items()}
-        self._lives = lives
-        for pid in lives if resets else ():
+        statuses = _statuses(self._host, self._live)
+        self._lives = _lives(statuses)
+        if not resets:
+            return
+        for pid in statuses:
             if reset_peak(self._host, pid):
                 self._high_water[pid] = 0
             else:
@@ -125,96 +124,112 @@ class ProcessTree:
     def read_peaks(self) -> Peaks:
         """Return the kernel's high-water marks."""
         statuses = _statuses(self._host, self._live)
-        largest_bytes = max(
-            (self._risen(self._live[pid], status) for pid, status in statuses.items()), default=0
-        )
-        # Who came, went or became another one in the meantime may have had any peak.
-        is_known = bool(statuses) and self._lives == {
-            pid: status.life for pid, status in statuses.items()
-        }
-        return Peaks(
-            largest_bytes,
-            sum(status.high_bytes for status in statuses.values()) if is_known else None,
-        )
+        risen = [self._risen(self._live[pid], status) for pid, status in statuses.items()]
+        largest_bytes = max(risen, default=0)
+        # A process that came, went or executed another program since may have had any peak.
+        if not statuses or self._lives != _lives(statuses):
+            return Peaks(largest_bytes, sum_bytes=None)
+        sum_bytes = sum(status.high_water_bytes for status in statuses.values())
+        return Peaks(largest_bytes, sum_bytes)
 
     def read_shares(self) -> Shares | None:
-        """Return the sum over all processes that can be read; None if there is none."""
-        read: list[Shares] = []
-        for seen in self._live.values():
+        """Return the sum over all readable processes; None if there is none."""
+        shares: list[Shares] = []
+        for process in self._live.values():
             try:
-                read.append(read_shares(self._host, seen.pid))
+                shares.append(read_shares(self._host, process.pid))
             except ProcessLookupError:
                 continue
             except PermissionError:
-                seen.pss_readable = False
+                process.pss_readable = False
                 continue
-            seen.pss_readable = True
-        return Shares(*map(sum, zip(*read))) if read else None
+            process.pss_readable = True
+        return Shares(*map(sum, zip(*shares))) if shares else None
 
     def read_dmabufs(self) -> int | None:
-        """Return the bytes of the dma-bufs that the processes hold, a shared one once; None where
-        none can be read.
+        """Return the bytes of the dma-bufs that the processes hold; None if none can be read.
+
+        A shared buffer counts once.
         """
         sizes: dict[int, int] = {}
-        readable = False
+        is_readable = False
         for pid in self._live:
             try:
                 buffers = process_dmabufs(self._host, pid)
             except ProcessLookupError:
                 continue
-            readable |= buffers is not None
-            sizes.update((buffer.inode, buffer.size_bytes) for buffer in buffers or ())
-        return sum(sizes.values()) if readable else None
+            if buffers is not None:
+                is_readable = True
+                sizes.update((buffer.inode, buffer.size_bytes) for buffer in buffers)
+        return sum(sizes.values()) if is_readable else None
 
     def _add(self, pids: Collection[int], now_ns: int) -> None:
-        """Begin with these processes, but those that have ended: they have no memory."""
+        """Add these processes, except zombies, which have no memory."""
         for pid, status in _statuses(self._host, pids).items():
-            if status.high_bytes:
+            if status.high_water_bytes:
                 self._live[pid] = SeenProcess(pid, status.name, now_ns, now_ns)
                 self.seen.append(self._live[pid])
 
-    def _note_size(self, seen: SeenProcess, statm: bytes | OSError, now_ns: int) -> int:
-        """Return the process's RSS; forget it where it has ended, waited for or not."""
-        size = (
-            0 if isinstance(statm, OSError) else parse_resident_pages(statm) * self._host.page_bytes
-        )
-        if not size:
-            del self._live[seen.pid]
-            self._high_water.pop(seen.pid, None)
+    def _note_size(self, process: SeenProcess, statm: bytes | OSError, now_ns: int) -> int:
+        """Return the process's RSS; if it has ended, or is a zombie, remove it and return 0."""
+        pages = 0 if isinstance(statm, OSError) else parse_resident_pages(statm)
+        if not pages:
+            del self._live[process.pid]
+            self._high_water.pop(process.pid, None)
             return 0
-        seen.last_seen_ns = now_ns
-        seen.peak_rss_bytes = max(seen.peak_rss_bytes, size)
-        return size
+        size_bytes = pages * self._host.page_bytes
+        process.last_seen_ns = now_ns
+        process.peak_rss_bytes = max(process.peak_rss_bytes, size_bytes)
+        return size_bytes
 
-    def _risen(self, seen: SeenProcess, status: _Status) -> int:
-        """Return the process's high-water mark where it has risen, else 0. Executing a program
-        makes it fall.
+    def _risen(self, process: SeenProcess, status: _Status) -> int:
+        """Return the process's high-water mark if it has risen, otherwise 0.
+
+        The mark falls when the process executes another program.
         """
-        high = status.high_bytes
-        if not high:
+        high_water_bytes = status.high_water_bytes
+        if not high_water_bytes:
             return 0
-        seen.name = status.name
-        risen = high if high > self._high_water.get(seen.pid, 0) else 0
-        self._high_water[seen.pid] = high
-        seen.peak_rss_bytes = max(seen.peak_rss_bytes, risen)
-        return risen
+        process.name = status.name
+        has_risen = high_water_bytes > self._high_water.get(process.pid, 0)
+        self._high_water[process.pid] = high_water_bytes
+        if not has_risen:
+            return 0
+        process.peak_rss_bytes = max(process.peak_rss_bytes, high_water_bytes)
+        return high_water_bytes
+
+
+def has_children(host: Host, pid: int) -> bool:
+    """Whether a process has children, zombies included."""
+    if _lists_children(host):
+        return bool(_listed_children(host, pid))
+    return pid in _children_by_parent(host)
 
 
 def _statuses(host: Host, pids: Collection[int]) -> dict[int, _Status]:
-    """Return each process's state; without those that have gone."""
-    texts = read_texts(host, [f"/proc/{pid}/{file}" for pid in pids for file in ("status", "stat")])
+    """Return the status of each process that has not gone."""
+    paths = [f"/proc/{pid}/{file}" for pid in pids for file in ("status", "stat")]
+    texts = read_texts(host, paths)
     statuses = {}
     for pid in pids:
         status = texts.get(f"/proc/{pid}/status")
         stat = texts.get(f"/proc/{pid}/stat")
         if status and stat:
-            high = _HIGH_WATER.search(status)
-            name = status.partition("\n")[0].partition("\t")[2]
-            # The name, in parentheses, may hold anything.
-            fields = stat.rpartition(")")[2].split()
-            life = tuple(fields[number] for number in _OF_LIFE)
-            statuses[pid] = _Status(name, int(high[1]) * 1024 if high else 0, life)
+            statuses[pid] = _parse_status(status, stat)
     return statuses
+
+
+def _parse_status(status: str, stat: str) -> _Status:
+    name = status.partition("\n")[0].partition("\t")[2]
+    high_water = _HIGH_WATER.search(status)
+    high_water_bytes = int(high_water[1]) * 1024 if high_water else 0
+    fields = _fields_after_name(stat)
+    life = tuple(fields[index] for index in _LIFE_FIELDS)
+    return _Status(name, high_water_bytes, life)
+
+
+def _lives(statuses: dict[int, _Status]) -> dict[int, tuple[str, ...]]:
+    return {pid: status.life for pid, status in statuses.items()}
 
 
 def _lists_children(host: Host) -> bool:
@@ -223,25 +238,23 @@ def _lists_children(host: Host) -> bool:
     return read_text(host, f"/proc/{own}/task/{own}/children") is not None
 
 
-def has_children(host: Host, pid: int) -> bool:
-    """Whether a process has children, those included whose end nobody has waited for."""
-    return bool(
-        _listed_children(host, pid) if _lists_children(host) else _children_by_parent(host).get(pid)
-    )
-
-
 def _listed_children(host: Host, pid: int) -> list[int]:
-    """Return the children of all threads."""
+    """Return the children of all threads of a process."""
     folder = f"/proc/{pid}/task"
     lists = read_texts(host, [f"{folder}/{thread}/children" for thread in names_in(host, folder)])
     return [int(child) for children in lists.values() for child in children.split()]
 
 
 def _children_by_parent(host: Host) -> dict[int, list[int]]:
-    processes = [name for name in names_in(host, "/proc") if name.isdecimal()]
+    pids = [name for name in names_in(host, "/proc") if name.isdecimal()]
     children: dict[int, list[int]] = {}
-    for stat in read_texts(host, [f"/proc/{pid}/stat" for pid in processes]).values():
-        # The name, in parentheses, may hold anything; the parent is the second field behind it.
-        fields = stat.rpartition(")")[2].split()
-        children.setdefault(int(fields[1]), []).append(int(stat.split(maxsplit=1)[0]))
+    for stat in read_texts(host, [f"/proc/{pid}/stat" for pid in pids]).values():
+        pid = int(stat.split(maxsplit=1)[0])
+        parent = int(_fields_after_name(stat)[1])
+        children.setdefault(parent, []).append(pid)
     return children
+
+
+def _fields_after_name(stat: str) -> list[str]:
+    """Return the fields of /proc/PID/stat after the name, which may hold parentheses and spaces."""
+    return stat.rpartition(")")[2].split()

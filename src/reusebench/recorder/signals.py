@@ -1,4 +1,4 @@
-"""Signals to the recorder wake a select; what they do is decided where they are read."""
+"""Signals to the recorder: they wake its select, and the reader of the pipe acts on them."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from typing import Any
 
 __all__ = ["SignalPipe"]
 
-#: From the user and the terminal, and from the kernel when a child has ended.
+#: Signals from the user and the terminal, and from the kernel when a child has ended.
 _NUMBERS = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM, signal.SIGCHLD)
+_READ_BYTES = 1024
 
 
 class SignalPipe:
-    """While it is open, these signals are only written into a pipe.
+    """A pipe that receives the numbers of signals, which have no other effect while it is open.
 
-    One that is ignored, as of a job in the background, stays so, and so it does for the program.
+    A signal that is ignored, as in a background job, stays ignored, also in the program.
     """
 
     def __enter__(self) -> SignalPipe:
@@ -27,7 +28,7 @@ class SignalPipe:
         self._handlers: dict[int, Any] = {}
         for number in _NUMBERS:
             if signal.getsignal(number) != signal.SIG_IGN or number == signal.SIGCHLD:
-                self._handlers[number] = signal.signal(number, _nothing)
+                self._handlers[number] = signal.signal(number, _do_nothing)
         return self
 
     def __exit__(
@@ -43,14 +44,12 @@ class SignalPipe:
         os.close(self._write)
 
     def read(self) -> list[int]:
-        """Return the numbers of the signals since the last time, in order."""
+        """Return the numbers of the signals since the last call, in order."""
         try:
-            return list(os.read(self.descriptor, 1024))
+            return list(os.read(self.descriptor, _READ_BYTES))
         except BlockingIOError:
             return []
 
 
-def _nothing(number: int, frame: FrameType | None) -> None:
-    """Be a handler: executing a program resets it, where it would keep an ignored signal
-    ignored.
-    """
+def _do_nothing(number: int, frame: FrameType | None) -> None:
+    """Serve as a handler: executing a program resets it, but would keep an ignored signal."""

@@ -1,6 +1,4 @@
-"""What is stored of recordings: the machine and the commit, their facts, the figures of their
-phases, their traces.
-"""
+"""The stored form of recordings: machine, commit, facts, figures of phases, and traces."""
 
 from __future__ import annotations
 
@@ -27,73 +25,79 @@ from reusebench.system.files import inside
 
 __all__ = ["outcome_of", "run_document", "stored_phases", "stored_repeat", "trace_of"]
 
-#: Processes that a result names; the trace has all.
+#: Processes that a result names; the trace names all.
 _MOST_PROCESSES = 20
-#: What pytest-benchmark calls a commit that is none.
-_NO_COMMITS = ("unversioned", "unknown")
+#: Commit ids with which pytest-benchmark says that there is no commit.
+_NO_COMMIT_IDS = ("unversioned", "unknown")
 
 
 def run_document(project: Path, facts: dict[str, Any]) -> dict[str, Any]:
-    """Return a run without results in pytest-benchmark's form; its commit is the project's, none
-    outside a checkout.
+    """Return a run without results, in pytest-benchmark's form.
+
+    Its commit is the project's; it has none outside a checkout.
     """
-    # Not at the top: while the program runs, it would weigh on it.
+    # Not at the top: this import would add to the memory that is measured.
     import pytest_benchmark.utils
 
     utils: Any = pytest_benchmark.utils
     with inside(project):
         commit = utils.get_commit_info()
+    has_commit = commit["id"] not in _NO_COMMIT_IDS
     return {
         "machine_info": {"python_version": platform.python_version(), **facts},
-        "commit_info": {} if commit["id"] in _NO_COMMITS else commit,
+        "commit_info": commit if has_commit else {},
         "benchmarks": [],
         "version": pytest_benchmark.__version__,
     }
 
 
 def outcome_of(recording: Recording) -> str:
-    """Return what became of the program; that the user ended it is no failure."""
+    """Return the outcome of the program; it is no failure if the user ended it."""
     ending = recording.ending
     was_killed = signal.SIGKILL in (ending.signal_number, ending.shell_code - 128)
     if was_killed and ending.memory_ran_out:
         return "out_of_memory"
     if ending.signal_number:
         return "ok" if ending.signal_number == recording.ended_by else "crashed"
-    return "failed" if ending.exit_code and not recording.ended_by else "ok"
+    if ending.exit_code and not recording.ended_by:
+        return "failed"
+    return "ok"
 
 
 def stored_repeat(recording: Recording, trace: str) -> ProgramRepeat:
-    """Return what is stored of one repeat; `trace` is the path of its trace, if it has one yet."""
+    """Return one repeat; `trace` is the path of its trace, or empty if it has none yet."""
     duration_ns = recording.end_ns - recording.begin_ns
-    number = recording.ending.signal_number
-    highest_first = sorted(
+    recorder_cpu_percent = 100 * recording.recorder_cpu_ns / max(duration_ns, 1)
+    signal_number = recording.ending.signal_number
+    largest_first = sorted(
         recording.processes, key=lambda process: process.peak_rss_bytes, reverse=True
     )
+    evidence = recording.evidence
     return ProgramRepeat(
         started_at=recording.started_at,
         duration_ns=duration_ns,
         exit_code=recording.ending.exit_code,
-        signal=_signal_name(number) if number else None,
+        signal=_signal_name(signal_number) if signal_number else None,
         ended_by_user=recording.ended_by is not None,
         idle_system_memory_bytes=recording.idle_bytes,
         idle_noise_bytes=recording.idle.memory_noise_bytes,
         idle_cpu_percent=recording.idle.cpu_percent,
-        recorder_cpu_percent=round(100 * recording.recorder_cpu_ns / max(duration_ns, 1), 3),
+        recorder_cpu_percent=round(recorder_cpu_percent, 3),
         rss_readings=recording.rss_count,
         process_count=len(recording.processes),
         processes=tuple(
-            _process(process, recording.begin_ns) for process in highest_first[:_MOST_PROCESSES]
+            _process(process, recording.begin_ns) for process in largest_first[:_MOST_PROCESSES]
         ),
         trace=trace,
-        shortage=_shortage(recording.evidence) if recording.evidence else None,
+        shortage=_shortage(evidence) if evidence else None,
     )
 
 
 def stored_phases(recordings: Sequence[Recording]) -> tuple[Phase, ...]:
-    """Return the phases of all repeats by name, in order; a repeat that did not go through a phase
-    has None there.
-    """
-    names = dict.fromkeys(name for recording in recordings for name in recording.phases)
+    """Return the phases of all repeats in order; a repeat without the phase has None there."""
+    names: dict[str, None] = {}
+    for recording in recordings:
+        names.update(dict.fromkeys(recording.phases))
     return tuple(_phase(name, recordings) for name in names)
 
 
@@ -102,22 +106,28 @@ def _shortage(evidence: Evidence) -> Shortage:
 
 
 def _phase(name: str, recordings: Sequence[Recording]) -> Phase:
-    # A record without readings gives None for all of its memory.
+    # A record without readings has None for all memory.
     absent = PhaseRecord()
     records = [recording.phases.get(name, absent) for recording in recordings]
-    ends = {f"{kind}_bytes": tuple(record.last(kind) for record in records) for kind in KINDS}
+
+    durations_ns = [None if record is absent else record.duration_ns for record in records]
+    last_readings: dict[str, tuple[int | None, ...]] = {}
+    medians: dict[str, tuple[int | None, ...]] = {}
+    for kind in KINDS:
+        last_readings[f"{kind}_bytes"] = tuple(record.last(kind) for record in records)
+        medians[f"{kind}_bytes"] = tuple(record.readings[kind].median() for record in records)
     over_idle = [
-        None if used is None else used - recording.idle_bytes
-        for used, recording in zip(ends["system_memory_bytes"], recordings)
+        None if used_bytes is None else used_bytes - recording.idle_bytes
+        for used_bytes, recording in zip(last_readings["system_memory_bytes"], recordings)
     ]
     return Phase(
         name=name,
-        durations_ns=tuple(None if record is absent else record.duration_ns for record in records),
-        pss_readings=tuple(record.series[KINDS[0]].count for record in records),
+        durations_ns=tuple(durations_ns),
+        pss_readings=tuple(record.readings[KINDS[0]].count for record in records),
         reading_ages_ns=tuple(record.age_ns() for record in records),
         process_peaks_exact=tuple(record.is_process_peak_exact for record in records),
         memory=PhaseMemory(
-            **ends,
+            **last_readings,
             system_memory_over_idle_bytes=tuple(over_idle),
             application_peak_rss_bytes=tuple(record.peak_bytes for record in records),
             process_peak_rss_bytes=tuple(record.process_peak_bytes for record in records),
@@ -125,20 +135,14 @@ def _phase(name: str, recordings: Sequence[Recording]) -> Phase:
                 record.peak_at_most_bytes() for record in records
             ),
         ),
-        medians=PhaseMedians(
-            **{
-                f"{kind}_bytes": tuple(record.series[kind].median() for record in records)
-                for kind in KINDS
-            }
-        ),
+        medians=PhaseMedians(**medians),
     )
 
 
 def trace_of(recording: Recording) -> ProgramTrace:
-    """Return the trace; times since the start."""
+    """Return the trace; its times begin at the start of the recording."""
     begin_ns = recording.begin_ns
     rss = recording.rss
-    stretches = recording.stretches
     return ProgramTrace(
         timeline=MemoryTimeline(_since(begin_ns, rss), rss_bytes=list(rss.values)),
         pss=MemoryTimeline(_since(begin_ns, recording.pss), pss_bytes=list(recording.pss.values)),
@@ -149,15 +153,15 @@ def trace_of(recording: Recording) -> ProgramTrace:
             _since(begin_ns, recording.npu), npu_memory_bytes=list(recording.npu.values)
         ),
         phases=[
-            PhaseTime(part.name, part.begin_ns - begin_ns, part.end_ns - begin_ns)
-            for part in stretches
+            PhaseTime(stretch.name, stretch.begin_ns - begin_ns, stretch.end_ns - begin_ns)
+            for stretch in recording.stretches
         ],
         processes=[_process(process, begin_ns) for process in recording.processes],
     )
 
 
 def _signal_name(number: int) -> str:
-    """Return the name of a signal; most real-time signals have none."""
+    """Return the name of a signal, or its number: most real-time signals have no name."""
     try:
         return signal.Signals(number).name
     except ValueError:

@@ -1,4 +1,4 @@
-"""What is printed of a recording, on standard error: standard output is the program's."""
+"""The summary of a recording, on standard error: standard output belongs to the program."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["print_notice", "print_summary"]
 
 _MIB = 2**20
 _S = 10**9
-#: Where nothing was read.
+#: Text for a figure without readings.
 _NOTHING = "-"
 _COLUMNS = {
     "at the end": "application_memory_bytes",
@@ -28,24 +28,19 @@ _COLUMNS = {
 
 
 def print_notice(sentence: str) -> None:
-    """Print a sentence of the recorder's own."""
+    """Print a sentence of the recorder."""
     print(f"reusebench: {sentence}", file=sys.stderr, flush=True)
 
 
 def print_summary(program: Program, stored: Path, storage: Path) -> None:
-    """Print a line for each phase, what else the user must know, and where the result is."""
-    columns = {
-        head: key
-        for head, key in _COLUMNS.items()
-        if any(
-            value is not None for phase in program.phases for value in getattr(phase.memory, key)
-        )
-    }
+    """Print a line for each phase, notes, and the path of the result."""
+    columns = {head: key for head, key in _COLUMNS.items() if _has_values(program, key)}
     heads = ["phase", "time\ns", *(f"{head}\nMiB" for head in columns)]
     rows = []
     for phase in program.phases:
+        duration = _mark_doubt(_text(phase.durations_ns, _S, 2), program)
         sizes = [_size(program, phase, key) for key in columns.values()]
-        rows.append([phase.name, _doubted(_text(phase.durations_ns, _S, 2), program), *sizes])
+        rows.append([phase.name, duration, *sizes])
     alignment = ["left", *["right"] * (len(heads) - 1)]
     table = tabulate(rows, heads, tablefmt="plain", disable_numparse=True, colalign=alignment)
     print(_title(program), table, sep="\n", file=sys.stderr)
@@ -53,6 +48,13 @@ def print_summary(program: Program, stored: Path, storage: Path) -> None:
         print_notice(note)
     option = "" if storage == board_storage() else f" --storage {storage}"
     print_notice(f"stored in {stored}. The report: reusebench report{option}")
+
+
+def _has_values(program: Program, key: str) -> bool:
+    for phase in program.phases:
+        if any(value is not None for value in getattr(phase.memory, key)):
+            return True
+    return False
 
 
 def _title(program: Program) -> str:
@@ -63,10 +65,10 @@ def _title(program: Program) -> str:
         ending = "the connection was lost"
     elif last.signal:
         ending = f"ended by {last.signal}"
+    elif last.exit_code is None:
+        ending = "recorded while it ran"
     else:
-        ending = (
-            "recorded while it ran" if last.exit_code is None else f"exit code {last.exit_code}"
-        )
+        ending = f"exit code {last.exit_code}"
     repeats = f", {len(program.repeats)} repeats" if len(program.repeats) > 1 else ""
     return f"{program.name}: {ending}{repeats}"
 
@@ -78,52 +80,58 @@ def _notes(program: Program) -> Iterator[str]:
             f"MEMORY WAS SHORT, do not rely on figures marked {DOUBT}: {signs}. Free memory, and"
             " record again"
         )
-    processes = [process for repeat in program.repeats for process in repeat.processes]
-    hidden = {process.name for process in processes if not process.pss_readable}
+
+    hidden: set[str] = set()
+    for repeat in program.repeats:
+        hidden.update(process.name for process in repeat.processes if not process.pss_readable)
     if hidden:
         names = ", ".join(sorted(hidden))
         yield (
             f"application memory is without {names}: this user may not read its PSS. Its RSS is in"
             " the peaks"
         )
+
     unread = [phase.name for phase in program.phases if not any(phase.pss_readings)]
     if unread and not hidden:
         yield f"too short for a reading of application memory: {', '.join(unread)}"
-    if any(_seen(phase, key) for phase in program.phases for key in _COLUMNS.values()):
+
+    if any(_bound_sign(phase, key) for phase in program.phases for key in _COLUMNS.values()):
         yield "≥: the highest that was seen. A spike between two readings may have been higher"
+
     if program.outcome != "ok":
         outcome = program.outcome.replace("_", " ")
         yield f"outcome {outcome}: its figures are stored, but enter no comparison"
 
 
 def _size(program: Program, phase: Phase, key: str) -> str:
-    """Return a figure of memory; where memory was short, with a mark, but that of an NPU, which is
-    never evicted.
-    """
-    text = _seen(phase, key) + _text(getattr(phase.memory, key), _MIB, 1)
-    return text if key.startswith("npu") else _doubted(text, program)
+    """Return a figure of memory. NPU memory is never marked as doubtful: it cannot be evicted."""
+    text = _bound_sign(phase, key) + _text(getattr(phase.memory, key), _MIB, 1)
+    return text if key.startswith("npu") else _mark_doubt(text, program)
 
 
-def _doubted(text: str, program: Program) -> str:
-    return f"{text} {DOUBT}" if program.shortage_signs and text != _NOTHING else text
+def _mark_doubt(text: str, program: Program) -> str:
+    if program.shortage_signs and text != _NOTHING:
+        return f"{text} {DOUBT}"
+    return text
 
 
-def _seen(phase: Phase, key: str) -> str:
-    """Return what stands before a peak that is not known to be the highest."""
+def _bound_sign(phase: Phase, key: str) -> str:
+    """Return the sign before a peak that may not be the highest; empty for an exact figure."""
     values = getattr(phase.memory, key)
     if "peak" not in key or not any(values):
         return ""
-    highest = (
-        phase.memory.application_peak_rss_at_most_bytes if key.startswith("application") else values
-    )
-    is_known = all(phase.process_peaks_exact) and highest == values
-    return "" if is_known else "≥ "
+    is_exact = all(phase.process_peaks_exact)
+    if key.startswith("application"):
+        is_exact = is_exact and phase.memory.application_peak_rss_at_most_bytes == values
+    return "" if is_exact else "≥ "
 
 
 def _text(values: Sequence[int | None], unit: int, decimals: int) -> str:
-    """Return the median, and the spread where there are several."""
+    """Return the median, and the spread if there are several values."""
     figure = Figure.of(values)
     if figure is None:
         return _NOTHING
-    spread = "" if figure.spread is None else f" ±{figure.spread / unit:,.{decimals}f}"
-    return f"{figure.median / unit:,.{decimals}f}{spread}"
+    median = f"{figure.median / unit:,.{decimals}f}"
+    if figure.spread is None:
+        return median
+    return f"{median} ±{figure.spread / unit:,.{decimals}f}"

@@ -1,6 +1,4 @@
-"""`reusebench record`: a program is recorded, its phases are stored as any result is, and shown in
-short.
-"""
+"""`reusebench record`: records a program, stores its phases like any result, prints a summary."""
 
 from __future__ import annotations
 
@@ -14,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from reusebench.recorder.errors import RecordError
-from reusebench.recorder.keeping import RunKeeper, made_apart
+from reusebench.recorder.keeping import RunKeeper, made_in_fork
 from reusebench.recorder.marks import Marks
 from reusebench.recorder.phases import phase_name
 from reusebench.recorder.program import RecordedProgram, command_of
@@ -37,28 +35,31 @@ from reusebench.targets.errors import ConnectionLost
 
 __all__ = ["Task", "record_program"]
 
+#: Characters that names of trace files do not have.
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+#: Exit code if the program succeeded and storing failed.
 _NOT_STORED = 2
-#: As ssh has it: how the program ended is not known.
+#: Exit code if the ending of the program is unknown, as with ssh.
 _LOST = 255
 
 
 @dataclass(frozen=True)
 class Task:
-    """What to record, and how."""
+    """The program to record, and the options for it."""
 
     site: Site
-    #: None: the base name of the command.
+    #: Name in reports; None means the base name of the command.
     name: str | None
-    #: Empty: a running process is recorded.
+    #: Command line; empty if a running process is recorded.
     command: Sequence[str]
     pid: int | None
-    #: Where its marks come from; None: not from there.
+    #: File with the program's marks, if any.
     phases: Path | None
+    #: File descriptor with the program's marks, if any.
     marker: int | None
     repeats: int
     storage: Path
-    #: The checkout whose commit is stored.
+    #: Checkout whose commit is stored.
     project: Path
 
 
@@ -72,7 +73,7 @@ def record_program(task: Task) -> int:
     outcome, code = session.record_all()
     if not session.recordings:
         return code
-    # A Ctrl-C does not keep from storing what was measured.
+    # Ctrl-C does not prevent storing.
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         program, stored = session.finish(outcome)
@@ -87,7 +88,7 @@ def record_program(task: Task) -> int:
 
 
 def _check(task: Task) -> None:
-    """Raise RecordError for what the user can have got wrong, before anything runs."""
+    """Raise RecordError for mistakes of the user, before anything runs."""
     if not task.project.is_dir():
         raise RecordError(
             f"{task.project} is not a folder. --project DIR is the checkout whose commit is stored"
@@ -103,7 +104,7 @@ def _check(task: Task) -> None:
         read_system(task.site.host)
     except (OSError, KeyError) as error:
         raise RecordError(
-            f"system memory cannot be read: /proc/meminfo is not there or lacks a line ({error})."
+            f"system memory cannot be read: /proc/meminfo is missing or lacks a line ({error})."
             " Mount it with `mount -t proc proc /proc`; Linux has all of its lines from 3.14 on"
         ) from None
 
@@ -115,62 +116,59 @@ def _cannot_store(storage: Path, error: OSError) -> RecordError:
 
 
 class _Session:
-    """The repeats of one task, and the run that they are stored in."""
+    """The repeats of one task, and the run in which they are stored."""
 
     def __init__(self, task: Task) -> None:
         self._task = task
-        # An argument may be any bytes; what is stored is text.
+        # An argument may hold any bytes; the stored form is text.
         words = task.command or command_of(task.site.host, task.pid or 0)
         self._command = tuple(os.fsencode(word).decode(errors="replace") for word in words)
-        self._name = task.name or phase_name(os.fsencode(Path(self._command[0]).name)) or "program"
-        # The moment names the run.
+        base_name = os.fsencode(Path(self._command[0]).name)
+        self._name = task.name or phase_name(base_name) or "program"
+        # The time of the start names the run.
         started = f"{datetime.datetime.now(datetime.timezone.utc):%Y%m%d_%H%M%S}"
         self._run = f"{started}-{os.getpid()}"
-        document = made_apart(lambda: run_document(task.project, task.site.facts()))
+        document = made_in_fork(lambda: run_document(task.project, task.site.facts()))
         self._keeper = RunKeeper(RunWriter(task.storage, started), document)
         self.recordings: list[Recording] = []
         self._stored: list[ProgramRepeat] = []
 
     def record_all(self) -> tuple[str, int]:
-        """Record up to the first repeat that fails or that the user ends; return what became of it,
-        and its code.
-        """
-        recordings = self.recordings
+        """Record repeats until one fails or the user ends one; return its outcome and exit code."""
         outcome = "ok"
         code = 128 + signal.SIGINT
-        while (
-            len(recordings) < self._task.repeats
-            and outcome == "ok"
-            and not (recordings and recordings[-1].ended_by)
-        ):
+        for _ in range(self._task.repeats):
             try:
-                self._add(self._record_one())
+                recording = self._record_one()
             except KeyboardInterrupt:  # before the program has started
-                break
-            except ConnectionLost as error:  # so, too
-                if not recordings:
+                return outcome, code
+            except ConnectionLost as error:  # before the program has started
+                if not self.recordings:
                     raise
-                lost: str | None = str(error)
-            else:
-                outcome = outcome_of(recordings[-1])
-                code = recordings[-1].ending.shell_code
-                lost = recordings[-1].lost
-            if lost:
-                print_notice(lost)
-                print_notice("what was read until then is stored")
-                outcome = "connection_lost"
-                code = _LOST
+                return self._connection_lost(str(error))
+            self._add(recording)
+            if recording.lost:
+                return self._connection_lost(recording.lost)
+            outcome = outcome_of(recording)
+            code = recording.ending.shell_code
+            if outcome != "ok" or recording.ended_by:
+                break
         return outcome, code
 
+    def _connection_lost(self, cause: str) -> tuple[str, int]:
+        print_notice(cause)
+        print_notice("the readings until then are stored")
+        return "connection_lost", _LOST
+
     def finish(self, outcome: str) -> tuple[Program, Path]:
-        """Return the stored form, and the file that holds it; raise OSError."""
+        """Return the stored form and the path of its file; raise OSError."""
         program = self._program(outcome, self.recordings, self._stored)
         return program, self._keeper.finish(program)
 
     def _record_one(self) -> Recording:
         task = self._task
-        site = self._task.site
-        marks = _marks(self._task)
+        site = task.site
+        marks = _marks(task)
 
         def start() -> RecordedProgram:
             return site.attach(task.pid) if task.pid else site.start(task.command, marks)
@@ -181,19 +179,16 @@ class _Session:
             marks.close()
 
     def _keep(self, recording: Recording) -> None:
-        """Store what was read of a repeat that goes on."""
+        """Store the readings of a repeat that is still running."""
         repeats = [*self._stored, stored_repeat(recording, trace="")]
         self._keeper.keep(self._program("cut_off", [*self.recordings, recording], repeats))
 
     def _add(self, recording: Recording) -> None:
         self.recordings.append(recording)
-        safe = _UNSAFE.sub("-", self._name).strip("-.") or "program"
-        name = f"{safe}-{len(self.recordings)}"
-        self._stored.append(
-            stored_repeat(
-                recording, write_trace(self._task.storage, self._run, name, trace_of(recording))
-            )
-        )
+        safe_name = _UNSAFE.sub("-", self._name).strip("-.") or "program"
+        trace_name = f"{safe_name}-{len(self.recordings)}"
+        trace = write_trace(self._task.storage, self._run, trace_name, trace_of(recording))
+        self._stored.append(stored_repeat(recording, trace))
 
     def _program(
         self, outcome: str, recordings: Sequence[Recording], repeats: Sequence[ProgramRepeat]
