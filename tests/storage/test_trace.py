@@ -95,7 +95,7 @@ def test_a_trace_that_cannot_be_written(tmp_path: Path) -> None:
     """The measurement goes on with a warning, and readers have no trace."""
     (tmp_path / TRACES).touch()
     with pytest.warns(
-        UserWarning, match=r"one\.json\.gz cannot be written .*: reports have no timeline of it"
+        UserWarning, match=r"one\.json\.gz cannot be written .*: reports will lack its timeline"
     ):
         relative = write_trace(tmp_path, "run", "one", _TRACE)
     assert read_trace(tmp_path, relative, Trace) is None

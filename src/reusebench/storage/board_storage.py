@@ -1,6 +1,4 @@
-"""Which board this is: every board has a storage of its own, since memory of two boards is never
-one series.
-"""
+"""The default storage of a board: each has its own, as memory of two boards is never one series."""
 
 from __future__ import annotations
 
@@ -19,15 +17,14 @@ _STORAGES = Path(".benchmarks")
 
 
 def board_name(host: Host = LOCAL_HOST) -> str:
-    """Return the host name and, where there is one, the start of a digest of the machine id.
+    """Return the host name and, if there is a machine id, the start of its digest.
 
     Two boards that were flashed with one image, and still have its host name, differ in the digest.
     """
     texts = read_texts(host, [_HOST_NAME, _MACHINE_ID])
-    # The form of the name stays as it is, so that a board's runs stay one series.
-    name = (
-        re.sub(r"[^a-z0-9-]+", "-", texts.get(_HOST_NAME, "").strip().lower()).strip("-") or "board"
-    )
+    # The form of the name must not change: a board's runs stay one series.
+    host_name = texts.get(_HOST_NAME, "").strip().lower()
+    name = re.sub(r"[^a-z0-9-]+", "-", host_name).strip("-") or "board"
     if _MACHINE_ID not in texts:
         return name
     digest = hashlib.sha256(texts[_MACHINE_ID].encode()).hexdigest()
@@ -40,10 +37,10 @@ def board_storage(host: Host = LOCAL_HOST) -> Path:
 
 
 def far_board_name(target: str) -> str:
-    """Return what a board far away is called, by the name or the address after --target."""
+    """Return the name of a remote board, made of the name or the address after --target."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", target).strip("-.") or "board"
 
 
 def far_storage(target: str) -> Path:
-    """Return its default storage, relative to the working folder."""
+    """Return the default storage of a remote board, relative to the working folder."""
     return _STORAGES / far_board_name(target)

@@ -1,6 +1,4 @@
-"""Stored JSON into the typed structures: its numbers in a range that can be calculated with, its
-text printable.
-"""
+"""Stored JSON into typed structures, with numbers in a safe range and printable text."""
 
 from __future__ import annotations
 
@@ -15,22 +13,21 @@ from reusebench.system.files import printable
 
 __all__ = ["MOST_BYTES", "check_lengths", "decode_stored"]
 
-#: Of a stored file, unpacked; more is damage. A session of all questions on several runtimes has
-#: 3.5 MB, a trace of the most readings that are kept 5 MB.
+#: Limit of a stored file, unpacked; a larger one is damaged. A session of all questions on several
+#: runtimes has 3.5 MB, the longest trace 5 MB.
 MOST_BYTES = 32 * 2**20
-#: What whole numbers stay within: those of 64 bits with a sign.
+#: Bound of whole numbers: 64 bits with a sign.
 _MOST_WHOLE = 2**63
-#: What other numbers stay within: outputs of networks are stored too, and are of 32 bits.
+#: Bound of other numbers: outputs of networks are stored too, and have 32 bits.
 _MOST = 3.5e38
-#: How deep lists and objects may be in each other; ours are 12 deep.
+#: Limit of nesting of lists and objects; ours are 12 deep.
 _MOST_DEPTH = 64
-#: Keys of text that may have lines: what a process wrote, and messages of libraries.
-_OF_LINES = ("last_words", "message")
-#: Bytes of which no text has to be escaped.
+#: Keys of text that may have several lines: output of a process, and messages of libraries.
+_MULTILINE_KEYS = ("last_words", "message")
 _DELETE = b"\x7f"
 _NO_BRACKETS = bytes(set(range(256)) - set(b"{}[]"))
 _DIGITS_AS_0 = bytes.maketrans(b"123456789", b"000000000")
-#: A number of fewer digits, and no higher exponent, is within the range.
+#: Numbers with fewer digits than this, and with a short exponent, are in range.
 _LONG_NUMBER = b"0" * 19
 _HIGH_EXPONENT = re.compile(rb"[eE]\+?\d{2,}[,}\]\s]")
 
@@ -38,10 +35,9 @@ _Stored = TypeVar("_Stored")
 
 
 def decode_stored(content: bytes | msgspec.Raw, kind: type[_Stored]) -> _Stored:
-    """Return what is stored; msgspec.DecodeError, ValueError or RecursionError if it is not of
-    this kind.
+    """Return the stored object; raise DecodeError, ValueError or RecursionError if it is damaged.
 
-    Control characters and the like in its text are escaped; messages keep their lines.
+    Control characters in its text are escaped; messages keep their lines.
     """
     content = bytes(content)
     stored = msgspec.json.decode(content, type=kind)
@@ -51,8 +47,9 @@ def decode_stored(content: bytes | msgspec.Raw, kind: type[_Stored]) -> _Stored:
 
 
 def _is_plain(content: bytes) -> bool:
-    """Whether the bytes alone show that nothing has to be escaped or refused; nearly every file is
-    so.
+    """Whether the bytes alone show that nothing must be escaped or refused, as in nearly all files.
+
+    It saves the slow walk through all values.
     """
     return (
         content.isascii()
@@ -65,7 +62,7 @@ def _is_plain(content: bytes) -> bool:
 
 
 def _is_flat(content: bytes) -> bool:
-    """Whether nothing is too deep, brackets in text included."""
+    """Whether brackets, those in text included, are not nested too deep."""
     brackets = content.translate(None, _NO_BRACKETS)
     for _ in range(_MOST_DEPTH):
         if not brackets:
@@ -75,22 +72,25 @@ def _is_flat(content: bytes) -> bool:
 
 
 def _checked(value: Any, key: str, depth: int = 0, keep: str = "") -> Any:
-    """Return the value with its text printable; ValidationError if it is too deep, or a number
-    out of range.
+    """Return the value with printable text, the characters of `keep` as they are.
+
+    Raises ValidationError if it is nested too deep, or has a number out of range.
     """
     if isinstance(value, str):
         return printable(value, keep)
+
     if depth > _MOST_DEPTH:
         raise msgspec.ValidationError(f"{key}: more than {_MOST_DEPTH} levels in each other")
     if isinstance(value, dict):
-        return {
-            printable(name) if isinstance(name, str) else name: _checked(
-                inner, name, depth + 1, "\n\t" if name in _OF_LINES else keep
-            )
-            for name, inner in value.items()
-        }
+        checked = {}
+        for name, inner in value.items():
+            kept = "\n\t" if name in _MULTILINE_KEYS else keep
+            shown = printable(name) if isinstance(name, str) else name
+            checked[shown] = _checked(inner, name, depth + 1, kept)
+        return checked
     if isinstance(value, (list, tuple)):
         return [_checked(inner, key, depth + 1, keep) for inner in value]
+
     if isinstance(value, float) and not (math.isfinite(value) and abs(value) <= _MOST):
         raise msgspec.ValidationError(f"{key}: {value} is no figure")
     if isinstance(value, int) and not -_MOST_WHOLE <= value < _MOST_WHOLE:
@@ -99,9 +99,7 @@ def _checked(value: Any, key: str, depth: int = 0, keep: str = "") -> Any:
 
 
 def check_lengths(what: str, lists: Iterable[Optional[Sized]], *valid: int) -> None:
-    """Raise ValueError, which a decoder takes for damage, where lists that belong together differ
-    in length.
-    """
+    """Raise ValueError, which a decoder takes for damage, if a list has no valid length."""
     lengths = {len(values) for values in lists if values is not None}
     if not lengths <= set(valid):
         raise ValueError(

@@ -6,4 +6,4 @@ __all__ = ["StorageError"]
 
 
 class StorageError(Exception):
-    """A mistake that the user can correct; the sentence explains how."""
+    """A mistake that the user can correct; the message says how."""

@@ -1,4 +1,4 @@
-"""What `reusebench fit` answered, as it is stored beside the runs, and printed by --json."""
+"""Answers of `reusebench fit`, as stored beside the runs and printed by --json."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = [
     "write_answer",
 ]
 
-#: Written into every answer; a change of names or meanings makes a new number.
+#: Schema of every answer; raise the number if a name or a meaning changes.
 FIT_SCHEMA = "reusebench-fit-1"
 _FOLDER = "fit"
 
@@ -36,33 +36,34 @@ class FitGroup(msgspec.Struct, frozen=True):
     """The contexts of one model."""
 
     model: str
-    #: What they are, in parts of a sentence.
+    #: Their description, in parts of a sentence.
     words: tuple[Message, ...]
 
 
 class FitPoint(msgspec.Struct, frozen=True, kw_only=True):
-    """A layout as it was predicted."""
+    """A layout with its predicted figures."""
 
-    #: In words; empty for one of the many points of a figure.
+    #: Description of the layout; empty for one of the many points of a figure.
     layout: tuple[FitGroup, ...] = ()
     contexts: int
-    #: How many of them may infer at once.
+    #: Number of contexts that may infer at once.
     lanes: int
     #: NPU memory, or application memory, and its uncertainty.
     bytes: float
     plus_minus_bytes: float = 0.0
-    #: What must be within the limit, the uncertainty included: of NPU memory the peak.
+    #: Bytes that must be within the limit, with their uncertainty: the peak of NPU memory, or
+    #: application memory.
     limited_bytes: float
-    #: Of all streams together; None: not known.
+    #: All streams together; None if unknown.
     frames_per_s: Optional[float] = None
     frames_per_s_plus_minus: Optional[float] = None
 
 
 class FitShortage(msgspec.Struct, frozen=True):
-    """A plan that was measured while memory was short, so that its figures read too small."""
+    """A plan that was measured while memory was short, so that its figures are too small."""
 
     plan: str
-    #: What shows it.
+    #: Evidence of the shortage.
     signs: tuple[Message, ...]
 
 
@@ -77,35 +78,34 @@ class FitAnswer(msgspec.Struct, frozen=True, kw_only=True):
     target: str
     chip: Optional[str]
     models: tuple[str, ...]
-    #: Of each model.
+    #: Streams per model.
     streams: tuple[int, ...]
-    #: Of each stream, at most.
+    #: Contexts per stream, at most.
     contexts: int
     cores: int
-    #: Of each stream; None: as many frames as without reuse.
+    #: Frames per second of each stream; None: as many as without reuse.
     fps: Optional[float]
-    #: What must be within the limit.
+    #: The figure that must be within the limit.
     limit_of: Literal["npu_memory", "application_memory"]
     limit_bytes: Optional[int]
-    #: Whether the recommended layout is within the limit, its uncertainty included, and has the
-    #: frames.
+    #: Whether the recommended layout does all frames within the limit, its uncertainty included.
     fits: bool
-    #: None: no layout has the frames.
+    #: None if no layout does all frames.
     recommended: Optional[Plan]
     predicted_npu_memory_bytes: Optional[int]
-    #: The most at once, from when the first context is made; the limit is of this.
+    #: Peak since the first context was made; the limit applies to it.
     predicted_npu_peak_bytes: Optional[int]
-    #: By component.
+    #: Key: component.
     predicted_npu_components_bytes: Optional[dict[str, int]]
-    #: Of the whole process, as allocated; and above the do-nothing baseline, as allocated and
-    #: trimmed.
+    #: The whole process, as allocated; then the same above the do-nothing baseline, as allocated
+    #: and trimmed.
     predicted_application_memory_bytes: Optional[int]
     predicted_application_memory_plus_minus_bytes: Optional[int]
     predicted_application_memory_over_baseline_bytes: Optional[int]
     predicted_application_memory_trimmed_over_baseline_bytes: Optional[int]
     predicted_frames_per_s: Optional[float]
     predicted_frames_per_s_plus_minus: Optional[float]
-    #: With --verify: the same, measured in fresh processes.
+    #: The same figures measured in fresh processes, with --verify.
     measured_npu_memory_bytes: Optional[int] = None
     measured_npu_peak_bytes: Optional[int] = None
     measured_npu_components_bytes: Optional[dict[str, int]] = None
@@ -113,21 +113,22 @@ class FitAnswer(msgspec.Struct, frozen=True, kw_only=True):
     measured_application_memory_over_baseline_bytes: Optional[int] = None
     measured_application_memory_trimmed_over_baseline_bytes: Optional[int] = None
     measured_frames_per_s: Optional[float] = None
-    #: What no layout of the recommended contexts takes less than.
+    #: Lower bound for all layouts of the recommended contexts.
     least_bytes: Optional[int]
-    #: As the application is without reuse; the recommended layout; those that no other is better
-    #: than, by memory.
+    #: The application without reuse.
     today: FitPoint
+    #: The recommended layout.
     best: Optional[FitPoint]
+    #: Layouts that no other beats in both memory and frames, by memory.
     frontier: tuple[FitPoint, ...]
-    #: Every layout that was weighed: distinct memory and frames.
+    #: All layouts that were compared, once for each pair of memory and frames.
     points: tuple[FitPoint, ...]
-    #: How many layouts these are.
+    #: Number of layouts that were compared.
     layouts: int
-    #: How busy the machine was with other work before a plan was measured, at most.
+    #: Highest share of the CPUs that other work had before a plan was measured.
     busy_percent: float
-    #: Plans that it was predicted from, and verified by, while memory was short; none in older
-    #: answers.
+    #: Plans behind the prediction, or its verification, that were measured while memory was short;
+    #: empty in older answers.
     short: tuple[FitShortage, ...] = ()
 
 
@@ -137,18 +138,15 @@ def answer_json(answer: FitAnswer) -> str:
 
 
 def calibrations(storage: Path) -> Path:
-    """Return the storage of the small plans that were measured; no report is made of them."""
+    """Return the storage of the small plans that were measured; reports do not show them."""
     return storage / _FOLDER / "measured"
 
 
 def write_answer(storage: Path, answer: FitAnswer) -> Path:
-    """Keep the newest answer of each runtime and target, replacing the file as a whole; return its
-    path.
-    """
+    """Write the answer in place of the former one of its runtime and target; return the path."""
     folder = storage / _FOLDER
-    path = (
-        folder / f"answer-{answer.runtime}-{answer.target.replace(':', '-').replace('/', '-')}.json"
-    )
+    target = answer.target.replace(":", "-").replace("/", "-")
+    path = folder / f"answer-{answer.runtime}-{target}.json"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with replacing(path) as unfinished:
@@ -159,7 +157,7 @@ def write_answer(storage: Path, answer: FitAnswer) -> Path:
 
 
 def read_answers(storage: Path) -> Iterator[FitAnswer | BadFile]:
-    """Yield the answers of a storage that this version reads, and those that could not be read."""
+    """Yield the answers of a storage, and files that could not be read; skip other versions."""
     for path in sorted((storage / _FOLDER).glob("answer-*.json")):
         try:
             answer = decode_stored(read_regular(path, MOST_BYTES), FitAnswer)

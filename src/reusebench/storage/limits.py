@@ -1,6 +1,4 @@
-"""What users write of sizes: `512MiB`, and how much a figure may get worse before a build fails:
-`application_memory:2%+512KiB`.
-"""
+"""Sizes and gate limits as users write them: `512MiB`, `application_memory:2%+512KiB`."""
 
 from __future__ import annotations
 
@@ -12,36 +10,34 @@ from reusebench.storage.metrics import BYTES, NANOSECONDS, Metric, UnknownMetric
 
 __all__ = ["GateLimit", "LimitInvalid", "parse_limit", "parse_size"]
 
-#: By a metric's unit: what may follow a number, and how many of the unit it is; a rate has no unit.
+#: Key: a metric's unit, then the suffix of a number; value: the factor. A rate has no suffix.
 _UNITS = {
     BYTES: {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30},
     NANOSECONDS: {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9},
 }
-#: No memory has more bytes than an address of 64 bits can tell apart.
+#: Bytes that a 64-bit address can tell apart; no memory has more.
 _ADDRESSES = 2**64
 _PART = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[A-Za-z%]*)")
 
 
 @dataclass(frozen=True)
 class GateLimit:
-    """How much worse a figure may get: a share of the baseline's and an amount besides, both
-    together.
-    """
+    """The rise that a gate allows: a share of the base's figure plus an amount."""
 
     metric: Metric
     percent: float
     #: In the metric's unit.
     amount: float
-    #: As the user wrote it.
+    #: The user's spelling.
     text: str
 
     def allowed(self, base: float) -> float:
-        """Return how much worse the figure may get from this one, in the metric's unit."""
+        """Return the allowed change for the worse from `base`, in the metric's unit."""
         return abs(base) * self.percent / 100 + self.amount
 
 
 class LimitInvalid(argparse.ArgumentTypeError):
-    """A limit that cannot be read; argparse shows the message as it is."""
+    """A limit that cannot be parsed; argparse shows the message as it is."""
 
     def __init__(self, text: str, reason: str) -> None:
         super().__init__(
@@ -51,7 +47,7 @@ class LimitInvalid(argparse.ArgumentTypeError):
 
 
 def parse_limit(text: str) -> GateLimit:
-    """Return the limit, or raise LimitInvalid."""
+    """Parse METRIC:PERCENT%+AMOUNT; raise LimitInvalid."""
     name, colon, allowed = text.partition(":")
     if not colon:
         raise LimitInvalid(text, "there is no colon")
@@ -77,16 +73,18 @@ def parse_limit(text: str) -> GateLimit:
             raise LimitInvalid(
                 text, f"{part.strip()} of {metric.name} needs a unit; valid: {valid}"
             )
-        else:  # of a rate, or 0
+        else:  # a rate, or 0
             amount += number
     return GateLimit(metric, percent, amount, text)
 
 
 def parse_size(text: str) -> int:
     """Return whole bytes, above 0; raise argparse.ArgumentTypeError."""
-    match = _PART.fullmatch(text)
     units = _UNITS[BYTES]
-    size_bytes = float(match["number"]) * units.get(match["unit"], 0) if match else 0.0
+    size_bytes = 0.0
+    match = _PART.fullmatch(text)
+    if match:
+        size_bytes = float(match["number"]) * units.get(match["unit"], 0)
     if not 1 <= size_bytes < _ADDRESSES:
         raise argparse.ArgumentTypeError(
             f"{text!r} is no size; valid: a number with {', '.join(units)}, as 512MiB"

@@ -1,14 +1,13 @@
-"""A figure over repeats: the median, with the spread that is shown as ±, and what is calculated
-with the two.
+"""A figure over repeats: the median and the spread that is shown as ±, with their arithmetic.
 
-The spread is how far the farthest repeat lies from the median. Two values often lie close by
-chance, so theirs is how far they lie apart.
+The spread is the distance of the farthest repeat from the median. Two values are often close by
+chance, so their spread is the distance between them.
 
-How often two configurations without a difference have medians that are apart by more than both
-spreads (40,000 simulated pairs, with a third repeat where two differ by more than a standard
-deviation): in 14 % where values are normal, in 13 % where a fifth of them has a second value far
-away, in 20 % where half of them has. With half the range of three repeats it was 12, 16 and 25 %,
-with half the range of two 33 % of each.
+Two configurations without a difference may still have medians that are apart by more than both
+spreads. In 40,000 simulated pairs, with a third repeat if two differ by more than a standard
+deviation, this happened in 14 % for normal values, in 13 % if a fifth of the values has a second
+level far away, and in 20 % if half of them have. Half the range of three repeats gave 12, 16 and
+25 %, half the range of two 33 % in each case.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from dataclasses import dataclass, field
 
 __all__ = ["DOUBT", "Figure"]
 
-#: Beside a figure that is not to be trusted; a warning says why.
+#: Mark beside a figure that cannot be trusted; a warning says why.
 DOUBT = "\N{WARNING SIGN}"
 
 
@@ -36,7 +35,7 @@ class Figure:
     #: Distance of the farthest repeat from the median, or of two repeats from each other; None if
     #: there is one repeat.
     spread: float | None = None
-    #: The value of each repeat; empty for what was calculated from other figures.
+    #: The value of each repeat; empty if the figure was calculated from others.
     values: tuple[float, ...] = field(default=(), compare=False, repr=False)
 
     @classmethod
@@ -45,26 +44,30 @@ class Figure:
         present = [value for value in values if value is not None]
         if not present:
             return None
+
         median = statistics.median(present)
         lowest = min(present)
         highest = max(present)
+        spread: float | None
         if len(present) == 1:
-            return cls(median, None, (median,))
-        spread = highest - lowest if len(present) == 2 else max(median - lowest, highest - median)
+            spread = None
+        elif len(present) == 2:
+            spread = highest - lowest
+        else:
+            spread = max(median - lowest, highest - median)
         return cls(median, spread, tuple(present))
 
     @property
     def exceeds_spread(self) -> bool:
-        """Whether it is more than what repeats differ by; of a difference: whether it can be
-        measured.
-        """
+        """Whether the median exceeds the spread: a difference that does is measurable."""
         return abs(self.median) > (self.spread or 0)
 
     def __add__(self, other: Figure) -> Figure:
-        """Return the sum; the spreads add, since each may lie at the end of its range."""
-        unknown = self.spread is None or other.spread is None
-        spread = None if unknown else (self.spread or 0) + (other.spread or 0)
-        return Figure(self.median + other.median, spread)
+        """Return the sum; the spreads add, since each value may lie at the end of its range."""
+        median = self.median + other.median
+        if self.spread is None or other.spread is None:
+            return Figure(median)
+        return Figure(median, self.spread + other.spread)
 
     def __neg__(self) -> Figure:
         return self.scaled(-1)
@@ -77,26 +80,25 @@ class Figure:
         return Figure(abs(self.median), self.spread)
 
     def scaled(self, factor: float) -> Figure:
-        """Return the figure in another unit, or of so many."""
-        return Figure(
-            self.median * factor, None if self.spread is None else self.spread * abs(factor)
-        )
+        """Return `factor` times the figure, as for another unit."""
+        if self.spread is None:
+            return Figure(self.median * factor)
+        return Figure(self.median * factor, self.spread * abs(factor))
 
     def percent_of(self, whole: Figure) -> Figure | None:
-        """Return it in percent of the whole's median; None of nothing."""
+        """Return the figure in percent of the whole's median; None if the whole is not positive."""
         return self.scaled(100 / whole.median) if whole.median > 0 else None
 
     def percent_above(self, base: Figure) -> Figure | None:
-        """Return how much more it is than the base, in percent; of a quotient the relative spreads
-        add.
+        """Return the excess over the base in percent; None if one of the two is not positive.
 
-        None if one of the two is nothing.
+        Relative spreads add in a quotient.
         """
         if self.median <= 0 or base.median <= 0:
             return None
+
         quotient = 100 * self.median / base.median
         if self.spread is None or base.spread is None:
             return Figure(quotient - 100)
-        return Figure(
-            quotient - 100, quotient * (self.spread / self.median + base.spread / base.median)
-        )
+        relative_spread = self.spread / self.median + base.spread / base.median
+        return Figure(quotient - 100, quotient * relative_spread)

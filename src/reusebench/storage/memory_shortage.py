@@ -1,6 +1,4 @@
-"""Whether memory was short while something was measured, as it is stored of scenarios and of
-recorded programs.
-"""
+"""Shortage of memory during a measurement, as stored for scenarios and recorded programs."""
 
 from __future__ import annotations
 
@@ -16,27 +14,28 @@ __all__ = ["Shortage", "signs_of"]
 
 
 class Shortage(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether memory was short during one repeat: the kernel then takes its pages, and figures are
-    too small.
+    """Memory pressure during one repeat: if memory is short, pages are evicted.
+
+    The figures of the repeat are then too small.
     """
 
-    #: From the start of the process, or of the recording, to its last reading.
+    #: Counters from the start of the process, or of the recording, to its last reading.
     counted: Pressure
-    #: By how much its mapped files fell at most between barriers, before anything was destroyed. A
-    #: recorded program has no barriers: None.
+    #: Largest fall of its mapped files between barriers, before anything was destroyed; None for a
+    #: recorded program, which has no barriers.
     lost_file_bytes: Optional[int] = None
-    #: None of a recorded program, too.
+    #: None for a recorded program.
     steady_major_faults: Optional[int] = None
-    #: What shows that it was short, each a message; none where it was not.
+    #: Evidence of a shortage; empty if memory was not short.
     signs: tuple[Message, ...]
 
 
 def signs_of(repeats: Iterable[Optional[Shortage]]) -> tuple[Message, ...]:
-    """Return what shows that memory was short: each kind of sign once, of the first repeat that has
-    it.
-    """
+    """Return the evidence of a shortage: each kind once, from the first repeat that has it."""
     signs: dict[str, Message] = {}
     for shortage in repeats:
-        for sign in shortage.signs if shortage else ():
+        if shortage is None:
+            continue
+        for sign in shortage.signs:
             signs.setdefault(sign.code, sign)
     return tuple(signs.values())

@@ -1,6 +1,4 @@
-"""The figures that runs are compared by: their names, units, where they are stored, and which way
-is worse.
-"""
+"""The figures that runs are compared by: name, unit, place in a result, and better direction."""
 
 from __future__ import annotations
 
@@ -26,11 +24,11 @@ NANOSECONDS = "ns"
 PER_SECOND = "1/s"
 PERCENT = "percent"
 
-#: The unit in the name of a column.
+#: Suffix of a column's name, by unit.
 _SUFFIXES = {BYTES: "bytes", NANOSECONDS: "ns", PER_SECOND: "per_s", PERCENT: "percent"}
-#: A figure that the kernel counts in pages moves by one of them for no reason of ours.
+#: Page of the kernel's counters: a figure may change by one page for no reason of ours.
 _PAGE_BYTES = 4096
-#: So many frames of a run are lost for no reason of ours.
+#: Share of a run's frames that may be lost for no reason of ours.
 _FRAMES_PERCENT = 0.5
 
 
@@ -38,45 +36,43 @@ _FRAMES_PERCENT = 0.5
 class Metric:
     """One figure of a result, with one value per repeat."""
 
-    #: As users write it; memory is in bytes.
+    #: The name that users write.
     name: str
     #: The part of a result, and the key in it.
     part: str
     key: str
     unit: str
-    #: The step in which its source counts; 0 where it is exact.
+    #: The step in which its source counts; 0 if it is exact.
     resolution: float
-    #: Whether more is worse.
     less_is_better: bool = True
-    #: Another key of the part that is subtracted, repeat by repeat.
+    #: Another key of the part, which is subtracted repeat by repeat.
     minus: str | None = None
-    #: Whether it reads the same where memory is short: buffers of an NPU are never evicted.
+    #: Whether a shortage of memory leaves it unchanged: buffers of an NPU are never evicted.
     is_pinned: bool = False
 
     @property
     def column(self) -> str:
-        """Its name with its unit, as in tables and data frames: "application_memory_bytes"."""
+        """The name with the unit, as in tables and data frames: "application_memory_bytes"."""
         return f"{self.name}_{_SUFFIXES[self.unit]}"
 
     def of_repeats(self, figures: Result | Phase) -> tuple[float | None, ...]:
-        """Return a value for each repeat of a stored result, or of a program's phase; None if it
-        gave none.
+        """Return a value for each repeat; None if a repeat gave none.
 
-        Empty if no repeat can have one.
+        Empty if this kind of result, or phase of a program, has no such metric.
         """
         part = getattr(figures, self.part, None)
         whole = getattr(part, self.key, ())
         if self.minus is None:
             return tuple(None if value is None else float(value) for value in whole)
-        pairs = zip(whole, getattr(part, self.minus, ()))
-        return tuple(
-            None if value is None or less is None else float(value - less) for value, less in pairs
-        )
+
+        differences: list[float | None] = []
+        for value, less in zip(whole, getattr(part, self.minus, ())):
+            is_known = value is not None and less is not None
+            differences.append(float(value - less) if is_known else None)
+        return tuple(differences)
 
     def values(self, figures: Result | Phase) -> tuple[float, ...]:
-        """Return the values of the repeats that gave one, of a stored result or of a program's
-        phase.
-        """
+        """Return the values of the repeats that gave one."""
         return tuple(value for value in self.of_repeats(figures) if value is not None)
 
 
@@ -96,8 +92,8 @@ def _npu_memory(name: str) -> Metric:
     return Metric(name, "memory", f"{name}_bytes", BYTES, resolution=0, is_pinned=True)
 
 
-#: In the order of every table. docs/results.md defines those of scenarios, docs/record.md those of
-#: programs.
+#: All metrics, in the order of every table. docs/results.md defines those of scenarios,
+#: docs/record.md those of programs.
 METRICS = (
     _memory("application_memory"),
     _memory("application_memory_over_baseline"),

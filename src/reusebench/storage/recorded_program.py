@@ -1,4 +1,4 @@
-"""A program that `reusebench record` measured, as it is stored."""
+"""The stored form of a program that `reusebench record` measured."""
 
 from __future__ import annotations
 
@@ -22,9 +22,8 @@ __all__ = [
     "RecordedProcess",
 ]
 
-#: Written into every program; a change of names or meanings makes a new number. Files of another
-#: one are not read. 2 (2026-11): the memory of a phase is that at its end; medians, and what peaks
-#: can have been at most, beside it.
+#: Schema of every program; raise the number if a name or a meaning changes. Other versions are not
+#: read. Version 2 (2026-11): a phase has its memory at its end, medians, and upper bounds of peaks.
 PROGRAM_SCHEMA = "reusebench-program-2"
 
 _Bytes = tuple[Optional[int], ...]
@@ -58,16 +57,16 @@ class ProgramRepeat(msgspec.Struct, frozen=True, kw_only=True):
     recorder_cpu_percent: float
     rss_readings: _Natural
     process_count: _Natural
-    #: Those with the highest peaks; the trace has all.
+    #: The processes with the highest peaks; the trace has all.
     processes: tuple[RecordedProcess, ...]
-    #: Path, relative to the storage; empty until the repeat has ended.
+    #: Path relative to the storage; empty until the repeat has ended.
     trace: str
     #: None in runs before this was stored.
     shortage: Optional[Shortage] = None
 
 
 class PhaseMedians(msgspec.Struct, frozen=True, kw_only=True):
-    """What the memory in a phase was below for half of its time, in bytes. A value per repeat."""
+    """Medians over the time of a phase, in bytes, with a value per repeat."""
 
     application_memory_bytes: _Bytes
     application_uss_bytes: _Bytes
@@ -77,8 +76,9 @@ class PhaseMedians(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PhaseMemory(msgspec.Struct, frozen=True, kw_only=True):
-    """Memory at the end of a phase, and its peaks, in bytes; docs/record.md defines them. A value
-    per repeat.
+    """Memory at the end of a phase, and its peaks, in bytes, with a value per repeat.
+
+    docs/record.md defines the figures.
     """
 
     application_memory_bytes: _Bytes
@@ -89,30 +89,27 @@ class PhaseMemory(msgspec.Struct, frozen=True, kw_only=True):
     system_memory_bytes: _Bytes
     system_memory_over_idle_bytes: _Bytes
     npu_memory_bytes: _Bytes
-    #: What application_peak_rss_bytes may have been in truth; None: not known, a peak may have been
-    #: missed.
+    #: Upper bound of application_peak_rss_bytes; None if unknown, as a peak may have been missed.
     application_peak_rss_at_most_bytes: _Bytes
 
 
 class Phase(msgspec.Struct, frozen=True, kw_only=True):
-    """A phase that the program marked; a value per repeat, None if the repeat did not go through
-    it.
-    """
+    """A phase that the program marked, with a value per repeat; None if a repeat skipped it."""
 
     name: _Name
     durations_ns: _Bytes
     pss_readings: tuple[int, ...]
-    #: How long before the end of the phase application memory was read; 0: at its end.
+    #: Time from the reading of application memory to the end of the phase.
     reading_ages_ns: _Bytes
-    #: Whether process_peak_rss_bytes is the kernel's, which misses nothing, and not the highest of
-    #: the readings.
+    #: Whether process_peak_rss_bytes is the kernel's, which misses nothing; otherwise it is the
+    #: highest reading.
     process_peaks_exact: tuple[bool, ...]
     memory: PhaseMemory
     medians: PhaseMedians
 
     @property
     def lists(self) -> tuple[Sequence[object], ...]:
-        """All that has a value per repeat."""
+        """All lists with a value per repeat."""
         own = (self.durations_ns, self.pss_readings, self.reading_ages_ns, self.process_peaks_exact)
         return (*own, *msgspec.structs.astuple(self.memory), *msgspec.structs.astuple(self.medians))
 
@@ -124,17 +121,17 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
     run: str
     name: _Name
     command: tuple[str, ...]
-    #: Whether it was running already.
+    #: Whether the program ran before the recording began.
     attached: bool
     sample_hz: float
-    #: "ok", or what happened to the last repeat, in the words of the results of scenarios;
-    #: "cut_off" while it is recorded, and for good where the recorder was killed.
+    #: "ok", or the failure of the last repeat, named as in results of scenarios. "cut_off" while
+    #: the program is recorded, and for good if the recorder was killed.
     outcome: str
     repeats: tuple[ProgramRepeat, ...]
     phases: tuple[Phase, ...]
 
     def __post_init__(self) -> None:
-        """Refuse figures that are not of these repeats."""
+        """Refuse lists of other lengths than the repeats, and unknown outcomes."""
         for phase in self.phases:
             check_lengths("a phase", phase.lists, len(self.repeats))
         if self.outcome not in OUTCOMES:
@@ -142,7 +139,5 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def shortage_signs(self) -> tuple[Message, ...]:
-        """What shows that memory was short: each kind of sign once, of the first repeat that has
-        it.
-        """
+        """Evidence that memory was short: each kind once, from the first repeat that has it."""
         return signs_of(repeat.shortage for repeat in self.repeats)

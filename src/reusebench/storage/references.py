@@ -1,6 +1,6 @@
-"""Which runs a user's words mean: the newest, a number, a range, a name, a path or a git revision.
+"""References to runs: the newest, a number, a range, a name, a path or a git revision.
 
-They are tried in this order; the first that matches counts. docs/storage.md explains it to users.
+A reference is tried in this order; the first match counts. docs/storage.md explains it to users.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 
 from reusebench.storage.errors import StorageError
@@ -17,7 +17,7 @@ from reusebench.storage.runs import Run, read_run, read_runs
 
 __all__ = ["find_runs"]
 
-#: What words may be.
+#: Valid references, for messages.
 _VALID = (
     "a number, a name, `latest`, `latest~1`, a range `12..latest`, the path of a file or of a"
     " storage, a git revision"
@@ -25,13 +25,12 @@ _VALID = (
 _LATEST = re.compile(r"latest(?:~([0-9]{1,9}))?")
 _NUMBER = re.compile(r"[0-9]{1,9}")
 _RANGE = ".."
-#: Ranges of numbers, names or commits that a message lists.
+#: Limit of ranges, names or commits that a message lists.
 _MOST_LISTED = 8
 _HASH_DIGITS = 10
 
 
 def _warn(file: BadFile) -> None:
-    """Name a damaged file on standard error."""
     print(f"storage: {file}", file=sys.stderr)
 
 
@@ -41,12 +40,12 @@ def find_runs(
     project: Path,
     report_bad_file: Callable[[BadFile], None] = _warn,
 ) -> list[Run]:
-    """Return the runs that the words mean, the oldest first, or raise StorageError.
+    """Return the runs that `words` refer to, the oldest first, or raise StorageError.
 
     `runs` are those of the user's storages; files and storages that are named by a path are read.
-    `project` is where git looks for revisions. `report_bad_file` gets the damaged files of a
-    storage that is named by a path. A run that is not finished, or never will be, is meant by its
-    number and its path alone.
+    `project` is the folder in which git looks for revisions. `report_bad_file` gets the damaged
+    files of a storage that is named by a path. Only a number or a path can refer to an unfinished
+    run.
     """
     finished = [run for run in runs if run.is_finished]
     matches = (
@@ -63,7 +62,7 @@ def find_runs(
 
 
 def _by_age(words: str, runs: Sequence[Run]) -> list[Run] | None:
-    """Return the newest run, or one that is so many runs older."""
+    """Return the newest run for `latest`, or the `N`th run before it for `latest~N`."""
     latest = _LATEST.fullmatch(words)
     if not latest:
         return None
@@ -74,30 +73,29 @@ def _by_age(words: str, runs: Sequence[Run]) -> list[Run] | None:
 
 
 def _numbered(words: str, runs: Sequence[Run]) -> list[Run] | None:
-    """Return the runs of the number; of several storages each may have one."""
-    return (
-        [run for run in runs if run.number == int(words)] or None
-        if _NUMBER.fullmatch(words)
-        else None
-    )
+    """Return the runs with this number: each storage may have one."""
+    if not _NUMBER.fullmatch(words):
+        return None
+    return [run for run in runs if run.number == int(words)] or None
 
 
 def _between(words: str, runs: Sequence[Run]) -> list[Run] | None:
-    """Return the runs of a range, by time, with both its ends."""
+    """Return the runs of a range by time, including both ends."""
     ends = words.split(_RANGE)
     if len(ends) != 2 or not all(_LATEST.fullmatch(end) or _NUMBER.fullmatch(end) for end in ends):
         return None
+
     first, last = (_end(end, runs) for end in ends)
-    in_time = _by_time(runs)
-    start = in_time.index(first[0])
-    end = in_time.index(last[-1])
+    ordered = _by_time(runs)
+    start = ordered.index(first[0])
+    end = ordered.index(last[-1])
     if end < start:
-        older, newer = ends[::-1]
+        newer, older = ends
         raise StorageError(
             f"{words!r}: {older} is older than {newer}; the older one comes first:"
             f" {older}{_RANGE}{newer}"
         )
-    return in_time[start : end + 1]
+    return ordered[start : end + 1]
 
 
 def _end(words: str, runs: Sequence[Run]) -> list[Run]:
@@ -108,75 +106,77 @@ def _end(words: str, runs: Sequence[Run]) -> list[Run]:
 
 
 def _named(words: str, runs: Sequence[Run]) -> list[Run] | None:
-    """Return the runs of a name that a user gave, or the run whose file is called so."""
+    """Return the runs with this name from a user, or the run with this file name."""
     return [run for run in runs if words in (run.name, run.path.stem, run.path.name)] or None
 
 
 def _at_path(
     words: str, known: Sequence[Run], report_bad_file: Callable[[BadFile], None]
 ) -> list[Run] | None:
-    """Return the run in a file, or the runs of a storage; None if there is no such file, or the
-    folder has none.
-    """
+    """Return the run in a file, or the runs in a folder; None if there are none."""
     path = Path(words)
     try:
         path.lstat()
-    except (OSError, ValueError):  # also where no file can have this name
+    except (OSError, ValueError):  # ValueError: no file can have this name
         return None
-    if not path.is_dir():
-        # As it is in its storage, where its number says how new it is.
-        run = next(
-            (run for run in known if run.path.resolve() == path.resolve()), None
-        ) or read_run(path)
-        if isinstance(run, BadFile):
-            raise StorageError(
-                f"{run.file}: {run.reason}. Name another file, or runs otherwise: {_VALID}"
-            )
-        return [run]
+    if path.is_dir():
+        return _in_folder(path, report_bad_file) or None
+
+    # A run of a known storage is ordered by its number, a single file only by its time.
+    for run in known:
+        if run.path.resolve() == path.resolve():
+            return [run]
+    file = read_run(path)
+    if isinstance(file, BadFile):
+        raise StorageError(
+            f"{file.file}: {file.reason}. Name another file, or runs otherwise: {_VALID}"
+        )
+    return [file]
+
+
+def _in_folder(folder: Path, report_bad_file: Callable[[BadFile], None]) -> list[Run]:
     runs = []
-    for storage in storages_in(path):
-        if not any(run_number(file) for file in run_files(storage)):
+    for storage in storages_in(folder):
+        if not any(run_number(path) for path in run_files(storage, unreadable=[])):
             continue
         for run in read_runs(storage):
             if isinstance(run, BadFile):
                 report_bad_file(run)
             elif run.is_finished:
                 runs.append(run)
-    return runs or None
+    return runs
 
 
 def _of_commit(words: str, runs: Sequence[Run], project: Path) -> list[Run] | None:
     commit = _commit(words, project)
     if commit is None:
         return None
+
+    name = f"{words!r} is the commit {commit[:_HASH_DIGITS]}"
     measured = [run for run in runs if run.commit == commit]
     if not measured:
         newest_first = dict.fromkeys(
             run.commit[:_HASH_DIGITS] for run in reversed(_by_time(runs)) if run.commit
         )
-        stored = (
-            f"there are runs of {_few(list(newest_first))}"
-            if newest_first
-            else "no run has a commit"
-        )
+        stored = "no run has a commit"
+        if newest_first:
+            stored = f"there are runs of {_few(list(newest_first))}"
         raise StorageError(
-            f"{words!r} is the commit {commit[:_HASH_DIGITS]}, and no run of it is stored;"
-            f" {stored}. Measure that commit, or name runs otherwise: {_VALID}"
+            f"{name}, and no run of it is stored; {stored}. Measure that commit, or name runs"
+            f" otherwise: {_VALID}"
         )
     clean = [run for run in measured if not run.is_dirty]
     if not clean:
         raise StorageError(
-            f"{words!r} is the commit {commit[:_HASH_DIGITS]}, and files had been changed after it"
-            f" in all of its runs: {_few([str(run) for run in measured])}. Name one of them by its"
-            " number, or measure the commit as it is"
+            f"{name}, and files had been changed after it in all of its runs:"
+            f" {_few([str(run) for run in measured])}. Name one of them by its number, or measure"
+            " the commit as it is"
         )
     return clean
 
 
 def _commit(words: str, project: Path) -> str | None:
-    """Return the commit that these words name in git; None if there is no such commit, or no
-    git.
-    """
+    """Return the commit that `words` name in git; None if there is no such commit, or no git."""
     if words.startswith("-"):  # git would take it for an option
         return None
     command = ["git", "-C", str(project), "rev-parse", "--verify", "--quiet", f"{words}^{{commit}}"]
@@ -194,25 +194,26 @@ def _by_time(runs: Iterable[Run]) -> list[Run]:
 
 
 def _no_such_run(words: str, runs: Sequence[Run]) -> StorageError:
-    """Return the error of words that mean nothing, with what is valid and what is stored."""
-    numbers = _ranges(sorted({run.number for run in runs if run.number is not None}))
-    names = sorted({run.name for run in runs if run.is_named})
-    stored = [f"{len(runs)} run{'s' if len(runs) > 1 else ''}" if runs else "no runs"]
+    """Return the error for words that match no run: it lists valid references and stored runs."""
+    stored = [f"{len(runs) or 'no'} {'run' if len(runs) == 1 else 'runs'}"]
+    numbers = _ranges({run.number for run in runs if run.number is not None})
     if numbers:
         stored.append(f"numbers {_few(numbers)}")
+    names = sorted({run.name for run in runs if run.is_named})
     if names:
         stored.append(f"names {_few(names)}")
     return StorageError(f"there is no run {words!r}. Valid: {_VALID}. Stored: {'; '.join(stored)}")
 
 
-def _ranges(numbers: Sequence[int]) -> list[str]:
-    """Return numbers that follow one another as one: 1-9."""
-    known = set(numbers)
-    starts = [number for number in numbers if number - 1 not in known]
-    ends = [number for number in numbers if number + 1 not in known]
+def _ranges(numbers: Collection[int]) -> list[str]:
+    """Return the numbers in order, consecutive ones as a range: 1-9."""
+    starts = sorted(number for number in numbers if number - 1 not in numbers)
+    ends = sorted(number for number in numbers if number + 1 not in numbers)
     return [str(start) if start == end else f"{start}-{end}" for start, end in zip(starts, ends)]
 
 
 def _few(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _MOST_LISTED} more" if len(names) > _MOST_LISTED else ""
-    return f"{', '.join(names[:_MOST_LISTED])}{more}"
+    shown = ", ".join(names[:_MOST_LISTED])
+    if len(names) <= _MOST_LISTED:
+        return shown
+    return f"{shown} and {len(names) - _MOST_LISTED} more"

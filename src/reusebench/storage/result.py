@@ -1,7 +1,7 @@
-"""A result: one configuration, measured in several fresh processes, as it is stored.
+"""The stored form of a result: one configuration, measured in several fresh processes.
 
 Every figure is a tuple with one value per repeat, in order; None if that repeat did not give it.
-docs/results.md explains them. `msgspec.json.schema(Result)` is the JSON schema.
+docs/results.md explains the figures. `msgspec.json.schema(Result)` is the JSON schema.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ __all__ = [
     "StreamsRun",
 ]
 
-#: Written into every result; a change of names or meanings makes a new number. Files of another one
-#: are not read. 2 (2026-11): failures have messages (code and values); `frames` has series, whose
+#: Schema of every result; raise the number if a name or a meaning changes. Other versions are not
+#: read. Version 2 (2026-11): failures have messages (code and values); `frames` has series, whose
 #: trends are computed when shown.
 SCHEMA = "reusebench-result-2"
 
@@ -55,7 +55,7 @@ SCHEMA = "reusebench-result-2"
 #: median doubled.
 BUSY_PERCENT = 10.0
 
-#: Figures of Memory that a repeat has all or none of: one reading gives them.
+#: Figures of MemoryFigures that one reading gives: a repeat has all of them or none.
 OF_STEADY_STATE = (
     "application_memory_bytes",
     "application_memory_over_baseline_bytes",
@@ -77,7 +77,7 @@ class ModelName(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MemoryFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """Memory, in bytes."""
+    """Memory in bytes."""
 
     application_memory_bytes: _Bytes
     application_memory_trimmed_bytes: _Bytes
@@ -87,7 +87,7 @@ class MemoryFigures(msgspec.Struct, frozen=True, kw_only=True):
     application_uss_bytes: _Bytes
     application_peak_rss_bytes: _Bytes
     residue_memory_bytes: _Bytes
-    #: Of each context.
+    #: Per repeat, the memory of each context.
     context_memory_bytes: tuple[Optional[tuple[int, ...]], ...]
     decoder_memory_bytes: _Bytes = ()
     system_memory_bytes: _Bytes
@@ -97,11 +97,11 @@ class MemoryFigures(msgspec.Struct, frozen=True, kw_only=True):
     npu_left_bytes: _Bytes = ()
 
     def __post_init__(self) -> None:
-        """Refuse some of the figures of a steady state without the others: one reading has them
-        all.
-        """
-        figures = (getattr(self, name) for name in OF_STEADY_STATE)
-        if len({tuple(value is None for value in of_repeats) for of_repeats in figures}) > 1:
+        """Refuse a repeat with only some of the figures OF_STEADY_STATE."""
+        missing = set()
+        for name in OF_STEADY_STATE:
+            missing.add(tuple(value is None for value in getattr(self, name)))
+        if len(missing) > 1:
             raise ValueError("figures of the steady state are not of the same repeats")
 
 
@@ -110,17 +110,18 @@ class Speed(msgspec.Struct, frozen=True, kw_only=True):
 
     latency_median_ns: _Bytes
     throughput_per_s: _Rates
-    #: Of each context.
+    #: Per repeat, the time of each context.
     context_load_ns: tuple[tuple[int, ...], ...]
     first_inference_ns: tuple[tuple[int, ...], ...]
+    #: Share of the CPUs that other work had.
     idle_cpu_percent: tuple[float, ...]
-    #: Of streams.
+    #: Streams only.
     latency_p99_ns: _Bytes = ()
     frames_lost_percent: _Rates = ()
 
 
 class Percentiles(msgspec.Struct, frozen=True, kw_only=True):
-    """Durations in nanoseconds: so many percent of them are no longer."""
+    """Percentiles of durations, in nanoseconds."""
 
     p50: int
     p90: int
@@ -129,8 +130,9 @@ class Percentiles(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FrameCount(msgspec.Struct, frozen=True, kw_only=True):
-    """Frames of one stream, or of all; those still on their way at the end count as neither due nor
-    done.
+    """Frames of one stream, or of all streams.
+
+    A frame that is still on its way at the end counts as neither due nor done.
     """
 
     due: int
@@ -138,7 +140,7 @@ class FrameCount(msgspec.Struct, frozen=True, kw_only=True):
     dropped: int
     missed: int
     per_s: float
-    #: From when a frame is due to when its output has been read; None without frames.
+    #: Time from when a frame is due until its output has been read; None without frames.
     latency_ns: Optional[Percentiles]
 
 
@@ -159,14 +161,14 @@ class Series(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StreamsRun(msgspec.Struct, frozen=True, kw_only=True):
-    """What streams came to in one process; figures of speed are None if nothing computes."""
+    """The streams of one process; figures of speed are None if nothing computes."""
 
     seconds: float
-    #: Whether Ctrl-C ended them before their time.
+    #: Whether Ctrl-C ended the streams before their time.
     interrupted: bool
     all: Optional[FrameCount]
     streams: Optional[tuple[FrameCount, ...]]
-    #: By the names of scenarios.frames.STAGES.
+    #: Key: a name of streams.frames.STAGES.
     stages_ns: Optional[dict[str, Optional[Percentiles]]]
     cpu: Optional[CpuUse]
     machine: Optional[MachineState]
@@ -174,8 +176,7 @@ class StreamsRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CycleSeries(msgspec.Struct, frozen=True, kw_only=True):
-    """Readings while the same is done again and again: before the first cycle, then after each, as
-    many as there were.
+    """Readings before the first of many equal cycles, and after each of them.
 
     A list without figures is None.
     """
@@ -183,7 +184,7 @@ class CycleSeries(msgspec.Struct, frozen=True, kw_only=True):
     #: Anonymous and shared memory (RSS), before the heap is trimmed for the other readings.
     allocated_bytes: tuple[int, ...]
     pss_bytes: tuple[int, ...]
-    #: Without the pages of files, which other processes map too.
+    #: PSS without the pages of files, which other processes map too.
     pss_without_files_bytes: Optional[tuple[int, ...]]
     heap_bytes: Optional[tuple[int, ...]]
     npu_memory_bytes: Optional[tuple[int, ...]]
@@ -199,38 +200,39 @@ class CycleSeries(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ContextLimit(msgspec.Struct, frozen=True, kw_only=True):
-    """How many contexts one process made and ran, one after the other, until one failed."""
+    """The number of contexts that fitted: one process made and ran them until one failed."""
 
     contexts: int
-    #: So many were to be made at most.
+    #: Upper bound of contexts to make.
     bound: int
-    #: Of the next one; None if none failed: the bound was reached or, with fewer contexts, too
-    #: little of the system's memory was left.
+    #: Failure of the next context; None if none failed: the bound was reached or, with fewer
+    #: contexts, too little of the system's memory was left.
     failure: Optional[Failure]
-    #: Whether the process outlived the failure.
+    #: Whether the process survived the failure.
     survived: bool
-    #: What then became of the contexts that had fitted; None if they ran once more, and were
-    #: destroyed.
+    #: Later failure of the contexts that had fitted; None if they ran once more and were destroyed.
     afterwards: Optional[Failure]
-    #: When the last that fitted had run; by the ledger, else the dma-bufs of the process.
+    #: NPU memory after the last context that fitted had run; by the ledger if there is one,
+    #: otherwise by the dma-bufs of the process.
     npu_memory_bytes: Optional[int]
-    #: What each context after the first took of it, the mean.
+    #: Mean growth of npu_memory_bytes by each context after the first.
     further_npu_bytes: Optional[float]
-    #: The same as npu_memory_bytes when the context that failed had been given up, and when all had
-    #: been destroyed; None if the process did not come so far.
+    #: NPU memory after the failed context was given up; None if the process did not get there.
     npu_after_failure_bytes: Optional[int]
+    #: NPU memory after all contexts were destroyed; None if the process did not get there.
     npu_left_bytes: Optional[int]
-    #: Address spaces of the NPU's IOMMU, the attempt that failed included; empty without an IOMMU,
-    #: or a ledger.
+    #: Address spaces of the NPU's IOMMU, including the failed attempt; empty without an IOMMU, or a
+    #: ledger.
     domains: tuple[DomainUse, ...]
-    #: PSS with all contexts that fitted.
+    #: PSS with all contexts that fitted; the following figures were read at the same time.
     application_memory_bytes: int
-    #: MemAvailable then.
+    #: MemAvailable.
     system_available_bytes: int
-    #: Open file descriptors then, what each context after the first took of them, and how many
-    #: there may be.
+    #: Open file descriptors.
     fd_count: int
+    #: Mean growth of fd_count by each context after the first.
     further_fds: Optional[float]
+    #: Limit of open file descriptors.
     fd_limit: Optional[int]
 
 
@@ -249,7 +251,7 @@ class StoredRepeat(msgspec.Struct, frozen=True, kw_only=True):
 
     failure: Optional[Failure]
     elapsed_s: float
-    #: Path of its trace, relative to the storage; empty if the session was cut off before it.
+    #: Path of the trace, relative to the storage; empty if the session was cut off before writing.
     trace: str
     #: The last reading of each phase, in order; every barrier is in the trace.
     phases: dict[str, PhaseReading]
@@ -262,32 +264,32 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     """One configuration."""
 
     schema: str
-    #: The session's identity, common to all results of one `pytest bench/`.
+    #: Identity of the session, common to all results of one `pytest bench/`.
     run: str
     runtime: str
     runtime_version: Optional[str]
     target: str
-    #: What the measured process is written in: "python" or, of Rockchip's runtime alone, "c".
+    #: Language of the measured process: "python" or, for Rockchip's runtime only, "c".
     driver: str = "python"
-    #: None if it is no Python.
+    #: None with the C driver.
     python_version: Optional[str]
-    #: Of the kernel driver under the runtime.
+    #: Version of the kernel driver under the runtime.
     driver_version: Optional[str] = None
-    #: The Rockchip chip, where it is known.
+    #: The Rockchip chip, if known.
     chip: Optional[str] = None
-    #: Of the measured process: "aarch64", "armhf" or "x86_64".
+    #: Architecture of the measured process: "aarch64", "armhf" or "x86_64".
     architecture: Optional[str] = None
-    #: What NPU buffers may take on a virtual board that was given a limit.
+    #: Limit of NPU buffers on a virtual board; None if there is none.
     npu_memory_limit_bytes: Optional[int] = None
-    #: False where the NPU's arithmetic is missing: no figure of speed, no comparison of outputs.
+    #: False if the NPU's arithmetic is missing: no figure of speed, no comparison of outputs.
     computes: bool = True
-    #: Whether an emulator of its processor is in the measured process; None in runs before this was
-    #: stored.
+    #: Whether the measured process contains an emulator of its processor; None in runs before this
+    #: was stored.
     emulated: Optional[bool] = None
     scenario: str
     baseline: Optional[str]
-    #: The scenario of the session that has an equal plan, and whose processes these figures are of;
-    #: None: its own.
+    #: Scenario of the session with an equal plan, whose processes gave these figures; None if the
+    #: result has processes of its own.
     measured_as: Optional[str] = None
     streams: _Count
     #: Per stream.
@@ -295,55 +297,54 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     cores: _Count
     rounds: _Count
     models: tuple[ModelName, ...]
-    #: How many model files the user gave, or the built-in set has.
+    #: Number of model files that the user gave, or that the built-in set has.
     model_files: _Count
-    #: By the digest of a model that was prepared: in which order its nodes run.
+    #: Key: digest of a prepared model; value: the order of its nodes.
     node_orders: dict[str, NodeOrder] = {}
     #: "ok", or the kind of the failure.
     outcome: str
     failure: Optional[Failure]
-    #: By the model's digest: every distinct digest of its outputs, over contexts, phases and
-    #: repeats.
+    #: Key: digest of a model; value: every distinct digest of its outputs, over contexts, phases
+    #: and repeats.
     output_digests: dict[str, tuple[str, ...]]
-    #: By the model's digest and output: values at even distances, of the first context; a null is
-    #: no finite number.
+    #: Key: digest of a model; value: per output, evenly spaced values of the first context. A null
+    #: is no finite number.
     output_samples: dict[str, tuple[tuple[Optional[float], ...], ...]] = {}
-    #: On a CPU, by context: what the runtime says that it takes, and what the application allocated
-    #: for it, in bytes by component ("weights_bytes"); empty if nothing is said. Memory that
-    #: contexts share is the first one's.
+    #: CPU only, per context: bytes by component ("weights_bytes") that the runtime reports, and
+    #: that the application allocated for it; empty if nothing is reported. Shared memory belongs to
+    #: the first context.
     runtime_accounts: tuple[dict[str, int], ...] = ()
-    #: What one inference of each context copies; None if none ran.
+    #: Per context, the copies of one inference; None if none ran.
     copies: Optional[tuple[Copies, ...]] = None
     memory: MemoryFigures
     speed: Speed
-    #: Of streams, one per repeat.
+    #: Streams only, one per repeat.
     frames: tuple[Optional[StreamsRun], ...] = ()
-    #: Of cycles, which one process walks.
+    #: Plans with cycles only; one process runs them all.
     cycles: Optional[CycleSeries] = None
-    #: Of a plan that fills, which has a single repeat; `plan` has the contexts that fitted.
+    #: Plans that add contexts until one fails; they have one repeat, and `plan` has the contexts
+    #: that fitted.
     limit: Optional[ContextLimit] = None
     repeats: tuple[StoredRepeat, ...]
     plan: Plan
 
     def __post_init__(self) -> None:
-        """Refuse figures that are not of these repeats, and accounts that are not of these
-        contexts.
-        """
+        """Refuse lists of other lengths than the repeats, streams, models and contexts."""
         repeats = len(self.repeats)
         for figures in (self.memory, self.speed):
             check_lengths("repeats", msgspec.structs.astuple(figures), 0, repeats)
         check_lengths("repeats", [self.frames], 0, repeats)
+
         streams = self.plan.schedule.count if self.plan.schedule else 0
         check_lengths("streams", (frames.streams for frames in self.frames if frames), streams)
         check_lengths("models", [self.models], len(self.plan.models) or 1)
         if self.outcome not in OUTCOMES:
             raise ValueError(f"unknown outcome {self.outcome!r}; valid: {', '.join(OUTCOMES)}")
-        # A plan that fills has the contexts that fitted alone, and cycles make them as they go.
+
+        # The plan has other contexts than its figures if contexts are added until one fails, or
+        # cycles make them as they go.
         if self.outcome == "ok" and not self.plan.fills and self.plan.cycles is None:
             self._check_contexts()
-            repeats_bytes = self.memory.application_memory_bytes
-            if self.plan.contexts and (None in repeats_bytes or not repeats_bytes):
-                raise ValueError("there is no memory of a repeat that came to its end")
 
     def _check_contexts(self) -> None:
         contexts = len(self.plan.contexts)
@@ -351,15 +352,16 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
         check_lengths("contexts", self.memory.context_memory_bytes, contexts)
         check_lengths("contexts", (account.contexts for account in accounts), contexts)
         check_lengths("contexts", [self.runtime_accounts, self.copies], *range(contexts + 1))
-        shared = (part for account in accounts for part in account.shared)
-        if any(
-            not 0 <= index < contexts for part in shared for index in (part.owner, *part.readers)
-        ):
-            raise ValueError("memory is shared with a context that is not in the plan")
+        for account in accounts:
+            for part in account.shared:
+                if not {part.owner, *part.readers} <= set(range(contexts)):
+                    raise ValueError("memory is shared with a context that is not in the plan")
+
+        application_memory = self.memory.application_memory_bytes
+        if contexts and (None in application_memory or not application_memory):
+            raise ValueError("there is no memory of a repeat that came to its end")
 
     @property
     def shortage_signs(self) -> tuple[Message, ...]:
-        """What shows that memory was short: each kind of sign once, of the first repeat that has
-        it.
-        """
+        """Evidence that memory was short: each kind once, from the first repeat that has it."""
         return signs_of(repeat.shortage for repeat in self.repeats)

@@ -1,9 +1,9 @@
 """A run on disk: one file of pytest-benchmark's JSON, complete at any moment.
 
-Results with latencies are the `extra_info` of its benchmarks, whose `stats` are those of the
-latencies. Results without, failures and those of a target that computes nothing, stand in its
-top-level `reusebench_without_speed`, recorded programs in `reusebench_programs`. While it is being
-measured it has `reusebench_unfinished`.
+A result with latencies is the `extra_info` of a benchmark, whose `stats` describe the latencies.
+Results without latencies, such as failures, stand in the top-level key `reusebench_without_speed`,
+recorded programs in `reusebench_programs`. A run that is still measured has
+`reusebench_unfinished`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import functools
 import os
 import platform
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Optional
 
@@ -55,42 +55,41 @@ __all__ = [
     "storages_in",
 ]
 
-#: Top-level keys beside those of pytest-benchmark.
+#: Our top-level keys in pytest-benchmark's JSON.
 WITHOUT_SPEED = "reusebench_without_speed"
 PROGRAMS = "reusebench_programs"
 _UNFINISHED = "reusebench_unfinished"
-#: Schemas that are read.
+#: Schemas that this version reads.
 _READ: dict[str, type[Result | Program]] = {SCHEMA: Result, PROGRAM_SCHEMA: Program}
 _OURS = "reusebench-"
-#: The file that is being written: it is beside the folders of runs, and keeps the number for its
-#: writer.
+#: Name of the file that is being written, beside the folders of runs; it reserves the number.
 UNFINISHED_NAME = re.compile(rf"\.[0-9]+{re.escape(UNFINISHED)}")
-#: Longer numbers are none that this project has given.
+#: Name of a run's file. Longer numbers are not ours.
 _NUMBERED = re.compile(r"([0-9]{1,9})_.+\.json", re.DOTALL)
-#: Files of runs in a storage, each in the folder of a Python's version.
+#: Files of runs in a storage, each in the folder of a Python version.
 _RUNS = "*/[0-9]*.json"
-#: Folders of a storage that have no runs: traces, and the answers of `reusebench fit`.
-_NOT_OF_RUNS = ("traces", "fit")
-#: How pytest-benchmark's JSON begins.
+#: Folders of a storage without runs: traces, and the answers of `reusebench fit`.
+_WITHOUT_RUNS = ("traces", "fit")
+#: First bytes of pytest-benchmark's JSON.
 _BEGINNING = b'{"machine_info":'
-#: What pytest-benchmark does not allow in --benchmark-save.
+#: Characters that pytest-benchmark does not allow in --benchmark-save.
 _NOT_IN_NAMES = r"\/:*?<>|"
-#: Of a run's latencies, in seconds: 30 years.
+#: Latencies, up to 30 years.
 _Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
-#: What runs are sorted by, the oldest first: in one storage by their number, for a clock may be
-#: wrong; runs of several storages by the time. A time before that of a lower number counts as that.
+#: Sort key of runs, the oldest first. The first item is the time, raised to that of any lower
+#: number in the storage: numbers decide within a storage, since a clock may be wrong.
 RunOrder = tuple[str, int, str]
-#: A file's name may have 255 bytes; a number and `.json` are beside this one, and other names are
-#: made of it.
+#: Limit of a run's name. A file name may have 255 bytes; number and `.json` are added to the name,
+#: and other names are derived from it.
 _MOST_NAME_BYTES = 200
-#: Before it there was no such run: the clock was not set.
+#: Year of the first run ever; an earlier date means that the clock was not set.
 _FIRST_YEAR = 2020
 #: Runs that are measured at the same time may end in any order.
 _MEASURED_AT_ONCE = datetime.timedelta(days=1)
 
 
 class LatencyStats(msgspec.Struct, frozen=True):
-    """Of pytest-benchmark's statistics of the latencies, in seconds."""
+    """The latency statistics that are read from pytest-benchmark, in seconds."""
 
     median: _Seconds
 
@@ -102,7 +101,7 @@ class Cpu(msgspec.Struct, frozen=True):
 
 
 class MachineInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """Of pytest-benchmark's facts of the machine those that are shown, and ours."""
+    """pytest-benchmark's facts of the machine, as far as they are shown, and ours."""
 
     reusebench: Environment
     system: str = ""
@@ -136,41 +135,41 @@ class StoredRun(msgspec.Struct, frozen=True, kw_only=True):
     commit: Commit
     results: tuple[StoredResult, ...]
     programs: tuple[Program, ...]
-    #: False while it is measured, and for good where its session was cut off.
+    #: False while the run is measured, and for good if its session was cut off.
     is_finished: bool
     order: RunOrder
-    #: False where the clock cannot have been right.
+    #: False if the clock cannot have been right.
     is_dated: bool
 
     @property
     def file_name(self) -> str:
-        """The name of its file, as it may be shown."""
+        """The printable name of the file."""
         return printable(self.path.name)
 
     @property
     def board(self) -> str:
-        """The board that it was measured on."""
+        """The board that the run was measured on."""
         return self.machine.reusebench.board
 
 
 class BadFile(msgspec.Struct, frozen=True):
-    """A file that could not be read, and why."""
+    """A file that could not be read, with the reason."""
 
     path: Path
     reason: Message
 
     @property
     def file(self) -> str:
-        """Its path, as it may be shown."""
+        """The printable path."""
         return printable(str(self.path))
 
     @property
     def message(self) -> Message:
-        """What is wrong and what to do."""
+        """The problem and its remedy."""
         return Message("bad_file", {"file": self.file, "reason": self.reason})
 
     def __str__(self) -> str:
-        """Return it in English."""
+        """Return the message in English."""
         return str(self.message)
 
 
@@ -180,9 +179,7 @@ class _Benchmark(msgspec.Struct):
 
 
 class _Document(msgspec.Struct):
-    """The parts of the file that are read; results are checked one by one, since some may not be
-    ours.
-    """
+    """The parts of the file that are read; results are decoded later, as some may not be ours."""
 
     machine_info: msgspec.Raw
     commit_info: msgspec.Raw
@@ -202,29 +199,10 @@ class _SchemaUnknown(Exception):
 
 
 def read_run_file(path: Path) -> StoredRun | BadFile | None:
-    """Return the file's run, what is wrong with it, or None if there is nothing of ours in
-    it.
-    """
+    """Return the run, a BadFile if the file cannot be read, or None if it has no result of ours."""
     try:
         document = msgspec.json.decode(read_regular(path, MOST_BYTES), type=_Document)
-        results = [*_results(document.benchmarks), *_results(document.without_speed)]
-        programs = [
-            program for raw in document.programs if isinstance(program := _ours(raw), Program)
-        ]
-        if not results and not programs:
-            return None
-        recorded_at = _moment(document.datetime)
-        return StoredRun(
-            path=path,
-            recorded_at=recorded_at,
-            machine=decode_stored(document.machine_info, MachineInfo),
-            commit=decode_stored(document.commit_info, Commit),
-            results=tuple(results),
-            programs=tuple(programs),
-            is_finished=not document.unfinished,
-            order=(recorded_at, run_number(path) or 0, path.name),
-            is_dated=int(recorded_at[:4]) >= _FIRST_YEAR,
-        )
+        return _stored_run(path, document)
     except OSError as error:
         reason = Message("file_unreadable", {"error": error.strerror or str(error)})
     except _SchemaUnknown as error:
@@ -233,29 +211,44 @@ def read_run_file(path: Path) -> StoredRun | BadFile | None:
         )
     except msgspec.ValidationError as error:
         reason = Message("file_invalid", {"error": printable(str(error))})
-    # No JSON, which is a ValueError in newer msgspec alone; or no date.
+    # The file is no JSON, which only newer versions of msgspec raise as a ValueError, or the date
+    # is invalid.
     except (msgspec.DecodeError, ValueError, OverflowError, RecursionError) as error:
         reason = Message("file_damaged", {"error": printable(str(error))})
     return BadFile(path, reason)
 
 
-def _moment(text: str) -> str:
-    """Return the date and time as it is shown and sorted by: in UTC, as pytest-benchmark writes
-    it.
-    """
-    moment = datetime.datetime.fromisoformat(text)
-    return (moment.astimezone(datetime.timezone.utc) if moment.tzinfo else moment).isoformat()
-
-
-def _results(benchmarks: list[_Benchmark]) -> Iterator[StoredResult]:
-    for benchmark in benchmarks:
-        info = _ours(benchmark.extra_info)
+def _stored_run(path: Path, document: _Document) -> StoredRun | None:
+    results = []
+    for benchmark in (*document.benchmarks, *document.without_speed):
+        info = _decoded(benchmark.extra_info)
         if isinstance(info, Result):
-            yield StoredResult(info, benchmark.stats)
+            results.append(StoredResult(info, benchmark.stats))
+    decoded = [_decoded(raw) for raw in document.programs]
+    programs = [program for program in decoded if isinstance(program, Program)]
+    if not results and not programs:
+        return None
+
+    # pytest-benchmark writes UTC, without saying so.
+    moment = datetime.datetime.fromisoformat(document.datetime)
+    if moment.tzinfo:
+        moment = moment.astimezone(datetime.timezone.utc)
+    recorded_at = moment.isoformat()
+    return StoredRun(
+        path=path,
+        recorded_at=recorded_at,
+        machine=decode_stored(document.machine_info, MachineInfo),
+        commit=decode_stored(document.commit_info, Commit),
+        results=tuple(results),
+        programs=tuple(programs),
+        is_finished=not document.unfinished,
+        order=(recorded_at, run_number(path) or 0, path.name),
+        is_dated=int(recorded_at[:4]) >= _FIRST_YEAR,
+    )
 
 
-def _ours(raw: msgspec.Raw) -> Result | Program | None:
-    """Return what is stored under one of our schemas; None if it is somebody else's."""
+def _decoded(raw: msgspec.Raw) -> Result | Program | None:
+    """Return the decoded object; None if its schema is not one of this project."""
     try:
         schema = msgspec.json.decode(raw, type=_Schema).schema
     except msgspec.ValidationError:
@@ -268,7 +261,7 @@ def _ours(raw: msgspec.Raw) -> Result | Program | None:
 
 
 def check_storage(folder: Path) -> None:
-    """Raise StorageError if there is no storage, or it may not be read."""
+    """Raise StorageError if there is no storage, or no right to read it."""
     name = printable(str(folder))
     try:
         os.scandir(folder).close()
@@ -284,9 +277,11 @@ def check_storage(folder: Path) -> None:
 
 
 def read_storage(storage: Path) -> Iterator[StoredRun | BadFile]:
-    """Yield every run of the storage, by number; files without results of ours are passed over."""
-    paths, unreadable = _listing(storage)
+    """Yield every run of the storage, by number; skip files without results of ours."""
+    unreadable: list[BadFile] = []
+    paths = run_files(storage, unreadable)
     yield from unreadable
+
     latest: str | None = None
     for path in paths:
         file = read_run_file(path)
@@ -303,79 +298,61 @@ def read_storage(storage: Path) -> Iterator[StoredRun | BadFile]:
             yield file
 
 
-def _is_long_before(one: str, other: str) -> bool:
-    """Whether a moment lies further before another one than runs that are measured at once may
-    end.
+def _is_long_before(moment: str, other: str) -> bool:
+    """Whether a moment precedes another by more than runs measured at once may be apart."""
+    earlier = datetime.datetime.fromisoformat(moment).replace(tzinfo=None)
+    later = datetime.datetime.fromisoformat(other).replace(tzinfo=None)
+    return later - earlier > _MEASURED_AT_ONCE
+
+
+def run_files(storage: Path, unreadable: list[BadFile] | None = None) -> list[Path]:
+    """Return the files of the storage that may be runs, by number.
+
+    Folders that cannot be read are added to `unreadable`; without that list they raise OSError.
     """
-    moments = [datetime.datetime.fromisoformat(text).replace(tzinfo=None) for text in (one, other)]
-    return moments[1] - moments[0] > _MEASURED_AT_ONCE
 
-
-def run_files(storage: Path) -> list[Path]:
-    """Return the files of the storage that may be runs, by number."""
-    return _listing(storage)[0]
-
-
-def _listing(storage: Path) -> tuple[list[Path], list[BadFile]]:
-    """Return the files of the storage that may be runs, by number, and folders that may not be
-    read.
-    """
-    paths: list[Path] = []
-    unreadable: list[BadFile] = []
-
-    def read(folder: Path, listed: Callable[[Path], list[Path]]) -> list[Path]:
+    def entries(folder: Path) -> list[Path]:
         try:
-            return listed(folder)
+            return list(folder.iterdir())
+        except (FileNotFoundError, NotADirectoryError):
+            return []
         except OSError as error:
-            unreadable.append(
-                BadFile(folder, Message("file_unreadable", {"error": error.strerror or str(error)}))
-            )
+            if unreadable is None:
+                raise
+            reason = Message("file_unreadable", {"error": error.strerror or str(error)})
+            unreadable.append(BadFile(folder, reason))
             return []
 
-    for folder in read(storage, _folders):
-        paths += read(folder, _files)
-    return sorted(paths, key=lambda path: (run_number(path) or 0, path.name, path)), unreadable
-
-
-def _folders(storage: Path) -> list[Path]:
-    """Return the folders of the storage that have runs, one for each version of Python."""
-    return sorted(storage / name for name in _names(storage) if name not in _NOT_OF_RUNS)
-
-
-def _files(folder: Path) -> list[Path]:
-    return [folder / name for name in _names(folder) if name.endswith(".json")]
-
-
-def _names(folder: Path) -> list[str]:
-    """Return what is in a folder; nothing if there is none."""
-    try:
-        return [path.name for path in folder.iterdir()]
-    except (FileNotFoundError, NotADirectoryError):
-        return []
+    paths: list[Path] = []
+    # A storage has a folder for each version of Python.
+    for folder in sorted(entries(storage)):
+        if folder.name not in _WITHOUT_RUNS:
+            paths += [path for path in entries(folder) if path.name.endswith(".json")]
+    return sorted(paths, key=lambda path: (run_number(path) or 0, path.name, path))
 
 
 def run_number(path: Path) -> int | None:
-    """Return the number that a run's file has; None if it is called otherwise."""
+    """Return the number in the name of a run's file; None if there is none."""
     numbered = _NUMBERED.fullmatch(path.name)
     return int(numbered[1]) if numbered else None
 
 
 def storages_in(folder: Path) -> list[Path]:
-    """Return the storage of one board: the folder itself; or those of all boards inside it."""
+    """Return the folder itself if it is a storage, otherwise the storages of all boards in it."""
     boards = sorted({path.parent.parent for path in folder.glob(f"*/{_RUNS}")})
     return boards if boards and not any(folder.glob(_RUNS)) else [folder]
 
 
 class RunWriter:
-    """Writes a run as `STORAGE/PYTHON/NNNN_name.json`, again and again while it grows.
+    """A writer of one run to `STORAGE/PYTHON/NNNN_name.json`, again and again while it grows.
 
     The file is always replaced as a whole: a reader, also after a power cut, sees its former or its
     new content. Runs that are written at the same time have different numbers, whatever their
-    names. Raises OSError if it cannot be written; the file is then as it was before.
+    names. A method that raises OSError leaves the file as it was.
     """
 
     def __init__(self, storage: Path, name: str) -> None:
-        """Take the storage and the run's name; ValueError if no file can have it."""
+        """Take the storage and the run's name; raise ValueError if no file can have that name."""
         if (
             not name.isprintable()
             or not 0 < len(name.encode()) <= _MOST_NAME_BYTES
@@ -387,22 +364,23 @@ class RunWriter:
             raise ValueError(f"'{printable(name)}' cannot be the name of a run; {valid}")
         self._storage = storage
         self._name = name
-        #: Once the number is taken.
+        #: Set with the first write, which takes the number.
         self.path: Path | None = None
-        #: The descriptor of what was written last; its file is locked as long as there is more to
-        #: come.
+        #: Descriptor of the last file written, which stays locked while there is more to come.
         self._held: int | None = None
 
     def write(self, document: dict[str, Any], finished: bool = True) -> Path:
-        """Write the run and return its path; `document` is pytest-benchmark's, values may be
-        msgspec.Raw.
+        """Write the run and return its path.
+
+        `document` is pytest-benchmark's; its values may be msgspec.Raw.
         """
-        content = msgspec.json.encode(
-            document if finished else {**document, _UNFINISHED: True}, enc_hook=_unknown
-        )
+        if not finished:
+            document = {**document, _UNFINISHED: True}
+        content = msgspec.json.encode(document, enc_hook=_placeholder)
         folder = self._storage / python_folder()
         new = [path for path in (folder, *folder.parents) if not path.exists()]
         folder.mkdir(parents=True, exist_ok=True)
+
         with uninterrupted():
             number, unfinished = _claim(self._storage, self.path)
             former = self._held
@@ -429,47 +407,46 @@ class RunWriter:
 
 
 def is_unfinished_run(storage: Path, relative: str) -> bool:
-    """Whether a file of the storage, by its path in it, is the beginning of a run, which may be
-    empty.
-    """
+    """Whether the file at this path inside the storage is the beginning of a run, or empty."""
     with open_inside(storage, relative) as file:
         return _BEGINNING.startswith(file.read(len(_BEGINNING)))
 
 
 def is_written(storage: Path, relative: str) -> bool:
-    """Whether a file of the storage, by its path in it, has a writer that lives; not known of a
-    network's disk.
+    """Whether the file at this path inside the storage has a live writer.
+
+    False on a network file system without locks.
     """
     with open_inside(storage, relative) as file:
         return not _lock(file.fileno())
 
 
 def _lock(descriptor: int) -> bool:
-    """Lock the file as long as it is open; return whether no other process has."""
+    """Lock the file as long as it is open; return False if another process has locked it."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
-    except OSError:  # not on every network file system
+    except OSError:  # some network file systems have no locks
         pass
     return True
 
 
 def save_run(storage: Path, document: dict[str, Any], name: str) -> Path:
-    """Write a run that is done and return its path."""
+    """Write a finished run and return its path."""
     return RunWriter(storage, name).write(document)
 
 
 def _claim(storage: Path, path: Path | None) -> tuple[int, Path]:
-    """Return a run's number and the file to write into; with no file yet the next number, which no
-    other writer gets.
+    """Return the run's number, and the unfinished file to write into.
 
-    Only one writer can make that file. It then looks at the numbers again: another one may have had
-    this and be done.
+    A run without a `path` gets the next number. Only one writer can create the file of a number.
+    It then lists the numbers again: another writer may have taken this one and be done already.
     """
     number = run_number(path) if path else None
     if number is not None:
         return number, storage / f".{number:04}.unfinished"
+
     number = max(_numbers(storage), default=0)
     while True:
         number += 1
@@ -484,14 +461,14 @@ def _claim(storage: Path, path: Path | None) -> tuple[int, Path]:
 
 
 def _numbers(storage: Path) -> set[int]:
-    return {run_number(path) or 0 for folder in _folders(storage) for path in _files(folder)}
+    return {run_number(path) or 0 for path in run_files(storage)}
 
 
 def _sync_names(folder: Path) -> None:
     """Write the names in the folder to the disk."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
-        # Some network file systems cannot; the file is there all the same.
+        # Some network file systems cannot do this; the file is there all the same.
         with contextlib.suppress(OSError):
             os.fsync(descriptor)
     finally:
@@ -500,13 +477,15 @@ def _sync_names(folder: Path) -> None:
 
 @functools.cache
 def python_folder() -> str:
-    """Return the name of this Python's folder, which is pytest-benchmark's. Once it runs a process,
-    to find it.
+    """Return pytest-benchmark's name of this Python's folder.
+
+    It is cached since `platform` runs a process to find the architecture.
     """
     version = ".".join(platform.python_version_tuple()[:2])
-    return f"{platform.system()}-{platform.python_implementation()}-{version}-{platform.architecture()[0]}"
+    bits = platform.architecture()[0]
+    return f"{platform.system()}-{platform.python_implementation()}-{version}-{bits}"
 
 
-def _unknown(value: Any) -> str:
-    """Return what pytest-benchmark writes for what JSON has no form for."""
+def _placeholder(value: Any) -> str:
+    """Return pytest-benchmark's placeholder for a value that JSON cannot represent."""
     return f"UNSERIALIZABLE[{value!r}]"

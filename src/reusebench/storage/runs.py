@@ -1,6 +1,4 @@
-"""Runs in short: what comparisons, histories and lists need of a stored file, and nothing else of
-it.
-"""
+"""Summaries of stored runs: what comparisons, histories and lists need."""
 
 from __future__ import annotations
 
@@ -39,7 +37,7 @@ __all__ = [
     "run_of",
 ]
 
-#: What should be equal before two figures of one configuration are compared.
+#: Facts that should be equal before two figures of one configuration are compared.
 CONDITIONS = (
     "board",
     "chip",
@@ -50,38 +48,39 @@ CONDITIONS = (
     "plan",
     "npu_memory_limit_bytes",
 )
-#: What pytest-benchmark calls a commit that is none.
+#: pytest-benchmark's ids for a missing commit.
 _NO_COMMITS = ("unversioned", "unknown")
 #: The harness's own names of runs are dates.
 _DATE = re.compile(r"\d{8}_\d{6}")
-#: Digits of a digest that distinguish two plans, and of a commit's id that are shown.
+#: Digits of a digest, enough to distinguish two plans.
 _DIGITS = 12
+#: Digits of a commit's id that are shown.
 _COMMIT_DIGITS = 10
 
 
 @dataclass(frozen=True, order=True)
 class Configuration:
-    """What was measured, as a user names it: results of one configuration in several runs make a
-    series.
-    """
+    """The identity of a measurement: results with the same one in several runs make a series."""
 
     #: A runtime, or "program" for what `reusebench record` measured.
     runtime: str
-    #: Where it ran.
     target: str
-    #: The scenario's or the program's name.
+    #: Name of the scenario or the program.
     name: str
-    #: Streams and contexts per stream, "4 x 3"; of a program the phase.
+    #: Streams and contexts per stream, "4 x 3", or the phase of a program.
     detail: str
-    #: The models' distinct names.
+    #: Distinct names of the models.
     models: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        """Return it in one line; of several models the first, and how many more there are."""
-        where = "" if self.target == "python" else f" on {self.target}"
-        more = f" +{len(self.models) - 1}" if len(self.models) > 1 else ""
-        models = f", {self.models[0]}{more}" if self.models else ""
-        return f"{self.runtime}{where} {self.name} ({self.detail}{models})"
+        """Return one line with the first model, and the number of the others."""
+        target = "" if self.target == "python" else f" on {self.target}"
+        models = ""
+        if self.models:
+            models = f", {self.models[0]}"
+        if len(self.models) > 1:
+            models += f" +{len(self.models) - 1}"
+        return f"{self.runtime}{target} {self.name} ({self.detail}{models})"
 
 
 @dataclass(frozen=True)
@@ -89,23 +88,23 @@ class Measured:
     """One configuration in one run."""
 
     configuration: Configuration
-    #: By the names in CONDITIONS; None if it is not known or does not apply.
+    #: Key: a name in CONDITIONS; None if unknown or not applicable.
     conditions: Mapping[str, str | None]
     #: "ok", or the kind of the failure.
     outcome: str
-    #: By the name of the metric: a value for each repeat that gave one. Metrics without values are
-    #: left out; there are none at all where the outcome is not "ok".
+    #: Key: name of a metric; a value for each repeat that gave one. Metrics without values are left
+    #: out; there are none at all if the outcome is not "ok".
     values: Mapping[str, tuple[float, ...]]
-    #: How busy the machine was with other work before the processes started, at most.
+    #: Highest share of the CPUs that other work had before a process started.
     busy_percent: float = 0.0
-    #: What shows that memory was short meanwhile; none where it was not.
+    #: Evidence that memory was short meanwhile.
     shortage_signs: tuple[Message, ...] = ()
-    #: What has the same figures in the same run, since its plan is equal and it was measured; None:
-    #: nothing.
+    #: The measured configuration whose figures this one has in the same run, as their plans are
+    #: equal; None if it was measured itself.
     original: Configuration | None = None
 
     def is_short(self, metric: Metric) -> bool:
-        """Whether memory was short, and the figure says less for it."""
+        """Whether a shortage of memory may have made the figure too small."""
         return bool(self.shortage_signs) and not metric.is_pinned
 
 
@@ -114,8 +113,9 @@ class Run:
     """One stored file."""
 
     path: Path
-    #: The number and the name that its file has; None if it is called otherwise.
+    #: Number in the file's name; None if the name has none.
     number: int | None
+    #: Name of the file without the number.
     name: str
     #: ISO 8601, UTC.
     recorded_at: str
@@ -125,67 +125,62 @@ class Run:
     is_dirty: bool
     measured: tuple[Measured, ...]
     order: RunOrder
-    #: False where the clock cannot have been right.
+    #: False if the clock cannot have been right.
     is_dated: bool
-    #: False while it is measured, and for good where its session was cut off.
+    #: False while the run is measured, and for good if its session was cut off.
     is_finished: bool
 
     @property
     def is_named(self) -> bool:
-        """Whether a user gave it its name."""
+        """Whether a user named the run."""
         return not _DATE.fullmatch(self.name)
 
     @property
     def moment(self) -> str:
-        """When it was recorded, to the minute, UTC."""
+        """The time of the recording, to the minute, UTC."""
         return self.recorded_at[:16].replace("T", " ")
 
     @property
     def short_commit(self) -> str:
-        """The start of its commit's id, and whether files had been changed after it; empty where
-        there is none.
-        """
-        return (
-            f"{self.commit[:_COMMIT_DIGITS]}{' changed' if self.is_dirty else ''}"
-            if self.commit
-            else ""
-        )
+        """The start of the commit's id, marked if files were changed; empty without a commit."""
+        if not self.commit:
+            return ""
+        changed = " changed" if self.is_dirty else ""
+        return f"{self.commit[:_COMMIT_DIGITS]}{changed}"
 
     def __str__(self) -> str:
-        """Return what a table calls it."""
+        """Return the name that tables show."""
         return printable(self.path.stem)
 
 
 def read_runs(storage: Path) -> Iterator[Run | BadFile]:
-    """Yield every run of the storage, by number; files without results of ours are passed over."""
+    """Yield every run of the storage, by number; skip files without results of ours."""
     for file in read_storage(storage):
         yield file if isinstance(file, BadFile) else run_of(file)
 
 
 def read_run(path: Path) -> Run | BadFile:
-    """Return the file's run, or what is wrong with it."""
+    """Return the file's run, or a BadFile with the reason why there is none."""
     file = read_run_file(path) or BadFile(path, Message("file_without_results"))
     return file if isinstance(file, BadFile) else run_of(file)
 
 
-def plan_digest(plan: Plan) -> str:
-    """Return the digest of what of a plan is the same on every machine."""
-    return _digest(_common_plan(plan))
-
-
 def run_of(file: StoredRun) -> Run:
-    """Return the run in short."""
+    """Return the summary of a stored run."""
     number = run_number(file.path)
-    phases = [phase for program in file.programs for phase in _of_program(program, file.board)]
+    name = file.path.stem if number is None else file.path.stem.partition("_")[2]
+    measured = [_measured_result(result.info, file.board) for result in file.results]
+    for program in file.programs:
+        measured += _measured_phases(program, file.board)
     return Run(
         path=file.path,
         number=number,
-        name=printable(file.path.stem if number is None else file.path.stem.partition("_")[2]),
+        name=printable(name),
         recorded_at=file.recorded_at,
         board=file.board,
         commit=None if file.commit.id in _NO_COMMITS else file.commit.id,
         is_dirty=file.commit.dirty,
-        measured=(*(_of_scenario(result.info, file.board) for result in file.results), *phases),
+        measured=tuple(measured),
         order=file.order,
         is_dated=file.is_dated,
         is_finished=file.is_finished,
@@ -193,24 +188,34 @@ def run_of(file: StoredRun) -> Run:
 
 
 def copies_in(runs: Iterable[Run]) -> set[Configuration]:
-    """Return what has in every run the figures of another configuration, whichever of the two was
-    measured.
+    """Return the configurations that have the figures of another one in every run.
+
+    Which of the two was measured may change from run to run.
     """
-    measured: dict[Configuration, list[tuple[Path, Configuration]]] = {}
+    sources: dict[Configuration, list[tuple[Path, Configuration]]] = {}
     for run in runs:
-        for one in run.measured:
-            measured.setdefault(one.configuration, []).append(
-                (run.path, one.original or one.configuration)
-            )
+        for measured in run.measured:
+            source = measured.original or measured.configuration
+            sources.setdefault(measured.configuration, []).append((run.path, source))
+
     firsts: dict[tuple[tuple[Path, Configuration], ...], Configuration] = {}
-    for configuration, measurements in measured.items():
-        firsts.setdefault(tuple(measurements), configuration)
-    return measured.keys() - firsts.values()
+    for configuration, sources_in_runs in sources.items():
+        firsts.setdefault(tuple(sources_in_runs), configuration)
+    return sources.keys() - firsts.values()
 
 
-def _of_scenario(result: Result, board: str) -> Measured:
-    names = tuple(dict.fromkeys(model.name for model in result.models))
-    detail = f"{result.streams} x {result.contexts}"
+def _measured_result(result: Result, board: str) -> Measured:
+    configuration = Configuration(
+        runtime=result.runtime,
+        target=result.target,
+        name=result.scenario,
+        detail=f"{result.streams} x {result.contexts}",
+        models=tuple(dict.fromkeys(model.name for model in result.models)),
+    )
+    original = None
+    if result.measured_as:
+        original = replace(configuration, name=result.measured_as)
+    limit_bytes = result.npu_memory_limit_bytes
     conditions = {
         "board": board,
         "chip": result.chip,
@@ -219,9 +224,8 @@ def _of_scenario(result: Result, board: str) -> Measured:
         "python_version": result.python_version,
         "models": _digest([model.digest for model in result.models]),
         "plan": plan_digest(result.plan),
-        "npu_memory_limit_bytes": _text(result.npu_memory_limit_bytes),
+        "npu_memory_limit_bytes": None if limit_bytes is None else str(limit_bytes),
     }
-    configuration = Configuration(result.runtime, result.target, result.scenario, detail, names)
     return Measured(
         configuration,
         conditions,
@@ -229,34 +233,33 @@ def _of_scenario(result: Result, board: str) -> Measured:
         _values(result) if result.outcome == "ok" else {},
         busy_percent=max(result.speed.idle_cpu_percent, default=0.0),
         shortage_signs=result.shortage_signs,
-        original=replace(configuration, name=result.measured_as) if result.measured_as else None,
+        original=original,
     )
 
 
-def _of_program(program: Program, board: str) -> Iterator[Measured]:
-    """Yield the phases of a program, each a configuration of its own."""
+def _measured_phases(program: Program, board: str) -> Iterator[Measured]:
+    """Yield the phases of a program, each as a configuration of its own."""
     conditions = {**dict.fromkeys(CONDITIONS), "board": board}
     for phase in program.phases:
-        configuration = Configuration("program", "python", program.name, phase.name)
-        values = _values(phase) if program.outcome == "ok" else {}
         yield Measured(
-            configuration,
+            Configuration("program", "python", program.name, phase.name),
             conditions,
             program.outcome,
-            values,
+            _values(phase) if program.outcome == "ok" else {},
             shortage_signs=program.shortage_signs,
         )
 
 
 def _values(figures: Result | Phase) -> dict[str, tuple[float, ...]]:
-    """Return the values of every metric that there are any of."""
+    """Return the values of every metric that has any."""
     values = {metric.name: metric.values(figures) for metric in METRICS}
     return {name: repeats for name, repeats in values.items() if repeats}
 
 
-def _common_plan(plan: Plan) -> dict[str, Any]:
-    """Return what of a plan is the same on every machine, whatever it is called and wherever its
-    files are.
+def plan_digest(plan: Plan) -> str:
+    """Return the digest of the parts of a plan that are equal on every machine.
+
+    Names, and the places of files, are left out.
     """
     common = plan.to_json()
     for name in ("models", "runtime"):
@@ -271,11 +274,7 @@ def _common_plan(plan: Plan) -> dict[str, Any]:
         del common["schedule"]
     elif plan.schedule.video:
         del common["schedule"]["video"]["path"]
-    return common
-
-
-def _text(number: int | None) -> str | None:
-    return None if number is None else str(number)
+    return _digest(common)
 
 
 def _digest(value: Any) -> str:

@@ -1,6 +1,4 @@
-"""The trace of one repeat: every barrier in full and the timeline between them, as one compressed
-JSON file.
-"""
+"""The trace of one repeat, a compressed JSON file: all barriers, and the timeline between them."""
 
 from __future__ import annotations
 
@@ -36,21 +34,20 @@ __all__ = [
     "write_trace",
 ]
 
-#: Folder of the traces inside a storage.
+#: Folder of the traces inside a storage; every run has a folder of its own there.
 TRACES = "traces"
-#: Of the files in it; every run has a folder of its own there.
 TRACE_NAME = re.compile(r".+\.json\.gz")
-#: While they are written, which a power cut may leave.
+#: Trace that is being written; a power cut may leave it.
 UNFINISHED_TRACE = re.compile(rf"\..+\.json\.gz\.[0-9]+{re.escape(UNFINISHED)}")
-#: What they unpack to, at its beginning.
+#: First bytes of an unpacked trace.
 _BEGINNINGS = (b'{"barriers":', b'{"timeline":')
 _BLOCK = 4096
-#: zlib's word for gzip's format (wbits).
+#: zlib's wbits for the gzip format.
 _GZIP = 31
 
 
 class Timeline(msgspec.Struct, frozen=True):
-    """Readings between barriers; monotonic clock."""
+    """Readings between barriers, with times of the monotonic clock."""
 
     times_ns: list[int]
     rss_bytes: list[int]
@@ -62,7 +59,7 @@ class Timeline(msgspec.Struct, frozen=True):
 
 
 class NpuTimeline(msgspec.Struct, frozen=True):
-    """NPU memory by the ledger; `live_bytes` count from their time to the next."""
+    """NPU memory by the ledger; each of `live_bytes` holds from its time to the next."""
 
     times_ns: list[int]
     live_bytes: list[int]
@@ -77,40 +74,39 @@ class FrameTime(msgspec.Struct, frozen=True, array_like=True):
     """A frame of a stream that was done."""
 
     stream: int
-    #: Monotonic clock.
+    #: Time of the monotonic clock.
     due_ns: int
-    #: The time of each of scenarios.frames.STAGES, one after the other from then on.
+    #: Durations of streams.frames.STAGES, one after the other from `due_ns`.
     stages_ns: tuple[int, ...]
 
 
 class FrameTimes(msgspec.Struct, frozen=True):
-    """The frames of the steady state: the first and the last ones, as many of each as are kept."""
+    """The first and the last frames of the steady state; those between them are only counted."""
 
     first: list[FrameTime]
     last: list[FrameTime]
-    #: How many between them are not kept.
     left_out: int
 
     def __post_init__(self) -> None:
-        """Refuse frames between ends that are not there."""
+        """Refuse frames that are left out if `first` or `last` is empty."""
         if self.left_out and not (self.first and self.last):
             raise ValueError("frames are left out between none")
 
 
 class Trace(msgspec.Struct, frozen=True):
-    """Of one measured process."""
+    """The trace of a measured process."""
 
     barriers: list[BarrierReading]
     timeline: Timeline
     npu: Optional[NpuTimeline] = None
-    #: When the process was started; None in older traces.
+    #: Start of the process; None in older traces.
     start_ns: Optional[int] = None
-    #: None without streams, where nothing computes, and in older traces.
+    #: None without streams, if nothing computes, and in older traces.
     frames: Optional[FrameTimes] = None
 
 
 class MemoryTimeline(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Readings of one kind; the list of their values has the name of what was read."""
+    """Readings of one kind: a single one of the lists of values is filled."""
 
     times_ns: list[int]
     rss_bytes: list[int] = []
@@ -124,7 +120,7 @@ class MemoryTimeline(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class PhaseTime(msgspec.Struct, frozen=True):
-    """A stretch of time in a phase."""
+    """An interval of time that a phase took."""
 
     name: str
     begin_ns: int
@@ -132,7 +128,7 @@ class PhaseTime(msgspec.Struct, frozen=True):
 
 
 class ProgramTrace(msgspec.Struct, frozen=True):
-    """Of a recorded program; times since its start."""
+    """The trace of a recorded program, with times since its start."""
 
     timeline: MemoryTimeline
     pss: MemoryTimeline
@@ -142,7 +138,7 @@ class ProgramTrace(msgspec.Struct, frozen=True):
     processes: list[RecordedProcess]
 
     def __post_init__(self) -> None:
-        """Refuse readings of one kind under the name of another."""
+        """Refuse readings of a kind other than the name of their timeline says."""
         for readings, values in (
             (self.timeline, self.timeline.rss_bytes),
             (self.pss, self.pss.pss_bytes),
@@ -156,9 +152,9 @@ _Trace = TypeVar("_Trace", Trace, ProgramTrace)
 
 
 def write_trace(storage: Path, run: str, name: str, trace: Trace | ProgramTrace) -> str:
-    """Write the trace and return its path relative to the storage; warn where it cannot be written.
+    """Write the trace and return its path relative to the storage; warn if writing fails.
 
-    What was measured is not lost with it: tables do not need traces.
+    A failure does not lose the result: tables do not need traces.
     """
     relative = Path(TRACES) / run / f"{name}.json.gz"
     path = storage / relative
@@ -169,17 +165,13 @@ def write_trace(storage: Path, run: str, name: str, trace: Trace | ProgramTrace)
     except OSError as error:
         reason = error.strerror or error
         warnings.warn(
-            f"{path} cannot be written ({reason}): reports have no timeline of it", stacklevel=2
+            f"{path} cannot be written ({reason}): reports will lack its timeline", stacklevel=2
         )
     return relative.as_posix()
 
 
 def read_trace(storage: Path, relative: str, kind: type[_Trace]) -> _Trace | None:
-    """Return a trace of this kind, or None if its file is lost or damaged: tables do not need
-    it.
-
-    A path that leads out of the storage is of no trace.
-    """
+    """Return the trace; None if its file is lost or damaged, or its path leaves the storage."""
     try:
         with open_inside(storage, relative) as file:
             return decode_stored(_unpacked(file), kind)
@@ -188,20 +180,17 @@ def read_trace(storage: Path, relative: str, kind: type[_Trace]) -> _Trace | Non
 
 
 def is_trace(storage: Path, relative: str) -> bool:
-    """Whether a file of the storage, by its path in it, begins as a trace does."""
+    """Whether the file at this path inside the storage begins as a trace does."""
     try:
         with open_inside(storage, relative) as file:
-            return (
-                zlib.decompressobj(_GZIP)
-                .decompress(file.read(_BLOCK), _BLOCK)
-                .startswith(_BEGINNINGS)
-            )
+            beginning = zlib.decompressobj(_GZIP).decompress(file.read(_BLOCK), _BLOCK)
     except (OSError, zlib.error):
         return False
+    return beginning.startswith(_BEGINNINGS)
 
 
 def _unpacked(file: BinaryIO) -> bytes:
-    """Return what the file unpacks to; EOFError if it is cut short, or is more than is read."""
+    """Return the unpacked file; raise EOFError if it is cut short, or exceeds MOST_BYTES."""
     unpacking = zlib.decompressobj(_GZIP)
     content = unpacking.decompress(file.read(MOST_BYTES), MOST_BYTES)
     if not unpacking.eof:

@@ -1,8 +1,7 @@
-"""Stored results, traces and ledgers as data frames: `reusebench.load`. docs/frames.md explains the
-columns.
+"""Stored results, traces and ledgers as data frames: `reusebench.load`.
 
-No other part of storage imports pandas, and nothing that measures imports this one: the harness has
-no numpy.
+docs/frames.md explains the columns. Only this package of storage imports pandas, and nothing that
+measures imports it: the harness has no numpy.
 """
 
 from __future__ import annotations
@@ -41,25 +40,24 @@ def load(
 ) -> pd.DataFrame:
     """Return stored results, traces or ledgers as a data frame.
 
-    `places` are storages (the folder of a board, or one that has those of several boards) or files
-    of single runs; by default this board's storage in the working folder. The tidy form has a row
-    for each figure, with the columns metric, unit and value; `wide` has a column for each metric.
-    `metrics` and `runs` leave out all others; runs are named as in `reusebench compare`: "latest",
-    "12", "12..latest", a name, a commit.
+    `places` are storages (the folder of one board, or of several boards) or files of single runs;
+    by default this board's storage in the working folder. The tidy form has a row for each figure,
+    with the columns metric, unit and value; `wide` has a column for each metric. `metrics` and
+    `runs` leave out all others; runs are named as in `reusebench compare`: "latest", "12",
+    "12..latest", a name, a commit.
 
-    A file that cannot be read is left out with a warning. StorageError says what is wrong with an
-    argument.
+    A file that cannot be read is left out with a warning. An invalid argument raises StorageError.
 
         frame = reusebench.load(metrics="application_memory_bytes", runs="latest")
         frame[frame.outcome == "ok"].groupby(["runtime", "scenario"], observed=True).value.median()
     """
     if table not in METRICS_OF:
         raise StorageError(f"there is no table {table!r}; valid: {', '.join(METRICS_OF)}")
-    wanted = _wanted(table, _listed(metrics))
+    wanted = _valid_metrics(table, _listed(metrics))
     bad: dict[Path, BadFile] = {}
     lost: Lost = {}
     paths = [_checked(place) for place in places or (board_storage(),)]
-    files = _chosen(paths, _listed(runs), bad)
+    files = _selected_runs(paths, _listed(runs), bad)
     if table == "results":
         frame = results_frame(files, wanted, wide)
     elif table == "traces":
@@ -75,20 +73,20 @@ def _listed(words: _Words) -> list[str]:
     return [words] if isinstance(words, str) else list(words)
 
 
-def _wanted(table: str, metrics: Sequence[str]) -> tuple[str, ...]:
-    """Return the metrics in the order of the table; all, if none is named."""
+def _valid_metrics(table: str, metrics: Sequence[str]) -> tuple[str, ...]:
+    """Return the metrics in the order of the table; all of them if none is named."""
     valid = METRICS_OF[table]
     for name in metrics:
         if name not in valid:
-            known = (
-                f"valid: {', '.join(valid)}" if valid else "every row is a buffer, or a part of one"
-            )
+            known = f"valid: {', '.join(valid)}"
+            if not valid:
+                known = "every row is a buffer, or a part of one"
             raise StorageError(f"the table {table!r} has no metric {name!r}; {known}")
     return tuple(name for name in valid if name in metrics) if metrics else valid
 
 
 def _checked(place: _Place) -> Path:
-    """Return the path of a place that there is, or raise StorageError."""
+    """Return the path of the place; raise StorageError if it does not exist."""
     path = Path(place)
     try:
         path.stat()
@@ -101,26 +99,23 @@ def _checked(place: _Place) -> Path:
     return path
 
 
-def _chosen(
-    places: Sequence[Path], words: Sequence[str], bad: dict[Path, BadFile]
+def _selected_runs(
+    places: Sequence[Path], references: Sequence[str], bad: dict[Path, BadFile]
 ) -> Iterator[StoredRun]:
-    """Yield the runs of these places that the words mean, or all; `bad` gets the files that cannot
-    be read.
-    """
-    if not words:
-        yield from _all(places, bad)
+    """Yield the referenced runs of the places, or all; `bad` gets the files that cannot be read."""
+    if not references:
+        yield from _all_runs(places, bad)
         return
 
     def report(file: BadFile) -> None:
         bad[file.path] = file
 
-    known = [run_of(file) for file in _all(places, bad)]
-    meant = dict.fromkeys(
-        run.path for text in words for run in find_runs(text, known, Path(), report)
-    )
-    # Runs are in the order of their storages, whatever the order of the words; files that were
-    # named alone follow.
-    paths = dict.fromkeys([*(run.path for run in known if run.path in meant), *meant])
+    known = [run_of(file) for file in _all_runs(places, bad)]
+    referenced: dict[Path, None] = {}
+    for words in references:
+        referenced.update((run.path, None) for run in find_runs(words, known, Path(), report))
+    # Runs come in the order of their storages, then files that were named by their paths.
+    paths = dict.fromkeys([*(run.path for run in known if run.path in referenced), *referenced])
     for path in paths:
         file = read_run_file(path)
         if isinstance(file, StoredRun):
@@ -129,8 +124,8 @@ def _chosen(
             report(file)
 
 
-def _all(places: Sequence[Path], bad: dict[Path, BadFile]) -> Iterator[StoredRun]:
-    """Yield every run of these places once."""
+def _all_runs(places: Sequence[Path], bad: dict[Path, BadFile]) -> Iterator[StoredRun]:
+    """Yield every run of the places once; `bad` gets the files that cannot be read."""
     seen = set()
     for place in places:
         for file in _read(place):

@@ -1,6 +1,6 @@
 """The columns of the frames, their units and their types.
 
-They are a promise to those who use them: new ones come at the end of their group.
+Columns are a promise to users: new ones come at the end of their group.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ __all__ = [
     "Field",
 ]
 
-#: The unit of descriptors and threads.
+#: Unit of descriptors and threads.
 COUNT = "count"
 
 
 class ConfigurationRow(NamedTuple):
-    """What all rows of a configuration have in common."""
+    """The values that all rows of a configuration have in common."""
 
     run_number: Optional[int]
     run_name: str
@@ -50,7 +50,7 @@ class ConfigurationRow(NamedTuple):
     commit: Optional[str]
     dirty: bool
     file: str
-    #: "scenario", or "program" for what `reusebench record` measured.
+    #: "scenario", or "program" for a recording of `reusebench record`.
     kind: str
     runtime: str
     target: str
@@ -77,15 +77,15 @@ class ConfigurationRow(NamedTuple):
 class Field:
     """A number of a reading."""
 
-    #: What its column is called.
+    #: Name of the column.
     name: str
-    #: The part of the reading, "" for the reading itself, and the field of it.
+    #: The part of the reading, "" for the reading itself, and the field of the part.
     part: str
     key: str
 
     @property
     def unit(self) -> str:
-        """Its unit, by its name."""
+        """The unit, which follows from the name."""
         return BYTES if self.name.endswith("_bytes") else COUNT
 
     def of(self, reading: PhaseReading | BarrierReading) -> int | None:
@@ -95,15 +95,16 @@ class Field:
         return number
 
 
-#: What NPU buffers take by the ledger; what a recorded program holds in NPU buffers; and MemTotal -
-#: MemAvailable.
+#: NPU buffers by the ledger.
 NPU_LIVE = "npu_live_bytes"
+#: NPU buffers that a recorded program holds.
 HELD = "npu_memory_bytes"
+#: MemTotal - MemAvailable.
 SYSTEM = "system_memory_bytes"
 #: Fields of NpuMemory that are no numbers.
 _NO_NUMBERS = ("process_dmabuf_bytes_by_exporter", "system_dmabuf_source")
 
-#: What is read at barriers, and stored for the end of each phase.
+#: Numbers that are read at barriers, and stored for the end of each phase.
 FIELDS = (
     *(Field(key, "process", key) for key in ProcessMemory.__struct_fields__),
     *(Field(f"system_{key}", "system", key) for key in SystemMemory.__struct_fields__),
@@ -115,8 +116,7 @@ _FIELD_NAMES = tuple(field.name for field in FIELDS)
 #: The figures of a whole configuration, or of a phase of a program.
 OF_WHOLE = tuple(metric.column for metric in METRICS)
 
-#: By table: what may stand in the column metric, in the order of the wide form. Ledgers have no
-#: such column.
+#: Key: table; value: the metrics, in the order of the wide form. Ledgers have none.
 METRICS_OF: dict[str, tuple[str, ...]] = {
     "results": (*OF_WHOLE, *_FIELD_NAMES),
     "traces": (*_FIELD_NAMES, SYSTEM, HELD),
@@ -129,7 +129,7 @@ UNITS = {
 }
 
 CONFIGURATION_COLUMNS = ConfigurationRow._fields
-#: What a row is of, beside its configuration.
+#: Columns that identify a row, after those of the configuration.
 RESULT_KEYS = ("phase", "repeat")
 TRACE_KEYS = ("repeat", "time_ns", "phase", "context", "at_barrier")
 LEDGER_KEYS = (
@@ -152,7 +152,7 @@ TRACE_COLUMNS = (*CONFIGURATION_COLUMNS, *TRACE_KEYS, *_FIGURE)
 WIDE_TRACE_COLUMNS = (*CONFIGURATION_COLUMNS, *TRACE_KEYS, *METRICS_OF["traces"])
 LEDGER_COLUMNS = (*CONFIGURATION_COLUMNS, *LEDGER_KEYS)
 
-#: Types of the columns that are no words; Int64 may lack a value.
+#: Types of the columns that are no text; Int64 may lack a value.
 TYPES = {
     "run_number": "Int64",
     "dirty": "bool",

@@ -1,4 +1,4 @@
-"""What the rows of a configuration have in common, and columns in their types."""
+"""The common columns of a configuration's rows, and columns in their types."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["Configurations", "texts", "typed_frame"]
 
 
 class Configurations:
-    """The configurations, numbered as they come."""
+    """Configurations, numbered as they come."""
 
     def __init__(self) -> None:
         self._rows: list[ConfigurationRow] = []
@@ -39,12 +39,12 @@ class Configurations:
             yield self._add(_row_of_program(run, program)), program
 
     def _add(self, row: ConfigurationRow) -> int:
-        """Return the number of one more configuration."""
+        """Add a configuration and return its number."""
         self._rows.append(row)
         return len(self._rows) - 1
 
     def frame(self) -> pd.DataFrame:
-        """Return a row for each, by its number."""
+        """Return a frame with a row for each configuration, by number."""
         return typed_frame(CONFIGURATION_COLUMNS, self._rows)
 
 
@@ -77,9 +77,7 @@ def _row_of_result(run: Run, measured: Measured, info: Result) -> ConfigurationR
 
 
 def _row_of_program(run: Run, program: Program) -> ConfigurationRow:
-    """Return the row of a program under the names that comparisons give it; it has no scenario's
-    conditions.
-    """
+    """Return the row of a program, named as in comparisons; conditions of scenarios are None."""
     return ConfigurationRow(
         **_facts_of_run(run),
         kind="program",
@@ -120,30 +118,25 @@ def _facts_of_run(run: Run) -> dict[str, Any]:
 def typed_frame(columns: Sequence[str], rows: Sequence[tuple[object, ...]]) -> pd.DataFrame:
     """Return rows as a frame, each column in its type."""
     values = list(zip(*rows)) or [()] * len(columns)
-    frame: pd.DataFrame = pd.DataFrame(
-        {name: _typed(name, column) for name, column in zip(columns, values)}
-    )
+    typed = {name: _typed(name, column) for name, column in zip(columns, values)}
+    frame: pd.DataFrame = pd.DataFrame(typed)
     return frame
 
 
 def _typed(name: str, values: Sequence[Any]) -> Any:
-    """Return the values of a column in its type; words as a categorical, in the order in which they
-    come.
-    """
+    """Return the values of a column in its type; text is a categorical in order of appearance."""
     if name == "recorded_at":
         moments = [datetime.datetime.fromisoformat(text).replace(tzinfo=None) for text in values]
         return pd.DatetimeIndex(np.array(moments, dtype="datetime64[us]")).tz_localize("UTC")
-    if name in TYPES:
-        kind = TYPES[name]
-        return (
-            pd.array(values, dtype=pd.Int64Dtype())
-            if kind == "Int64"
-            else np.array(values, dtype=kind)
-        )
+    kind = TYPES.get(name)
+    if kind == "Int64":
+        return pd.array(values, dtype=pd.Int64Dtype())
+    if kind is not None:
+        return np.array(values, dtype=kind)
     codes, words = pd.factorize(np.array(values, dtype=object))
     return texts(codes, list(words))
 
 
 def texts(codes: npt.NDArray[Any], words: Sequence[str]) -> pd.Categorical:
-    """Return a column of words by their numbers; -1 is none."""
+    """Return a column of text by indices into `words`; -1 is a missing value."""
     return pd.Categorical.from_codes(codes, categories=pd.Index(list(words), dtype=str))

@@ -1,4 +1,4 @@
-"""Rows with figures, collected as numbers and turned into a frame at once."""
+"""Rows of figures, collected as numbers and turned into a frame at once."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ __all__ = ["NONE", "Figures", "Kind", "Rows"]
 Figures = tuple[Optional[float], ...]
 _Integers = npt.NDArray[np.int64]
 _Floats = npt.NDArray[np.float64]
-#: What stands for nothing among keys, which are whole numbers.
+#: Key without a value; keys are whole numbers.
 NONE = -1
-#: What a whole number has to stay below; no figure is so large.
+#: Bound of whole numbers; every figure is smaller.
 _MOST = 2.0**62
 
 
 class Kind:
-    """Rows that have figures of the same metrics."""
+    """The rows that have figures of the same metrics."""
 
     def __init__(self, metrics: tuple[str, ...], wanted: Sequence[str]) -> None:
-        #: Positions of the wanted ones among the metrics of the kind.
-        self._chosen = [index for index, name in enumerate(metrics) if name in wanted]
-        #: The wanted ones.
-        self.metrics = tuple(metrics[index] for index in self._chosen)
-        #: By row: its position among the rows of all kinds.
+        #: Positions of the wanted metrics among those of the kind.
+        self._wanted = [index for index, name in enumerate(metrics) if name in wanted]
+        #: The wanted metrics.
+        self.metrics = tuple(metrics[index] for index in self._wanted)
+        #: Position of each row among the rows of all kinds.
         self.positions = array("q")
         self._figures: list[Figures] = []
         self._packed: list[_Floats] = [np.empty((0, len(self.metrics)))]
@@ -42,7 +42,7 @@ class Kind:
     def add(self, position: int, figures: Figures) -> None:
         """Add a row, with a figure for each metric of the kind."""
         self.positions.append(position)
-        self._figures.append(tuple(figures[index] for index in self._chosen))
+        self._figures.append(tuple(figures[index] for index in self._wanted))
 
     def pack(self) -> None:
         """Turn the figures into an array, which takes less memory than objects."""
@@ -51,23 +51,19 @@ class Kind:
             self._figures = []
 
     def figures(self) -> _Floats:
-        """Return all figures, a row for each; NaN for none."""
+        """Return all figures, one line per row; NaN is a missing figure."""
         self.pack()
         self._packed = [np.concatenate(self._packed)]
         return self._packed[0]
 
 
 class Rows:
-    """Rows of several kinds. The keys of each are whole numbers: a phase is that of its name, NONE
-    is no value.
-    """
+    """The rows of several kinds, whose keys are whole numbers: phases are numbered by name."""
 
     def __init__(
         self, keys: Sequence[str], metrics: Sequence[str], *kinds: tuple[str, ...]
     ) -> None:
-        """Take the names of the keys behind `configuration`, the metrics that are wanted, and those
-        of each kind.
-        """
+        """Take the key names after `configuration`, the wanted metrics, and those of each kind."""
         self._names = ["configuration", *keys]
         self._metrics = list(metrics)
         self.kinds = [Kind(kind, metrics) for kind in kinds]
@@ -97,48 +93,42 @@ class Rows:
     def frame(
         self, configurations: pd.DataFrame, wide: bool, order: Sequence[str] = ()
     ) -> pd.DataFrame:
-        """Return the rows behind the columns of their configurations, sorted by some of their
-        keys.
-        """
+        """Return the rows, sorted by the keys in `order`, beside the columns of configurations."""
         keys = np.array(self._keys, dtype="int64").reshape(-1, len(self._names))
-        order_of_rows = np.arange(len(keys))
+        ordered = np.arange(len(keys))
         if order:
-            # lexsort sorts by the last of its keys first, and keeps the order of equals.
-            order_of_rows = np.lexsort(
-                [keys[:, self._names.index(name)] for name in reversed(order)]
-            )
+            # lexsort takes its last key as the most significant one, and is stable.
+            ordered = np.lexsort([keys[:, self._names.index(name)] for name in reversed(order)])
         if wide:
-            rows = order_of_rows
+            rows = ordered
             figures = self._wide(rows)
         else:
-            rows, figures = self._tidy(order_of_rows)
+            rows, figures = self._tidy(ordered)
+
         numbers, *columns = keys[rows].T
-        words = {
+        key_columns = {
             name: self._decoded(name, column) for name, column in zip(self._names[1:], columns)
         }
         own = configurations.take(numbers).reset_index(drop=True)
         frame: pd.DataFrame = pd.concat(
-            [own, pd.DataFrame(words), pd.DataFrame(figures)], axis="columns"
+            [own, pd.DataFrame(key_columns), pd.DataFrame(figures)], axis="columns"
         )
         return frame
 
     def _wide(self, rows: _Integers) -> dict[str, Any]:
-        """Return a column for each metric, of these rows."""
+        """Return a column for each metric, in the order of `rows`."""
         columns: dict[str, Any] = {}
         for name in self._metrics:
             values = np.full(len(rows), np.nan)
             for kind in self.kinds:
                 if name in kind.metrics:
-                    values[np.array(kind.positions, dtype="int64")] = kind.figures()[
-                        :, kind.metrics.index(name)
-                    ]
+                    positions = np.array(kind.positions, dtype="int64")
+                    values[positions] = kind.figures()[:, kind.metrics.index(name)]
             columns[name] = _in_unit(name, values[rows])
         return columns
 
     def _tidy(self, rows: _Integers) -> tuple[_Integers, dict[str, Any]]:
-        """Return the row of each figure, in the order of these rows, and the columns of the
-        figures.
-        """
+        """Return the row of each figure, in the order of `rows`, and the columns of the figures."""
         positions = []
         metrics = []
         values = []
@@ -149,16 +139,17 @@ class Rows:
             positions.append(np.array(kind.positions, dtype="int64")[present])
             metrics.append(numbers[columns])
             values.append(figures[present, columns])
+
         all_positions = np.concatenate(positions)
         ranks = np.argsort(rows)
         in_order = np.argsort(ranks[all_positions], kind="stable")
         metric = np.concatenate(metrics)[in_order]
         units = [UNITS[name] for name in self._metrics]
-        distinct = list(dict.fromkeys(units))
-        unit_of = np.array([distinct.index(unit) for unit in units], dtype="int64")
+        distinct_units = list(dict.fromkeys(units))
+        unit_of_metric = np.array([distinct_units.index(unit) for unit in units], dtype="int64")
         return all_positions[in_order], {
             "metric": texts(metric, self._metrics).remove_unused_categories(),
-            "unit": texts(unit_of[metric], distinct).remove_unused_categories(),
+            "unit": texts(unit_of_metric[metric], distinct_units).remove_unused_categories(),
             "value": np.concatenate(values)[in_order],
         }
 
@@ -166,16 +157,13 @@ class Rows:
         """Return the values of a key in its type."""
         if name == "phase":
             return texts(numbers, list(self._phases))
-        kind = TYPES[name]
-        return (
-            pd.arrays.IntegerArray(numbers, numbers == NONE)
-            if kind == "Int64"
-            else numbers.astype(kind)
-        )
+        if TYPES[name] == "Int64":
+            return pd.arrays.IntegerArray(numbers, numbers == NONE)
+        return numbers.astype(TYPES[name])
 
 
 def _in_unit(name: str, values: _Floats) -> Any:
-    """Return the values of a metric: rates and shares as they are, all else as whole numbers."""
+    """Return the values of a metric: rates and shares as they are, others as whole numbers."""
     if UNITS[name] in (PER_SECOND, PERCENT):
         return values
     is_missing = ~(np.abs(values) < _MOST)  # NaN too

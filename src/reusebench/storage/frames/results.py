@@ -24,7 +24,8 @@ def results_frame(files: Iterable[StoredRun], metrics: Sequence[str], wide: bool
     whole, reading = rows.kinds
     for file in files:
         for number, info in configurations.results_of(file):
-            for repeat, figures in enumerate(_of_repeats(info, len(info.repeats)), start=1):
+            figures_of_repeats = _figures_of_repeats(info, len(info.repeats))
+            for repeat, figures in enumerate(figures_of_repeats, start=1):
                 rows.add(whole, (number, NONE, repeat), figures)
             for repeat, stored in enumerate(info.repeats, start=1):
                 for phase, at_end in stored.phases.items():
@@ -33,15 +34,16 @@ def results_frame(files: Iterable[StoredRun], metrics: Sequence[str], wide: bool
             rows.add_if_first((number, NONE, NONE))
         for number, program in configurations.programs_of(file):
             for part in program.phases:
-                for repeat, figures in enumerate(_of_repeats(part, len(program.repeats)), start=1):
+                figures_of_repeats = _figures_of_repeats(part, len(program.repeats))
+                for repeat, figures in enumerate(figures_of_repeats, start=1):
                     rows.add(whole, (number, rows.phase(part.name), repeat), figures)
             rows.add_if_first((number, NONE, NONE))
         rows.pack()
     return rows.frame(configurations.frame(), wide)
 
 
-def _of_repeats(figures: Result | Phase, repeats: int) -> list[Figures]:
-    """Return for each repeat the values of all metrics."""
+def _figures_of_repeats(figures: Result | Phase, repeats: int) -> list[Figures]:
+    """Return the values of all metrics for each repeat."""
     lacking = (None,) * repeats
     by_metric = [metric.of_repeats(figures) or lacking for metric in METRICS]
     return list(zip(*by_metric))

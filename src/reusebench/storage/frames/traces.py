@@ -31,20 +31,28 @@ __all__ = ["Lost", "ledgers_frame", "traces_frame"]
 _Trace = TypeVar("_Trace", Trace, ProgramTrace)
 #: Context, component and size of a buffer, or of a part of one.
 _Part = tuple[Optional[int], Optional[str], int]
-#: By run: paths of its traces that cannot be read.
+#: Key: path of a run; value: paths of its traces that cannot be read.
 Lost = dict[Path, list[str]]
 
 
 def traces_frame(
     files: Iterable[StoredRun], metrics: Sequence[str], wide: bool, lost: Lost
 ) -> pd.DataFrame:
-    """Return the frame of all readings over time, with these metrics; `lost` gets the traces that
-    cannot be read.
+    """Return the frame of all readings over time, with these metrics.
+
+    `lost` gets the traces that cannot be read.
     """
     configurations = Configurations()
-    names = tuple(field.name for field in FIELDS)
-    of_programs = (("rss_bytes",), ("pss_bytes",), (SYSTEM,), (HELD,))
-    rows = Rows(TRACE_KEYS, metrics, names, ("rss_bytes", SYSTEM), (NPU_LIVE,), *of_programs)
+    at_barriers = tuple(field.name for field in FIELDS)
+    kinds_of_programs = (("rss_bytes",), ("pss_bytes",), (SYSTEM,), (HELD,))
+    rows = Rows(
+        TRACE_KEYS,
+        metrics,
+        at_barriers,
+        ("rss_bytes", SYSTEM),
+        (NPU_LIVE,),
+        *kinds_of_programs,
+    )
     for file in files:
         for number, info in configurations.results_of(file):
             for repeat, trace in _traces_of(file, info.repeats, Trace, lost):
@@ -57,9 +65,7 @@ def traces_frame(
 
 
 def ledgers_frame(files: Iterable[StoredRun], lost: Lost) -> pd.DataFrame:
-    """Return the frame of all NPU buffers that ledgers have; `lost` gets the traces that cannot be
-    read.
-    """
+    """Return the frame of all NPU buffers in ledgers; `lost` gets traces that cannot be read."""
     configurations = Configurations()
     numbers: list[int] = []
     rows: list[tuple[object, ...]] = []
@@ -77,9 +83,7 @@ def ledgers_frame(files: Iterable[StoredRun], lost: Lost) -> pd.DataFrame:
 def _traces_of(
     file: StoredRun, repeats: Sequence[StoredRepeat | ProgramRepeat], kind: type[_Trace], lost: Lost
 ) -> Iterator[tuple[int, _Trace]]:
-    """Yield the traces of the repeats, each with the repeat's number; one that was never written is
-    passed over.
-    """
+    """Yield the traces of the repeats with the repeats' numbers; skip those never written."""
     storage = file.path.parent.parent
     for number, repeat in enumerate(repeats, start=1):
         if not repeat.trace:
@@ -92,7 +96,7 @@ def _traces_of(
 
 
 def _start_ns(trace: Trace) -> int:
-    """Return when the process was started; in older traces, the time of the first that was read."""
+    """Return the start of the process; in older traces, the time of the first reading."""
     if trace.start_ns is not None:
         return trace.start_ns
     times_ns = [barrier.at_ns for barrier in trace.barriers] + trace.timeline.times_ns
@@ -110,9 +114,7 @@ class _Steps:
         ]
 
     def at(self, at_ns: int) -> tuple[int, int]:
-        """Return phase and context of the step that was under way then; none after the last
-        barrier.
-        """
+        """Return phase and context of the step under way at that time; NONE after all barriers."""
         index = bisect.bisect_left(self._ends_ns, at_ns)
         return self._keys[index] if index < len(self._keys) else (NONE, NONE)
 
@@ -126,15 +128,14 @@ def _add_trace(rows: Rows, number: int, repeat: int, trace: Trace) -> None:
         keys = (number, repeat, barrier.at_ns - start_ns, rows.phase(barrier.phase), context, True)
         rows.add(at_barrier, keys, tuple(field.of(barrier) for field in FIELDS))
     timeline = trace.timeline
-    for at_ns, rss, system in zip(
-        timeline.times_ns, timeline.rss_bytes, timeline.system_memory_bytes
-    ):
-        rows.add(
-            between, (number, repeat, at_ns - start_ns, *steps.at(at_ns), False), (rss, system)
-        )
+    readings = zip(timeline.times_ns, timeline.rss_bytes, timeline.system_memory_bytes)
+    for at_ns, rss, system in readings:
+        keys = (number, repeat, at_ns - start_ns, *steps.at(at_ns), False)
+        rows.add(between, keys, (rss, system))
     if trace.npu:
         for at_ns, live in zip(trace.npu.times_ns, trace.npu.live_bytes):
-            rows.add(npu, (number, repeat, at_ns - start_ns, *steps.at(at_ns), False), (live,))
+            keys = (number, repeat, at_ns - start_ns, *steps.at(at_ns), False)
+            rows.add(npu, keys, (live,))
 
 
 def _add_program(rows: Rows, number: int, repeat: int, trace: ProgramTrace) -> None:
@@ -154,33 +155,32 @@ def _add_program(rows: Rows, number: int, repeat: int, trace: ProgramTrace) -> N
 
 
 def _phase_at(phases: Sequence[PhaseTime], begins_ns: Sequence[int], at_ns: int) -> str | None:
-    """Return the phase of a program that the time lies in; at the very end of one that of the
-    next.
-    """
+    """Return the program's phase at that time; the later one if two phases meet at it."""
     index = bisect.bisect_right(begins_ns, at_ns) - 1
     return phases[index].name if index >= 0 and at_ns <= phases[index].end_ns else None
 
 
 def _buffers(info: Result, trace: Trace) -> Iterator[tuple[object, ...]]:
-    """Yield the values of LEDGER_KEYS behind the repeat, for each buffer or part of one."""
+    """Yield the values of LEDGER_KEYS after the repeat, for each buffer or part of one."""
     if trace.npu is None:
         return
     ledger = trace.npu.ledger
     start_ns = _start_ns(trace)
-    made = owners(trace.barriers, ledger)
+    makers = owners(trace.barriers, ledger)
     steady = next((barrier for barrier in trace.barriers if barrier.phase == "steady"), None)
-    parts = attribute(info.plan, trace.barriers, ledger, steady.at_ns) if steady else []
+    parts: dict[int, list[_Part]] = {}
+    if steady:
+        for part in attribute(info.plan, trace.barriers, ledger, steady.at_ns):
+            values = (part.context, part.component, part.size_bytes)
+            parts.setdefault(part.buffer, []).append(values)
+
     for number, buffer in ledger.buffers.items():
-        barrier = made[number]
-        phase = barrier.phase if barrier else None
-        context = barrier.context if barrier else None
-        own: list[_Part] = [
-            (part.context, part.component, part.size_bytes)
-            for part in parts
-            if part.buffer == number
-        ]
+        maker = makers[number]
+        phase = maker.phase if maker else None
+        whole: _Part = (maker.context if maker else None, None, buffer.size_bytes)
         died_ns = None if buffer.died_ns is None else buffer.died_ns - start_ns
-        of_buffer = (buffer.asked_bytes, buffer.born_ns - start_ns, died_ns)
-        for index, component, size_bytes in own or [(context, None, buffer.size_bytes)]:
-            from_one = None if index is None else index + 1
-            yield number, buffer.source, phase, from_one, component, size_bytes, *of_buffer
+        lifetime = (buffer.born_ns - start_ns, died_ns)
+        for index, component, size_bytes in parts.get(number, [whole]):
+            context = None if index is None else index + 1
+            values_of_part = (phase, context, component, size_bytes)
+            yield number, buffer.source, *values_of_part, buffer.asked_bytes, *lifetime

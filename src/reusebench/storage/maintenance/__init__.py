@@ -1,1 +1,1 @@
-"""What is in a storage, file by file, and the removal of old runs."""
+"""The inventory of a storage, file by file, and the removal of old runs."""

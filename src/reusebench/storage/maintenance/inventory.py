@@ -1,8 +1,7 @@
-"""Everything that is in the storage of one board: its runs with their traces, damaged files, traces
-of no run.
+"""The inventory of one board's storage: runs, their traces, damaged files, traces without a run.
 
-Only these files are ever removed: regular ones, with names that this project gives. No link is
-followed to them.
+Only files in the inventory are ever removed: regular files with names that this project gives. No
+links are followed.
 """
 
 from __future__ import annotations
@@ -27,24 +26,24 @@ from reusebench.storage.trace import TRACE_NAME, TRACES, UNFINISHED_TRACE
 
 __all__ = ["AuxiliaryFile", "Inventory", "RunFiles", "take_inventory"]
 
-#: Names of the traces' folders: the id of a session, the start of a UUID in hexadecimal digits; or
-#: of a recording, its moment and the process that recorded.
+#: Name of a folder of traces: the id of a session, which is the start of a UUID in hexadecimal
+#: digits; or the time and the process of a recording.
 _RUN_ID = re.compile(r"[0-9a-f]{12}|\d{8}_\d{6}-\d+")
 
 
 @dataclass(frozen=True)
 class RunFiles:
-    """A run, and which files in the storage belong to it."""
+    """A run with its files in the storage."""
 
     run: Run
     size_bytes: int
     #: Seconds since 1970.
     changed_at_s: float
-    #: Whether its file, or the folder of it, is a link.
+    #: Whether its file, or the folder of the file, is a link.
     is_linked: bool
-    #: Whether the session that measures it lives.
+    #: Whether a live session is measuring it.
     is_written: bool
-    #: Of each repeat that has one, relative to the storage.
+    #: Paths of the repeats' traces, relative to the storage.
     traces: tuple[str, ...]
 
 
@@ -54,41 +53,41 @@ class AuxiliaryFile:
 
     path: Path
     size_bytes: int
-    #: Seconds since 1970; of a trace, when the last one was written into its folder.
+    #: Seconds since 1970; a trace has the time of the newest trace in its folder.
     changed_at_s: float
 
 
 @dataclass(frozen=True)
 class Inventory:
-    """What there is in one storage."""
+    """The content of one storage."""
 
     storage: Path
     #: The oldest first.
     runs: Sequence[RunFiles]
     bad_files: Sequence[BadFile]
-    #: Every trace, by its path relative to the storage.
+    #: Key: path of a trace, relative to the storage.
     traces: Mapping[str, AuxiliaryFile]
-    #: Files that were being written: now, or when the power went off.
+    #: Files that are being written, or were when the power went off.
     unfinished: Sequence[AuxiliaryFile]
 
     def size_bytes(self, stored: RunFiles) -> int:
-        """Return what the run and its traces take."""
-        return stored.size_bytes + sum(
-            self.traces[name].size_bytes for name in stored.traces if name in self.traces
-        )
+        """Return the size of the run and its traces."""
+        traces = [self.traces[name] for name in stored.traces if name in self.traces]
+        return stored.size_bytes + sum(trace.size_bytes for trace in traces)
 
 
 def take_inventory(storage: Path) -> Inventory:
-    """Read the storage; files that are not ours are passed over."""
-    # The traces first: of a run that is stored meanwhile they are too new to go.
+    """Read the storage; skip files that are not ours."""
+    # Traces are listed before runs: a run that is stored meanwhile has too new traces to remove.
     traces: dict[str, AuxiliaryFile] = {}
     unfinished = [file for file in _own_files(storage, UNFINISHED_NAME) if _is_left(storage, file)]
     for folder in _own_paths(storage / TRACES, _RUN_ID):
-        of_run = list(_own_files(folder, TRACE_NAME))
-        newest_s = max((trace.changed_at_s for trace in of_run), default=0.0)
-        for trace in of_run:
+        in_folder = list(_own_files(folder, TRACE_NAME))
+        newest_s = max((trace.changed_at_s for trace in in_folder), default=0.0)
+        for trace in in_folder:
             traces[_inside(storage, trace.path)] = replace(trace, changed_at_s=newest_s)
         unfinished += _own_files(folder, UNFINISHED_TRACE)
+
     runs: list[RunFiles] = []
     bad_files: list[BadFile] = []
     for file in read_storage(storage):
@@ -104,13 +103,14 @@ def take_inventory(storage: Path) -> Inventory:
 def _files_of(storage: Path, file: StoredRun) -> RunFiles:
     status = file.path.stat()
     is_linked = file.path.is_symlink() or file.path.parent.is_symlink()
+    may_grow = not file.is_finished and not is_linked
     return RunFiles(
-        run_of(file),
-        status.st_size,
-        status.st_mtime,
-        is_linked,
-        not file.is_finished and not is_linked and is_written(storage, _inside(storage, file.path)),
-        tuple(_traces_of(file)),
+        run=run_of(file),
+        size_bytes=status.st_size,
+        changed_at_s=status.st_mtime,
+        is_linked=is_linked,
+        is_written=may_grow and is_written(storage, _inside(storage, file.path)),
+        traces=tuple(_traces_of(file)),
     )
 
 
@@ -119,7 +119,7 @@ def _inside(storage: Path, path: Path) -> str:
 
 
 def _is_left(storage: Path, file: AuxiliaryFile) -> bool:
-    """Whether it is a run that was never finished, and no session is writing it now."""
+    """Whether the file is the beginning of a run, and no session is writing it now."""
     with suppress(FileNotFoundError):
         name = _inside(storage, file.path)
         return is_unfinished_run(storage, name) and not is_written(storage, name)
@@ -134,7 +134,7 @@ def _traces_of(file: StoredRun) -> Iterator[str]:
 
 
 def _own_files(folder: Path, name: re.Pattern[str]) -> Iterator[AuxiliaryFile]:
-    """Yield the regular files with such names in the folder, by name."""
+    """Yield the regular files in the folder whose names match, by name."""
     for path in _own_paths(folder, name):
         try:
             status = path.lstat()
@@ -145,9 +145,7 @@ def _own_files(folder: Path, name: re.Pattern[str]) -> Iterator[AuxiliaryFile]:
 
 
 def _own_paths(folder: Path, name: re.Pattern[str]) -> list[Path]:
-    """Return the paths with such names in the folder, in order; none where the folder is a link, or
-    is not there.
-    """
+    """Return the paths in the folder whose names match, in order; none if the folder is a link."""
     if folder.is_symlink() or not folder.is_dir():
         return []
     return sorted(path for path in folder.iterdir() if name.fullmatch(path.name))
