@@ -1,1 +1,1 @@
-"""What manuals and a published test say, judged by what was measured here."""
+"""Claims of manuals and a published test, judged by own measurements."""

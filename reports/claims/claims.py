@@ -1,6 +1,4 @@
-"""The claims ledger: what manuals and a published test say, and whether what was measured here
-bears it out.
-"""
+"""Claims of manuals and of a published test, and whether own measurements support them."""
 
 from __future__ import annotations
 
@@ -16,53 +14,58 @@ from reusebench.reports.base.formatting import EMPTY
 from reusebench.reports.base.statistics import rounded, rounded_spread
 from reusebench.reports.base.table import Table, heads_of
 from reusebench.reports.base.texts import LANGUAGES, Texts, texts_of
-from reusebench.reports.claims.judges import Judgement, judge
+from reusebench.reports.claims.judgement import Judgement
+from reusebench.reports.claims.judges import judge
 from reusebench.reports.results.labels import group_id
 from reusebench.reports.results.published import Source
 from reusebench.reports.results.rows import Group
 
 _FILE = Path(__file__).parent.parent / "data" / "claims.json"
-#: Chips whose library is librknnmrt; the manual says of each call whether they have it.
+#: Chips whose library is librknnmrt. The manual says which of its calls they have.
 _MINI_CHIPS = ("rv1103", "rv1106")
-#: Columns of the exported table; the first ones tell whose runs they were.
+#: Columns of the exported table that identify the group.
 _IDENTITY = ("runtime", "runtime_version", "target", "streams", "contexts")
 CLAIMS_COLUMNS = (*_IDENTITY, "claim", "verdict", "figure", "spread", "unit", "reason", "source")
 
 
 class Claim(msgspec.Struct, frozen=True):
-    """One claim, with what is looked at to judge it."""
+    """One claim, with the test that judges it."""
 
     id: str
-    #: In the file, the name of the source.
+    #: The key of the source in the file.
     source_name: str = msgspec.field(name="source")
-    #: Runtimes that it is about; None: any.
+    #: Runtimes that it is about; None means any.
     runtimes: Optional[tuple[str, ...]]
-    #: Which of Rockchip's libraries: "full", or "mini" as its small chips have it; None: either.
+    #: Rockchip's library: "full", or "mini" on small chips; None means either.
     library: Optional[str]
-    #: By language.
+    #: Key: language.
     claim: dict[str, str]
+    #: The words for the test. Key: language.
     test: dict[str, str]
-    #: A name of judges.JUDGES, and its parameters.
+    #: A name in judges.JUDGES.
     judge: str
+    #: The arguments of the judge.
     parameters: dict[str, Any]
 
     @property
     def source(self) -> Source:
-        """Where it is made."""
+        """The document that makes the claim."""
         return _read_file().sources[self.source_name]
 
     def concerns(self, group: Group) -> bool:
         """Whether the claim is about the group's runtime and chip."""
+        if self.runtimes is not None and group.info.runtime not in self.runtimes:
+            return False
         library = "mini" if group.info.chip in _MINI_CHIPS else "full"
-        about_runtime = self.runtimes is None or group.info.runtime in self.runtimes
-        return about_runtime and self.library in (None, library)
+        return self.library in (None, library)
 
 
 @dataclass(frozen=True)
 class JudgedClaim:
-    """What became of a claim in one group, which has this place among those that were judged."""
+    """The judgement on a claim in one group."""
 
     claim: Claim
+    #: The position of the group among the judged ones.
     group: int
     judgement: Judgement
 
@@ -84,22 +87,22 @@ def _read_file() -> _ClaimsFile:
 
 def judge_claims(groups: Sequence[Group]) -> list[JudgedClaim]:
     """Return the judgement on each claim in each group that it is about, claim by claim."""
-    return [
-        JudgedClaim(claim, number, judge(claim.judge, group, claim.parameters))
-        for claim in read_claims()
-        for number, group in enumerate(groups)
-        if claim.concerns(group)
-    ]
+    judged = []
+    for claim in read_claims():
+        for number, group in enumerate(groups):
+            if claim.concerns(group):
+                judgement = judge(claim.judge, group, claim.parameters)
+                judged.append(JudgedClaim(claim, number, judgement))
+    return judged
 
 
 def claims_table(groups: Sequence[Group], labels: Sequence[str], texts: Texts) -> Table:
-    """Return a row for each claim and group that it is about, labelled as given."""
+    """Return a row for each claim and each group that it is about; groups have these labels."""
     lines = []
     for judged in judge_claims(groups):
         judgement = judged.judgement
-        verdict = (
-            texts(f"claims_{judgement.verdict}") + texts("colon") + judgement.reason.in_words(texts)
-        )
+        reason = judgement.reason.in_words(texts)
+        verdict = texts(f"claims_{judgement.verdict}") + texts("colon") + reason
         measured = judgement.shown.in_words(texts) if judgement.shown else EMPTY
         cells = [judged.claim.claim[texts.language], labels[judged.group], verdict, measured]
         lines.append((group_id(judged.group), cells))
@@ -113,31 +116,29 @@ def claims_table(groups: Sequence[Group], labels: Sequence[str], texts: Texts) -
 
 
 def claim_tests(texts: Texts) -> list[tuple[str, str, str, str | None, str]]:
-    """Return (claim, what is looked at, title, address and dates of its source) of each claim."""
+    """Return (claim, test, title of the source, its address, its dates) of each claim."""
     language = texts.language
     return [
         (
-            one.claim[language],
-            one.test[language],
-            one.source.title[language],
-            one.source.url,
-            one.source.dates(texts),
+            claim.claim[language],
+            claim.test[language],
+            claim.source.title[language],
+            claim.source.url,
+            claim.source.dates(texts),
         )
-        for one in read_claims()
+        for claim in read_claims()
     ]
 
 
 def claims_records(group: Group) -> list[dict[str, Any]]:
-    """Return a row in CLAIMS_COLUMNS for each claim that is about the group; reasons are
-    English.
-    """
+    """Return a row in CLAIMS_COLUMNS for each claim about the group, with reasons in English."""
     texts = texts_of(LANGUAGES[0])
     identity = {name: getattr(group.info, name) for name in _IDENTITY}
     records = []
     for judged in judge_claims([group]):
         judgement = judged.judgement
         source = judged.claim.source
-        # What is no percentage is a whole number.
+        # Bytes and buffers are whole numbers.
         digits = 3 if judgement.unit == "percent" else None
         record = {
             "claim": judged.claim.id,

@@ -1,4 +1,4 @@
-"""The claims ledger: its data, and what each judge says of runs with chosen figures."""
+"""The claims ledger: its data, and the judgements on runs with chosen figures."""
 
 from __future__ import annotations
 
@@ -21,16 +21,15 @@ from reusebench.reports.claims.claims import (
     judge_claims,
     read_claims,
 )
-from reusebench.reports.claims.judges import (
+from reusebench.reports.claims.judgement import (
     CLAIM_VERDICTS,
     DOES_NOT_HOLD,
     HOLDS,
-    JUDGES,
     OPEN,
     Judgement,
     Phrase,
-    judge,
 )
+from reusebench.reports.claims.judges import JUDGES, judge
 from reusebench.reports.results.labels import group_id
 from reusebench.reports.results.rows import Group
 from reusebench.scenarios.catalogue import find_scenario
@@ -63,9 +62,7 @@ ZERO_COPY = {"scenarios": ["zero_copy_io_4k", "zero_copy_io"]}
 
 
 def full_dup(storage: Path, **changes: Any) -> Group:
-    """Return a group in which full dup saves 330 of 510 MiB: 64.7 %; the repeats of both are
-    equal.
-    """
+    """Return a group in which full dup saves 330 of 510 MiB, 64.7 %; both have equal repeats."""
     infos = [result(storage, "no_reuse_one_model", even(40), **changes)]
     return group_of(storage, *infos, result(storage, "full_dup", dup(40, 10), **changes))
 
@@ -74,13 +71,13 @@ def said(judgement: Judgement) -> str:
     return judgement.reason.in_words(ENGLISH)
 
 
-# The data
+# Data
 
 
 @pytest.mark.parametrize("claim", read_claims(), ids=lambda claim: claim.id)
 def test_a_claim_is_whole(claim: Any) -> None:
-    """Every claim has a judge that takes its parameters, words in every language, scenarios that
-    exist, https.
+    """A claim has a judge for its parameters, words in each language, existing scenarios, an https
+    URL.
     """
     inspect.signature(JUDGES[claim.judge]).bind(None, **claim.parameters)
     for words in (claim.claim, claim.test, claim.source.title):
@@ -93,13 +90,11 @@ def test_a_claim_is_whole(claim: Any) -> None:
 
 
 def test_chinese_claims_have_chinese_punctuation() -> None:
-    """No comma, colon, semicolon, question mark or bracket of ASCII stands beside a Chinese
-    character.
-    """
+    """No ASCII comma, colon, semicolon, question mark or bracket is next to a Chinese character."""
     words = [
-        each["zh-CN"]
+        translations["zh-CN"]
         for claim in read_claims()
-        for each in (claim.claim, claim.test, claim.source.title)
+        for translations in (claim.claim, claim.test, claim.source.title)
     ]
     assert with_foreign_punctuation(words) == []
 
@@ -112,11 +107,11 @@ def test_claims_have_different_names_and_every_judge_has_work() -> None:
 
 
 def test_every_reason_and_figure_has_words(tmp_path: Path) -> None:
-    """Whatever becomes of a claim can be said in every language."""
+    """Every reason and every figure has a text in every language."""
     npu_run(tmp_path)
-    for each in judge_claims(groups_of(tmp_path)):
+    for judged in judge_claims(groups_of(tmp_path)):
         for language in LANGUAGES:
-            for phrase in filter(None, (each.judgement.reason, each.judgement.shown)):
+            for phrase in filter(None, (judged.judgement.reason, judged.judgement.shown)):
                 assert phrase.in_words(texts_of(language))
     words = ENGLISH.words
     assert {f"claims_{verdict}" for verdict in CLAIM_VERDICTS} <= set(words)
@@ -137,7 +132,7 @@ def test_a_share_is_compared_with_the_claimed_one(
 
 
 def test_a_claimed_share_within_the_spread_is_open(tmp_path: Path) -> None:
-    """Where the claimed share lies between the ends of the range, nothing is decided."""
+    """If the claimed share lies between the ends of the range, nothing is decided."""
     infos = [
         result(tmp_path, "no_reuse_one_model", even(40, spread=1)),
         result(tmp_path, "full_dup", dup(40, 10)),
@@ -148,7 +143,7 @@ def test_a_claimed_share_within_the_spread_is_open(tmp_path: Path) -> None:
 
 
 def test_the_noise_of_system_memory_is_part_of_its_spread(tmp_path: Path) -> None:
-    """A share that the repeats alone would decide is open where the idle machine moves by more."""
+    """A share that the repeats alone would decide is open if the idle machine moves by more."""
     infos = [
         result(tmp_path, "no_reuse_one_model", even(40)),
         result(tmp_path, "full_dup", dup(40, 10)),
@@ -172,13 +167,13 @@ _COSTS = {"no_reuse_one_model": 40, "full_dup": 10}
 
 
 def test_application_memory_of_the_virtual_board_decides_nothing(tmp_path: Path) -> None:
-    """It is the emulator's; the figure stands beside the share of NPU memory all the same."""
+    """It includes the emulator's; the figure is shown with the share of NPU memory all the same."""
     group = full_dup(tmp_path, npu=npu_account, computes=False)
     judgement = judge("share_saved", group, {**SHARE, "claimed_percent": 29.6})
     assert judgement.verdict == OPEN
     assert "emulator" in said(judgement)
     assert judgement.shown is not None
-    # 11 of 12 contexts without their 6 of 10 MiB.
+    # 11 of 12 contexts lack 6 of their 10 MiB.
     assert "55.0 % of NPU memory" in judgement.shown.in_words(ENGLISH)
 
 
@@ -207,7 +202,7 @@ def test_what_was_not_measured_is_open_with_the_reason(tmp_path: Path) -> None:
 
 
 def test_a_copy_is_judged_by_its_name(tmp_path: Path) -> None:
-    """What was measured as another scenario is judged as that one, with the name that the claim
+    """A scenario measured under another name is judged as that one, with the name that the claim
     has.
     """
     dups = result(tmp_path, "partial_dup", even(20))
@@ -221,9 +216,7 @@ def test_a_copy_is_judged_by_its_name(tmp_path: Path) -> None:
 
 
 def test_the_theory_is_all_contexts_but_one(tmp_path: Path) -> None:
-    """12 contexts that take nothing but the first reach 11/12 over the import; with 10 MiB each
-    they do not.
-    """
+    """If only the first of 12 contexts takes memory, 11/12 is saved; with 10 MiB each, less is."""
     parameters = {"scenario": "full_dup"}
     assert judge("all_but_one_saved", full_dup(tmp_path / "a"), parameters).verdict == DOES_NOT_HOLD
     infos = [
@@ -245,8 +238,8 @@ def test_the_theory_is_all_contexts_but_one(tmp_path: Path) -> None:
 def test_saved_memory_has_to_exceed_its_spread(
     tmp_path: Path, cost: list[list[int]], verdict: str
 ) -> None:
-    """More than the spread holds, nothing at all or more memory does not, and a chance difference
-    is open.
+    """A saving above its spread holds, none or more memory does not, and a chance difference is
+    open.
     """
     infos = [result(tmp_path, "in_turn", even(40)), result(tmp_path, "internal_reuse", cost)]
     assert (
@@ -269,7 +262,7 @@ def test_saved_memory_has_to_exceed_its_spread(
 def test_a_loss_of_throughput_is_judged_by_its_range(
     tmp_path: Path, rates: list[float], verdict: str
 ) -> None:
-    """Of 100 per second, 1 % less is kept, 39 % less is lost, and a range around the tolerance is
+    """From 100 per second, 1 % less is kept, 39 % less is lost; a range around the tolerance is
     open.
     """
     infos = [
@@ -298,7 +291,7 @@ def test_the_worst_scenario_decides_on_throughput(tmp_path: Path) -> None:
 
 
 def test_other_work_leaves_frames_unjudged(tmp_path: Path) -> None:
-    """Where the machine was busy, a loss of frames may be that of other work."""
+    """If the machine was busy, a loss of frames may come from other work."""
     names = ("no_reuse_one_model", "full_dup")
     infos = [result(tmp_path, name, even(40), idle_cpu_percent=50.0) for name in names]
     judgement = judge(
@@ -308,22 +301,22 @@ def test_other_work_leaves_frames_unjudged(tmp_path: Path) -> None:
 
 
 def test_short_memory_leaves_savings_unjudged(tmp_path: Path) -> None:
-    """What the kernel evicted of the baseline looks like less of a saving."""
+    """Evicted pages of the baseline make the saving look smaller."""
     short = with_short_memory(result(tmp_path, "no_reuse_one_model", even(40)))
     group = group_of(tmp_path, short, result(tmp_path, "full_dup", dup(40, 10)))
     judgement = judge("memory_saved", group, {"scenario": "full_dup"})
     assert (judgement.verdict, judgement.reason.key) == (OPEN, "claims_reason_short")
 
 
-def test_where_nothing_computes_there_is_no_speed(npu_group: Group) -> None:
-    """The virtual board says nothing of frames."""
+def test_if_nothing_computes_there_is_no_speed(npu_group: Group) -> None:
+    """The virtual board does not tell a frame rate."""
     judgement = judge("rate_kept", npu_group, {"scenarios": ["full_dup"], "tolerance_percent": 5})
     assert judgement.verdict == OPEN
     assert "nothing computes" in said(judgement)
 
 
 def test_fewer_copies_are_counted_with_the_largest_tensors(tmp_path: Path) -> None:
-    """Of the sizes that were measured the first named is judged, with its latency beside it."""
+    """The first scenario in the list that was measured is judged, and its latency is shown."""
     names = ("copied_io", "zero_copy_io", "copied_io_4k", "zero_copy_io_4k")
     judgement = judge(
         "copies_avoided",
@@ -348,8 +341,8 @@ def test_fewer_copies_are_counted_with_the_largest_tensors(tmp_path: Path) -> No
 def test_copies_that_are_not_fewer(
     tmp_path: Path, baseline: int | None, own: int | None, verdict: str, words: str
 ) -> None:
-    """As many copies refute it; a baseline without copies, or copies that were not counted, leave
-    it open.
+    """Equal copies refute it; a baseline without copies, or copies that were not counted, leave it
+    open.
     """
     infos = [result(tmp_path, name, even(3)) for name in ("copied_io", "zero_copy_io")]
     copies = [None if size is None else (Copies(size, 0),) for size in (baseline, own)]
@@ -359,16 +352,17 @@ def test_copies_that_are_not_fewer(
     assert words in said(judgement)
 
 
-# By the account
+# Accounts
 
 
-def further_with(**sizes: int) -> MakeAccount:
-    """Return what makes an account in which each context but the first has these bytes."""
+def others_with(**sizes: int) -> MakeAccount:
+    """Return a maker of accounts in which each context but the first has these bytes."""
 
     def account(plan: Plan) -> Account:
         ledger = npu_account(plan)
-        first, *further = ledger.contexts
-        return account_with([first, *(replace(context, **sizes) for context in further)], ledger)
+        first, *others = ledger.contexts
+        changed_others = [replace(context, **sizes) for context in others]
+        return account_with([first, *changed_others], ledger)
 
     return account
 
@@ -381,9 +375,7 @@ def accounted(storage: Path, account: MakeAccount, *names: str) -> Group:
 
 
 def test_internal_reuse_saves_all_but_the_largest(tmp_path: Path) -> None:
-    """By the account it does, to the page, and one repeat is enough; a context that keeps its own
-    refutes it.
-    """
+    """The account shows it to the page in one repeat; a context that keeps its own refutes it."""
     parameters = {"scenario": "internal_reuse"}
     names = ("in_turn", "internal_reuse")
     judgement = judge(
@@ -392,12 +384,12 @@ def test_internal_reuse_saves_all_but_the_largest(tmp_path: Path) -> None:
     assert judgement.verdict == HOLDS
     assert judgement.figure is not None
     assert judgement.figure.median == 3 * 2 * MIB
-    own = accounted(tmp_path / "b", further_with(internal_bytes=2 * MIB), *names)
+    own = accounted(tmp_path / "b", others_with(internal_bytes=2 * MIB), *names)
     assert judge("smaller_internal_saved", own, parameters).verdict == DOES_NOT_HOLD
 
 
 def test_without_an_account_internal_reuse_is_open(tmp_path: Path) -> None:
-    """Application memory says nothing of components."""
+    """Application memory does not tell components apart."""
     group = group_of(
         tmp_path, *(result(tmp_path, name, even(3)) for name in ("in_turn", "internal_reuse"))
     )
@@ -408,10 +400,10 @@ def test_without_an_account_internal_reuse_is_open(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("account", "verdict"),
-    [(npu_account, HOLDS), (further_with(weights_bytes=1), DOES_NOT_HOLD), (runtime_account, OPEN)],
+    [(npu_account, HOLDS), (others_with(weights_bytes=1), DOES_NOT_HOLD), (runtime_account, OPEN)],
 )
 def test_slaves_have_no_weights(tmp_path: Path, account: MakeAccount, verdict: str) -> None:
-    """By a ledger alone: what the slaves have besides is named."""
+    """Only a ledger decides; the other components of the slaves are listed."""
     group = accounted(tmp_path, account, "resolutions", "shared_weights")
     judgement = judge("slaves_without_weights", group, {"scenario": "shared_weights"})
     assert judgement.verdict == verdict
@@ -420,9 +412,7 @@ def test_slaves_have_no_weights(tmp_path: Path, account: MakeAccount, verdict: s
 
 
 def sharing(component: str) -> MakeAccount:
-    """Return what makes an account in which the contexts share this component besides the
-    weights.
-    """
+    """Return a maker of accounts in which the contexts share this component and the weights."""
 
     def account(plan: Plan) -> Account:
         ledger = npu_account(plan)
@@ -436,8 +426,8 @@ def sharing(component: str) -> MakeAccount:
     ("account", "verdict"),
     [
         (npu_account, HOLDS),
-        (further_with(weights_bytes=MIB), DOES_NOT_HOLD),
-        (further_with(internal_bytes=0), DOES_NOT_HOLD),
+        (others_with(weights_bytes=MIB), DOES_NOT_HOLD),
+        (others_with(internal_bytes=0), DOES_NOT_HOLD),
         (sharing("register_commands"), DOES_NOT_HOLD),
         (runtime_account, OPEN),
     ],
@@ -451,9 +441,7 @@ def test_dup_shares_weights_and_nothing_else(
 
 
 def buffers(*kinds: tuple[str, int, int]) -> MakeAccount:
-    """Return what accounts for buffers of the application: of each kind so many are named, of so
-    many.
-    """
+    """Return a maker of accounts with application buffers: (kind, named, all)."""
     of_application = tuple(
         ApplicationBuffers(kind, count, MIB, read) for kind, read, count in kinds
     )
@@ -473,7 +461,7 @@ def buffers(*kinds: tuple[str, int, int]) -> MakeAccount:
 def test_buffers_of_the_application_are_read_to_the_end(
     tmp_path: Path, account: MakeAccount, verdict: str, words: str
 ) -> None:
-    """By what inferences name; results without the figure are open."""
+    """The buffers that inferences name decide; results without the figure are open."""
     group = accounted(tmp_path, account, "external_memory")
     judgement = judge(
         "application_memory_read", group, {"scenarios": ["external_memory", "zero_copy_io"]}
@@ -491,7 +479,7 @@ def test_buffers_of_the_application_are_read_to_the_end(
 def test_what_is_not_supported_was_refused(
     tmp_path: Path, failure: Failure | None, verdict: str
 ) -> None:
-    """A refusal bears it out, a run refutes it, and a crash says nothing."""
+    """A refusal supports the claim, a run refutes it, and a crash decides nothing."""
     group = group_of(
         tmp_path, result(tmp_path, "full_dup", [] if failure else even(3), failure=failure)
     )
@@ -501,8 +489,8 @@ def test_what_is_not_supported_was_refused(
 # The ledger
 
 
-def test_a_claim_is_judged_where_it_is_about_the_runtime(tmp_path: Path) -> None:
-    """Claims of RKNN stand beside RKNN alone, those of dup beside all."""
+def test_a_claim_is_judged_if_it_is_about_the_runtime(tmp_path: Path) -> None:
+    """Claims about RKNN are judged for RKNN only, claims about dup for all runtimes."""
     full_dup(tmp_path)
     npu_run(tmp_path, number=2)
     groups = groups_of(tmp_path)
@@ -518,23 +506,19 @@ def test_a_claim_is_judged_where_it_is_about_the_runtime(tmp_path: Path) -> None
 
 
 def test_a_claim_of_the_mini_runtime_is_judged_on_its_chips(tmp_path: Path) -> None:
-    """What the manual says of small chips is judged there alone, and what it excludes them from is
-    not.
-    """
+    """Claims about small chips are judged there only; claims that exclude them are not."""
     for chip, about, not_about in (
         ("rv1106", "mini_runtime_no_dup", "dup_shares_weights"),
         ("rk3588", "dup_shares_weights", "mini_runtime_no_dup"),
     ):
         info = changed(result(tmp_path, "full_dup", even(3), npu=npu_account), chip=chip)
-        ids = {each.claim.id for each in judge_claims([group_of(tmp_path / chip, info)])}
+        ids = {judged.claim.id for judged in judge_claims([group_of(tmp_path / chip, info)])}
         assert about in ids
         assert not_about not in ids
 
 
 def test_the_exported_rows_have_their_columns(tmp_path: Path) -> None:
-    """Every claim that is about the group has one row, with figures as numbers and reasons in
-    English.
-    """
+    """Each claim about the group has one row, with figures as numbers and reasons in English."""
     rows = claims_records(full_dup(tmp_path))
     assert all(tuple(row) == CLAIMS_COLUMNS for row in rows)
     row = next(row for row in rows if row["claim"] == "full_dup_application")
@@ -551,9 +535,7 @@ def test_the_exported_rows_have_their_columns(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_table_says_claim_verdict_and_figure(tmp_path: Path, language: str) -> None:
-    """A row has the claim, the group's label, the verdict with its reason, and the figure; its
-    class is the group's.
-    """
+    """A row has claim, group label, verdict with reason, and figure; its class is the group's."""
     texts = texts_of(language)
     table = claims_table([full_dup(tmp_path)], ["here"], texts)
     assert len(table.heads) == len(table.rows[0][1])
@@ -567,9 +549,9 @@ def test_the_table_says_claim_verdict_and_figure(tmp_path: Path, language: str) 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_each_claim_has_its_test_and_source_below_the_table(language: str) -> None:
-    """Every claim says what is looked at, and where it was published or read."""
-    found = claim_tests(texts_of(language))
-    assert [each[:4] for each in found] == [
+    """Every claim has its test, and the dates when it was published and read."""
+    tests = claim_tests(texts_of(language))
+    assert [test[:4] for test in tests] == [
         (
             claim.claim[language],
             claim.test[language],
@@ -578,10 +560,10 @@ def test_each_claim_has_its_test_and_source_below_the_table(language: str) -> No
         )
         for claim in read_claims()
     ]
-    assert all(claim.source.read in dates for claim, (*_, dates) in zip(read_claims(), found))
+    assert all(claim.source.read in dates for claim, (*_, dates) in zip(read_claims(), tests))
 
 
 def test_words_of_a_phrase_are_of_the_language() -> None:
-    """A scenario in a reason is called as the rest of the page calls it."""
+    """A scenario in a reason has the name that the page gives it in that language."""
     phrase = Phrase("claims_reason_not_measured", {"scenario": "full_dup"})
     assert texts_of("zh-CN").scenario("full_dup") in phrase.in_words(texts_of("zh-CN"))
