@@ -106,7 +106,7 @@ _ONLY = {
         "runtimes.RUNTIMES",
         "runtimes.base",
         "runtimes.version_order",
-        "streams.frames",
+        "streams.threads",
     },
     ("reports", "samplers"): {"readings"},
     ("reports", "scenarios"): {"catalogue"},

@@ -1,4 +1,4 @@
-/* Rockchip's library: its kind and version, read from the file (measured/runtimes/rknn/library.py). */
+/* Rockchip's library: its kind and version, read from the file (measured/runtimes/rknn/library_file.py). */
 #include "native.h"
 
 #include <dlfcn.h>

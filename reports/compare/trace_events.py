@@ -16,7 +16,7 @@ import msgspec
 from reusebench.accounting.attribution import BufferPart, attribute, owners
 from reusebench.accounting.ledger import Ledger
 from reusebench.measured.plan import Plan
-from reusebench.measured.streams.frames import STAGES
+from reusebench.measured.streams.threads import STAGES
 from reusebench.reports.errors import ReportError
 from reusebench.storage.result import Result, Series
 from reusebench.storage.run_file import BadFile, read_run_file

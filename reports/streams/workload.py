@@ -174,7 +174,7 @@ def kept_up(row: Row) -> bool | None:
 
 
 def stage(row: Row, name: str, percentile: str) -> Figure | None:
-    """Return the nanoseconds of a stage of scenarios.frames.STAGES; None if it has none."""
+    """Return the nanoseconds of a stage of measured.streams.threads.STAGES; None if it has none."""
     stages = [streams.stages_ns.get(name) for streams in row.frames if streams.stages_ns]
     return Figure.of(getattr(durations, percentile) for durations in stages if durations)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from reusebench.measured.runtimes.rknn.library import LIBRARY_VARIABLE
+from reusebench.measured.runtimes.rknn.library_file import LIBRARY_VARIABLE
 from reusebench.storage.run_file import WITHOUT_SPEED
 from tests.bench.bench_process import Bench, Done
 from tests.helpers.far_shell import shell_at

@@ -25,7 +25,7 @@ from reusebench.harness.errors import UnusableModel
 from reusebench.harness.measuring.user_models import InputShape, ModelFile, UserModels
 from reusebench.measured.plan import Model
 from reusebench.measured.runtimes import find_runtime
-from reusebench.measured.runtimes.base import Input
+from reusebench.measured.runtimes.base import InputData
 from reusebench.models.rknn.toolkit import TOOLKIT
 from reusebench.targets.barriers import StepData
 from reusebench.targets.resolve import Selection, parse_target
@@ -213,8 +213,8 @@ def test_a_picture_and_a_vector(board: Board, files: dict[str, Path]) -> None:
     in place.
     """
     model = _model(board, files[f"{_prefix(board)}two"])
-    vector = Input("vector", "float32", (1, 8))
-    assert model.inputs == (Input("image", "uint8", (1, 32, 32, 3)), vector)
+    vector = InputData("vector", "float32", (1, 8))
+    assert model.inputs == (InputData("image", "uint8", (1, 32, 32, 3)), vector)
     copies = _first_inference(_walked(board, model, "in_turn")).copies
     # The mini runtime has no call that converts: there the vector is INT8.
     assert known(copies).input_bytes == 32 * 32 * 3 + 8 * (1 if board.is_mini else 4)
@@ -260,10 +260,10 @@ def test_dynamic_shapes(board: Board, files: dict[str, Path]) -> None:
         return
     model = _model(board, files["dynamic"])
     assert model.name == "dynamic 1x96x96x3"
-    assert model.inputs == (Input("image", "uint8", (1, 96, 96, 3), assumed=(1, 2)),)
+    assert model.inputs == (InputData("image", "uint8", (1, 96, 96, 3), assumed=(1, 2)),)
     copies = [_first_inference(_walked(board, model, "internal_reuse")).copies]
     model = _model(board, files["dynamic"], InputShape("image", (1, 3, 64, 64)))
-    assert model.inputs == (Input("image", "uint8", (1, 64, 64, 3)),)
+    assert model.inputs == (InputData("image", "uint8", (1, 64, 64, 3)),)
     copies.append(_first_inference(_walked(board, model, "in_turn")).copies)
     _walked(board, model, "external_memory")
     # One output element of float16 in 8 channels for each pixel.

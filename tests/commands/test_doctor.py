@@ -13,9 +13,9 @@ import pytest
 from reusebench.commands import doctor
 from reusebench.harness import extras
 from reusebench.measured.runtimes import RuntimeEntry, find_runtime
-from reusebench.measured.runtimes.rknn import library
+from reusebench.measured.runtimes.rknn import library_file
 from reusebench.measured.runtimes.rknn.device import Node
-from reusebench.measured.runtimes.rknn.library import LIBRARY_VARIABLE
+from reusebench.measured.runtimes.rknn.library_file import LIBRARY_VARIABLE
 from reusebench.targets import interpreters
 from tests.helpers.support import CHECKOUT, Ended, Reusebench, own_environment
 from tests.targets.library_files import write_library
@@ -143,7 +143,7 @@ def test_rockchips_runtime_is_here_where_its_library_is(
     traceback.
     """
     rknn = find_runtime("rknn")
-    monkeypatch.setattr(library, "_FOLDERS", ())
+    monkeypatch.setattr(library_file, "_FOLDERS", ())
     monkeypatch.delenv(LIBRARY_VARIABLE, raising=False)
     done = doctor_of(rknn)
     assert done.exit_code == 1

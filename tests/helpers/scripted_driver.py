@@ -32,7 +32,6 @@ from reusebench.measured import driver, runtimes
 from reusebench.measured.runtimes.base import (
     NO_INPUTS,
     Allocation,
-    Context,
     Copies,
     DeclaredTensor,
     Inputs,
@@ -42,6 +41,7 @@ from reusebench.measured.runtimes.base import (
     NotSupported,
     Preparation,
     Runtime,
+    RuntimeContext,
 )
 
 #: The model of a context that does nothing out of the ordinary.
@@ -204,7 +204,7 @@ def _append(event: str, **fields: Any) -> None:
             )
 
 
-class ScriptedContext(Context):
+class ScriptedContext(RuntimeContext):
     """A context without any memory but what the script gives it."""
 
     def __init__(self, script: Script, made_by: str, memory: Memory) -> None:
@@ -294,7 +294,7 @@ class ScriptedRuntime(Runtime):
 
     def load(
         self, model: str, prepared: str | None, memory: Memory, inputs: Inputs = NO_INPUTS
-    ) -> Context:
+    ) -> RuntimeContext:
         """Do what the script says of `load`, or of `load_prepared`; `driver=V` is the driver's
         version from then on.
         """
@@ -302,29 +302,29 @@ class ScriptedRuntime(Runtime):
         self.driver_version = self._script.value("driver")
         return self._make("load_prepared" if prepared else "load", memory)
 
-    def dup(self, source: Context, memory: Memory) -> Context:
+    def dup(self, source: RuntimeContext, memory: Memory) -> RuntimeContext:
         """Do what the script says of `dup`."""
         return self._make("dup", memory, source)
 
     def share_weights(
-        self, model: str, source: Context, memory: Memory, inputs: Inputs = NO_INPUTS
-    ) -> Context:
+        self, model: str, source: RuntimeContext, memory: Memory, inputs: Inputs = NO_INPUTS
+    ) -> RuntimeContext:
         """Do what the script says of `share_weights`."""
         self._script.read(model)
         return self._make("share_weights", memory, source)
 
     def share_weight_memory(
-        self, model: str, source: Context, memory: Memory, inputs: Inputs = NO_INPUTS
-    ) -> Context:
+        self, model: str, source: RuntimeContext, memory: Memory, inputs: Inputs = NO_INPUTS
+    ) -> RuntimeContext:
         """Do what the script says of `share_weight_memory`."""
         self._script.read(model)
         return self._make("share_weight_memory", memory, source)
 
-    def shared_context(self, source: Context, memory: Memory) -> Context:
+    def shared_context(self, source: RuntimeContext, memory: Memory) -> RuntimeContext:
         """Do what the script says of `shared_context`."""
         return self._make("shared_context", memory, source)
 
-    def share_internal(self, contexts: Sequence[Context]) -> None:
+    def share_internal(self, contexts: Sequence[RuntimeContext]) -> None:
         """Do what the script says of `share_internal`; what it allocates belongs to the first
         context.
         """
@@ -334,12 +334,14 @@ class ScriptedRuntime(Runtime):
         assert isinstance(first, ScriptedContext)
         first.take_allocated()
 
-    def join_internal(self, context: Context, member: Context) -> None:
+    def join_internal(self, context: RuntimeContext, member: RuntimeContext) -> None:
         """Do what the script says of `join_internal`."""
         self._script.note(operation="join_internal", contexts=[_number(context), _number(member)])
         self._script.at("join_internal")
 
-    def _make(self, operation: str, memory: Memory, source: Context | None = None) -> Context:
+    def _make(
+        self, operation: str, memory: Memory, source: RuntimeContext | None = None
+    ) -> RuntimeContext:
         number = source and _number(source)
         self._script.note(
             operation=operation, model=self._script.model, memory=asdict(memory), source=number
@@ -348,7 +350,7 @@ class ScriptedRuntime(Runtime):
         return ScriptedContext(self._script, operation, memory)
 
 
-def _number(context: Context) -> int:
+def _number(context: RuntimeContext) -> int:
     assert isinstance(context, ScriptedContext)
     return context.number
 

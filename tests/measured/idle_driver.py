@@ -10,20 +10,20 @@ from collections.abc import Sequence
 from reusebench.measured import driver, runtimes
 from reusebench.measured.runtimes.base import (
     NO_INPUTS,
-    Context,
     Copies,
     ImageInput,
     Inputs,
     Interface,
     Memory,
     Runtime,
+    RuntimeContext,
 )
 
 #: Of the picture that frames are scaled to, as YOLOv5s takes it by default here.
 _SIDE = 320
 
 
-class IdleContext(Context):
+class IdleContext(RuntimeContext):
     """An input and nothing else."""
 
     def __init__(self) -> None:

@@ -37,11 +37,11 @@ def write_modules():
 #: The driver, which writes them before each of its messages.
 _WALK = """
 from reusebench.measured import driver
-class Channel(driver.Channel):
+class Channel(driver.HarnessPipes):
     def send(self, event, **fields):
         write_modules()
         super().send(event, **fields)
-driver.Channel = Channel
+driver.HarnessPipes = Channel
 driver.main()
 """
 
@@ -151,7 +151,7 @@ def test_what_streams_need_weighs_in_plans_of_streams_alone(
     assert {
         "av",
         "reusebench.measured.streams.pipeline",
-        "reusebench.measured.streams.frames",
+        "reusebench.measured.streams.threads",
     } & set(walked) == set()
 
 
@@ -160,7 +160,7 @@ _OF_STREAMS = {
     "reusebench.measured.heap",
     "reusebench.measured.streams",
     "reusebench.measured.streams.decoder",
-    "reusebench.measured.streams.frames",
+    "reusebench.measured.streams.threads",
     "reusebench.measured.streams.letterbox",
     "reusebench.measured.streams.pipeline",
     "reusebench.measured.streams.pool",

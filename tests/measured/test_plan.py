@@ -33,9 +33,9 @@ from reusebench.measured.plan import (
     Streams,
     Video,
 )
-from reusebench.measured.runtimes.base import Input
+from reusebench.measured.runtimes.base import InputData
 
-_INPUT = Input("x", "float32", (1, 3, 8, 8), file="/data/0.npy", assumed=(0, 2))
+_INPUT = InputData("x", "float32", (1, 3, 8, 8), file="/data/0.npy", assumed=(0, 2))
 _MODELS = (
     Model("a", "/models/a.onnx", "aa", "/cache/a"),
     Model(

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from reusebench.measured.schedule import Gate, Worker, run_on_all
+from reusebench.measured.schedule import FairSemaphore, Worker, run_on_all
 from tests.helpers.support import TIME_LIMIT_S
 
 
@@ -32,7 +32,7 @@ def worker() -> Iterator[Worker]:
 @pytest.mark.parametrize("capacity", [1, 2, 3])
 def test_a_gate_lets_in_as_many_as_its_capacity(capacity: int) -> None:
     """As many threads as that meet inside it; with more threads it is never one more."""
-    gate = Gate(capacity)
+    gate = FairSemaphore(capacity)
     lock = threading.Lock()
     full = threading.Barrier(capacity)
     inside = 0
@@ -69,7 +69,7 @@ def test_a_gate_is_fair() -> None:
     """The thread that waits longest enters first, and one that leaves cannot overtake those that
     wait.
     """
-    gate = Gate(1)
+    gate = FairSemaphore(1)
     order = []
 
     def visit(name: str) -> None:
@@ -89,7 +89,7 @@ def test_a_gate_is_fair() -> None:
 
 def test_a_gate_is_left_also_by_an_exception() -> None:
     """A failed inference does not block others."""
-    gate = Gate(1)
+    gate = FairSemaphore(1)
     with pytest.raises(ValueError, match="inside"), gate:
         raise ValueError("inside")
     with gate:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from reusebench.measured.plan import Streams, Video
-from reusebench.measured.streams.frames import STAGES
+from reusebench.measured.streams.threads import STAGES
 from reusebench.samplers.readings import (
     CpuUse,
     Frequency,

@@ -15,7 +15,7 @@ import pytest
 
 from reusebench.measured.plan import DUP, INPUT, OUTPUT, Context, Plan
 from reusebench.measured.runtimes import available, find_runtime
-from reusebench.measured.runtimes.base import Input, NotSupported
+from reusebench.measured.runtimes.base import InputData, NotSupported
 from reusebench.scenarios.catalogue import Parameters, build_plans
 from reusebench.snippets import snippet_of
 from tests.helpers.support import CHECKOUT, TIME_LIMIT_S, models_of
@@ -178,7 +178,7 @@ def test_options_are_written(programs: Programs) -> None:
 def test_free_sizes_are_those_of_the_plan() -> None:
     """The shapes that were measured are written out."""
     (model,) = models_of("/models/free.mnn")
-    model = replace(model, inputs=(Input("pixels", "float32", (1, 3, 64, 64), assumed=(2, 3)),))
+    model = replace(model, inputs=(InputData("pixels", "float32", (1, 3, 64, 64), assumed=(2, 3)),))
     text = snippet_of(Plan("free", None, "mnn", (model,), (Context(0, 0),), cores=1, rounds=1)).text
     assert "SHAPES = [{'pixels': (1, 3, 64, 64)}]" in text
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from reusebench.measured.plan import DUP, INPUT, INTERNAL, OUTPUT, SHARED_CONTEXT, Context, Plan
-from reusebench.measured.runtimes.base import Input, NotSupported
+from reusebench.measured.runtimes.base import InputData, NotSupported
 from reusebench.snippets import snippet_of
 from tests.helpers.support import models_of
 from tests.measured.runtimes.ncnn_models import DETECTOR, write_net
@@ -120,7 +120,7 @@ def test_options_and_free_sizes_are_written_out(runtime: Runtime) -> None:
     )
     assert runtime.used(replace(plan, scenario="options", contexts=contexts)).digests
     (model,) = models_of("/models/free.param")
-    model = replace(model, inputs=(Input("in0", "float32", (1, 3, 64, 64), assumed=(2, 3)),))
+    model = replace(model, inputs=(InputData("in0", "float32", (1, 3, 64, 64), assumed=(2, 3)),))
     text = snippet_of(Plan("free", None, "ncnn", (model,), contexts[:1], cores=1, rounds=1)).text
     assert "SHAPES = [{'in0': (1, 3, 64, 64)}]" in text
     assert "OPTIONS = [{'use_winograd_convolution': False}] * CONTEXTS" in text

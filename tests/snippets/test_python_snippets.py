@@ -15,7 +15,7 @@ import pytest
 
 from reusebench import models
 from reusebench.measured.plan import DUP, INPUT, OUTPUT, WEIGHTS, Context, Plan
-from reusebench.measured.runtimes.base import Input, NotSupported
+from reusebench.measured.runtimes.base import InputData, NotSupported
 from reusebench.models.megengine.environment import MEGENGINE
 from reusebench.scenarios.catalogue import Parameters, build_plans
 from reusebench.snippets import snippet_of
@@ -256,7 +256,7 @@ def test_contexts_of_several_kinds(runtime: Runtime, used: Callable[[str], Ran])
 def test_free_sizes_are_those_of_the_plan() -> None:
     """The shapes that were measured are written out."""
     (model,) = models_of("/models/free.onnx")
-    model = replace(model, inputs=(Input("pixels", "float32", (1, 3, 64, 64), assumed=(2, 3)),))
+    model = replace(model, inputs=(InputData("pixels", "float32", (1, 3, 64, 64), assumed=(2, 3)),))
     text = snippet_of(
         Plan("free", None, "onnxruntime", (model,), (Context(0, 0),), cores=1, rounds=1)
     ).text

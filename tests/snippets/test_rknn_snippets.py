@@ -40,7 +40,7 @@ from reusebench.measured.plan import (
 from reusebench.measured.runtimes import find_runtime
 from reusebench.measured.runtimes.base import NotSupported
 from reusebench.measured.runtimes.rknn import abi
-from reusebench.measured.runtimes.rknn.library import LIBRARY_VARIABLE
+from reusebench.measured.runtimes.rknn.library_file import LIBRARY_VARIABLE
 from reusebench.models import ModelError, Recipe, ensure_all
 from reusebench.scenarios.catalogue import Parameters, build_plans
 from reusebench.snippets import snippet_of
@@ -156,8 +156,8 @@ def test_the_header_is_laid_out_as_the_adapters(native: Compiler, tmp_path: Path
         "rknn_mem_size": abi.MemSize,
         "rknn_tensor_mem": abi.TensorMem,
         "rknn_input_output_num": abi.InputOutputNumber,
-        "rknn_input": abi.Input,
-        "rknn_output": abi.Output,
+        "rknn_input": abi.RknnInput,
+        "rknn_output": abi.RknnOutput,
         "rknn_init_extend": abi.InitExtend,
     }
     names = set(re.findall(r"RKNN_\w+", (_HEADERS / "rknn_api.h").read_text(encoding="utf-8")))

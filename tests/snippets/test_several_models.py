@@ -19,7 +19,7 @@ import pytest
 
 from reusebench.measured.plan import Model, Plan
 from reusebench.measured.runtimes import RUNTIMES, RuntimeEntry, available
-from reusebench.measured.runtimes.base import Input, NotSupported
+from reusebench.measured.runtimes.base import InputData, NotSupported
 from reusebench.models import OnnxFile, Recipe, converter_of
 from reusebench.models.built_files import ensure
 from reusebench.models.megengine.environment import MEGENGINE
@@ -93,7 +93,7 @@ class Programs:
 
     def _model(self, model: ModelFile) -> Model:
         path = self.files[model.file]
-        inputs: tuple[Input, ...] = ()
+        inputs: tuple[InputData, ...] = ()
         if model.size is not None:
             inputs = (_input_of(self.entry, model.size),)
         return Model(path.stem, str(path), f"{model.file}-{model.size}", inputs=inputs)
@@ -201,11 +201,11 @@ class Programs:
         return plan.with_prepared(self._prepared)
 
 
-def _input_of(entry: RuntimeEntry, size: int) -> Input:
+def _input_of(entry: RuntimeEntry, size: int) -> InputData:
     """Return the input of a file at a size."""
     name = "in0" if entry.name == "ncnn" else INPUT_NAME
     shape = (1, size, size, 3) if entry.name == "litert" else (1, 3, size, size)
-    return Input(name, "float32", shape)
+    return InputData(name, "float32", shape)
 
 
 @pytest.fixture(scope="module", params=RUNTIMES, ids=lambda entry: entry.name)

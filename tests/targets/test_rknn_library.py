@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from reusebench.measured.runtimes.rknn import library
+from reusebench.measured.runtimes.rknn import library_file
 from reusebench.system.cache import cache_root
 from reusebench.targets.errors import TargetError
 from reusebench.targets.rknn_library import find_libraries
@@ -39,7 +39,7 @@ def test_the_usual_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     """Without a path the cache folder and the folders of boards are searched; that they are not
     there is no error.
     """
-    monkeypatch.setattr(library, "_FOLDERS", (str(tmp_path / "lib"),))
+    monkeypatch.setattr(library_file, "_FOLDERS", (str(tmp_path / "lib"),))
     assert find_libraries() == []
     for folder, version in ((cache_root() / "rknn", "2.3.2"), (tmp_path / "lib", "1.6.0")):
         folder.mkdir(parents=True)

@@ -18,7 +18,7 @@ from reusebench.harness.extras import EXTRAS, install_line, missing_modules
 from reusebench.measured.runtimes import RUNTIMES, RuntimeEntry
 from reusebench.measured.runtimes.base import AdapterError
 from reusebench.measured.runtimes.rknn.device import device_nodes, driver_state, not_opened
-from reusebench.measured.runtimes.rknn.library import find_library, read_library
+from reusebench.measured.runtimes.rknn.library_file import find_library, read_library
 from reusebench.measured.versions import MARK
 from reusebench.models import converters
 from reusebench.models.conversion.environments import PythonPackage

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from reusebench.commands.parts import Part, source_parts
 from reusebench.measured.runtimes import RUNTIMES
 from reusebench.measured.runtimes.rknn.device import driver_state
-from reusebench.measured.runtimes.rknn.library import LibraryFile
+from reusebench.measured.runtimes.rknn.library_file import LibraryFile
 from reusebench.samplers.host import Host, names_in, own_pid, read_text, read_texts
 from reusebench.samplers.npu.rknpu import has_npu, rknpu_driver_version
 from reusebench.samplers.sources import machine_sources, memory_sources

@@ -17,7 +17,7 @@ from tabulate import tabulate
 
 from reusebench.commands.options import PATH
 from reusebench.measured.runtimes import RUNTIMES, RuntimeEntry
-from reusebench.measured.runtimes.base import Input
+from reusebench.measured.runtimes.base import InputData
 from reusebench.models.inputs.candidates import candidates, shape_text
 from reusebench.models.inspection import inspect
 from reusebench.models.inspection.applicability import hindrances, is_fed, mechanisms
@@ -71,7 +71,7 @@ def inspect_model(file: Path, as_json: bool) -> None:
         click.echo(printable("\n\n".join(_parts(inspection, runtime)), keep="\n"))
 
 
-def _assumed(inspection: Inspection) -> list[Input]:
+def _assumed(inspection: Inspection) -> list[InputData]:
     """Return what would be tried first, of the inputs that can be fed."""
     fed = {tensor.name for tensor in inspection.inputs if is_fed(tensor)}
     return [tensor for tensor in candidates(inspection.interface, {})[0] if tensor.name in fed]
@@ -99,7 +99,7 @@ def _json(inspection: Inspection, runtime: RuntimeEntry) -> str:
     return json.dumps(shown, indent=2)
 
 
-def _assumed_fields(tensor: Input) -> dict[str, object]:
+def _assumed_fields(tensor: InputData) -> dict[str, object]:
     """Return it as JSON has it; a value of null is noise."""
     return {
         "name": tensor.name,
@@ -207,7 +207,7 @@ def _rknn_facts(facts: RknnFacts) -> Iterator[tuple[str, str]]:
     yield "weights", "left out (remove_weight)" if facts.lacks_weights else ""
 
 
-def _assumed_text(tensor: Input) -> str:
+def _assumed_text(tensor: InputData) -> str:
     values = {None: "noise", 0: "zeros", 1: "ones"}.get(tensor.value, str(tensor.value))
     return f"{shape_text(tensor.shape)}, {values}" if tensor.assumed else values
 

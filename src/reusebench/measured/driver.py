@@ -33,14 +33,14 @@ from reusebench.measured.plan import (
     REPLACED,
     SHARED_WEIGHT_MEMORY,
     SHARED_WEIGHTS,
+    Context,
     Plan,
     Step,
     inputs_from_json,
 )
-from reusebench.measured.plan import Context as ContextSpec
 from reusebench.measured.runtimes import open_runtime
-from reusebench.measured.runtimes.base import Context, Memory, NotSupported, Runtime
-from reusebench.measured.schedule import Gate, Worker, run_on_all
+from reusebench.measured.runtimes.base import Memory, NotSupported, Runtime, RuntimeContext
+from reusebench.measured.schedule import FairSemaphore, Worker, run_on_all
 
 __all__ = ["main"]
 
@@ -53,7 +53,7 @@ _SMALL_STACK_BYTES = 1 << 20
 _RESERVE_BYTES = 1 << 20
 
 
-class Channel:
+class HarnessPipes:
     """The two pipes to the harness."""
 
     def __init__(self, commands: TextIO, messages: TextIO) -> None:
@@ -93,11 +93,11 @@ class Channel:
 class Walk:
     """A plan being walked: each step ends at its barrier, with its data."""
 
-    def __init__(self, plan: Plan, runtime: Runtime, channel: Channel) -> None:
+    def __init__(self, plan: Plan, runtime: Runtime, channel: HarnessPipes) -> None:
         self._plan = plan
         self._runtime = runtime
         self._channel = channel
-        self._contexts: List[Context] = []
+        self._contexts: List[RuntimeContext] = []
         self._workers: List[Worker] = []
         #: Of all cycles: threads that come and go leave memory behind in an emulator, and spread
         #: the heap over arenas.
@@ -189,7 +189,7 @@ class Walk:
                 return self._workers[other]
         return Worker(f"context-{index}")
 
-    def _new_context(self, index: int) -> Context:
+    def _new_context(self, index: int) -> RuntimeContext:
         spec = self._plan.contexts[index]
         model = self._plan.models[spec.model]
         memory = _memory(spec, self._plan.cores, self._plan.options_of(index))
@@ -259,8 +259,8 @@ class Walk:
         )
 
     def _rounds(self) -> Dict[str, Any]:
-        any_core = Gate(self._plan.cores)
-        of_core = [Gate(1) for _ in range(self._plan.cores)]
+        any_core = FairSemaphore(self._plan.cores)
+        of_core = [FairSemaphore(1) for _ in range(self._plan.cores)]
         latencies = [array("q", bytes(8 * self._plan.rounds)) for _ in self._contexts]
         workers = []
         tasks = []
@@ -313,7 +313,7 @@ def main() -> int:
     # error.
     messages = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
-    channel = Channel(sys.stdin, messages)
+    channel = HarnessPipes(sys.stdin, messages)
     reserve = bytes(_RESERVE_BYTES)
     command = json.loads(channel.command())
     step = Step("imported" if command["command"] == "run" else command["command"])
@@ -348,7 +348,7 @@ def main() -> int:
     return 0
 
 
-def _memory(spec: ContextSpec, cores: int, options: Tuple[str, ...]) -> Memory:
+def _memory(spec: Context, cores: int, options: Tuple[str, ...]) -> Memory:
     """Return the runtime's part of the context; on one core there is none to choose."""
     core = spec.core if cores > 1 else None
     return Memory(
@@ -364,7 +364,7 @@ def _memory(spec: ContextSpec, cores: int, options: Tuple[str, ...]) -> Memory:
     )
 
 
-def _account(context: Context) -> Dict[str, Any]:
+def _account(context: RuntimeContext) -> Dict[str, Any]:
     allocations = [asdict(allocation) for allocation in context.allocations()]
     return {"account": context.account(), "allocations": allocations}
 
@@ -372,8 +372,8 @@ def _account(context: Context) -> Dict[str, Any]:
 class _Turn(NamedTuple):
     """A context's turn in the rounds of its chain."""
 
-    context: Context
-    gate: Gate
+    context: RuntimeContext
+    gate: FairSemaphore
     #: Of each round, to be filled.
     latencies_ns: array[int]
 
@@ -388,7 +388,7 @@ def _rounds(turns: List[_Turn], rounds: int) -> Callable[[], None]:
     return run
 
 
-def _warm_up(context: Context) -> int:
+def _warm_up(context: RuntimeContext) -> int:
     """Run the first inference and one more, and return the latency of the first.
 
     The second belongs to what a context costs: runtimes plan their memory in the first and allocate
@@ -400,7 +400,7 @@ def _warm_up(context: Context) -> int:
     return latency_ns
 
 
-def _infer(context: Context, count: int) -> None:
+def _infer(context: RuntimeContext, count: int) -> None:
     for _ in range(count):
         context.infer()
 

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
-from reusebench.measured.runtimes.base import Input
+from reusebench.measured.runtimes.base import InputData
 
 __all__ = [
     "ALLOCATORS",
@@ -135,7 +135,7 @@ class Conversion:
     #: What the NPU computes with: INT8 or FP16.
     precision: str
     #: What the source takes.
-    inputs: Tuple[Input, ...]
+    inputs: Tuple[InputData, ...]
     #: Whether their data, or noise, have calibrated INT8; else the source has scales of its own, or
     #: there are none.
     is_calibrated: bool = True
@@ -160,7 +160,7 @@ class Model:
     #: there is none.
     weightless: Optional[str] = None
     #: What it is fed with, one for each of its inputs; empty: what the file declares, and noise.
-    inputs: Tuple[Input, ...] = ()
+    inputs: Tuple[InputData, ...] = ()
     #: None: the file is as the user gave it, or built in.
     conversion: Optional[Conversion] = None
     #: What the files of every runtime are made of, with equal inputs: the name of a built-in
@@ -654,12 +654,12 @@ def _members(numbers: List[Optional[int]]) -> Dict[int, List[int]]:
     return members
 
 
-def inputs_from_json(data: List[Dict[str, Any]]) -> Tuple[Input, ...]:
+def inputs_from_json(data: List[Dict[str, Any]]) -> Tuple[InputData, ...]:
     """Return the inputs of a model, as they stand in Plan.to_json()."""
     inputs = []
     for tensor in data:
         inputs.append(
-            Input(
+            InputData(
                 **{**tensor, "shape": tuple(tensor["shape"]), "assumed": tuple(tensor["assumed"])}
             )
         )

@@ -9,10 +9,10 @@ from collections import deque
 from queue import SimpleQueue
 from typing import Any, Callable, Deque, List, Optional, Tuple
 
-__all__ = ["Gate", "Worker", "run_on_all"]
+__all__ = ["FairSemaphore", "Worker", "run_on_all"]
 
 
-class Gate:
+class FairSemaphore:
     """A semaphore that is fair: the thread that waits longest enters first.
 
     threading.Semaphore lets a thread that leaves enter again before the ones that wait, so that the

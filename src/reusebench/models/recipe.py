@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Union
 
-from reusebench.measured.runtimes.base import Input
+from reusebench.measured.runtimes.base import InputData
 from reusebench.models.errors import ModelError
 from reusebench.models.networks import find_network
 from reusebench.models.networks.network import INPUT_NAME, Network
@@ -80,9 +80,9 @@ class Recipe:
         return f"{self.label}-v{EMISSION_VERSION}.onnx"
 
     @property
-    def inputs(self) -> tuple[Input, ...]:
+    def inputs(self) -> tuple[InputData, ...]:
         """What the ONNX file takes."""
-        return (Input(INPUT_NAME, "float32", self.network().input_shape),)
+        return (InputData(INPUT_NAME, "float32", self.network().input_shape),)
 
 
 #: Operators of quantised ONNX files, as they stand in the file.
@@ -99,7 +99,7 @@ class OnnxFile:
     #: its inputs.
     digest: str
     #: In the file's order.
-    inputs: tuple[Input, ...]
+    inputs: tuple[InputData, ...]
     #: Whether the file leaves sizes free, which the inputs' shapes fix.
     has_free_sizes: bool
 

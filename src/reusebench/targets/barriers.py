@@ -64,7 +64,7 @@ class StepData(msgspec.Struct, frozen=True, omit_defaults=True):
     #: Of the first inference.
     latency_ns: int = 0
     digest: str = ""
-    #: By output: some values of it (runtimes.base.Context.samples).
+    #: By output: some values of it (runtimes.base.RuntimeContext.samples).
     samples: tuple[tuple[Optional[float], ...], ...] = ()
     copies: Optional[Copies] = None
     #: Of the timed rounds, by context.
@@ -128,7 +128,7 @@ class StreamCount(msgspec.Struct, frozen=True):
 
     dropped: int
     missed: int
-    #: When it was due (monotonic clock), then the time of each of scenarios.frames.STAGES, in
+    #: When it was due (monotonic clock), then the time of each of measured.streams.threads.STAGES, in
     #: nanoseconds.
     rows: tuple[tuple[int, ...], ...]
 

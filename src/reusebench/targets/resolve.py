@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from reusebench.measured.runtimes import RuntimeEntry
-from reusebench.measured.runtimes.rknn.library import LIBRARY_VARIABLE, find_library
+from reusebench.measured.runtimes.rknn.library_file import LIBRARY_VARIABLE, find_library
 from reusebench.samplers.host import LOCAL_HOST
 from reusebench.system.package import START, python_command
 from reusebench.targets.boards import Board, boards

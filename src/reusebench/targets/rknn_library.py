@@ -9,7 +9,7 @@ from pathlib import Path
 
 from reusebench.measured.runtimes import version_order
 from reusebench.measured.runtimes.base import AdapterError
-from reusebench.measured.runtimes.rknn import library as library_file
+from reusebench.measured.runtimes.rknn import library_file
 from reusebench.system.cache import cache_root
 from reusebench.system.user_files import UserFileError, check_file, problem_of
 from reusebench.targets.chips import CHIPS

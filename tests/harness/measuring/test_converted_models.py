@@ -30,8 +30,8 @@ from reusebench.harness.measuring.user_models import (
 from reusebench.measured.messages import Message
 from reusebench.measured.plan import Conversion, Plan
 from reusebench.measured.runtimes import find_runtime
-from reusebench.measured.runtimes.base import Input
-from reusebench.measured.runtimes.rknn.library import LIBRARY_VARIABLE
+from reusebench.measured.runtimes.base import InputData
+from reusebench.measured.runtimes.rknn.library_file import LIBRARY_VARIABLE
 from reusebench.models.rknn.toolkit import TOOLKIT
 from reusebench.system.user_files import Pins
 from reusebench.targets.measured_process import interface_of, try_plan
@@ -94,7 +94,7 @@ def test_a_file_is_converted_for_the_chip(tmp_path: Path) -> None:
     path = _network(tmp_path / "net.onnx", "n", 3, "h", "w")
     (model,) = _user().of(_RKNN, [ModelFile(path)])
     assert model.name == "net 1x3x640x640 INT8"
-    taken = Input("x", "float32", (1, 3, 640, 640), assumed=(0, 2, 3))
+    taken = InputData("x", "float32", (1, 3, 640, 640), assumed=(0, 2, 3))
     assert model.conversion == Conversion(str(path), "rknn-toolkit2 2.5.0", "INT8", (taken,))
     assert model.inputs == ()
     made = _read(model.path)

@@ -10,7 +10,7 @@ import pytest
 
 from reusebench.harness.measuring.frames_watch import FramesWatch
 from reusebench.measured.plan import Context, Plan, Streams
-from reusebench.measured.streams.frames import STAGES
+from reusebench.measured.streams.threads import STAGES
 from reusebench.samplers.host import LOCAL_HOST
 from reusebench.storage.result import Series, StreamsRun
 from reusebench.targets.barriers import Frames, StreamCount

@@ -21,7 +21,7 @@ from reusebench.measured import runtimes
 from reusebench.measured.messages import Message
 from reusebench.measured.plan import DUP, INPUT, LOAD, OUTPUT
 from reusebench.measured.runtimes.base import Copies
-from reusebench.measured.runtimes.rknn.library import LIBRARY_VARIABLE
+from reusebench.measured.runtimes.rknn.library_file import LIBRARY_VARIABLE
 from reusebench.storage.result import Result
 from reusebench.storage.trace import Trace, read_trace
 from reusebench.targets.machine import LOCAL, LocalMachine

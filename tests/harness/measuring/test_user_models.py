@@ -16,7 +16,7 @@ from reusebench.harness.measuring import user_models
 from reusebench.harness.measuring.user_models import InputShape, ModelFile, UserModels, assumptions
 from reusebench.measured.plan import Model
 from reusebench.measured.runtimes import find_runtime
-from reusebench.measured.runtimes.base import Input, Interface
+from reusebench.measured.runtimes.base import InputData, Interface
 from reusebench.targets.measured_process import interface_of
 from reusebench.targets.outcome import Failure
 from reusebench.targets.target import THIS_INTERPRETER
@@ -99,7 +99,7 @@ def test_free_sizes_are_assumed(tmp_path: Path) -> None:
     """The name of the model tells the shape, and a sentence the option that changes it."""
     (model,) = _models(_picture(tmp_path))
     assert model.name == "picture 1x3x640x640"
-    assert model.inputs == (Input("x", "float32", (1, 3, 640, 640), assumed=(0, 2, 3)),)
+    assert model.inputs == (InputData("x", "float32", (1, 3, 640, 640), assumed=(0, 2, 3)),)
     assert assumptions(model) == "assumed for picture.onnx: --shape x=1x3x640x640"
 
 
@@ -127,7 +127,7 @@ def test_integers_index_any_table(tmp_path: Path) -> None:
 def test_a_model_without_free_sizes_is_what_it_was(tmp_path: Path) -> None:
     """Its name and digest are the file's alone, so that runs of earlier versions compare."""
     (fixed,) = _models(_picture(tmp_path, (1, 3, 8, 8)))
-    assert (fixed.name, fixed.inputs) == ("picture", (Input("x", "float32", (1, 3, 8, 8)),))
+    assert (fixed.name, fixed.inputs) == ("picture", (InputData("x", "float32", (1, 3, 8, 8)),))
     assert assumptions(fixed) == ""
 
 

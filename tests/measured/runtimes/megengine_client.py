@@ -17,7 +17,7 @@ import weakref
 from typing import Any, Dict, List
 
 from reusebench.measured.runtimes import open_runtime
-from reusebench.measured.runtimes.base import AdapterError, Context, Memory, Runtime
+from reusebench.measured.runtimes.base import AdapterError, Memory, Runtime, RuntimeContext
 
 _WAYS = ((), ("input",), ("output",), ("input", "output"))
 
@@ -184,17 +184,17 @@ def freed(runtime: Runtime, model: str) -> bool:
     return network() is None and size not in map(ctypes.sizeof, arrays)
 
 
-def _output(context: Context) -> bytes:
+def _output(context: RuntimeContext) -> bytes:
     context.infer()
     return b"".join(bytes(view) for view in context.outputs())
 
 
-def _address(context: Context) -> int:
+def _address(context: RuntimeContext) -> int:
     view = context.outputs()[0].cast("B")
     return ctypes.addressof(ctypes.c_char.from_buffer(view))
 
 
-def _copies(context: Context) -> Dict[str, int]:
+def _copies(context: RuntimeContext) -> Dict[str, int]:
     context.infer()
     return dataclasses.asdict(context.copies())
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from reusebench.measured.runtimes.base import Context, Copies
+from reusebench.measured.runtimes.base import Copies, RuntimeContext
 
 
-class _Context(Context):
+class _Context(RuntimeContext):
     """A context with these outputs."""
 
     def __init__(self, *outputs: np.ndarray) -> None:

@@ -15,13 +15,13 @@ import pytest
 
 from reusebench.measured.runtimes.base import (
     AdapterError,
-    Context,
     Copies,
-    Input,
+    InputData,
     Inputs,
     Memory,
     NotSupported,
     Runtime,
+    RuntimeContext,
 )
 from tests.helpers.support import CHECKOUT, TIME_LIMIT_S
 
@@ -95,18 +95,18 @@ def expected(runtime: Runtime, model: str) -> int:
     return _digest(runtime.load(model, None, Memory()))
 
 
-def _digest(context: Context) -> int:
+def _digest(context: RuntimeContext) -> int:
     context.infer()
     return context.checksum()
 
 
-def _infer_often(context: Context) -> None:
+def _infer_often(context: RuntimeContext) -> None:
     for _ in range(20):
         context.infer()
 
 
 def _sized(size: int) -> Inputs:
-    return {"images": Input("images", "float32", (1, size, size, 3))}
+    return {"images": InputData("images", "float32", (1, size, size, 3))}
 
 
 def _mappings(path: str) -> int:

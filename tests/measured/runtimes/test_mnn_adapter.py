@@ -23,13 +23,13 @@ from reusebench.measured.runtimes.arrays import filled
 from reusebench.measured.runtimes.base import (
     AdapterError,
     Allocation,
-    Context,
     Copies,
     DeclaredTensor,
-    Input,
+    InputData,
     Memory,
     NotSupported,
     Runtime,
+    RuntimeContext,
 )
 from reusebench.models.mnn.environment import MnnConverter
 from reusebench.models.recipe import OnnxFile
@@ -69,7 +69,7 @@ def model(files: dict[str, str]) -> str:
     return files["mobilenet_v2-96"]
 
 
-def _outputs(context: Context) -> list[bytes]:
+def _outputs(context: RuntimeContext) -> list[bytes]:
     context.infer()
     return [bytes(output) for output in context.outputs()]
 
@@ -123,7 +123,9 @@ def test_outputs_are_those_of_onnx_runtime(
 ) -> None:
     """To within what other kernels round."""
     session = ort.InferenceSession(str(mobile_resolutions[1]))
-    (expected,) = session.run(None, {"images": filled(Input("images", "float32", (1, 3, 96, 96)))})
+    (expected,) = session.run(
+        None, {"images": filled(InputData("images", "float32", (1, 3, 96, 96)))}
+    )
     (output,) = _outputs(mnn.load(model, None, Memory()))
     difference = np.abs(np.frombuffer(output, np.float32) - expected.ravel())
     assert difference.max() < 1e-4 * np.abs(expected).max()
@@ -376,9 +378,9 @@ def test_several_inputs_of_several_types(mnn: Runtime, tmp_path: Path) -> None:
         ("factor", "float32"),
     ]
     fed = {
-        "rows": Input("rows", "float32", (5, 4)),
-        "index": Input("index", "int64", (1,), value=2),
-        "factor": Input("factor", "float32", (), value=3),
+        "rows": InputData("rows", "float32", (5, 4)),
+        "index": InputData("index", "int64", (1,), value=2),
+        "factor": InputData("factor", "float32", (), value=3),
     }
     expected = ort.InferenceSession(source).run(
         None, {name: filled(tensor) for name, tensor in fed.items()}
@@ -400,7 +402,9 @@ def test_free_sizes_must_be_given(mnn: Runtime, tmp_path: Path) -> None:
     assert mnn.interface(path).inputs == (DeclaredTensor("pixels", "float32", (1, 3, "", "")),)
     with pytest.raises(NotSupported, match="pixels"):
         mnn.load(path, None, Memory())
-    context = mnn.load(path, None, Memory(), {"pixels": Input("pixels", "float32", (1, 3, 6, 8))})
+    context = mnn.load(
+        path, None, Memory(), {"pixels": InputData("pixels", "float32", (1, 3, 6, 8))}
+    )
     assert [len(output) for output in _outputs(context)] == [3 * 6 * 8 * 4]
 
 
@@ -439,7 +443,7 @@ def test_cycles_level_off(mnn: Runtime, files: dict[str, str]) -> None:
     is asked once.
     """
     source = mnn.load(files["tiny-320"], None, Memory(zero_copy=("input",)))
-    makes: list[Callable[[], Context]] = [
+    makes: list[Callable[[], RuntimeContext]] = [
         lambda: mnn.load(files["tiny-320"], None, Memory()),
         lambda: mnn.dup(source, Memory()),
         lambda: mnn.load(files["tiny-320"], None, Memory(options=(_INTERPRETER,))),

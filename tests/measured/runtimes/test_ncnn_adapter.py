@@ -18,14 +18,14 @@ from reusebench.measured.runtimes import find_runtime, open_runtime
 from reusebench.measured.runtimes.base import (
     AdapterError,
     Allocation,
-    Context,
     Copies,
     DeclaredTensor,
-    Input,
+    InputData,
     Memory,
     NotSupported,
     OutOfMemory,
     Runtime,
+    RuntimeContext,
 )
 from reusebench.samplers.host import LOCAL_HOST
 from reusebench.samplers.process_memory import read_process
@@ -59,7 +59,7 @@ def detector(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(write_net(path, DETECTOR.layers(_SIDE), DETECTOR.weights()))
 
 
-def _outputs(context: Context) -> list[bytes]:
+def _outputs(context: RuntimeContext) -> list[bytes]:
     context.infer()
     return [bytes(output) for output in context.outputs()]
 
@@ -78,7 +78,7 @@ def test_a_net_computes_what_its_layers_say(runtime: Runtime, tmp_path: Path) ->
     model = str(write_net(tmp_path / "sums.param", layers, [weights, bias]))
     pixels = random.rand(1, 3, 5, 4).astype(np.float32)
     np.save(tmp_path / "pixels.npy", pixels)
-    fed = Input("in0", "float32", pixels.shape, file=str(tmp_path / "pixels.npy"))
+    fed = InputData("in0", "float32", pixels.shape, file=str(tmp_path / "pixels.npy"))
     context = runtime.load(model, None, Memory(), {"in0": fed})
     context.infer()
     relu, plain = (
@@ -131,7 +131,7 @@ def test_another_resolution_over_the_same_weights(
 # Internal memory
 
 
-def _internal_bytes(*contexts: Context) -> list[int]:
+def _internal_bytes(*contexts: RuntimeContext) -> list[int]:
     allocations = [allocation for context in contexts for allocation in context.allocations()]
     return [allocation.asked_bytes for allocation in allocations if allocation.kind == "internal"]
 
@@ -290,7 +290,7 @@ def test_a_layer_that_works_in_place_gets_a_copy(runtime: Runtime, tmp_path: Pat
         model = str(write_net(tmp_path / "in-place.param", layers))
         values = (np.arange(75, dtype=np.float32) - 40).reshape(1, 3, 5, 5)
         np.save(tmp_path / "values.npy", values)
-        fed = {"in0": Input("in0", "float32", values.shape, file=str(tmp_path / "values.npy"))}
+        fed = {"in0": InputData("in0", "float32", values.shape, file=str(tmp_path / "values.npy"))}
         context = runtime.load(model, None, Memory(), fed)
         for _ in range(2):
             assert (
@@ -334,7 +334,9 @@ def test_integers_index_a_table(runtime: Runtime, tmp_path: Path) -> None:
     layers = ["Input in0 0 1 in0", "Embed embed 1 1 in0 out0 0=6 1=4 3=24"]
     model = str(write_net(tmp_path / "table.param", layers, [table]))
     assert runtime.interface(model).inputs == (DeclaredTensor("in0", "int32", (1, "tokens")),)
-    context = runtime.load(model, None, Memory(), {"in0": Input("in0", "int32", (1, 5), value=2)})
+    context = runtime.load(
+        model, None, Memory(), {"in0": InputData("in0", "int32", (1, 5), value=2)}
+    )
     assert _outputs(context) == [np.tile(table[2], 5).tobytes()]
 
 
@@ -354,7 +356,7 @@ def test_what_files_declare(runtime: Runtime, detector: str, tmp_path: Path) -> 
     assert [tensor.name for tensor in interface.outputs] == ["out0", "out1"]
     with pytest.raises(NotSupported, match=r"free sizes \(1x3x\?x\?\)"):
         runtime.load(free, None, Memory())
-    fed = {"in0": Input("in0", "float32", (1, 3, _SIDE, _SIDE))}
+    fed = {"in0": InputData("in0", "float32", (1, 3, _SIDE, _SIDE))}
     assert _outputs(runtime.load(free, None, Memory(), fed)) == _outputs(
         runtime.load(detector, None, Memory())
     )

@@ -22,13 +22,13 @@ from reusebench.measured.runtimes.arrays import as_buffer, filled
 from reusebench.measured.runtimes.base import (
     AdapterError,
     Allocation,
-    Context,
     Copies,
     DeclaredTensor,
-    Input,
+    InputData,
     Memory,
     NotSupported,
     Runtime,
+    RuntimeContext,
     input_pattern,
 )
 from reusebench.measured.streams.letterbox import Letterbox
@@ -69,7 +69,7 @@ def _identity(folder: Path, element: int, *shapes: Sequence[Any]) -> str:
     return str(path)
 
 
-def _outputs(context: Context) -> list[bytes]:
+def _outputs(context: RuntimeContext) -> list[bytes]:
     context.infer()
     return [bytes(output) for output in context.outputs()]
 
@@ -130,7 +130,7 @@ def test_contexts_in_turn_share_the_applications_arrays(
     assert kinds == [["input", "output"], [], [], ["input", "output"]]
 
 
-def _address(context: Context) -> tuple[int, ...]:
+def _address(context: RuntimeContext) -> tuple[int, ...]:
     return tuple(
         np.frombuffer(view, np.uint8).ctypes.data
         for view in (context.image_input().memory, *context.outputs())
@@ -352,7 +352,7 @@ def test_inputs_of_every_type(
     assert runtime.interface(model).inputs == (
         DeclaredTensor("input0", kind, tuple("n" for _ in shape)),
     )
-    tensor = Input("input0", kind, shape, value)
+    tensor = InputData("input0", kind, shape, value)
     fed = filled(tensor)
     context = runtime.load(model, None, Memory(), {"input0": tensor})
     assert _outputs(context) == [bytes(as_buffer(fed))]
@@ -372,9 +372,9 @@ def test_outputs_of_free_sizes_are_kept_from_the_first_run_on(
         model,
         None,
         Memory(zero_copy=("input", "output")),
-        {"input0": Input("input0", kind, (4, 3))},
+        {"input0": InputData("input0", kind, (4, 3))},
     )
-    expected = [bytes(as_buffer(filled(Input("input0", kind, (4, 3)))))]
+    expected = [bytes(as_buffer(filled(InputData("input0", kind, (4, 3)))))]
     assert [_outputs(context) for _ in range(3)] == [expected] * 3
     size = len(expected[0])
     assert context.allocations() == [Allocation("input", size, 0), Allocation("output", size, 0)]
@@ -397,7 +397,9 @@ def test_bfloat16_is_the_upper_half_of_float32(runtime: Runtime, tmp_path: Path)
         ),
         str(path),
     )
-    context = runtime.load(str(path), None, Memory(), {"x": Input("x", "bfloat16", (2,), value=3)})
+    context = runtime.load(
+        str(path), None, Memory(), {"x": InputData("x", "bfloat16", (2,), value=3)}
+    )
     (output,) = _outputs(context)
     assert np.frombuffer(output, np.float32).tolist() == [3.0, 3.0]
 
@@ -409,7 +411,7 @@ def test_an_input_from_a_file(runtime: Runtime, tmp_path: Path) -> None:
     for kind, values in (("int64", numbers), ("str", words)):
         np.save(tmp_path / "values.npy", values)
         model = _identity(tmp_path, _TYPES[kind], [None, None])
-        tensor = Input("input0", kind, values.shape, file=str(tmp_path / "values.npy"))
+        tensor = InputData("input0", kind, values.shape, file=str(tmp_path / "values.npy"))
         context = runtime.load(model, None, Memory(), {"input0": tensor})
         assert _outputs(context) == [
             bytes(as_buffer(values if kind == "int64" else values.astype(object)))

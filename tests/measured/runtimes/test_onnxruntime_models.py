@@ -13,11 +13,11 @@ from onnx import TensorProto, helper, numpy_helper
 
 from reusebench.measured.runtimes.base import (
     AdapterError,
-    Context,
-    Input,
+    InputData,
     Memory,
     NotSupported,
     Runtime,
+    RuntimeContext,
 )
 from reusebench.models.inputs.candidates import candidates
 
@@ -242,11 +242,11 @@ _KINDS: dict[str, _Make] = {
 }
 
 
-def _inputs(runtime: Runtime, model: str) -> dict[str, Input]:
+def _inputs(runtime: Runtime, model: str) -> dict[str, InputData]:
     return {tensor.name: tensor for tensor in candidates(runtime.interface(model), {})[0]}
 
 
-def _outputs(context: Context) -> list[bytes]:
+def _outputs(context: RuntimeContext) -> list[bytes]:
     context.infer()
     return [bytes(output) for output in context.outputs()]
 

@@ -16,7 +16,13 @@ import onnxruntime as ort
 import pytest
 
 from reusebench.measured.messages import Message
-from reusebench.measured.runtimes.base import NO_INPUTS, Context, Memory, NodeOrder, NotSupported
+from reusebench.measured.runtimes.base import (
+    NO_INPUTS,
+    Memory,
+    NodeOrder,
+    NotSupported,
+    RuntimeContext,
+)
 from reusebench.measured.runtimes.onnxruntime.adapter import OnnxContext
 from reusebench.measured.runtimes.onnxruntime.graph import SavedGraph
 from reusebench.measured.runtimes.onnxruntime.options import as_prepared, plain_options
@@ -84,7 +90,7 @@ def branches(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return _save(tmp_path_factory.mktemp("branches") / "branches.onnx", nodes, outputs, weights)
 
 
-def _context(session: Any) -> Context:
+def _context(session: Any) -> RuntimeContext:
     return OnnxContext(session, "", Memory(), NO_INPUTS, shared=False)
 
 
@@ -243,15 +249,15 @@ def test_an_order_with_other_outputs(branches: Path, tmp_path: Path) -> None:
     assert _outputs(prepared, as_prepared(plain_options())) == _outputs(branches, plain_options())
 
 
-def _refuse(_: Any) -> Context:
+def _refuse(_: Any) -> RuntimeContext:
     raise NotSupported("onnx_cpu_device_io")
 
 
-def _fail(_: Any) -> Context:
+def _fail(_: Any) -> RuntimeContext:
     raise ValueError("of some kind")
 
 
-def _die(_: Any) -> Context:
+def _die(_: Any) -> RuntimeContext:
     os.kill(os.getpid(), signal.SIGKILL)
     raise AssertionError
 
@@ -265,7 +271,7 @@ def _die(_: Any) -> Context:
     ],
 )
 def test_a_model_that_cannot_be_run(
-    branches: Path, tmp_path: Path, context_of: Callable[[Any], Context], reason: Message
+    branches: Path, tmp_path: Path, context_of: Callable[[Any], RuntimeContext], reason: Message
 ) -> None:
     """Whatever happens, the model is prepared, in the same order every time, and it is known why
     none was chosen.

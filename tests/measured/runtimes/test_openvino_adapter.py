@@ -24,13 +24,13 @@ from reusebench.measured.runtimes.arrays import as_buffer, filled
 from reusebench.measured.runtimes.base import (
     AdapterError,
     Allocation,
-    Context,
     Copies,
     DeclaredTensor,
-    Input,
+    InputData,
     Memory,
     NotSupported,
     Runtime,
+    RuntimeContext,
 )
 from reusebench.samplers.host import LOCAL_HOST
 from reusebench.samplers.process_memory import read_process
@@ -67,7 +67,7 @@ def openvino() -> Runtime:
     return open_runtime("openvino")
 
 
-def _outputs(context: Context) -> list[bytes]:
+def _outputs(context: RuntimeContext) -> list[bytes]:
     context.infer()
     return [bytes(output) for output in context.outputs()]
 
@@ -176,7 +176,7 @@ def test_weights_of_another_network_are_not_shared(
     source = openvino.load(str(tiny_models[0]), first, Memory())
     with pytest.raises(NotSupported, match="both must be one network"):
         openvino.share_weights(second, source, Memory())
-    wide = Input("images", "float32", (1, 4, 64, 64))
+    wide = InputData("images", "float32", (1, 4, 64, 64))
     with pytest.raises(AdapterError):
         openvino.share_weights(first, source, Memory(), {"images": wide})
     assert len(_outputs(source)[0]) == _OUTPUT_BYTES
@@ -198,7 +198,7 @@ def test_contexts_in_turn_share_the_applications_arrays(
     assert [context.allocations() for context in contexts] == [own, [], own]
 
 
-def _addresses(context: Context) -> list[int]:
+def _addresses(context: RuntimeContext) -> list[int]:
     views = (context.image_input().memory, *context.outputs())
     return [np.frombuffer(view, np.uint8).ctypes.data for view in views]
 
@@ -325,7 +325,7 @@ def test_inputs_of_every_type(
     assert openvino.interface(str(model)).inputs == (
         DeclaredTensor("input0", kind, tuple("n" for _ in shape)),
     )
-    tensor = Input("input0", kind, shape)
+    tensor = InputData("input0", kind, shape)
     context = openvino.load(str(model), None, Memory(zero_copy=zero_copy), {"input0": tensor})
     assert [_outputs(context) for _ in range(2)] == [[bytes(as_buffer(filled(tensor)))]] * 2
 
@@ -346,7 +346,7 @@ def test_several_inputs_of_a_file(openvino: Runtime, tmp_path: Path) -> None:
     interface = openvino.interface(str(path))
     assert [tensor.dimensions for tensor in interface.inputs] == [("rows", "")] * 2
     assert interface.metadata == {"imgsz": "64"}
-    fed = {name: Input(name, "int64", (2, 3), value) for name, value in zip(names, (7, 4))}
+    fed = {name: InputData(name, "int64", (2, 3), value) for name, value in zip(names, (7, 4))}
     for zero_copy in _WAYS:
         (difference,) = _outputs(openvino.load(str(path), None, Memory(zero_copy=zero_copy), fed))
         assert np.frombuffer(difference, np.int64).tolist() == [3] * 6

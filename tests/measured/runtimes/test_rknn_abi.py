@@ -77,7 +77,7 @@ _LAYOUTS: dict[type[ctypes.Structure], tuple[Any, dict[str, Any]]] = {
             "reserved": {32: 20, 64: 24},
         },
     ),
-    abi.Input: (
+    abi.RknnInput: (
         {32: 24, 64: 32},
         {
             "index": 0,
@@ -88,7 +88,7 @@ _LAYOUTS: dict[type[ctypes.Structure], tuple[Any, dict[str, Any]]] = {
             "fmt": {32: 20, 64: 28},
         },
     ),
-    abi.Output: (
+    abi.RknnOutput: (
         {32: 16, 64: 24},
         {"want_float": 0, "is_prealloc": 1, "index": 4, "buf": 8, "size": {32: 12, 64: 16}},
     ),

@@ -46,7 +46,7 @@ from reusebench.measured.plan import (
     Model,
     Plan,
 )
-from reusebench.measured.runtimes.rknn.library import LIBRARY_VARIABLE
+from reusebench.measured.runtimes.rknn.library_file import LIBRARY_VARIABLE
 from reusebench.scenarios.catalogue import SCENARIOS, Parameters, build_plans
 from reusebench.targets.measured_process import MeasuredRun
 from tests.helpers.forks import RKNN_FORKS

@@ -20,7 +20,7 @@ import pytest
 from reusebench.measured.messages import LANGUAGES, Message, words
 from reusebench.measured.plan import Context, Model, Plan
 from reusebench.measured.runtimes.rknn import device, diagnosis
-from reusebench.measured.runtimes.rknn.library import LIBRARY_VARIABLE, LibraryFile
+from reusebench.measured.runtimes.rknn.library_file import LIBRARY_VARIABLE, LibraryFile
 from reusebench.targets.outcome import Failure
 from tests.helpers.forks import RKNN_FORKS
 from tests.helpers.support import walk

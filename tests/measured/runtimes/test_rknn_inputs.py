@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 from reusebench.measured.plan import DUP, INPUT, Context
 from reusebench.measured.runtimes.base import (
     DeclaredTensor,
-    Input,
+    InputData,
     Interface,
     NotSupported,
     input_pattern,
 )
 from reusebench.measured.runtimes.rknn import abi
 from reusebench.measured.runtimes.rknn.content import FedInput, bound_input, copied_input
-from reusebench.measured.runtimes.rknn.library import LIBRARY_VARIABLE
+from reusebench.measured.runtimes.rknn.library_file import LIBRARY_VARIABLE
 from reusebench.targets.measured_process import interface_of
 from reusebench.targets.outcome import Failure
 from tests.helpers.forks import RKNN_FORKS
@@ -49,7 +49,7 @@ class Kinds:
         self._compile = compile_double
         self._folder = folder
 
-    def double(self, kind: str, *inputs: Input, mini: bool = False, count: int = 1) -> Double:
+    def double(self, kind: str, *inputs: InputData, mini: bool = False, count: int = 1) -> Double:
         """Return a double whose model has inputs of the kind, which are fed with these."""
         folder = self._folder / f"{kind}-{mini}-{len(list(self._folder.iterdir()))}"
         folder.mkdir()
@@ -139,7 +139,7 @@ def test_noise_in_place(kinds: Kinds, kind: str, native_type: int, begins: bytes
 )
 def test_one_value(kinds: Kinds, kind: str, element: str, copied: bytes, in_place: bytes) -> None:
     """All elements have it; a number beyond the model's type becomes the last that there is."""
-    double = kinds.double(kind, Input("input", element, (1, 6), value=2))
+    double = kinds.double(kind, InputData("input", element, (1, 6), value=2))
     assert _told(double.passes(_PLAIN))[3] == (copied * 4)[:4].hex()
     assert _begins(double.passes(_IN_PLACE)) == (in_place * 4)[:4].hex()
 
@@ -150,10 +150,10 @@ def _digests(walked: Walked) -> tuple[str, ...]:
     )
 
 
-def _saved(folder: Path, values: NDArray[Any], name: str = "data.npy") -> Input:
+def _saved(folder: Path, values: NDArray[Any], name: str = "data.npy") -> InputData:
     """Return the input of a file with these values."""
     np.save(folder / name, values)
-    return Input("input", values.dtype.name, values.shape, file=str(folder / name))
+    return InputData("input", values.dtype.name, values.shape, file=str(folder / name))
 
 
 @pytest.mark.parametrize("mini", [False, True])
@@ -217,7 +217,7 @@ def test_a_type_that_cannot_be_written(kinds: Kinds) -> None:
 
 def test_each_input_has_its_own(kinds: Kinds) -> None:
     """By its name; one that is not named is fed with noise."""
-    double = kinds.double("tokens", Input("input1", "int64", (1, 6), value=1), count=2)
+    double = kinds.double("tokens", InputData("input1", "int64", (1, 6), value=1), count=2)
     assert _told(double.passes(_PLAIN))[3] == bytes((_NOISE[0] & 1, 0, 0, 0)).hex()
 
 
@@ -254,8 +254,8 @@ def test_the_interface_of_dynamic_shapes(kinds: Kinds) -> None:
 # Dynamic shapes
 
 
-def _of_height(height: int) -> Input:
-    return Input("input", "uint8", (1, height, 10, 3))
+def _of_height(height: int) -> InputData:
+    return InputData("input", "uint8", (1, height, 10, 3))
 
 
 @pytest.mark.parametrize("height", [10, 5])
@@ -278,7 +278,7 @@ def test_shapes_are_set(kinds: Kinds, height: int) -> None:
 
 def test_a_further_input_of_dynamic_shapes_has_the_default(kinds: Kinds) -> None:
     """Where only some are named, the others have the first shape that the library lists."""
-    double = kinds.double("dynamic", Input("other", "uint8", (1,)))
+    double = kinds.double("dynamic", InputData("other", "uint8", (1,)))
     assert double.passes(_PLAIN).values("rknn_set_input_shapes", "height") == ["10"]
 
 
@@ -296,7 +296,7 @@ def test_a_dup_has_the_shapes_of_its_source(kinds: Kinds) -> None:
 
 def test_fixed_shapes_are_not_set(kinds: Kinds) -> None:
     """The library refuses that, and the query says so in an error line that is no failure."""
-    double = kinds.double("picture", Input("input", "uint8", (1, 10, 10, 3)))
+    double = kinds.double("picture", InputData("input", "uint8", (1, 10, 10, 3)))
     assert double.passes(_PLAIN, Context(0, 0, DUP, 0)).named("rknn_set_input_shapes") == []
     # Built-in models have no inputs in their plan, and are not asked.
     assert "13" not in kinds.double("picture").passes(_PLAIN).values("rknn_query", "command")

@@ -16,7 +16,7 @@ from reusebench.measured.runtimes import (
     find_runtime,
     version_order,
 )
-from reusebench.measured.runtimes.rknn.library import LIBRARY_VARIABLE
+from reusebench.measured.runtimes.rknn.library_file import LIBRARY_VARIABLE
 from tests.helpers.support import CHECKOUT
 
 pytestmark = pytest.mark.process

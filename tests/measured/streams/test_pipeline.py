@@ -15,13 +15,12 @@ from typing import Any
 import av
 import pytest
 
-from reusebench.measured.plan import Context as ContextSpec
-from reusebench.measured.plan import Plan, Streams
-from reusebench.measured.runtimes.base import Context, Copies, ImageInput, NotSupported
+from reusebench.measured.plan import Context, Plan, Streams
+from reusebench.measured.runtimes.base import Copies, ImageInput, NotSupported, RuntimeContext
 from reusebench.measured.schedule import Worker
-from reusebench.measured.streams import frames as frames_module
-from reusebench.measured.streams.frames import STAGES, Checksums, Clock
+from reusebench.measured.streams import threads
 from reusebench.measured.streams.pipeline import Pipeline
+from reusebench.measured.streams.threads import STAGES, Checksums, Clock
 from tests.helpers.support import TIME_LIMIT_S, models_of
 
 _INTERVAL_S = 0.01
@@ -49,7 +48,7 @@ class _Concurrency:
             self.inside -= 1
 
 
-class _Waiter(Context):
+class _Waiter(RuntimeContext):
     """Waits instead of inferring; in the first inference, for the other contexts that it is to
     meet.
     """
@@ -115,13 +114,13 @@ class _Done:
 def _run(
     schedule: Streams,
     contexts: Sequence[_Waiter] = (),
-    specs: Sequence[ContextSpec] | None = None,
+    specs: Sequence[Context] | None = None,
     stopped: Callable[[float], bool] | None = None,
     decoders: Sequence[Any] = (),
     chains: tuple[tuple[int, ...], ...] = (),
 ) -> _Done:
     """Run the schedule with these contexts, by default all of stream 0."""
-    context_specs = tuple(specs or [ContextSpec(0, 0) for _ in contexts])
+    context_specs = tuple(specs or [Context(0, 0) for _ in contexts])
     plan = Plan(
         "mine",
         None,
@@ -154,7 +153,7 @@ def test_every_frame_that_is_due_is_counted_once(slow: float) -> None:
     """It was done, dropped or missed, in every stream: a slow context loses frames, and slows
     nothing down.
     """
-    specs = [ContextSpec(stream, 0) for stream in (0, 1)]
+    specs = [Context(stream, 0) for stream in (0, 1)]
     done = _run(_schedule(count=2, duration_s=0.2), [_Waiter(), _Waiter(slow * _INTERVAL_S)], specs)
     frames = round(0.2 / _INTERVAL_S)
     assert done.due == [frames, frames]
@@ -176,7 +175,7 @@ def test_contexts_of_a_stream_share_its_frames() -> None:
 def test_contexts_without_a_stream_serve_all() -> None:
     """The same contexts take frames of every stream."""
     contexts = [_Waiter(), _Waiter()]
-    done = _run(_schedule(count=4, queue=_LONG_QUEUE), contexts, [ContextSpec(None, 0)] * 2)
+    done = _run(_schedule(count=4, queue=_LONG_QUEUE), contexts, [Context(None, 0)] * 2)
     assert [len(rows) for rows in done.rows] == [round(0.15 / _INTERVAL_S)] * 4
     assert sum(context.inferences for context in contexts) == sum(map(len, done.rows))
 
@@ -257,7 +256,7 @@ def test_a_context_may_fail_at_its_last_frame() -> None:
 
 def test_contexts_that_share_an_internal_memory_infer_in_turn() -> None:
     """Others infer at the same time: that is held above."""
-    specs = [ContextSpec(0, 0, internal=0, core=0)] * 3
+    specs = [Context(0, 0, internal=0, core=0)] * 3
     concurrency = _Concurrency()
     _run(
         _schedule(queue=_LONG_QUEUE, duration_s=0.1),
@@ -337,7 +336,7 @@ def test_every_context_of_a_chain_gets_the_frame() -> None:
     infers too.
     """
     contexts = [_Pictured(True), _Pictured(False), _Pictured(True)]
-    specs = [ContextSpec(0, 0), ContextSpec(0, 0), ContextSpec(0, 1)]
+    specs = [Context(0, 0), Context(0, 0), Context(0, 1)]
     done = _run(_schedule(), contexts, specs, decoders=[_White()], chains=((0, 1, 2),))
     assert [list(of_model) for of_model in done.checksums] == [[0], [0]]
     assert [set(context.input) for context in contexts] == [{255}, {0}, {255}]
@@ -354,7 +353,7 @@ def test_the_first_of_a_chain_takes_the_frame() -> None:
 def test_no_thread_is_left() -> None:
     """The streams' own end with the run; those of the contexts end with the contexts."""
     before = set(threading.enumerate())
-    _run(_schedule(count=3, duration_s=0.05), [_Waiter()], [ContextSpec(None, 0)])
+    _run(_schedule(count=3, duration_s=0.05), [_Waiter()], [Context(None, 0)])
     assert set(threading.enumerate()) <= before
 
 
@@ -383,7 +382,7 @@ def test_a_stream_that_is_behind_goes_on_with_the_newest_frame(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What it passed over is missed: a stream that stood still does not work them off."""
-    monkeypatch.setattr(frames_module, "_MOST_BEHIND_NS", 200_000_000)
+    monkeypatch.setattr(threads, "_MOST_BEHIND_NS", 200_000_000)
 
     class Slow:
         """A decoder that stands still once."""

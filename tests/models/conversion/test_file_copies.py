@@ -17,7 +17,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from reusebench.measured.runtimes.base import Input
+from reusebench.measured.runtimes.base import InputData
 from reusebench.models import converters
 from reusebench.models.built_files import fill
 from reusebench.models.conversion.converter import Converter, NativeConverter
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.process
 
 _TINY = Recipe("tiny", 64, 1)
 _CHIP = "rk3588"
-_INPUT = Input("x", "float32", (1, 3, 32, 32))
+_INPUT = InputData("x", "float32", (1, 3, 32, 32))
 _WEIGHTS = "parts/weights.data"
 
 #: The real ones, with where they are: looked up before a test has a cache of its own.
@@ -135,7 +135,7 @@ def _user_file(folder: Path, free: bool = False) -> OnnxFile:
     np.save(data, np.random.RandomState(1).rand(*_INPUT.shape).astype(np.float32))
     for file in (path, data, folder / _WEIGHTS):
         file.chmod(0o444)
-    fed = Input(_INPUT.name, _INPUT.type, _INPUT.shape, file=str(data))
+    fed = InputData(_INPUT.name, _INPUT.type, _INPUT.shape, file=str(data))
     digest = "5b" if free else "5a"
     return OnnxFile(str(path), digest * 32, (fed,), free)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from reusebench.measured.runtimes.base import DeclaredTensor, Input, Interface
+from reusebench.measured.runtimes.base import DeclaredTensor, InputData, Interface
 from reusebench.models import ModelError
 from reusebench.models.inputs.candidates import Given, candidates, shape_text
 
@@ -22,7 +22,7 @@ def _interface(
 
 def _first(
     *inputs: _Declared, given: Mapping[str, Given] | None = None, outputs: Sequence[_Declared] = ()
-) -> list[Input]:
+) -> list[InputData]:
     return list(candidates(_interface(*inputs, outputs=outputs), given or {})[0])
 
 

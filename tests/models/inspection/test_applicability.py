@@ -11,7 +11,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from reusebench.measured.runtimes import RUNTIMES, open_runtime
-from reusebench.measured.runtimes.base import Input, Memory, NotSupported
+from reusebench.measured.runtimes.base import InputData, Memory, NotSupported
 from reusebench.models.inspection import inspect
 from reusebench.models.inspection.applicability import Mechanism, hindrances, mechanisms
 from reusebench.models.inspection.contents import Inspection, OtherFacts, RknnFacts
@@ -85,7 +85,9 @@ def test_the_adapter_of_onnxruntime_refuses_the_same(tmp_path: Path, kind: int, 
             continue
         refusal = ""
         try:
-            runtime.load(str(path), None, memory, {"x": Input("x", name, (2,), value=1)}).infer()
+            runtime.load(
+                str(path), None, memory, {"x": InputData("x", name, (2,), value=1)}
+            ).infer()
         except NotSupported as error:
             refusal = str(error)
         assert shown[scenario].remark == refusal

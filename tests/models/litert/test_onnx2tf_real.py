@@ -14,7 +14,7 @@ from onnx import TensorProto, helper
 
 from reusebench.measured.runtimes import open_runtime
 from reusebench.measured.runtimes.arrays import filled
-from reusebench.measured.runtimes.base import Input, Memory
+from reusebench.measured.runtimes.base import InputData, Memory
 from reusebench.models.errors import ConversionError
 from reusebench.models.litert.environment import ONNX2TF, LiteRtConverter
 from reusebench.models.recipe import OnnxFile, Recipe
@@ -46,7 +46,7 @@ def converter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiteRtConver
             yield converter
 
 
-def _agree(source: Path, made: Path, inputs: tuple[Input, ...]) -> list[tuple[int | str, ...]]:
+def _agree(source: Path, made: Path, inputs: tuple[InputData, ...]) -> list[tuple[int | str, ...]]:
     """Compare the outputs of both files with noise, in their order and shapes; return the shapes of
     the inputs.
     """
@@ -76,7 +76,7 @@ def test_built_in_networks(converter: LiteRtConverter, name: str, size: int) -> 
 
 
 def _save(
-    path: Path, nodes: list[onnx.NodeProto], inputs: list[Input], outputs: list[str], free: bool
+    path: Path, nodes: list[onnx.NodeProto], inputs: list[InputData], outputs: list[str], free: bool
 ) -> OnnxFile:
     """Write a model of these nodes with a matrix "weights", and return it as a source."""
     weights = np.random.RandomState(0).rand(6, 4).astype(np.float32)
@@ -104,7 +104,7 @@ def test_several_inputs_and_outputs(converter: LiteRtConverter, tmp_path: Path) 
         helper.make_node("Transpose", ["projected"], ["turned"], perm=[0, 2, 1]),
         helper.make_node("Gather", ["weights", "rows"], ["taken"], axis=0),
     ]
-    inputs = [Input("signal", "float32", (1, 5, 6)), Input("rows", "int64", (3,))]
+    inputs = [InputData("signal", "float32", (1, 5, 6)), InputData("rows", "int64", (3,))]
     source = _save(tmp_path / "several.onnx", nodes, inputs, ["turned", "taken"], free=True)
     (path,) = converter.ensure_all([converter.recipe(source)])
     assert _agree(Path(source.path), path, source.inputs) == [(1, 5, 6), (3,)]
@@ -116,7 +116,7 @@ def test_what_cannot_be_converted(converter: LiteRtConverter, tmp_path: Path) ->
     source = _save(
         tmp_path / "unknown.onnx",
         nodes,
-        [Input("signal", "float32", (2, 6))],
+        [InputData("signal", "float32", (2, 6))],
         ["result"],
         free=False,
     )

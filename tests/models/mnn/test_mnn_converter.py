@@ -8,7 +8,7 @@ from typing import Any
 import onnx
 import pytest
 
-from reusebench.measured.runtimes.base import Input
+from reusebench.measured.runtimes.base import InputData
 from reusebench.models import converter_of
 from reusebench.models.errors import ConversionError, ModelError
 from reusebench.models.inspection import inspect
@@ -90,7 +90,7 @@ def test_free_sizes_are_fixed(tmp_path: Path) -> None:
     )
     with MnnConverter() as converter:
         for size in (32, 48):
-            fed = (Input("x", "float32", (2, 3, size, size)),)
+            fed = (InputData("x", "float32", (2, 3, size, size)),)
             path = tmp_path / f"{size}.mnn"
             converter.write(
                 converter.recipe(OnnxFile(str(source), "0" * 64, fed, has_free_sizes=True)), path

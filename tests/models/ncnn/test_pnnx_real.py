@@ -13,7 +13,7 @@ from onnx import TensorProto, helper
 
 from reusebench.measured.runtimes import open_runtime
 from reusebench.measured.runtimes.arrays import filled
-from reusebench.measured.runtimes.base import Input, Memory
+from reusebench.measured.runtimes.base import InputData, Memory
 from reusebench.models.built_files import is_intact
 from reusebench.models.errors import ModelError
 from reusebench.models.ncnn.environment import PNNX, NcnnConverter
@@ -44,7 +44,7 @@ def converter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[NcnnC
 
 
 def _agree(
-    model: Path, param: Path, inputs: list[Input]
+    model: Path, param: Path, inputs: list[InputData]
 ) -> list[tuple[str, tuple[int | str, ...]]]:
     """Compare the outputs of both files, in their order; return what the converted one declares of
     its inputs.
@@ -55,7 +55,7 @@ def _agree(
     runtime = open_runtime("ncnn")
     declared = runtime.interface(str(param)).inputs
     given = {
-        tensor.name: Input(tensor.name, tensor.type, tensor.shape, one.value)
+        tensor.name: InputData(tensor.name, tensor.type, tensor.shape, one.value)
         for tensor, one in zip(declared, inputs)
     }
     context = runtime.load(str(param), None, Memory(), given)
@@ -87,7 +87,7 @@ def test_built_in_networks(converter: NcnnConverter, name: str, size: int) -> No
 
 
 def _save(
-    path: Path, nodes: list[onnx.NodeProto], inputs: list[Input], outputs: list[str]
+    path: Path, nodes: list[onnx.NodeProto], inputs: list[InputData], outputs: list[str]
 ) -> OnnxFile:
     """Write a model of these nodes with a matrix "weights", and return it as a source."""
     weights = np.random.RandomState(0).rand(6, 4).astype(np.float32)
@@ -111,7 +111,7 @@ def test_inputs_and_outputs_keep_their_order(converter: NcnnConverter, tmp_path:
     """They are numbered in the order of the ONNX file, whatever their names; what pnnx takes for no
     batch stays.
     """
-    inputs = [Input("z", "float32", (1, 5, 6)), Input("a", "float32", (1, 5, 4))]
+    inputs = [InputData("z", "float32", (1, 5, 6)), InputData("a", "float32", (1, 5, 4))]
     nodes = [
         helper.make_node("MatMul", ["z", "weights"], ["product"]),
         helper.make_node("Add", ["product", "a"], ["last"]),
@@ -134,23 +134,27 @@ def test_inputs_and_outputs_keep_their_order(converter: NcnnConverter, tmp_path:
     [
         (
             helper.make_node("NonZero", ["x"], ["y"]),
-            [Input("x", "float32", (1, 5, 6))],
+            [InputData("x", "float32", (1, 5, 6))],
             "pnnx failed: it leaves operators that ncnn lacks: ",
         ),
         (
             helper.make_node("Add", ["x", "s"], ["y"]),
-            [Input("x", "float32", (1, 5)), Input("s", "float32", ())],
+            [InputData("x", "float32", (1, 5)), InputData("s", "float32", ())],
             r"reading the inputs failed: pnnx takes no scalar \(input s\)",
         ),
         (
             helper.make_node("Not", ["x"], ["y"]),
-            [Input("x", "bool", (1, 5))],
+            [InputData("x", "bool", (1, 5))],
             r"reading the inputs failed: pnnx takes no bool \(input x\)",
         ),
     ],
 )
 def test_what_cannot_be_converted(
-    converter: NcnnConverter, tmp_path: Path, node: onnx.NodeProto, inputs: list[Input], words: str
+    converter: NcnnConverter,
+    tmp_path: Path,
+    node: onnx.NodeProto,
+    inputs: list[InputData],
+    words: str,
 ) -> None:
     """What stops it is named, nothing is left in the cache, and the next file is converted."""
     source = _save(tmp_path / "refused.onnx", [node], inputs, ["y"])
@@ -163,6 +167,8 @@ def test_no_model(converter: NcnnConverter, tmp_path: Path) -> None:
     """A file that is none is refused in the words of pnnx."""
     path = tmp_path / "no.onnx"
     path.write_bytes(b"no model")
-    source = OnnxFile(str(path), "no", (Input("x", "float32", (1, 3, 8, 8)),), has_free_sizes=False)
+    source = OnnxFile(
+        str(path), "no", (InputData("x", "float32", (1, 3, 8, 8)),), has_free_sizes=False
+    )
     with pytest.raises(ModelError, match="pnnx failed: "):
         converter.ensure_all([converter.recipe(source)])

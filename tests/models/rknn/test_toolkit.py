@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from reusebench.measured.runtimes.base import Input
+from reusebench.measured.runtimes.base import InputData
 from reusebench.models.built_files import cached_path, fill
 from reusebench.models.errors import ConversionError, ModelError
 from reusebench.models.platforms import RKNN_PLATFORMS
@@ -104,7 +104,7 @@ def test_the_toolkit_gets_what_the_recipe_has() -> None:
 
 
 def _user_file(
-    folder: Path, *inputs: Input, content: bytes = b"onnx", free: bool = True
+    folder: Path, *inputs: InputData, content: bytes = b"onnx", free: bool = True
 ) -> OnnxFile:
     path = folder / "a [model].onnx"
     path.write_bytes(content)
@@ -141,7 +141,7 @@ def test_the_sizes_that_a_file_leaves_free(tmp_path: Path) -> None:
     """They reach the toolkit with the inputs' names; where the file has them all, the toolkit reads
     them there.
     """
-    inputs = (Input("ids", "int64", (1, 16)), Input("x", "float32", (1, 3, 8, 8)))
+    inputs = (InputData("ids", "int64", (1, 16)), InputData("x", "float32", (1, 3, 8, 8)))
     (free,) = _made(RknnRecipe(_user_file(tmp_path, *inputs), "rk3588"))
     assert (free["inputs"], free["input_size_list"]) == (["ids", "x"], [[1, 16], [1, 3, 8, 8]])
     fixed = _user_file(tmp_path, *inputs, free=False)
@@ -155,11 +155,11 @@ def test_pictures_are_pixels_and_other_inputs_what_the_file_takes(tmp_path: Path
     each type.
     """
     inputs = (
-        Input("picture", "float32", (1, 8, 8, 3)),
-        Input("features", "float32", (1, 80, 4)),
-        Input("ids", "int64", (1, 16)),
-        Input("mask", "int32", (1, 16), value=1),
-        Input("flag", "bool", ()),
+        InputData("picture", "float32", (1, 8, 8, 3)),
+        InputData("features", "float32", (1, 80, 4)),
+        InputData("ids", "int64", (1, 16)),
+        InputData("mask", "int32", (1, 16), value=1),
+        InputData("flag", "bool", ()),
     )
     (made,) = _made(RknnRecipe(_user_file(tmp_path, *inputs), "rk3588"))
     # The toolkit takes the second dimension for the channels, whatever the layout.
@@ -179,8 +179,8 @@ def test_given_data_calibrate(tmp_path: Path) -> None:
     for name, values in (("picture", picture), ("features", features)):
         np.save(tmp_path / f"{name}.npy", values)
     inputs = (
-        Input("picture", "float32", picture.shape, file=str(tmp_path / "picture.npy")),
-        Input("features", "float32", features.shape, file=str(tmp_path / "features.npy")),
+        InputData("picture", "float32", picture.shape, file=str(tmp_path / "picture.npy")),
+        InputData("features", "float32", features.shape, file=str(tmp_path / "features.npy")),
     )
     (made,) = _made(RknnRecipe(_user_file(tmp_path, *inputs), "rk3588"))
     assert (made["mean_values"], made["std_values"]) == ([[127.5] * 3, None], [[127.5] * 3, None])
@@ -195,7 +195,7 @@ def test_files_that_are_not_quantised(tmp_path: Path) -> None:
     """Neither where floating point is wanted, nor where the file is quantised already; nothing is
     calibrated then.
     """
-    picture = Input("x", "float32", (1, 3, 8, 8))
+    picture = InputData("x", "float32", (1, 3, 8, 8))
     plain = _user_file(tmp_path, picture)
     (made,) = _made(RknnRecipe(plain, "rk3588", quantised=False))
     assert (made["do_quantization"], made["calibration"]) == (False, [])
@@ -208,7 +208,7 @@ def test_files_that_are_not_quantised(tmp_path: Path) -> None:
 def test_inputs_that_no_array_holds(tmp_path: Path) -> None:
     """They are an error in words before the toolkit reads the file."""
     with pytest.raises(ConversionError, match=r"reading the inputs failed: .*bfloat16") as error:
-        _made(RknnRecipe(_user_file(tmp_path, Input("x", "bfloat16", (1,))), "rk3588"))
+        _made(RknnRecipe(_user_file(tmp_path, InputData("x", "bfloat16", (1,))), "rk3588"))
     assert error.value.words.startswith("reading the inputs failed")
 
 
@@ -216,7 +216,7 @@ def test_a_process_that_died_is_started_again(
     tmp_path: Path, toolkit: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A file that kills the toolkit does not keep the next one from being made."""
-    recipe = RknnRecipe(_user_file(tmp_path, Input("x", "float32", (1, 3, 8, 8))), "rk3588")
+    recipe = RknnRecipe(_user_file(tmp_path, InputData("x", "float32", (1, 3, 8, 8))), "rk3588")
     with RknnConverter() as converter:
         monkeypatch.setenv("SCRIPTED_TOOLKIT", "die")
         with pytest.raises(ConversionError, match="killed by SIGKILL"):
@@ -232,7 +232,7 @@ def test_a_toolkit_that_hangs(
     """After the time limit its process is ended, with its last words; the next conversion has
     another one.
     """
-    recipe = RknnRecipe(_user_file(tmp_path, Input("x", "float32", (1, 3, 8, 8))), "rk3588")
+    recipe = RknnRecipe(_user_file(tmp_path, InputData("x", "float32", (1, 3, 8, 8))), "rk3588")
     monkeypatch.setattr(RknnConverter, "time_limit_s", 3.0)
     monkeypatch.setenv("SCRIPTED_TOOLKIT", "hang")
     with RknnConverter() as converter:

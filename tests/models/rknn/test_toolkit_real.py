@@ -9,7 +9,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from reusebench.measured.runtimes.base import Input
+from reusebench.measured.runtimes.base import InputData
 from reusebench.models.errors import ModelError
 from reusebench.models.recipe import OnnxFile, Recipe, RknnRecipe
 from reusebench.models.rknn.toolkit import TOOLKIT, RknnConverter
@@ -107,7 +107,10 @@ def test_a_users_network_of_free_sizes(tmp_path: Path, monkeypatch: pytest.Monke
     TOOLKIT.folder().symlink_to(_FOLDER)
     path = tmp_path / "network.onnx"
     _users_network(path)
-    inputs = (Input("picture", "float32", (1, 3, 32, 32)), Input("features", "float32", (1, 8)))
+    inputs = (
+        InputData("picture", "float32", (1, 3, 32, 32)),
+        InputData("features", "float32", (1, 8)),
+    )
     source = OnnxFile(str(path), "0" * 64, inputs, has_free_sizes=True)
     with RknnConverter() as converter:
         made = converter.ensure_all(

@@ -12,7 +12,7 @@ import msgspec
 
 from reusebench.accounting.ledger import Buffer, Ledger
 from reusebench.measured.plan import DUP, Context, Plan
-from reusebench.measured.streams.frames import STAGES
+from reusebench.measured.streams.threads import STAGES
 from reusebench.storage.result import Result
 from reusebench.storage.trace import (
     FrameTime,

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from reusebench.measured.streams.frames import STAGES
+from reusebench.measured.streams.threads import STAGES
 from reusebench.reports.compare.trace_events import trace_events
 from reusebench.storage.runs import run_of
 from reusebench.storage.trace import Trace

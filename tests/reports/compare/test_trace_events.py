@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from reusebench.measured.streams.frames import STAGES
+from reusebench.measured.streams.threads import STAGES
 from reusebench.reports.compare.trace_events import trace_events, without_trace
 from reusebench.reports.errors import ReportError
 from reusebench.storage.runs import Run, run_of

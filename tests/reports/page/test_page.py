@@ -10,7 +10,7 @@ import pytest
 
 from reusebench.accounting.sharing import Finding
 from reusebench.measured.plan import Conversion, Model
-from reusebench.measured.runtimes.base import Input
+from reusebench.measured.runtimes.base import InputData
 from reusebench.reports.base.texts import LANGUAGES, texts_of
 from reusebench.reports.page.material import MOST_SHOWN, read_material
 from reusebench.reports.page.page import start_figures, write_report
@@ -390,8 +390,8 @@ def test_how_a_model_was_converted(tmp_path: Path, language: str) -> None:
     with.
     """
     inputs = (
-        Input("picture", "float32", (1, 3, 64, 64), assumed=(2, 3)),
-        Input("features", "float32", (1, 8), file="/cache/0.npy"),
+        InputData("picture", "float32", (1, 3, 64, 64), assumed=(2, 3)),
+        InputData("features", "float32", (1, 8), file="/cache/0.npy"),
     )
     conversion = Conversion("/models/net.onnx", "rknn-toolkit2 2.5.0", "INT8", inputs)
     model = Model("net 1x3x64x64 INT8", "/cache/net.rknn", "0" * 64, conversion=conversion)

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from reusebench.measured.streams.frames import STAGES
+from reusebench.measured.streams.threads import STAGES
 from reusebench.reports.claims.claims import claims_records
 from reusebench.reports.explanation.explanation import explain
 from reusebench.reports.results.rows import Group, Row

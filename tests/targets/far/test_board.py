@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from reusebench.measured.messages import Message
-from reusebench.measured.runtimes.rknn.library import LIBRARY_VARIABLE
+from reusebench.measured.runtimes.rknn.library_file import LIBRARY_VARIABLE
 from reusebench.targets import boards
 from reusebench.targets.errors import TargetError
 from reusebench.targets.far.machine import FarMachine

@@ -15,7 +15,7 @@ import pytest
 
 from reusebench.measured.plan import Step, Streams, Video
 from reusebench.measured.runtimes import find_runtime
-from reusebench.measured.runtimes.base import Input
+from reusebench.measured.runtimes.base import InputData
 from reusebench.samplers.observer import Observer
 from reusebench.targets.boards import Board
 from reusebench.targets.errors import TargetError
@@ -79,7 +79,7 @@ def test_the_files_of_a_plan(machine: FarMachine, tmp_path: Path) -> None:
     for name in ("net.param", "net.bin", "small.param", "frame.npy", "clip.mp4"):
         (tmp_path / name).write_text(name)
     (model,) = models_of(tmp_path / "net.param")
-    fed = Input("x", "float32", (1,), file=str(tmp_path / "frame.npy"))
+    fed = InputData("x", "float32", (1,), file=str(tmp_path / "frame.npy"))
     model = replace(
         model, weightless=str(tmp_path / "small.param"), inputs=(fed, replace(fed, file=None))
     )

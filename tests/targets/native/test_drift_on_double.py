@@ -30,8 +30,8 @@ from reusebench.measured.plan import (
     Plan,
     Video,
 )
-from reusebench.measured.runtimes.base import Input
-from reusebench.measured.runtimes.rknn.library import LIBRARY_VARIABLE
+from reusebench.measured.runtimes.base import InputData
+from reusebench.measured.runtimes.rknn.library_file import LIBRARY_VARIABLE
 from reusebench.scenarios.catalogue import SCENARIOS
 from reusebench.targets.machine import Reach
 from reusebench.targets.measured_process import MeasuredRun, interface_of
@@ -123,7 +123,7 @@ def models(tmp_path: Path) -> tuple[Model, ...]:
     return _models(tmp_path, *_MODELS)
 
 
-def _models(folder: Path, *contents: str, inputs: tuple[Input, ...] = ()) -> tuple[Model, ...]:
+def _models(folder: Path, *contents: str, inputs: tuple[InputData, ...] = ()) -> tuple[Model, ...]:
     models = []
     for number, content in enumerate(contents):
         path = folder / f"model\t{number}.rknn"  # a name that needs escapes
@@ -303,7 +303,7 @@ def test_a_crash(pair: Pair, models: tuple[Model, ...]) -> None:
 
 #: How the tensors of a context get in and out.
 _WAYS = ((), (INPUT,), (INPUT, OUTPUT), (INPUT, NATIVE_OUTPUT))
-_ONE_VALUE = (Input("input", "uint8", (1, 5, 10, 3), value=3),)
+_ONE_VALUE = (InputData("input", "uint8", (1, 5, 10, 3), value=3),)
 
 
 def _every_way(models: tuple[Model, ...], ways: Iterable[tuple[str, ...]] = _WAYS) -> Plan:
@@ -314,7 +314,9 @@ def _every_way(models: tuple[Model, ...], ways: Iterable[tuple[str, ...]] = _WAY
     )
 
 
-def _fed(folder: Path, kinds: Iterable[str], inputs: tuple[Input, ...] = ()) -> tuple[Model, ...]:
+def _fed(
+    folder: Path, kinds: Iterable[str], inputs: tuple[InputData, ...] = ()
+) -> tuple[Model, ...]:
     """Return models with two inputs of these kinds, which are fed with `inputs`, or with noise if
     there are none.
     """
@@ -373,7 +375,7 @@ def _with_data(folder: Path, kind: str, values: Any) -> Model:
     (model,) = _models(
         folder,
         f"9000 5000 1 {kind} ",
-        inputs=(Input("input", values.dtype.name, values.shape, file=str(path)),),
+        inputs=(InputData("input", values.dtype.name, values.shape, file=str(path)),),
     )
     return model
 

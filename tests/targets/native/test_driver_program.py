@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from reusebench.measured.runtimes.rknn.library import LIBRARY_VARIABLE
+from reusebench.measured.runtimes.rknn.library_file import LIBRARY_VARIABLE
 
 pytestmark = pytest.mark.process
 

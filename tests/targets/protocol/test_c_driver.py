@@ -17,7 +17,7 @@ from reusebench.measured.plan import (
     Step,
     Streams,
 )
-from reusebench.measured.runtimes.base import Input
+from reusebench.measured.runtimes.base import InputData
 from reusebench.targets.barriers import DriverFailure, Frames, StreamCount
 from reusebench.targets.protocol.base import InvalidMessage
 from reusebench.targets.protocol.c_driver import C_PROTOCOL
@@ -59,7 +59,10 @@ def test_a_context_is_told_what_it_is() -> None:
         "fed",
         "/m",
         "1",
-        inputs=(Input("in", "uint8", (1, 2), value=3), Input("", "float32", (1,), file="/f")),
+        inputs=(
+            InputData("in", "uint8", (1, 2), value=3),
+            InputData("", "float32", (1,), file="/f"),
+        ),
     )
     contexts = (
         Context(None, 0),

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from reusebench.harness.measuring.histogram import Histogram
 from reusebench.measured.plan import Plan
-from reusebench.measured.streams.frames import STAGES
+from reusebench.measured.streams.threads import STAGES
 from reusebench.samplers.machine.watch import MachineWatch
 from reusebench.samplers.observer import Observer
 from reusebench.storage.result import FrameCount, Series, StreamsRun

@@ -29,7 +29,7 @@ from reusebench.harness.settings import Settings
 from reusebench.measured.messages import Message
 from reusebench.measured.plan import Plan
 from reusebench.measured.runtimes import find_runtime
-from reusebench.measured.runtimes.rknn.library import LIBRARY_VARIABLE, find_library
+from reusebench.measured.runtimes.rknn.library_file import LIBRARY_VARIABLE, find_library
 from reusebench.samplers.npu import NpuSources
 from reusebench.scenarios.catalogue import TooFewModels, build_plans, find_scenario, without_reuse
 from reusebench.storage.result import Result

@@ -15,7 +15,7 @@ from reusebench.harness.errors import NoModels, UnusableModel, UserError
 from reusebench.harness.selection import chip_of
 from reusebench.measured.plan import Context, Conversion, Model, Plan
 from reusebench.measured.runtimes import RUNTIMES, RuntimeEntry
-from reusebench.measured.runtimes.base import Input, Interface
+from reusebench.measured.runtimes.base import InputData, Interface
 from reusebench.models import ConversionError, Converter, ModelError, OnnxFile, Recipe, converter_of
 from reusebench.models.inputs.candidates import Given, candidates, shape_text
 from reusebench.models.inputs.given import as_declared, given_arrays
@@ -307,7 +307,7 @@ class UserModels:
             " shape with --shape NAME=SIZES, or data with --inputs FILE.npz"
         )
 
-    def _fed(self, model: Model, interface: Interface, inputs: tuple[Input, ...]) -> Model:
+    def _fed(self, model: Model, interface: Interface, inputs: tuple[InputData, ...]) -> Model:
         """Return the model with these inputs: its name tells the shapes that the file leaves
         free.
         """
@@ -386,8 +386,8 @@ class UserModels:
         )
 
     def _inputs_of(
-        self, runtime: RuntimeEntry, file: ModelFile, sources: Sequence[Input]
-    ) -> tuple[Input, ...]:
+        self, runtime: RuntimeEntry, file: ModelFile, sources: Sequence[InputData]
+    ) -> tuple[InputData, ...]:
         """Return what a converted file is fed with: the values and data of its source's inputs, in
         their order.
 
@@ -405,7 +405,7 @@ class UserModels:
         fed = []
         for tensor, source in pairs:
             said = given[tensor.name]
-            fed.append(Input(tensor.name, tensor.type, said.shape, source.value, said.file))
+            fed.append(InputData(tensor.name, tensor.type, said.shape, source.value, said.file))
         return tuple(fed)
 
     def _not_converted(self, file: ModelFile, error: Exception) -> NoModels:
@@ -496,11 +496,11 @@ def _free_inputs(interface: Interface) -> set[str]:
     }
 
 
-def _shapes_text(inputs: Sequence[Input]) -> str:
+def _shapes_text(inputs: Sequence[InputData]) -> str:
     return ", ".join(f"{tensor.name}={shape_text(tensor.shape)}" for tensor in inputs)
 
 
-def _digest_of_inputs(digest: str, inputs: Sequence[Input], arrays: str) -> str:
+def _digest_of_inputs(digest: str, inputs: Sequence[InputData], arrays: str) -> str:
     """Return the digest of a model with these inputs; where a file of them is unpacked does not
     count.
     """

@@ -11,7 +11,7 @@ import importlib.util
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Optional, Tuple
 
-from reusebench.measured.runtimes.rknn.library import find_library
+from reusebench.measured.runtimes.rknn.library_file import find_library
 
 if TYPE_CHECKING:
     from reusebench.measured.runtimes.base import Runtime

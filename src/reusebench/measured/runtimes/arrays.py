@@ -14,11 +14,11 @@ from reusebench.measured.runtimes.base import (
     BFLOAT16,
     TEXT,
     Allocation,
-    Context,
     Copies,
     ImageInput,
-    Input,
+    InputData,
     NotSupported,
+    RuntimeContext,
     input_pattern,
 )
 
@@ -62,7 +62,7 @@ class MovedTensors(Protocol):
 _Moved = TypeVar("_Moved", bound=MovedTensors)
 
 
-class ContextOfTensors(Context, Generic[_Moved]):
+class ContextOfTensors(RuntimeContext, Generic[_Moved]):
     """A context whose inputs and outputs one object moves."""
 
     #: None once destroyed.
@@ -97,7 +97,7 @@ class SharedArrays:
         return {} if number is None else self._arrays.setdefault(number, {})
 
 
-def filled(tensor: Input) -> Any:
+def filled(tensor: InputData) -> Any:
     """Return the elements of an input as an array: bfloat16 as its bits (uint16), text as
     objects.
     """

@@ -19,11 +19,10 @@ __all__ = [
     "TEXT",
     "AdapterError",
     "Allocation",
-    "Context",
     "Copies",
     "DeclaredTensor",
     "ImageInput",
-    "Input",
+    "InputData",
     "Inputs",
     "Interface",
     "Memory",
@@ -32,6 +31,7 @@ __all__ = [
     "OutOfMemory",
     "Preparation",
     "Runtime",
+    "RuntimeContext",
     "check_host_memory",
     "check_options",
     "input_pattern",
@@ -119,7 +119,7 @@ class Interface(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Input:
+class InputData:
     """What an input of a model is fed with, in every inference."""
 
     name: str
@@ -226,11 +226,11 @@ class Preparation:
 
 
 #: By the name of the input.
-Inputs = Mapping[str, Input]
+Inputs = Mapping[str, InputData]
 NO_INPUTS: Inputs = {}
 
 
-class Context(ABC):
+class RuntimeContext(ABC):
     """One context of a runtime, with its own input; not for use from two threads at once."""
 
     @abstractmethod
@@ -342,7 +342,7 @@ class Runtime(ABC):
     @abstractmethod
     def load(
         self, model: str, prepared: Optional[str], memory: Memory, inputs: Inputs = NO_INPUTS
-    ) -> Context:
+    ) -> RuntimeContext:
         """Return a context of the model file; of the prepared file where its weights are to be
         shared or given.
 
@@ -350,15 +350,15 @@ class Runtime(ABC):
         declares, and noise.
         """
 
-    def dup(self, source: Context, memory: Memory) -> Context:
+    def dup(self, source: RuntimeContext, memory: Memory) -> RuntimeContext:
         """Return a further context over the weights of source, with internal memory of its own and
         equal inputs.
         """
         raise NotSupported("no_dup", runtime=type(self).__name__)
 
     def share_weights(
-        self, model: str, source: Context, memory: Memory, inputs: Inputs = NO_INPUTS
-    ) -> Context:
+        self, model: str, source: RuntimeContext, memory: Memory, inputs: Inputs = NO_INPUTS
+    ) -> RuntimeContext:
         """Return a context of the model, another resolution of that of source, over the weights of
         source.
 
@@ -367,14 +367,14 @@ class Runtime(ABC):
         raise NotSupported("no_shared_weights", runtime=type(self).__name__)
 
     def share_weight_memory(
-        self, model: str, source: Context, memory: Memory, inputs: Inputs = NO_INPUTS
-    ) -> Context:
+        self, model: str, source: RuntimeContext, memory: Memory, inputs: Inputs = NO_INPUTS
+    ) -> RuntimeContext:
         """Return a further context of the model, with the memory that the application gave source
         for its weights.
         """
         raise NotSupported("no_weight_memory", runtime=type(self).__name__)
 
-    def share_internal(self, contexts: Sequence[Context]) -> None:
+    def share_internal(self, contexts: Sequence[RuntimeContext]) -> None:
         """Give these contexts, which never run at the same time, one internal memory as large as
         the largest needs.
 
@@ -382,13 +382,13 @@ class Runtime(ABC):
         """
         return
 
-    def join_internal(self, context: Context, member: Context) -> None:
+    def join_internal(self, context: RuntimeContext, member: RuntimeContext) -> None:
         """Let a further context, of the same model, use the internal memory that member was given
         by share_internal.
         """
         return
 
-    def shared_context(self, source: Context, memory: Memory) -> Context:
+    def shared_context(self, source: RuntimeContext, memory: Memory) -> RuntimeContext:
         """Return a handle that runs source itself from another thread, with an input of its own."""
         raise NotSupported("no_shared_context", runtime=type(self).__name__)
 

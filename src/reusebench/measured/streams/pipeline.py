@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any, Callable, ContextManager, Dict, List, Seq
 
 from reusebench.measured.heap import Heap
 from reusebench.measured.plan import Plan, Streams
-from reusebench.measured.runtimes.base import Context, NotSupported
-from reusebench.measured.schedule import Gate, Worker
-from reusebench.measured.streams.frames import (
+from reusebench.measured.runtimes.base import NotSupported, RuntimeContext
+from reusebench.measured.schedule import FairSemaphore, Worker
+from reusebench.measured.streams.pool import Pool
+from reusebench.measured.streams.threads import (
     ChainThread,
     Checksums,
     Clock,
@@ -26,7 +27,6 @@ from reusebench.measured.streams.frames import (
     StreamThread,
     Tally,
 )
-from reusebench.measured.streams.pool import Pool
 
 if TYPE_CHECKING:
     from reusebench.measured.streams.decoder import Decoder
@@ -72,7 +72,7 @@ class Pipeline:
     def __init__(
         self,
         plan: Plan,
-        contexts: Sequence[Context],
+        contexts: Sequence[RuntimeContext],
         workers: Sequence[Worker],
         decoders: Sequence[Decoder],
     ) -> None:
@@ -200,13 +200,13 @@ def _gates(plan: Plan) -> List[ContextManager[Any]]:
     """
     gates: List[ContextManager[Any]] = [nullcontext()] * len(plan.contexts)
     for members in plan.internal_memories().values():
-        gate = Gate(1)
+        gate = FairSemaphore(1)
         for index in members:
             gates[index] = gate
     return gates
 
 
-def _letterbox(context: Context, is_first: bool) -> Any:
+def _letterbox(context: RuntimeContext, is_first: bool) -> Any:
     """Return what fills the context's input; None if it takes no pictures, and is not the first
     of its chain.
     """

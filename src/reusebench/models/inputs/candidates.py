@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Optional, Union
 
-from reusebench.measured.runtimes.base import TEXT, DeclaredTensor, Input, Interface
+from reusebench.measured.runtimes.base import TEXT, DeclaredTensor, InputData, Interface
 from reusebench.models.errors import ModelError
 
 __all__ = ["Given", "candidates", "fits", "shape_text"]
@@ -84,7 +84,7 @@ class Given:
     type: Optional[str] = None
 
 
-def candidates(interface: Interface, given: Mapping[str, Given]) -> list[tuple[Input, ...]]:
+def candidates(interface: Interface, given: Mapping[str, Given]) -> list[tuple[InputData, ...]]:
     """Return what the inputs may be fed with, the likeliest first; one alone where no more than
     noise is assumed.
 
@@ -94,7 +94,7 @@ def candidates(interface: Interface, given: Mapping[str, Given]) -> list[tuple[I
         if tensor.name in given:
             _check(tensor, given[tensor.name])
     allowed = _allowed(interface, given)
-    attempts: list[tuple[Input, ...]] = []
+    attempts: list[tuple[InputData, ...]] = []
     for number in range(len(_PICTURES)):
         attempt = _Attempt(interface, given, number, allowed).inputs()
         # A table that integers index may have one row.
@@ -172,9 +172,9 @@ class _Attempt:
         #: The length of the longest sequence.
         self._longest = 1
 
-    def inputs(self) -> tuple[Input, ...]:
+    def inputs(self) -> tuple[InputData, ...]:
         """Return the inputs, in the file's order."""
-        fed: dict[str, Input] = {}
+        fed: dict[str, InputData] = {}
         # What is given first, and sums last: both have the sizes of other inputs.
         order = sorted(
             self._interface.inputs,
@@ -184,7 +184,7 @@ class _Attempt:
             fed[tensor.name] = self._fed(tensor)
         return tuple(self._with_value(fed[tensor.name]) for tensor in self._interface.inputs)
 
-    def _fed(self, tensor: DeclaredTensor) -> Input:
+    def _fed(self, tensor: DeclaredTensor) -> InputData:
         data = self._given.get(tensor.name)
         shape: list[int] = []
         free = []
@@ -198,8 +198,8 @@ class _Attempt:
             if self._counted(tensor, index) in _LENGTHS:
                 self._longest = max(self._longest, shape[-1])
         if data:
-            return Input(tensor.name, data.type or tensor.type, data.shape, file=data.file)
-        return Input(tensor.name, tensor.type, tuple(shape), assumed=tuple(free))
+            return InputData(tensor.name, data.type or tensor.type, data.shape, file=data.file)
+        return InputData(tensor.name, tensor.type, tuple(shape), assumed=tuple(free))
 
     def _size(self, tensor: DeclaredTensor, index: int, name: str) -> int:
         if tensor.name in self._allowed:
@@ -238,7 +238,7 @@ class _Attempt:
             return self._usual("line")
         return known[0] if known and self._number == 0 else self._pictures[self._number][is_width]
 
-    def _with_value(self, tensor: Input) -> Input:
+    def _with_value(self, tensor: InputData) -> InputData:
         """Return the input with the value that its name asks for; where it asks for none it is fed
         with noise.
         """
@@ -342,7 +342,7 @@ def _is_state(tensor: DeclaredTensor, outputs: Sequence[DeclaredTensor]) -> bool
     return False
 
 
-def _with_zeros(tensor: Input) -> Input:
+def _with_zeros(tensor: InputData) -> InputData:
     return (
         replace(tensor, value=0)
         if tensor.value == 1 and tensor.type in ("int32", "int64")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from reusebench.measured.runtimes.base import AdapterError
-from reusebench.measured.runtimes.ncnn.graph import Graph, Layer, read_graph, weights_of
+from reusebench.measured.runtimes.ncnn.graph import Graph, NcnnLayer, read_graph, weights_of
 from reusebench.models.errors import ModelError
 from reusebench.models.inspection.contents import Inspection, Operator, OtherFacts, Tensor, Weights
 from reusebench.system.files import open_regular
@@ -136,7 +136,7 @@ def _tensors(graph: Graph, file: BinaryIO) -> Iterator[tuple[str, int]]:
             file.seek(length, SEEK_CUR)
 
 
-def _arrays(layer: Layer) -> list[tuple[int, bool]] | None:
+def _arrays(layer: NcnnLayer) -> list[tuple[int, bool]] | None:
     """Return the elements of each of a layer's arrays, and whether its type stands before it; None:
     unknown.
     """

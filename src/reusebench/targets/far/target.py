@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from reusebench.measured.runtimes import RuntimeEntry
-from reusebench.measured.runtimes.rknn.library import LIBRARY_VARIABLE, usual_paths
+from reusebench.measured.runtimes.rknn.library_file import LIBRARY_VARIABLE, usual_paths
 from reusebench.targets.chips import CHIPS, chip_of
 from reusebench.targets.errors import RuntimeMissing, TargetError
 from reusebench.targets.far.machine import FarMachine, FarPython

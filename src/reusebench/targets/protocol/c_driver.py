@@ -33,12 +33,12 @@ from reusebench.measured.runtimes.rknn.attributes import declared_interface
 from reusebench.measured.runtimes.rknn.binding import call_failed, error_lines
 from reusebench.measured.runtimes.rknn.device import Node, heap_not_opened, not_opened
 from reusebench.measured.runtimes.rknn.diagnosis import (
-    Machine,
+    MachineFacts,
     cause_of,
     memory_mib_of,
     names_rk356x,
 )
-from reusebench.measured.streams.frames import BEGIN_WITHIN_S
+from reusebench.measured.streams.threads import BEGIN_WITHIN_S
 from reusebench.targets.barriers import (
     Barrier,
     Described,
@@ -389,7 +389,7 @@ def _values(fields: Fields) -> dict[str, Value]:
     return values
 
 
-class _Told(Machine):
+class _Told(MachineFacts):
     """The driver's machine, as it was when a call failed there."""
 
     def __init__(self, fields: Fields) -> None:

@@ -7,7 +7,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from reusebench.measured.runtimes.rknn.library import LIBRARY_VARIABLE
+from reusebench.measured.runtimes.rknn.library_file import LIBRARY_VARIABLE
 from reusebench.system.package import MEASURED
 from reusebench.targets.machine import LOCAL, LocalMachine, Reach
 from reusebench.targets.programs import PRELOAD, uclibc_stand_in

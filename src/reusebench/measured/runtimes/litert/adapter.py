@@ -22,19 +22,25 @@ from reusebench.measured.runtimes.base import (
     NO_INPUTS,
     AdapterError,
     Allocation,
-    Context,
-    Input,
+    InputData,
     Inputs,
     Interface,
     Memory,
     NotSupported,
     Preparation,
     Runtime,
+    RuntimeContext,
     check_host_memory,
     check_options,
 )
+from reusebench.measured.runtimes.litert.binding import (
+    CPU,
+    Handle,
+    LiteRtLibrary,
+    RankedType,
+    version,
+)
 from reusebench.measured.runtimes.litert.delegates import SharedDelegates
-from reusebench.measured.runtimes.litert.library import CPU, Handle, Library, RankedType, version
 from reusebench.measured.runtimes.litert.options import OPTIONS, CpuOptions, options_of
 from reusebench.measured.runtimes.litert.prepared import (
     WeightCache,
@@ -42,7 +48,7 @@ from reusebench.measured.runtimes.litert.prepared import (
     prepare,
     same_weights,
 )
-from reusebench.measured.runtimes.litert.tensors import Tensors, declared
+from reusebench.measured.runtimes.litert.tensors import LiteRtTensors, declared
 
 __all__ = ["LiteRtContext", "LiteRtRuntime", "open_runtime"]
 
@@ -54,7 +60,7 @@ class _Compiled:
 
     def __init__(
         self,
-        library: Library,
+        library: LiteRtLibrary,
         model: Handle,
         compiled: Handle,
         inputs: Inputs,
@@ -67,10 +73,10 @@ class _Compiled:
         self.weights = weights
         #: Held during an inference, with the tensors of one thread.
         self.lock = threading.Lock()
-        self.inputs: List[Tuple[RankedType, Input]] = []
+        self.inputs: List[Tuple[RankedType, InputData]] = []
         for index, tensor in enumerate(library.tensors(model, "Input")):
             said = declared(tensor)
-            fed = inputs.get(tensor.name) or Input(tensor.name, said.type, said.shape)
+            fed = inputs.get(tensor.name) or InputData(tensor.name, said.type, said.shape)
             if tensor.type.sizes != fed.shape:
                 library.resize(compiled, index, fed.shape)
             self.inputs.append((tensor.type.resized(fed.shape), fed))
@@ -81,12 +87,12 @@ class _Compiled:
         ]
 
 
-class LiteRtContext(ContextOfTensors[Tensors]):
+class LiteRtContext(ContextOfTensors[LiteRtTensors]):
     """A compiled model with tensors of its own."""
 
     def __init__(
         self,
-        library: Library,
+        library: LiteRtLibrary,
         environment: Handle,
         compiled: _Compiled,
         memory: Memory,
@@ -96,7 +102,7 @@ class LiteRtContext(ContextOfTensors[Tensors]):
         self._environment = environment
         self._compiled: Optional[_Compiled] = compiled
         self._memory = memory
-        self._tensors: Optional[Tensors] = None
+        self._tensors: Optional[LiteRtTensors] = None
         self._open_tensors(arrays)
 
     @property
@@ -109,7 +115,7 @@ class LiteRtContext(ContextOfTensors[Tensors]):
         outputs = [(tensor.type, declared(tensor)) for tensor in self.compiled.outputs]
         inputs = self.compiled.inputs
         zero_copy = self._memory.zero_copy
-        self._tensors = Tensors(
+        self._tensors = LiteRtTensors(
             self._library, self._environment, inputs, outputs, zero_copy, arrays
         )
 
@@ -148,7 +154,7 @@ class LiteRtRuntime(Runtime):
     version = version
 
     def __init__(self) -> None:
-        self._library = Library()
+        self._library = LiteRtLibrary()
         self._environment = self._library.environment(CPU)
         #: Made where contexts share internal memory.
         self._delegates: Optional[SharedDelegates] = None
@@ -199,7 +205,7 @@ class LiteRtRuntime(Runtime):
             self._library.model(self._environment, prepared), weights, memory, inputs
         )
 
-    def dup(self, source: Context, memory: Memory) -> LiteRtContext:
+    def dup(self, source: RuntimeContext, memory: Memory) -> LiteRtContext:
         """Return a further compiled model of the same loaded file, over the packed weights of
         source.
         """
@@ -208,7 +214,7 @@ class LiteRtRuntime(Runtime):
         return self._context(compiled.model, _weights_of(compiled), memory, compiled.given)
 
     def share_weights(
-        self, model: str, source: Context, memory: Memory, inputs: Inputs = NO_INPUTS
+        self, model: str, source: RuntimeContext, memory: Memory, inputs: Inputs = NO_INPUTS
     ) -> LiteRtContext:
         """Return a compiled model of the prepared file over the packed weights of source, if they
         are the same.
@@ -220,14 +226,14 @@ class LiteRtRuntime(Runtime):
         return self._context(self._library.model(self._environment, model), weights, memory, inputs)
 
     def share_weight_memory(
-        self, model: str, source: Context, memory: Memory, inputs: Inputs = NO_INPUTS
+        self, model: str, source: RuntimeContext, memory: Memory, inputs: Inputs = NO_INPUTS
     ) -> LiteRtContext:
         """Return a further compiled model over the memory that the application gave source for its
         weights.
         """
         return self.dup(source, memory)
 
-    def shared_context(self, source: Context, memory: Memory) -> LiteRtContext:
+    def shared_context(self, source: RuntimeContext, memory: Memory) -> LiteRtContext:
         """Return a handle on the same compiled model, with tensors of its own."""
         assert isinstance(source, LiteRtContext)
         _check_memory(memory)

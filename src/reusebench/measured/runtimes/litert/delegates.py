@@ -16,7 +16,7 @@ from typing import Any, Hashable, Optional
 from weakref import WeakValueDictionary
 
 from reusebench.measured.runtimes.base import NotSupported
-from reusebench.measured.runtimes.litert.library import CPU, Handle, Library, version
+from reusebench.measured.runtimes.litert.binding import CPU, Handle, LiteRtLibrary, version
 
 __all__ = ["SharedDelegates"]
 
@@ -82,7 +82,7 @@ class _Group:
 class SharedDelegates:
     """An environment whose compiled models get the delegate of their group."""
 
-    def __init__(self, library: Library, cpu_environment: Handle) -> None:
+    def __init__(self, library: LiteRtLibrary, cpu_environment: Handle) -> None:
         """Take an environment that has the library's own accelerator."""
         self._library = library
         self._definition = (

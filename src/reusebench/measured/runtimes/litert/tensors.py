@@ -28,11 +28,16 @@ from reusebench.measured.runtimes.base import (
     Copies,
     DeclaredTensor,
     ImageInput,
-    Input,
+    InputData,
 )
-from reusebench.measured.runtimes.litert.library import Handle, Library, RankedType, SignatureTensor
+from reusebench.measured.runtimes.litert.binding import (
+    Handle,
+    LiteRtLibrary,
+    RankedType,
+    SignatureTensor,
+)
 
-__all__ = ["Tensors", "declared"]
+__all__ = ["LiteRtTensors", "declared"]
 
 #: LiteRtElementType (litert_model_types.h) in the words of DeclaredTensor; then those that no array
 #: holds.
@@ -80,7 +85,12 @@ class _Tensor:
     """The application's array of an input or output, and the buffer that the model uses."""
 
     def __init__(
-        self, library: Library, environment: Handle, kind: RankedType, array: Any, in_place: bool
+        self,
+        library: LiteRtLibrary,
+        environment: Handle,
+        kind: RankedType,
+        array: Any,
+        in_place: bool,
     ) -> None:
         self.array = array
         self.in_place = in_place
@@ -106,7 +116,7 @@ class _Tensor:
             ctypes.memmove(self.array.ctypes.data, self._address, self.array.nbytes)
 
 
-class Tensors:
+class LiteRtTensors:
     """All inputs and outputs of one context.
 
     `inputs` are what each input is fed with, `outputs` what each output is now that the inputs have
@@ -115,9 +125,9 @@ class Tensors:
 
     def __init__(
         self,
-        library: Library,
+        library: LiteRtLibrary,
         environment: Handle,
-        inputs: Sequence[Tuple[RankedType, Input]],
+        inputs: Sequence[Tuple[RankedType, InputData]],
         outputs: Sequence[Tuple[RankedType, DeclaredTensor]],
         zero_copy: Sequence[str],
         arrays: Arrays,
@@ -177,7 +187,7 @@ class Tensors:
         return self._allocations
 
 
-def _filled(tensor: Input) -> Any:
+def _filled(tensor: InputData) -> Any:
     """Return the elements of an input; noise as the ONNX file would have it, turned."""
     if (
         tensor.file is not None

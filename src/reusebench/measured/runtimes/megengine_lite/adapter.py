@@ -31,7 +31,6 @@ from reusebench.measured.runtimes.base import (
     NO_INPUTS,
     AdapterError,
     Allocation,
-    Context,
     Copies,
     ImageInput,
     Inputs,
@@ -39,12 +38,13 @@ from reusebench.measured.runtimes.base import (
     Memory,
     NotSupported,
     Runtime,
+    RuntimeContext,
     check_host_memory,
     check_options,
 )
 from reusebench.measured.runtimes.megengine_lite.tensors import (
-    InputTensors,
-    OutputTensors,
+    MegEngineInputTensors,
+    MegEngineOutputTensors,
     declared,
     open_inputs,
     open_outputs,
@@ -56,7 +56,7 @@ __all__ = ["MegEngineContext", "MegEngineLite", "open_runtime"]
 _NO_MODEL = ("invalid model format", "m_offset + size <= m_size")
 
 
-class MegEngineContext(Context):
+class MegEngineContext(RuntimeContext):
     """A network with its tensors, and the networks that it borrows from."""
 
     def __init__(
@@ -73,8 +73,8 @@ class MegEngineContext(Context):
         self._network: Optional[Any] = network
         self._lenders = list(lenders)
         self._memory = memory
-        self._inputs: Optional[InputTensors] = None
-        self._outputs: Optional[OutputTensors] = None
+        self._inputs: Optional[MegEngineInputTensors] = None
+        self._outputs: Optional[MegEngineOutputTensors] = None
         self._open_tensors(arrays)
 
     @property
@@ -184,7 +184,7 @@ class MegEngineLite(Runtime):
             network, interface, memory, inputs, lenders, self._shared_arrays.of(memory.io)
         )
 
-    def dup(self, source: Context, memory: Memory) -> MegEngineContext:
+    def dup(self, source: RuntimeContext, memory: Memory) -> MegEngineContext:
         """Return a further network over the weights of source, with runtime memory of its own or of
         its group.
         """
@@ -192,7 +192,7 @@ class MegEngineLite(Runtime):
         return self._over_weights(source, source.interface, memory, source.inputs)
 
     def share_weights(
-        self, model: str, source: Context, memory: Memory, inputs: Inputs = NO_INPUTS
+        self, model: str, source: RuntimeContext, memory: Memory, inputs: Inputs = NO_INPUTS
     ) -> MegEngineContext:
         """Return a network over the weights of source, with inputs and outputs of the sizes that
         the model has.
@@ -200,7 +200,7 @@ class MegEngineLite(Runtime):
         assert isinstance(source, MegEngineContext)
         return self._over_weights(source, _interface_in(model), memory, inputs)
 
-    def shared_context(self, source: Context, memory: Memory) -> Context:
+    def shared_context(self, source: RuntimeContext, memory: Memory) -> RuntimeContext:
         """Refuse: a network has one input, and one forward() at a time."""
         raise NotSupported("megengine_one_thread")
 

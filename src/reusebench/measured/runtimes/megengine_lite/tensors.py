@@ -28,12 +28,18 @@ from reusebench.measured.runtimes.base import (
     Allocation,
     DeclaredTensor,
     ImageInput,
-    Input,
+    InputData,
     Inputs,
     NotSupported,
 )
 
-__all__ = ["InputTensors", "OutputTensors", "declared", "open_inputs", "open_outputs"]
+__all__ = [
+    "MegEngineInputTensors",
+    "MegEngineOutputTensors",
+    "declared",
+    "open_inputs",
+    "open_outputs",
+]
 
 
 def declared(name: str, layout: Any) -> DeclaredTensor:
@@ -44,10 +50,10 @@ def declared(name: str, layout: Any) -> DeclaredTensor:
     return DeclaredTensor(name, kind, tuple(layout.shapes[: layout.ndim]))
 
 
-class InputTensors:
+class MegEngineInputTensors:
     """All inputs of one network, each with an array of the application."""
 
-    def __init__(self, network: Any, inputs: Sequence[Input], arrays: Arrays) -> None:
+    def __init__(self, network: Any, inputs: Sequence[InputData], arrays: Arrays) -> None:
         self._tensors = [
             network.get_io_tensor(tensor.name, LiteTensorPhase.LITE_INPUT) for tensor in inputs
         ]
@@ -76,7 +82,7 @@ class InputTensors:
         return []
 
 
-class _CopiedInputs(InputTensors):
+class _CopiedInputs(MegEngineInputTensors):
     """set_data_by_copy: the network has a copy of the application's array."""
 
     def send(self) -> None:
@@ -87,10 +93,10 @@ class _CopiedInputs(InputTensors):
         return sum(array.nbytes for array in self._arrays)
 
 
-class _SharedInputs(InputTensors):
+class _SharedInputs(MegEngineInputTensors):
     """set_data_by_share: the network reads the application's array, which lives as long as this."""
 
-    def __init__(self, network: Any, inputs: Sequence[Input], arrays: Arrays) -> None:
+    def __init__(self, network: Any, inputs: Sequence[InputData], arrays: Arrays) -> None:
         super().__init__(network, inputs, arrays)
         for tensor, array in zip(self._tensors, self._arrays):
             tensor.set_data_by_share(array)
@@ -99,10 +105,10 @@ class _SharedInputs(InputTensors):
         return [Allocation("input", array.nbytes, 0) for array in self._arrays if self._are_own]
 
 
-class _DeviceInputs(InputTensors):
+class _DeviceInputs(MegEngineInputTensors):
     """The input was sent to the device once; share_memory_with makes the network read it there."""
 
-    def __init__(self, network: Any, inputs: Sequence[Input], device: LiteDeviceType) -> None:
+    def __init__(self, network: Any, inputs: Sequence[InputData], device: LiteDeviceType) -> None:
         super().__init__(network, inputs, {})
         self._on_device = []
         for tensor, array in zip(self._tensors, self._arrays):
@@ -116,7 +122,7 @@ class _DeviceInputs(InputTensors):
         raise NotSupported("input_on_device")
 
 
-class OutputTensors:
+class MegEngineOutputTensors:
     """All outputs of one network; to_numpy() copies them from the host tensor, into which forward()
     copies them.
     """
@@ -145,7 +151,7 @@ class OutputTensors:
         return []
 
 
-class _SharedOutputs(OutputTensors):
+class _SharedOutputs(MegEngineOutputTensors):
     """set_data_by_share, on a network with force_output_use_user_specified_memory: the last layer
     writes there.
     """
@@ -169,7 +175,7 @@ class _SharedOutputs(OutputTensors):
         return [Allocation("output", array.nbytes, 0) for array in self._arrays if self._are_own]
 
 
-class _DeviceOutputs(OutputTensors):
+class _DeviceOutputs(MegEngineOutputTensors):
     """The outputs are left on the device; forward() still copies them once, from the graph's memory
     to the tensor's.
     """
@@ -190,12 +196,12 @@ def open_inputs(
     way: str,
     device: LiteDeviceType,
     arrays: Arrays,
-) -> InputTensors:
+) -> MegEngineInputTensors:
     """Return what sends the inputs; way: "copy", "share" or "device". `arrays` are as in
     open_outputs.
     """
     fed = [
-        inputs.get(tensor.name) or Input(tensor.name, tensor.type, tensor.shape)
+        inputs.get(tensor.name) or InputData(tensor.name, tensor.type, tensor.shape)
         for tensor in tensors
     ]
     if way == "device":
@@ -205,14 +211,14 @@ def open_inputs(
 
 def open_outputs(
     network: Any, outputs: Sequence[DeclaredTensor], way: str, arrays: Arrays
-) -> OutputTensors:
+) -> MegEngineOutputTensors:
     """Return what fetches the outputs; way as for open_inputs.
 
     `arrays` are those of other contexts that it shares, and get those that it makes.
     """
     if way == "share":
         return _SharedOutputs(network, outputs, arrays)
-    return (_DeviceOutputs if way == "device" else OutputTensors)(network, outputs)
+    return (_DeviceOutputs if way == "device" else MegEngineOutputTensors)(network, outputs)
 
 
 def _size_bytes(tensor: DeclaredTensor) -> int:

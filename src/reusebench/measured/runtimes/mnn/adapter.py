@@ -23,19 +23,19 @@ from reusebench.measured.runtimes.arrays import Arrays, ContextOfTensors, Shared
 from reusebench.measured.runtimes.base import (
     NO_INPUTS,
     AdapterError,
-    Context,
     DeclaredTensor,
     Inputs,
     Interface,
     Memory,
     NotSupported,
     Runtime,
+    RuntimeContext,
     check_host_memory,
     check_options,
 )
-from reusebench.measured.runtimes.mnn.options import OPTIONS, Settings, settings_of
+from reusebench.measured.runtimes.mnn.options import OPTIONS, MnnSettings, settings_of
 from reusebench.measured.runtimes.mnn.sessions import SessionContext
-from reusebench.measured.runtimes.mnn.tensors import Signature, Tensors, fed_inputs, signature_of
+from reusebench.measured.runtimes.mnn.tensors import MnnTensors, Signature, fed_inputs, signature_of
 
 __all__ = ["Mnn", "MnnContext", "open_runtime"]
 
@@ -44,23 +44,23 @@ _TITLE = "MNN"
 #: model.
 _WEIGHTS = ".weight"
 #: Of a module that is looked at and not run.
-_AS_DECLARED = Settings(rearrange=False)
+_AS_DECLARED = MnnSettings(rearrange=False)
 
 
-class Origin(NamedTuple):
+class ModuleSource(NamedTuple):
     """What a module and its clones are made from."""
 
     model: str
-    settings: Settings
+    settings: MnnSettings
 
 
-class MnnContext(ContextOfTensors[Tensors]):
+class MnnContext(ContextOfTensors[MnnTensors]):
     """A module with variables of its own."""
 
     def __init__(
         self,
         module: Any,
-        origin: Origin,
+        origin: ModuleSource,
         signature: Signature,
         memory: Memory,
         inputs: Inputs,
@@ -72,11 +72,13 @@ class MnnContext(ContextOfTensors[Tensors]):
         self.inputs = inputs
         self._signature = signature
         self._zero_copy = memory.zero_copy
-        self._tensors: Optional[Tensors] = None
+        self._tensors: Optional[MnnTensors] = None
         self._open_tensors(arrays)
 
     def _open_tensors(self, arrays: Arrays) -> None:
-        self._tensors = Tensors(self.module, self._signature, self.inputs, self._zero_copy, arrays)
+        self._tensors = MnnTensors(
+            self.module, self._signature, self.inputs, self._zero_copy, arrays
+        )
 
     def infer(self) -> None:
         """Run the module once."""
@@ -116,7 +118,7 @@ class Mnn(Runtime):
 
     def load(
         self, model: str, prepared: Optional[str], memory: Memory, inputs: Inputs = NO_INPUTS
-    ) -> Context:
+    ) -> RuntimeContext:
         """Return a module of the file, or a session of an interpreter of its own."""
         _check_memory(memory)
         settings = settings_of(memory.options)
@@ -131,9 +133,9 @@ class Mnn(Runtime):
         module = _load(model, settings)
         signature = self._signature(model, module)
         arrays = self._shared_arrays.of(memory.io)
-        return MnnContext(module, Origin(model, settings), signature, memory, inputs, arrays)
+        return MnnContext(module, ModuleSource(model, settings), signature, memory, inputs, arrays)
 
-    def dup(self, source: Context, memory: Memory) -> Context:
+    def dup(self, source: RuntimeContext, memory: Memory) -> RuntimeContext:
         """Return a clone, which shares the packed weights; of a session another one, which shares
         the file's bytes.
         """
@@ -144,8 +146,8 @@ class Mnn(Runtime):
         return self._clone(source, source.origin.model, memory, source.inputs)
 
     def share_weights(
-        self, model: str, source: Context, memory: Memory, inputs: Inputs = NO_INPUTS
-    ) -> Context:
+        self, model: str, source: RuntimeContext, memory: Memory, inputs: Inputs = NO_INPUTS
+    ) -> RuntimeContext:
         """Return a clone with inputs of other sizes; both files must be one network but for
         these.
         """
@@ -159,7 +161,7 @@ class Mnn(Runtime):
             raise NotSupported("mnn_networks_differ")
         return self._clone(source, model, memory, inputs)
 
-    def shared_context(self, source: Context, memory: Memory) -> Context:
+    def shared_context(self, source: RuntimeContext, memory: Memory) -> RuntimeContext:
         """Return a handle on the same module with variables of its own; outputs are new variables
         anyway.
         """
@@ -212,7 +214,7 @@ def _check_memory(memory: Memory) -> None:
         raise NotSupported("mnn_cpu_alone")
 
 
-def _load(model: str, settings: Settings) -> Any:
+def _load(model: str, settings: MnnSettings) -> Any:
     """Return a module of a file; MNN says why it cannot on standard error.
 
     Without a RuntimeManager it would run on four threads, whatever its argument thread_num says.
@@ -226,7 +228,7 @@ def _load(model: str, settings: Settings) -> Any:
         raise AdapterError("mnn_model_unreadable", model=model) from None
 
 
-def _runtime_manager(settings: Settings) -> Any:
+def _runtime_manager(settings: MnnSettings) -> Any:
     """Return MNN's RuntimeManager with these settings, for what is made next.
 
     Its hints are those of the process, whichever manager they were set by last.
@@ -238,7 +240,7 @@ def _runtime_manager(settings: Settings) -> Any:
 
 
 @functools.lru_cache(maxsize=None)  # noqa: UP033  functools.cache needs Python 3.9
-def _new_manager(settings: Settings) -> Any:
+def _new_manager(settings: MnnSettings) -> Any:
     """Return one for all modules of these settings; create_runtime_manager never frees the
     dictionary it is given.
     """

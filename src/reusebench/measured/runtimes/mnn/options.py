@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, NamedTuple, Sequence, Tuple
 
-__all__ = ["INTERPRETER", "OPTIONS", "Settings", "settings_of"]
+__all__ = ["INTERPRETER", "OPTIONS", "MnnSettings", "settings_of"]
 
 #: The older API: a session of an interpreter, which releases Python's lock while it runs.
 INTERPRETER = "api=Interpreter"
@@ -18,7 +18,7 @@ _WINOGRAD_MEMORY_LEVEL = 3
 _LOW = 2
 
 
-class Settings(NamedTuple):
+class MnnSettings(NamedTuple):
     """How contexts are made."""
 
     #: By the older API, and not as modules.
@@ -66,9 +66,9 @@ OPTIONS: Dict[str, Dict[str, Any]] = {
 }
 
 
-def settings_of(options: Sequence[str]) -> Settings:
+def settings_of(options: Sequence[str]) -> MnnSettings:
     """Return what these options, which are known, make of the defaults."""
-    settings = Settings()
+    settings = MnnSettings()
     for option in options:
         settings = settings._replace(**OPTIONS[option])
     return settings

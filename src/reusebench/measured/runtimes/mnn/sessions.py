@@ -15,13 +15,13 @@ import MNN
 from reusebench.measured.runtimes.arrays import as_buffer, filled, image_in
 from reusebench.measured.runtimes.base import (
     AdapterError,
-    Context,
     Copies,
     ImageInput,
-    Input,
+    InputData,
     NotSupported,
+    RuntimeContext,
 )
-from reusebench.measured.runtimes.mnn.options import Settings
+from reusebench.measured.runtimes.mnn.options import MnnSettings
 
 __all__ = ["SessionContext"]
 
@@ -30,11 +30,15 @@ _MEMORY = 0
 _MIB = 1 << 20
 
 
-class SessionContext(Context):
+class SessionContext(RuntimeContext):
     """A session with arrays of its own."""
 
     def __init__(
-        self, interpreter: Any, settings: Settings, fed: Sequence[Input], outputs: Sequence[str]
+        self,
+        interpreter: Any,
+        settings: MnnSettings,
+        fed: Sequence[InputData],
+        outputs: Sequence[str],
     ) -> None:
         self.interpreter: Any = interpreter
         self.settings = settings
@@ -56,7 +60,7 @@ class SessionContext(Context):
 
     @classmethod
     def load(
-        cls, model: str, settings: Settings, fed: Sequence[Input], outputs: Sequence[str]
+        cls, model: str, settings: MnnSettings, fed: Sequence[InputData], outputs: Sequence[str]
     ) -> SessionContext:
         """Return the first session of an interpreter of the file."""
         interpreter = MNN.Interpreter(model)

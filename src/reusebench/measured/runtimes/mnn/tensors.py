@@ -15,12 +15,12 @@ from reusebench.measured.runtimes.base import (
     Copies,
     DeclaredTensor,
     ImageInput,
-    Input,
+    InputData,
     Inputs,
     NotSupported,
 )
 
-__all__ = ["Signature", "Tensors", "fed_inputs", "signature_of"]
+__all__ = ["MnnTensors", "Signature", "fed_inputs", "signature_of"]
 
 #: What numpy calls the types of variables that Python can write.
 _TYPES = {expr.float: "float32", expr.int: "int32", expr.uint8: "uint8"}
@@ -71,7 +71,7 @@ def _declared(name: str, variable: Any) -> DeclaredTensor:
     return DeclaredTensor(name, kind, tuple(size if size >= 0 else "" for size in variable.shape))
 
 
-def fed_inputs(tensors: Sequence[DeclaredTensor], inputs: Inputs) -> List[Input]:
+def fed_inputs(tensors: Sequence[DeclaredTensor], inputs: Inputs) -> List[InputData]:
     """Return what each input is fed with, in the order of the model; raise NotSupported where
     Python cannot feed it.
     """
@@ -79,12 +79,12 @@ def fed_inputs(tensors: Sequence[DeclaredTensor], inputs: Inputs) -> List[Input]
         if tensor.type not in _TYPES.values():
             raise NotSupported("mnn_input_type", tensor=tensor.name, type=tensor.type)
     return [
-        inputs.get(tensor.name) or Input(tensor.name, tensor.type, tensor.shape)
+        inputs.get(tensor.name) or InputData(tensor.name, tensor.type, tensor.shape)
         for tensor in tensors
     ]
 
 
-class Tensors:
+class MnnTensors:
     """The inputs and outputs of one module."""
 
     def __init__(
@@ -172,7 +172,7 @@ class Tensors:
         ]
 
 
-def _variable(tensor: Input, signature: Signature) -> Any:
+def _variable(tensor: InputData, signature: Signature) -> Any:
     """Return a variable with the elements of the input, in its own memory."""
     order = signature.orders[tensor.name]
     kind = signature.types[tensor.name]

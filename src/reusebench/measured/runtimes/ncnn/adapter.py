@@ -23,7 +23,6 @@ from reusebench.measured.runtimes.base import (
     NO_INPUTS,
     AdapterError,
     Allocation,
-    Context,
     Copies,
     ImageInput,
     Inputs,
@@ -32,13 +31,18 @@ from reusebench.measured.runtimes.base import (
     NotSupported,
     OutOfMemory,
     Runtime,
+    RuntimeContext,
     check_host_memory,
     check_options,
 )
 from reusebench.measured.runtimes.ncnn.arena import Allocator, Arena
 from reusebench.measured.runtimes.ncnn.graph import Graph, read_graph, weights_of
 from reusebench.measured.runtimes.ncnn.options import OPTIONS, set_options
-from reusebench.measured.runtimes.ncnn.tensors import ArrayOutputs, InputTensors, OutputTensors
+from reusebench.measured.runtimes.ncnn.tensors import (
+    ArrayOutputs,
+    NcnnInputTensors,
+    NcnnOutputTensors,
+)
 
 __all__ = ["Ncnn", "NcnnContext", "open_runtime"]
 
@@ -71,7 +75,7 @@ class _Net:
         self.arena: Optional[Arena] = None
 
 
-class NcnnContext(Context):
+class NcnnContext(RuntimeContext):
     """Inputs, outputs and internal memory of inferences over a net."""
 
     def __init__(
@@ -93,8 +97,8 @@ class NcnnContext(Context):
         #: Whether another context has it already.
         self._shares_arena = shares_arena
         self._allocator: Optional[Allocator] = None
-        self._inputs: Optional[InputTensors] = None
-        self._outputs: Optional[OutputTensors] = None
+        self._inputs: Optional[NcnnInputTensors] = None
+        self._outputs: Optional[NcnnOutputTensors] = None
         self._open_tensors(arrays)
 
     @property
@@ -104,10 +108,10 @@ class NcnnContext(Context):
         return self._net
 
     def _open_tensors(self, arrays: Arrays) -> None:
-        self._inputs = InputTensors(
+        self._inputs = NcnnInputTensors(
             self.graph, self.inputs, arrays, "input" in self._memory.zero_copy
         )
-        self._outputs = OutputTensors()
+        self._outputs = NcnnOutputTensors()
         if self._arena is not None:
             in_place = "output" in self._memory.zero_copy
             self._allocator = Allocator(self._arena)
@@ -194,20 +198,20 @@ class Ncnn(Runtime):
         _check_memory(memory)
         return self._over(_Net(model, memory.options), read_graph(model), memory, inputs)
 
-    def dup(self, source: Context, memory: Memory) -> NcnnContext:
+    def dup(self, source: RuntimeContext, memory: Memory) -> NcnnContext:
         """Return a context over the net of source."""
         assert isinstance(source, NcnnContext)
         _check_memory(memory)
         return self._over(source.net, source.graph, memory, source.inputs)
 
-    def shared_context(self, source: Context, memory: Memory) -> NcnnContext:
+    def shared_context(self, source: RuntimeContext, memory: Memory) -> NcnnContext:
         """Return a dup: what several threads share is the net, and each inference has an extractor
         of its own.
         """
         return self.dup(source, memory)
 
     def share_weights(
-        self, model: str, source: Context, memory: Memory, inputs: Inputs = NO_INPUTS
+        self, model: str, source: RuntimeContext, memory: Memory, inputs: Inputs = NO_INPUTS
     ) -> NcnnContext:
         """Return a context over the net of source, with inputs of the sizes that the model has."""
         assert isinstance(source, NcnnContext)

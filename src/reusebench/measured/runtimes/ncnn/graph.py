@@ -13,7 +13,7 @@ from typing import Dict, Iterator, List, NamedTuple, Sequence, Tuple, Union
 
 from reusebench.measured.runtimes.base import AdapterError, DeclaredTensor, Interface
 
-__all__ = ["Graph", "Layer", "read_graph", "weights_of"]
+__all__ = ["Graph", "NcnnLayer", "read_graph", "weights_of"]
 
 _MAGIC = "7767517"
 #: A .param file has a line for each layer; a larger one is no such file.
@@ -37,7 +37,7 @@ _WEIGHTS = 6
 _PRODUCT_WEIGHTS = 2
 
 
-class Layer(NamedTuple):
+class NcnnLayer(NamedTuple):
     """A line of the file."""
 
     type: str
@@ -56,7 +56,7 @@ class Layer(NamedTuple):
 class Graph(NamedTuple):
     """The layers, in the order in which they run."""
 
-    layers: Tuple[Layer, ...]
+    layers: Tuple[NcnnLayer, ...]
 
     @property
     def inputs(self) -> List[str]:
@@ -74,7 +74,7 @@ class Graph(NamedTuple):
         untaken = [top for layer in self.layers for top in layer.tops if top not in taken]
         return _ordered([name for name in untaken if _NUMBERED.fullmatch(name)] or untaken)
 
-    def readers(self, blob: str) -> Iterator[Layer]:
+    def readers(self, blob: str) -> Iterator[NcnnLayer]:
         """Yield the layers that read a blob, behind those that only split it."""
         blobs = {
             blob
@@ -98,7 +98,7 @@ class Graph(NamedTuple):
         outputs = [DeclaredTensor(name, "float32", ()) for name in self.outputs]
         return Interface(tuple(inputs), tuple(outputs), {})
 
-    def without_sizes(self) -> Tuple[Layer, ...]:
+    def without_sizes(self) -> Tuple[NcnnLayer, ...]:
         """Return the layers without the sizes of inputs: equal in graphs of one network at several
         resolutions.
         """
@@ -107,7 +107,7 @@ class Graph(NamedTuple):
             for layer in self.layers
         )
 
-    def _input(self, layer: Layer) -> DeclaredTensor:
+    def _input(self, layer: NcnnLayer) -> DeclaredTensor:
         readers = list(self.readers(layer.tops[0]))
         kind = "int32" if any(reader.type == "Embed" for reader in readers) else "float32"
         sizes: List[Union[int, str]] = [
@@ -145,7 +145,7 @@ def weights_of(param: str) -> str:
     return f"{param[: -len('.param')]}.bin"
 
 
-def _layer(line: str) -> Layer:
+def _layer(line: str) -> NcnnLayer:
     kind, name, *rest = line.split()
     bottoms = int(rest[0])
     tops = int(rest[1])
@@ -160,7 +160,7 @@ def _layer(line: str) -> Layer:
             raise ValueError(line)
         number, _, value = text.partition("=")
         parameters[int(number)] = value
-    return Layer(kind, name, tuple(names[:bottoms]), tuple(names[bottoms:]), parameters)
+    return NcnnLayer(kind, name, tuple(names[:bottoms]), tuple(names[bottoms:]), parameters)
 
 
 def _ordered(names: Sequence[str]) -> List[str]:
@@ -170,7 +170,7 @@ def _ordered(names: Sequence[str]) -> List[str]:
     return sorted(names, key=numbers.__getitem__) if len(numbers) == len(names) else list(names)
 
 
-def _dimensions_for(readers: Sequence[Layer]) -> Tuple[Union[int, str], ...]:
+def _dimensions_for(readers: Sequence[NcnnLayer]) -> Tuple[Union[int, str], ...]:
     """Return the dimensions of an input whose sizes the file leaves out, by what reads it; () where
     that is unknown.
     """

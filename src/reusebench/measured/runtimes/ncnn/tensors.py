@@ -10,11 +10,17 @@ import numpy as np
 from ncnn import Mat
 
 from reusebench.measured.runtimes.arrays import Arrays, as_buffer, filled, image_in
-from reusebench.measured.runtimes.base import Allocation, ImageInput, Input, Inputs, NotSupported
+from reusebench.measured.runtimes.base import (
+    Allocation,
+    ImageInput,
+    InputData,
+    Inputs,
+    NotSupported,
+)
 from reusebench.measured.runtimes.ncnn.arena import ALIGNMENT, OVERREAD, Allocator
 from reusebench.measured.runtimes.ncnn.graph import Graph
 
-__all__ = ["ArrayOutputs", "InputTensors", "OutputTensors"]
+__all__ = ["ArrayOutputs", "NcnnInputTensors", "NcnnOutputTensors"]
 
 #: Layers that leave their input as it is and write a tensor of their own. Others may work in place,
 #: or pass the memory of the input on to one that does.
@@ -34,7 +40,7 @@ _READERS = (
 _MOST_DIMENSIONS = 4
 
 
-class InputTensors:
+class NcnnInputTensors:
     """Arrays of the application, of which ncnn gets copies, or a Mat over each, which does not hold
     the array.
     """
@@ -53,7 +59,7 @@ class InputTensors:
             if stays and not all(layer.type in _READERS for layer in graph.readers(tensor.name)):
                 raise NotSupported("ncnn_input_in_place", tensor=tensor.name)
             if tensor.name not in arrays:
-                fed = inputs.get(tensor.name) or Input(tensor.name, tensor.type, tensor.shape)
+                fed = inputs.get(tensor.name) or InputData(tensor.name, tensor.type, tensor.shape)
                 arrays[tensor.name] = filled(fed)
                 if stays:
                     self._allocations.append(Allocation("input", arrays[tensor.name].nbytes, 0))
@@ -76,7 +82,7 @@ class InputTensors:
         return self._allocations
 
 
-class OutputTensors:
+class NcnnOutputTensors:
     """Outputs as extract() returns them: copies, where they were in the pool of a net."""
 
     def __init__(self) -> None:
@@ -102,7 +108,7 @@ class OutputTensors:
         return []
 
 
-class ArrayOutputs(OutputTensors):
+class ArrayOutputs(NcnnOutputTensors):
     """Outputs in the application's arrays: copied there from an arena, or in place.
 
     ncnn writes in place what its allocator serves with the application's memory. The first

@@ -23,13 +23,13 @@ from reusebench.measured.runtimes.base import (
     NO_INPUTS,
     AdapterError,
     Allocation,
-    Context,
     Inputs,
     Interface,
     Memory,
     NotSupported,
     Preparation,
     Runtime,
+    RuntimeContext,
     check_host_memory,
     check_options,
 )
@@ -40,7 +40,12 @@ from reusebench.measured.runtimes.onnxruntime.options import (
     plain_options,
 )
 from reusebench.measured.runtimes.onnxruntime.prepared import GivenWeights, same_weights
-from reusebench.measured.runtimes.onnxruntime.tensors import Tensors, declared, is_fed, open_tensors
+from reusebench.measured.runtimes.onnxruntime.tensors import (
+    OnnxTensors,
+    declared,
+    is_fed,
+    open_tensors,
+)
 
 __all__ = ["OnnxContext", "OnnxRuntime", "open_runtime"]
 
@@ -81,7 +86,7 @@ _CPU = "CPUExecutionProvider"
 _CUDA = "CUDAExecutionProvider"
 
 
-class OnnxContext(ContextOfTensors[Tensors]):
+class OnnxContext(ContextOfTensors[OnnxTensors]):
     """A session with an input of its own."""
 
     def __init__(
@@ -99,7 +104,7 @@ class OnnxContext(ContextOfTensors[Tensors]):
         #: Whether the session's weights are a mapped file that a dup can map again.
         self.shared = shared
         self._memory = memory
-        self._tensors: Optional[Tensors] = open_tensors(
+        self._tensors: Optional[OnnxTensors] = open_tensors(
             session, memory, inputs, {} if arrays is None else arrays
         )
         #: The memory that the application gave, which must live as long as the session.
@@ -199,7 +204,7 @@ class OnnxRuntime(Runtime):
         session = _open_session(prepared, options, memory.device)
         return OnnxContext(session, prepared, memory, inputs, weights is None, weights, arrays)
 
-    def dup(self, source: Context, memory: Memory) -> OnnxContext:
+    def dup(self, source: RuntimeContext, memory: Memory) -> OnnxContext:
         """Return a further session that maps the weights which source maps."""
         assert isinstance(source, OnnxContext)
         if not source.shared:
@@ -207,7 +212,7 @@ class OnnxRuntime(Runtime):
         return self.load(source.model, source.model, memory, source.inputs)
 
     def share_weights(
-        self, model: str, source: Context, memory: Memory, inputs: Inputs = NO_INPUTS
+        self, model: str, source: RuntimeContext, memory: Memory, inputs: Inputs = NO_INPUTS
     ) -> OnnxContext:
         """Return a session of the prepared model, which maps the weights that source maps."""
         assert isinstance(source, OnnxContext)
@@ -215,7 +220,7 @@ class OnnxRuntime(Runtime):
             raise NotSupported("onnx_weights_differ")
         return self.load(model, model, memory, inputs)
 
-    def shared_context(self, source: Context, memory: Memory) -> OnnxContext:
+    def shared_context(self, source: RuntimeContext, memory: Memory) -> OnnxContext:
         """Return a handle on the same session: run() may be called from several threads."""
         assert isinstance(source, OnnxContext)
         arrays = self._shared_arrays.of(memory.io)

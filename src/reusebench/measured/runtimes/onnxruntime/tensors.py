@@ -21,13 +21,13 @@ from reusebench.measured.runtimes.base import (
     Copies,
     DeclaredTensor,
     ImageInput,
-    Input,
+    InputData,
     Inputs,
     Memory,
     NotSupported,
 )
 
-__all__ = ["Tensors", "declared", "is_fed", "open_tensors"]
+__all__ = ["OnnxTensors", "declared", "is_fed", "open_tensors"]
 
 #: ONNX Runtime's names of types that numpy calls otherwise, or has not; the others are numpy's.
 _TYPES = {"float": "float32", "double": "float64", "string": TEXT}
@@ -45,7 +45,7 @@ def declared(tensor: Any) -> DeclaredTensor:
     return DeclaredTensor(tensor.name, kind, tuple(sizes))
 
 
-class Tensors(ABC):
+class OnnxTensors(ABC):
     """The inputs and outputs of one context."""
 
     def __init__(self, session: Any, inputs: Inputs, arrays: Arrays) -> None:
@@ -59,7 +59,7 @@ class Tensors(ABC):
         for tensor in map(declared, session.get_inputs()):
             if tensor.name not in arrays:
                 arrays[tensor.name] = filled(
-                    inputs.get(tensor.name) or Input(tensor.name, tensor.type, tensor.shape)
+                    inputs.get(tensor.name) or InputData(tensor.name, tensor.type, tensor.shape)
                 )
             array = self._inputs[tensor.name] = arrays[tensor.name]
             self._fed[tensor.name] = _bfloat16_value(array) if tensor.type == BFLOAT16 else array
@@ -89,7 +89,7 @@ class Tensors(ABC):
         return []
 
 
-class Fed(Tensors):
+class FedTensors(OnnxTensors):
     """run(): takes arrays and returns arrays, which ONNX Runtime allocates."""
 
     def __init__(self, session: Any, inputs: Inputs, arrays: Arrays, device: bool) -> None:
@@ -116,7 +116,7 @@ class Fed(Tensors):
         return Copies(sent_bytes, _own_bytes(self._outputs))
 
 
-class Bound(Tensors):
+class BoundTensors(OnnxTensors):
     """I/O binding: the session reads and writes the application's arrays where they are.
 
     The array of an output whose size the file leaves free is made after the first run, which shows
@@ -203,7 +203,7 @@ class Bound(Tensors):
         ]
 
 
-class OnDevice(Tensors):
+class DeviceTensors(OnnxTensors):
     """I/O binding to the device: the input was sent once, the output is fetched by views()
     alone.
     """
@@ -237,7 +237,7 @@ class OnDevice(Tensors):
         return Copies(0, 0)
 
 
-def open_tensors(session: Any, memory: Memory, inputs: Inputs, arrays: Arrays) -> Tensors:
+def open_tensors(session: Any, memory: Memory, inputs: Inputs, arrays: Arrays) -> OnnxTensors:
     """Return what moves the tensors of a session as in `memory`; raise NotSupported where it
     cannot.
 
@@ -246,10 +246,10 @@ def open_tensors(session: Any, memory: Memory, inputs: Inputs, arrays: Arrays) -
     if memory.device_io:
         if memory.device is None:
             raise NotSupported("onnx_cpu_device_io")
-        return OnDevice(session, inputs, arrays, memory.device)
+        return DeviceTensors(session, inputs, arrays, memory.device)
     if memory.zero_copy:
-        return Bound(session, inputs, arrays, memory.zero_copy)
-    return Fed(session, inputs, arrays, device=memory.device is not None)
+        return BoundTensors(session, inputs, arrays, memory.zero_copy)
+    return FedTensors(session, inputs, arrays, device=memory.device is not None)
 
 
 def is_fed(tensor: DeclaredTensor) -> bool:

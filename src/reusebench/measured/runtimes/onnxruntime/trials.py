@@ -14,7 +14,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Callable, Dict, NamedTuple
 
 from reusebench.measured.messages import Message
-from reusebench.measured.runtimes.base import AdapterError, Context, NodeOrder
+from reusebench.measured.runtimes.base import AdapterError, NodeOrder, RuntimeContext
 from reusebench.measured.runtimes.onnxruntime.options import as_prepared, plain_options
 from reusebench.measured.runtimes.onnxruntime.orders import candidate_orders
 
@@ -42,7 +42,7 @@ class Runner(NamedTuple):
     #: Opens a session of a model file with options.
     open_session: Callable[[str, Any], Any]
     #: Gives a session the inputs of the model.
-    context_of: Callable[[Any], Context]
+    context_of: Callable[[Any], RuntimeContext]
     #: Is called before each run: the preparing process is alive.
     alive: Callable[[], None]
 

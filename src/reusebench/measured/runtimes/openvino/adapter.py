@@ -21,26 +21,31 @@ from reusebench.measured.runtimes.base import (
     NO_INPUTS,
     AdapterError,
     Allocation,
-    Context,
-    Input,
+    InputData,
     Inputs,
     Interface,
     Memory,
     NotSupported,
     Preparation,
     Runtime,
+    RuntimeContext,
     check_options,
 )
-from reusebench.measured.runtimes.openvino.network import (
+from reusebench.measured.runtimes.openvino.model import (
     OPTIONS,
-    Network,
+    OpenVinoModel,
     WeightsMemory,
     read_model,
     reshape,
     same_weights,
     weights_file,
 )
-from reusebench.measured.runtimes.openvino.tensors import TYPES, Tensors, declared, fed_inputs
+from reusebench.measured.runtimes.openvino.tensors import (
+    TYPES,
+    OpenVinoTensors,
+    declared,
+    fed_inputs,
+)
 from reusebench.measured.runtimes.prepared_files import flush_to_disk, share_equal_file
 
 __all__ = ["OpenVino", "OpenVinoContext", "open_runtime"]
@@ -61,16 +66,16 @@ class Turn:
 
     def __init__(self) -> None:
         #: One for each context.
-        self._networks: List[Network] = []
-        self._last: Optional[Network] = None
+        self._networks: List[OpenVinoModel] = []
+        self._last: Optional[OpenVinoModel] = None
 
-    def join(self, network: Network) -> None:
+    def join(self, network: OpenVinoModel) -> None:
         """Let a context of a network take its turns."""
         self._networks.append(network)
         if len(set(self._networks)) > 1:
             _unmap_large_blocks()
 
-    def take(self, network: Network) -> None:
+    def take(self, network: OpenVinoModel) -> None:
         """Give back the internal tensors of the network that ran last, if it is another one, of
         this turn alone.
         """
@@ -81,31 +86,31 @@ class Turn:
         if self._networks.count(last) == last.contexts:
             last.release_internal()
 
-    def leave(self, network: Network) -> None:
+    def leave(self, network: OpenVinoModel) -> None:
         """Forget a context that is destroyed."""
         self._networks.remove(network)
         if network not in self._networks and self._last is network:
             self._last = None
 
 
-class OpenVinoContext(ContextOfTensors[Tensors]):
+class OpenVinoContext(ContextOfTensors[OpenVinoTensors]):
     """An infer request with its tensors."""
 
     def __init__(
         self,
-        network: Network,
-        fed: Sequence[Input],
+        network: OpenVinoModel,
+        fed: Sequence[InputData],
         memory: Memory,
         arrays: Arrays,
         turn: Optional[Turn],
     ) -> None:
-        self.network: Optional[Network] = network
+        self.network: Optional[OpenVinoModel] = network
         self.fed = fed
         self._turn = turn
         #: The bytes of the weights that the application gave for this context.
         self.given_bytes = 0
         self._has_run = False
-        self._tensors: Optional[Tensors] = Tensors(fed, memory.zero_copy, arrays)
+        self._tensors: Optional[OpenVinoTensors] = OpenVinoTensors(fed, memory.zero_copy, arrays)
         network.join(self._tensors)
         if turn is not None:
             turn.join(network)
@@ -203,7 +208,7 @@ class OpenVino(Runtime):
         context.given_bytes = weights.own_bytes
         return context
 
-    def dup(self, source: Context, memory: Memory) -> OpenVinoContext:
+    def dup(self, source: RuntimeContext, memory: Memory) -> OpenVinoContext:
         """Return a further request of the compiled model of source, which has a stream for each
         CPU.
 
@@ -215,7 +220,7 @@ class OpenVino(Runtime):
         source.network.run_at_once(_cpus())
         return self._context(source.network, source.fed, memory)
 
-    def shared_context(self, source: Context, memory: Memory) -> OpenVinoContext:
+    def shared_context(self, source: RuntimeContext, memory: Memory) -> OpenVinoContext:
         """Return a further request of the compiled model of source as it is: with one stream they
         infer in turn.
         """
@@ -225,7 +230,7 @@ class OpenVino(Runtime):
         return self._context(source.network, source.fed, memory)
 
     def share_weights(
-        self, model: str, source: Context, memory: Memory, inputs: Inputs = NO_INPUTS
+        self, model: str, source: RuntimeContext, memory: Memory, inputs: Inputs = NO_INPUTS
     ) -> OpenVinoContext:
         """Return a request of the compiled model of source, which takes inputs of both shapes from
         now on.
@@ -245,7 +250,7 @@ class OpenVino(Runtime):
         return self._context(source.network, fed, memory)
 
     def share_weight_memory(
-        self, model: str, source: Context, memory: Memory, inputs: Inputs = NO_INPUTS
+        self, model: str, source: RuntimeContext, memory: Memory, inputs: Inputs = NO_INPUTS
     ) -> OpenVinoContext:
         """Return a request of a further compiled model, made of the weights that the application
         gave source.
@@ -265,10 +270,12 @@ class OpenVino(Runtime):
     ) -> OpenVinoContext:
         fed = fed_inputs(read_model(self._core, path, weights), inputs)
         return self._context(
-            Network(self._core, path, fed, memory.options, weights, streams), fed, memory
+            OpenVinoModel(self._core, path, fed, memory.options, weights, streams), fed, memory
         )
 
-    def _context(self, network: Network, fed: Sequence[Input], memory: Memory) -> OpenVinoContext:
+    def _context(
+        self, network: OpenVinoModel, fed: Sequence[InputData], memory: Memory
+    ) -> OpenVinoContext:
         turn = None if memory.internal is None else self._turns.setdefault(memory.internal, Turn())
         return OpenVinoContext(network, fed, memory, self._shared_arrays.of(memory.io), turn)
 

@@ -16,11 +16,11 @@ from reusebench.measured.runtimes.base import (
     Copies,
     DeclaredTensor,
     ImageInput,
-    Input,
+    InputData,
     Inputs,
 )
 
-__all__ = ["TYPES", "Tensors", "declared", "fed_inputs"]
+__all__ = ["TYPES", "OpenVinoTensors", "declared", "fed_inputs"]
 
 #: Types of elements by OpenVINO's names. Text is not among them: a scalar of text crashes OpenVINO
 #: 2026.4.
@@ -52,18 +52,18 @@ def declared(port: Any, names: Mapping[Tuple[str, int], str] = _NO_NAMES) -> Dec
     return DeclaredTensor(name, TYPES.get(kind, kind), tuple(sizes))
 
 
-def fed_inputs(model: Any, inputs: Inputs) -> Tuple[Input, ...]:
+def fed_inputs(model: Any, inputs: Inputs) -> Tuple[InputData, ...]:
     """Return what each input of a model is fed with."""
     fed = []
     for tensor in map(declared, model.inputs):
-        fed.append(inputs.get(tensor.name) or Input(tensor.name, tensor.type, tensor.shape))
+        fed.append(inputs.get(tensor.name) or InputData(tensor.name, tensor.type, tensor.shape))
     return tuple(fed)
 
 
-class Tensors:
+class OpenVinoTensors:
     """The application's arrays of one context, and the infer request that reads and writes them."""
 
-    def __init__(self, fed: Sequence[Input], zero_copy: Sequence[str], arrays: Arrays) -> None:
+    def __init__(self, fed: Sequence[InputData], zero_copy: Sequence[str], arrays: Arrays) -> None:
         """`arrays` are those of other contexts that it shares, and get those that it makes."""
         self._fed = tuple(fed)
         self._input_stays = "input" in zero_copy

@@ -43,12 +43,12 @@ __all__ = [
     "TYPE_INT16",
     "TYPE_UINT8",
     "InitExtend",
-    "Input",
     "InputOutputNumber",
     "InputRange",
     "MemSize",
-    "Output",
     "RknnContext",
+    "RknnInput",
+    "RknnOutput",
     "SdkVersion",
     "TensorAttr",
     "TensorMem",
@@ -202,7 +202,7 @@ class TensorMem(ctypes.Structure):
     )
 
 
-class Input(ctypes.Structure):
+class RknnInput(ctypes.Structure):
     """rknn_input."""
 
     _fields_ = (
@@ -215,7 +215,7 @@ class Input(ctypes.Structure):
     )
 
 
-class Output(ctypes.Structure):
+class RknnOutput(ctypes.Structure):
     """rknn_output."""
 
     _fields_ = (

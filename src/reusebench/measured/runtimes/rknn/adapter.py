@@ -12,7 +12,6 @@ from reusebench.measured.runtimes.base import (
     NO_INPUTS,
     AdapterError,
     Allocation,
-    Context,
     Copies,
     ImageInput,
     Inputs,
@@ -20,6 +19,7 @@ from reusebench.measured.runtimes.base import (
     Memory,
     NotSupported,
     Runtime,
+    RuntimeContext,
     check_options,
 )
 from reusebench.measured.runtimes.rknn.abi import (
@@ -35,16 +35,20 @@ from reusebench.measured.runtimes.rknn.attributes import (
 )
 from reusebench.measured.runtimes.rknn.binding import Binding
 from reusebench.measured.runtimes.rknn.content import bound_input, copied_input
-from reusebench.measured.runtimes.rknn.library import LIBRARY_VARIABLE, find_library, read_library
+from reusebench.measured.runtimes.rknn.library_file import (
+    LIBRARY_VARIABLE,
+    find_library,
+    read_library,
+)
 from reusebench.measured.runtimes.rknn.memory import Piece, TensorMemory, allocate, name_again
 from reusebench.measured.runtimes.rknn.tensors import (
     BoundInputs,
     BoundOutputs,
     CopiedInputs,
     CopiedOutputs,
-    InputTensors,
     NativeOutputs,
-    Tensors,
+    RknnInputTensors,
+    RknnTensors,
 )
 
 __all__ = ["Rknn", "RknnRuntimeContext", "open_runtime"]
@@ -63,7 +67,7 @@ class TensorMemories(NamedTuple):
     outputs: TensorMemory
 
 
-class RknnRuntimeContext(Context):
+class RknnRuntimeContext(RuntimeContext):
     """One rknn_context with its tensors and what was allocated for it outside the library.
 
     Tensors are made at the first inference: the mini runtime needs them after the internal memory,
@@ -93,8 +97,8 @@ class RknnRuntimeContext(Context):
         self._memory_of_tensors = tensors
         self._pieces: List[Piece] = []
         self._allocations: List[Allocation] = []
-        self._input: Optional[InputTensors] = None
-        self._output: Optional[Tensors] = None
+        self._input: Optional[RknnInputTensors] = None
+        self._output: Optional[RknnTensors] = None
 
     @property
     def internal_is_outside(self) -> bool:
@@ -118,7 +122,7 @@ class RknnRuntimeContext(Context):
         self.binding.run(self.handle)
         self._output.move()
 
-    def _open_inputs(self) -> InputTensors:
+    def _open_inputs(self) -> RknnInputTensors:
         copied = "input" not in self._memory.zero_copy
         is_bound = self._mini or not copied
         feed = bound_input if is_bound else copied_input
@@ -130,7 +134,7 @@ class RknnRuntimeContext(Context):
             )
         return CopiedInputs(self.binding, self.handle, inputs)
 
-    def _open_outputs(self) -> Tensors:
+    def _open_outputs(self) -> RknnTensors:
         attributes = self._attributes()
         memory = self._memory_of_tensors.outputs
         native = attributes.outputs(native=True)
@@ -270,7 +274,7 @@ class Rknn(Runtime):
             handle, memory, inputs, loaded=True, may_be_dynamic=bool(inputs), model=piece
         )
 
-    def dup(self, source: Context, memory: Memory) -> RknnRuntimeContext:
+    def dup(self, source: RuntimeContext, memory: Memory) -> RknnRuntimeContext:
         """Return rknn_dup_context's: it shares the weights, and nothing else."""
         assert isinstance(source, RknnRuntimeContext)
         if source.internal_is_outside and not _internal_is_outside(memory):
@@ -288,7 +292,7 @@ class Rknn(Runtime):
         )
 
     def share_weights(
-        self, model: str, source: Context, memory: Memory, inputs: Inputs = NO_INPUTS
+        self, model: str, source: RuntimeContext, memory: Memory, inputs: Inputs = NO_INPUTS
     ) -> RknnRuntimeContext:
         """Return a context of the model over the weights of source, which must outlive it."""
         assert isinstance(source, RknnRuntimeContext)
@@ -299,7 +303,7 @@ class Rknn(Runtime):
         return self._furnish(handle, memory, inputs, loaded=False, may_be_dynamic=bool(inputs))
 
     def share_weight_memory(
-        self, model: str, source: Context, memory: Memory, inputs: Inputs = NO_INPUTS
+        self, model: str, source: RuntimeContext, memory: Memory, inputs: Inputs = NO_INPUTS
     ) -> RknnRuntimeContext:
         """Return a further context of the model, with the weight memory of source, into which the
         library writes again.
@@ -322,11 +326,11 @@ class Rknn(Runtime):
             raise AdapterError("rknn_weights_overwritten")
         return context
 
-    def shared_context(self, source: Context, memory: Memory) -> Context:
+    def shared_context(self, source: RuntimeContext, memory: Memory) -> RuntimeContext:
         """Refuse: rknn_run of one context from two threads is not in Rockchip's API."""
         raise NotSupported("rknn_one_thread")
 
-    def share_internal(self, contexts: Sequence[Context]) -> None:
+    def share_internal(self, contexts: Sequence[RuntimeContext]) -> None:
         """Allocate the largest internal memory once, for the first context, and set it on all."""
         members = [context for context in contexts if isinstance(context, RknnRuntimeContext)]
         sizes = [self._binding.mem_size(context.handle).total_internal_size for context in members]
@@ -336,7 +340,7 @@ class Rknn(Runtime):
         for context, size in zip(members, sizes):
             self._use_internal(context, whole, size)
 
-    def join_internal(self, context: Context, member: Context) -> None:
+    def join_internal(self, context: RuntimeContext, member: RuntimeContext) -> None:
         """Set the memory that is there on the further context, which needs as much as member."""
         assert isinstance(context, RknnRuntimeContext)
         assert isinstance(member, RknnRuntimeContext)

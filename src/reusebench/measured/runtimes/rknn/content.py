@@ -9,7 +9,7 @@ import math
 import struct
 from typing import Callable, Iterable, NamedTuple, Optional
 
-from reusebench.measured.runtimes.base import Input, NotSupported, input_pattern
+from reusebench.measured.runtimes.base import InputData, NotSupported, input_pattern
 from reusebench.measured.runtimes.rknn.abi import (
     FORMAT_NC1HWC2,
     TYPE_FLOAT32,
@@ -73,7 +73,7 @@ class FedInput(NamedTuple):
     #: Noise, from one of 256 random values.
     noise: Callable[[int], float]
     #: None: noise.
-    data: Optional[Input]
+    data: Optional[InputData]
 
     def filled(self) -> ctypes.Array[ctypes.c_char]:
         """Return a new buffer with what the input is fed with."""
@@ -99,7 +99,7 @@ class FedInput(NamedTuple):
             return pattern.translate(b"".join(table))
         return b"".join(table[byte] for byte in pattern[: self.size_bytes // len(table[0])])
 
-    def _read(self, data: Input, target: memoryview) -> None:
+    def _read(self, data: InputData, target: memoryview) -> None:
         """Read a .npy file: as it is, or as numbers where it has real ones and the elements are of
         another type.
         """
@@ -118,7 +118,7 @@ class FedInput(NamedTuple):
                 start += len(packed)
 
 
-def copied_input(attribute: TensorAttr, data: Optional[Input]) -> FedInput:
+def copied_input(attribute: TensorAttr, data: Optional[InputData]) -> FedInput:
     """Return the input as the library takes it over: pixels; real numbers as float32, which it
     converts; indices.
     """
@@ -136,7 +136,7 @@ def copied_input(attribute: TensorAttr, data: Optional[Input]) -> FedInput:
     )
 
 
-def bound_input(attribute: TensorAttr, data: Optional[Input]) -> FedInput:
+def bound_input(attribute: TensorAttr, data: Optional[InputData]) -> FedInput:
     """Return the input as the NPU reads it where it is: pixels, else elements of the model's own
     type.
 
@@ -155,7 +155,7 @@ def bound_input(attribute: TensorAttr, data: Optional[Input]) -> FedInput:
     return FedInput(attribute, attribute.size, _elements(attribute), scale, zero, noise, data)
 
 
-def _has_real_numbers(data: Optional[Input]) -> bool:
+def _has_real_numbers(data: Optional[InputData]) -> bool:
     return data is not None and data.file is not None and data.type == TYPES[TYPE_FLOAT32]
 
 

@@ -13,7 +13,7 @@ import stat
 from typing import List, NamedTuple, Optional, Sequence, Tuple
 
 from reusebench.measured.messages import Message
-from reusebench.measured.runtimes.rknn.library import LibraryFile
+from reusebench.measured.runtimes.rknn.library_file import LibraryFile
 
 __all__ = [
     "Node",

@@ -19,7 +19,14 @@ from reusebench.measured.runtimes.rknn.device import (
     not_opened,
 )
 
-__all__ = ["THIS_MACHINE", "Machine", "cause_of", "cause_of_crash", "memory_mib_of", "names_rk356x"]
+__all__ = [
+    "THIS_MACHINE",
+    "MachineFacts",
+    "cause_of",
+    "cause_of_crash",
+    "memory_mib_of",
+    "names_rk356x",
+]
 
 #: librknnrt does not catch what its parser of the description at the end of a model file throws.
 _JSON_PARSER = "jsonxx::json_parse_error"
@@ -29,7 +36,7 @@ _MEMINFO_LINE = re.compile(r"^(\w+):\s+(\d+) kB$", re.MULTILINE)
 _COMPATIBLE = "/proc/device-tree/compatible"
 
 
-class Machine:
+class MachineFacts:
     """What a cause depends on beside the words, read of this machine when it is asked for."""
 
     def memory_mib(self) -> Dict[str, int]:
@@ -53,10 +60,10 @@ class Machine:
         return heap_not_opened(node_of(path))
 
 
-THIS_MACHINE = Machine()
+THIS_MACHINE = MachineFacts()
 
 
-def cause_of(words: str, machine: Machine = THIS_MACHINE) -> Optional[Message]:
+def cause_of(words: str, machine: MachineFacts = THIS_MACHINE) -> Optional[Message]:
     """Return what was wrong and what to do, for what the library wrote; None if that is not
     known.
 
@@ -84,15 +91,15 @@ def cause_of_crash(last_words: str) -> Optional[Message]:
     )
 
 
-def _device_not_opened(_match: Match[str], machine: Machine) -> Message:
+def _device_not_opened(_match: Match[str], machine: MachineFacts) -> Message:
     return machine.device_not_opened()
 
 
-def _heap_not_opened(match: Match[str], machine: Machine) -> Message:
+def _heap_not_opened(match: Match[str], machine: MachineFacts) -> Message:
     return machine.heap_not_opened(match["path"])
 
 
-def _no_buffer(match: Match[str], machine: Machine) -> Message:
+def _no_buffer(match: Match[str], machine: MachineFacts) -> Message:
     """Return why there is no further buffer: the driver's error tells, where the library passes it
     on.
 
@@ -117,7 +124,7 @@ def _no_buffer(match: Match[str], machine: Machine) -> Message:
     )
 
 
-def _job_failed(_match: Match[str], machine: Machine) -> Message:
+def _job_failed(_match: Match[str], machine: MachineFacts) -> Message:
     """Return why a job failed; of these chips some kernels put the IOMMU's tables where the NPU
     does not reach.
     """
@@ -143,7 +150,7 @@ def _meminfo_mib() -> Dict[str, int]:
 #: A cause is a code of `messages`, whose fields the pattern's groups fill, or a function that
 #: returns the message. The first that fits counts: words that name a cause stand before words that
 #: only follow from it.
-_Sign = Tuple[Pattern[str], Union[str, Callable[[Match[str], Machine], Message]]]
+_Sign = Tuple[Pattern[str], Union[str, Callable[[Match[str], MachineFacts], Message]]]
 _SIGNS: List[_Sign] = [
     (re.compile(pattern), cause)
     for pattern, cause in (

@@ -13,7 +13,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 from reusebench.measured.messages import Message
 from reusebench.measured.runtimes.base import Allocation, NotSupported
 from reusebench.measured.runtimes.rknn.binding import Binding, Memory
-from reusebench.measured.runtimes.rknn.library import find_library
+from reusebench.measured.runtimes.rknn.library_file import find_library
 
 __all__ = ["Piece", "TensorMemory", "allocate", "name_again"]
 

@@ -15,8 +15,8 @@ from reusebench.measured.runtimes.rknn.abi import (
     SYNC_FROM_DEVICE,
     SYNC_TO_DEVICE,
     TYPE_UINT8,
-    Input,
-    Output,
+    RknnInput,
+    RknnOutput,
     TensorAttr,
 )
 from reusebench.measured.runtimes.rknn.binding import Binding
@@ -28,9 +28,9 @@ __all__ = [
     "BoundOutputs",
     "CopiedInputs",
     "CopiedOutputs",
-    "InputTensors",
     "NativeOutputs",
-    "Tensors",
+    "RknnInputTensors",
+    "RknnTensors",
 ]
 
 _IMAGE_DIMENSIONS = 4
@@ -42,7 +42,7 @@ _CODES: Dict[int, Literal["B", "H", "I"]] = {1: "B", 2: "H", 4: "I"}
 _CHANNELS = (1, 3)
 
 
-class Tensors(ABC):
+class RknnTensors(ABC):
     """All inputs, or all outputs, of one context."""
 
     #: The application's own side of each tensor; empty if it uses the bound memory itself.
@@ -73,7 +73,7 @@ class Tensors(ABC):
         return
 
 
-class InputTensors(Tensors):
+class RknnInputTensors(RknnTensors):
     """All inputs of one context."""
 
     @abstractmethod
@@ -81,7 +81,7 @@ class InputTensors(Tensors):
         """Return the application's memory of the first input that is a picture."""
 
 
-class CopiedInputs(InputTensors):
+class CopiedInputs(RknnInputTensors):
     """The library copies from the application's buffers (rknn_inputs_set)."""
 
     def __init__(self, binding: Binding, context: int, inputs: Sequence[FedInput]) -> None:
@@ -89,10 +89,10 @@ class CopiedInputs(InputTensors):
         self._context = context
         self._attributes = [fed.attribute for fed in inputs]
         self._buffers = [fed.filled() for fed in inputs]
-        self._inputs = (Input * len(inputs))()
+        self._inputs = (RknnInput * len(inputs))()
         for index, (attribute, buffer) in enumerate(zip(self._attributes, self._buffers)):
             address = ctypes.addressof(buffer)
-            self._inputs[index] = Input(
+            self._inputs[index] = RknnInput(
                 index, address, len(buffer), 0, attribute.type, attribute.fmt
             )
 
@@ -106,7 +106,7 @@ class CopiedInputs(InputTensors):
         return _image(memoryview(self._buffers[number]), self._attributes[number])
 
 
-class CopiedOutputs(Tensors):
+class CopiedOutputs(RknnTensors):
     """The library copies into the application's buffers (rknn_outputs_get), in the model's own
     type.
     """
@@ -115,10 +115,10 @@ class CopiedOutputs(Tensors):
         self._binding = binding
         self._context = context
         self._buffers = [ctypes.create_string_buffer(attribute.size) for attribute in attributes]
-        self._outputs = (Output * len(attributes))()
+        self._outputs = (RknnOutput * len(attributes))()
         for index, buffer in enumerate(self._buffers):
             address = ctypes.addressof(buffer)
-            self._outputs[index] = Output(
+            self._outputs[index] = RknnOutput(
                 want_float=0, is_prealloc=1, index=index, buf=address, size=len(buffer)
             )
 
@@ -146,7 +146,7 @@ class _Slot(NamedTuple):
             )
 
 
-class _Bound(Tensors):
+class _Bound(RknnTensors):
     """The NPU reads or writes memory that the application holds (rknn_set_io_mem).
 
     The application may keep buffers of its own besides and copy, as it must on the mini runtime,
@@ -196,7 +196,7 @@ class _Bound(Tensors):
             self._slots.pop().piece.release()
 
 
-class BoundInputs(_Bound, InputTensors):
+class BoundInputs(_Bound, RknnInputTensors):
     """Input that the NPU reads where it is."""
 
     kind = "input"

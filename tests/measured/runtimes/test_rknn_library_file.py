@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from reusebench.measured.runtimes.base import AdapterError
-from reusebench.measured.runtimes.rknn import library
-from reusebench.measured.runtimes.rknn.library import (
+from reusebench.measured.runtimes.rknn import library_file
+from reusebench.measured.runtimes.rknn.library_file import (
     LIBRARY_VARIABLE,
     find_library,
     read_library,
@@ -41,7 +41,7 @@ def _write(path: Path, content: bytes) -> str:
 def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
     """Return the two usual folders of a machine that is armhf and names no library."""
     folders = (tmp_path / "first", tmp_path / "second")
-    monkeypatch.setattr(library, "_FOLDERS", tuple(map(str, folders)))
+    monkeypatch.setattr(library_file, "_FOLDERS", tuple(map(str, folders)))
     monkeypatch.setattr(sys, "executable", _write(tmp_path / "python", _elf("armhf")))
     monkeypatch.delenv(LIBRARY_VARIABLE, raising=False)
     return folders

@@ -23,7 +23,7 @@ from typing import (
 )
 
 from reusebench.measured.plan import Streams
-from reusebench.measured.runtimes.base import Context
+from reusebench.measured.runtimes.base import RuntimeContext
 from reusebench.measured.streams.pool import Frame, Pool
 
 if TYPE_CHECKING:
@@ -220,7 +220,7 @@ class StreamThread:
 class Link(NamedTuple):
     """A context of a chain, and what a frame meets there."""
 
-    context: Context
+    context: RuntimeContext
     #: None if frames have no image, or the context does not take it.
     letterbox: Optional[Letterbox]
     #: Held by each inference.

@@ -12,12 +12,12 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 import numpy as np
 import openvino as ov
 
-from reusebench.measured.runtimes.base import AdapterError, Input, NotSupported
-from reusebench.measured.runtimes.openvino.tensors import Tensors
+from reusebench.measured.runtimes.base import AdapterError, InputData, NotSupported
+from reusebench.measured.runtimes.openvino.tensors import OpenVinoTensors
 
 __all__ = [
     "OPTIONS",
-    "Network",
+    "OpenVinoModel",
     "WeightsMemory",
     "read_model",
     "reshape",
@@ -97,14 +97,14 @@ class WeightsMemory:
             self._mapping.madvise(mmap.MADV_DONTNEED)
 
 
-class Network:
+class OpenVinoModel:
     """A compiled model, and the tensors of the contexts that infer with it."""
 
     def __init__(
         self,
         core: Any,
         path: str,
-        fed: Sequence[Input],
+        fed: Sequence[InputData],
         options: Sequence[str],
         weights: Optional[WeightsMemory],
         streams: int,
@@ -116,7 +116,7 @@ class Network:
         #: How many contexts can infer at once.
         self._streams = streams
         self._shapes = [list(tensor.shape) for tensor in fed]
-        self._users: List[Tensors] = []
+        self._users: List[OpenVinoTensors] = []
         self._compiled: Any = None
         self._compile()
 
@@ -125,12 +125,12 @@ class Network:
         """How many contexts infer with it."""
         return len(self._users)
 
-    def join(self, tensors: Tensors) -> None:
+    def join(self, tensors: OpenVinoTensors) -> None:
         """Let a further context infer, with a request of its own."""
         tensors.open(self._compiled)
         self._users.append(tensors)
 
-    def leave(self, tensors: Tensors) -> None:
+    def leave(self, tensors: OpenVinoTensors) -> None:
         """Drop a context's request; with the last one the compiled model, and then the memory of
         its weights.
         """
@@ -147,7 +147,7 @@ class Network:
             self._streams = count
             self._compile()
 
-    def allow(self, fed: Sequence[Input], outputs: Sequence[Any]) -> None:
+    def allow(self, fed: Sequence[InputData], outputs: Sequence[Any]) -> None:
         """Take inputs of these shapes too, of which the outputs are to have those: sizes that
         differ become free.
 

@@ -16,7 +16,7 @@ import ai_edge_litert  # it imports nothing but the library
 
 from reusebench.measured.runtimes.base import AdapterError, NotSupported, OutOfMemory
 
-__all__ = ["CPU", "Handle", "Library", "RankedType", "SignatureTensor", "version"]
+__all__ = ["CPU", "Handle", "LiteRtLibrary", "RankedType", "SignatureTensor", "version"]
 
 #: LiteRtHwAccelerators (litert_common.h).
 CPU = 1
@@ -109,7 +109,7 @@ class Handle:
         self._free(self.value)
 
 
-class Library:
+class LiteRtLibrary:
     """The library, loaded."""
 
     def __init__(self) -> None:
