@@ -122,7 +122,7 @@ def test_nothing_to_compare(compare: Callable[..., Ended], storage: Path) -> Non
     store(storage, 4, result(storage, "shared_context", dup(40, 10)))
     done = compare(3, 4)
     assert done.exit_code == 2
-    assert "Error: nothing of 4 can be compared with 3" in done.err
+    assert "Error: 4 and 3 have nothing to compare" in done.err
     assert "only in the base: onnxruntime full_dup" in done.out
 
 

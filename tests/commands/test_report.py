@@ -68,7 +68,9 @@ def test_damaged_files_are_named_and_the_rest_is_reported(
     assert done.exit_code == 1
     assert (tmp_path / "out" / "index.html").exists()
     assert re.search(r"^Warning: .*0002_cut\.json: cannot be read", done.err, re.MULTILINE)
-    of_another_form = "the form reusebench-result-99, and this version reads reusebench-result-2"
+    of_another_form = (
+        "its format is reusebench-result-99, and this version reads reusebench-result-2"
+    )
     assert re.search(rf"^Warning: .*{of_another_form}", done.err, re.MULTILINE)
 
 

@@ -147,7 +147,7 @@ _STREAMS_RUN = {
 }
 _INFO = ("benchmarks", 0, "extra_info")
 _OF_ANOTHER_FORM = (
-    "it has the form reusebench-result-1, and this version reads reusebench-result-2,"
+    "its format is reusebench-result-1, and this version reads reusebench-result-2,"
     " reusebench-program-2: use the version that wrote it, or measure again; it is left out. Move"
     " it away or delete it"
 )

@@ -1,5 +1,4 @@
-"""The command `reusebench`: its subcommands, and how they end at a mistake, Ctrl-C or an output
-that takes nothing.
+"""The command `reusebench`: its subcommands, and its end after a mistake, Ctrl-C or a full disk.
 
 Exit codes: 0 all is well; 1 the command worked and the answer is bad; 2 a mistake of the user.
 """
@@ -45,7 +44,7 @@ COMMANDS = {
     "report": Subcommand(
         "Write the report of stored runs: a page, tables, figures.", extra="reports"
     ),
-    "compare": Subcommand("Compare two runs; fail where a figure got worse.", extra="reports"),
+    "compare": Subcommand("Compare two runs; fail if a figure got worse.", extra="reports"),
     "history": Subcommand("Find where figures changed over all stored runs.", extra="reports"),
     "export": Subcommand("Write stored runs in the formats of other tools."),
     "record": Subcommand("Measure any program, by phase and process."),
@@ -58,14 +57,12 @@ COMMANDS = {
     "libraries": Subcommand("List Rockchip's libraries that are here; measure each."),
 }
 
-#: Of a write: files that commands write have sentences of their own.
-_OF_OUTPUT = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
+#: Errnos that mean standard output cannot be written. Errors on files have their own messages.
+_OUTPUT_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
 
 def drop_output() -> None:
-    """Drop what cannot be written to standard output: the interpreter writes it once more when it
-    ends.
-    """
+    """Drop the rest of standard output, which the interpreter would write once more at its end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -80,7 +77,7 @@ class _Reusebench(click.Group):
     """The group of COMMANDS."""
 
     def get_help_option(self, ctx: click.Context) -> click.Option | None:
-        """Return the option without a line in the help, which has the lines of a screen."""
+        """Return the option without a line in the help, so that the help fits on a screen."""
         option = super().get_help_option(ctx)
         if option is not None:
             option.hidden = True
@@ -91,28 +88,25 @@ class _Reusebench(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return the command of that name; None if there is none, or it cannot be completed
-        here.
-        """
+        """Return the command; None if there is none, or completion lacks its libraries."""
         subcommand = COMMANDS.get(cmd_name)
-        if subcommand is None or (
-            ctx.resilient_parsing and subcommand.extra and missing_modules(subcommand.extra)
-        ):
+        if subcommand is None:
             return None
         if subcommand.extra:
+            if ctx.resilient_parsing and missing_modules(subcommand.extra):
+                return None
             check_extra(subcommand.extra, "this command")
-        command: click.Command = getattr(
-            importlib.import_module(f"reusebench.commands.{cmd_name}"), cmd_name
-        )
+        module = importlib.import_module(f"reusebench.commands.{cmd_name}")
+        command: click.Command = getattr(module, cmd_name)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the table into the help; nothing is imported for it."""
+        """Write the table into the help, without importing a subcommand."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, subcommand.help) for name, subcommand in COMMANDS.items()])
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Complete the name of a command; nothing is imported for it."""
+        """Complete the name of a command, without importing one."""
         return [
             CompletionItem(name, help=subcommand.help)
             for name, subcommand in COMMANDS.items()
@@ -120,13 +114,10 @@ class _Reusebench(click.Group):
         ]
 
     def main(self, *arguments: Any, **options: Any) -> Any:
-        """Run the command on an output as it is here: one of ASCII shows escapes, one that is full
-        is said.
-        """
+        """Run the command; an ASCII terminal gets escapes, and a full output an error message."""
         if sys.stdout is None:
-            click.echo(
-                "Error: standard output is closed; send it to a file, or to /dev/null", err=True
-            )
+            message = "standard output is closed; send it to a file, or to /dev/null"
+            click.echo(f"Error: {message}", err=True)
             sys.exit(2)
         if isinstance(sys.stdout, TextIOWrapper):
             sys.stdout.reconfigure(errors="backslashreplace")
@@ -136,7 +127,7 @@ class _Reusebench(click.Group):
             finally:
                 sys.stdout.flush()
         except OSError as error:
-            if error.filename is not None or error.errno not in _OF_OUTPUT:
+            if error.filename is not None or error.errno not in _OUTPUT_ERRORS:
                 raise
             drop_output()
             click.echo(f"Error: standard output cannot be written ({error.strerror})", err=True)
@@ -150,7 +141,7 @@ class _Reusebench(click.Group):
             exit_code = super().invoke(ctx)
             sys.stdout.flush()
         except (MemoryError, ImportError, SystemError) as error:
-            if not _is_of_memory(error):
+            if not _lacks_memory(error):
                 raise
             click.echo(
                 "Error: too little memory for this command; end other programs, or raise ulimit -v",
@@ -161,36 +152,34 @@ class _Reusebench(click.Group):
             ignore_signals()
             ctx.exit(shell_code(interrupt))
         except BrokenPipeError:
-            # As with `| head`.
+            # The reader has ended, such as `| head`.
             drop_output()
             ctx.exit(128 + signal.SIGPIPE)
         except Exception as error:
             if not _is_mistake(error):
                 raise
             click.echo(f"Error: {error}", err=True)
-            # That of a program that cannot be started is the shell's.
+            # A program that cannot be started gives the shell's exit code.
             ctx.exit(error.exit_code if isinstance(error, RecordError) else 2)
         ctx.exit(exit_code or 0)
 
 
 def _is_mistake(error: Exception) -> bool:
-    """Whether it is a user's; the errors of all packages are imported if there is one, and not at
-    every start.
-    """
+    """Whether it is the user's mistake; the errors of all packages are imported only here."""
     from reusebench.commands.mistakes import MISTAKES
 
     return isinstance(error, MISTAKES)
 
 
-def _is_of_memory(error: Exception) -> bool:
-    """Whether it comes of too little memory; a library in C may lose that reason where the address
-    space is limited.
+def _lacks_memory(error: Exception) -> bool:
+    """Whether the cause is too little memory.
+
+    A library in C may lose that cause, and leave a SystemError, if the address space is limited.
     """
-    is_lost = (
-        isinstance(error, SystemError)
-        and resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
-    )
-    return isinstance(error, MemoryError) or is_lost or tells_of_memory(str(error))
+    if isinstance(error, MemoryError) or tells_of_memory(str(error)):
+        return True
+    limit_bytes, _ = resource.getrlimit(resource.RLIMIT_AS)
+    return isinstance(error, SystemError) and limit_bytes != resource.RLIM_INFINITY
 
 
 @click.group(
@@ -200,5 +189,5 @@ def _is_of_memory(error: Exception) -> bool:
 )
 @click.version_option(__version__, prog_name="reusebench", message="%(prog)s %(version)s")
 def main() -> None:
-    """Measure, show, compare and export; prepare what that needs."""
+    """Measure, show, compare and export; prepare boards and models."""
     keep_writing_to_user()

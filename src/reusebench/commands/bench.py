@@ -1,4 +1,4 @@
-"""`reusebench bench`: the questions of the package, asked by pytest in any folder."""
+"""`reusebench bench`: pytest with the package's questions, in any folder."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ __all__ = ["bench"]
 
 
 class _Questions:
-    """A plug-in of pytest: without a file on the command line, all questions are asked."""
+    """A plug-in of pytest: all questions are asked if the command line names no file."""
 
     def pytest_addoption(self, parser: pytest.Parser) -> None:
-        """Have errors name the command."""
+        """Let error messages name the command."""
         parser.prog = "reusebench bench"
 
     def pytest_configure(self, config: pytest.Config) -> None:
@@ -41,15 +41,12 @@ def bench(arguments: tuple[str, ...]) -> int:
 
     Arguments are pytest's: options, and files of questions such as test_leaks.py.
     """
-    return int(
-        pytest.main([*_settings(), *map(_question, arguments)], plugins=[_Questions(), reusebench])
-    )
+    tests = map(_question, arguments)
+    return int(pytest.main([*_settings(), *tests], plugins=[_Questions(), reusebench]))
 
 
 def _settings() -> list[str]:
-    """Return the options that make a session the same in every folder: nothing of a folder is read
-    or imported.
-    """
+    """Return the options that make pytest read and import nothing of the working folder."""
     return [
         *("-c", os.devnull, "--noconftest"),
         # Names of tests begin at the package: "bench/test_dup.py::...".
@@ -60,9 +57,7 @@ def _settings() -> list[str]:
 
 
 def _question(argument: str) -> str:
-    """Return the path of a question for its file's name, with or without `bench/`; other arguments
-    as they are.
-    """
+    """Return the path of a question named by its file; other arguments stay as they are."""
     path, separator, test = argument.partition("::")
     question = QUESTIONS / path.removeprefix("bench/")
     if argument.startswith("-") or Path(path).exists() or not question.exists():

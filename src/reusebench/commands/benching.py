@@ -19,11 +19,10 @@ def run_bench(
     tests: Sequence[str] = (),
     output: Optional[TextIO] = None,
 ) -> tuple[int, list[Path]]:
-    """Run tests of bench/, all of them where none is named, and return pytest's exit code and the
-    files of new runs.
+    """Run `tests` of bench/, all by default, and return pytest's exit code and the new run files.
 
-    `output` takes what pytest prints in place of standard output. What interrupts this process is
-    passed on to pytest, which stores what it has before this raises Interrupted.
+    pytest prints to `output` if it is given, otherwise to standard output. A signal to this process
+    is passed on to pytest, which stores its results before this raises Interrupted.
     """
     before = set(run_files(storage))
     command = python_command("reusebench", "bench", *tests, *options)

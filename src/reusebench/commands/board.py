@@ -1,6 +1,4 @@
-"""`reusebench board`: names of boards far away, and what they, the virtual board and the ledger
-need.
-"""
+"""`reusebench board`: names for remote boards; preparation of boards and of the ledger."""
 
 from __future__ import annotations
 
@@ -41,56 +39,48 @@ def board() -> None:
 @click.option(
     "--folder",
     metavar="DIR",
-    help="Where files go on the board. Default: the first usual one that will do.",
+    help="Folder for files on the board. Default: the first usual one that will do.",
 )
 @click.option(
     "--python", metavar="PATH", help="The board's Python, which has the runtimes. Default: python3."
 )
 def add(name: str, address: str, folder: str | None, python: str | None) -> None:
-    """Remember a board by a NAME for --target, once it has been reached and prepared.
+    """Connect to a board, prepare it, and remember it by a NAME for --target.
 
-    ADDRESS is ssh:HOST (anything that your ssh knows), adb, adb:SERIAL, pipe:COMMAND (whatever
-    gives a shell on a pipe) or labgrid:PLACE.
+    ADDRESS is ssh:HOST (any host of your ssh), adb, adb:SERIAL, pipe:COMMAND (a command that gives
+    a shell on a pipe) or labgrid:PLACE.
     """
     check_name(name)
     with closing(FarMachine(address, Board(address, folder, python), click.echo)) as machine:
         summary = _prepared(machine)
     add_board(name, Board(address, folder, python))
-    click.echo(
-        f"{summary}\n--target {name} is ready. What is there: reusebench doctor --target {name}"
-    )
+    click.echo(f"{summary}\n--target {name} is ready. Its parts: reusebench doctor --target {name}")
 
 
 @board.command("list")
 def list_boards() -> None:
     """List the boards that have names."""
-    rows = [
-        (name, one.address, one.folder or "", one.python or "") for name, one in boards().items()
-    ]
-    if rows:
-        click.echo(
-            tabulate(
-                rows,
-                ("name", "address", "folder", "python"),
-                tablefmt="plain",
-                disable_numparse=True,
-            )
-        )
-    else:
+    rows = []
+    for name, named in boards().items():
+        rows.append((name, named.address, named.folder or "", named.python or ""))
+    if not rows:
         click.echo("no board has a name yet: reusebench board add NAME ADDRESS")
+        return
+    heads = ("name", "address", "folder", "python")
+    click.echo(tabulate(rows, heads, tablefmt="plain", disable_numparse=True))
 
 
 @board.command()
 @click.argument("name")
 def remove(name: str) -> None:
-    """Forget a board; what is on it stays (`clean` removes that)."""
+    """Forget a board; its files stay on it (`clean` removes them)."""
     remove_board(name)
 
 
 @board.command()
 @click.argument("name")
 def clean(name: str) -> None:
-    """Remove everything that was put on a board, given by name or address."""
+    """Remove our files from a board, given by name or address."""
     machine = far_machine(name)
     folder = machine.files.folder
     freed_bytes = machine.files.clean()
@@ -118,9 +108,7 @@ def clean(name: str) -> None:
 def install(
     name: str | None, path: Path | None, chip: str | None, apt_sources: Path | None
 ) -> None:
-    """Prepare a board, given by name or address, or the virtual board for a library of
-    Rockchip's.
-    """
+    """Prepare a board, given by name or address, or the virtual board for Rockchip's library."""
     if (name is None) == (path is None):
         raise click.UsageError(
             f"give a board (its name, or {_ADDRESSES}), or for the virtual board --rknn-library"
@@ -152,7 +140,7 @@ def install_ledger() -> None:
 
 
 def _prepared(machine: FarMachine) -> str:
-    """Put on the board what measuring there needs, and return what is there, in a line or two."""
+    """Put the measuring programs on the board, and return a summary of a line or two."""
     lines = [
         f"{machine.address}: {machine.architecture}, reader of {machine.reader_bytes() / 1024:.0f}"
         " KiB in memory"

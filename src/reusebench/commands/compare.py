@@ -1,6 +1,4 @@
-"""`reusebench compare`: what has changed between two runs, and whether it is more than allowed; and
-versions.
-"""
+"""`reusebench compare`: changes between two runs, limits on them, and versions of a runtime."""
 
 from __future__ import annotations
 
@@ -11,8 +9,8 @@ import click
 
 from reusebench.commands.known_runs import KnownRuns, warn
 from reusebench.commands.options import metrics, project, storages
-from reusebench.reports.compare.changes import compare_runs
-from reusebench.reports.compare.gate import check_limits
+from reusebench.reports.compare.changes import Changes, compare_runs
+from reusebench.reports.compare.gate import GateResult, check_limits
 from reusebench.reports.compare.rendering import as_csv, as_json, as_markdown, as_text
 from reusebench.reports.errors import ReportError
 from reusebench.reports.page.material import read_material
@@ -25,8 +23,7 @@ from reusebench.storage.runs import CONDITIONS
 
 __all__ = ["compare"]
 
-#: Compared where no option names others: what users ask for first, and the finest figure of memory
-#: there is.
+#: Metrics without --metric and --fail: those that users ask for first, and the finest of memory.
 _DEFAULT = (
     "application_memory",
     "application_memory_trimmed_over_baseline",
@@ -35,7 +32,7 @@ _DEFAULT = (
     "latency",
     "throughput",
 )
-#: Beside the conditions: all versions of a runtime beside each other, in place of two sides.
+#: The value of --across that shows all versions of a runtime side by side.
 _LIBRARY = "library"
 
 
@@ -53,7 +50,7 @@ def _limits(
 @click.argument("head", metavar="[HEAD]", default="latest")
 @storages
 @project
-@metrics(f"those of --fail, or {', '.join(_DEFAULT)}")
+@metrics(f"the metrics of --fail, or {', '.join(_DEFAULT)}")
 @click.option(
     "--fail",
     "limits",
@@ -61,7 +58,7 @@ def _limits(
     multiple=True,
     callback=_limits,
     help=(
-        "Exit with 1 where a figure got worse by more, and it is no noise; repeatable."
+        "Exit with 1 if a figure got worse by more, and it is not noise; repeatable."
         " METRIC:PERCENT%+AMOUNT, such as application_memory:2%+512KiB or npu_memory:0."
     ),
 )
@@ -72,8 +69,8 @@ def _limits(
     multiple=True,
     help=(
         f"Compare configurations although this differs; repeatable. Valid: {', '.join(CONDITIONS)}."
-        f" Or {_LIBRARY}: the versions of a runtime beside each other, of BASE and HEAD or, without"
-        " them, of all runs."
+        f" Or {_LIBRARY}: the versions of a runtime side by side, from BASE and HEAD or, without"
+        " them, from all runs."
     ),
 )
 @click.option(
@@ -82,7 +79,7 @@ def _limits(
     type=click.Choice(("text", "md", "csv", "json")),
     default="text",
     show_default=True,
-    help="Form of what is printed.",
+    help="Form of the output.",
 )
 def compare(
     base: str | None,
@@ -94,12 +91,12 @@ def compare(
     across: Sequence[str],
     form: str,
 ) -> int:
-    """Compare the runs HEAD (the newest one without it) with the runs BASE.
+    """Compare the runs HEAD (default: the newest) with the runs BASE.
 
     Runs are named by a file, a number, a name, `latest~1`, a range or a git revision.
 
-    Exits with 1 where a limit of --fail is broken, or a stored file could not be read; with 2 where
-    a limit could be held against nothing, or memory was short.
+    Exits with 1 if a limit of --fail is broken, or a stored file could not be read; with 2 if there
+    was nothing to hold a limit against, or memory was short.
     """
     if _LIBRARY in across:
         if limits or len(across) > 1:
@@ -114,42 +111,52 @@ def compare(
         )
     known = KnownRuns.read_if_any(storages, project)
     head_runs = known.find(head)
-    # The name of a baseline may be that of the head too.
+    # BASE may name the runs of HEAD too.
     head_paths = {run.path.resolve() for run in head_runs}
     base_runs = [run for run in known.find(base) if run.path.resolve() not in head_paths]
     if not base_runs:
         raise ReportError(
             f"{base} and {head} are the same: a run is not compared with itself. Name another one"
         )
-    chosen = (
-        metrics
-        or list(dict.fromkeys(limit.metric for limit in limits))
-        or list(map(find_metric, _DEFAULT))
-    )
+    compared = metrics or _default_metrics(limits)
     all_runs = {run.path.resolve(): run for run in (*known.runs, *base_runs)}.values()
-    changes = compare_runs(base_runs, head_runs, all_runs, chosen, across)
+    changes = compare_runs(base_runs, head_runs, all_runs, compared, across)
     result = check_limits(changes, limits) if limits else None
-    if form == "csv":
-        click.echo(as_csv(changes))
-    elif form == "json":
-        click.echo(as_json(changes))
-    else:
-        click.echo((as_markdown if form == "md" else as_text)(changes, result))
+    click.echo(_rendered(changes, result, form))
     if not changes.rows:
         raise ReportError(
-            f"nothing of {head} can be compared with {base}: no configuration was measured in both"
+            f"{head} and {base} have nothing to compare: no configuration was measured in both"
             " with any of these metrics under the same conditions. The lines above show what"
             " differs; --across and --metric choose others"
         )
-    if result and result.passed and (result.is_open or changes.differing):
+    if result and not result.passed:
+        return 1
+    if result and (result.is_open or changes.differing):
         return 2
-    return 1 if known.bad_files or (result and not result.passed) else 0
+    return 1 if known.bad_files else 0
+
+
+def _default_metrics(limits: Sequence[GateLimit]) -> list[Metric]:
+    """Return the metrics of the limits; without limits, the metrics of _DEFAULT."""
+    if limits:
+        return list(dict.fromkeys(limit.metric for limit in limits))
+    return [find_metric(name) for name in _DEFAULT]
+
+
+def _rendered(changes: Changes, result: GateResult | None, form: str) -> str:
+    if form == "csv":
+        return as_csv(changes)
+    if form == "json":
+        return as_json(changes)
+    if form == "md":
+        return as_markdown(changes, result)
+    return as_text(changes, result)
 
 
 def _compare_versions(
     storages: Sequence[Path], runs: Sequence[str], metrics: Sequence[Metric], form: str
 ) -> int:
-    """Print every version that there are runs of; raise a ReportError if there are no two."""
+    """Print every version with stored runs; raise ReportError if there are fewer than two."""
     material = read_material(storages, runs)
     for file in material.bad_files:
         warn(file)

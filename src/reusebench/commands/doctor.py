@@ -1,4 +1,4 @@
-"""`reusebench doctor`: what works here, what can be read, what is missing and how to get it."""
+"""`reusebench doctor`: the parts that work here, the missing ones, and how to get them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from reusebench.targets.vboard.root_file_system import is_installed
 
 __all__ = ["doctor"]
 
-#: What the libraries of each part are for.
+#: Purpose of each extra's libraries.
 _PURPOSES = {
     "reports": "reusebench report, compare, history",
     "frames": "reusebench.load",
@@ -53,12 +53,12 @@ _BOARD_ARCHITECTURES = ("armhf", "aarch64")
 @click.option(
     "--target",
     metavar="BOARD",
-    help="A board far away, by name or address, in place of this machine.",
+    help="A remote board, by name or address, in place of this machine.",
 )
 def doctor(target: str | None) -> int:
     """Show what works here, what can be read, what is missing and how to get it.
 
-    Exits with 1 where no runtime works.
+    Exits with 1 if no runtime works.
     """
     if target is not None:
         return _of_board(target)
@@ -79,7 +79,7 @@ def doctor(target: str | None) -> int:
 
 
 def _of_board(name: str) -> int:
-    """Show what a board far away has."""
+    """Show what a remote board has."""
     works = False
     with closing(far_machine(name)) as machine:
         click.echo(f"{name}: {machine.address}")
@@ -97,9 +97,7 @@ def _extras() -> Iterator[Part]:
 
 
 def _runtime(entry: RuntimeEntry) -> Part:
-    """Return the runtime's version, read in a process of the Python that has it: a broken library
-    may crash it.
-    """
+    """Return the runtime's version, read in a process of its own: a broken library may crash it."""
     python = python_with(entry)
     if python is None:
         return Part(entry.name, False, remedy(entry))
@@ -131,9 +129,7 @@ def _runtime(entry: RuntimeEntry) -> Part:
 
 
 def _npu(host: Host) -> Iterator[Part]:
-    """Yield the driver of Rockchip's NPU and each node of its device; nothing on a machine that has
-    none.
-    """
+    """Yield the driver of Rockchip's NPU and the nodes of its device, if there is such an NPU."""
     if chip_of(host) is None and not has_npu(host):
         return
     nodes = device_nodes()
@@ -193,7 +189,7 @@ def _targets() -> Iterator[Part]:
         yield Part(
             program,
             shutil.which(program) is not None,
-            "boards far away: reusebench board add NAME ADDRESS",
+            "remote boards: reusebench board add NAME ADDRESS",
         )
     for name, named in boards().items():
         yield Part(
@@ -210,7 +206,7 @@ def _sandbox() -> Part:
 
 
 def _converters() -> Iterator[Part]:
-    """Yield those that have environments of their own; the others come with their runtimes."""
+    """Yield the converters with an environment of their own; others come with their runtimes."""
     for converter in converters():
         environment = converter.environment
         if isinstance(environment, PythonPackage):

@@ -29,7 +29,7 @@ _FORMATS = {form.name: form for form in exports.EXPORTS}
     "name",
     type=click.Choice(list(_FORMATS)),
     required=True,
-    help="docs/ci.md says what each has.",
+    help="docs/ci.md describes each.",
 )
 @metrics("every figure that the format holds")
 @click.option("--output", type=PATH, metavar="FILE", help="Default: standard output.")
@@ -41,14 +41,14 @@ def export(
     metrics: Sequence[Metric],
     output: Path | None,
 ) -> int:
-    """Write the runs RUNS (the newest one without it) in the format of another tool.
+    """Write the runs RUNS (default: the newest) in the format of another tool.
 
     `trace` is a timeline of their processes for Perfetto (ui.perfetto.dev) and chrome://tracing:
     phases, memory, NPU buffers, frames of streams.
 
     Runs are named by a file, a number, a name, `latest~1`, a range or a git revision.
 
-    Exits with 1 where something that should be in the export is not, and is named.
+    Exits with 1 if something is missing in the export; warnings name it.
     """
     known = KnownRuns.read_if_any(storages, project)
     chosen = known.find(runs)
@@ -56,7 +56,7 @@ def export(
     missing += [f"no figures of {metric}" for metric in exports.absent_metrics(chosen, metrics)]
     for subject in missing:
         warn(f"not in the export: {subject}")
-    # UTF-8, whatever the locale of the terminal is.
+    # The formats are UTF-8, whatever the locale of the terminal is.
     content = exports.export_runs(chosen, _FORMATS[name], metrics).encode()
     try:
         if output:

@@ -1,6 +1,4 @@
-"""`reusebench doctor --target BOARD`: what a board far away has, and what is in the way of
-measuring there.
-"""
+"""`reusebench doctor --target BOARD`: the parts of a remote board, and obstacles to measuring."""
 
 from __future__ import annotations
 
@@ -28,7 +26,7 @@ _CAMERA_SERVICES = {"rkipc", "rkaiq_3A_server", "ispserver", "mediaserver", "ais
 _MODEL = "/proc/device-tree/model"
 _KERNEL = "/proc/sys/kernel/osrelease"
 _GOVERNOR = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"
-#: Of the driver, as Linux 4.19 to 6.1 of Rockchip's have it.
+#: Devices of the NPU's driver in Rockchip's Linux 4.19 to 6.1.
 _NPU_DEVICES = "/sys/bus/platform/drivers/RKNPU"
 _MIB = 1 << 20
 
@@ -135,7 +133,7 @@ def _npu(machine: FarMachine, host: Host) -> Iterator[Part]:
 
 
 def obstacles(host: Host) -> Iterator[Part]:
-    """Yield what takes memory or changes figures, where it is so."""
+    """Yield what takes memory or changes figures on this board."""
     comms = read_texts(
         host, [f"/proc/{name}/comm" for name in names_in(host, "/proc") if name.isdigit()]
     )

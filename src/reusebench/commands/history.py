@@ -1,4 +1,4 @@
-"""`reusebench history`: where figures of configurations changed, over all stored runs."""
+"""`reusebench history`: the changes of figures over all stored runs."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ from reusebench.reports.page.page import REPORT_PAGE
 from reusebench.storage.board_storage import board_storage
 from reusebench.storage.metrics import Metric, find_metric
 from reusebench.storage.run_file import BadFile
+from reusebench.storage.runs import Run
 
 __all__ = ["history"]
 
@@ -43,7 +44,7 @@ _PAGE = "html"
     "names",
     metavar="NAME",
     multiple=True,
-    help="This scenario or program alone; repeatable.",
+    help="Only this scenario or program; repeatable.",
 )
 @output
 @language
@@ -53,7 +54,7 @@ _PAGE = "html"
     type=click.Choice((_PAGE, *TABLE_FORMATS)),
     multiple=True,
     help=(
-        "What is written, a page, or tables of change points and of runs; repeatable. Default:"
+        "Form of the output: a page, or tables of change points and of runs; repeatable. Default:"
         f" {_PAGE}."
     ),
 )
@@ -65,29 +66,18 @@ def history(
     language: str,
     formats: Sequence[str],
 ) -> int:
-    """Print where figures changed over all stored runs, and write the page of it.
+    """Print the changes of figures over all stored runs, and write their page.
 
-    Exits with 1 where a stored file could not be read.
+    Exits with 1 if a stored file could not be read.
     """
     known = KnownRuns.read(storages or [board_storage()])
     metrics = metrics or [find_metric(name) for name in HISTORY_METRICS]
     runs = known.runs
     if names:
-        runs = [
-            replace(
-                run, measured=tuple(row for row in run.measured if row.configuration.name in names)
-            )
-            for run in runs
-        ]
+        runs = [_only(run, names) for run in runs]
     histories = histories_of(runs, metrics)
     if not histories:
-        stored = sorted({row.configuration.name for run in known.runs for row in run.measured})
-        raise ReportError(
-            f"no run has figures of {', '.join(metric.name for metric in metrics)}"
-            f"{' of ' * bool(names)}{', '.join(names)}. Name others with --metric METRIC or --only"
-            " NAME; stored are: "
-            f"{', '.join(stored) or 'none: run `pytest bench/` first, or name another storage with --storage DIR'}"
-        )
+        raise ReportError(_nothing_stored(known, metrics, names))
     click.echo("\n".join(_lines(histories)))
     try:
         paths = _write(histories, known.bad_files, output, language, formats or (_PAGE,))
@@ -99,8 +89,27 @@ def history(
     return 1 if known.bad_files else 0
 
 
+def _only(run: Run, names: Sequence[str]) -> Run:
+    """Return the run with the configurations of these names alone."""
+    return replace(
+        run, measured=tuple(row for row in run.measured if row.configuration.name in names)
+    )
+
+
+def _nothing_stored(known: KnownRuns, metrics: Sequence[Metric], names: Sequence[str]) -> str:
+    missing = f"no run has figures of {', '.join(metric.name for metric in metrics)}"
+    if names:
+        missing += f" of {', '.join(names)}"
+    stored = sorted({row.configuration.name for run in known.runs for row in run.measured})
+    if not stored:
+        remedy = "run `pytest bench/` first, or name another storage with --storage DIR"
+        return f"{missing}. Nothing is stored: {remedy}"
+    remedy = "Name others with --metric METRIC or --only NAME"
+    return f"{missing}. {remedy}; stored are: {', '.join(stored)}"
+
+
 def _lines(histories: Sequence[History]) -> Iterator[str]:
-    """Yield the change points, the newest first, and how many series there are beside them."""
+    """Yield the change points, the newest first, and the number of series with and without one."""
     changes = changes_of(histories)
     several_boards = len({history.series.board for history in histories}) > 1
     for change in changes:
@@ -131,7 +140,7 @@ def _write(
     language: str,
     formats: Sequence[str],
 ) -> list[Path]:
-    """Write in these formats into the folder, and return what was written."""
+    """Write the formats into the folder, and return the files and folders written."""
     paths = []
     if _PAGE in formats:
         report = REPORT_PAGE if (output / f"{REPORT_PAGE}.html").exists() else None

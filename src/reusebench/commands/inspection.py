@@ -1,6 +1,4 @@
-"""`reusebench models inspect`: what a model file shows, what would be assumed of it, and which
-mechanisms can apply.
-"""
+"""`reusebench models inspect`: a model file's content, assumed inputs and applicable mechanisms."""
 
 from __future__ import annotations
 
@@ -33,32 +31,29 @@ from reusebench.system.files import printable
 
 __all__ = ["inspect_model"]
 
-#: Of a line.
+#: Characters of a line.
 _WIDTH = 110
-#: What stands before a mechanism's remark.
+#: Characters before a mechanism's remark.
 _REMARK_INDENT = len("external_internal  applies  ")
-#: More rows of inputs or outputs are not shown.
+#: Rows of inputs or outputs that are shown at most.
 _ROWS = 24
-#: So many tensors that differ in nothing but the numbers in their names are one row.
+#: Tensors that differ only in the numbers of their names become one row from this count on.
 _ALIKE = 4
 _NUMBER = re.compile(r"\d+")
-#: Of a free size, that is shown.
+#: Characters of a free size's name that is shown.
 _LONGEST_NAME = 30
 _UNKNOWN = "unknown"
 _ANSWERS = {True: "yes", False: "no", None: _UNKNOWN}
-#: Between an operator and its count, where no line ends: textwrap knows no no-break space, and
-#: breaks at no such sign.
+#: Stands between an operator and its count, so that no line ends there: textwrap ignores no-break
+#: spaces, and never breaks at this character.
 _NO_BREAK = "\0"
 
 
 @click.command("inspect")
 @click.argument("file", type=PATH)
-@click.option(
-    "--json", "as_json", is_flag=True, help="Print it as JSON, for tools; sizes are in bytes."
-)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON for tools; sizes are in bytes.")
 def inspect_model(file: Path, as_json: bool) -> None:
-    """Show what a model file has, what would be assumed of its inputs, and which mechanisms can
-    apply.
+    """Show a model file's content, assumed inputs and applicable mechanisms.
 
     FILE is of a runtime's own kind: .onnx, .rknn, .param, .mnn, .tflite, .xml or .mge. The model is
     not run, and its runtime need not be installed; for .mge MegEngine is.
@@ -72,7 +67,7 @@ def inspect_model(file: Path, as_json: bool) -> None:
 
 
 def _assumed(inspection: Inspection) -> list[InputData]:
-    """Return what would be tried first, of the inputs that can be fed."""
+    """Return the values that would be tried first, for the inputs that can be fed."""
     fed = {tensor.name for tensor in inspection.inputs if is_fed(tensor)}
     return [tensor for tensor in candidates(inspection.interface, {})[0] if tensor.name in fed]
 
@@ -95,12 +90,12 @@ def _json(inspection: Inspection, runtime: RuntimeEntry) -> str:
             runtime.suffix[1:]: facts,
         }
     )
-    # As ASCII: its texts are the file's as they are, and may come to a terminal.
+    # json.dumps escapes all but ASCII: the texts come from the file, and may reach a terminal.
     return json.dumps(shown, indent=2)
 
 
 def _assumed_fields(tensor: InputData) -> dict[str, object]:
-    """Return it as JSON has it; a value of null is noise."""
+    """Return the fields for JSON; a value of null means noise."""
     return {
         "name": tensor.name,
         "shape": tensor.shape,
@@ -132,13 +127,8 @@ def _parts(inspection: Inspection, runtime: RuntimeEntry) -> Iterator[str]:
         return
     rows = []
     for mechanism in mechanisms(inspection, runtime):
-        rows.append(
-            (
-                mechanism.scenario,
-                _ANSWERS[mechanism.applies],
-                _wrapped(mechanism.remark, _REMARK_INDENT),
-            )
-        )
+        remark = _wrapped(mechanism.remark, _REMARK_INDENT)
+        rows.append((mechanism.scenario, _ANSWERS[mechanism.applies], remark))
     yield _table(rows, (f"on {runtime.title}", "applies", ""))
 
 
@@ -155,15 +145,17 @@ def _facts(inspection: Inspection) -> Iterator[tuple[str, str]]:
     facts = inspection.facts
     if isinstance(facts, OnnxFacts):
         lines = _onnx_facts(facts, {operator.domain for operator in inspection.operators or ()})
+    elif isinstance(facts, RknnFacts):
+        lines = _rknn_facts(facts)
     else:
-        lines = _rknn_facts(facts) if isinstance(facts, RknnFacts) else iter(facts.lines.items())
+        lines = iter(facts.lines.items())
     for head, text in lines:
         if text:
             yield head, _wrapped(text, len("functions  "))
 
 
 def _onnx_facts(facts: OnnxFacts, domains: set[str]) -> Iterator[tuple[str, str]]:
-    """Yield the lines; of the domains those whose operators the model has."""
+    """Yield the lines; only domains with operators in the model are listed."""
     opsets = [
         f"{domain or 'opset'} {version}"
         for domain, version in facts.opsets.items()
@@ -188,20 +180,12 @@ def _onnx_facts(facts: OnnxFacts, domains: set[str]) -> Iterator[tuple[str, str]
 
 
 def _rknn_facts(facts: RknnFacts) -> Iterator[tuple[str, str]]:
-    yield (
-        "format",
-        "RKNN"
-        + (", for the mini runtime: shows neither operators nor weights" if facts.is_mini else ""),
-    )
+    mini = ", for the mini runtime: shows neither operators nor weights" if facts.is_mini else ""
+    yield "format", f"RKNN{mini}"
     yield "chip", ", ".join(facts.platforms)
     compiler = f", compiler {facts.compiler_version}" if facts.compiler_version else ""
-    yield (
-        "made by",
-        (
-            f"rknn-toolkit2 {facts.toolkit_version}{compiler}, from"
-            f" {facts.source or 'an unknown format'}"
-        ),
-    )
+    source = facts.source or "an unknown format"
+    yield "made by", f"rknn-toolkit2 {facts.toolkit_version}{compiler}, from {source}"
     shapes = {True: "dynamic", False: "static", None: "unknown whether dynamic"}
     yield "shapes", shapes[facts.has_dynamic_shapes]
     yield "weights", "left out (remove_weight)" if facts.lacks_weights else ""
@@ -213,9 +197,7 @@ def _assumed_text(tensor: InputData) -> str:
 
 
 def _tensors(head: str, tensors: Sequence[Tensor], assumed: Mapping[str, str]) -> str:
-    """Return the table; those that differ in nothing but the numbers in their names, as caches do,
-    are one row.
-    """
+    """Return the table; tensors that differ only in the numbers of their names are one row."""
     groups: dict[tuple[str, ...], list[str]] = {}
     for tensor in tensors:
         cells = _cells(tensor, assumed)
@@ -227,7 +209,7 @@ def _tensors(head: str, tensors: Sequence[Tensor], assumed: Mapping[str, str]) -
         rows += [(name, *others) for name in shown]
     hidden = len(rows) - _ROWS
     heads = [head, "type", "shape", "in memory", "assumed"]
-    # The last two where there is something in them.
+    # The last two columns are shown only if they have content.
     used = [index for index in range(len(heads)) if index < 3 or any(row[index] for row in rows)]
     table = [[row[index] for index in used] for row in rows[:_ROWS]]
     if hidden > 0:
@@ -236,10 +218,11 @@ def _tensors(head: str, tensors: Sequence[Tensor], assumed: Mapping[str, str]) -
 
 
 def _cells(tensor: Tensor, assumed: Mapping[str, str]) -> tuple[str, ...]:
-    """Return what stands behind the name."""
+    """Return the columns after the name."""
     layout = tensor.layout or ""
-    # The toolkit writes NCHW of tensors that have fewer dimensions too.
-    layout = layout if len(layout) == len(tensor.dimensions or ()) else ""
+    # The toolkit writes NCHW also for tensors with fewer dimensions.
+    if len(layout) != len(tensor.dimensions or ()):
+        layout = ""
     return tensor.type or _UNKNOWN, _shape_text(tensor), layout, assumed.get(tensor.name, "")
 
 
@@ -252,9 +235,7 @@ def _shape_text(tensor: Tensor) -> str:
 
 
 def _size_text(size: Union[int, str]) -> str:
-    """Return a size; a free one by its name, unless that is a formula of other names that fills the
-    line.
-    """
+    """Return a size, or the name of a free one unless it is a long formula of other names."""
     text = str(size)
     return text if 0 < len(text) <= _LONGEST_NAME else "?"
 
@@ -264,13 +245,9 @@ def _weights(weights: Sequence[Weights]) -> str:
         return "weights: none"
     rows = [(entry.type or _UNKNOWN, entry.tensors, _mib(entry.size_bytes)) for entry in weights]
     if len(rows) > 1:
-        rows.append(
-            (
-                "all",
-                sum(entry.tensors for entry in weights),
-                _mib(sum(entry.size_bytes for entry in weights)),
-            )
-        )
+        tensors = sum(entry.tensors for entry in weights)
+        size_bytes = sum(entry.size_bytes for entry in weights)
+        rows.append(("all", tensors, _mib(size_bytes)))
     return _table(rows, ("weights", "tensors", "MiB"), ("left", "right", "right"))
 
 
@@ -291,6 +268,6 @@ def _wrapped(text: str, indent: int = 0) -> str:
 
 
 def _mib(size_bytes: int) -> str:
-    return (
-        f"{size_bytes / 2**20:.2f}" if size_bytes >= 2**20 / 200 else "<0.01" if size_bytes else "0"
-    )
+    if not size_bytes:
+        return "0"
+    return f"{size_bytes / 2**20:.2f}" if size_bytes >= 2**20 / 200 else "<0.01"

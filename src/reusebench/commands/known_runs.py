@@ -1,4 +1,4 @@
-"""The runs that the arguments of a command can name: those of its storages, and any by a path."""
+"""The runs that a command's arguments can name: those in its storages, and any by its path."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def warn(subject: object) -> None:
 
 
 def board_storages(folder: Path) -> list[Path]:
-    """Return the storage of one board, the folder itself, or those of all boards inside it."""
+    """Return the folder itself if it is a board's storage, otherwise all storages inside it."""
     check_storage(folder)
     return storages_in(folder)
 
@@ -34,29 +34,29 @@ class KnownRuns:
     #: The checkout whose git revisions may be named.
     project: Path
     runs: list[Run] = field(default_factory=list)
-    #: Also of a storage that was named by its path.
+    #: Damaged files of the storages, and of files that were named by their paths.
     bad_files: list[BadFile] = field(default_factory=list)
 
     @classmethod
     def read(cls, storages: Iterable[Path], project: Path = Path()) -> KnownRuns:
         """Read the storages; damaged files are named on standard error."""
         known = cls(project)
-        for folder in storages:
-            for board in board_storages(folder):
-                for run in read_runs(board):
-                    if isinstance(run, Run):
-                        known.runs.append(run)
-                    else:
-                        known.add_bad_file(run)
+        boards = [board for folder in storages for board in board_storages(folder)]
+        for board in boards:
+            for run in read_runs(board):
+                if isinstance(run, Run):
+                    known.runs.append(run)
+                else:
+                    known.add_bad_file(run)
         return known
 
     @classmethod
     def read_if_any(cls, storages: Sequence[Path], project: Path) -> KnownRuns:
-        """Read the storages. This board's, the default, need not be there: runs may be named by
-        their files.
-        """
-        own = board_storage()
-        return cls.read(storages or ([own] if own.is_dir() else []), project)
+        """Read the storages, or this board's if it exists: files may also name runs."""
+        if not storages:
+            own = board_storage()
+            storages = [own] if own.is_dir() else []
+        return cls.read(storages, project)
 
     def find(self, reference: str) -> list[Run]:
         """Return the runs that the reference names, the oldest first."""

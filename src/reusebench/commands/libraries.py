@@ -1,6 +1,4 @@
-"""`reusebench libraries`: which of Rockchip's libraries are here, and one measurement of each of
-them.
-"""
+"""`reusebench libraries`: the versions of Rockchip's library on this machine, and a run of each."""
 
 from __future__ import annotations
 
@@ -40,10 +38,10 @@ _paths = click.option(
 
 @dataclass(frozen=True)
 class _Ended:
-    """What came of one library."""
+    """The result of one library."""
 
     library: RknnLibrary
-    #: In words.
+    #: A sentence for the table.
     outcome: str
     is_good: bool
     #: The runs that it stored.
@@ -88,7 +86,7 @@ def list_libraries(paths: Sequence[Path]) -> int:
     "--target",
     metavar="TARGET",
     required=True,
-    help="As of pytest bench/: vboard:CHIP, board, python, or a board far away.",
+    help="As for pytest bench/: vboard:CHIP, board, python, or a remote board.",
 )
 @_paths
 @target_storage
@@ -96,11 +94,11 @@ def list_libraries(paths: Sequence[Path]) -> int:
 def run(target: str, paths: Sequence[Path], storage: Path, options: Sequence[str]) -> int:
     """Run `pytest bench/` with each library that the target can run.
 
-    What stands behind -- is for pytest. Each library gets a run in the storage, and the virtual
-    board is prepared where that is needed. The end is a table of what came of each, and what the
-    versions differ in.
+    Options after -- are pytest's. Each library gets a run in the storage; the virtual board is
+    prepared if it is needed. At the end come a table of the outcomes and the differences between
+    the versions.
 
-    Exits with 1 where a library did not load or pytest failed.
+    Exits with 1 if a library did not load or pytest failed.
     """
     fitting = _fitting(find_libraries(paths), paths, target)
     if is_far(target):
@@ -109,16 +107,14 @@ def run(target: str, paths: Sequence[Path], storage: Path, options: Sequence[str
     for number, library in enumerate(fitting, start=1):
         click.echo(f"== {number} of {len(fitting)}: {library}, {library.path}")
         ended.append(_measure(library, target, storage, options))
-    rows = [(str(one.library), one.outcome) for one in ended]
-    click.echo("\n" + _table(("library", "what came of it"), rows) + "\n")
-    _show_versions([run for one in ended for run in one.runs], storage)
-    return 0 if all(one.is_good for one in ended) else 1
+    rows = [(str(result.library), result.outcome) for result in ended]
+    click.echo("\n" + _table(("library", "outcome"), rows) + "\n")
+    _show_versions([run for result in ended for run in result.runs], storage)
+    return 0 if all(result.is_good for result in ended) else 1
 
 
 def _fitting(here: Sequence[RknnLibrary], paths: Iterable[Path], target: str) -> list[RknnLibrary]:
-    """Return those that the target can run; raise a TargetError, with a reason, where it is
-    none.
-    """
+    """Return the libraries that the target can run; raise TargetError with reasons if none."""
     fitting = []
     reasons = [_nowhere(paths)] if not here else []
     for library in here:
@@ -146,7 +142,7 @@ def _check_library(target: str, library: RknnLibrary) -> None:
 
 
 def _measure(library: RknnLibrary, target: str, storage: Path, options: Sequence[str]) -> _Ended:
-    """Run pytest, and return what came of it."""
+    """Run pytest with the library, and return the result."""
     if target.startswith(_VIRTUAL):
         try:
             install_virtual_board(library, None, click.echo)
@@ -154,36 +150,36 @@ def _measure(library: RknnLibrary, target: str, storage: Path, options: Sequence
             return _Ended(library, str(error), is_good=False)
     selection = ["--runtime", "rknn", "--target", target, "--rknn-library", str(library.path)]
     code, paths = run_bench([*options, *selection], storage)
-    stored = tuple(run for path in paths if isinstance(run := read_run(path), Run))
-    outcomes = Counter(one.outcome.replace("_", " ") for run in stored for one in run.measured)
-    words = (
-        ", ".join(f"{count} {outcome}" for outcome, count in outcomes.items())
-        or "nothing was measured"
-    )
-    return _Ended(
-        library, f"{words}{f'; pytest ended with {code}' if code else ''}", code == 0, stored
-    )
+    stored = []
+    outcomes: Counter[str] = Counter()
+    for path in paths:
+        run = read_run(path)
+        if isinstance(run, Run):
+            stored.append(run)
+            outcomes.update(measured.outcome.replace("_", " ") for measured in run.measured)
+    words = ", ".join(f"{count} {outcome}" for outcome, count in outcomes.items())
+    words = words or "nothing was measured"
+    if code:
+        words += f"; pytest ended with {code}"
+    return _Ended(library, words, code == 0, tuple(stored))
 
 
 def _show_versions(runs: Sequence[Run], storage: Path) -> None:
-    """Print what the versions differ in, where the extra that compares is installed."""
+    """Print the differences between the versions, if the extra `reports` is installed."""
     if missing_modules("reports"):
         click.echo(
             "reusebench compare --across library shows what the versions differ in:"
             f" {install_line('reports')}"
         )
         return
-    # Not above: a board need not have it.
+    # Not at the top: a board need not have the extra.
     from reusebench.reports.page.material import read_material
     from reusebench.reports.versions.rendering import as_text
     from reusebench.reports.versions.table import VERSION_METRICS
     from reusebench.reports.versions.versions import versions_of
 
-    compared = (
-        versions_of(read_material([storage], [str(run.path) for run in runs]).groups)
-        if runs
-        else []
-    )
+    paths = [str(run.path) for run in runs]
+    compared = versions_of(read_material([storage], paths).groups) if runs else []
     if compared:
         click.echo(as_text(compared, VERSION_METRICS))
     else:
@@ -191,9 +187,8 @@ def _show_versions(runs: Sequence[Run], storage: Path) -> None:
 
 
 def _nowhere(paths: Iterable[Path]) -> str:
-    folders = (
-        ", ".join(map(str, paths)) or "reusebench/rknn in the cache folder nor in the usual folders"
-    )
+    usual = "reusebench/rknn in the cache folder nor in the usual folders"
+    folders = ", ".join(map(str, paths)) or usual
     return (
         f"there is no library of Rockchip's in {folders}. Name a file or a folder with"
         " --rknn-library PATH"

@@ -1,6 +1,4 @@
-"""The base error of each package: one that ends a command is a mistake of the user, and its message
-the sentence.
-"""
+"""The base error of each package: errors that are a mistake of the user, with their own message."""
 
 from __future__ import annotations
 

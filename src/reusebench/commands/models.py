@@ -1,6 +1,4 @@
-"""`reusebench models`: model files and clips made from code, and the libraries that make further
-kinds of files.
-"""
+"""`reusebench models`: model files and clips made from code, and the converters for other kinds."""
 
 from __future__ import annotations
 
@@ -89,8 +87,8 @@ def list_models() -> None:
     "--remove-weight",
     is_flag=True,
     help=(
-        "For rknn: leave the weights out, as the slave of weight sharing has none; not for rv1103"
-        " and rv1106."
+        "For rknn: leave the weights out, for the slave of weight sharing; not for rv1103 and"
+        " rv1106."
     ),
 )
 def build(
@@ -124,9 +122,7 @@ def build(
 def _converted(
     kind: str, source: Recipe, platform: str | None, remove_weight: bool, output: Path | None
 ) -> Path | None:
-    """Convert the recipe into the output, or into the cache, and return the path; None where
-    nothing converts.
-    """
+    """Convert the recipe into the output or the cache; return None if there is no converter."""
     kind_of_converter = converter_of(kind)
     if kind_of_converter is None:
         return None
@@ -141,7 +137,7 @@ def _converted(
 
 def _emitted(recipe: Recipe, output: Path | None) -> Path:
     """Write the ONNX file into the output, or into the cache, and return the path."""
-    # Not above: the other commands need neither numpy nor onnx.
+    # Not at the top: the other commands need neither numpy nor onnx.
     from reusebench.models.onnx.emitter import emit
 
     if output is None:
@@ -184,10 +180,7 @@ def _size(context: click.Context, option: click.Parameter, text: str) -> tuple[i
     "--fps", type=int, default=30, metavar="F", show_default=True, help="Frames per second."
 )
 def clip(output: Path | None, seconds: float, size: tuple[int, int], fps: int) -> None:
-    """Make the clip that streams play, and print its path.
-
-    It is moving texture in H.264.
-    """
+    """Make the clip that streams play, a moving texture in H.264, and print its path."""
     width, height = size
     form = Clip(width, height, fps, seconds)
     if output is None:
@@ -202,10 +195,7 @@ def clip(output: Path | None, seconds: float, size: tuple[int, int], fps: int) -
 
 @models.group()
 def install() -> None:
-    """Install a library that makes model files.
-
-    It goes into an environment of its own in the user's cache.
-    """
+    """Install a converter, in an environment of its own in the user's cache."""
 
 
 _python = click.option(
@@ -226,7 +216,7 @@ def install_rknn_toolkit(python: str | None, torch: str | None) -> None:
 
 
 def _add_install(converter: type[Converter[Any]]) -> None:
-    """Add the command that installs a converter which has an environment of its own."""
+    """Add the command that installs a converter, if it has an environment of its own."""
     environment = converter.environment
     installer = converter.installer
     if (

@@ -1,15 +1,15 @@
-"""Options that several commands have."""
+"""Options of several commands."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import click
 
 from reusebench.reports.base.texts import LANGUAGES
 from reusebench.storage.board_storage import board_storage
-from reusebench.storage.metrics import METRICS, find_metric
+from reusebench.storage.metrics import METRICS, Metric, find_metric
 
 __all__ = [
     "PATH",
@@ -22,7 +22,7 @@ __all__ = [
     "target_storage",
 ]
 
-#: Whether it exists is checked where it is opened, with a message of what to do.
+#: A path. The code that opens it checks whether it exists, and says what to do.
 PATH = click.Path(path_type=Path)
 
 storage = click.option(
@@ -35,13 +35,13 @@ storage = click.option(
 
 
 def _of_target(context: click.Context, _option: click.Parameter, given: Path | None) -> Path:
-    """Return the folder, or the default one of the target, which is known by now where it was
-    given.
-    """
+    """Return the given folder, or the default folder of the target; click reads --target first."""
+    if given:
+        return given
     target = context.params.get("target")
-    if given or target is None:
-        return given or board_storage()
-    # Not at the top: it would weigh on what is recorded on this machine.
+    if target is None:
+        return board_storage()
+    # Not at the top: the import would add to the recorder's memory on this machine.
     from reusebench.harness.selection import storage_of
 
     return storage_of(target)
@@ -52,7 +52,7 @@ target_storage = click.option(
     type=PATH,
     metavar="DIR",
     callback=_of_target,
-    help="Storage of the runs. Default: that of the target's board.",
+    help="Storage of the runs. Default: the target board's.",
 )
 storages = click.option(
     "--storage",
@@ -68,7 +68,7 @@ output = click.option(
     metavar="DIR",
     default=Path("out/report"),
     show_default=True,
-    help="Folder of what is written.",
+    help="Folder to write to.",
 )
 language = click.option(
     "--lang",
@@ -76,28 +76,30 @@ language = click.option(
     type=click.Choice(LANGUAGES),
     default=LANGUAGES[0],
     show_default=True,
-    help="Language that is shown first.",
+    help="Language shown first.",
 )
 project = click.option(
     "--project",
     type=PATH,
     metavar="DIR",
     default=Path(),
-    help="Checkout whose commits are meant. Default: the working folder.",
+    help="Checkout with the commits. Default: the working folder.",
 )
 
 
 def metrics(default: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
-    """Return the option --metric; `default` is the text of its help for the figures without it."""
+    """Return the option --metric; `default` describes the figures without it, for the help."""
     names = [metric.name for metric in METRICS]
+
+    def find_all(_context: object, _option: object, given: Sequence[str]) -> list[Metric]:
+        return [find_metric(name) for name in dict.fromkeys(given)]
+
     return click.option(
         "--metric",
         "metrics",
         type=click.Choice(names),
         metavar="METRIC",
         multiple=True,
-        callback=lambda _context, _option, chosen: [
-            find_metric(name) for name in dict.fromkeys(chosen)
-        ],
-        help=f"This figure alone; repeatable. Default: {default}. Valid: {', '.join(names)}.",
+        callback=find_all,
+        help=f"Only this figure; repeatable. Default: {default}. Valid: {', '.join(names)}.",
     )

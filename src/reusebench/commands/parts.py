@@ -14,11 +14,11 @@ __all__ = ["Part", "print_parts", "source_parts"]
 
 
 class Part(NamedTuple):
-    """A part of an installation or of a machine that is here or not."""
+    """A part of an installation or a machine, which is present or missing."""
 
     name: str
     is_here: bool
-    #: What it is for, or what to do where it is not here.
+    #: Its purpose, or the remedy if it is missing.
     remark: str
 
 
@@ -28,10 +28,10 @@ def source_parts(sources: Iterable[MemorySource]) -> list[Part]:
 
 
 def print_parts(subject: str, parts: Sequence[Part]) -> None:
-    """Print the table of a subject; nothing where it has no rows."""
+    """Print the table of a subject, unless it has no rows."""
+    if not parts:
+        return
     rows = [(part.name, "yes" if part.is_here else "no", part.remark) for part in parts]
-    if rows:
-        click.echo()
-        click.echo(
-            tabulate(rows, (subject, "here", "remark"), tablefmt="plain", disable_numparse=True)
-        )
+    heads = (subject, "here", "remark")
+    click.echo()
+    click.echo(tabulate(rows, heads, tablefmt="plain", disable_numparse=True))

@@ -1,6 +1,4 @@
-"""`reusebench plan`: a scenario, or what was measured, as a plan file; or what to write for it in
-an application.
-"""
+"""`reusebench plan`: a scenario or a stored result as a plan file, or as a program."""
 
 from __future__ import annotations
 
@@ -36,7 +34,7 @@ __all__ = ["plan"]
 
 _COUNT = click.IntRange(min=1, max=MOST_CONTEXTS)
 _RKNN = "rknn"
-#: Of plan files.
+#: Suffixes of plan files.
 _SUFFIXES = (".toml", ".json")
 
 
@@ -60,26 +58,26 @@ _SUFFIXES = (".toml", ".json")
     metavar="NAME",
     help=(
         "Print it as this runtime runs it: on an NPU contexts of streams are bound to cores."
-        " Default: onnxruntime; of stored runs, the one that has it."
+        " Default: onnxruntime; for stored runs, the one that has it."
     ),
 )
 @click.option(
     "--run",
     "reference",
     metavar="RUN",
-    help="Print what this stored run measured, as it is stored (JSON).",
+    help="Print the plan that this stored run measured, as it is stored (JSON).",
 )
 @click.option(
     "--code",
     is_flag=True,
-    help="Print a program that does it instead: C for RKNN, Python for the others.",
+    help="Print a program with this layout instead: C for RKNN, Python for the others.",
 )
 @click.option(
     "--chip",
     type=click.Choice(list(CHIPS)),
     metavar="CHIP",
     help=(
-        f"With --code: the chip, one of {', '.join(CHIPS)}. Default: one with librknnrt; of stored"
+        f"With --code: the chip, one of {', '.join(CHIPS)}. Default: one with librknnrt; for stored"
         " runs, their own."
     ),
 )
@@ -95,9 +93,9 @@ def plan(
     chip: str | None,
     storages: Sequence[Path],
 ) -> None:
-    """Print a scenario as a plan file, to start one of your own from: pytest bench/ --plan FILE.
+    """Print a scenario as a plan file, a start for your own: pytest bench/ --plan FILE.
 
-    NAME is a built-in scenario; with --run it may be a plan of yours too, with --code the path of a
+    NAME is a built-in scenario; with --run it may be a plan of your own, with --code the path of a
     plan file.
     """
     if chip and not code:
@@ -123,9 +121,8 @@ def plan(
     runtime = runtime or (_RKNN if chip else RUNTIMES[0].name)
     cores = cores or (CHIPS[chip].npu_cores if chip else machine_cores(runtime))
     if is_file:
-        click.echo(
-            _first_code([file_plan(read_plan_file(Path(name)), runtime, cores)], chip), nl=False
-        )
+        plan_of_file = file_plan(read_plan_file(Path(name)), runtime, cores)
+        click.echo(_first_code([plan_of_file], chip), nl=False)
         return
     check_scenario(name)
     recipes = default_recipes(name, streams)
@@ -137,8 +134,9 @@ def plan(
 
 
 def _first_code(plans: Sequence[Plan], chip: str | None) -> str:
-    """Return the program of the first plan that the runtime has all mechanisms for; raise
-    NotSupported of the first.
+    """Return the program of the first plan whose mechanisms the runtime has.
+
+    Raises the NotSupported of the first plan if there is none.
     """
     refusals = []
     for candidate in plans:
@@ -150,9 +148,9 @@ def _first_code(plans: Sequence[Plan], chip: str | None) -> str:
 
 
 def _stored(known: KnownRuns, reference: str, name: str, runtime: str | None) -> Result:
-    """Return the result of that name, of the newest run that has it.
+    """Return the result called `name` in the newest run that has one.
 
-    Raises StorageError if no run has it, and where one has it on several runtimes.
+    Raises StorageError if no run has one, or if that run has it on several runtimes.
     """
     measured: set[str] = set()
     for run in reversed(known.find(reference)):
@@ -168,8 +166,6 @@ def _stored(known: KnownRuns, reference: str, name: str, runtime: str | None) ->
             raise StorageError(
                 f"{run} has {name!r} on several runtimes; add --runtime, one of {', '.join(named)}"
             )
-    where = f" on {runtime}" if runtime else ""
-    raise StorageError(
-        f"{reference} has no {name!r}{where}; it has:"
-        f" {', '.join(sorted(measured)) or 'no scenario'}"
-    )
+    on_runtime = f" on {runtime}" if runtime else ""
+    names = ", ".join(sorted(measured)) or "no scenario"
+    raise StorageError(f"{reference} has no {name!r}{on_runtime}; it has: {names}")

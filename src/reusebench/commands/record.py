@@ -24,7 +24,7 @@ def _name(context: click.Context, option: click.Parameter, text: str | None) -> 
     return text and text.strip()
 
 
-# What follows the first word of the command belongs to it, also where it looks like an option.
+# Words after the command's first word belong to it, even if they look like options.
 @click.command(
     options_metavar="[OPTIONS] {-- CMD... | --pid PID}",
     context_settings={"allow_interspersed_args": False},
@@ -39,13 +39,13 @@ def _name(context: click.Context, option: click.Parameter, text: str | None) -> 
     "--phases",
     type=PATH,
     metavar="FILE",
-    help="The program appends names of phases; in its REUSEBENCH_PHASES.",
+    help="File to which the program appends names of phases; in its REUSEBENCH_PHASES.",
 )
 @click.option(
     "--marker",
     type=click.IntRange(3, 255),
     metavar="FD",
-    help="It writes them to this descriptor; in its REUSEBENCH_MARKER.",
+    help="Descriptor to which it writes them instead; in its REUSEBENCH_MARKER.",
 )
 @click.option(
     "--repeats",
@@ -65,7 +65,7 @@ def _name(context: click.Context, option: click.Parameter, text: str | None) -> 
     "--target",
     metavar="BOARD",
     help=(
-        "A board far away on which the program runs, by name or address (ssh:HOST, adb[:SERIAL],"
+        "A remote board on which the program runs, by name or address (ssh:HOST, adb[:SERIAL],"
         " pipe:COMMAND, labgrid:PLACE)."
     ),
 )
@@ -83,7 +83,7 @@ def record(
     project: Path,
     command: Sequence[str],
 ) -> int:
-    """Measure a program: everything behind -- is its command line.
+    """Measure a program: everything after -- is its command line.
 
     Its input, output and exit code are passed through. Memory of all its processes, of the system
     and of the NPU is stored by phase, as a run that reports show and compare. A phase begins when
@@ -91,7 +91,7 @@ def record(
     --marker.
     """
     if pid is None and not command:
-        raise click.UsageError("there is no program: put it behind --, or give --pid PID")
+        raise click.UsageError("there is no program: put it after --, or give --pid PID")
     if pid is not None and command:
         raise click.UsageError(
             "--pid records a program that runs already: leave out -- and what follows, or --pid"

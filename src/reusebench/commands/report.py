@@ -38,7 +38,7 @@ _DEFAULT_FORMATS = (_PAGE, "csv", "md")
     "runs",
     metavar="RUN",
     multiple=True,
-    help="This run alone, by number or `latest`; repeatable.",
+    help="Only this run, by number or `latest`; repeatable.",
 )
 @output
 @language
@@ -47,7 +47,7 @@ _DEFAULT_FORMATS = (_PAGE, "csv", "md")
     "formats",
     type=click.Choice(FORMATS),
     multiple=True,
-    help=f"What is written; repeatable. Default: {', '.join(_DEFAULT_FORMATS)}.",
+    help=f"Form of the output; repeatable. Default: {', '.join(_DEFAULT_FORMATS)}.",
 )
 def report(
     storages: Sequence[Path],
@@ -58,7 +58,7 @@ def report(
 ) -> int:
     """Write the report of stored runs, and print its answers and tables.
 
-    Exits with 1 where a stored file could not be read.
+    Exits with 1 if a stored file could not be read.
     """
     material = read_material(storages, runs)
     for file in material.bad_files:
@@ -68,10 +68,10 @@ def report(
     except OSError as error:
         reason = f"cannot write the report into {output} ({error.strerror})"
         raise ReportError(f"{reason}. Name another folder with --output DIR") from None
-    # Text of others may look like markup.
+    # A user's text may look like markup.
     console = Console(markup=False, emoji=False)
     texts = texts_of(language)
-    # What the newest run has measured; the page shows the older ones too.
+    # The terminal shows the newest run; the page shows the older ones too.
     newest_file = material.groups[0].newest.path if material.groups else None
     newest = [
         group
@@ -89,14 +89,14 @@ def report(
 
 
 def _write(material: Material, formats: Sequence[str], output: Path, language: str) -> list[Path]:
-    """Write in these formats into the folder, and return what was written."""
+    """Write the formats into the folder, and return the files and folders written."""
     paths = []
     histories = []
-    # Drawing takes longest, and is done by other processes while the rest is made.
+    # Drawing takes longest; other processes draw while the rest is written.
     languages = LANGUAGES if _PAGE in formats else (language,) if _FIGURES in formats else ()
     figures = start_figures(material, languages)
     if _PAGE in formats:
-        # Not above: the library that looks for change points takes a second to import.
+        # Not at the top: the library that looks for change points takes a second to import.
         from reusebench.reports.history.page import HISTORY_PAGE, MOST_PANELS_BESIDE, HistoryPage
         from reusebench.reports.history.series import HISTORY_METRICS, histories_of, is_worth_a_page
 

@@ -1,4 +1,4 @@
-"""`reusebench runs`: which runs are stored, and the removal of old ones."""
+"""`reusebench runs`: the list of stored runs, and the removal of old ones."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def runs() -> None:
 def list_runs(limit: int | None, storage: Path) -> int:
     """List the stored runs, the newest last.
 
-    Exits with 1 where a stored file could not be read.
+    Exits with 1 if a stored file could not be read.
     """
     inventories = [take_inventory(folder) for folder in board_storages(storage)]
     stored = [
@@ -60,14 +60,13 @@ def list_runs(limit: int | None, storage: Path) -> int:
     rows = [_cells(run, size_bytes) for run, size_bytes in shown]
     if rows:
         alignment = list(_COLUMNS.values())
+        heads = list(_COLUMNS)
         click.echo(
-            tabulate(
-                rows, list(_COLUMNS), tablefmt="plain", disable_numparse=True, colalign=alignment
-            )
+            tabulate(rows, heads, tablefmt="plain", disable_numparse=True, colalign=alignment)
         )
-    count = _count(len(stored), "run") + (
-        f", {len(shown)} of them above" if len(shown) < len(stored) else ""
-    )
+    count = _count(len(stored), "run")
+    if len(shown) < len(stored):
+        count += f", {len(shown)} of them above"
     click.echo(f"{count}, {_mib(sum(size_bytes for _, size_bytes in stored))} MiB with traces")
     bad_files = [file for inventory in inventories for file in inventory.bad_files]
     for file in bad_files:
@@ -78,13 +77,15 @@ def list_runs(limit: int | None, storage: Path) -> int:
 def _date(
     context: click.Context, option: click.Parameter, text: str | None
 ) -> datetime.datetime | None:
+    if not text:
+        return None
     try:
-        date = datetime.datetime.fromisoformat(text) if text else None
+        date = datetime.datetime.fromisoformat(text)
     except ValueError:
         raise click.BadParameter(
             f"{text!r} is not valid; valid: 2026-11-30 or 2026-11-30T12:00"
         ) from None
-    return date.replace(tzinfo=datetime.timezone.utc) if date and not date.tzinfo else date
+    return date if date.tzinfo else date.replace(tzinfo=datetime.timezone.utc)
 
 
 @runs.command()
@@ -94,11 +95,11 @@ def _date(
     "date",
     metavar="DATE",
     callback=_date,
-    help="Remove what is older: 2026-11-30 (UTC).",
+    help="Remove older runs: 2026-11-30 (UTC).",
 )
 @click.option("--named", is_flag=True, help="Remove runs with a name too.")
 @click.option(
-    "--cache", is_flag=True, help="Remove what killed processes have left in the cache; no run."
+    "--cache", is_flag=True, help="Remove files that killed processes left in the cache; no runs."
 )
 @click.option("--dry-run", is_flag=True, help="Remove nothing.")
 @storage
@@ -112,10 +113,10 @@ def prune(
 ) -> int:
     """Remove old runs with their traces.
 
-    Traces of no run and files that were never finished go too, a day after their last change. Runs
-    with a name of --benchmark-save stay. There is no confirmation: --dry-run prints what would go.
+    Traces without a run and unfinished files go too, a day after their last change. Runs with a
+    name of --benchmark-save stay. There is no confirmation: --dry-run prints what would go.
 
-    Exits with 1 where a stored file could not be read.
+    Exits with 1 if a stored file could not be read.
     """
     if cache:
         if named or (keep, date) != (None, None):
@@ -134,11 +135,10 @@ def prune(
         raise StorageError(
             f"there is no run in {folders[0]}: it is no storage, and nothing in it is removed"
         )
-    old = (
-        runs_before(inventory.runs, date)
-        if date
-        else inventory.runs[: max(0, len(inventory.runs) - (keep or 0))]
-    )
+    if date:
+        old: Sequence[RunFiles] = runs_before(inventory.runs, date)
+    else:
+        old = inventory.runs[: max(0, len(inventory.runs) - (keep or 0))]
     pruning = plan_pruning(inventory, old, named, time.time(), by_date=date is not None)
     click.echo("\n".join(_pruning_lines(pruning)))
     if not dry_run:
@@ -156,7 +156,7 @@ def prune(
 
 
 def _prune_cache(dry_run: bool) -> int:
-    """Remove what nobody owns, and print each with its size."""
+    """Remove files without an owner, and print each with its size."""
     freed_bytes = 0
     try:
         for leftover in remove_leftovers(dry_run):
@@ -191,7 +191,7 @@ def _cells(run: Run, size_bytes: int) -> Sequence[str]:
 
 
 def _pruning_lines(pruning: Pruning) -> Iterator[str]:
-    """Yield every file that goes, how many they are, and what of the old stays."""
+    """Yield every file that goes, their counts, and the old runs that stay."""
     yield from (
         f"{stored.run.moment}  {printable(str(stored.run.path))}" for stored in pruning.runs
     )
@@ -223,7 +223,7 @@ def _pruning_lines(pruning: Pruning) -> Iterator[str]:
 
 
 def _runs(runs: Sequence[RunFiles]) -> str:
-    """Return how many runs these are, and their names."""
+    """Return the number of runs and their names."""
     return f"{_count(len(runs), 'run')} ({', '.join(str(stored.run) for stored in runs)})"
 
 
