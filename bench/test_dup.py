@@ -10,5 +10,5 @@ from reusebench.scenarios.catalogue import scenarios_of
 
 @pytest.mark.parametrize("scenario", scenarios_of("dup"))
 def test_dup(runtime: str, scenario: str, measure: Measure) -> None:
-    """S streams with C contexts each, laid out by the scenario."""
+    """The scenario lays out S streams with C contexts each."""
     measure(scenario, runtime=runtime)

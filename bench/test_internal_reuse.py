@@ -1,6 +1,4 @@
-"""What does one internal memory for models that run in turn save, and does the order of making them
-matter?
-"""
+"""What does one internal memory for models that run in turn save, and does their order matter?"""
 
 from __future__ import annotations
 
@@ -12,5 +10,5 @@ from reusebench.scenarios.catalogue import scenarios_of
 
 @pytest.mark.parametrize("scenario", scenarios_of("internal_reuse"))
 def test_internal_reuse(runtime: str, scenario: str, measure: Measure) -> None:
-    """One context of each model; they run one after the other."""
+    """Each model has one context; the contexts run one after the other."""
     measure(scenario, runtime=runtime)

@@ -10,7 +10,7 @@ from reusebench.scenarios.catalogue import scenarios_of
 
 @pytest.mark.parametrize("scenario", scenarios_of("io_copies"))
 def test_io_copies(runtime: str, scenario: str, measure: Measure) -> None:
-    """S x C contexts of one model, or one context of camera frames; by scenario other tensors are
-    not copied.
+    """S x C contexts of one model, or one context of camera frames; the scenario says which
+    tensors are not copied.
     """
     measure(scenario, runtime=runtime)

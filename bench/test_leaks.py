@@ -1,6 +1,4 @@
-"""Does anything grow when contexts infer, are made and destroyed, or are replaced, again and
-again?
-"""
+"""Does anything grow when contexts infer, or are created, destroyed or replaced, many times?"""
 
 from __future__ import annotations
 
@@ -12,7 +10,7 @@ from reusebench.scenarios.catalogue import scenarios_of
 
 @pytest.mark.parametrize("scenario", scenarios_of("leaks"))
 def test_leaks(runtime: str, scenario: str, measure: Measure) -> None:
-    """The same cycle again and again; memory, file descriptors, mappings and threads are read after
-    each.
+    """The same cycle many times; memory, file descriptors, mappings and threads are read after each
+    one.
     """
     measure(scenario, runtime=runtime)

@@ -1,4 +1,4 @@
-"""What do all the mechanisms that the runtime has save together?"""
+"""What do all the mechanisms of the runtime save together?"""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ from reusebench.scenarios.catalogue import scenarios_of
 
 @pytest.mark.parametrize("scenario", scenarios_of("lean"))
 def test_lean(runtime: str, scenario: str, measure: Measure) -> None:
-    """S x C contexts of one model."""
+    """S x C contexts of one model, with more mechanisms in each scenario."""
     measure(scenario, runtime=runtime)

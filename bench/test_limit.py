@@ -10,7 +10,5 @@ from reusebench.scenarios.catalogue import scenarios_of
 
 @pytest.mark.parametrize("scenario", scenarios_of("limit"))
 def test_limit(runtime: str, scenario: str, measure: Measure) -> None:
-    """Contexts of one model are added, and each is run, until one fails or --limit-contexts of them
-    are there.
-    """
+    """Contexts of one model are added and run until one fails, or --limit-contexts of them run."""
     measure(scenario, runtime=runtime)

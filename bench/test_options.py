@@ -6,5 +6,5 @@ from reusebench import Measure
 
 
 def test_options(runtime: str, option: str, measure: Measure) -> None:
-    """One context, as it is by default and with each option by itself."""
+    """One context with the default options, and one context with each option alone."""
     measure(option, runtime=runtime)

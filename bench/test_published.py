@@ -1,6 +1,4 @@
-"""Four streams of video, three contexts each: what do the modes of the published test save, and are
-frames lost?
-"""
+"""What do the modes of the published test save with streams of video, and are frames lost?"""
 
 from __future__ import annotations
 
@@ -12,5 +10,5 @@ from reusebench.scenarios.catalogue import scenarios_of
 
 @pytest.mark.parametrize("scenario", scenarios_of("streams"))
 def test_published(runtime: str, scenario: str, measure: Measure) -> None:
-    """S streams of video frames, each taken in turn by its C contexts, laid out by the scenario."""
+    """S streams of video; the C contexts of a stream take its frames in turn."""
     measure(scenario, runtime=runtime)

@@ -10,5 +10,5 @@ from reusebench.scenarios.catalogue import scenarios_of
 
 @pytest.mark.parametrize("scenario", scenarios_of("shared_weights"))
 def test_shared_weights(runtime: str, scenario: str, measure: Measure) -> None:
-    """One context of each resolution."""
+    """Each resolution has one context."""
     measure(scenario, runtime=runtime)

@@ -24,6 +24,7 @@ from typing import Any
 from benchmarks.quick import parse
 from reusebench.harness.measuring.measurement import Bench
 from reusebench.harness.measuring.model_sets import BuiltIn, ModelSets
+from reusebench.harness.measuring.subject import Job, ScenarioSubject, Supplies
 from reusebench.harness.measuring.user_models import UserModels
 from reusebench.harness.measuring.videos import Videos
 from reusebench.harness.progress import Progress
@@ -35,6 +36,7 @@ from reusebench.reports.compare.difference import HIGHER, LOWER
 from reusebench.reports.compare.noise import ENOUGH_RUNS
 from reusebench.samplers.environment import environment
 from reusebench.samplers.host import LOCAL_HOST
+from reusebench.scenarios.catalogue import find_scenario
 from reusebench.storage.metrics import find_metric
 from reusebench.storage.result import Result
 from reusebench.storage.run_file import WITHOUT_SPEED, save_run
@@ -146,8 +148,13 @@ def _store(storage: Path, name: str, target: Target, repeats: int) -> None:
     targets = {"onnxruntime": target}
     with tempfile.TemporaryDirectory() as traces:
         models = ModelSets(_MOBILENET, streams=1, user=UserModels(targets, settings.time_limit_s))
-        bench = Bench(settings, models, targets, Videos(targets), Path(traces), Progress())
-        results = [bench.measure("onnxruntime", scenario).result for scenario in _SCENARIOS]
+        bench = Bench(
+            Supplies(settings, models, Videos(targets), targets), Path(traces), Progress()
+        )
+        results = [
+            bench.measure(Job("onnxruntime", ScenarioSubject(find_scenario(scenario)))).result
+            for scenario in _SCENARIOS
+        ]
     save_run(storage, _document(results), name)
 
 

@@ -57,12 +57,11 @@ __all__ = [
     "Parameters",
     "Scenario",
     "TooFewModels",
-    "build_plans",
     "find_scenario",
     "name_of_plan",
     "name_without_reuse",
+    "option_scenario",
     "question_of",
-    "runs_once",
     "scenarios_of",
     "without_reuse",
 ]
@@ -144,6 +143,38 @@ class Scenario:
     cycles: Optional[str] = None
     #: Whether contexts of one model are added until one fails (Plan.fills).
     fills: bool = False
+
+    @property
+    def runs_once(self) -> bool:
+        """Whether one process answers it: cycles are the repeats, or contexts are counted."""
+        return self.cycles is not None or self.fills
+
+    def plans(self, parameters: Parameters) -> list[Plan]:
+        """Return a plan for each way to lay the scenario out.
+
+        Raises TooFewModels if another scenario measures the same with these models.
+        """
+        if self.fills:
+            parameters = replace(
+                parameters, streams=1, contexts=parameters.limit_contexts, rounds=1
+            )
+        plans = []
+        for lay_out in self.lay_outs:
+            layout = lay_out(parameters)
+            plan = Plan(
+                scenario=self.name,
+                baseline=self.baseline,
+                runtime=parameters.runtime,
+                models=layout.models,
+                contexts=layout.contexts,
+                cores=parameters.cores,
+                rounds=parameters.rounds,
+                schedule=parameters.schedule if self.has_streams else None,
+                cycles=Cycles(self.cycles, parameters.cycles) if self.cycles else None,
+                fills=self.fills,
+            )
+            plans.append(plan)
+        return plans
 
 
 def _group(first: int, streams: Sequence[Optional[int]], model: int, reuse: str) -> list[Context]:
@@ -556,28 +587,22 @@ def scenarios_of(question: str) -> list[str]:
     ]
 
 
+def option_scenario(option: str) -> Scenario:
+    """Return the scenario of a runtime's own option, NAME=VALUE."""
+    return Scenario(
+        option, (_one_context_with(options=(option,)),), DEFAULT_OPTIONS, is_variant=True
+    )
+
+
 def find_scenario(name: str) -> Scenario:
-    """Return the scenario of that name, or of that option (NAME=VALUE); KeyError names the valid
-    ones.
-    """
+    """Return the scenario of this name, or of this option (NAME=VALUE); raise KeyError."""
     if "=" in name:
-        return Scenario(
-            name, (_one_context_with(options=(name,)),), DEFAULT_OPTIONS, is_variant=True
-        )
+        return option_scenario(name)
     for scenario in SCENARIOS:
         if scenario.name == name:
             return scenario
     raise KeyError(
         f"unknown scenario {name!r}; valid: {', '.join(scenario.name for scenario in SCENARIOS)}"
-    )
-
-
-def runs_once(name: str) -> bool:
-    """Whether one process answers the scenario of this name, whatever --repeats says; no user's
-    plan is such.
-    """
-    return any(
-        scenario.name == name and (scenario.cycles or scenario.fills) for scenario in SCENARIOS
     )
 
 
@@ -611,31 +636,3 @@ def without_reuse(plan: Plan) -> Plan:
         contexts.append(replace(alone, options=plan.options_of(index)))
     name = name_without_reuse(plan.scenario)
     return replace(plan, scenario=name, baseline=None, contexts=tuple(contexts))
-
-
-def build_plans(name: str, parameters: Parameters) -> list[Plan]:
-    """Return the plans of the named scenario: the first that the runtime has all mechanisms for is
-    measured.
-
-    Raises TooFewModels where the scenario has no further models than another one.
-    """
-    scenario = find_scenario(name)
-    if scenario.fills:
-        parameters = replace(parameters, streams=1, contexts=parameters.limit_contexts, rounds=1)
-    plans = []
-    for lay_out in scenario.lay_outs:
-        layout = lay_out(parameters)
-        plan = Plan(
-            scenario=scenario.name,
-            baseline=scenario.baseline,
-            runtime=parameters.runtime,
-            models=layout.models,
-            contexts=layout.contexts,
-            cores=parameters.cores,
-            rounds=parameters.rounds,
-            schedule=parameters.schedule if scenario.has_streams else None,
-            cycles=Cycles(scenario.cycles, parameters.cycles) if scenario.cycles else None,
-            fills=scenario.fills,
-        )
-        plans.append(plan)
-    return plans

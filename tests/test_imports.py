@@ -127,8 +127,9 @@ _LAYERS = {
         "errors base results sections explanation claims streams compare versions history page"
     ),
     "harness": (
-        "errors extras selection machine_info memory_gate settings plans clock standard_output progress"
-        " measuring result_text bench_options overrides session measure plugin"
+        "errors extras selection machine_info memory_gate settings plans clock standard_output"
+        " progress measuring subjects result_text bench_options overrides benchmark_plugin"
+        " session_run session measure plugin"
     ),
     "samplers": (
         "errors readings proc_files host process_memory cpu_time system_memory npu pressure"

@@ -24,7 +24,10 @@ pytestmark = pytest.mark.process
 _MODES = ("streams_no_reuse", "streams_full_dup")
 _SCENARIOS = ("streams_decode_only", *_MODES)
 #: What streams have done is kept at every second, not every fifth.
-_KEEPS_OFTEN = "from reusebench.harness.measuring import repeat_measurement\nrepeat_measurement._KEEP_EVERY_S = 0.1\n"
+_KEEPS_OFTEN = """
+from reusebench.harness.measuring import repeat_measurement
+repeat_measurement._KEEP_EVERY_S = 0.1
+"""
 
 
 @pytest.fixture(scope="module")

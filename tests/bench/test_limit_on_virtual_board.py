@@ -15,7 +15,7 @@ import pytest
 
 from reusebench.accounting.ledger import read_ledger
 from reusebench.harness.measuring.context_limit import limit_of
-from reusebench.scenarios.catalogue import Parameters, build_plans
+from reusebench.scenarios.catalogue import Parameters, find_scenario
 from reusebench.storage.result import ContextLimit
 from tests.bench.test_rknn_on_virtual_board import Board, board
 from tests.helpers.support import known, walk
@@ -42,8 +42,8 @@ def _limit(board: Board, scenario: str, memory_bytes: int | None) -> ContextLimi
     """Return how many contexts of a tiny model fit into `memory_bytes` of NPU memory, up to
     _MOST.
     """
-    plan = build_plans(
-        scenario, Parameters("rknn", board.models[:1], 1, 1, 1, 1, limit_contexts=_MOST)
+    plan = find_scenario(scenario).plans(
+        Parameters("rknn", board.models[:1], 1, 1, 1, 1, limit_contexts=_MOST)
     )[-1]
     variables = dict(board.target.environment)
     if memory_bytes is not None:

@@ -26,7 +26,7 @@ from reusebench.accounting.sizes import COMPONENTS
 from reusebench.measured.plan import Model, Plan
 from reusebench.measured.runtimes import find_runtime
 from reusebench.models import ModelError, Recipe, ensure_all
-from reusebench.scenarios.catalogue import Parameters, build_plans
+from reusebench.scenarios.catalogue import Parameters, find_scenario
 from reusebench.system.cache import CacheError, cache_root
 from reusebench.targets.barriers import BarrierReading
 from reusebench.targets.chips import CHIPS, MINI_RUNTIME
@@ -186,8 +186,8 @@ def walked(board: Board) -> Callable[[str], Walked]:
 
 def _walk(board: Board, scenario: str, contexts: int = 2, rounds: int = 2) -> Walked:
     chip = CHIPS[board.target.chip or ""]
-    plan, *_ = build_plans(
-        scenario, Parameters("rknn", board.models, 1, contexts, chip.npu_cores, rounds)
+    plan, *_ = find_scenario(scenario).plans(
+        Parameters("rknn", board.models, 1, contexts, chip.npu_cores, rounds)
     )
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log"

@@ -17,11 +17,13 @@ from reusebench.harness.bench_options import (
     resolve_plan_files,
     resolve_settings,
 )
+from reusebench.harness.benchmark_plugin import choose_board_storage, hide_latency_table
 from reusebench.harness.errors import UserError
+from reusebench.harness.measuring.subject import ScenarioSubject
 from reusebench.harness.measuring.user_models import ModelFile
-from reusebench.harness.session import choose_board_storage, hide_latency_table
 from reusebench.harness.settings import Settings, check_kernel
 from reusebench.samplers.host import LOCAL_HOST, LocalHost
+from reusebench.scenarios.catalogue import find_scenario
 from reusebench.storage.board_storage import board_storage
 from reusebench.storage.run_file import python_folder
 from reusebench.targets.target import THIS_INTERPRETER
@@ -43,6 +45,10 @@ def _settings(*arguments: object, chip: str | None = None) -> Settings:
     return resolve_settings(_option(*arguments), {"rknn": replace(THIS_INTERPRETER, chip=chip)})
 
 
+def _subject(scenario: str) -> ScenarioSubject:
+    return ScenarioSubject(find_scenario(scenario))
+
+
 def test_defaults() -> None:
     """Four streams with three contexts each, on all usable CPUs, at 30 frames per second."""
     settings = _settings()
@@ -55,9 +61,8 @@ def test_quick_gives_way_to_what_is_given_beside_it() -> None:
     """--quick means less effort, but only where no option says otherwise."""
     default = _settings()
     quick = _settings("--quick")
-    assert quick.expected_s("full_dup", has_streams=True) < default.expected_s(
-        "full_dup", has_streams=True
-    )
+    streams = _subject("streams_full_dup")
+    assert streams.expected_s(quick) < streams.expected_s(default)
     assert quick.rounds < default.rounds
     assert 0 < quick.pace.duration_s < default.pace.duration_s
     counts = ("--repeats", 7, "--rounds", 9, "--streams", 2)
@@ -82,7 +87,8 @@ def test_a_duration_has_a_unit(text: str, seconds: float) -> None:
 
 def _repeats(*arguments: object, scenario: str = "full_dup") -> tuple[int, int]:
     settings = _settings(*arguments)
-    return settings.repeats_of(scenario), settings.most_repeats_of(scenario)
+    subject = _subject(scenario)
+    return subject.fewest_repeats(settings), subject.most_repeats(settings)
 
 
 def test_repeats() -> None:
@@ -106,9 +112,8 @@ def test_a_soak_runs_once() -> None:
 def test_streams_are_expected_to_take_their_time() -> None:
     """The time left of a session with streams is known before any has run."""
     settings = _settings("--duration", "50s", "--repeats", 2)
-    more_s = settings.expected_s("full_dup", has_streams=True) - settings.expected_s(
-        "full_dup", has_streams=False
-    )
+    with_streams_s = _subject("streams_full_dup").expected_s(settings)
+    more_s = with_streams_s - _subject("full_dup").expected_s(settings)
     assert more_s == 2 * (50 + settings.pace.warm_up_s)
 
 

@@ -17,7 +17,7 @@ import msgspec
 from reusebench.measured.plan import Model, Plan, Step, Streams
 from reusebench.measured.runtimes import RuntimeEntry
 from reusebench.samplers.readings import NpuMemory, ProcessMemory, Reading, SystemMemory
-from reusebench.scenarios.catalogue import Parameters, build_plans
+from reusebench.scenarios.catalogue import Parameters, find_scenario
 from reusebench.targets.barriers import BarrierReading, Frames, StepData
 from reusebench.targets.measured_process import (
     Listener,
@@ -130,7 +130,7 @@ def make_plan(
     parameters = Parameters(
         runtime, models_of(*paths), streams, contexts, cores, rounds=3, schedule=schedule
     )
-    return build_plans(scenario, parameters)[choice]
+    return find_scenario(scenario).plans(parameters)[choice]
 
 
 def prepared_plan(plan: Plan, target: Target, folder: Path) -> Plan | Failure:

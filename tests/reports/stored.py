@@ -33,7 +33,6 @@ from reusebench.scenarios.catalogue import (
     FRAMES_1080P,
     SCENARIOS,
     Parameters,
-    build_plans,
     find_scenario,
 )
 from reusebench.scenarios.catalogue import STREAMS as OF_STREAMS
@@ -332,7 +331,7 @@ def result(
         schedule=schedule,
         limit_contexts=STREAMS * CONTEXTS,
     )
-    plan = plan or build_plans(scenario, parameters)[0]
+    plan = plan or find_scenario(scenario).plans(parameters)[0]
     account = npu(plan) if npu else None
     repeats = []
     for number, costs in enumerate(per_context, start=1):

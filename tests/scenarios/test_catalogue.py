@@ -42,7 +42,6 @@ from reusebench.scenarios.catalogue import (
     STREAMS,
     Parameters,
     TooFewModels,
-    build_plans,
     find_scenario,
     name_of_plan,
     question_of,
@@ -89,9 +88,9 @@ _SHAPES = list(itertools.product((1, 2, 4), (1, 3), (1, 3, 5), (1, 2, 4)))
 def _plan(
     name: str, models: tuple[Model, ...], streams: int, contexts: int, cores: int = 4
 ) -> Plan:
-    return build_plans(name, Parameters("onnxruntime", models, streams, contexts, cores, rounds=7))[
-        0
-    ]
+    return find_scenario(name).plans(
+        Parameters("onnxruntime", models, streams, contexts, cores, rounds=7)
+    )[0]
 
 
 def _shapes(name: str) -> list[tuple[int, int, int, int]]:
@@ -246,7 +245,7 @@ def test_lean_gives_up_one_mechanism_after_the_other() -> None:
     """
     counts = []
     kinds = set()
-    for plan in build_plans("lean", Parameters("onnxruntime", (_A,), 2, 2, 2, 7)):
+    for plan in find_scenario("lean").plans(Parameters("onnxruntime", (_A,), 2, 2, 2, 7)):
         second = plan.contexts[1]
         counts.append(
             sum([second.source is not None, second.internal is not None, bool(second.zero_copy)])
@@ -262,10 +261,13 @@ def test_the_steps_to_lean_add_up() -> None:
     """
     parameters = Parameters("rknn", (_A,), 2, 2, 2, 7)
     weights, internal, lean = (
-        build_plans(name, parameters)[0] for name in ("lean_weights", "lean_internal", "lean")
+        find_scenario(name).plans(parameters)[0]
+        for name in ("lean_weights", "lean_internal", "lean")
     )
-    assert weights.contexts == build_plans("full_dup", parameters)[0].contexts
-    assert internal.contexts == build_plans("full_dup_internal_reuse", parameters)[0].contexts
+    assert weights.contexts == find_scenario("full_dup").plans(parameters)[0].contexts
+    assert (
+        internal.contexts == find_scenario("full_dup_internal_reuse").plans(parameters)[0].contexts
+    )
     assert (
         tuple(replace(context, zero_copy=(), io=None) for context in lean.contexts)
         == internal.contexts
@@ -276,7 +278,7 @@ def test_without_dup_the_weights_are_one_memory() -> None:
     """The second choice of each step is the same over the weight memory of the application."""
     parameters = Parameters("rknn", (_A,), 2, 2, 1, 7)
     for name, internal in (("lean_weights", None), ("lean_internal", 0)):
-        first, *others = build_plans(name, parameters)[1].contexts
+        first, *others = find_scenario(name).plans(parameters)[1].contexts
         assert first.outside == ((WEIGHTS,) if internal == 0 else (WEIGHTS, INTERNAL))
         assert {(context.mechanism, context.source) for context in others} == {
             (SHARED_WEIGHT_MEMORY, 0)
@@ -329,8 +331,8 @@ def test_contexts_of_streams_are_bound_to_the_cores_in_turn(name: str) -> None:
     chooses.
     """
     parameters = Parameters("rknn", (_A, _B), streams=4, contexts=3, cores=3, rounds=1, binds=True)
-    (bound,) = build_plans(name, parameters)
-    (free,) = build_plans(name, replace(parameters, binds=False))
+    (bound,) = find_scenario(name).plans(parameters)
+    (free,) = find_scenario(name).plans(replace(parameters, binds=False))
     assert [context.core for context in bound.contexts] == [
         index % 3 for index in range(len(bound.contexts))
     ]
@@ -341,7 +343,9 @@ def test_only_scenarios_of_streams_have_the_schedule() -> None:
     """The others run their rounds."""
     schedule = Streams(2, 30.0, 0, 0.0, 1.0, None)
     parameters = Parameters("x", models_of(*range(9)), 2, 1, 2, rounds=1, schedule=schedule)
-    scheduled = [name for name in _NAMES if build_plans(name, parameters)[0].schedule is not None]
+    scheduled = [
+        name for name in _NAMES if find_scenario(name).plans(parameters)[0].schedule is not None
+    ]
     assert scheduled == _WITH_FRAMES
 
 
@@ -355,15 +359,17 @@ def test_contexts_that_are_made_until_one_fails(name: str) -> None:
     )
     like = _LIKE.get(_FILLING[name], _FILLING[name])
     if like:
-        expected = build_plans(like, replace(parameters, streams=1, contexts=5))
+        expected = find_scenario(like).plans(replace(parameters, streams=1, contexts=5))
     else:
-        plan = build_plans("no_reuse_one_model", replace(parameters, streams=1, contexts=5))[0]
+        plan = find_scenario("no_reuse_one_model").plans(
+            replace(parameters, streams=1, contexts=5)
+        )[0]
         bound = [
             replace(context, core=at % 3, internal=at % 3)
             for at, context in enumerate(plan.contexts)
         ]
         expected = [replace(plan, contexts=tuple(bound))]
-    plans = build_plans(name, parameters)
+    plans = find_scenario(name).plans(parameters)
     assert [plan.contexts for plan in plans] == [plan.contexts for plan in expected]
     assert {(plan.models, plan.fills, plan.rounds) for plan in plans} == {((_A,), True, 1)}
 

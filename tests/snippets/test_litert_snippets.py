@@ -16,7 +16,7 @@ import pytest
 
 from reusebench.measured.plan import Context, Plan
 from reusebench.measured.runtimes.base import NotSupported
-from reusebench.scenarios.catalogue import Parameters, build_plans
+from reusebench.scenarios.catalogue import Parameters, find_scenario
 from reusebench.snippets import snippet_of
 from tests.helpers.support import CHECKOUT, TIME_LIMIT_S, models_of
 
@@ -60,7 +60,7 @@ def write(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], list[str]
     def written(scenario: str) -> list[str]:
         paths = files if scenario in ("resolutions", "shared_weights") else files[:1]
         parameters = Parameters("litert", models_of(*paths), _STREAMS, _CONTEXTS, _CORES, rounds=2)
-        for plan in build_plans(scenario, parameters):
+        for plan in find_scenario(scenario).plans(parameters):
             try:
                 text = snippet_of(plan).text
             except NotSupported:

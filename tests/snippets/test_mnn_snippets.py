@@ -16,7 +16,7 @@ import pytest
 from reusebench.measured.plan import DUP, INPUT, OUTPUT, Context, Plan
 from reusebench.measured.runtimes import available, find_runtime
 from reusebench.measured.runtimes.base import InputData, NotSupported
-from reusebench.scenarios.catalogue import Parameters, build_plans
+from reusebench.scenarios.catalogue import Parameters, find_scenario
 from reusebench.snippets import snippet_of
 from tests.helpers.support import CHECKOUT, TIME_LIMIT_S, models_of
 
@@ -51,7 +51,7 @@ class Programs:
         """
         paths = self.files if scenario in ("resolutions", "shared_weights") else self.files[:1]
         parameters = Parameters("mnn", models_of(*paths), _STREAMS, _CONTEXTS, _CORES, rounds=2)
-        for plan in build_plans(scenario, parameters):
+        for plan in find_scenario(scenario).plans(parameters):
             try:
                 snippet_of(plan)
             except NotSupported:

@@ -17,7 +17,7 @@ from reusebench import models
 from reusebench.measured.plan import DUP, INPUT, OUTPUT, WEIGHTS, Context, Plan
 from reusebench.measured.runtimes.base import InputData, NotSupported
 from reusebench.models.megengine.environment import MEGENGINE
-from reusebench.scenarios.catalogue import Parameters, build_plans
+from reusebench.scenarios.catalogue import Parameters, find_scenario
 from reusebench.snippets import snippet_of
 from tests.helpers.support import CHECKOUT, TIME_LIMIT_S, models_of
 
@@ -86,7 +86,7 @@ class Runtime:
         """
         paths = self.files if scenario in ("resolutions", "shared_weights") else self.files[:1]
         parameters = Parameters(self.name, models_of(*paths), _STREAMS, _CONTEXTS, _CORES, rounds=2)
-        for plan in build_plans(scenario, parameters):
+        for plan in find_scenario(scenario).plans(parameters):
             try:
                 snippet_of(plan)
             except NotSupported:

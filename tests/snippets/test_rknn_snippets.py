@@ -42,7 +42,7 @@ from reusebench.measured.runtimes.base import NotSupported
 from reusebench.measured.runtimes.rknn import abi
 from reusebench.measured.runtimes.rknn.library_file import LIBRARY_VARIABLE
 from reusebench.models import ModelError, Recipe, ensure_all
-from reusebench.scenarios.catalogue import Parameters, build_plans
+from reusebench.scenarios.catalogue import Parameters, find_scenario
 from reusebench.snippets import snippet_of
 from reusebench.system.cache import CacheError, cache_root
 from reusebench.targets.chips import CHIPS
@@ -233,7 +233,9 @@ class Double:
 
     def scenario(self, name: str, cores: int) -> Plan:
         """Return the first plan of a scenario that the library has the mechanisms for."""
-        for plan in build_plans(name, Parameters("rknn", self.models, 2, 2, cores, rounds=2)):
+        for plan in find_scenario(name).plans(
+            Parameters("rknn", self.models, 2, 2, cores, rounds=2)
+        ):
             with contextlib.suppress(NotSupported):
                 snippet_of(plan, self.chip)
                 return plan
@@ -557,7 +559,9 @@ def test_the_ledger_is_the_harnesss(board: Board, scenario: str, tmp_path: Path)
     if scenario == "model_in_place" and board.library.version < _WITH_CREATE_MEM2:
         pytest.skip(f"librknnrt {board.library.version} has no rknn_create_mem2")
     parameters = Parameters("rknn", board.models, 2, 2, CHIPS[board.chip].npu_cores, rounds=2)
-    plan = next(plan for plan in build_plans(scenario, parameters) if _is_written(plan, board.chip))
+    plan = next(
+        plan for plan in find_scenario(scenario).plans(parameters) if _is_written(plan, board.chip)
+    )
     expected = _ledger_of_harness(board, plan)
     measured = _ledger_of_program(board, plan, tmp_path)
     assert measured.peak_bytes() == expected.peak_bytes() > 0

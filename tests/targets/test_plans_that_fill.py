@@ -13,7 +13,7 @@ import pytest
 from reusebench.measured.messages import Message
 from reusebench.measured.plan import Plan, Step
 from reusebench.samplers.readings import Reading, SystemMemory
-from reusebench.scenarios.catalogue import Parameters, build_plans
+from reusebench.scenarios.catalogue import Parameters, find_scenario
 from reusebench.targets.measured_process import MeasuredRun
 from tests.helpers.support import CHECKOUT, StubObserver, known, models_of, walk
 
@@ -24,7 +24,7 @@ def _plan(script: str, scenario: str = "limit_no_reuse", most: int = 6, cores: i
     parameters = Parameters(
         "scripted", models_of(script), 1, 1, cores, rounds=3, limit_contexts=most
     )
-    return build_plans(scenario, parameters)[0]
+    return find_scenario(scenario).plans(parameters)[0]
 
 
 def _steps(run: MeasuredRun) -> list[Step]:

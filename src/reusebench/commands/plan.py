@@ -14,11 +14,11 @@ from reusebench.harness.bench_options import default_recipes
 from reusebench.harness.errors import UserError
 from reusebench.harness.plans.reading import read_plan_file
 from reusebench.harness.plans.writing import (
-    check_scenario,
     file_plan,
     machine_cores,
     scenario_plans,
     scenario_text,
+    writable_scenario,
 )
 from reusebench.harness.settings import MOST_CONTEXTS, excess
 from reusebench.measured.plan import Plan
@@ -124,13 +124,13 @@ def plan(
         plan_of_file = file_plan(read_plan_file(Path(name)), runtime, cores)
         click.echo(_first_code([plan_of_file], chip), nl=False)
         return
-    check_scenario(name)
-    recipes = default_recipes(name, streams)
+    scenario = writable_scenario(name)
+    recipes = default_recipes(scenario, streams)
     if code:
-        plans = scenario_plans(name, runtime, recipes, streams, contexts, cores)
+        plans = scenario_plans(scenario, runtime, recipes, streams, contexts, cores)
         click.echo(_first_code(plans, chip), nl=False)
     else:
-        click.echo(scenario_text(name, runtime, recipes, streams, contexts, cores), nl=False)
+        click.echo(scenario_text(scenario, runtime, recipes, streams, contexts, cores), nl=False)
 
 
 def _first_code(plans: Sequence[Plan], chip: str | None) -> str:

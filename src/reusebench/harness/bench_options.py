@@ -29,7 +29,7 @@ from reusebench.harness.settings import (
     parse_sizes,
 )
 from reusebench.models import Recipe
-from reusebench.scenarios.catalogue import Parameters, find_scenario
+from reusebench.scenarios.catalogue import Parameters, Scenario
 from reusebench.system.user_files import Pins
 from reusebench.targets.chips import CHIPS
 from reusebench.targets.target import Target
@@ -417,6 +417,6 @@ def resolve_plan_files(option: argparse.Namespace) -> tuple[PlanFile, ...]:
     return read_plan_files(option.plan or ())
 
 
-def default_recipes(scenario: str, streams: int) -> list[Recipe]:
-    """Return what the models of a scenario are made from where no option says otherwise."""
-    return _DEFAULT.built_in.recipes(find_scenario(scenario).model_set, streams)
+def default_recipes(scenario: Scenario, streams: int) -> list[Recipe]:
+    """Return the recipes of a scenario's models that are used unless an option says otherwise."""
+    return _DEFAULT.built_in.recipes(scenario.model_set, streams)

@@ -11,11 +11,12 @@ from typing import Any, Optional, Union
 
 import pytest
 
+from reusebench.harness.benchmark_plugin import use_up
 from reusebench.harness.clock import ReplayClock
 from reusebench.harness.errors import UserError
 from reusebench.harness.overrides import Overrides
 from reusebench.harness.plans.python_plan import Plan
-from reusebench.harness.session import Session, use_up
+from reusebench.harness.session import Session
 from reusebench.storage.measured_figure import Figure
 from reusebench.storage.metrics import METRICS
 from reusebench.storage.result import Result as StoredResult
@@ -119,8 +120,8 @@ class Measure:
         try:
             overrides = Overrides(tuple(map(Path, files)), streams, contexts, repeats, rounds)
             runtime = self._session.runtime(runtime)
-            name = self._session.scenario(scenario)
-            stored = self._session.measure(benchmark, self._clock, runtime, name, overrides)
+            subject = self._session.subject(scenario)
+            stored = self._session.measure(benchmark, self._clock, runtime, subject, overrides)
         except UserError as error:
             mistake = str(error)
         else:

@@ -11,18 +11,18 @@ from typing import Any
 import pytest
 
 from reusebench.harness.bench_options import add_options, resolve_plan_files
+from reusebench.harness.benchmark_plugin import (
+    choose_board_storage,
+    hide_latency_table,
+    show_latency_table,
+)
 from reusebench.harness.clock import ReplayClock
 from reusebench.harness.errors import UserError
 from reusebench.harness.machine_info import describe_machine, this_machine
 from reusebench.harness.measure import Measure
 from reusebench.harness.plans.plan_file import PlanFile
 from reusebench.harness.selection import option_scenarios, selected_runtimes, selection_of
-from reusebench.harness.session import (
-    Session,
-    choose_board_storage,
-    hide_latency_table,
-    show_latency_table,
-)
+from reusebench.harness.session import Session
 from reusebench.harness.standard_output import StandardOutput, leave_open
 from reusebench.scenarios.catalogue import FIRST_LOOK
 from reusebench.storage.board_storage import board_storage

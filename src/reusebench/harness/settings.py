@@ -14,7 +14,7 @@ from reusebench.samplers.errors import SamplerError
 from reusebench.samplers.host import Host
 from reusebench.samplers.process_memory import check_readable
 from reusebench.samplers.system_memory import read_system
-from reusebench.scenarios.catalogue import Parameters, runs_once
+from reusebench.scenarios.catalogue import Parameters
 
 __all__ = [
     "MOST_CONTEXTS",
@@ -92,22 +92,6 @@ class Settings:
     idle_s: float = 0.2
     #: What a process without streams takes, until one has been measured: for the time left.
     process_s: float = 1.0
-
-    def repeats_of(self, scenario: str) -> int:
-        """Return how many processes measure it at least: one where cycles are the repeats, or
-        contexts are counted.
-        """
-        return 1 if runs_once(scenario) else self.repeats
-
-    def most_repeats_of(self, scenario: str) -> int:
-        """Return how many processes measure it at most."""
-        fewest = self.repeats_of(scenario)
-        return fewest if runs_once(scenario) else max(fewest, self.most_repeats or fewest)
-
-    def expected_s(self, scenario: str, has_streams: bool) -> float:
-        """Return how long its processes are expected to take, in seconds."""
-        streams_s = self.pace.warm_up_s + self.pace.duration_s if has_streams else 0.0
-        return self.repeats_of(scenario) * (self.process_s + streams_s)
 
     def parameters(
         self, runtime: str, files: Sequence[Model], schedule: Streams | None = None

@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 
 from reusebench.harness.measuring.measurement import Bench
+from reusebench.harness.measuring.subject import Job, ScenarioSubject, Supplies
 from reusebench.harness.measuring.videos import Videos
 from reusebench.harness.progress import Progress
 from reusebench.harness.settings import Settings
 from reusebench.measured import runtimes
+from reusebench.scenarios.catalogue import find_scenario
 from tests.helpers.forks import SCRIPTED_FORKS
 from tests.helpers.scripted_driver import ENTRY
 from tests.helpers.support import TIME_LIMIT_S, models_of
@@ -48,6 +50,11 @@ class _Scripts:
         return self._models
 
 
+def job(scenario: str, runtime: str = "scripted") -> Job:
+    """Return the configuration of a built-in scenario."""
+    return Job(runtime, ScenarioSubject(find_scenario(scenario)))
+
+
 #: Makes a bench of scripts that stores in a folder; further arguments are settings.
 MakeBench = Callable[..., Bench]
 
@@ -68,8 +75,7 @@ def make_bench() -> MakeBench:
     def make(storage: Path, *scripts: str, target: Any = SCRIPTED_FORKS, **settings: Any) -> Bench:
         models: Any = _Scripts(*scripts)
         targets = {"scripted": target}
-        return Bench(
-            replace(_SETTINGS, **settings), models, targets, _NoVideos(targets), storage, Progress()
-        )
+        supplies = Supplies(replace(_SETTINGS, **settings), models, _NoVideos(targets), targets)
+        return Bench(supplies, storage, Progress())
 
     return make

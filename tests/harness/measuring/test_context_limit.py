@@ -14,7 +14,7 @@ from reusebench.harness.errors import NoModels
 from reusebench.measured import runtimes
 from reusebench.storage.metrics import METRICS
 from reusebench.storage.result import Result
-from tests.harness.measuring.conftest import MakeBench
+from tests.harness.measuring.conftest import MakeBench, job
 from tests.helpers.scripted_driver import ENTRY
 from tests.helpers.support import SCRIPTED, known
 
@@ -34,7 +34,7 @@ def _result(
 ) -> Result:
     """Measure, and return the result as it is read again."""
     bench = make_bench(tmp_path, script, target=_BOARD, repeats=repeats, limit_contexts=most)
-    measurement = bench.measure("scripted", "limit_no_reuse")
+    measurement = bench.measure(job("limit_no_reuse"))
     assert measurement.latencies_ns == []
     return msgspec.json.decode(msgspec.json.encode(measurement.result), type=Result)
 
@@ -125,5 +125,5 @@ def test_memory_of_a_cpu_is_not_filled(
     monkeypatch.setattr(runtimes, "RUNTIMES", (replace(ENTRY, device="cpu"),))
     bench = make_bench(tmp_path, "plain")
     with pytest.raises(NoModels, match="limited by the system's memory"):
-        bench.plans("scripted", "limit_no_reuse")
-    assert bench.plans("scripted", "full_dup")
+        job("limit_no_reuse").plans(bench.supplies)
+    assert job("full_dup").plans(bench.supplies)

@@ -26,7 +26,7 @@ from reusebench.storage.result import Result
 from reusebench.storage.trace import Trace, read_trace
 from reusebench.targets.machine import LOCAL, LocalMachine
 from reusebench.targets.target import Target
-from tests.harness.measuring.conftest import MakeBench
+from tests.harness.measuring.conftest import MakeBench, job
 from tests.helpers.scripted_driver import ACCOUNT, ENTRY
 from tests.helpers.support import SCRIPTED, known
 
@@ -65,7 +65,7 @@ class _Progress(Progress):
 def _result(bench: Bench, scenario: str) -> Result:
     """Measure and return the result, as it is read again."""
     return msgspec.json.decode(
-        msgspec.json.encode(bench.measure("scripted", scenario).result), type=Result
+        msgspec.json.encode(bench.measure(job(scenario)).result), type=Result
     )
 
 
@@ -98,8 +98,7 @@ def session(tmp_path_factory: pytest.TempPathFactory, make_bench: MakeBench) -> 
     bench = make_bench(storage, f"log={log}")
     bench.progress = progress = _Progress()
     full_dup, plain, again = (
-        bench.measure("scripted", name)
-        for name in ("full_dup", "no_reuse_one_model", "runtime_memory")
+        bench.measure(job(name)) for name in ("full_dup", "no_reuse_one_model", "runtime_memory")
     )
     return _Session(storage, bench, progress, log.read_text().splitlines(), full_dup, plain, again)
 
@@ -236,12 +235,12 @@ def test_repeats_end_when_memory_is_known(
         measurement_module, "is_settled", lambda repeats: len(repeats) >= settled_after
     )
     bench = make_bench(tmp_path, "plain", repeats=2, most_repeats=most)
-    measured = bench.measure("scripted", "no_reuse_one_model")
+    measured = bench.measure(job("no_reuse_one_model"))
     assert (
         len(measured.result.repeats) == len(measured.result.memory.application_memory_bytes) == made
     )
     assert len(measured.latencies_ns) == made * 2 * 3
-    assert bench.measure("scripted", "runtime_memory").result.repeats == measured.result.repeats
+    assert bench.measure(job("runtime_memory")).result.repeats == measured.result.repeats
 
 
 # What goes wrong
@@ -250,13 +249,15 @@ def test_repeats_end_when_memory_is_known(
 def test_an_interrupted_measurement_is_not_reused(tmp_path: Path, make_bench: MakeBench) -> None:
     """Its figures are of fewer repeats: an equal plan is measured anew."""
     bench = make_bench(tmp_path, f"log={tmp_path / 'log'}", repeats=1)
-    repeat = Bench._repeat
+    measure_plan = Bench._measure_plan
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            Bench, "_repeat", lambda *arguments: replace(repeat(*arguments), interrupted=True)
+            Bench,
+            "_measure_plan",
+            lambda *arguments: replace(measure_plan(*arguments), interrupted=True),
         )
-        assert bench.measure("scripted", "no_reuse_one_model").interrupted
-    assert bench.measure("scripted", "runtime_memory").result.measured_as is None
+        assert bench.measure(job("no_reuse_one_model")).interrupted
+    assert bench.measure(job("runtime_memory")).result.measured_as is None
     assert (tmp_path / "log").read_text().splitlines().count("load0") == 2
 
 
@@ -267,12 +268,12 @@ def test_a_failure_ends_the_configuration(tmp_path: Path, make_bench: MakeBench)
     log = tmp_path / "log"
     bench = make_bench(tmp_path, f"log={log};raise@infer1")
     bench.progress = progress = _Progress()
-    measurement = bench.measure("scripted", "lean")
+    measurement = bench.measure(job("lean"))
     result = measurement.result
     assert (measurement.latencies_ns, result.outcome, len(result.repeats)) == ([], "failed", 1)
     failure = known(result.failure)
     assert (failure.phase, failure.context) == ("first_inference", 1)
-    assert result.plan == bench.plans("scripted", "lean")[0]
+    assert result.plan == job("lean").plans(bench.supplies)[0]
     assert (result.memory.baseline_memory_bytes[0] or 0) > 0
     assert log.read_text().splitlines().count("dup0") == 1
     assert progress.calls[-1] == ("end",)
@@ -283,7 +284,7 @@ def test_a_failure_of_a_later_repeat(tmp_path: Path, make_bench: MakeBench) -> N
     flag = tmp_path / "second"
     script = f'if [ -e "{flag}" ]; then exit 5; fi; touch "{flag}"; exec "$@"'
     target = replace(SCRIPTED, name="once", command=("sh", "-c", script, "sh", *SCRIPTED.command))
-    measurement = make_bench(tmp_path, "plain", target=target).measure("scripted", "shared_context")
+    measurement = make_bench(tmp_path, "plain", target=target).measure(job("shared_context"))
     result = measurement.result
     assert (measurement.latencies_ns, result.outcome) == ([], "crashed")
     assert known(result.failure).message == Message("process_exited", {"code": 5})
@@ -314,7 +315,7 @@ def test_a_file_that_is_replaced_while_it_is_measured(
     now.touch()
     outcomes = []
     for scenario in ("shared_context", "full_dup"):
-        measurement = bench.measure("scripted", scenario)
+        measurement = bench.measure(job(scenario))
         failure = known(measurement.result.failure)
         assert measurement.latencies_ns == []
         assert failure.message == Message("input_changed", {"file": str(library)})
@@ -378,7 +379,7 @@ def test_a_runtime_that_has_no_plans_mechanisms(tmp_path: Path, make_bench: Make
     bench = make_bench(tmp_path, "not_supported@load0;not_supported@load_prepared0", repeats=1)
     result = _result(bench, "lean")
     assert (result.outcome, result.scenario, result.baseline) == ("not_supported", "lean", "plain")
-    assert result.plan == bench.plans("scripted", "lean")[-1]
+    assert result.plan == job("lean").plans(bench.supplies)[-1]
 
 
 def test_a_scenario_of_more_models_than_there_are(tmp_path: Path, make_bench: MakeBench) -> None:
@@ -387,9 +388,9 @@ def test_a_scenario_of_more_models_than_there_are(tmp_path: Path, make_bench: Ma
     """
     bench = make_bench(tmp_path, "plain", "plain too")
     with pytest.raises(NoModels, match="more than 3 resolutions and there are 2"):
-        bench.measure("scripted", "shared_weights_3")
+        bench.measure(job("shared_weights_3"))
     with pytest.raises(NoModels, match="video is not decoded there"):
-        bench.plans("scripted", "streams_decode_only")
+        job("streams_decode_only").plans(bench.supplies)
 
 
 def test_each_runtime_runs_on_its_target(
@@ -400,8 +401,8 @@ def test_each_runtime_runs_on_its_target(
     """
     monkeypatch.setattr(runtimes, "RUNTIMES", (ENTRY, replace(ENTRY, name="elsewhere")))
     bench = make_bench(tmp_path, "differ@dup", target=_VIRTUAL, repeats=1)
-    bench.targets = {**bench.targets, "elsewhere": Target("gone", ("false",))}
-    measurement = bench.measure("scripted", "full_dup")
+    bench.add_target("elsewhere", Target("gone", ("false",)))
+    measurement = bench.measure(job("full_dup"))
     result = measurement.result
     assert (result.outcome, result.computes, result.chip, result.target) == (
         "ok",
@@ -412,7 +413,7 @@ def test_each_runtime_runs_on_its_target(
     assert result.npu_memory_limit_bytes == 2**29
     assert (measurement.latencies_ns, result.speed.latency_median_ns) == ([], (None,))
     assert (result.memory.application_memory_bytes[0] or 0) > 0
-    other = bench.measure("elsewhere", "no_reuse").result
+    other = bench.measure(job("no_reuse", "elsewhere")).result
     assert (other.outcome, other.target, other.computes) == ("crashed", "gone", True)
 
 
@@ -428,7 +429,7 @@ def test_progress_ends_also_when_the_user_interrupts(
     bench = make_bench(tmp_path, "plain")
     bench.progress = progress = _Progress()
     with pytest.raises(KeyboardInterrupt):
-        bench.measure("scripted", "no_reuse")
+        bench.measure(job("no_reuse"))
     assert progress.calls[-1] == ("end",)
 
 
@@ -437,7 +438,7 @@ def test_progress_ends_also_when_the_user_interrupts(
 
 def test_outputs_that_differ_within_a_configuration(tmp_path: Path, make_bench: MakeBench) -> None:
     """One context with other outputs is enough to lose the saving."""
-    measurement = make_bench(tmp_path, "differ@dup", repeats=1).measure("scripted", "full_dup")
+    measurement = make_bench(tmp_path, "differ@dup", repeats=1).measure(job("full_dup"))
     result = measurement.result
     assert (measurement.latencies_ns, result.outcome, len(result.repeats)) == (
         [],
@@ -592,7 +593,7 @@ def test_a_context_that_reads_foreign_memory(
     latencies.
     """
     bench = make_bench(tmp_path, f"{_TWO_LOADS};{read}", target=target, repeats=1)
-    measurement = bench.measure("scripted", "no_reuse_one_model")
+    measurement = bench.measure(job("no_reuse_one_model"))
     result = measurement.result
     assert (measurement.latencies_ns, result.outcome, len(result.repeats)) == (
         [],

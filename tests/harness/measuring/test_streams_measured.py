@@ -17,7 +17,7 @@ from reusebench.harness.progress import Progress
 from reusebench.harness.settings import StreamPace
 from reusebench.measured import runtimes
 from reusebench.storage.result import FrameCount, Result, StreamsRun
-from tests.harness.measuring.conftest import MakeBench
+from tests.harness.measuring.conftest import MakeBench, job
 from tests.helpers.scripted_driver import ENTRY
 from tests.helpers.support import known
 
@@ -67,9 +67,7 @@ def test_a_result_has_the_frames_of_each_repeat(
         tmp_path, "plain", streams=2, pace=StreamPace(warm_up_s=0.1, duration_s=1.5, fps=20.0)
     )
     bench.progress = progress = _Progress()
-    measurement = bench.measure(
-        "scripted", "streams_full_dup", lambda result: kept.append(_read(result))
-    )
+    measurement = bench.measure(job("streams_full_dup"), lambda result: kept.append(_read(result)))
     result = _read(measurement.result)
     counts = [_frames(result, repeat)[1] for repeat in range(2)]
     assert [count.due for count in counts] == [60, 60]
@@ -100,7 +98,7 @@ def test_ctrl_c_keeps_the_repeat_and_begins_no_other(tmp_path: Path, make_bench:
         tmp_path, "plain", streams=2, pace=StreamPace(warm_up_s=0.0, duration_s=60.0, fps=20.0)
     )
     bench.progress = Interrupts()
-    measurement = bench.measure("scripted", "streams_full_dup")
+    measurement = bench.measure(job("streams_full_dup"))
     result = _read(measurement.result)
     assert measurement.interrupted
     assert (result.outcome, len(result.repeats), len(result.frames)) == ("ok", 1, 1)

@@ -11,11 +11,16 @@ from reusebench.harness.errors import UserError
 from reusebench.harness.measuring.model_sets import BuiltIn
 from reusebench.harness.plans.plan_file import PlanFile
 from reusebench.harness.plans.reading import read_plan_file
-from reusebench.harness.plans.writing import check_scenario, machine_cores, plan_text, scenario_text
+from reusebench.harness.plans.writing import (
+    machine_cores,
+    plan_text,
+    scenario_text,
+    writable_scenario,
+)
 from reusebench.harness.settings import StreamPace
 from reusebench.measured.plan import CUDA, DUP, Context, Model, Plan, Streams
 from reusebench.models import Recipe
-from reusebench.scenarios.catalogue import SCENARIOS, Parameters, build_plans, runs_once
+from reusebench.scenarios.catalogue import SCENARIOS, Parameters, Scenario
 
 _STREAMS = 2
 _CONTEXTS = 3
@@ -45,14 +50,15 @@ def _plan_of(file: PlanFile, runtime: str) -> Plan:
 
 @pytest.mark.parametrize("runtime", ["onnxruntime", "rknn"])
 @pytest.mark.parametrize(
-    "scenario", [scenario.name for scenario in SCENARIOS if not runs_once(scenario.name)]
+    "scenario",
+    [scenario for scenario in SCENARIOS if not scenario.runs_once],
+    ids=lambda scenario: scenario.name,
 )
-def test_a_printed_scenario_is_its_plan(tmp_path: Path, scenario: str, runtime: str) -> None:
+def test_a_printed_scenario_is_its_plan(tmp_path: Path, scenario: Scenario, runtime: str) -> None:
     """For every scenario whose contexts are known beforehand: models, contexts, who reuses whom,
     cores, streams.
     """
-    entry = next(entry for entry in SCENARIOS if entry.name == scenario)
-    recipes = _BUILT_IN.recipes(entry.model_set, _STREAMS)
+    recipes = _BUILT_IN.recipes(scenario.model_set, _STREAMS)
     path = tmp_path / "p.toml"
     path.write_text(scenario_text(scenario, runtime, recipes, _STREAMS, _CONTEXTS, _CORES))
     file = read_plan_file(path)
@@ -67,8 +73,8 @@ def test_a_printed_scenario_is_its_plan(tmp_path: Path, scenario: str, runtime: 
         binds=runtime == "rknn",
         schedule=schedule,
     )
-    expected = build_plans(scenario, parameters)[0]
-    assert file.name == f"my_{scenario}"
+    expected = scenario.plans(parameters)[0]
+    assert file.name == f"my_{scenario.name}"
     assert _plan_of(file, runtime) == replace(
         expected, scenario=file.name, baseline=file.scenarios[0]
     )
@@ -77,7 +83,7 @@ def test_a_printed_scenario_is_its_plan(tmp_path: Path, scenario: str, runtime: 
 def test_cycles_are_no_plan_file() -> None:
     """A plan file has no cycles: the error names what measures them."""
     with pytest.raises(UserError, match=r"bench/test_leaks\.py"):
-        check_scenario("cycles_dups")
+        writable_scenario("cycles_dups")
 
 
 def test_what_scenarios_do_not_have_is_written_too(tmp_path: Path) -> None:
@@ -102,8 +108,8 @@ def test_what_scenarios_do_not_have_is_written_too(tmp_path: Path) -> None:
 def test_an_unknown_scenario() -> None:
     """The nearest is named."""
     with pytest.raises(UserError, match="there is no scenario 'ful_dup'; did you mean 'full_dup'"):
-        check_scenario("ful_dup")
-    check_scenario("full_dup")
+        writable_scenario("ful_dup")
+    assert writable_scenario("full_dup").name == "full_dup"
 
 
 def test_a_scenario_that_no_plan_file_says() -> None:
@@ -111,7 +117,7 @@ def test_a_scenario_that_no_plan_file_says() -> None:
     with pytest.raises(
         UserError, match=r"limit_lean makes contexts until one fails.*bench/test_limit\.py"
     ):
-        check_scenario("limit_lean")
+        writable_scenario("limit_lean")
 
 
 def test_cores_of_this_machine() -> None:

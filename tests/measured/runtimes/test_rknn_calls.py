@@ -47,7 +47,7 @@ from reusebench.measured.plan import (
     Plan,
 )
 from reusebench.measured.runtimes.rknn.library_file import LIBRARY_VARIABLE
-from reusebench.scenarios.catalogue import SCENARIOS, Parameters, build_plans
+from reusebench.scenarios.catalogue import SCENARIOS, Parameters, find_scenario
 from reusebench.targets.measured_process import MeasuredRun
 from tests.helpers.forks import RKNN_FORKS
 from tests.helpers.support import CHECKOUT, walk
@@ -171,7 +171,9 @@ def test_every_scenario_keeps_the_rules(
     supported.
     """
     double = mini if is_mini else full
-    plan = build_plans(scenario, Parameters("rknn", tuple(double.models), 2, 2, cores, rounds=2))[0]
+    plan = find_scenario(scenario).plans(
+        Parameters("rknn", tuple(double.models), 2, 2, cores, rounds=2)
+    )[0]
     walked = double.walk(*plan.contexts, cores=cores)
     missing = {
         "shared_context",

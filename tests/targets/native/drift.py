@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from reusebench.measured.plan import Model, Plan, Streams
-from reusebench.scenarios.catalogue import SCENARIOS, Parameters, TooFewModels, build_plans
+from reusebench.scenarios.catalogue import SCENARIOS, Parameters, TooFewModels, find_scenario
 from reusebench.targets.measured_process import MeasuredRun
 from reusebench.targets.outcome import Failure
 from reusebench.targets.protocol.c_driver import C_PROTOCOL
@@ -50,7 +50,7 @@ def plans_of(
     )
     assert scenario in {other.name for other in SCENARIOS}
     try:
-        return build_plans(scenario, parameters)
+        return find_scenario(scenario).plans(parameters)
     except TooFewModels:
         return []
 

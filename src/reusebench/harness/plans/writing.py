@@ -16,46 +16,48 @@ from reusebench.measured.plan import CREATE_MEM, SHARED_WEIGHTS, Context, Model,
 from reusebench.measured.runtimes import find_runtime
 from reusebench.models import Recipe
 from reusebench.samplers.host import LOCAL_HOST
-from reusebench.scenarios.catalogue import SCENARIOS, Parameters, build_plans, find_scenario
+from reusebench.scenarios.catalogue import SCENARIOS, Parameters, Scenario, find_scenario
 from reusebench.targets.chips import CHIPS, chip_of
 
 __all__ = [
-    "check_scenario",
-    "check_scenario_name",
+    "built_in_scenario",
     "file_plan",
     "machine_cores",
     "plan_text",
     "scenario_plans",
     "scenario_text",
+    "writable_scenario",
 ]
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
-def check_scenario_name(name: str) -> None:
-    """Raise UserError unless there is a built-in scenario of this name."""
+def built_in_scenario(name: str) -> Scenario:
+    """Return the built-in scenario of this name; raise UserError if there is none."""
     names = [scenario.name for scenario in SCENARIOS]
     if name not in names:
         raise UserError(f"there is no scenario {name!r}{nearest(name, names)}")
+    return find_scenario(name)
 
 
-def check_scenario(name: str) -> None:
-    """Raise UserError unless there is a built-in scenario of this name, and a plan file can say
-    what it does.
+def writable_scenario(name: str) -> Scenario:
+    """Return the built-in scenario of this name; raise UserError if there is none, or a plan file
+    cannot express it.
     """
-    check_scenario_name(name)
-    if find_scenario(name).fills:
+    scenario = built_in_scenario(name)
+    if scenario.fills:
         raise UserError(
             f"{name} makes contexts until one fails, and a plan file names each of its contexts."
             " Print the scenario with the same mechanism, or measure this one: pytest"
             " bench/test_limit.py"
         )
-    if find_scenario(name).cycles:
+    if scenario.cycles:
         raise UserError(
             f"{name} does the same again and again, which a plan file cannot say: measure it by"
             " `pytest bench/test_leaks.py`, with --model FILE and --cycles N, or name another"
             " scenario"
         )
+    return scenario
 
 
 def machine_cores(runtime: str) -> int:
@@ -67,20 +69,29 @@ def machine_cores(runtime: str) -> int:
 
 
 def scenario_text(
-    scenario: str, runtime: str, recipes: Sequence[Recipe], streams: int, contexts: int, cores: int
+    scenario: Scenario,
+    runtime: str,
+    recipes: Sequence[Recipe],
+    streams: int,
+    contexts: int,
+    cores: int,
 ) -> str:
     """Return a built-in scenario as a plan file; `recipes` are those of its set of models.
 
     Of a scenario with several plans it is the first, whatever mechanisms the runtime has.
     """
     plan, *_ = scenario_plans(scenario, runtime, recipes, streams, contexts, cores)
-    return plan_text(
-        replace(plan, scenario=f"my_{scenario}"), recipes, f"The scenario {scenario} as a plan."
-    )
+    own = replace(plan, scenario=f"my_{scenario.name}")
+    return plan_text(own, recipes, f"The scenario {scenario.name} as a plan.")
 
 
 def scenario_plans(
-    scenario: str, runtime: str, recipes: Sequence[Recipe], streams: int, contexts: int, cores: int
+    scenario: Scenario,
+    runtime: str,
+    recipes: Sequence[Recipe],
+    streams: int,
+    contexts: int,
+    cores: int,
 ) -> list[Plan]:
     """Return the plans of a built-in scenario, the best first; `recipes` are those of its set of
     models.
@@ -91,7 +102,7 @@ def scenario_plans(
     parameters = Parameters(
         runtime, models, streams, contexts, cores, rounds=1, binds=binds, schedule=schedule
     )
-    return build_plans(scenario, parameters)
+    return scenario.plans(parameters)
 
 
 def file_plan(file: PlanFile, runtime: str, cores: int) -> Plan:

@@ -1,0 +1,195 @@
+"""The subjects of measuring: built-in scenarios, options of a runtime, and plans of the user's."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+from reusebench.harness.errors import NoModels
+from reusebench.harness.measuring.model_sets import ModelSets
+from reusebench.harness.measuring.videos import Videos
+from reusebench.harness.plans.plan_file import PlanFile
+from reusebench.harness.settings import Settings
+from reusebench.measured.plan import Plan, Streams
+from reusebench.measured.runtimes import find_runtime
+from reusebench.scenarios.catalogue import Scenario, TooFewModels, without_reuse
+from reusebench.targets.target import Target
+
+__all__ = ["Extent", "Job", "PlanSubject", "ScenarioSubject", "Subject", "Supplies"]
+
+
+@dataclass(frozen=True)
+class Supplies:
+    """What plans are made from: the settings, models and videos of a session, and its targets."""
+
+    settings: Settings
+    models: ModelSets
+    videos: Videos
+    #: Key: runtime.
+    targets: dict[str, Target]
+
+
+@dataclass(frozen=True)
+class Extent:
+    """The size of a configuration, as results store it."""
+
+    streams: int
+    #: Number of contexts per stream.
+    contexts: int
+    #: Number of model files that the user gave, or that the built-in set has.
+    model_files: int
+
+
+class Subject(ABC):
+    """A scenario, an option or a plan, which any runtime may be measured with."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The scenario of its results."""
+
+    @property
+    @abstractmethod
+    def has_streams(self) -> bool:
+        """Whether its contexts take the frames of streams."""
+
+    @property
+    def runs_once(self) -> bool:
+        """Whether one process answers it, whatever --repeats says."""
+        return False
+
+    @abstractmethod
+    def plans(self, runtime: str, supplies: Supplies) -> list[Plan]:
+        """Return its plans on a runtime, the best first.
+
+        Raises NoModels if this runtime has no models for it, UserError for the user's mistakes.
+        """
+
+    @abstractmethod
+    def extent(self, runtime: str, supplies: Supplies) -> Extent:
+        """Return its size on a runtime."""
+
+    def fewest_repeats(self, settings: Settings) -> int:
+        """Return the number of processes that measure it at least."""
+        return 1 if self.runs_once else settings.repeats
+
+    def most_repeats(self, settings: Settings) -> int:
+        """Return the number of processes that measure it at most."""
+        fewest = self.fewest_repeats(settings)
+        if self.runs_once or settings.most_repeats is None:
+            return fewest
+        return max(fewest, settings.most_repeats)
+
+    def expected_s(self, settings: Settings) -> float:
+        """Return the time that its processes are expected to take, in seconds."""
+        process_s = settings.process_s
+        if self.has_streams:
+            process_s += settings.pace.warm_up_s + settings.pace.duration_s
+        return self.fewest_repeats(settings) * process_s
+
+
+@dataclass(frozen=True)
+class ScenarioSubject(Subject):
+    """A scenario of the catalogue; an option of a runtime is one, too."""
+
+    scenario: Scenario
+
+    @property
+    def name(self) -> str:
+        """The scenario's name, or the option as NAME=VALUE."""
+        return self.scenario.name
+
+    @property
+    def has_streams(self) -> bool:
+        """Whether its contexts take the frames of streams."""
+        return self.scenario.has_streams
+
+    @property
+    def runs_once(self) -> bool:
+        """True if cycles are the repeats, or contexts are counted."""
+        return self.scenario.runs_once
+
+    def plans(self, runtime: str, supplies: Supplies) -> list[Plan]:
+        """Return one plan for each way to lay the scenario out."""
+        if self.scenario.fills and find_runtime(runtime).device == "cpu":
+            raise NoModels(
+                "contexts on a CPU are limited by the system's memory, which is not filled: how"
+                " many fit follows from what each adds. bench/test_limit.py is for an NPU"
+            )
+        models = supplies.models.of(runtime, self.scenario.model_set)
+        schedule: Streams | None = None
+        if self.has_streams:
+            schedule = supplies.settings.schedule(supplies.videos.of(runtime))
+        parameters = supplies.settings.parameters(runtime, models, schedule)
+        try:
+            plans = self.scenario.plans(parameters)
+        except TooFewModels as error:
+            raise NoModels(str(error)) from None
+        only_decodes = not plans[0].contexts
+        if schedule and schedule.video is None and only_decodes:
+            raise NoModels("video is not decoded there, so there is no decoder memory to measure")
+        return plans
+
+    def extent(self, runtime: str, supplies: Supplies) -> Extent:
+        """Return the streams and contexts of the options."""
+        settings = supplies.settings
+        models = supplies.models.of(runtime, self.scenario.model_set)
+        return Extent(settings.streams, settings.contexts, len(models))
+
+
+@dataclass(frozen=True)
+class PlanSubject(Subject):
+    """A plan of the user's, or its baseline: the same plan without reuse."""
+
+    file: PlanFile
+    #: False: the baseline.
+    reuses: bool = True
+
+    @property
+    def name(self) -> str:
+        """The plan's name; that of a baseline tells what it is."""
+        without, name = self.file.scenarios
+        return name if self.reuses else without
+
+    @property
+    def has_streams(self) -> bool:
+        """Whether the file has streams."""
+        return self.file.streams is not None
+
+    def plans(self, runtime: str, supplies: Supplies) -> list[Plan]:
+        """Return the one plan of the file; raise UserError if the runtime or the machine does not
+        suit it.
+        """
+        file = self.file
+        settings = supplies.settings
+        target = supplies.targets[runtime]
+        knows_cores = find_runtime(runtime).device == "cpu" or target.chip is not None
+        cores = file.checked_cores(settings.cores(runtime), knows_cores)
+        models = supplies.models.of_plan(runtime, file)
+        schedule: Streams | None = None
+        if self.has_streams:
+            schedule = file.schedule(settings.pace, supplies.videos.of(runtime))
+        plan = file.plan(runtime, models, cores, file.rounds or settings.rounds, schedule)
+        return [plan if self.reuses else without_reuse(plan)]
+
+    def extent(self, runtime: str, supplies: Supplies) -> Extent:  # noqa: ARG002
+        """Return the streams and contexts of the file."""
+        file = self.file
+        return Extent(file.stream_count, file.contexts_per_stream, len(file.models))
+
+
+@dataclass(frozen=True)
+class Job:
+    """One configuration to measure: a subject on a runtime."""
+
+    runtime: str
+    subject: Subject
+
+    @property
+    def title(self) -> str:
+        """Its name in the terminal, which no other configuration has."""
+        return f"{self.runtime} {self.subject.name}"
+
+    def plans(self, supplies: Supplies) -> list[Plan]:
+        """Return the subject's plans on the runtime, the best first."""
+        return self.subject.plans(self.runtime, supplies)

@@ -1,0 +1,151 @@
+"""The stored run of a session: it is written after each result, and whole at the end."""
+
+from __future__ import annotations
+
+import datetime
+import functools
+import tempfile
+import warnings
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from reusebench.harness.benchmark_plugin import benchmark_plugin, saves_runs
+from reusebench.harness.errors import UserError
+from reusebench.storage.result import Result
+from reusebench.storage.run_file import WITHOUT_SPEED, RunWriter, save_run
+
+__all__ = ["SessionRun"]
+
+
+class SessionRun:
+    """The results of a session in pytest-benchmark's form, and their file.
+
+    pytest-benchmark has no hook for where and how a run is saved, so three of its session's
+    attributes are replaced: `storage.save`, `autosave` and `get_machine_info`.
+    """
+
+    def __init__(self, config: pytest.Config, storage: Path) -> None:
+        """Have pytest-benchmark save its run here; raise UserError if the run's name is wrong."""
+        self.storage = storage
+        #: File of the finished run; None before the end.
+        self.saved: Path | None = None
+        #: Whether the storage refused the finished run.
+        self.is_misplaced = False
+        self._config = config
+        self._benchmarks = benchmark_plugin(config)
+        #: Results by the full name of their test, in the form of pytest-benchmark's entries.
+        self._entries: dict[str, dict[str, Any]] = {}
+        self._has_warned = False
+        saves = saves_runs(config)
+        if saves and not self._benchmarks.save:
+            now = datetime.datetime.now(datetime.timezone.utc)
+            self._benchmarks.autosave = now.strftime("%Y%m%d_%H%M%S")
+        self._name: str = self._benchmarks.save or self._benchmarks.autosave
+        self._writer: RunWriter | None = None
+        if saves:
+            try:
+                self._writer = RunWriter(storage.resolve(), self._name)
+            except ValueError as error:
+                raise UserError(f"--benchmark-save: {error}") from None
+        self._benchmarks.storage.save = self._save
+        # It takes a second, and is called at the beginning and at the end.
+        self._benchmarks.get_machine_info = functools.cache(self._benchmarks.get_machine_info)
+        self._empty_run = self._generate_empty_run()
+
+    def keep(self, benchmark: Any, result: Result) -> None:
+        """Store a result without statistics of latencies."""
+        names = {key: getattr(benchmark, key) for key in ("group", "name", "fullname", "params")}
+        self._keep({**names, "extra_info": msgspec.to_builtins(result)})
+
+    def keep_newest_benchmark(self) -> None:
+        """Store the result whose latencies pytest-benchmark has got last."""
+        if self._writer:  # without one there may be no statistics
+            self._keep(self._benchmarks.benchmarks[-1].as_dict(include_data=False))
+
+    def add_without_speed(self, output_json: dict[str, Any]) -> None:
+        """Add the results without speed to the run that pytest-benchmark is about to write."""
+        output_json[WITHOUT_SPEED] = [
+            entry for entry in self._entries.values() if "stats" not in entry
+        ]
+
+    def save_without_speed_alone(self) -> None:
+        """Save these results if there are no others: pytest-benchmark then saves nothing."""
+        if not self._entries or self._benchmarks.benchmarks:
+            return
+        document = dict(self._empty_run)
+        self.add_without_speed(document)
+        self._save(document, self._name)
+        self._benchmarks.save = None
+        self._benchmarks.autosave = None
+
+    def _generate_empty_run(self) -> dict[str, Any]:
+        """Return the document that pytest-benchmark would write of a session without results."""
+        hook = self._config.hook
+        output_json: dict[str, Any] = hook.pytest_benchmark_generate_json(
+            config=self._config,
+            benchmarks=[],
+            include_data=False,
+            machine_info=self._benchmarks.get_machine_info(),
+            commit_info=hook.pytest_benchmark_generate_commit_info(config=self._config),
+        )
+        return output_json
+
+    def _keep(self, entry: dict[str, Any]) -> None:
+        """Write the unfinished run, with this entry in place of an older one of its test."""
+        if self._writer is None:
+            return
+        self._entries[entry["fullname"]] = entry
+        with_speed = [entry for entry in self._entries.values() if "stats" in entry]
+        document = {**self._empty_run, "benchmarks": with_speed}
+        self.add_without_speed(document)
+        try:
+            self._writer.write(document, finished=False)
+        except OSError as error:
+            if self._has_warned:
+                return
+            self._has_warned = True
+            warnings.warn(
+                f"the storage {self.storage} cannot be written ({error.strerror}): the"
+                " measurement goes on, and a power cut before its end loses what is not"
+                " stored yet",
+                stacklevel=2,
+            )
+
+    def _save(self, output_json: dict[str, Any], name: str) -> None:
+        """Write the finished run; pytest-benchmark cannot count past 9999, nor beside another
+        writer.
+        """
+        assert self._writer is not None
+        try:
+            self.saved = self._writer.write(output_json)
+        except OSError as error:
+            self.is_misplaced = True
+            self.saved = self._save_elsewhere(output_json, name, error)
+        if self.saved is not None:
+            self._benchmarks.logger.info(f"Saved benchmark data in: {self.saved}")
+
+    def _save_elsewhere(
+        self, output_json: dict[str, Any], name: str, refusal: OSError
+    ) -> Path | None:
+        """Write the run among the temporary files; return the file that has most of it, or None."""
+        assert self._writer is not None
+        reason = f"the storage {self.storage} cannot be written ({refusal.strerror})"
+        try:
+            saved = save_run(Path(tempfile.mkdtemp(prefix="reusebench-")), output_json, name)
+        except OSError as error:
+            unfinished = self._writer.path
+            rest = "Nothing of this run is stored"
+            if unfinished:
+                rest = f"What was stored before is in {unfinished}"
+            self._benchmarks.logger.error(
+                f"{reason}, nor can temporary files ({error.strerror}). {rest}"
+            )
+            return unfinished
+        self._benchmarks.logger.error(
+            f"{reason}. The run is in {saved}. When there is room, move it to"
+            f" {self.storage / saved.parent.name}, under a number that is free"
+        )
+        return saved
