@@ -1,6 +1,4 @@
-"""Check the report of a quick bench: `python .ci/check_report.py out/report`; exit code 1 if it is
-wrong.
-"""
+"""Check the report of a quick bench: `python .ci/check_report.py out/report`; 1 if it is wrong."""
 
 from __future__ import annotations
 
@@ -11,8 +9,7 @@ from pathlib import Path
 from reusebench.measured.runtimes import find_runtime
 from reusebench.scenarios.catalogue import SCENARIOS
 
-#: The scenarios of the quick bench that ONNX Runtime has no mechanism for, on a machine without a
-#: GPU.
+#: Scenarios of the quick bench that ONNX Runtime has no mechanism for, without a GPU.
 NOT_SUPPORTED = {
     "external_internal",
     "external_memory",
@@ -30,12 +27,12 @@ NOT_SUPPORTED = {
     "cuda_copied_io",
     "cuda_device_io",
 }
-#: Those that need more resolutions than a quick bench has; it measures all others.
+#: Scenarios that need more resolutions than a quick bench has; it measures all others.
 TOO_FEW_RESOLUTIONS = {"resolutions_3", "shared_weights_3"}
-#: Those that fill the NPU's memory; a CPU has none.
+#: Scenarios that fill the NPU's memory; a CPU has none.
 FILLING = {scenario.name for scenario in SCENARIOS if scenario.fills}
-#: Those that save memory on any machine. How much is not for a check. The internal tensors of two
-#: small models that run in turn are less than the noise of some machines.
+#: Scenarios that save memory on any machine, without a check of the amount. The internal tensors of
+#: two small models that run in turn are less than the noise of some machines.
 SAVING = {
     *("partial_dup", "full_dup", "shared_context", "full_dup_internal_reuse"),
     *("shared_weights_2", "shared_weights", "lean_weights", "lean_internal", "lean"),
@@ -44,13 +41,10 @@ SAVING = {
 
 
 def problems(report: Path) -> list[str]:
-    """Return what is wrong with the report; nothing when it is right."""
+    """Return a sentence for each fault of the report."""
     rows = [row for row in _rows(report, "comparison") if row["outcome"] != "published"]
-    wrong = [
-        f"{page} is missing"
-        for page in ("index.html", "index.zh-CN.html")
-        if not (report / page).exists()
-    ]
+    pages = ("index.html", "index.zh-CN.html")
+    wrong = [f"{page} is missing" for page in pages if not (report / page).exists()]
     left_out = TOO_FEW_RESOLUTIONS | FILLING
     expected = {scenario.name: "ok" for scenario in SCENARIOS if scenario.name not in left_out}
     expected.update(dict.fromkeys(find_runtime("onnxruntime").options, "ok"))
@@ -62,18 +56,19 @@ def problems(report: Path) -> list[str]:
         if outcome != wanted:
             wrong.append(f"{scenario} is {outcome} and should be {wanted}")
     saving = [row for row in rows if not SAVING.isdisjoint(_names(row))]
-    wrong += [
-        f"{row['scenario']} saved {row['saved_bytes'] or 'nothing'}"
-        for row in saving
-        if not _positive(row)
-    ]
+    for row in saving:
+        if not _positive(row):
+            wrong.append(f"{row['scenario']} saved {row['saved_bytes'] or 'nothing'}")
     explained = {row["scenario"] for row in _rows(report, "explanations")}
     unexplained = {row["scenario"] for row in saving} - explained
     wrong += [f"{scenario} is not explained" for scenario in sorted(unexplained)]
     frames = [row for row in _rows(report, "streams") if row["stream"] == "all"]
     wrong += [f"{row['scenario']} did no frame" for row in frames if not int(row["done"])]
-    wrong += [] if frames else ["no frame of a stream is in the report"]
-    return wrong + ([] if _rows(report, "claims") else ["no claim was judged"])
+    if not frames:
+        wrong.append("no frame of a stream is in the report")
+    if not _rows(report, "claims"):
+        wrong.append("no claim was judged")
+    return wrong
 
 
 def _rows(report: Path, table: str) -> list[dict[str, str]]:
@@ -82,7 +77,7 @@ def _rows(report: Path, table: str) -> list[dict[str, str]]:
 
 
 def _names(row: dict[str, str]) -> list[str]:
-    """Return the scenario's name, and those of the scenarios that are equal to it."""
+    """Return the names of the scenario and of its equal scenarios."""
     return [row["scenario"], *row["equal_scenarios"].split()]
 
 

@@ -1,11 +1,9 @@
-"""Build sdist and wheel, install the wheel alone, use it in an empty folder, and compare with the
-checkout's results.
+"""Build sdist and wheel, use the wheel alone in an empty folder, and compare with the checkout.
 
     python .ci/check_wheel.py [--python PYTHON] [--lowest]
 
-Needs git, a PYTHON with venv and a package registry; nothing of the project has to be installed for
-it. Everything is done in a temporary folder, with a cache of its own. Exit code 1, and a sentence,
-if something is wrong.
+Needs git, a PYTHON with venv and a package registry, and no installation of the project. All files
+are in a temporary folder, with a cache of its own. Exit code 1, and a sentence, if a check fails.
 """
 
 from __future__ import annotations
@@ -31,32 +29,32 @@ from typing import Any
 _CHECKOUT = Path(__file__).resolve().parents[1]
 _COMMAND_LIMIT_S = 600
 
-#: Folders of tracked files, and where the package has them.
+#: Folders of tracked files, and their places in the package.
 _PACKAGE = {
     "src/reusebench/": "reusebench/",
     **{f"{name}/": f"reusebench/{name}/" for name in ("bench", "native", "reports", "scenarios")},
 }
 #: The package has files of each kind.
 _KINDS = {".py", ".typed", ".c", ".h", ".css", ".js", ".j2", ".json", ".in", ".txt"}
-#: The sdist's files beside the package.
+#: Files of the sdist outside the package.
 _BESIDE = {"LICENSE", "MANIFEST.in", "PKG-INFO", "README.md", "pyproject.toml", "setup.cfg"}
 
 _MODEL = "tiny.onnx"
 _OWN_TEST = "test_own.py"
 _PROGRAM = "program.py"
 _TABLE = "memory.csv"
-#: What the commands may leave in the folder in which they run.
+#: Files that the commands may leave in their working folder.
 _LEFT = (
     *(".benchmarks", ".pytest_cache", "__pycache__", "out"),
     *(_MODEL, "tiny.prepared-*", _OWN_TEST, _PROGRAM, _TABLE),
 )
 
-#: What is measured on both sides.
+#: Options of the measurement on both sides.
 _DUP = (
     *("bench/test_dup.py", "-k", "(no_reuse_one_model or full_dup) and not internal", "-q"),
     *("--streams=2", "--contexts=2", "--quick", "--repeats=2", "--rounds=3"),
 )
-#: In the user's cache folder: the virtual board's system, Rockchip's library, and a model for it.
+#: Files in the user's cache folder: the virtual board's system, Rockchip's library, a model for it.
 _NPU_FILES = (
     "vboard/system-aarch64",
     "rknn/librknnrt-2.3.2-aarch64.so",
@@ -67,11 +65,11 @@ _NPU_FILES = (
 _NOISE = 0.15
 _NOISE_BYTES = 1 << 20
 _NOISY = ("application_memory_bytes", "application_memory_over_baseline_bytes")
-#: By the ledger of NPU buffers, to the byte.
+#: Figures of the ledger of NPU buffers, exact to the byte.
 _EXACT = ("npu_memory_bytes", "npu_peak_bytes", "npu_left_bytes")
-#: The list of results whose processes do not compute.
+#: Key of the results whose processes do not compute.
 _WITHOUT_SPEED = "reusebench_without_speed"
-#: Fields of a result that are the same on both sides, beside the plan.
+#: Fields of a result that are equal on both sides, as the plan is.
 _EQUAL = ("models", "outcome", "output_digests", "runtime_version", "python_version")
 
 _TEXT_OF_OWN_TEST = f"""
@@ -97,7 +95,7 @@ class CheckError(Exception):
 
 @dataclass(frozen=True)
 class Place:
-    """Where commands run: a virtual environment, a folder, and variables."""
+    """The virtual environment, working folder and variables of commands."""
 
     environment: Path
     folder: Path
@@ -114,7 +112,7 @@ class Place:
         return next((self.environment / "lib").glob("python*/site-packages"))
 
     def run(self, *command: object, says: str = "") -> str:
-        """Return the output of a command; raise CheckError if it fails, or does not say this."""
+        """Return the output of a command; raise CheckError if it fails, or lacks the text `says`."""
         words = [str(word) for word in command]
         started = time.monotonic()
         done = subprocess.run(
@@ -170,14 +168,14 @@ def check(top: Path, python: str, lowest: bool) -> None:
 
 
 def copy_checkout(source: Path) -> set[str]:
-    """Copy what git tracks or would track, links as links; return the names of the package's
-    files.
+    """Copy the files that git tracks or would track; return the names of the package's files.
+
+    Links stay links.
     """
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-    listed = subprocess.run(
-        command, cwd=_CHECKOUT, check=True, capture_output=True, text=True
-    ).stdout
-    names = [name for name in listed.split("\0") if os.path.lexists(_CHECKOUT / name) and name]
+    done = subprocess.run(command, cwd=_CHECKOUT, check=True, capture_output=True, text=True)
+    listed = done.stdout.rstrip("\0").split("\0")
+    names = [name for name in listed if os.path.lexists(_CHECKOUT / name)]
     package = set()
     for name in names:
         (source / name).parent.mkdir(parents=True, exist_ok=True)
@@ -189,9 +187,7 @@ def copy_checkout(source: Path) -> set[str]:
 
 
 def make_place(top: Path, python: str) -> Place:
-    """Make a fresh virtual environment, an empty folder and an empty home; nothing that is set for
-    Python applies.
-    """
+    """Make a virtual environment, an empty folder and an empty home, without variables of Python."""
     subprocess.run([python, "-m", "venv", top / "environment"], check=True)
     folders = {"HOME": top / "home", "TMPDIR": top / "temporary"}
     for folder in (top / "working", *folders.values()):
@@ -203,26 +199,25 @@ def make_place(top: Path, python: str) -> Place:
 
 
 def make_tools(place: Place, folder: Path) -> Place:
-    """Install what builds packages in a folder beside the environment; return the place where it
-    can be imported.
-    """
+    """Install the build tools in a folder outside the environment; return a place with them."""
     place.pip("install", "--target", folder, "build", "setuptools")
     return replace(place, variables={**place.variables, "PYTHONPATH": str(folder)})
 
 
 def build(place: Place, tools: Place, source: Path, top: Path) -> tuple[Path, Path]:
-    """Build the sdist, a wheel of it and a wheel of the checkout; return the sdist and the wheel,
-    if both are equal.
+    """Build the sdist, its wheel and the checkout's wheel; return the sdist and its wheel.
+
+    Raises CheckError if the wheels differ.
     """
     tools.run(place.python, "-m", "build", "--no-isolation", "--outdir", top / "dist", source)
-    # In isolation: pyproject.toml names all that builds it.
+    # Isolated, so that pyproject.toml must name all build requirements.
     place.pip("wheel", "--no-deps", "--wheel-dir", top / "of_checkout", source)
     sdist = next((top / "dist").glob("*.tar.gz"))
     wheel = next((top / "dist").glob("*.whl"))
     of_checkout = next((top / "of_checkout").glob("*.whl"))
     if contents(wheel) != contents(of_checkout):
         different = sorted(set(contents(wheel).items()) ^ set(contents(of_checkout).items()))
-        raise CheckError(f"the wheel of the sdist is not that of the checkout: {different}")
+        raise CheckError(f"the wheels of the sdist and of the checkout differ: {different}")
     for file in (sdist, wheel):
         print(f"          {file.name}: {file.stat().st_size / 1e6:.2f} MB")
     return sdist, wheel
@@ -235,9 +230,7 @@ def contents(wheel: Path) -> dict[str, int]:
 
 
 def check_sdist(sdist: Path, package: set[str]) -> None:
-    """Raise CheckError if the sdist has more or less than the package and what builds it, or a
-    link.
-    """
+    """Raise CheckError if the sdist has other files than the package and its build, or a link."""
     with tarfile.open(sdist) as archive:
         members = [member for member in archive.getmembers() if not member.isdir()]
     check_equal(
@@ -251,9 +244,7 @@ def check_sdist(sdist: Path, package: set[str]) -> None:
 
 
 def check_wheel(wheel: Path, package: set[str]) -> None:
-    """Raise CheckError if the wheel has more or less than the package, a link, or an entry point
-    beside the command.
-    """
+    """Raise CheckError if the wheel has other files or entry points than expected, or a link."""
     with zipfile.ZipFile(wheel) as archive:
         links = {
             member.filename
@@ -299,9 +290,7 @@ def check_editable(place: Place, source: Path, prefix: Path) -> None:
 
 
 def install(place: Place, wheel: Path, lowest: bool, constraints: Path) -> None:
-    """Install the wheel; if `lowest`, with the lowest versions that it allows of what it
-    requires.
-    """
+    """Install the wheel; if `lowest`, with the lowest versions of its requirements."""
     bounds = []
     if lowest:
         with zipfile.ZipFile(wheel) as archive:
@@ -326,7 +315,7 @@ def files_in(folder: Path) -> set[str]:
 
 
 def use(place: Place) -> None:
-    """Run the commands that measure nothing of a runtime, and leave a model in the folder."""
+    """Run the commands that do not measure, and leave a model in the folder."""
     place.reusebench("--version", says="reusebench ")
     place.reusebench("doctor", says="onnxruntime     yes")
     place.reusebench("models", "list", says="mobilenet_v2")
@@ -339,13 +328,11 @@ def use(place: Place) -> None:
     if shutil.which("cc"):
         place.reusebench("board", "install-ledger", says="--target board is ready")
     else:
-        print("          no compiler is here: C is not compiled")
+        print("          there is no compiler: C is not compiled")
 
 
 def sessions(place: Place) -> list[tuple[str, ...]]:
-    """Return the options of what is measured: built-in models, a user's model, and the virtual
-    board if it is here.
-    """
+    """Return the options of the sessions: built-in models, a user's, and the virtual board's."""
     measured = [("--runtime=onnxruntime",), ("--runtime=onnxruntime", f"--model={_MODEL}")]
     caches = [
         Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"),
@@ -383,14 +370,12 @@ def bench(place: Place, command: Sequence[object], measured: Sequence[Sequence[s
 
 
 def bench_in_checkout(place: Place, source: Path, measured: Sequence[Sequence[str]]) -> list[Path]:
-    """Measure the sessions by `pytest bench/` in the copy of the checkout, with the same Python and
-    packages.
-    """
+    """Measure the sessions by `pytest bench/` in the copied checkout, with the same environment."""
     shutil.copy(place.folder / _MODEL, source)
     checkout = replace(
         place, folder=source, variables={**place.variables, "PYTHONPATH": str(source / "src")}
     )
-    # pip compiles a wheel's files too: a process that compiles takes memory for it.
+    # pip compiles a wheel's files, and compiling takes memory in a process.
     checkout.run(place.python, "-m", "compileall", "-q", "src/reusebench/measured")
     model = source.with_name("tiny_of_checkout.onnx")
     checkout.run(
@@ -402,9 +387,7 @@ def bench_in_checkout(place: Place, source: Path, measured: Sequence[Sequence[st
 
 
 def compare(of_wheel: Sequence[Path], of_checkout: Sequence[Path]) -> None:
-    """Raise CheckError if the runs differ in their results, plans or outputs, or in memory by more
-    than noise.
-    """
+    """Raise CheckError if results, plans or outputs differ, or memory differs by more than noise."""
     for runs in zip(of_wheel, of_checkout):
         ours, theirs = map(results, runs)
         check_equal("results of the wheel", set(ours), set(theirs))
@@ -433,7 +416,7 @@ def results(run: Path) -> dict[str, dict[str, Any]]:
 
 
 def plan_of(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the plan of a result, without where the files of its models are."""
+    """Return the plan of a result without the paths of its models."""
     models = [{**model, "path": None, "prepared": None} for model in result["plan"]["models"]]
     return {**result["plan"], "models": models}
 
@@ -458,9 +441,7 @@ def check_noisy(name: str, ours: Mapping[str, Any], theirs: Mapping[str, Any]) -
 
 
 def use_results(place: Place, of_checkout: Path) -> None:
-    """Run what reads stored runs, with the checkout's run of the first session beside them, and
-    what measures more.
-    """
+    """Run the commands that read stored runs, the checkout's among them, and measure again."""
     place.reusebench("runs", "list", says="onnxruntime")
     limit = f"application_memory:{_NOISE:.0%}+1MiB"
     place.reusebench("compare", of_checkout, 1, "--fail", limit, says=f"passed {limit}")
@@ -473,7 +454,7 @@ def use_results(place: Place, of_checkout: Path) -> None:
 
 
 def use_own_project(place: Place) -> None:
-    """Run a test of another project's with the plug-in; a pytest without it has no option of it."""
+    """Run another project's test with the plug-in; pytest without the plug-in lacks its options."""
     (place.folder / _OWN_TEST).write_text(_TEXT_OF_OWN_TEST)
     pytest = place.python, "-m", "pytest"
     place.run(*pytest, "-p", "reusebench", _OWN_TEST, "--quick", "--repeats=1", says="2 passed")
@@ -483,7 +464,7 @@ def use_own_project(place: Place) -> None:
 
 
 def check_left(place: Place, installed: set[str]) -> None:
-    """Raise CheckError if anything was left where it does not belong."""
+    """Raise CheckError if a file was left in a wrong folder."""
     left = [path.name for path in place.folder.iterdir()]
     strange = {name for name in left if not any(fnmatch(name, pattern) for pattern in _LEFT)}
     check_equal("files in the working folder", strange, set())
@@ -492,7 +473,7 @@ def check_left(place: Place, installed: set[str]) -> None:
 
 
 def main() -> None:
-    """Check, and say what is wrong."""
+    """Check, and end with the sentence of the first fault."""
     parser = argparse.ArgumentParser(
         description="Build sdist and wheel, use the wheel alone, compare with the checkout."
     )

@@ -1,10 +1,9 @@
-"""What must pass before a change lands, as named jobs: `bash .ci/run [JOB...]`, all by default;
---list names them.
+"""The jobs that must pass before a change lands: `bash .ci/run [JOB...]`, all by default.
 
-Each job can run alone: it makes what it needs (the environment, a browser), which is made once for
-all. Jobs run side by side as far as there are CPUs for them. What one prints is shown when it has
-ended, after its name and its time. Exit code 1 if one has failed. Needs git, make and a Python with
-venv.
+--list prints their names. Each job can run alone: the set-ups that it needs (the environment, a
+browser) run first, once for all jobs. Jobs run side by side as far as there are CPUs for them. The
+output of a job is shown at its end, after its name and its time. Exit code 1 if a job has failed.
+Needs git, make and a Python with venv.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _CHECKOUT = Path(__file__).resolve().parents[1]
 _LOOKING_S = 0.1
 _OLDEST = 9
 _NEWEST = 14
-#: What makes the model files of ncnn and LiteRT; tests of these skip without.
+#: Converters to model files of ncnn and LiteRT; tests are skipped without them.
 _CONVERTERS = "pnnx onnx2tf"
 
 _BROWSER = """
@@ -39,23 +38,27 @@ command -v chromedriver >/dev/null && exit 0
 _ENVIRONMENT = f"""
 make --no-print-directory .venv/installed-ci
 for converter in {_CONVERTERS}; do
-  .venv/bin/reusebench models install $converter || echo "could not be installed: tests will be skipped"
+  .venv/bin/reusebench models install $converter ||
+    echo "could not be installed: tests will be skipped"
 done
 """
 _MEGENGINE = """
 command -v python3.10 python3.9 python3.8 >/dev/null || exit 0
-.venv/bin/reusebench models install megengine || echo "could not be installed: its tests will be skipped"
+.venv/bin/reusebench models install megengine ||
+  echo "could not be installed: its tests will be skipped"
 """
-# -k chooses every question; --quick alone asks the first.
+# -k selects every question; --quick alone asks the first.
 _BENCH = """
 rm -rf out/ci
-make --no-print-directory bench ARGS="--quick --runtime onnxruntime -k test_ --repeats 2" STORAGE=out/ci/storage
+make --no-print-directory bench STORAGE=out/ci/storage \\
+  ARGS="--quick --runtime onnxruntime -k test_ --repeats 2"
 .venv/bin/python .ci/check_report.py out/report
 """
-# Neither what a browser shows nor the C library hangs on the Python.
+# The page in a browser and the preload library do not depend on the Python.
 _TESTS_OF_PYTHON = """
 make --no-print-directory test-all PYTHON={python} VENV=.venv-{python} \\
-  ARGS="--ignore=tests/reports/page/test_browser.py --ignore=tests/reports/compare/test_perfetto.py \\
+  ARGS="--ignore=tests/reports/page/test_browser.py \\
+    --ignore=tests/reports/compare/test_perfetto.py \\
     --ignore-glob=tests/targets/test_preload_*"
 make --no-print-directory wheel PYTHON={python} ARGS="{options}"
 """
@@ -63,16 +66,16 @@ make --no-print-directory wheel PYTHON={python} ARGS="{options}"
 
 @dataclass(frozen=True)
 class Job:
-    """A script of the shell, and what has to be made before it."""
+    """A shell script, and the set-ups that it needs."""
 
     name: str
     script: str
     needs: tuple[str, ...] = ()
-    #: CPUs that it keeps busy; None: all.
+    #: CPUs that the script keeps busy; None: all.
     cpus: int | None = 1
 
 
-#: What jobs need; each may need others.
+#: Set-ups that jobs need; each may need others.
 _SETUPS = (
     Job("browser", _BROWSER),
     Job("environment", _ENVIRONMENT),
@@ -82,7 +85,7 @@ _JOBS = (
     Job("bench", _BENCH, needs=("environment",)),
     Job("wheel", "make --no-print-directory wheel"),
     Job("lint", "make --no-print-directory lint", needs=("environment",)),
-    # Among them are the first inputs of three campaigns of made-up faults (docs/reliability.md).
+    # They include the first inputs of three campaigns of made-up faults (docs/reliability.md).
     Job("benchmarks", "make --no-print-directory benchmarks", needs=("environment",), cpus=None),
     Job(
         "tests",
@@ -102,7 +105,7 @@ class _Running:
 
     @classmethod
     def start(cls, job: Job) -> _Running:
-        """Start it in a session of its own, so that all that it starts can be ended."""
+        """Start the job in a session of its own, so that all its processes can be ended."""
         print(f"-- {job.name} begins", flush=True)
         output = tempfile.TemporaryFile()  # noqa: SIM115 (closed when the job has ended)
         process = subprocess.Popen(
@@ -116,22 +119,17 @@ class _Running:
         return cls(job, process, output)
 
     def show(self) -> None:
-        """Print what it has printed."""
-        end = (
-            ""
-            if self.process.returncode == 0
-            else f", FAILED with exit code {self.process.returncode}"
-        )
+        """Print the job's name, time, end and output."""
+        seconds = time.monotonic() - self.begin_s
+        code = self.process.returncode
+        end = f", FAILED with exit code {code}" if code else ""
         self.output.seek(0)
         text = self.output.read().decode(errors="replace").rstrip()
-        print(
-            f"\n== {self.job.name}: {time.monotonic() - self.begin_s:.0f} s{end}\n{text}\n",
-            flush=True,
-        )
+        print(f"\n== {self.job.name}: {seconds:.0f} s{end}\n{text}\n", flush=True)
         self.output.close()
 
     def kill(self) -> None:
-        """End it, and what it has started."""
+        """End the job with all its processes."""
         try:
             os.killpg(self.process.pid, signal.SIGKILL)
         except ProcessLookupError:
@@ -160,20 +158,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(jobs: Sequence[Job]) -> list[str]:
-    """Run jobs and what they need; return the names of those that have failed."""
+    """Run the jobs after their set-ups; return the names of failed ones."""
     waiting = deque([*_needed(jobs), *jobs])
     running: list[_Running] = []
     passed: set[str] = set()
     failed: list[str] = []
     try:
         while waiting or running:
-            for one in [one for one in running if one.process.poll() is not None]:
-                running.remove(one)
-                one.show()
-                if one.process.returncode == 0:
-                    passed.add(one.job.name)
+            for ended in [item for item in running if item.process.poll() is not None]:
+                running.remove(ended)
+                ended.show()
+                if ended.process.returncode == 0:
+                    passed.add(ended.job.name)
                 else:
-                    failed.append(one.job.name)
+                    failed.append(ended.job.name)
             for job in list(waiting):
                 if any(name in failed for name in job.needs):
                     waiting.remove(job)
@@ -183,8 +181,8 @@ def _run(jobs: Sequence[Job]) -> list[str]:
                     running.append(_Running.start(job))
             time.sleep(_LOOKING_S)
     finally:
-        for one in running:
-            one.kill()
+        for left in running:
+            left.kill()
     return failed
 
 
@@ -196,44 +194,32 @@ def _needed(jobs: Sequence[Job]) -> list[Job]:
 
 
 def _has_room(job: Job, running: Sequence[_Running]) -> bool:
-    """Whether there are CPUs for one more job; one that takes all begins when the others have
-    ended.
-    """
+    """Whether there are CPUs for one more job; a job for all CPUs waits for the others to end."""
     cpus = len(os.sched_getaffinity(0))
-    busy = sum(one.job.cpus or cpus for one in running)
+    busy = sum(item.job.cpus or cpus for item in running)
     return not running or busy + min(job.cpus or cpus, cpus) <= cpus
 
 
 def _jobs_of_other_pythons() -> list[Job]:
-    """Return a job for the oldest and for the newest Python that is here, beside the one that all
-    else runs on.
-    """
-    others = [
-        f"python3.{minor}"
-        for minor in range(_OLDEST, _NEWEST + 1)
-        if _can_make_environments(f"python3.{minor}")
-    ]
+    """Return a job each for the oldest and the newest Python in the path, apart from this one."""
+    names = [f"python3.{minor}" for minor in range(_OLDEST, _NEWEST + 1)]
+    others = [name for name in names if _can_make_environments(name)]
     own = f"python{sys.version_info[0]}.{sys.version_info[1]}"
     jobs = []
     for python in dict.fromkeys(others[:1] + others[-1:]):
         if python != own:
-            # The lower bounds of what is required are those of the oldest Python.
+            # The lower bounds of the requirements are for the oldest Python.
             options = "--lowest" if python == f"python3.{_OLDEST}" else ""
-            jobs.append(
-                Job(python, _TESTS_OF_PYTHON.format(python=python, options=options), cpus=None)
-            )
+            script = _TESTS_OF_PYTHON.format(python=python, options=options)
+            jobs.append(Job(python, script, cpus=None))
     return jobs
 
 
 def _can_make_environments(python: str) -> bool:
     if shutil.which(python) is None:
         return False
-    return (
-        subprocess.run(
-            [python, "-c", "import venv, ensurepip"], stderr=subprocess.DEVNULL, check=False
-        ).returncode
-        == 0
-    )
+    command = [python, "-c", "import venv, ensurepip"]
+    return subprocess.run(command, stderr=subprocess.DEVNULL, check=False).returncode == 0
 
 
 if __name__ == "__main__":
