@@ -187,7 +187,7 @@ def copy_checkout(source: Path) -> set[str]:
 
 
 def make_place(top: Path, python: str) -> Place:
-    """Make a virtual environment, an empty folder and an empty home, without variables of Python."""
+    """Make a virtual environment, an empty folder and home, without variables of Python."""
     subprocess.run([python, "-m", "venv", top / "environment"], check=True)
     folders = {"HOME": top / "home", "TMPDIR": top / "temporary"}
     for folder in (top / "working", *folders.values()):
@@ -387,7 +387,7 @@ def bench_in_checkout(place: Place, source: Path, measured: Sequence[Sequence[st
 
 
 def compare(of_wheel: Sequence[Path], of_checkout: Sequence[Path]) -> None:
-    """Raise CheckError if results, plans or outputs differ, or memory differs by more than noise."""
+    """Raise CheckError if results, plans or outputs differ, or memory by more than noise."""
     for runs in zip(of_wheel, of_checkout):
         ours, theirs = map(results, runs)
         check_equal("results of the wheel", set(ours), set(theirs))
