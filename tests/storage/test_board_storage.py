@@ -1,4 +1,4 @@
-"""The name of a board is that of its storage."""
+"""Names of boards, which are also the names of their storages."""
 
 from __future__ import annotations
 
@@ -24,16 +24,14 @@ from reusebench.storage.board_storage import board_name, board_storage
     ],
 )
 def test_the_name_is_a_safe_file_name(host: str, start: str, tmp_path: Path) -> None:
-    """Whatever the host is called, the storage is one plain folder."""
+    """Every host name gives one plain folder."""
     board = _board(tmp_path, host, "0123456789abcdef\n")
     assert re.fullmatch(rf"{start}-[0-9a-f]{{6}}", board_name(board))
     assert board_storage(board) == Path(".benchmarks") / board_name(board)
 
 
 def test_boards_of_one_image_have_different_names(tmp_path: Path) -> None:
-    """They have the same host name, but a machine id of their own, which is not in the name; it may
-    be missing.
-    """
+    """A digest of the machine id, if there is one, tells boards with one host name apart."""
     names = []
     for machine in ("0123456789abcdef", "fedcba9876543210"):
         names.append(board_name(_board(tmp_path / machine, "rock5b", machine)))
@@ -43,14 +41,14 @@ def test_boards_of_one_image_have_different_names(tmp_path: Path) -> None:
 
 
 def test_this_machine() -> None:
-    """It is named by its own host name, and is the board where none is given."""
+    """The name begins with the host's own name, or is `board` if it has none."""
     start = re.sub("[^a-z0-9-]+", "-", platform.node().lower()).strip("-")
     assert board_name().startswith(start or "board")
     assert board_storage() == board_storage(LOCAL_HOST)
 
 
 def _board(root: Path, host: str, machine_id: str | None) -> LocalHost:
-    """Return a machine of that name."""
+    """Return a machine with this host name."""
     texts = {"proc/sys/kernel/hostname": f"{host}\n"} | (
         {} if machine_id is None else {"etc/machine-id": machine_id}
     )

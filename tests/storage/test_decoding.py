@@ -1,6 +1,4 @@
-"""Stored JSON as it is decoded: what is out of range is refused, what is not printable is
-escaped.
-"""
+"""Decoding of stored JSON: values out of range are refused, unprintable text is escaped."""
 
 from __future__ import annotations
 
@@ -42,7 +40,7 @@ class _Stored(msgspec.Struct, frozen=True):
 def test_numbers_are_those_that_can_be_calculated_with(
     number: str, is_valid: bool, sign: str
 ) -> None:
-    """Whole ones have 64 bits; others are no larger than an output of a network may be."""
+    """Whole numbers have 64 bits; others are no larger than an output of a network may be."""
     content = f"{{{number % sign}}}".encode()
     if is_valid:
         decode_stored(content, _Stored)
@@ -53,9 +51,7 @@ def test_numbers_are_those_that_can_be_calculated_with(
 
 @pytest.mark.parametrize("depth", [60, 70, 10_000])
 def test_depth(depth: int) -> None:
-    """What is deeper than anything of ours is refused, whatever the interpreter's limit; brackets
-    in text are text.
-    """
+    """Deep nesting is refused, whatever the interpreter's limit; brackets in text do not count."""
     content = b'{"text": "[[[{", "any": ' + b"[" * depth + b"]" * depth + b"}"
     if depth == 60:
         assert decode_stored(content, _Stored).text == "[[[{"
@@ -65,8 +61,9 @@ def test_depth(depth: int) -> None:
 
 
 def test_text_is_printable() -> None:
-    """What moves the cursor, turns the direction or hides is escaped, in keys too; only messages
-    keep their lines.
+    """Characters that move the cursor, change the direction or hide are escaped, also in keys.
+
+    Only messages keep their lines.
     """
     hostile = "a\x1b[2J\r\n\u202eb\x7f 模型 ä"
     escaped = "a\\x1b[2J\\r\\n\\u202eb\\x7f 模型 ä"

@@ -1,4 +1,4 @@
-"""How much worse a figure may get, as users write it."""
+"""Gate limits and sizes as users write them."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ MIB = 2**20
     ],
 )
 def test_share_and_amount_add_up(text: str, allowed: float) -> None:
-    """A limit is a share of the base's figure and an amount besides, in the metric's unit."""
+    """A limit is a share of the base's figure plus an amount in the metric's unit."""
     assert parse_limit(text).allowed(100 * MIB) == pytest.approx(allowed)
 
 
 def test_a_share_of_a_negative_figure_allows_something() -> None:
-    """What is left after destroy may be less than nothing; a share of it is still a distance."""
+    """Residue after destroy may be negative; a share of it is still positive."""
     assert parse_limit("residue_memory:10%").allowed(-10 * MIB) == MIB
 
 
@@ -53,7 +53,7 @@ def test_a_share_of_a_negative_figure_allows_something() -> None:
     ],
 )
 def test_what_is_no_limit(text: str, message: str) -> None:
-    """A limit that cannot be read is refused with what is wrong and how one is written."""
+    """An invalid limit is refused with the reason and the valid form."""
     with pytest.raises(LimitInvalid) as error:
         parse_limit(text)
     assert message in str(error.value)
@@ -65,13 +65,13 @@ def test_what_is_no_limit(text: str, message: str) -> None:
     [("512MiB", 512 * MIB), ("1.5GiB", 1536 * MIB), ("64 KiB", 65536), ("7B", 7)],
 )
 def test_a_size(text: str, size_bytes: int) -> None:
-    """It is a number with a unit of memory."""
+    """A size is a number with a unit of memory."""
     assert parse_size(text) == size_bytes
 
 
 @pytest.mark.parametrize("text", ["512", "512MB", "-1MiB", "0GiB", "5ms", "5%", "MiB", ""])
 def test_what_is_no_size(text: str) -> None:
-    """What has no unit of memory, or is nothing, is refused with how one is written."""
+    """A size without a unit of memory, or below one byte, is refused with the valid form."""
     with pytest.raises(
         argparse.ArgumentTypeError,
         match="no size; valid: a number with B, KiB, MiB, GiB, as 512MiB",

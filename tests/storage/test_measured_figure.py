@@ -12,31 +12,28 @@ from reusebench.storage.measured_figure import Figure
 
 
 def test_median_and_farthest_repeat() -> None:
-    """The spread is how far the farthest repeat lies from the median; missing values are left
-    out.
-    """
+    """The spread is the distance of the farthest repeat; missing values do not count."""
     assert Figure.of([10, 14, 11]) == Figure(11, 3)
     assert Figure.of([None, 4, None, 6, 5, 9]) == Figure(5.5, 3.5)
     assert Figure.of([None, None]) is None
 
 
 def test_two_repeats_have_their_distance() -> None:
-    """Half of it, which each is away from the median, would often be next to nothing by chance."""
+    """Their distance from the median, half of this, would often be close to zero by chance."""
     assert Figure.of([None, 4, None, 6]) == Figure(5, 2)
 
 
 def _half_range(values: Sequence[float]) -> Figure:
-    """Return the figure of three repeats as it was when there were always three."""
+    """Return the figure of three repeats with half their range, as in version 0.1."""
     return Figure(statistics.median(values), (max(values) - min(values)) / 2)
 
 
 @pytest.mark.parametrize("second_share", [0.0, 0.2, 0.5])
 def test_a_difference_of_nothing_is_as_rare_with_two_or_three_repeats(second_share: float) -> None:
-    """As it was with half the range of three, though the third repeat is only made where two
-    differ.
+    """The rate of wrong differences is about that of half the range of three repeats.
 
-    Values of equal configurations are normal, or a share of them has another value that is far
-    away.
+    The third repeat is only made if two differ. Values of equal configurations are normal, or a
+    share of the values has a second level far away.
     """
     draw = random.Random(1)
 
@@ -63,7 +60,7 @@ def test_single_repeat_has_no_spread() -> None:
 
 
 def test_percent_is_of_the_whole() -> None:
-    """Median and spread are shares of the whole's median; of nothing there is no share."""
+    """Median and spread are shares of the whole's median; zero has no shares."""
     assert Figure(30, 3).percent_of(Figure(120, 50)) == Figure(25, 2.5)
     assert Figure(30, 3).percent_of(Figure(0)) is None
 
@@ -78,7 +75,7 @@ def test_relative_spreads_add_in_a_quotient() -> None:
 
 
 def test_a_difference_within_its_spread_cannot_be_measured() -> None:
-    """Whatever its sign."""
+    """The sign of the difference does not matter."""
     assert [Figure(median, 2).exceeds_spread for median in (3, -3, 2, -1)] == [
         True,
         True,

@@ -1,4 +1,4 @@
-"""What users may call their runs, which runs that means, and the message where it means none."""
+"""References to runs, and the message for a reference that matches none."""
 
 from __future__ import annotations
 
@@ -70,25 +70,19 @@ _RUNS = [_run(1), _run(2, "main"), _run(3, "main"), _run(4), _run(12, at=5)]
     ],
 )
 def test_words_that_mean_stored_runs(words: str, numbers: list[int]) -> None:
-    """Numbers with zeros or without, names, the newest and those before it, and ranges with both
-    ends.
-    """
+    """Numbers, names, the newest runs, and ranges that include both ends."""
     assert [run.number for run in find_runs(words, _RUNS, _NOWHERE)] == numbers
 
 
 def test_time_decides_and_not_the_number() -> None:
-    """A board whose clock was set has runs of a later number and an earlier date; ranges go by the
-    date.
-    """
+    """After a clock is set, a later number may have an earlier date; ranges go by the date."""
     runs = [_run(1, at=9), _run(2, at=3), _run(3, at=8), _run(4, at=1)]
     assert [run.number for run in find_runs("latest", runs, _NOWHERE)] == [1]
     assert [run.number for run in find_runs("2..1", runs, _NOWHERE)] == [2, 3, 1]
 
 
 def test_runs_of_one_number_in_two_storages() -> None:
-    """Each storage counts for itself: both are meant, and a range has all between the outer
-    ones.
-    """
+    """Each storage has its own numbers: a number means both runs, a range includes both ends."""
     runs = [
         _run(1, at=1),
         _run(1, at=3, folder="Other"),
@@ -102,7 +96,7 @@ def test_runs_of_one_number_in_two_storages() -> None:
 def test_a_number_comes_before_a_name_and_a_name_before_a_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is short is what is stored; `./` before it makes it a path."""
+    """Stored runs win over paths; a leading `./` makes a reference a path."""
     write_run(tmp_path / "main", [result(tmp_path / "main", "no_reuse", even(3))], 7)
     monkeypatch.chdir(tmp_path)
     runs = [*_RUNS, _run(6, "12")]
@@ -114,7 +108,7 @@ def test_a_number_comes_before_a_name_and_a_name_before_a_path(
 def test_a_run_that_is_not_finished_is_meant_by_its_number_and_path_alone(
     tmp_path: Path, project: Path
 ) -> None:
-    """It may still grow, or has lost its end: no other word picks it up."""
+    """An unfinished run may still grow, or has lost its end: no other reference matches it."""
     commit = _git(project, "rev-parse", "HEAD")
     info = result(tmp_path, "no_reuse", even(3))
     for number, is_finished in enumerate((True, True, False), start=1):
@@ -140,9 +134,7 @@ def test_a_run_that_is_not_finished_is_meant_by_its_number_and_path_alone(
 
 
 def test_paths(tmp_path: Path) -> None:
-    """A file, a storage, and a folder with the storages of several boards; nothing else need be
-    stored.
-    """
+    """A path names a file, a storage, or a folder with the storages of several boards."""
     for board, number in (("one", 1), ("one", 2), ("two", 3)):
         at = f"2026-01-0{number}T00:00:00"
         path = write_run(
@@ -154,7 +146,7 @@ def test_paths(tmp_path: Path) -> None:
 
 
 def test_a_damaged_file_of_a_storage_is_named(tmp_path: Path) -> None:
-    """It costs itself alone."""
+    """A damaged file hides no other run."""
     good = write_run(tmp_path, [result(tmp_path, "no_reuse", even(3))])
     good.with_name("0002_cut.json").write_text(good.read_text()[:1000])
     bad_files: list[BadFile] = []
@@ -173,7 +165,7 @@ def test_a_damaged_file_of_a_storage_is_named(tmp_path: Path) -> None:
     ],
 )
 def test_a_file_that_is_named_and_has_no_run(tmp_path: Path, content: str, message: str) -> None:
-    """There is nothing to go on with."""
+    """A path to a file without a run is an error with the reason."""
     path = tmp_path / "0001_x.json"
     path.write_text(content)
     with pytest.raises(StorageError, match=message):
@@ -182,9 +174,7 @@ def test_a_file_that_is_named_and_has_no_run(tmp_path: Path, content: str, messa
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a repository with the commits first, second (tagged v1) and third, and a branch for
-    the first.
-    """
+    """Return a repository with three commits: the second is tagged v1, the first has a branch."""
     folder = tmp_path_factory.mktemp("project")
     _git(folder, "init", "--quiet", "--initial-branch=trunk")
     for name in ("first", "second", "third"):
@@ -240,7 +230,7 @@ def test_a_commit_without_runs_of_its_own(project: Path) -> None:
 
 
 def test_without_git(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where there is no git no words are a revision; all others work."""
+    """Without git no reference is a revision; all others work."""
     monkeypatch.setenv("PATH", "/nonexistent")
     with pytest.raises(StorageError, match="there is no run 'HEAD'"):
         find_runs("HEAD", _RUNS, project)
@@ -251,9 +241,7 @@ def test_without_git(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     "words", ["99", "latest~5", "1..99", "latest~9..2", "nothing", "--all", "", "a..b", "latest~x"]
 )
 def test_words_that_mean_nothing(project: Path, words: str) -> None:
-    """The message has the words, of a range those of the wrong end, what is valid, and what there
-    is.
-    """
+    """The message repeats the reference, or the wrong end of a range, and lists valid ones."""
     unknown = {"1..99": "99", "latest~9..2": "latest~9"}.get(words, words)
     with pytest.raises(StorageError) as error:
         find_runs(words, _RUNS, project)
@@ -271,13 +259,13 @@ def test_words_that_mean_nothing(project: Path, words: str) -> None:
     ],
 )
 def test_words_that_do_not_fit_what_is_stored(words: str, runs: list[Run], message: str) -> None:
-    """A range from late to early is not turned round silently; the newest of none is none."""
+    """A reversed range is refused; `latest` of no runs is an error."""
     with pytest.raises(StorageError, match=message):
         find_runs(words, runs, _NOWHERE)
 
 
 def test_a_message_stays_short(project: Path) -> None:
-    """Also where a thousand runs could be meant."""
+    """Messages are short even with a thousand stored runs."""
     runs = [
         _run(2 * number, f"name{number}", 1, commit=f"{number:010}{0:030}")
         for number in range(1, 1001)

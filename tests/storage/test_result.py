@@ -19,7 +19,7 @@ from tests.reports.stored import even, result, with_memory
 
 
 def test_sizes_and_times_have_units_in_their_names() -> None:
-    """Every figure of memory and speed has one."""
+    """Every figure of memory and speed has its unit in its name."""
     for name in MemoryFigures.__struct_fields__ + Speed.__struct_fields__:
         assert name.endswith(("_bytes", "_ns", "_per_s", "_percent")), name
 
@@ -42,7 +42,7 @@ def test_figures_of_one_reading_go_together(name: str, tmp_path: Path) -> None:
 
 
 def test_what_came_to_its_end_has_memory(tmp_path: Path) -> None:
-    """So it is in each repeat, or the file is damaged."""
+    """Every repeat of a successful result has memory, or the file is damaged."""
     info = result(tmp_path, "no_reuse", even(3))
     for figures in ((), [None] * len(info.repeats)):
         with pytest.raises(ValueError, match="no memory of a repeat"):

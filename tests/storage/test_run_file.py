@@ -1,6 +1,4 @@
-"""A run on disk: read, or named with what is wrong with it; written whole or not at all, under a
-number of its own.
-"""
+"""Files of runs: read, or reported with the reason; written whole or not at all."""
 
 from __future__ import annotations
 
@@ -91,9 +89,7 @@ def _files_beside_runs(storage: Path) -> list[Path]:
 def test_a_storage_is_read_in_the_order_of_its_numbers(
     tmp_path: Path, info: Result, content: bytes
 ) -> None:
-    """Results with latencies have their statistics, others none; runs of two Pythons are both read,
-    past 9999 too.
-    """
+    """Results with latencies have statistics, others have none; all Pythons' runs are read."""
     assert list(read_storage(tmp_path)) == list(read_storage(tmp_path / "missing")) == []
     failed = changed(info, outcome="crashed", failure=FAILED)
     write_run(tmp_path, [info, failed], 2)
@@ -116,7 +112,7 @@ def test_a_storage_is_read_in_the_order_of_its_numbers(
 def test_results_of_others_are_passed_over(
     tmp_path: Path, document: dict[str, Any], extra: Any
 ) -> None:
-    """A storage may hold what other benchmarks have saved: neither a result nor a mistake."""
+    """A storage may hold results of other benchmarks, which are neither results nor mistakes."""
     theirs = {"name": "test_sort", "extra_info": extra, "stats": {"median": 1}}
     _put(tmp_path, "0001_theirs.json", {**document, "benchmarks": [theirs], PROGRAMS: [extra]})
     _put(tmp_path, "0002_both.json", {**document, "benchmarks": [theirs, *document["benchmarks"]]})
@@ -125,7 +121,7 @@ def test_results_of_others_are_passed_over(
 
 
 def _with(*keys: str | int, value: Any) -> Callable[[dict[str, Any]], None]:
-    """Return what sets the value under these keys of a document."""
+    """Return a function that sets the value under these keys of a document."""
 
     def change(document: dict[str, Any]) -> None:
         inner: Any = document
@@ -136,7 +132,7 @@ def _with(*keys: str | int, value: Any) -> Callable[[dict[str, Any]], None]:
     return change
 
 
-#: Of two streams, which no plan without a schedule has.
+#: Figures of two streams; a plan without a schedule has none.
 _STREAMS_RUN = {
     **dict.fromkeys(("all", "stages_ns", "cpu", "machine", "series")),
     "seconds": 1.0,
@@ -209,7 +205,7 @@ def test_a_run_of_another_form_is_a_bad_file(
     code: str,
     words: str,
 ) -> None:
-    """The reason has its code, where it is in the file, and what is wrong with it."""
+    """The reason has a code, the place in the file, and the problem."""
     change(document)
     path = _put(tmp_path, "0001_x.json", document)
     (file,) = read_storage(tmp_path)
@@ -234,9 +230,7 @@ def test_a_run_of_another_form_is_a_bad_file(
     ids=range(7),
 )
 def test_what_is_no_run_is_a_bad_file(tmp_path: Path, content: bytes | None, code: str) -> None:
-    """Whatever the bytes are; of what cannot be opened, as a folder, the system's own words are
-    kept.
-    """
+    """Any bytes are handled; if a file cannot be opened, the reason is the system's."""
     path = _put(tmp_path, "0001_x.json", content or b"")
     if content is None:
         path.unlink()
@@ -250,9 +244,7 @@ def test_what_is_no_run_is_a_bad_file(tmp_path: Path, content: bytes | None, cod
 
 
 def test_a_file_that_a_power_cut_has_damaged(tmp_path: Path, content: bytes) -> None:
-    """Wherever it ends, or is zeros, that file alone is lost, and it is named; those before and
-    after it are read.
-    """
+    """A file that is cut off, or ends in zeros, is reported; the runs around it are read."""
     ends = [round(len(content) * part / 20) for part in range(20)] + [1, len(content) - 1]
     damaged = [content[:4096] + bytes(512) + content[4608:]]
     for end in ends:
@@ -270,9 +262,7 @@ def test_a_file_that_a_power_cut_has_damaged(tmp_path: Path, content: bytes) -> 
 
 
 def test_what_is_no_regular_file_is_not_waited_for(tmp_path: Path, content: bytes) -> None:
-    """A pipe, a device and a file without end are named with what they are; the run beside them is
-    read.
-    """
+    """Pipes, devices and endless files are reported with their kind; other runs are read."""
     _put(tmp_path, "0001_x.json", content)
     folder = tmp_path / "python"
     folder.mkdir()
@@ -289,7 +279,7 @@ def test_what_is_no_regular_file_is_not_waited_for(tmp_path: Path, content: byte
 
 
 def test_figures_that_are_not_of_their_repeats(tmp_path: Path, document: dict[str, Any]) -> None:
-    """Lists that should go together and do not are damage: no table could be made of them."""
+    """Lists of the wrong length are damage: no table could be made of them."""
     for number, change in enumerate(
         (
             _with("benchmarks", 0, "extra_info", "memory", "npu_memory_bytes", value=[1]),
@@ -323,7 +313,7 @@ def test_figures_that_are_not_of_their_repeats(tmp_path: Path, document: dict[st
 def test_moments_are_of_utc(
     tmp_path: Path, document: dict[str, Any], stored: str, shown: str | None
 ) -> None:
-    """Whatever zone a file has; one that no calendar has is damage."""
+    """Times of any zone become UTC; a time that no calendar has is damage."""
     _put(tmp_path, "0001_x.json", {**document, "datetime": stored})
     (file,) = read_storage(tmp_path)
     if shown is None:
@@ -334,7 +324,7 @@ def test_moments_are_of_utc(
 
 
 def test_the_order_is_that_of_the_numbers(tmp_path: Path, document: dict[str, Any]) -> None:
-    """A clock that was not set, or went back, makes no run older; its date is known to be wrong."""
+    """A wrong clock does not make a run older, and its date counts as unknown."""
     for number, date in enumerate(
         ("2026-01-01", "1970-01-01", "2026-01-03", "2026-01-01", "2026-01-03"), start=1
     ):
@@ -351,9 +341,7 @@ def test_the_order_is_that_of_the_numbers(tmp_path: Path, document: dict[str, An
 
 
 def test_a_name_of_lines_has_a_number_too(tmp_path: Path, document: dict[str, Any]) -> None:
-    """Whoever gave it: such names are read, shown in one line, and no other run gets their
-    number.
-    """
+    """Names with line breaks are read and shown in one line, and their numbers are taken."""
     _put(tmp_path, "0007_two\nlines\x1b[2J.json", document)
     _put(tmp_path, os.fsdecode(b"0008_\xff.json"), document)
     assert [run.file_name for run in _runs(tmp_path)] == [
@@ -364,7 +352,7 @@ def test_a_name_of_lines_has_a_number_too(tmp_path: Path, document: dict[str, An
 
 
 def test_a_folder_that_may_not_be_read(document: dict[str, Any]) -> None:
-    """It is named; no number is given where those that are taken cannot be known."""
+    """The folder is reported; without its numbers no new number is given."""
     # Not tmp_path, whose parents are closed to other users.
     with tempfile.TemporaryDirectory() as name:
         storage = Path(name)
@@ -394,9 +382,7 @@ def test_a_folder_that_may_not_be_read(document: dict[str, Any]) -> None:
 def test_a_run_is_where_pytest_benchmark_would_put_it(
     tmp_path: Path, document: dict[str, Any]
 ) -> None:
-    """Its folder and name are the plugin's, its content comes back, without blanks, and nothing
-    else is left.
-    """
+    """Folder and name are pytest-benchmark's; the content is complete; no other file is left."""
     storage = tmp_path / "new" / "storage"
     path = save_run(storage, document, "mine")
     assert path == storage / get_machine_id() / "0001_mine.json"  # type: ignore[no-untyped-call]
@@ -406,7 +392,7 @@ def test_a_run_is_where_pytest_benchmark_would_put_it(
 
 
 def test_what_json_has_no_form_for(tmp_path: Path) -> None:
-    """A parameter of another test may be anything; it is stored as pytest-benchmark does."""
+    """Any parameter of another test is stored as pytest-benchmark stores it."""
     path = save_run(tmp_path, {"params": {"of": errno}}, "mine")
     assert json.loads(path.read_bytes())["params"]["of"].startswith(
         "UNSERIALIZABLE[<module 'errno'"
@@ -417,7 +403,7 @@ def test_what_json_has_no_form_for(tmp_path: Path) -> None:
     "name", ["", "a/b", "a:b", "*", "n" * 300, "two\nlines", "\x1b[2J", "\udcff"]
 )
 def test_a_name_that_no_file_can_have(tmp_path: Path, name: str) -> None:
-    """It is refused with what is valid, and nothing is written."""
+    """An invalid name is refused with the valid form, and nothing is written."""
     with pytest.raises(
         ValueError,
         match="cannot be the name of a run; valid: 1 to 200 bytes of printable UTF-8, none of",
@@ -439,9 +425,7 @@ def test_numbers_go_on_over_all_pythons_and_past_9999(
 
 
 def test_a_run_that_grows_is_one_file(tmp_path: Path, document: dict[str, Any]) -> None:
-    """It keeps its number beside other writers, is marked while it is measured, and is not at its
-    end.
-    """
+    """A growing run keeps its number, and is marked as unfinished until its end."""
     growing = RunWriter(tmp_path, "growing")
     for count in range(1, 4):
         path = growing.write(
@@ -459,9 +443,7 @@ def test_a_run_that_grows_is_one_file(tmp_path: Path, document: dict[str, Any]) 
 
 
 def _fork(work: Callable[[], object]) -> int:
-    """Do the work in a process of its own and return its id; it ends with 0 where nothing was
-    raised.
-    """
+    """Run `work` in a child process and return its id; the exit code is 0 if nothing was raised."""
     pid = os.fork()
     if pid:
         return pid
@@ -473,7 +455,7 @@ def _fork(work: Callable[[], object]) -> int:
 
 
 def test_writers_at_the_same_time_lose_nothing(tmp_path: Path, document: dict[str, Any]) -> None:
-    """Every run is there, under a number of its own, whether the names are the same or not."""
+    """Every run gets its own number, whether names are equal or not."""
     names = ["same", "same", "other", "third"]
 
     def save_many(name: str) -> None:
@@ -491,7 +473,7 @@ def test_writers_at_the_same_time_lose_nothing(tmp_path: Path, document: dict[st
 def test_a_number_that_another_writer_has_just_used(
     tmp_path: Path, document: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Between the look at the storage and the claim another one may begin and end."""
+    """Another writer may begin and end between listing the numbers and claiming one."""
     looks = iter([set[int]()])
     look = run_file._numbers
     save_run(tmp_path, document, "first")
@@ -501,7 +483,7 @@ def test_a_number_that_another_writer_has_just_used(
 
 
 def _write_and_die(writer: RunWriter, document: dict[str, Any], line: int) -> None:
-    """Write, and be killed before so many lines of the module have been executed."""
+    """Write, and be killed after `line` lines of the module."""
     lines = iter(range(line))
 
     def trace(frame: FrameType, event: str, _: Any) -> Any:
@@ -519,9 +501,7 @@ def _write_and_die(writer: RunWriter, document: dict[str, Any], line: int) -> No
 def test_a_session_that_is_killed_while_it_writes(
     tmp_path: Path, document: dict[str, Any], monkeypatch: pytest.MonkeyPatch, is_there: bool
 ) -> None:
-    """At whatever line: the run is as it was or as it is, and the next writer has a number that no
-    other has.
-    """
+    """A kill at any line leaves the old or the new run, and the next number is free."""
     monkeypatch.setattr(os, "fsync", lambda _: None)  # the kernel keeps what a killed process wrote
     further = {**document, "benchmarks": document["benchmarks"] * 2}
     before = [(1, False)] * is_there
@@ -547,9 +527,7 @@ def test_a_session_that_is_killed_while_it_writes(
 def test_a_disk_that_is_full(
     tmp_path: Path, document: dict[str, Any], monkeypatch: pytest.MonkeyPatch, write_first: bool
 ) -> None:
-    """The error is the system's, no half of a file stays behind, and an earlier form of the run
-    stays as it was.
-    """
+    """The error is the system's; no partial file is left, and the former run stays."""
 
     def fail(_: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -567,8 +545,7 @@ def test_a_disk_that_is_full(
 def test_a_run_is_on_the_disk_before_its_name_is(
     tmp_path: Path, document: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Content, name, folders, also above new ones; a file system that cannot synchronise folders
-    has it all the same.
+    """Content, name and folders are synchronised in this order, as far as the file system can.
 
     A power cut loses what was not synchronised: content without a name, or a name without content.
     """
@@ -601,9 +578,7 @@ def test_a_run_is_on_the_disk_before_its_name_is(
 
 
 def test_a_run_that_is_measured_has_a_writer(tmp_path: Path, document: dict[str, Any]) -> None:
-    """Which is known of the file until it is finished, or its session is gone, however that
-    ended.
-    """
+    """A run counts as written until it is finished, or its session has ended in any way."""
     read, write = os.pipe()
 
     def measure() -> None:

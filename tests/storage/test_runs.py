@@ -1,4 +1,4 @@
-"""Runs in short: what of a stored run is compared from run to run, and under which conditions."""
+"""Summaries of stored runs: the compared figures, and their conditions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _measured(path: Path) -> tuple[Measured, ...]:
 
 
 def test_a_result_has_the_values_of_each_repeat(tmp_path: Path) -> None:
-    """Those of streams have figures of their own; what failed has an outcome and no values."""
+    """Streams have additional figures; a failed result has an outcome and no values."""
     infos = [
         streams_result(tmp_path, "streams_full_dup", [Frames(per_s=60)]),
         result(tmp_path, "full_dup", even(10)),
@@ -56,9 +56,7 @@ def test_a_figure_less_another_is_taken_repeat_by_repeat(tmp_path: Path) -> None
 
 
 def test_a_copy_knows_what_was_measured(tmp_path: Path) -> None:
-    """It is the configuration of the same run that has the name under which the figures were
-    measured.
-    """
+    """`original` is the measured configuration of the same run."""
     own = result(tmp_path, "no_reuse_one_model", even(10))
     first, copy = _measured(write_run(tmp_path, [own, as_measured(own, "plain")]))
     assert (first.original, copy.original, copy.configuration.name) == (
@@ -69,7 +67,7 @@ def test_a_copy_knows_what_was_measured(tmp_path: Path) -> None:
 
 
 def test_copies_have_the_figures_of_others_in_every_run() -> None:
-    """Runs of one name alone, or in which both names were measured, tell the two apart."""
+    """A run with one of the two names, or in which both were measured, tells them apart."""
     values = {"latency": [1.0]}
     one = short(values, NO_REUSE)
     two = short(values, original=NO_REUSE)
@@ -89,7 +87,7 @@ def _conditions(storage: Path, *infos: Result) -> list[dict[str, str | None]]:
 
 
 def test_where_the_video_is_makes_no_other_plan(tmp_path: Path) -> None:
-    """Runs of the same video in other folders are compared; at another pace they are not."""
+    """Runs of a video are compared wherever its file is; runs at another pace are not."""
     schedules: list[Streams] = [
         SCHEDULE,
         replace(SCHEDULE, video=replace(VIDEO, path="/b.mp4")),
@@ -104,9 +102,7 @@ def test_where_the_video_is_makes_no_other_plan(tmp_path: Path) -> None:
 
 
 def test_plans_of_before_are_the_same_plans(tmp_path: Path) -> None:
-    """A plan that was stored before there were schedules is compared with the same plan of
-    today.
-    """
+    """A plan that was stored before schedules existed equals the same plan of today."""
     path = write_run(tmp_path, [result(tmp_path, "full_dup", even(10))])
     document = json.loads(path.read_bytes())
     del document["benchmarks"][0]["extra_info"]["plan"]["schedule"]
@@ -116,9 +112,7 @@ def test_plans_of_before_are_the_same_plans(tmp_path: Path) -> None:
 
 
 def test_each_condition_makes_another_series(tmp_path: Path) -> None:
-    """Another chip, runtime, driver, Python, model or limit makes another; the models' names and
-    files do not.
-    """
+    """Chip, versions, models and limits make another series; names and files of models do not."""
     info = result(tmp_path, "no_reuse", even(3))
     others = {
         "chip": changed(info, chip="rk3566"),
@@ -139,7 +133,7 @@ def test_each_condition_makes_another_series(tmp_path: Path) -> None:
 
 
 def test_phases_of_a_program_are_configurations(tmp_path: Path) -> None:
-    """One that crashed is known, with what happened and without values."""
+    """A crashed phase has its outcome and no values."""
     repeats = [Repeat({"run": 10}), Repeat({"run": 3})]
     programs = [program("pipeline", repeats, outcome="crashed"), program("other", repeats)]
     crashed, other = _measured(write_programs(tmp_path, programs))
@@ -149,9 +143,7 @@ def test_phases_of_a_program_are_configurations(tmp_path: Path) -> None:
 
 
 def test_a_run_has_the_name_and_number_of_its_file(tmp_path: Path) -> None:
-    """Where it is called otherwise it has no number; the harness's own names are dates, and not
-    given by a user.
-    """
+    """A file with another name has no number; dates are not names from a user."""
     info = result(tmp_path, "no_reuse", even(3))
     path = write_run(tmp_path, [info], is_finished=False)
     names = {
@@ -168,7 +160,7 @@ def test_a_run_has_the_name_and_number_of_its_file(tmp_path: Path) -> None:
 
 
 def test_damaged_files_are_among_the_runs(tmp_path: Path) -> None:
-    """So a command can name what it leaves out."""
+    """A command can report the files that it leaves out."""
     good = write_run(tmp_path, [result(tmp_path, "no_reuse", even(3))])
     good.with_name("0002_cut.json").write_text("{")
     run, bad = read_runs(tmp_path)
@@ -178,7 +170,7 @@ def test_damaged_files_are_among_the_runs(tmp_path: Path) -> None:
 
 
 def test_a_named_file_without_results_of_ours(tmp_path: Path) -> None:
-    """In a storage it is passed over; a user who names it gets the reason."""
+    """In a storage such a file is skipped; a user who names it gets the reason."""
     path = write_run(tmp_path, [])
     bad = read_run(path)
     assert isinstance(bad, BadFile)
@@ -187,7 +179,7 @@ def test_a_named_file_without_results_of_ours(tmp_path: Path) -> None:
 
 
 def test_short_memory_of_a_program_is_that_of_each_phase(tmp_path: Path) -> None:
-    """Each kind of sign once; a file of before it was stored has none."""
+    """Each kind of sign appears once; older files have none."""
     signs = (Message("shortage_swapped", {"mib": "5.0"}),)
     short = program(
         "pipeline", [Repeat({"load": 10, "run": 20}, signs=own) for own in ((), signs, signs)]

@@ -1,8 +1,7 @@
-"""The stored form against schema.json beside this file: no name, type or default of it changes
-unseen.
+"""The stored form equals schema.json: no name, type or default changes unseen.
 
-The file has a line for each field of what is stored. A change of names or meanings is a new number;
-a new field with a default is none, and is recorded alone: `pytest tests/storage
+schema.json has a line for each stored field. If a name or a meaning changes, raise the number; a
+new field with a default needs none, and is only recorded: `pytest tests/storage
 --update-snapshots`.
 """
 
@@ -24,17 +23,15 @@ from reusebench.storage.run_file import Commit, MachineInfo, _Document
 from reusebench.storage.trace import ProgramTrace, Trace
 
 _FILE = Path(__file__).with_name("schema.json")
-#: The line of a form that has its number.
+#: Key of a form's number.
 _NUMBER = "number"
-#: Words for people, which mean nothing to a reader; titles may have module paths.
+#: Keys for human readers; titles may have module paths.
 _FOR_PEOPLE = ("title", "description")
-#: Lists of a JSON schema whose order means nothing; msgspec 0.18 has another one than later
-#: versions.
+#: Lists of a JSON schema in any order, which depends on the version of msgspec.
 _UNORDERED = ("anyOf", "enum")
 _REFERENCE = "#/$defs/"
 
-#: The fields of one kind of stored data, by `Structure.field`, with their JSON schema, and its
-#: number.
+#: Key: `Structure.field`; value: its JSON schema. It also has the number of the kind.
 Form = dict[str, Any]
 
 
@@ -44,7 +41,7 @@ class _Stored:
 
     structures: tuple[type, ...]
     number: str
-    #: What has to be raised, and where.
+    #: Name and file of the number to raise.
     constant: str
 
 
@@ -61,7 +58,7 @@ _STORED = {
 
 
 def _form(structures: Sequence[type], number: str) -> Form:
-    """Return the form of what begins with these structures."""
+    """Return the form of stored data whose top level is one of these structures."""
     _, components = msgspec.json.schema_components(structures)
     names = [_short(name) for name in components]
     assert len(set(names)) == len(names), "two structures have one name"
@@ -72,7 +69,7 @@ def _form(structures: Sequence[type], number: str) -> Form:
 
 
 def _fields(structure: str, component: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the fields of a structure, and what else it is if it is more than an object of them."""
+    """Yield the fields of a structure, then its other properties if it is not a plain object."""
     required = component.get("required", ())
     for field, schema in component.get("properties", {}).items():
         yield f"{structure}.{field}", {**_plain(schema), "required": field in required}
@@ -88,7 +85,7 @@ def _fields(structure: str, component: Mapping[str, Any]) -> Iterator[tuple[str,
 
 
 def _plain(value: Any, key: str = "") -> Any:
-    """Return a part of a JSON schema without words for people, its alternatives sorted."""
+    """Return a part of a JSON schema without keys for human readers, its alternatives sorted."""
     if isinstance(value, Mapping):
         return {
             name: _plain(inner, name)
@@ -111,9 +108,7 @@ def _present() -> dict[str, Form]:
 
 
 def _difference(name: str, recorded: Form, present: Form) -> str | None:
-    """Return a sentence of what differs in one kind of stored data, and what to do; None if nothing
-    does.
-    """
+    """Return the differing fields of one kind of data, with the remedy; None if it is equal."""
     names = sorted({*recorded, *present})
     differing = [field for field in names if recorded.get(field) != present.get(field)]
     if not differing:
@@ -127,7 +122,7 @@ def _difference(name: str, recorded: Form, present: Form) -> str | None:
 
 
 def _text(forms: Mapping[str, Form]) -> str:
-    """Return the file: a line for each field."""
+    """Return the text of the file, with a line for each field."""
     parts = []
     for name, form in forms.items():
         lines = [f"    {json.dumps(field)}: {json.dumps(schema)}" for field, schema in form.items()]
@@ -136,9 +131,7 @@ def _text(forms: Mapping[str, Form]) -> str:
 
 
 def test_the_stored_form_is_as_recorded(request: pytest.FixtureRequest) -> None:
-    """Every field, with its type and its default, and every number; --update-snapshots records what
-    is there.
-    """
+    """All fields, types, defaults and numbers are as recorded; --update-snapshots records them."""
     present = _present()
     if request.config.getoption("--update-snapshots", default=False):
         _FILE.write_text(_text(present), encoding="utf-8")
@@ -154,7 +147,7 @@ def test_the_stored_form_is_as_recorded(request: pytest.FixtureRequest) -> None:
         )
 
 
-# What is a difference
+# Differences
 
 
 class Memory(msgspec.Struct):
@@ -165,7 +158,7 @@ class Memory(msgspec.Struct):
 
 
 class Row(msgspec.Struct, array_like=True):
-    """One that is stored as a list."""
+    """A structure that is stored as a list."""
 
     at_ns: int
     memory: Memory
@@ -192,14 +185,12 @@ def _changed(**changes: Any) -> Form:
     ],
 )
 def test_what_differs_is_named(present: Form, sentence: str | None) -> None:
-    """The fields, and the number that is to be raised unless it is; a number that is raised alone
-    is told too.
-    """
+    """The sentence names the fields, and a number that must be raised, or was raised alone."""
     assert _difference("results", _form((Row,), "1"), _changed(**present)) == sentence
 
 
 def test_a_field_that_has_gone_is_named() -> None:
-    """It is no longer read: as much a change as a new one."""
+    """A removed field is as much a change as a new one."""
     present = _changed()
     del present["Memory.npu_bytes"]
     assert "results: Memory.npu_bytes." in str(_difference("results", _form((Row,), "1"), present))
@@ -220,7 +211,7 @@ def test_words_for_people_and_order_are_no_difference() -> None:
 
 
 def test_the_form_has_a_line_for_each_field() -> None:
-    """Fields of structures in structures, and of lists by their place."""
+    """Fields of nested structures, and items of lists, have a line each."""
     form = _form((Row,), "1")
     assert list(form) == [
         "Memory.npu_bytes",

@@ -1,4 +1,4 @@
-"""Traces beside the results."""
+"""Files of traces."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _TRACE = Trace(
 
 
 def test_a_trace_comes_back_as_it_was(tmp_path: Path) -> None:
-    """Its path is relative to the storage, so that a storage can be moved."""
+    """Paths are relative to the storage, so that a storage can be moved."""
     relative = write_trace(tmp_path / "one", "run7", "onnxruntime-full_dup-1", _TRACE)
     assert relative == f"{TRACES}/run7/onnxruntime-full_dup-1.json.gz"
     moved = (tmp_path / "one").rename(tmp_path / "moved")
@@ -71,7 +71,7 @@ def test_a_trace_comes_back_as_it_was(tmp_path: Path) -> None:
     ],
 )
 def test_a_lost_or_damaged_trace(tmp_path: Path, damage: Callable[[bytes], bytes] | None) -> None:
-    """Damage of any kind is like loss: tables do not need it."""
+    """Damage of any kind counts as loss: tables do not need traces."""
     relative = write_trace(tmp_path, "run", "one", _TRACE)
     path = tmp_path / relative
     content = path.read_bytes()
@@ -102,7 +102,7 @@ def test_a_trace_that_cannot_be_written(tmp_path: Path) -> None:
 
 
 def test_a_trace_that_unpacks_to_gigabytes(tmp_path: Path) -> None:
-    """It is like a damaged one, and nothing near its size is held."""
+    """A huge trace counts as damaged, and is never held in memory."""
     relative = write_trace(tmp_path, "run", "one", _TRACE)
     with gzip.open(tmp_path / relative, "wb") as file:
         for _ in range(64):
@@ -114,9 +114,7 @@ def test_a_trace_that_unpacks_to_gigabytes(tmp_path: Path) -> None:
 
 
 def test_a_trace_is_read_inside_its_storage_alone(tmp_path: Path) -> None:
-    """No path leads out of it, neither by its parts nor by a link; what is no regular file is not
-    waited for.
-    """
+    """No path leaves the storage, neither by its parts nor by a link; pipes are not waited for."""
     storage = tmp_path / "storage"
     relative = write_trace(storage, "run", "one", _TRACE)
     outside = (storage / relative).rename(tmp_path / "outside.json.gz")
@@ -137,9 +135,7 @@ def test_a_trace_is_read_inside_its_storage_alone(tmp_path: Path) -> None:
 
 
 def test_what_is_marked_as_a_trace(tmp_path: Path) -> None:
-    """The beginning of what is packed tells it, also of one that is cut short; other packed JSON is
-    somebody else's.
-    """
+    """The first packed bytes mark a trace, even if it is cut short; other JSON is not ours."""
     path = tmp_path / write_trace(tmp_path, "run", "one", _TRACE)
     content = path.read_bytes()
     for changed, is_ours in (

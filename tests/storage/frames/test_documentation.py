@@ -49,10 +49,10 @@ def test_every_column_has_a_line(page: str) -> None:
 
 
 def test_units_and_components_are_named(page: str) -> None:
-    """All that may stand in those columns."""
+    """Every unit and component is named on the page."""
     assert {name for name in (*UNITS.values(), *COMPONENTS) if f"`{name}`" not in page} == set()
 
 
 def test_links_lead_to_files(page: str) -> None:
-    """Those within the documentation."""
+    """Relative links lead to files."""
     assert [name for name in _LINK.findall(page) if not (CHECKOUT / "docs" / name).is_file()] == []

@@ -43,9 +43,7 @@ def _storage(folder: Path, on_npu: bool) -> Path:
 
 
 def _run(notebook: Any, storage: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """Run the notebook on the storage, and return the types and texts of the outputs of each of its
-    cells.
-    """
+    """Run the notebook on the storage; return, per cell, the types and texts of its outputs."""
     nbclient = pytest.importorskip("nbclient", reason="needs nbclient: pip install -e '.[dev]'")
     pytest.importorskip("ipykernel", reason="needs ipykernel: pip install -e '.[dev]'")
     monkeypatch.setenv("REUSEBENCH_STORAGE", str(storage))
@@ -53,7 +51,7 @@ def _run(notebook: Any, storage: Path, monkeypatch: pytest.MonkeyPatch) -> dict[
     monkeypatch.setenv("PYTHONWARNINGS", "error::FutureWarning,error::UserWarning:__main__")
     ran = copy.deepcopy(notebook)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # those of Jupyter's own libraries
+        warnings.simplefilter("ignore")  # warnings of Jupyter's own libraries
         nbclient.NotebookClient(ran, timeout=_TIME_LIMIT_S, kernel_name="python3").execute(
             cwd=str(storage)
         )
@@ -71,7 +69,7 @@ def _run(notebook: Any, storage: Path, monkeypatch: pytest.MonkeyPatch) -> dict[
 
 
 def test_it_has_no_outputs(notebook: Any) -> None:
-    """Nothing of a machine is in it."""
+    """The notebook in the checkout has no output of a machine."""
     for cell in notebook.cells:
         assert not cell.get("outputs")
         assert cell.get("execution_count") is None

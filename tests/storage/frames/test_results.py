@@ -1,4 +1,4 @@
-"""The frame of results: every figure that is stored, in both forms."""
+"""The frame of results has every stored figure, in both forms."""
 
 from __future__ import annotations
 
@@ -120,15 +120,13 @@ def test_the_columns_are_a_promise(tmp_path: Path) -> None:
 
 
 def test_every_condition_has_a_column() -> None:
-    """What should be equal before figures are compared is in the frame, also what is added
-    later.
-    """
+    """Every condition of comparisons has a column, also one that is added later."""
     digests = {"models": "models_digest", "plan": "plan_digest"}
     assert {digests.get(name, name) for name in CONDITIONS} <= set(RESULT_COLUMNS)
 
 
 def test_a_frame_without_rows_has_the_types_of_one_with_rows(storage: Path, tmp_path: Path) -> None:
-    """What is calculated with an empty frame works as with a full one."""
+    """Calculations work on an empty frame as on a full one."""
     for wide in (False, True):
         full = reusebench.load(storage, wide=wide)
         empty = reusebench.load(tmp_path, wide=wide)
@@ -160,7 +158,7 @@ def test_figures_are_those_of_the_stored_results(storage: Path) -> None:
 
 
 def test_readings_at_the_end_of_phases_are_the_stored_ones(tmp_path: Path) -> None:
-    """They have their stored names; those of the system say so."""
+    """Readings have their stored names; those of the system have a prefix."""
     info = result(tmp_path, "full_dup", even(10, spread=1))
     write_run(tmp_path, [info])
     frame = reusebench.load(tmp_path)
@@ -206,7 +204,7 @@ def test_the_wide_form_is_the_tidy_one_turned(storage: Path) -> None:
 
 
 def test_what_failed_before_any_figure_has_a_row_in_the_wide_form(tmp_path: Path) -> None:
-    """It says why; in the tidy form, of figures, there is none."""
+    """The row has the failure; the tidy form has rows of figures only, so none here."""
     full_run(tmp_path)
     wide = reusebench.load(tmp_path, wide=True)
     rows = wide[wide["outcome"] != "ok"]
@@ -220,9 +218,7 @@ def test_what_failed_before_any_figure_has_a_row_in_the_wide_form(tmp_path: Path
 
 
 def test_a_repeat_without_a_figure_keeps_its_number(tmp_path: Path) -> None:
-    """The third repeat is the third also if the second gave nothing, of a configuration that failed
-    too.
-    """
+    """The third repeat keeps its number if the second gave no figure, even after a failure."""
     info = result(tmp_path, "full_dup", even(10), failure=FAILED)
     write_run(tmp_path, [with_memory(info, application_memory_trimmed_bytes=[5, None, 7])])
     frame = reusebench.load(tmp_path, metrics="application_memory_trimmed_bytes")
@@ -236,7 +232,7 @@ def test_a_repeat_without_a_figure_keeps_its_number(tmp_path: Path) -> None:
 
 
 def test_conditions_are_beside_the_figures(tmp_path: Path) -> None:
-    """What a figure was measured under is in its row."""
+    """The conditions of a figure are in its row."""
     short = changed(
         with_short_memory(result(tmp_path, "full_dup", even(10))), measured_as="no_reuse"
     )
@@ -255,9 +251,7 @@ def test_conditions_are_beside_the_figures(tmp_path: Path) -> None:
 
 
 def test_a_program_has_a_row_for_each_phase(tmp_path: Path) -> None:
-    """A repeat that did not go through a phase has none; a program without phases has one in the
-    wide form.
-    """
+    """A repeat has rows for its own phases; a program without phases has one in the wide form."""
     signs = (Message("shortage_swapped", {"mib": "1.0"}),)
     repeats = [Repeat({"load": 10, "run": 20}, signs=signs), Repeat({"load": 11})]
     write_programs(tmp_path, [program("camera", repeats), program("none", [], "crashed")])
@@ -275,7 +269,7 @@ def test_a_program_has_a_row_for_each_phase(tmp_path: Path) -> None:
 
 
 def test_metrics_leave_out_the_others(storage: Path) -> None:
-    """One or several, in the order of the table."""
+    """One or several metrics come in the order of the table."""
     assert set(reusebench.load(storage, metrics="latency_ns")["metric"]) == {"latency_ns"}
     wide = reusebench.load(storage, wide=True, metrics=("latency_ns", _MEMORY))
     assert list(wide)[len(_CONFIGURATION) + 2 :] == [_MEMORY, "latency_ns"]
@@ -283,9 +277,7 @@ def test_metrics_leave_out_the_others(storage: Path) -> None:
 
 
 def test_several_storages_make_one_frame(tmp_path: Path) -> None:
-    """Folders of boards, the folder that has them, and files of runs; what is named twice is there
-    once.
-    """
+    """Folders of boards, their common folder, and files of runs can be mixed, without duplicates."""
     paths = [
         full_run(tmp_path / name, number, machine=machine(board=name))
         for number, name in enumerate("ab", start=1)
@@ -299,9 +291,7 @@ def test_several_storages_make_one_frame(tmp_path: Path) -> None:
 
 
 def test_runs_are_named_as_in_comparisons(storage: Path) -> None:
-    """By number, range, age and path; several words mean all of them, in the order of the
-    storage.
-    """
+    """Numbers, ranges, ages and paths work; several references come in the order of the storage."""
     numbers = {
         "1": [1],
         "2..3": [2, 3],
@@ -319,7 +309,7 @@ def test_runs_are_named_as_in_comparisons(storage: Path) -> None:
 
 
 def test_a_run_elsewhere_may_be_named_by_its_path(storage: Path, tmp_path: Path) -> None:
-    """Its file is read though it is in none of the places."""
+    """A run outside the places is read if its path is named."""
     path = full_run(tmp_path, 9)
     assert set(reusebench.load(storage, runs=str(path))["run_number"]) == {9}
 
@@ -327,7 +317,7 @@ def test_a_run_elsewhere_may_be_named_by_its_path(storage: Path, tmp_path: Path)
 def test_by_default_it_is_the_storage_of_this_board(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In the working folder, where `pytest bench/` stores."""
+    """The default is this board's storage in the working folder, as in `pytest bench/`."""
     monkeypatch.chdir(tmp_path)
     with pytest.raises(StorageError, match=r"there is no storage .*\.benchmarks.*pytest bench/"):
         reusebench.load()
@@ -338,7 +328,7 @@ def test_by_default_it_is_the_storage_of_this_board(
 
 @pytest.mark.parametrize("runs", ["", "1"])
 def test_a_damaged_file_is_left_out_with_one_warning(tmp_path: Path, runs: str) -> None:
-    """The others are there; the warning names the file and is the caller's."""
+    """The other runs are there; one warning names the file and points at the caller."""
     full_run(tmp_path, 1)
     damaged = full_run(tmp_path, 2)
     damaged.write_text("{", encoding="utf-8")
@@ -351,7 +341,7 @@ def test_a_damaged_file_is_left_out_with_one_warning(tmp_path: Path, runs: str) 
 
 
 def test_a_file_without_results_is_left_out_with_a_warning(tmp_path: Path) -> None:
-    """If it is named; in a storage it is passed over."""
+    """A named file without results gets a warning; in a storage it is skipped."""
     folder = tmp_path / "Linux-CPython-3.11-64bit"
     folder.mkdir()
     path = folder / "0001_other.json"
@@ -370,7 +360,7 @@ def test_a_file_without_results_is_left_out_with_a_warning(tmp_path: Path) -> No
 
 
 def test_mistakes_have_sentences(storage: Path) -> None:
-    """A table, a metric, a run and a place that there is not."""
+    """An unknown table, metric, run or place raises StorageError with a sentence."""
     with pytest.raises(
         StorageError, match="there is no table 'figures'; valid: results, traces, ledgers"
     ):

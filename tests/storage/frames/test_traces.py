@@ -1,4 +1,4 @@
-"""The frames of traces: what a process held over time, and what its NPU buffers are for."""
+"""The frames of traces and ledgers: memory over time, and the use of NPU buffers."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ def of_npu(tmp_path: Path) -> pd.DataFrame:
 
 
 def test_barriers_have_all_that_was_read(tmp_path: Path, of_npu: pd.DataFrame) -> None:
-    """Every number of every barrier, by the time since the start of the process; contexts count
-    from 1.
+    """Every number of every barrier has a row with its time since the start of the process.
+
+    Contexts count from 1.
     """
     info = npu_result(tmp_path)
     stored = trace_of(tmp_path, info)
@@ -73,7 +74,7 @@ def test_readings_between_barriers_belong_to_the_step_under_way(tmp_path: Path) 
 
 
 def test_npu_memory_is_there_from_each_change_on(tmp_path: Path, of_npu: pd.DataFrame) -> None:
-    """By the ledger, at every birth and death of a buffer."""
+    """NPU memory has a row at every birth and death of a buffer in the ledger."""
     stored = trace_of(tmp_path, npu_result(tmp_path))
     live = of_npu[(of_npu["metric"] == "npu_live_bytes") & ~of_npu["at_barrier"]]
     times_ns = [at_ns - known(stored.start_ns) for at_ns in known(stored.npu).times_ns]
@@ -83,7 +84,7 @@ def test_npu_memory_is_there_from_each_change_on(tmp_path: Path, of_npu: pd.Data
 
 
 def test_an_older_trace_begins_with_its_first_reading(tmp_path: Path) -> None:
-    """It does not say when the process was started."""
+    """An older trace does not have the start of the process."""
     info = result(tmp_path, "full_dup", even(10, repeats=1))
     change_trace(tmp_path, info, start_ns=None)
     write_run(tmp_path, [info])
@@ -91,9 +92,7 @@ def test_an_older_trace_begins_with_its_first_reading(tmp_path: Path) -> None:
 
 
 def test_programs_have_traces_too(tmp_path: Path) -> None:
-    """RSS, PSS, the system's memory and NPU buffers, each as often as it was read, with the phase
-    of the time.
-    """
+    """Each kind of reading has a row per reading, with the phase at its time."""
     repeats = [
         Repeat({"load": 10}, trace(tmp_path, "a", npu=True)),
         Repeat({"load": 10}, trace(tmp_path, "b")),
@@ -114,7 +113,7 @@ def test_programs_have_traces_too(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("table", ["traces", "ledgers"])
 def test_lost_traces_are_one_warning_for_each_run(tmp_path: Path, table: str) -> None:
-    """It names the run and the first of them; what was never written is none."""
+    """The warning names the run and its first lost trace; one that was never written is not lost."""
     path = write_run(
         tmp_path, [result(tmp_path, "full_dup", even(10)), result(tmp_path, "no_reuse", even(10))]
     )
@@ -131,9 +130,7 @@ def test_lost_traces_are_one_warning_for_each_run(tmp_path: Path, table: str) ->
 
 
 def test_the_ledger_equals_the_account(tmp_path: Path) -> None:
-    """By context and component, to the byte; buffers that were gone or unfinished have no
-    component.
-    """
+    """Sums by context and component are exact; other buffers have no component."""
     info = npu_result(tmp_path)
     write_run(tmp_path, [info])
     frame = reusebench.load(tmp_path, table="ledgers")
