@@ -1,6 +1,4 @@
-"""The account of one repeat: NPU memory by component and context, who shares what, and what went
-wrong.
-"""
+"""The account of one repeat: NPU memory by component and context, sharing, and wrong reads."""
 
 from __future__ import annotations
 
@@ -22,75 +20,73 @@ __all__ = ["Account", "ApplicationBuffers", "account_of_ledger", "account_of_run
 
 
 class ApplicationBuffers(msgspec.Struct, frozen=True):
-    """Buffers of one kind that the application allocated, and how many of them inferences were seen
-    to name.
-    """
+    """Buffers of one kind that the application allocated."""
 
     #: "weights", "internal", "input" or "output".
     kind: str
     count: int
     bytes: int
+    #: Number of these buffers that inferences referred to.
     read: int
 
 
 class Account(msgspec.Struct, frozen=True, kw_only=True):
     """NPU memory at the end of the steady phase, in bytes."""
 
-    #: "ledger": exact to the byte; "runtime": what the runtime itself reports.
+    #: "ledger": exact to the byte; "runtime": as the runtime itself reports it.
     source: Literal["ledger", "runtime"]
     contexts: tuple[ContextMemory, ...]
     unattributed_bytes: int
     total_bytes: int
     peak_bytes: Optional[int]
-    #: What was left when all contexts had been destroyed; None if they were not.
+    #: Memory after all contexts were destroyed; None if they were not.
     left_bytes: Optional[int]
     shared: tuple[Shared, ...]
     findings: tuple[Finding, ...]
-    #: None in an account of the runtime, and in results that are older than this field.
+    #: None in an account of the runtime, and in results older than this field.
     application_buffers: Optional[tuple[ApplicationBuffers, ...]] = None
-    #: Empty without an IOMMU, in an account of the runtime, and in results that are older than this
-    #: field.
+    #: Empty without an IOMMU, in an account of the runtime, and in results older than this field.
     domains: tuple[DomainUse, ...] = ()
 
 
 def account_of_ledger(
     plan: Plan, barriers: Sequence[BarrierReading], ledger: Ledger
 ) -> Account | None:
-    """Return the account by the ledger; None if the process did not get through the plan."""
+    """Return the account by the ledger; None if the process did not reach the steady phase."""
     steady = _steady(barriers)
     if steady is None:
         return None
+
     parts = attribute(plan, barriers, ledger, steady.at_ns)
-    destroyed = {barrier.context for barrier in barriers if barrier.phase == "destroy"}
-    left = (
-        ledger.live_bytes(barriers[-1].at_ns)
-        if destroyed.issuperset(range(len(plan.contexts)))
-        else None
-    )
     findings = find_wrong_reads(plan, barriers, ledger)
-    if left:
-        findings.append(Finding("leak", None, None, None, left))
+    left_bytes = None
+    destroyed = {barrier.context for barrier in barriers if barrier.phase == "destroy"}
+    if destroyed.issuperset(range(len(plan.contexts))):
+        left_bytes = ledger.live_bytes(barriers[-1].at_ns)
+    if left_bytes:
+        findings.append(Finding("leak", None, None, None, left_bytes))
     return Account(
         source="ledger",
         contexts=tuple(_memory_of(parts, context) for context in range(len(plan.contexts))),
         unattributed_bytes=sum(part.size_bytes for part in parts if part.context is None),
         total_bytes=ledger.live_bytes(steady.at_ns),
         peak_bytes=ledger.peak_bytes(),
-        left_bytes=left,
+        left_bytes=left_bytes,
         shared=tuple(shared_parts(parts, barriers, ledger)),
         findings=tuple(findings),
-        application_buffers=tuple(_of_application(barriers, ledger, steady.at_ns)),
+        application_buffers=tuple(_application_buffers(barriers, ledger, steady.at_ns)),
         domains=tuple(domain_uses(barriers, ledger)),
     )
 
 
 def account_of_runtime(plan: Plan, barriers: Sequence[BarrierReading]) -> Account | None:
-    """Return the account that the runtime itself reports, if there is no ledger; None if it
-    gives none.
-    """
-    contexts = reported_memory(plan, barriers) if _steady(barriers) else None
+    """Return the account that the runtime itself reports, for use without a ledger, or None."""
+    if _steady(barriers) is None:
+        return None
+    contexts = reported_memory(plan, barriers)
     if contexts is None:
         return None
+
     return Account(
         source="runtime",
         contexts=tuple(contexts),
@@ -107,20 +103,24 @@ def _steady(barriers: Sequence[BarrierReading]) -> BarrierReading | None:
     return next((barrier for barrier in barriers if barrier.phase == "steady"), None)
 
 
-def _of_application(
+def _application_buffers(
     barriers: Sequence[BarrierReading], ledger: Ledger, at_ns: int
 ) -> Iterable[ApplicationBuffers]:
-    """Yield, by kind, the buffers of the application that live at that time.
+    """Yield the live buffers of the application by kind.
 
-    Of equal submits the ledger has the first; every inference repeats them all.
+    The ledger has the first of equal submits only. All submits up to `at_ns` count, as every
+    inference repeats them.
     """
-    named = {
-        read.buffer for submit in ledger.submits if submit.at_ns <= at_ns for read in submit.reads
-    }
+    read_buffers: set[int] = set()
+    for submit in ledger.submits:
+        if submit.at_ns <= at_ns:
+            read_buffers.update(read.buffer for read in submit.reads)
     for kind, buffers in application_buffers(barriers, ledger, at_ns).items():
-        size_bytes = sum(buffer.size_bytes for buffer in buffers)
         yield ApplicationBuffers(
-            kind, len(buffers), size_bytes, sum(buffer.number in named for buffer in buffers)
+            kind,
+            count=len(buffers),
+            bytes=sum(buffer.size_bytes for buffer in buffers),
+            read=sum(buffer.number in read_buffers for buffer in buffers),
         )
 
 

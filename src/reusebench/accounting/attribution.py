@@ -1,29 +1,29 @@
-"""Which context each live NPU buffer belongs to, and which component of its memory it is.
+"""The context and the component of memory that each live NPU buffer belongs to.
 
-A buffer belongs to the context whose step was under way when it was made: at barriers nothing runs,
-so that is exact.
+A buffer belongs to the context whose step was under way when it was made: nothing runs at barriers,
+so this is exact.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from reusebench.accounting.ledger import Buffer, Ledger, Read
+from reusebench.accounting.ledger import Buffer, Ledger
 from reusebench.measured.plan import INTERNAL, LOAD, Context, Plan
 from reusebench.targets.barriers import BarrierReading
 
 __all__ = ["WEIGHT_REGISTER", "BufferPart", "application_buffers", "attribute", "owners"]
 
-#: Holds the address that weights are read from (CNA_DCOMP_ADDR0; the runtime's register commands
-#: show it).
+#: Register with the address of the weights (CNA_DCOMP_ADDR0, as the runtime's register commands
+#: show).
 WEIGHT_REGISTER = "0x1110"
 
 #: RKNPU_MEM_KERNEL_MAPPING of the kernel's rknpu_ioctl.h: the driver itself reads the buffer, as it
-#: does a task list.
+#: does with a task list.
 _KERNEL_MAPPING = 1 << 3
 
-#: The most that a size can be rounded by.
+#: Sizes are rounded up to whole pages.
 _PAGE_BYTES = 4096
 
 _COMPONENT_OF = {"weights": "weights", "internal": "internal", "input": "io", "output": "io"}
@@ -34,7 +34,7 @@ class BufferPart:
     """A buffer, or a part of one."""
 
     buffer: int
-    #: Index into Plan.contexts; None if it was made in no context's step.
+    #: Index into Plan.contexts; None if the buffer was made in no context's step.
     context: int | None
     #: One of COMPONENTS.
     component: str
@@ -42,8 +42,9 @@ class BufferPart:
 
 
 def owners(barriers: Sequence[BarrierReading], ledger: Ledger) -> dict[int, BarrierReading | None]:
-    """Return, by buffer, the barrier that ended the step in which it was made; None if the step
-    did not end.
+    """Return the barrier that ended the step in which each buffer was made.
+
+    None stands for a step that did not end.
     """
     return {
         number: next((barrier for barrier in barriers if barrier.at_ns >= buffer.born_ns), None)
@@ -54,39 +55,38 @@ def owners(barriers: Sequence[BarrierReading], ledger: Ledger) -> dict[int, Barr
 def attribute(
     plan: Plan, barriers: Sequence[BarrierReading], ledger: Ledger, at_ns: int
 ) -> list[BufferPart]:
-    """Return the parts of all buffers that live at that time; they add up to the ledger's total."""
-    made = owners(barriers, ledger)
-    of_context: dict[int | None, list[Buffer]] = {}
+    """Return the parts of all live buffers; they add up to the ledger's total at that time."""
+    makers = owners(barriers, ledger)
+    parts = []
+    buffers_of: dict[int, list[Buffer]] = {}
     for buffer in ledger.live(at_ns):
-        barrier = made[buffer.number]
-        context = barrier.context if barrier else None
-        # One that did not fit in a plan that fills is no context of it.
-        is_known = context is not None and context < len(plan.contexts)
-        of_context.setdefault(context if is_known else None, []).append(buffer)
-    parts = [
-        BufferPart(buffer.number, None, "other", buffer.size_bytes)
-        for buffer in of_context.pop(None, [])
-    ]
-    for context, buffers in of_context.items():
-        assert context is not None
-        own = _Own(context, plan.contexts[context], _account(barriers, context), ledger)
+        maker = makers[buffer.number]
+        context = maker.context if maker else None
+        # A context beyond the plan's is the one that did not fit.
+        if context is None or context >= len(plan.contexts):
+            parts.append(BufferPart(buffer.number, None, "other", buffer.size_bytes))
+        else:
+            buffers_of.setdefault(context, []).append(buffer)
+
+    for context, buffers in buffers_of.items():
+        sizes = _reported_sizes(barriers, context)
+        classifier = _Classifier(context, plan.contexts[context], sizes, ledger)
         components = {}
         for buffer in buffers:
             kind = _allocated_kind(buffer, barriers)
-            components[buffer] = (
-                _COMPONENT_OF[kind] if kind else own.component(buffer, made[buffer.number])
-            )
+            if kind:
+                components[buffer] = _COMPONENT_OF[kind]
+            else:
+                components[buffer] = classifier.component(buffer, makers[buffer.number])
         for buffer, component in components.items():
-            parts += own.split(buffer, component, separate=set(components.values()))
+            parts += classifier.split(buffer, component, separate=set(components.values()))
     return sorted(parts, key=lambda part: part.buffer)
 
 
 def application_buffers(
     barriers: Sequence[BarrierReading], ledger: Ledger, at_ns: int
 ) -> dict[str, list[Buffer]]:
-    """Return the buffers that live at that time and that the application allocated, not the
-    library, by their kind.
-    """
+    """Return the live buffers that the application allocated, not the library, by kind."""
     by_kind: dict[str, list[Buffer]] = {}
     for buffer in ledger.live(at_ns):
         kind = _allocated_kind(buffer, barriers)
@@ -96,92 +96,90 @@ def application_buffers(
 
 
 @dataclass(frozen=True)
-class _Own:
-    """What is known of one context beyond its buffers."""
+class _Classifier:
+    """The rules that find the components of one context's buffers."""
 
     context: int
     spec: Context
-    #: The library's own sizes.
-    account: dict[str, int]
+    #: Sizes that the library reports, such as "weights_bytes".
+    sizes: dict[str, int]
     ledger: Ledger
 
-    def component(self, buffer: Buffer, barrier: BarrierReading | None) -> str:
-        """Return the component of a buffer that the library made in the step before the barrier.
+    def component(self, buffer: Buffer, maker: BarrierReading | None) -> str:
+        """Return the component of a buffer that the library made in the step before `maker`.
 
-        What submits do with it decides, else when it was made, its flags and its size.
+        The use in submits decides; without one, the flags, the step and the size.
         """
-        by_submits = self._by_submits(buffer)
-        if by_submits:
-            return by_submits
-        phase = barrier.phase if barrier else None
+        used_as = self._use_in_submits(buffer)
+        if used_as:
+            return used_as
+
+        phase = maker.phase if maker else None
         if buffer.flags & _KERNEL_MAPPING:
             return "task_list"
         if phase == "first_inference":
             return "io"
-        internal = self.account.get("internal_bytes", 0)
-        if (
-            internal
-            and 0
-            <= buffer.size_bytes - internal
-            < _PAGE_BYTES + buffer.size_bytes - buffer.asked_bytes
-        ):
+        internal_bytes = self.sizes.get("internal_bytes", 0)
+        rounding_bytes = buffer.size_bytes - buffer.asked_bytes
+        excess_bytes = buffer.size_bytes - internal_bytes
+        if internal_bytes and 0 <= excess_bytes < _PAGE_BYTES + rounding_bytes:
             return "internal"
-        # Where no submit could be walked, what is left of an init is the register commands.
-        return "register_commands" if phase == "context" and not self.ledger.submits else "other"
+        # The remaining buffer of an init has the register commands, if no submit shows otherwise.
+        if phase == "context" and not self.ledger.submits:
+            return "register_commands"
+        return "other"
 
-    def _by_submits(self, buffer: Buffer) -> str | None:
+    def _use_in_submits(self, buffer: Buffer) -> str | None:
         submits = self.ledger.submits
         if any(submit.task_buffer == buffer.number for submit in submits):
             return "task_list"
         if any(buffer.number in submit.registers for submit in submits):
             return "register_commands"
-        return (
-            "weights"
-            if any(read.buffer == buffer.number for read in self._weight_reads())
-            else None
-        )
+        return "weights" if self._submits_read_weights_from(buffer) else None
 
     def split(self, buffer: Buffer, component: str, separate: set[str]) -> list[BufferPart]:
-        """Return the parts of a buffer: with the register commands the library may keep weights and
-        internal tensors.
+        """Return the parts of a buffer.
 
-        `separate` are the components that have buffers of their own. librknnrt keeps weights there,
-        librknnmrt both.
+        The buffer of the register commands may also hold weights, as with librknnrt, or weights and
+        internal tensors, as with librknnmrt. `separate` are the components with buffers of their
+        own.
         """
         parts = []
-        rest = buffer.size_bytes
-        if (
-            component == "register_commands"
-            and "weights" not in separate
-            and self._reads_weights_from(buffer)
-        ):
-            # Internal memory that the application allocates may be another context's buffer.
-            is_outside = self.spec.internal is not None or INTERNAL in self.spec.outside
-            for name in ("weights",) if is_outside else ("weights", "internal"):
-                size = self.account.get(f"{name}_bytes", 0)
-                if name in separate or size > rest:
+        rest_bytes = buffer.size_bytes
+        if component == "register_commands" and self._holds_weights(buffer, separate):
+            contained = ["weights"]
+            # Internal memory of the application may be another context's buffer.
+            if self.spec.internal is None and INTERNAL not in self.spec.outside:
+                contained.append("internal")
+            for name in contained:
+                size_bytes = self.sizes.get(f"{name}_bytes", 0)
+                if name in separate or size_bytes > rest_bytes:
                     break
-                parts.append(BufferPart(buffer.number, self.context, name, size))
-                rest -= size
-        return [*parts, BufferPart(buffer.number, self.context, component, rest)]
+                parts.append(BufferPart(buffer.number, self.context, name, size_bytes))
+                rest_bytes -= size_bytes
+        return [*parts, BufferPart(buffer.number, self.context, component, rest_bytes)]
 
-    def _reads_weights_from(self, buffer: Buffer) -> bool:
-        """Whether submits read weights there; where none was walked, a loaded context's weights are
-        there.
+    def _holds_weights(self, buffer: Buffer, separate: set[str]) -> bool:
+        """Whether the buffer of the register commands holds weights too.
+
+        Submits show it; without any, the weights of a loaded context are assumed to be there.
         """
+        if "weights" in separate:
+            return False
         if self.ledger.submits:
-            return any(read.buffer == buffer.number for read in self._weight_reads())
+            return self._submits_read_weights_from(buffer)
         return self.spec.mechanism == LOAD
 
-    def _weight_reads(self) -> Iterator[Read]:
+    def _submits_read_weights_from(self, buffer: Buffer) -> bool:
         for submit in self.ledger.submits:
-            yield from (read for read in submit.reads if read.register == WEIGHT_REGISTER)
+            for read in submit.reads:
+                if read.register == WEIGHT_REGISTER and read.buffer == buffer.number:
+                    return True
+        return False
 
 
 def _allocated_kind(buffer: Buffer, barriers: Sequence[BarrierReading]) -> str | None:
-    """Return what the adapter allocated the buffer for, a key of _COMPONENT_OF; None if the
-    library made it.
-    """
+    """Return the kind of memory that the adapter allocated; None if the library made the buffer."""
     if not buffer.inode:
         return None
     for barrier in barriers:
@@ -191,8 +189,8 @@ def _allocated_kind(buffer: Buffer, barriers: Sequence[BarrierReading]) -> str |
     return None
 
 
-def _account(barriers: Sequence[BarrierReading], context: int) -> dict[str, int]:
-    """Return the library's own sizes of the context, as soon as there are any."""
+def _reported_sizes(barriers: Sequence[BarrierReading], context: int) -> dict[str, int]:
+    """Return the first sizes that the library reports for the context."""
     for barrier in barriers:
         if barrier.context == context and barrier.data.account:
             return barrier.data.account

@@ -1,6 +1,4 @@
-"""How full the domains of the NPU's IOMMU were: address spaces, of which a runtime names one for
-each buffer.
-"""
+"""The use of the NPU's IOMMU domains: address spaces, one of which a runtime names per buffer."""
 
 from __future__ import annotations
 
@@ -13,7 +11,7 @@ from reusebench.targets.barriers import BarrierReading
 
 __all__ = ["DOMAIN_BYTES", "DomainUse", "domain_uses"]
 
-#: Addresses of one domain: 32 bits (rknpu_iommu.c).
+#: Size of one domain: 32-bit addresses (rknpu_iommu.c).
 DOMAIN_BYTES = 2**32
 
 
@@ -21,41 +19,39 @@ class DomainUse(msgspec.Struct, frozen=True):
     """One domain when it was fullest."""
 
     domain: int
-    #: Addresses that were taken; those of a buffer that was imported again are others.
+    #: Addresses in use; importing a buffer again takes additional ones.
     peak_bytes: int
-    #: In whose steps these addresses were given out, in order.
+    #: Contexts in whose steps these addresses were given out, in order.
     contexts: tuple[int, ...]
 
     @property
     def left_bytes(self) -> int:
-        """How many addresses were free."""
+        """The number of free addresses."""
         return DOMAIN_BYTES - self.peak_bytes
 
 
 def domain_uses(barriers: Sequence[BarrierReading], ledger: Ledger) -> list[DomainUse]:
-    """Return the domains in which the process had buffers, in order; none where the chip has no
-    IOMMU.
-    """
+    """Return the domains in which the process had buffers, in order; none without an IOMMU."""
     by_domain: dict[int, list[Mapping]] = {}
     for mapping in ledger.mappings:
         by_domain.setdefault(mapping.domain, []).append(mapping)
     uses = []
     for domain, mappings in sorted(by_domain.items()):
-        fullest = _fullest(mappings)
-        owners = {_context_at(mapping.made_ns, barriers) for mapping in fullest}
-        contexts = tuple(sorted(context for context in owners if context is not None))
-        uses.append(DomainUse(domain, sum(mapping.size_bytes for mapping in fullest), contexts))
+        at_peak = _at_peak(mappings)
+        peak_bytes = sum(mapping.size_bytes for mapping in at_peak)
+        owners = {_context_at(mapping.made_ns, barriers) for mapping in at_peak}
+        contexts = sorted(context for context in owners if context is not None)
+        uses.append(DomainUse(domain, peak_bytes, tuple(contexts)))
     return uses
 
 
-def _fullest(mappings: Sequence[Mapping]) -> list[Mapping]:
-    """Return those that were there when all of them took most."""
-    changes = [(mapping.made_ns, mapping.size_bytes) for mapping in mappings]
-    changes += [
-        (mapping.ended_ns, -mapping.size_bytes)
-        for mapping in mappings
-        if mapping.ended_ns is not None
-    ]
+def _at_peak(mappings: Sequence[Mapping]) -> list[Mapping]:
+    """Return the mappings that existed when their sum was largest."""
+    changes = []
+    for mapping in mappings:
+        changes.append((mapping.made_ns, mapping.size_bytes))
+        if mapping.ended_ns is not None:
+            changes.append((mapping.ended_ns, -mapping.size_bytes))
     total = peak = peak_ns = 0
     for at_ns, change in sorted(changes):
         total += change
@@ -66,5 +62,5 @@ def _fullest(mappings: Sequence[Mapping]) -> list[Mapping]:
 
 
 def _context_at(at_ns: int, barriers: Sequence[BarrierReading]) -> int | None:
-    """Return the context whose step was under way, None if it was no context's."""
+    """Return the context whose step was under way; None if the step was no context's."""
     return next((barrier.context for barrier in barriers if barrier.at_ns >= at_ns), None)

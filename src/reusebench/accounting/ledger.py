@@ -1,9 +1,8 @@
-"""The ledger of NPU buffers: every buffer with its size and its time of birth and death, and what
-submits read.
+"""The ledger of NPU buffers: the size and lifetime of every buffer, and the reads of submits.
 
 The preload library (targets/preload) appends one JSON line per event while the measured process
-runs; it is read here when the process has ended. Times are nanoseconds of CLOCK_MONOTONIC, as at
-barriers.
+runs; read_ledger reads the lines when the process has ended. Times are nanoseconds of
+CLOCK_MONOTONIC, as at barriers.
 """
 
 from __future__ import annotations
@@ -17,39 +16,37 @@ __all__ = ["Buffer", "Ledger", "Mapping", "Read", "Submit", "read_ledger"]
 
 
 class Buffer(msgspec.Struct, frozen=True):
-    """One buffer. Importing it into a further context makes no new one."""
+    """One buffer. An import into another context makes no new buffer."""
 
     number: int
     asked_bytes: int
-    #: What it takes: asked_bytes in whole pages.
+    #: Actual size: asked_bytes in whole pages.
     size_bytes: int
     #: The driver's flags (RKNPU_MEM_*).
     flags: int
     #: "rknpu" or "dma_heap".
     source: str
     born_ns: int
-    #: By which the process's file descriptors know it; 0 where there never was one.
+    #: Inode of its file descriptors; 0 if there never was one.
     inode: int = 0
-    #: None: it was never given back.
+    #: None if the buffer was never freed.
     died_ns: Optional[int] = None
 
     def lives_at(self, at_ns: int) -> bool:
-        """Whether the buffer is there at that time."""
+        """Whether the buffer exists at that time."""
         return self.born_ns <= at_ns and (self.died_ns is None or self.died_ns > at_ns)
 
 
 class Mapping(msgspec.Struct, frozen=True):
-    """NPU addresses of a buffer: one for each time that it was created or imported, on chips with
-    an IOMMU.
-    """
+    """NPU addresses of a buffer, on a chip with an IOMMU; each creation or import makes some."""
 
-    #: Buffer.number; 0 for a buffer that was made elsewhere.
+    #: Buffer.number; 0 for a buffer that another process made.
     buffer: int
     #: The address space, 0 to 15.
     domain: int
     size_bytes: int
     made_ns: int
-    #: None: they were never given back.
+    #: None if the addresses were never freed.
     ended_ns: Optional[int] = None
 
     def is_there_at(self, at_ns: int) -> bool:
@@ -60,23 +57,21 @@ class Mapping(msgspec.Struct, frozen=True):
 class Read(msgspec.Struct, frozen=True):
     """The addresses in one register that lie in one buffer, over all commands of a submit."""
 
-    #: As in "0x1070".
+    #: Number of the register, such as "0x1070".
     register: str
-    #: Buffer.number; 0 where no buffer was ever at the address.
+    #: Buffer.number; 0 if no buffer was ever at the address.
     buffer: int
     #: "live", "dead" or "unknown".
     state: str
     count: int
-    #: Of an unknown address: the last buffer before it, and by how much the lowest one lies past
-    #: its end.
+    #: Unknown addresses only: the last buffer before the lowest address.
     after: Optional[int] = None
+    #: Unknown addresses only: the distance of the lowest address from the end of that buffer.
     past_end_bytes: Optional[int] = None
 
 
 class Submit(msgspec.Struct, frozen=True):
-    """What one task list makes the NPU read and write; stands for all submits until the next one of
-    the same list.
-    """
+    """The NPU's accesses for one task list, for all submits until the next one of that list."""
 
     at_ns: int
     task_buffer: int
@@ -86,7 +81,7 @@ class Submit(msgspec.Struct, frozen=True):
 
 
 class Ledger(msgspec.Struct, frozen=True):
-    """All that one process requested from the NPU's driver."""
+    """All requests of one process to the NPU's driver."""
 
     buffers: dict[int, Buffer] = {}
     submits: tuple[Submit, ...] = ()
@@ -97,11 +92,11 @@ class Ledger(msgspec.Struct, frozen=True):
     mappings: tuple[Mapping, ...] = ()
 
     def live(self, at_ns: int) -> list[Buffer]:
-        """Return the buffers that are there at that time."""
+        """Return the buffers that exist at that time."""
         return [buffer for buffer in self.buffers.values() if buffer.lives_at(at_ns)]
 
     def live_bytes(self, at_ns: int) -> int:
-        """Return what all buffers take at that time."""
+        """Return the size of all buffers at that time."""
         return sum(buffer.size_bytes for buffer in self.live(at_ns))
 
     def timeline(self) -> list[tuple[int, int]]:
@@ -119,65 +114,86 @@ class Ledger(msgspec.Struct, frozen=True):
         return steps
 
     def peak_bytes(self) -> int:
-        """Return the most that all buffers took at once."""
+        """Return the largest size of all buffers at once."""
         return max((total for _, total in self.timeline()), default=0)
 
 
 def read_ledger(events: bytes) -> Ledger:
-    """Return the ledger of these lines; a last one cut short, by a process that was killed, is left
-    out.
-    """
-    buffers: dict[int, Buffer] = {}
-    submits: list[Submit] = []
-    refused: dict[str, None] = {}
-    mappings: list[Mapping] = []
-    #: By buffer, domain and size: positions of the mappings that are there.
-    mapped: dict[tuple[int, int, int], list[int]] = {}
-    mode: str | None = None
+    """Return the ledger of these lines; skip a last line that a killed process has cut off."""
+    reader = _Reader()
     for line in events.split(b"\n")[:-1]:
-        event: dict[str, Any] = json.loads(line)
-        kind: str = event["event"]
-        number: int = event.get("buffer", 0)
+        reader.add(json.loads(line))
+    return Ledger(
+        reader.buffers,
+        tuple(reader.submits),
+        reader.mode,
+        tuple(reader.refused),
+        tuple(reader.mappings),
+    )
+
+
+class _Reader:
+    """The ledger of the events so far.
+
+    The end of a buffer or mapping without a beginning is ignored: a process without a free file
+    descriptor cannot write the beginning.
+    """
+
+    def __init__(self) -> None:
+        self.buffers: dict[int, Buffer] = {}
+        self.submits: list[Submit] = []
+        self.mode: str | None = None
+        self.refused: dict[str, None] = {}
+        self.mappings: list[Mapping] = []
+        #: Key: buffer, domain and size; value: indices of the mappings that have not ended.
+        self._mapped: dict[tuple[int, int, int], list[int]] = {}
+
+    def add(self, event: dict[str, Any]) -> None:
+        """Add an event."""
+        kind = event["event"]
         if kind == "start":
-            mode = event["mode"]
+            self.mode = event["mode"]
         elif kind == "create":
-            size = (event["asked_bytes"], event["bytes"])
-            buffers[number] = Buffer(
-                number, *size, event["flags"], event["source"], born_ns=event["at_ns"]
+            self.buffers[event["buffer"]] = Buffer(
+                number=event["buffer"],
+                asked_bytes=event["asked_bytes"],
+                size_bytes=event["bytes"],
+                flags=event["flags"],
+                source=event["source"],
+                born_ns=event["at_ns"],
             )
         elif kind == "inode":
-            _change(buffers, number, inode=event["inode"])
+            self._change(event["buffer"], inode=event["inode"])
         elif kind == "destroy":
-            _change(buffers, number, died_ns=event["at_ns"])
-        elif kind == "map":
-            addresses = (number, event["domain"], event["bytes"])
-            mapped.setdefault(addresses, []).append(len(mappings))
-            mappings.append(Mapping(*addresses, made_ns=event["at_ns"]))
-        elif kind == "unmap":
-            _end_last(
-                mappings, mapped.get((number, event["domain"], event["bytes"])), event["at_ns"]
-            )
+            self._change(event["buffer"], died_ns=event["at_ns"])
+        elif kind in ("map", "unmap"):
+            self._map(event)
         elif kind == "submit":
-            names = ("register", "buffer", "state", "count", "after", "past_end")
-            reads = tuple(Read(*(read.get(name) for name in names)) for read in event["reads"])
-            submits.append(
-                Submit(event["at_ns"], event["task_buffer"], tuple(event["registers"]), reads)
-            )
+            self._submit(event)
         elif kind == "refused":
-            refused[event["path"]] = None
-    return Ledger(buffers, tuple(submits), mode, tuple(refused), tuple(mappings))
+            self.refused[event["path"]] = None
 
+    def _change(self, number: int, **changes: int) -> None:
+        if number in self.buffers:
+            self.buffers[number] = msgspec.structs.replace(self.buffers[number], **changes)
 
-# A process that has no file descriptor left cannot write that something began; its end is then left
-# out.
+    def _map(self, event: dict[str, Any]) -> None:
+        """Add a mapping, or end the last of the equal ones."""
+        addresses = (event["buffer"], event["domain"], event["bytes"])
+        indices = self._mapped.setdefault(addresses, [])
+        if event["event"] == "map":
+            indices.append(len(self.mappings))
+            self.mappings.append(Mapping(*addresses, made_ns=event["at_ns"]))
+        elif indices:
+            index = indices.pop()
+            ended = msgspec.structs.replace(self.mappings[index], ended_ns=event["at_ns"])
+            self.mappings[index] = ended
 
-
-def _change(buffers: dict[int, Buffer], number: int, **changes: int) -> None:
-    if number in buffers:
-        buffers[number] = msgspec.structs.replace(buffers[number], **changes)
-
-
-def _end_last(mappings: list[Mapping], positions: list[int] | None, at_ns: int) -> None:
-    if positions:
-        position = positions.pop()
-        mappings[position] = msgspec.structs.replace(mappings[position], ended_ns=at_ns)
+    def _submit(self, event: dict[str, Any]) -> None:
+        reads = []
+        for read in event["reads"]:
+            addresses = (read["register"], read["buffer"], read["state"], read["count"])
+            reads.append(Read(*addresses, read.get("after"), read.get("past_end")))
+        self.submits.append(
+            Submit(event["at_ns"], event["task_buffer"], tuple(event["registers"]), tuple(reads))
+        )

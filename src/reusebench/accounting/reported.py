@@ -1,9 +1,12 @@
-"""The memory of contexts as the runtime itself reports it, if there is no ledger.
+"""The memory of contexts as the runtime itself reports it, for use without a ledger.
 
-What the totals hold was seen on librknnrt 1.5.2 and 1.6.0: memory that the application allocated is
-in none; that of a dup has the weights and register commands of its source besides its own, so the
-difference of the two totals is what it adds; that of a slave has no weights; input and output that
-the library copies come with the first inference.
+The content of the runtime's totals was observed with librknnrt 1.5.2 and 1.6.0:
+
+- No total has memory that the application allocated.
+- The total of a dup includes the weights and register commands of its source, so a dup adds the
+  difference of the two totals.
+- The total of a slave has no weights.
+- Input and output that the library copies are added by the first inference.
 """
 
 from __future__ import annotations
@@ -19,9 +22,9 @@ __all__ = ["reported_memory"]
 
 
 def reported_memory(plan: Plan, barriers: Sequence[BarrierReading]) -> list[ContextMemory] | None:
-    """Return the memory of each context; None if the runtime gives no account of one.
+    """Return the memory of each context; None if the runtime does not report one.
 
-    Register commands and the task list are one figure, other; a dup's task list is in none.
+    Register commands and the task list are one figure, other. A dup's task list is in no figure.
     """
     made = {barrier.context: barrier.data for barrier in barriers if barrier.phase == "context"}
     ran = {
@@ -29,37 +32,42 @@ def reported_memory(plan: Plan, barriers: Sequence[BarrierReading]) -> list[Cont
     }
     if not all(data.account for data in (*made.values(), *ran.values())):
         return None
+
     memory = []
     for context, spec in enumerate(plan.contexts):
-        source = None if spec.source is None or spec.mechanism != DUP else made[spec.source]
+        source = None
+        if spec.mechanism == DUP and spec.source is not None:
+            source = made[spec.source]
         memory.append(_memory(spec, made[context], ran[context], source))
     return memory
 
 
 def _memory(spec: Context, made: StepData, ran: StepData, source: StepData | None) -> ContextMemory:
-    """Return the memory of one context by its data when it was made and when it first ran; `source`
-    is a dup's.
-    """
-    if spec.mechanism == SHARED_CONTEXT:  # it is its source, and reports what its source reports
+    """Return the memory of one context; only a dup has a `source`."""
+    if spec.mechanism == SHARED_CONTEXT:  # it reports the memory of its source
         return ContextMemory(weights_bytes=0, internal_bytes=0, io_bytes=0, other_bytes=0)
+
+    # The total includes only memory that the library allocated for this context.
     total = made.account["dma_bytes"]
-    outside = _outside(ran.allocations)
-    # What the library itself allocated for this context: its total has that.
-    own_weights = spec.mechanism == LOAD and "weights" not in outside
-    own_internal = spec.internal is None and "internal" not in outside
-    weights = made.account["weights_bytes"] if own_weights else 0
-    internal = made.account["internal_bytes"] if own_internal else 0
-    rest = total - weights - internal if source is None else total - source.account["dma_bytes"]
+    allocated = _allocated_bytes(ran.allocations)
+    weights = internal = 0
+    if spec.mechanism == LOAD and "weights" not in allocated:
+        weights = made.account["weights_bytes"]
+    if spec.internal is None and "internal" not in allocated:
+        internal = made.account["internal_bytes"]
+    rest = total - weights - internal
+    if source is not None:
+        rest = total - source.account["dma_bytes"]
     copied = ran.account["dma_bytes"] - total
     return ContextMemory(
-        weights_bytes=weights + outside.get("weights", 0),
-        internal_bytes=internal + outside.get("internal", 0),
-        io_bytes=max(0, copied) + outside.get("input", 0) + outside.get("output", 0),
+        weights_bytes=weights + allocated.get("weights", 0),
+        internal_bytes=internal + allocated.get("internal", 0),
+        io_bytes=max(0, copied) + allocated.get("input", 0) + allocated.get("output", 0),
         other_bytes=max(0, rest),
     )
 
 
-def _outside(allocations: Sequence[Allocation]) -> Mapping[str, int]:
+def _allocated_bytes(allocations: Sequence[Allocation]) -> Mapping[str, int]:
     """Return the bytes that the adapter allocated, by kind."""
     sizes: dict[str, int] = {}
     for allocation in allocations:

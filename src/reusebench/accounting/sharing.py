@@ -1,6 +1,4 @@
-"""What the submits of contexts really read, compared with the plan: sharing verified, and reads
-that are wrong.
-"""
+"""The actual reads of submits, compared with the plan: verified sharing, and wrong reads."""
 
 from __future__ import annotations
 
@@ -18,29 +16,29 @@ from reusebench.targets.barriers import BarrierReading
 
 __all__ = ["WRONG_READS", "Finding", "Shared", "find_wrong_reads", "shared_parts"]
 
-#: Kinds of Finding that mean that a context computed with memory that was not its own.
+#: Kinds of Finding of a context that computed with memory other than its own.
 WRONG_READS = ("reads_freed", "reads_foreign")
 _FINDINGS = (*WRONG_READS, "reads_unknown", "not_shared", "leak")
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """Something that a run did with memory and that is not in its plan."""
+    """A use of memory that is not in the plan."""
 
     #: "reads_freed", "reads_foreign", "reads_unknown", "not_shared" or "leak".
     kind: str
-    #: The context whose run it was; None for a leak.
+    #: The context that did it; None for a leak.
     context: Optional[int]
-    #: The buffer, and the context it belongs to, where there is one.
+    #: The buffer, if any; for unknown addresses the last buffer before the lowest one.
     buffer: Optional[int]
+    #: The context that the buffer belongs to, if any.
     owner: Optional[int]
-    #: How many addresses, or, of a leak, how many bytes.
+    #: Number of addresses, or bytes of a leak.
     amount: int
-    #: Of addresses of no known buffer: by how much the lowest one lies past the end of `buffer`,
-    #: the last before it.
+    #: Unknown addresses only: distance of the lowest one from the end of `buffer`.
     past_end_bytes: Optional[int] = None
 
     def __post_init__(self) -> None:
-        """Refuse a kind that is none."""
+        """Refuse an unknown kind."""
         if self.kind not in _FINDINGS:
             raise ValueError(
                 f"unknown kind of finding {self.kind!r}; valid: {', '.join(_FINDINGS)}"
@@ -48,18 +46,18 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 class Shared(msgspec.Struct, frozen=True):
-    """Memory that more than its owner's submits read."""
+    """Memory that other contexts than its owner read."""
 
     buffer: int
-    #: One of sizes.COMPONENTS, and its size.
+    #: One of sizes.COMPONENTS.
     component: str
     size_bytes: int
     owner: int
-    #: The other contexts that read it, in order.
+    #: The other contexts that read the memory, in order.
     readers: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        """Refuse a component that is none."""
+        """Refuse an unknown component."""
         if self.component not in COMPONENTS:
             raise ValueError(
                 f"unknown component {self.component!r}; valid: {', '.join(COMPONENTS)}"
@@ -69,44 +67,47 @@ class Shared(msgspec.Struct, frozen=True):
 def find_wrong_reads(
     plan: Plan, barriers: Sequence[BarrierReading], ledger: Ledger
 ) -> list[Finding]:
-    """Return the reads of freed or foreign memory, and the weights that should be shared and are
-    not.
-    """
+    """Return the reads of freed or foreign memory, and weights that are not shared as planned."""
     owner_of = _owners(barriers, ledger)
-    findings: dict[tuple[str, int, int | None], Finding] = {}
+    wrong_reads: dict[tuple[str, int, int | None], list[Read]] = defaultdict(list)
     for context, read in _reads(owner_of, ledger):
         kind = _judge(plan, context, read, owner_of)
         if kind is not None:
-            buffer = read.buffer or read.after
-            known = findings.get((kind, context, buffer))
-            amount = read.count + (known.amount if known else 0)
-            distances = (read.past_end_bytes, known.past_end_bytes if known else None)
-            past_end = min(
-                (distance for distance in distances if distance is not None), default=None
+            wrong_reads[kind, context, read.buffer or read.after].append(read)
+
+    findings = []
+    for (kind, context, buffer), reads in wrong_reads.items():
+        distances = [read.past_end_bytes for read in reads if read.past_end_bytes is not None]
+        findings.append(
+            Finding(
+                kind,
+                context,
+                buffer,
+                owner=owner_of.get(buffer or 0),
+                amount=sum(read.count for read in reads),
+                past_end_bytes=min(distances, default=None),
             )
-            owner = owner_of.get(buffer or 0)
-            findings[kind, context, buffer] = Finding(
-                kind, context, buffer, owner, amount, past_end
-            )
-    return [*findings.values(), *_not_shared(plan, owner_of, ledger)]
+        )
+    return [*findings, *_not_shared(plan, owner_of, ledger)]
 
 
 def shared_parts(
     parts: Sequence[BufferPart], barriers: Sequence[BarrierReading], ledger: Ledger
 ) -> list[Shared]:
-    """Return the live buffers that contexts other than their owner's read.
+    """Return the live buffers that other contexts than their owner read.
 
-    Of a buffer with several parts, weights and the owner's register commands, the others read the
-    first.
+    In a buffer with several parts, such as weights and the owner's register commands, the others
+    read the first part.
     """
     owner_of = _owners(barriers, ledger)
     readers: dict[int, set[int]] = defaultdict(set)
     for context, read in _reads(owner_of, ledger):
         if read.state == "live":
             readers[read.buffer].add(context)
+
     shared = []
-    first = {part.buffer: part for part in reversed(parts)}
-    for number, part in sorted(first.items()):
+    first_parts = {part.buffer: part for part in reversed(parts)}
+    for number, part in sorted(first_parts.items()):
         others = tuple(sorted(readers[number] - {part.context}))
         if part.context is not None and others:
             shared.append(Shared(number, part.component, part.size_bytes, part.context, others))
@@ -121,7 +122,7 @@ def _owners(barriers: Sequence[BarrierReading], ledger: Ledger) -> dict[int, int
 
 
 def _reads(owner_of: dict[int, int | None], ledger: Ledger) -> Iterator[tuple[int, Read]]:
-    """Yield every read with the context whose task list it was."""
+    """Yield every read with the context that owns the task list."""
     for submit in ledger.submits:
         context = owner_of.get(submit.task_buffer)
         if context is not None:
@@ -129,7 +130,7 @@ def _reads(owner_of: dict[int, int | None], ledger: Ledger) -> Iterator[tuple[in
 
 
 def _judge(plan: Plan, context: int, read: Read, owner_of: dict[int, int | None]) -> str | None:
-    """Return the kind of finding that a read is; None if it is as planned."""
+    """Return the kind of finding for a read; None if it is as planned."""
     if read.state == "dead":
         return "reads_freed"
     if read.state == "unknown":
@@ -143,32 +144,28 @@ def _judge(plan: Plan, context: int, read: Read, owner_of: dict[int, int | None]
 def _lenders(plan: Plan, context: int) -> set[int]:
     """Return the contexts whose memory this one may read by the plan."""
     spec = plan.contexts[context]
-    lenders = set() if spec.source is None else {spec.source}
-    for number, members in (
-        (spec.internal, plan.internal_memories()),
-        (spec.io, plan.io_memories()),
-    ):
-        if number is not None:
-            lenders.add(members[number][0])
+    lenders = set()
+    if spec.source is not None:
+        lenders.add(spec.source)
+    if spec.internal is not None:
+        lenders.add(plan.internal_memories()[spec.internal][0])
+    if spec.io is not None:
+        lenders.add(plan.io_memories()[spec.io][0])
     return lenders
 
 
 def _not_shared(plan: Plan, owner_of: dict[int, int | None], ledger: Ledger) -> Iterator[Finding]:
-    """Yield the contexts that should read their source's weights and were seen to read none of
-    them.
-    """
+    """Yield a finding per context that should read its source's weights, and was not seen to."""
+    #: Key: context with submits; value: owners of the weights that it reads.
+    weight_owners: dict[int | None, set[int | None]] = defaultdict(set)
+    for submit in ledger.submits:
+        owners_read = weight_owners[owner_of.get(submit.task_buffer)]
+        for read in submit.reads:
+            if read.register == WEIGHT_REGISTER:
+                owners_read.add(owner_of.get(read.buffer))
+
     for context, spec in enumerate(plan.contexts):
-        if spec.mechanism in (LOAD, SHARED_CONTEXT):
+        if spec.mechanism in (LOAD, SHARED_CONTEXT) or context not in weight_owners:
             continue
-        submits = [
-            submit for submit in ledger.submits if owner_of.get(submit.task_buffer) == context
-        ]
-        read_from: set[int | None] = set()
-        for submit in submits:
-            read_from.update(
-                owner_of.get(read.buffer)
-                for read in submit.reads
-                if read.register == WEIGHT_REGISTER
-            )
-        if submits and spec.source not in read_from:
+        if spec.source not in weight_owners[context]:
             yield Finding("not_shared", context, None, spec.source, 0)

@@ -13,9 +13,7 @@ COMPONENTS = ("weights", "internal", "register_commands", "task_list", "io", "ot
 
 
 class ContextMemory(msgspec.Struct, frozen=True):
-    """NPU memory of one context by component, in bytes; None if the source has no figure of its
-    own for it.
-    """
+    """NPU memory of one context by component, in bytes; None if the source has no such figure."""
 
     weights_bytes: Optional[int] = None
     internal_bytes: Optional[int] = None
@@ -31,5 +29,5 @@ class ContextMemory(msgspec.Struct, frozen=True):
 
     @property
     def total_bytes(self) -> int:
-        """The sum of the components that are known."""
+        """The sum of the known components."""
         return sum(self.size_bytes(component) or 0 for component in COMPONENTS)

@@ -251,7 +251,7 @@ def test_conditions_are_beside_the_figures(tmp_path: Path) -> None:
 
 
 def test_a_program_has_a_row_for_each_phase(tmp_path: Path) -> None:
-    """A repeat has rows for its own phases; a program without phases has one in the wide form."""
+    """A repeat has rows for its phases; a program without any has one in the wide form."""
     signs = (Message("shortage_swapped", {"mib": "1.0"}),)
     repeats = [Repeat({"load": 10, "run": 20}, signs=signs), Repeat({"load": 11})]
     write_programs(tmp_path, [program("camera", repeats), program("none", [], "crashed")])
@@ -277,7 +277,7 @@ def test_metrics_leave_out_the_others(storage: Path) -> None:
 
 
 def test_several_storages_make_one_frame(tmp_path: Path) -> None:
-    """Folders of boards, their common folder, and files of runs can be mixed, without duplicates."""
+    """A repeat has rows for its phases; a program without any has one in the wide form."""
     paths = [
         full_run(tmp_path / name, number, machine=machine(board=name))
         for number, name in enumerate("ab", start=1)

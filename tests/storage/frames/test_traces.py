@@ -113,7 +113,7 @@ def test_programs_have_traces_too(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("table", ["traces", "ledgers"])
 def test_lost_traces_are_one_warning_for_each_run(tmp_path: Path, table: str) -> None:
-    """The warning names the run and its first lost trace; one that was never written is not lost."""
+    """The warning names the run and its first lost trace; unwritten traces are not lost."""
     path = write_run(
         tmp_path, [result(tmp_path, "full_dup", even(10)), result(tmp_path, "no_reuse", even(10))]
     )
