@@ -12,7 +12,7 @@ from pathlib import Path
 
 from reusebench.measured.messages import LANGUAGES, Message, words
 from reusebench.measured.runtimes import RUNTIMES
-from reusebench.scenarios.catalogue import name_of_plan
+from reusebench.reports.base.stored_scenario import StoredScenario
 
 __all__ = ["LANGUAGES", "Texts", "texts_of"]
 
@@ -37,7 +37,7 @@ class Texts:
         """Return what the language calls a scenario, or a user's plan; its own name where it has
         none yet.
         """
-        plan = name_of_plan(name)
+        plan = StoredScenario(name).plan_without_reuse
         return (
             self("plan_without_reuse", plan=plan)
             if plan

@@ -10,6 +10,7 @@ from typing import Any
 from reusebench.reports.base.drawing import FigureKey, Figures, finished, start_drawing
 from reusebench.reports.base.formatting import counted_mib, to_the_minute, whole_mib
 from reusebench.reports.base.pages import page_name, write_page
+from reusebench.reports.base.stored_scenario import StoredScenario
 from reusebench.reports.base.table import Table
 from reusebench.reports.base.texts import LANGUAGES, Texts, texts_of
 from reusebench.reports.claims.claims import claim_tests, claims_table
@@ -98,7 +99,6 @@ from reusebench.scenarios.catalogue import (
     OPTIONS,
     PLANS,
     QUESTIONS,
-    name_of_plan,
 )
 from reusebench.storage.fit_answer import FitAnswer
 from reusebench.storage.run_file import StoredRun
@@ -264,7 +264,7 @@ def page_values(material: Material, texts: Texts) -> dict[str, Any]:
             *(
                 (texts.scenario(name), texts("about_plan_without_reuse"))
                 for name in scenarios
-                if name_of_plan(name)
+                if StoredScenario(name).plan_without_reuse
             ),
         ],
         "definitions": [

@@ -12,11 +12,10 @@ import zlib
 from matplotlib.colors import to_hex, to_rgb
 
 from reusebench.accounting.sizes import COMPONENTS
+from reusebench.reports.base.stored_scenario import StoredScenario
 from reusebench.scenarios.catalogue import (
     LEAN,
     QUESTIONS,
-    find_scenario,
-    name_of_plan,
     scenarios_of,
 )
 
@@ -40,7 +39,7 @@ _SHADES = ((0.0, 0.35), (1.0, 0.45))
 def _colours_of(*questions: str) -> dict[str, str]:
     """Return the colour of each scenario of these questions."""
     names = [name for question in questions for name in scenarios_of(question)]
-    variants = [name for name in names if find_scenario(name).is_variant]
+    variants = [name for name in names if StoredScenario(name).is_variant]
     # If all are variants of another question's scenarios, as for streams, each has its own colour.
     scenarios = [name for name in names if name not in variants] or names
     colours = dict(zip(scenarios, _PALETTE))
@@ -110,6 +109,6 @@ def scenario_colour(name: str) -> str:
 
     A user's plan has a colour that depends on its name; its baseline is grey.
     """
-    if name in _SCENARIO_COLOURS or name_of_plan(name):
+    if name in _SCENARIO_COLOURS or StoredScenario(name).plan_without_reuse:
         return _SCENARIO_COLOURS.get(name, OTHER_COLOUR)
     return _PALETTE[zlib.crc32(name.encode()) % len(_PALETTE)]

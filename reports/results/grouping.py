@@ -10,11 +10,10 @@ from reusebench.reports.results.rows import (
     Group,
     Row,
     Workload,
-    model_set_of,
-    sort_key,
+    stored_scenario_of,
     workload_key,
 )
-from reusebench.scenarios.catalogue import PLANS, question_of, without_reuse
+from reusebench.scenarios.catalogue import without_reuse
 from reusebench.storage.result import Result
 from reusebench.storage.run_file import StoredResult, StoredRun
 
@@ -75,7 +74,9 @@ class _Gathering:
 
         Of scenarios with equal plans the first in the order is the row, whichever was measured.
         """
-        ordered = sorted(self.members.items(), key=lambda member: sort_key(member[1][0].info))
+        ordered = sorted(
+            self.members.items(), key=lambda member: stored_scenario_of(member[1][0].info).sort_key
+        )
         names: dict[Hashable, list[str]] = {}
         for (scenario, inputs), (result, _) in ordered:
             names.setdefault((_measurement(result.info), inputs), []).append(scenario)
@@ -118,7 +119,8 @@ def group_results(files: Iterable[StoredRun]) -> list[Group]:
 
         for conditions, results in by_conditions.items():
             first_models = {
-                model_set_of(result.info): _models(result.info)[0] for result in results
+                stored_scenario_of(result.info).model_set: _models(result.info)[0]
+                for result in results
             }
             for gathering in gatherings:
                 if gathering.takes(conditions, first_models):
@@ -146,7 +148,7 @@ def newest_groups(groups: Iterable[Group]) -> list[Group]:
 
 def _conditions(board: str, info: Result) -> _Conditions:
     """Return the values that must be equal before two results stand in one table."""
-    is_plan = question_of(info.scenario, info.baseline) == PLANS
+    is_plan = stored_scenario_of(info).is_plan
     values: list[str | int | None] = [board]
     for name in _CONDITIONS:
         is_ignored = is_plan and name in _LAYOUT_CONDITIONS
@@ -174,5 +176,5 @@ def _measurement(info: Result) -> tuple[str, str]:
 
 def _is_comparable(info: Result, baseline: Result) -> bool:
     """Whether the baseline had the same contexts; a user may have changed a plan of one name."""
-    is_plan = question_of(info.scenario, info.baseline) == PLANS
+    is_plan = stored_scenario_of(info).is_plan
     return not is_plan or without_reuse(info.plan).contexts == baseline.plan.contexts

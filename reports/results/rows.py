@@ -14,6 +14,7 @@ from typing import Union
 from reusebench.accounting.account import Account
 from reusebench.measured.plan import Streams
 from reusebench.reports.base.statistics import Figure, difference
+from reusebench.reports.base.stored_scenario import StoredScenario
 from reusebench.reports.results.agreement import TOLERANCE, output_difference
 from reusebench.reports.results.savings import APPLICATION, NPU, OVER_BASELINE, Saving, saving_of
 from reusebench.scenarios.catalogue import (
@@ -23,19 +24,13 @@ from reusebench.scenarios.catalogue import (
     OTHER_QUESTION,
     PLANS,
     QUESTIONS,
-    SCENARIOS,
     STREAMS,
-    name_of_plan,
-    question_of,
 )
 from reusebench.storage.result import BUSY_PERCENT, Result, StreamsRun
 from reusebench.storage.run_file import StoredResult, StoredRun
 
 #: The question that LEAN continues, if its scenarios begin with one of that question.
 _DUP = "dup"
-_ORDER = {scenario.name: position for position, scenario in enumerate(SCENARIOS)}
-_MODEL_SETS = {scenario.name: scenario.model_set for scenario in SCENARIOS}
-_VARIANTS = {scenario.name for scenario in SCENARIOS if scenario.is_variant}
 
 #: The task of the streams: the numbers of the schedule, and the digest of the video.
 Workload = tuple[Union[float, str, None], ...]
@@ -114,13 +109,18 @@ class Row:
         return any(row.is_short for row in (self, self.baseline) if row)
 
     @cached_property
+    def stored_scenario(self) -> StoredScenario:
+        """What the scenario's name means."""
+        return stored_scenario_of(self.info)
+
+    @cached_property
     def question(self) -> str:
         """The question that the scenario answers, a key of QUESTIONS or OTHER_QUESTION.
 
         Scenarios of LEAN belong to dup if they begin with one of dup, so that one table has them
         and their equals.
         """
-        question = question_of(self.scenario, self.info.baseline)
+        question = self.stored_scenario.question
         first = self.baseline or self.original
         if question == LEAN and first and first.question == _DUP:
             return _DUP
@@ -128,15 +128,15 @@ class Row:
 
     @property
     def model_set(self) -> str:
-        """The set of the session's models that the scenario uses; see model_set_of."""
-        return model_set_of(self.info)
+        """The set of the session's models that the scenario uses; a user's plan has its own."""
+        return self.stored_scenario.model_set
 
     @property
     def is_variant(self) -> bool:
         """Whether another scenario shows the same mechanism."""
         if self.question == OPTIONS and self.scenario != DEFAULT_OPTIONS:
             return True
-        return self.scenario in _VARIANTS
+        return self.stored_scenario.is_variant
 
     @property
     def computes(self) -> bool:
@@ -351,7 +351,7 @@ class Group:
     @property
     def all_rows(self) -> list[Row]:
         """The rows and the copies, in the order of the scenarios."""
-        return sorted((*self.rows, *self.copies), key=lambda row: sort_key(row.info))
+        return sorted((*self.rows, *self.copies), key=lambda row: row.stored_scenario.sort_key)
 
     def named(self, scenario: str) -> list[Row]:
         """Return the rows and copies of a scenario, one for each set of models it ran with."""
@@ -363,11 +363,9 @@ class Group:
         return max((row.file for row in self.rows), key=lambda file: file.order)
 
 
-def sort_key(info: Result) -> tuple[int, str, bool]:
-    """Return the sort key of rows: scenarios as they run, then plans by name; baselines first."""
-    name = info.baseline or info.scenario
-    position = _ORDER.get(info.scenario, len(_ORDER))
-    return position, name_of_plan(name) or "", info.baseline is not None
+def stored_scenario_of(info: Result) -> StoredScenario:
+    """Return the scenario of a stored result."""
+    return StoredScenario(info.scenario, info.baseline)
 
 
 def workload_key(info: Result) -> Workload | None:
@@ -383,9 +381,3 @@ def workload_key(info: Result) -> Workload | None:
         schedule.duration_s,
         schedule.video.digest if schedule.video else None,
     )
-
-
-def model_set_of(info: Result) -> str:
-    """Return the scenario's set of models, one of MODEL_SETS; a user's plan is a set of its own."""
-    name = info.baseline or info.scenario
-    return _MODEL_SETS.get(info.scenario, name if name_of_plan(name) else STREAMS)
