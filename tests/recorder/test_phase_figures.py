@@ -189,7 +189,7 @@ def test_the_trace_of_a_day_is_bounded_and_keeps_its_peaks() -> None:
 
 
 def test_a_program_has_a_value_for_each_repeat() -> None:
-    """A repeat without a phase has no value there; phases keep the order in which they first came."""
+    """A repeat without a phase has no value there; phases keep the order of their first coming."""
     first = recording(phases={"load": phase(0, 40, (10, 5)), "steady": phase(40, 100, (60, 9))})
     second = recording(phases={"load": phase(0, 30, (10, 8)), "flush": phase(30, 50)})
     phases = stored_phases([first, second])

@@ -78,7 +78,7 @@ def test_sums_are_those_of_the_processes(workers: subprocess.Popen[bytes]) -> No
     assert shares is not None
     assert shares.pss_bytes == pytest.approx(sum(memory.pss_bytes for memory in single), rel=0.05)
     assert 3 * 8 * _MIB <= shares.uss_bytes <= shares.pss_bytes <= whole
-    # From Python 3.14 on, a process that a thread has forked has the thread's name.
+    # Since Python 3.14, a process that a thread has forked has the thread's name.
     names = {seen.pid: Path(f"/proc/{seen.pid}/comm").read_text().strip() for seen in tree.live}
     assert {seen.pid: seen.name for seen in tree.live} == names
 
@@ -116,7 +116,7 @@ input()
 
 
 def test_the_sum_of_peaks_is_known_while_the_processes_are_the_same() -> None:
-    """Marks that have begun anew are of the phase alone, unless a process came or went meanwhile."""
+    """New marks are of the phase alone, unless a process came or went meanwhile."""
     command = [sys.executable, "-c", _PARENT]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
@@ -141,7 +141,7 @@ def test_the_sum_of_peaks_is_known_while_the_processes_are_the_same() -> None:
 def test_a_buffer_counts_once(
     workers: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A buffer held by several processes counts once; unreadable and ended processes are skipped."""
+    """A buffer held by several processes counts once; unreadable or ended processes are skipped."""
     tree = ProcessTree(LOCAL_HOST, workers.pid, 0, with_root=True)
     first, second, third, fourth = (seen.pid for seen in tree.live)
     dmabufs = {
