@@ -90,7 +90,7 @@ def test_a_board_far_away(
         (["remove", "moon"], "Error: there is no board 'moon'; known: none"),
         (["add", "ssh", "pipe:sh"], "Error: 'ssh' cannot be a board's name"),
         (["add", "moon", "pipe:false"], "`false` ended (exit code 1)"),
-        (["add", "moon", "tcp:1"], "Error: 'tcp:1' is no far target; valid are ssh:HOST, "),
+        (["add", "moon", "tcp:1"], "Error: 'tcp:1' is no remote board; valid are ssh:HOST, "),
         (["fly"], "No such command 'fly'"),
     ],
 )

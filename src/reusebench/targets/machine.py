@@ -1,6 +1,4 @@
-"""The machine that a target is on: how a driver is started there, and what its files are called
-there.
-"""
+"""The machine of a target: starts drivers, and has paths for their files."""
 
 from __future__ import annotations
 
@@ -18,8 +16,9 @@ __all__ = ["LOCAL", "LocalMachine", "Machine", "Reach"]
 
 @dataclass(frozen=True)
 class Reach:
-    """The user's files that a program needs, by their absolute paths; one that is not confined has
-    them all.
+    """The user's files that a program needs, by absolute path.
+
+    A program without a sandbox reaches all files.
     """
 
     readable: tuple[str, ...] = ()
@@ -30,25 +29,26 @@ class Reach:
         """Return the files of models."""
         paths: list[str | None] = []
         for model in models:
-            paths += [
-                model.path,
-                model.prepared,
-                model.weightless,
-                *(tensor.file for tensor in model.inputs),
-            ]
+            paths += [model.path, model.prepared, model.weightless]
+            paths += [tensor.file for tensor in model.inputs]
         return cls(tuple(path for path in paths if path))
 
     @classmethod
     def of_plan(cls, plan: Plan) -> Reach:
         """Return the files of a plan."""
-        video = plan.schedule.video if plan.schedule else None
-        return cls((*cls.of_models(plan.models).readable, *([video.path] if video else [])))
+        reach = cls.of_models(plan.models)
+        if plan.schedule is None or plan.schedule.video is None:
+            return reach
+        return cls((*reach.readable, plan.schedule.video.path))
 
 
 class Machine(Protocol):
-    """Where drivers run. Every method may raise ConnectionLost, or TargetError, of a far board."""
+    """A machine that runs drivers.
 
-    #: What samplers read.
+    Every method may raise ConnectionLost, or TargetError of a remote board.
+    """
+
+    #: The source of readings for samplers.
     host: Host
 
     def start(
@@ -59,30 +59,29 @@ class Machine(Protocol):
         keeps_ledger: bool,
         reach: Reach,
     ) -> DriverProcess:
-        """Start a program in the folder, with these variables added to the environment; it needs
-        these files.
+        """Start a program in the folder, with these variables added to the environment.
+
+        `reach` has the files that it needs.
         """
 
     def plan_there(self, plan: Plan) -> Plan:
-        """Return the plan with the paths that its files have there, where they are from now on."""
+        """Make the plan's files available; return the plan with their paths on the machine."""
 
     def model_there(self, model: Model) -> Model:
-        """Return the model with the paths that its files have there."""
+        """Make the model's files available; return the model with their paths on the machine."""
 
     def path_there(self, path: str) -> str:
-        """Return the path that a file has there."""
+        """Make a file available; return its path on the machine."""
 
     def folder_there(self, folder: Path) -> str:
-        """Return a folder there for what is made of the user's models, which `folder` is for
-        here.
-        """
+        """Return the machine's counterpart of `folder`, which has files made of user's models."""
 
     def close(self) -> None:
-        """Leave it to others, until it is used again."""
+        """Release the machine until it is used again."""
 
 
 class LocalMachine:
-    """This one."""
+    """This machine."""
 
     host: Host = LOCAL_HOST
 
@@ -102,25 +101,25 @@ class LocalMachine:
         self,
         command: tuple[str, ...],
         environment: Mapping[str, str],
-        reach: Reach,  # noqa: ARG002  it has them all
+        reach: Reach,  # noqa: ARG002  all files are reachable
     ) -> tuple[tuple[str, ...], dict[str, str]]:
-        """Return the command and the variables that start the program: here as they are."""
+        """Return the command and variables that start the program: unchanged on this machine."""
         return command, dict(environment)
 
     def plan_there(self, plan: Plan) -> Plan:
-        """Return the plan itself."""
+        """Return the plan unchanged."""
         return plan
 
     def model_there(self, model: Model) -> Model:
-        """Return the model itself."""
+        """Return the model unchanged."""
         return model
 
     def path_there(self, path: str) -> str:
-        """Return the path itself."""
+        """Return the path unchanged."""
         return path
 
     def folder_there(self, folder: Path) -> str:
-        """Return the folder itself."""
+        """Return the folder unchanged."""
         return str(folder)
 
     def close(self) -> None:

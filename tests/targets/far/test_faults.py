@@ -272,7 +272,7 @@ def test_a_board_that_restarts(server: SshServer) -> None:
 @pytest.mark.parametrize(
     ("host", "words"),
     [
-        (HOSTS.without_key, "and the harness types none: run `ssh-copy-id"),
+        (HOSTS.without_key, "and the harness types no password: run `ssh-copy-id"),
         (HOSTS.unknown, "ssh has not seen the key of .* before; run `ssh .*` once by hand"),
         (HOSTS.changed, "is not the one that ssh has seen before"),
         (HOSTS.refused, "cannot be reached .Connection refused.; is the board on"),

@@ -1,3 +1,1 @@
-"""Boards far away: reached through any command that gives a shell on a pipe, read and driven by the
-reader there.
-"""
+"""Remote boards: reached by any command with a shell on a pipe, read and driven by the reader."""

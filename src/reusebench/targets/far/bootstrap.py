@@ -1,6 +1,4 @@
-"""From a shell on the board to the reader that runs there: what the board is, where it may be
-written to, the push.
-"""
+"""The start of the reader from a shell on the board: survey, choice of a folder, push."""
 
 from __future__ import annotations
 
@@ -17,10 +15,10 @@ from reusebench.targets.far.channel import Channel
 
 __all__ = ["MARKER", "Candidate", "Mount", "Survey", "begin_reader", "choose_folder", "probe"]
 
-#: The reader begins with it (native/reader/main.c).
+#: First output of the reader (native/reader/main.c).
 MARKER = b"\x01\x02reusebench reader\x02\x01\n"
 
-#: Where files may be kept on a board, best first, and the folder that must exist for that.
+#: Folders for files on a board, best first, each with the folder that must exist for it.
 _CANDIDATES = (
     ('"$HOME"/.cache', '"$HOME"'),
     ("/userdata", "/userdata"),
@@ -29,26 +27,28 @@ _CANDIDATES = (
     ("/mnt/sdcard", "/mnt/sdcard"),
     ("/var/tmp", "/var/tmp"),
 )
-#: In it is all that is pushed. No other name of this project: the board may be a PC with its own
-#: cache or checkout.
+#: Folder for everything that is pushed. It has no other name of this project, since the board may
+#: be a PC with its own cache or checkout.
 _FOLDER = "reusebench-board"
-#: A small board's model with the driver and the libraries. A folder with less is taken only where
-#: it is given.
+#: Room for a small board's model, driver and libraries. A folder with less is used only if the user
+#: names it.
 _ROOM_BYTES = 8 << 20
-#: File systems, and the beginnings of devices, whose files are memory: they would be weighed.
+#: File systems, and prefixes of devices, whose files would add to the measured memory.
 _MEMORY_FILE_SYSTEMS = {"tmpfs", "ramfs", "rootfs", "devtmpfs"}
 _MEMORY_DEVICES = ("/dev/ram", "/dev/zram")
-#: A login may take a connection's time-out and a slow board's shell.
+#: Time for a login: a connection's time-out and a slow board's shell.
 _SHELL_LIMIT_S = 40.0
-#: A shell that edits lines on a terminal writes them again as it reads them: emulated, it took
-#: 1,500.
+#: Lower bound of a shell's speed. A shell that edits lines on a terminal echoes them as it reads:
+#: under emulation at 1,500 bytes per second.
 _SLOWEST_BYTES_PER_S = 200
-#: Old shells read lines of at most 1024 bytes, terminals of 4096.
+#: Longest line: old shells read up to 1024 bytes, terminals 4096.
 _LINE_BYTES = 900
+#: Content in such a line; one more byte takes 4, and the command around the content up to 200.
+_PART_BYTES = _LINE_BYTES - 4 - 200
 
-# Every answer is a line @NAME VALUE@. The commands have @''%s: a terminal's echo of them is no
-# answer. Nothing is used that BusyBox or Android's shell may lack, save for df, whose absence
-# leaves the room unknown.
+# Every answer is a line @NAME VALUE@. The commands contain @''%s, so that a terminal's echo of them
+# is no answer. They use nothing that BusyBox or Android's shell may lack, except df, without which
+# the free space is unknown.
 _PROBE = r"""
 PS1= PS2=
 t() { printf '@''%s %s@\n' "$1" "$2"; }
@@ -60,8 +60,8 @@ c() { s=missing; p=; [ -d "$2" ] && s=kept && p=$(cd "$2" && pwd -P) && [ -w "$2
 u=new; [ -w "$1/$f" ] && [ -O "$1/$f" ] && u=used
 t folder "$s|$u|$(df -k "$2" 2>/dev/null | tail -n 1)|$p|$1"; }
 """
-#: Programs are run from it, and models are in it: nobody else may read it, and none that somebody
-#: else made is taken.
+#: Makes the folder private, and refuses one that somebody else made: programs are run from it, and
+#: models are in it.
 _MAKE_FOLDER = r"""
 o() { [ ! -h "$f" ] && [ -O "$f" ]; }
 (umask 077; mkdir -p "$f") && if o; then chmod 700 "$f"; t folder ours; else t folder others; fi
@@ -81,63 +81,55 @@ class Mount:
 
     @classmethod
     def parse(cls, line: str) -> Mount:
-        """Return the mount of a line, whose blanks are written as octal numbers."""
-        device, point, file_system, options = line.split(" ")[:4]
-        return cls(
-            device,
-            re.sub(r"\\(\d{3})", lambda match: chr(int(match[1], 8)), point),
-            file_system,
-            tuple(options.split(",")),
-        )
+        """Return the mount of a line, in which spaces are octal escapes."""
+        device, escaped_point, file_system, options = line.split(" ")[:4]
+        point = re.sub(r"\\(\d{3})", lambda escape: chr(int(escape[1], 8)), escaped_point)
+        return cls(device, point, file_system, tuple(options.split(",")))
 
     def option(self, name: str) -> str:
-        """Return the value of an option, nothing where it has none."""
-        return next(
-            (text.partition("=")[2] for text in self.options if text.partition("=")[0] == name), ""
-        )
+        """Return the value of an option; empty if it has none."""
+        for option in self.options:
+            key, _, value = option.partition("=")
+            if key == name:
+                return value
+        return ""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A folder in which ours could be."""
+    """A folder that could hold the project's folder."""
 
     path: str
-    #: Without symbolic links, of the folder or of the one it would be in; empty if there is
-    #: none.
+    #: Path without symbolic links, of the folder or of its parent; empty if neither exists.
     real_path: str
     writable: bool
-    #: Whether ours is there already.
+    #: Whether the project's folder is already in it.
     used: bool
     #: None if the board has no df.
     free_bytes: int | None
 
     @classmethod
     def parse(cls, answer: str) -> Candidate:
-        """Return the candidate of an answer of the probe."""
+        """Return the candidate from an answer of the probe."""
         state, used, room, real_path, path = answer.split("|", 4)
         available = _DF_AVAILABLE.search(room + " ")
-        return cls(
-            path,
-            real_path,
-            state == "writable",
-            used == "used",
-            int(available[1]) * 1024 if available else None,
-        )
+        free_bytes = int(available[1]) * 1024 if available else None
+        return cls(path, real_path, state == "writable", used == "used", free_bytes)
 
 
 @dataclass(frozen=True)
 class Survey:
-    """What the probe has seen."""
+    """The answers of the probe."""
 
     machine: str
-    #: Of the shell's program: what runs there beside it. 0: not known.
+    #: Word size of the shell's program, and so of other programs; 0 if it is unknown.
     bits: int
     mounts: tuple[Mount, ...]
     candidates: tuple[Candidate, ...]
 
     @property
     def architecture(self) -> str:
-        """The name of the user space's architecture; TargetError if there is no reader for it.
+        """The architecture of the user space; TargetError if there is no reader for it.
 
         A 32-bit user space may run on a 64-bit kernel.
         """
@@ -150,12 +142,12 @@ class Survey:
             return "x86_64"
         width = f" with programs of {self.bits} bits" if self.bits else ""
         raise TargetError(
-            f"the board's machine is {self.machine or 'not told'}{width}; the reader is made for"
+            f"the board's machine is {self.machine or 'unknown'}{width}; the reader is made for"
             " aarch64, ARMv7 (armhf) and x86_64"
         )
 
     def mount_of(self, path: str) -> Mount | None:
-        """Return the mount that a path is on: the last of those whose point is the longest."""
+        """Return the mount of a path: the last of those with the longest mount point."""
         best = None
         for mount in self.mounts:
             inside = mount.point == "/" or path == mount.point or path.startswith(mount.point + "/")
@@ -165,8 +157,9 @@ class Survey:
 
 
 class _Shell:
-    """The board's shell. Every method raises ConnectionLost where it ends, and TargetError if it
-    is none.
+    """The board's shell.
+
+    Every method raises ConnectionLost if it ends, and TargetError if there is none.
     """
 
     def __init__(self, channel: Channel) -> None:
@@ -174,7 +167,7 @@ class _Shell:
         self._read = b""
 
     def ask(self, script: str) -> list[tuple[str, str]]:
-        """Run the commands; return their answers."""
+        """Run the commands; return their answers as (name, value)."""
         self._channel.write(f"{script}\nt end end\n".encode())
         answers: list[tuple[str, str]] = []
         deadline = time.monotonic() + _SHELL_LIMIT_S + len(script) / _SLOWEST_BYTES_PER_S
@@ -187,7 +180,7 @@ class _Shell:
                     answers.append((match[1], match[2]))
 
     def run_reader(self, program: str) -> bytes:
-        """Turn the shell into the reader; return what the reader has said already."""
+        """Turn the shell into the reader; return the reader's first output."""
         self._channel.write(f"exec {shlex.quote(program)}\n".encode())
         deadline = time.monotonic() + _SHELL_LIMIT_S
         try:
@@ -221,7 +214,7 @@ class _Shell:
 
 
 def probe(channel: Channel, folder: str | None) -> Survey:
-    """Return what the board says of itself; `folder` is the one that the user has given."""
+    """Return the survey of the board; `folder` is the user's choice, if any."""
     candidates = [(shlex.quote(folder),) * 2] if folder else _CANDIDATES
     checks = "\n".join(f"c {path} {parent}" for path, parent in candidates)
     answers = _Shell(channel).ask(f"f={_FOLDER}\n{_PROBE}{checks}")
@@ -235,7 +228,7 @@ def probe(channel: Channel, folder: str | None) -> Survey:
 
 
 def choose_folder(survey: Survey, given: str | None) -> str:
-    """Return the folder for all that is pushed; raise TargetError with what is wrong with each."""
+    """Return the folder for pushed files; raise TargetError with the reason against each."""
     refusals = []
     usable = []
     for candidate in survey.candidates:
@@ -247,35 +240,42 @@ def choose_folder(survey: Survey, given: str | None) -> str:
     if not usable:
         remedy = "give another" if given else "give one that can be used"
         raise TargetError(
-            f"nothing can be pushed to the board: {'; '.join(refusals)}. What is pushed must be on"
-            f" a disk, since files in memory would be weighed: {remedy} (--folder FOLDER of"
-            " `reusebench board add`)"
+            f"nothing can be pushed to the board: {'; '.join(refusals)}. Pushed files must be on a"
+            f" disk, since files in memory would add to the measured memory: {remedy} (--folder"
+            " FOLDER of `reusebench board add`)"
         )
-    # Where ours is, it stays: what is pushed takes room, and would drive the next session to
-    # another folder.
+    # The folder that is already used stays. Pushed files take room, and would otherwise drive the
+    # next session to another folder.
     best = next((candidate for candidate in usable if candidate.used), usable[0])
     return posixpath.join(best.path, _FOLDER)
 
 
-def _reason_against(survey: Survey, candidate: Candidate, room_bytes: int) -> str | None:
-    """Return why the folder is not usable, None if it is."""
+def _reason_against(survey: Survey, candidate: Candidate, room_bytes: int) -> str | None:  # noqa: PLR0911 one for each reason
+    """Return the reason against the folder; None if it is usable."""
     if not candidate.real_path:
         return "does not exist"
     mount = survey.mount_of(candidate.real_path)
-    options = mount.options if mount else ()
-    has_room = candidate.used or candidate.free_bytes is None or candidate.free_bytes >= room_bytes
-    reasons = {
-        "is on a file system that is mounted read-only": "ro" in options,
-        "is not writable for this user": not candidate.writable,
-        f"is in memory ({mount and mount.file_system})": mount and _is_memory(survey, mount),
-        "lets no program run (it is mounted noexec)": "noexec" in options,
-        f"has only {(candidate.free_bytes or 0) / 2**20:.1f} MiB free": not has_room,
-    }
-    return next((reason for reason, holds in reasons.items() if holds), None)
+    if mount and "ro" in mount.options:
+        return "is on a file system that is mounted read-only"
+    if not candidate.writable:
+        return "is not writable for this user"
+    if mount and _is_memory(survey, mount):
+        return f"is in memory ({mount.file_system})"
+    if mount and "noexec" in mount.options:
+        return "lets no program run (it is mounted noexec)"
+    if not candidate.used and candidate.free_bytes is not None:
+        return _lack_of_room(candidate.free_bytes, room_bytes)
+    return None
+
+
+def _lack_of_room(free_bytes: int, room_bytes: int) -> str | None:
+    if free_bytes >= room_bytes:
+        return None
+    return f"has only {free_bytes / 2**20:.1f} MiB free"
 
 
 def _is_memory(survey: Survey, mount: Mount) -> bool:
-    """Whether files there are memory; those of an overlay are where its upper folder is."""
+    """Whether files there are kept in memory; an overlay's files are in its upper folder."""
     upper = mount.option("upperdir") if mount.file_system == "overlay" else ""
     below = survey.mount_of(upper) if upper else None
     if below and below != mount:
@@ -284,15 +284,13 @@ def _is_memory(survey: Survey, mount: Mount) -> bool:
 
 
 def begin_reader(channel: Channel, folder: str, program: Path) -> bytes:
-    """Push the reader where it is missing, and turn the shell into it; return what it has said
-    already.
-    """
+    """Push the reader if it is missing, and turn the shell into it; return its first output."""
     shell = _Shell(channel)
-    there = posixpath.join(folder, program.parent.name)
-    quoted = shlex.quote(there)
-    answers = dict(
-        shell.ask(f"f={shlex.quote(folder)}\n{_MAKE_FOLDER}[ -x {quoted} ] && t reader there")
-    )
+    path = posixpath.join(folder, program.parent.name)
+    quoted = shlex.quote(path)
+    script = f"f={shlex.quote(folder)}\n{_MAKE_FOLDER}[ -x {quoted} ] && t reader there"
+    answers = dict(shell.ask(script))
+
     if "folder" not in answers:
         raise TargetError(
             f"{channel.transport.name}: the folder {folder} cannot be made:"
@@ -305,15 +303,13 @@ def begin_reader(channel: Channel, folder: str, program: Path) -> bytes:
             " `reusebench board add`)"
         )
     if "reader" not in answers:
-        _push(shell, channel, program.read_bytes(), there)
-    return shell.run_reader(there)
+        _push(shell, channel, program.read_bytes(), path)
+    return shell.run_reader(path)
 
 
 def _push(shell: _Shell, channel: Channel, content: bytes, path: str) -> None:
-    """Write a program with what every shell has: beside its path first, so that it is there whole
-    or not at all.
-    """
-    # A name of this shell's own: one that was cut off may still be writing.
+    """Write a program with commands that every shell has. It appears whole or not at all."""
+    # The temporary name is this shell's own: an interrupted shell may still be writing.
     lines = [f'n={shlex.quote(path)}.new.$$; e=0; : > "$n" || e=1']
     lines += [f"printf '{part}' >> \"$n\" || e=1" for part in _octal(content)]
     lines.append(
@@ -325,22 +321,22 @@ def _push(shell: _Shell, channel: Channel, content: bytes, path: str) -> None:
     if "pushed" not in answers:
         available = _DF_AVAILABLE.search(answers["room"] + " ")
         room = f"; {int(available[1])} KiB are free there" if available else ""
-        reason = channel.words.rpartition("\n")[2]
+        error_line = channel.words.rpartition("\n")[2]
+        reason = f" ({error_line})" if error_line else ""
         raise TargetError(
             f"{channel.transport.name}: the reader ({len(content) / 1024:.0f} KiB) cannot be"
-            f" written to {folder}{room}" + (f" ({reason})" if reason else "")
+            f" written to {folder}{room}{reason}"
         )
 
 
 def _octal(content: bytes) -> Iterator[str]:
-    """Yield the content as formats of printf in single quotes, none of which makes a line too
-    long.
-    """
+    """Yield the content as printf formats for single quotes, each short enough for a line."""
     part = ""
     for byte in content:
-        text = chr(byte)
-        part += text if text.isascii() and text.isalnum() else f"\\{byte:03o}"
-        if len(part) > _LINE_BYTES - 4 - 200:
+        letter = chr(byte)
+        is_plain = letter.isascii() and letter.isalnum()
+        part += letter if is_plain else f"\\{byte:03o}"
+        if len(part) > _PART_BYTES:
             yield part
             part = ""
     yield part

@@ -1,4 +1,4 @@
-"""A transport that runs: bytes to the board and from it, with nothing that waits for ever."""
+"""A running transport: bytes to and from the board, without waiting forever."""
 
 from __future__ import annotations
 
@@ -18,24 +18,25 @@ from reusebench.targets.far.transport import Transport
 __all__ = ["Channel"]
 
 _READ_BYTES = 1 << 16
-#: What is kept of what the command complains.
+#: Bytes that are kept of the command's standard error.
 _WORDS_BYTES = 4000
-#: How long it may take to say why it ended, and to leave.
+#: Time for the command to report its error and exit.
 _END_S = 3.0
-#: How long it may take nothing of what is written.
+#: Time after which a command that accepts no input counts as stuck.
 _STUCK_S = 20.0
-#: As its keeper tells it, and as shells do.
+#: Exit code that the reader's keeper reports, by the convention of shells.
 _READER_KILLED = 128 + signal.SIGKILL
 
 
 class Channel:
-    """The command and its pipes. read and write raise ConnectionLost."""
+    """The command and its pipes. `read` and `write` raise ConnectionLost."""
 
     def __init__(self, transport: Transport) -> None:
         """Start the command; raise TargetError if there is none."""
         self.transport = transport
         try:
-            # A session of its own: Ctrl-C reaches the harness alone, which then ends all in order.
+            # The command has its own session: Ctrl-C reaches only the harness, which then ends
+            # everything in order.
             self._popen = subprocess.Popen(
                 transport.command,
                 stdin=subprocess.PIPE,
@@ -47,6 +48,7 @@ class Channel:
         except OSError as error:
             if isinstance(error, FileNotFoundError):
                 raise transport.missing() from None
+
             raise ConnectionLost(
                 f"{transport.name}: {transport.command[0]} cannot be run: {error.strerror}"
             ) from None
@@ -56,27 +58,27 @@ class Channel:
         os.set_blocking(self._input.fileno(), False)
         self._writing = threading.Lock()
         self._posted: deque[bytes] = deque()
-        #: Why it is of no use any more; None while it is.
+        #: Cause of the lost connection; None while it is usable.
         self._broken: str | None = None
         self._read_meanwhile = b""
         self._words = b""
         self._errors_are_open = True
-        #: How long the whole may be silent is for the reader of frames to say; this is of the last
-        #: byte.
+        #: Time of the last received byte. The reader of frames decides how long the board may be
+        #: silent.
         self.heard_s = time.monotonic()
 
     @property
     def is_lost(self) -> bool:
-        """Whether it is of no use any more."""
+        """Whether the connection is no longer usable."""
         return self._broken is not None
 
     @property
     def words(self) -> str:
-        """The end of what the command has complained."""
+        """The end of the command's standard error."""
         return self._words.decode(errors="replace").strip()
 
     def read(self, timeout_s: float) -> bytes:
-        """Return what has come, waiting so long; nothing where nothing came."""
+        """Return received bytes, waiting up to `timeout_s`; empty if none arrived."""
         self._check_usable()
         if self._read_meanwhile:
             data = self._read_meanwhile
@@ -84,7 +86,7 @@ class Channel:
             return data
         deadline = time.monotonic() + timeout_s
         while True:
-            left_s = max(0.0, deadline - time.monotonic())
+            left_s = _seconds_until(deadline)
             readable, _, _ = select.select(self._sources(), [], [], left_s)
             if self._errors in readable:
                 self._take_words()
@@ -94,23 +96,23 @@ class Channel:
                 return b""
 
     def write(self, data: bytes) -> None:
-        """Pass all of it on; what comes meanwhile is kept for read."""
+        """Write all data; data received meanwhile is kept for `read`."""
         self._check_usable()
         with self._writing:
             try:
                 self._write_whole(memoryview(data))
             except BaseException:
-                # Ctrl-C may come anywhere: the board would take what is written next for the rest
-                # of this.
+                # Ctrl-C may come anywhere: the board would take the next message for the rest of
+                # this one.
                 self._broken = self._broken or "it was interrupted in the middle of a message"
                 raise
         self._write_posted()
 
     def post(self, data: bytes) -> None:
-        """Have a few bytes written, from another thread or a signal's handler: now, or behind what
-        is being written.
+        """Write a few bytes, at once or after the current write.
 
-        They are dropped where the pipe is full or has ended.
+        May be called by another thread or a signal handler. The bytes are dropped if the pipe is
+        full or has ended.
         """
         self._posted.append(data)
         self._write_posted()
@@ -118,22 +120,23 @@ class Channel:
     def _write_posted(self) -> None:
         while self._posted and not self._broken and self._writing.acquire(blocking=False):
             try:
-                # At once or not at all: a pipe does not take half of so little.
+                # A pipe takes so few bytes completely or not at all.
                 with contextlib.suppress(OSError, ValueError, IndexError):
                     os.write(self._input.fileno(), self._posted.popleft())
             finally:
                 self._writing.release()
 
     def lost(self, cause: str) -> ConnectionLost:
-        """Return the error of a connection that has ended, or is to end; what the command says is
-        the better cause.
+        """Return the error of a connection that has ended or will end now.
+
+        The command's own message, if there is one, replaces `cause`.
         """
         self._broken = self._broken or cause
         cause = self.transport.explain(self.words) or cause
         return ConnectionLost(f"the connection to {self.transport.name} was lost: {cause}")
 
     def close(self) -> None:
-        """End the command; it may take a moment to leave by itself."""
+        """End the command, after a moment in which it may exit by itself."""
         self._broken = "it was closed"
         with contextlib.suppress(OSError):
             self._input.close()
@@ -155,7 +158,7 @@ class Channel:
     def _take(self) -> bytes:
         data = self._output.read(_READ_BYTES)
         if not data:
-            raise self.lost(self._why_ended())
+            raise self.lost(self._describe_ending())
         self.heard_s = time.monotonic()
         return data
 
@@ -165,9 +168,9 @@ class Channel:
         self._words = (self._words + words)[-_WORDS_BYTES:]
 
     def _write_whole(self, view: memoryview) -> None:
-        stuck_s = time.monotonic() + _STUCK_S
+        deadline = time.monotonic() + _STUCK_S
         while view:
-            left_s = max(0.0, stuck_s - time.monotonic())
+            left_s = _seconds_until(deadline)
             readable, writable, _ = select.select(self._sources(), [self._input], [], left_s)
             if self._errors in readable:
                 self._take_words()
@@ -175,9 +178,9 @@ class Channel:
                 self._read_meanwhile += self._take()
             if writable:
                 view = view[self._write_some(view) :]
-                stuck_s = time.monotonic() + _STUCK_S
+                deadline = time.monotonic() + _STUCK_S
             if not readable and not writable:
-                raise self.lost(f"the board has taken nothing for {_STUCK_S:g} s")
+                raise self.lost(f"the board has accepted no data for {_STUCK_S:g} s")
 
     def _write_some(self, view: memoryview) -> int:
         try:
@@ -185,26 +188,32 @@ class Channel:
         except BlockingIOError:
             return 0
         except BrokenPipeError:
-            raise self.lost(self._why_ended()) from None
+            raise self.lost(self._describe_ending()) from None
 
-    def _why_ended(self) -> str:
-        """Return how the command ended, in words; it has closed its pipe."""
+    def _describe_ending(self) -> str:
+        """Return a description of the command's ending, after it has closed its pipe."""
         deadline = time.monotonic() + _END_S
-        while (
-            self._errors_are_open
-            and select.select([self._errors], [], [], max(0.0, deadline - time.monotonic()))[0]
-        ):
+        while self._errors_are_open:
+            readable, _, _ = select.select([self._errors], [], [], _seconds_until(deadline))
+            if not readable:
+                break
             self._take_words()
+
         program = self.transport.command[0]
         try:
-            code = self._popen.wait(max(0.0, deadline - time.monotonic()))
+            code = self._popen.wait(_seconds_until(deadline))
         except subprocess.TimeoutExpired:
             return f"`{program}` closed its output"
         if code == _READER_KILLED:
             return "the reader on the board was killed, by hand or because memory ran out"
         end = f"exit code {code}" if code >= 0 else f"signal {-code}"
         last_line = self.words.rpartition("\n")[2]
-        return f"`{program}` ended ({end})" + (f": {last_line}" if last_line else "")
+        message = f": {last_line}" if last_line else ""
+        return f"`{program}` ended ({end}){message}"
+
+
+def _seconds_until(deadline: float) -> float:
+    return max(0.0, deadline - time.monotonic())
 
 
 def _pipe(stream: IO[bytes] | None) -> IO[bytes]:

@@ -1,6 +1,4 @@
-"""The connection to the reader of a far board: requests and their replies, and the events between
-them.
-"""
+"""The connection to the reader of a remote board: requests, their replies, and events."""
 
 from __future__ import annotations
 
@@ -20,46 +18,44 @@ from reusebench.targets.programs import READER
 
 __all__ = ["Connection", "Request", "connect"]
 
-# native/reader/reader.h is the other side of all that follows.
+# native/reader/reader.h is the other side.
 _HEADER = struct.Struct("<IIB")
 _PART, _DONE, _ERROR = b"+=!"
 _HELLO = ord("h")
 _HELLO_FIELDS = struct.Struct("<IIII")
 _ERROR_FIELDS = struct.Struct("<I")
-#: After so long without a byte from here, the reader ends what it has started, and itself.
+#: Time without a byte from here after which the reader ends its processes and itself.
 _PATIENCE_S = 30.0
-#: A sign of life goes out, and comes back, every so often, whatever the harness is busy with.
+#: Interval of the pings in both directions, which do not depend on what the harness is doing.
 _PING_S = 4.0
-#: A board that gives no sign of life for so long is gone.
+#: Time without a byte from the board after which it counts as gone.
 _SILENCE_S = 20.0
 _HELLO_LIMIT_S = 15.0
 
 
 class Request(NamedTuple):
-    """What the reader is asked to do."""
+    """A request to the reader."""
 
     #: A RequestKind.
     kind: str
     data: bytes = b""
-    #: The file that it is of, for the error.
+    #: The file concerned, for the error.
     path: str | None = None
 
 
 class Connection:
-    """Speaks to the reader. Every method but close raises ConnectionLost."""
+    """The connection to the reader. Every method except close raises ConnectionLost."""
 
     page_bytes: int
     user_id: int
-    #: The two processes of the reader.
+    #: The reader's two processes.
     reader_pid: int
     keeper_pid: int
-    #: What every kind of event is given to.
+    #: Key: kind of event; its listener.
     listeners: dict[str, Callable[[bytes], None]]
 
     def __init__(self, channel: Channel, folder: str, architecture: str, begun: bytes) -> None:
-        """Take a channel on which the reader has begun to speak, its folder on the board and what
-        it has said.
-        """
+        """`begun` is the first output of the reader on this channel; `folder` is its folder."""
         self.name = channel.transport.name
         self.folder = folder
         self.architecture = architecture
@@ -73,7 +69,7 @@ class Connection:
         self._hello: bytes | None = None
         self._events = self._events_seen = 0
         self._is_closed = threading.Event()
-        #: Whether a method is under way: one that is called now is called by a signal's handler.
+        #: Whether a method is running: another call then comes from a signal handler.
         self.is_busy = False
         self._take(begun)
         self.wait(lambda: self._hello is not None, _HELLO_LIMIT_S)
@@ -87,7 +83,7 @@ class Connection:
 
     @property
     def is_lost(self) -> bool:
-        """Whether it is of no use any more."""
+        """Whether the connection is no longer usable."""
         return self._channel.is_lost
 
     def request(self, request: Request) -> bytes:
@@ -98,7 +94,9 @@ class Connection:
         return reply
 
     def requests(self, requests: Sequence[Request]) -> list[bytes | OSError]:
-        """Return the replies to all, or their errors, in one round trip."""
+        """Return all replies, or their errors, in one round trip."""
+        if not requests:
+            return []
         numbers = range(self._number + 1, self._number + 1 + len(requests))
         self._number += len(requests)
         frames = bytearray()
@@ -107,11 +105,11 @@ class Connection:
             frames += _HEADER.pack(len(request.data), number, ord(request.kind)) + request.data
         with self._busy():
             self._channel.write(bytes(frames))
-        self.wait(lambda: numbers[-1] in self._replies if numbers else True)
+        self.wait(lambda: numbers[-1] in self._replies)
         return [self._replies.pop(number) for number in numbers]
 
     def wait(self, is_there: Callable[[], bool], limit_s: float = float("inf")) -> bool:
-        """Take what comes until something is there, or so long; return whether it is."""
+        """Process incoming frames up to `limit_s`, until `is_there`; return whether it is."""
         deadline = time.monotonic() + limit_s
         while not is_there():
             left_s = max(0.0, deadline - time.monotonic())
@@ -129,32 +127,28 @@ class Connection:
         return True
 
     def wait_for_event(self, limit_s: float) -> None:
-        """Take what comes until there is an event that has come since the last call, or so long."""
+        """Process incoming frames until a new event arrives or `limit_s` passes."""
         self.wait(lambda: self._events != self._events_seen, limit_s)
         self._events_seen = self._events
 
     def post(self, request: Request) -> None:
-        """Send a request without waiting for its reply, which is ignored; also while another method
-        is under way.
-        """
+        """Send a request whose reply is ignored, also while another method is running."""
         self._channel.post(_HEADER.pack(len(request.data), 0, ord(request.kind)) + request.data)
 
     def set_patience(self, seconds: float) -> None:
-        """Have the reader end after so long without a byte from here."""
+        """Set the time without a byte from here after which the reader ends."""
         self.request(Request("q", struct.pack("<Q", int(seconds * 1e9))))
 
     def close(self) -> None:
-        """Have the reader end, with all that it has started, and the connection with it; also where
-        that is lost.
-        """
+        """End the reader, its processes and the connection, which may already be lost."""
         self._is_closed.set()
         with contextlib.suppress(ConnectionLost):
             self._channel.write(_HEADER.pack(0, 0, ord("x")))
-            self.wait(lambda: False)  # until its end
+            self.wait(lambda: False)  # until the channel ends
         self._channel.close()
 
     def lost(self, cause: str) -> ConnectionLost:
-        """Return the error of a connection that is of no use any more, for this cause."""
+        """Return the error of a connection that is no longer usable, with its cause."""
         return self._channel.lost(cause)
 
     @contextlib.contextmanager
@@ -179,7 +173,7 @@ class Connection:
                 self.listeners.get(chr(kind), _ignore)(content)
 
     def _frames(self) -> Iterator[tuple[int, int, bytes]]:
-        """Yield (kind, number, content) of the frames that are whole."""
+        """Yield (kind, number, content) of each complete frame."""
         data = self._data
         at = 0
         while len(data) - at >= _HEADER.size:
@@ -194,7 +188,7 @@ class Connection:
     def _take_reply(self, kind: int, number: int, content: bytes) -> None:
         parts = self._parts.pop(number, [])
         if number not in self._paths:
-            return  # a sign of life
+            return  # the reply to a ping
         path = self._paths.pop(number)
         if kind == _DONE:
             self._replies[number] = b"".join([*parts, content])
@@ -209,10 +203,9 @@ class Connection:
 
 
 def connect(target: str, show_step: Callable[[str], None], folder: str | None = None) -> Connection:
-    """Reach a far board and start the reader there, which is compiled and pushed where it is
-    missing.
+    """Connect to a remote board and start the reader, compiled and pushed if it is missing.
 
-    `folder` is where the user wants files to be kept. Raises TargetError with the reason and what
+    `folder` is the user's choice of a folder for files. Raises TargetError with the reason and what
     to do.
     """
     channel = Channel(transport_of(target))
@@ -224,7 +217,7 @@ def connect(target: str, show_step: Callable[[str], None], folder: str | None = 
         return Connection(channel, chosen, survey.architecture, begun)
     except ConnectionLost as error:
         channel.close()
-        # Nothing was lost: it could not be had.
+        # The connection was never made, so it was not lost.
         raise TargetError(
             str(error).replace("the connection to ", "").replace(" was lost", "", 1)
         ) from None
@@ -234,4 +227,4 @@ def connect(target: str, show_step: Callable[[str], None], folder: str | None = 
 
 
 def _ignore(_content: bytes) -> None:
-    """Take an event that nobody waits for any more."""
+    """Ignore an event without a listener."""

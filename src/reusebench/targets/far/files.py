@@ -1,4 +1,4 @@
-"""Files of ours on a far board: pushed once, by what they contain, and removed on request."""
+"""The project's files on a remote board: pushed once per content, removed on request."""
 
 from __future__ import annotations
 
@@ -33,10 +33,11 @@ _SPACE = struct.Struct("<QQ")
 _CREATES = 1
 _APPENDS = 2
 _SYNCS = 4
-#: What one request carries of a file, and how many go out before their replies are looked at.
+#: Bytes of a file in one request.
 _PART_BYTES = 48 << 10
-_PARTS = 64
-#: What folders and the ends of files take beside their contents, for each file.
+#: Requests that are sent before their replies are read.
+_MOST_REQUESTS = 64
+#: Room for folders and padding, per file.
 _FILE_ROOM_BYTES = 8 << 10
 _FILES = "files"
 _LOCK = "lock"
@@ -45,7 +46,7 @@ _UNFINISHED = ".unfinished"
 
 
 class _Content(NamedTuple):
-    """What a file has."""
+    """A file's content, as far as it matters for pushing."""
 
     is_program: bool
     size_bytes: int
@@ -53,21 +54,19 @@ class _Content(NamedTuple):
 
 
 class WatchedFile:
-    """A file that is appended to on the board; there is one at a time."""
+    """A file on the board to which a program appends; one at a time can be watched."""
 
     def __init__(self, connection: Connection, path: str) -> None:
-        """Raise OSError if it cannot be watched."""
+        """Raise OSError if the file cannot be watched."""
         self._connection = connection
         self._path = path
         connection.listeners["m"] = self._note
         connection.request(Request("j", os.fsencode(path), path))
-        # It may have been written to between its making and its watch.
+        # The file may have been written to between its creation and this watch.
         self._has_changed = True
 
     def changed(self) -> bytes | None:
-        """Return its content if it was written to since the last call, and at the first one;
-        OSError.
-        """
+        """Return the content if it has changed since the last call, and at the first; OSError."""
         if not self._has_changed:
             return None
         self._has_changed = False
@@ -78,8 +77,9 @@ class WatchedFile:
 
 
 class FarFiles:
-    """Our folder on a board. Every method raises ConnectionLost, and TargetError with what to
-    do.
+    """The project's folder on a board.
+
+    Every method raises ConnectionLost, and TargetError with what to do.
     """
 
     def __init__(self, connection: Connection) -> None:
@@ -88,13 +88,12 @@ class FarFiles:
         self._pushed: set[str] = set()
 
     def push(self, path: Path, companions: Sequence[Path] = ()) -> str:
-        """Return where a file is on the board; what is missing is pushed."""
-        return posixpath.join(
-            self.push_tree({file.name: file for file in (path, *companions)}), path.name
-        )
+        """Return the path of a file on the board, pushing it if it is missing."""
+        files = {file.name: file for file in (path, *companions)}
+        return posixpath.join(self.push_tree(files), path.name)
 
     def push_tree(self, files: Mapping[str, Path]) -> str:
-        """Return the folder on the board that has these files under these relative paths."""
+        """Return the folder on the board with these files under these relative paths."""
         try:
             contents = {name: _content_of(file, FileState.of(file)) for name, file in files.items()}
             folder = posixpath.join(self.folder, _FILES, _fingerprint_of(contents))
@@ -107,8 +106,9 @@ class FarFiles:
         return folder
 
     def lock(self) -> None:
-        """Hold the board until the connection ends; TargetError with who holds it, where another
-        session does.
+        """Hold the board until the connection ends.
+
+        Raises TargetError, with the name of the holder, if another session holds it.
         """
         path = posixpath.join(self.folder, _LOCK)
         try:
@@ -116,27 +116,25 @@ class FarFiles:
         except BlockingIOError:
             holder = self._connection.request(read_request(path)).decode(errors="replace").strip()
             raise TargetError(
-                f"{self._connection.name} is in use by {holder or 'another session'}, and two would"
-                " measure each other; wait until it has ended"
+                f"{self._connection.name} is in use by {holder or 'another session'}, and two"
+                " sessions would measure each other; wait until it has ended"
             ) from None
         except OSError as error:
             raise self._cannot_write(path, error) from None
-        who = (
-            f"{getpass.getuser()}@{socket.gethostname()}, process {os.getpid()}, since"
-            f" {time.strftime('%F %T %Z')}"
-        )
-        self._write(path, who.encode() + b"\n", 0o666)
+        user = f"{getpass.getuser()}@{socket.gethostname()}"
+        holder = f"{user}, process {os.getpid()}, since {time.strftime('%F %T %Z')}"
+        self._write(path, holder.encode() + b"\n", 0o666)
 
     def free_bytes(self) -> int:
-        """Return the room that is left."""
+        """Return the free space."""
         return int(_SPACE.unpack(self._ask("f", self.folder))[1])
 
     def prepared(self, name: str) -> str:
-        """Return a folder for what a runtime makes of models there, for this session alone."""
+        """Return this session's folder for files that a runtime makes of models on the board."""
         return posixpath.join(self.folder, _PREPARED, name)
 
     def remove_prepared(self) -> None:
-        """Remove what an earlier session has left of that."""
+        """Remove such folders of earlier sessions."""
         folder = posixpath.join(self.folder, _PREPARED)
         try:
             if self._exists(folder):
@@ -145,22 +143,16 @@ class FarFiles:
             raise self._cannot_write(folder, error) from None
 
     def watch(self, path: str) -> WatchedFile:
-        """Make a file of the user's, or empty it, and watch it; OSError."""
+        """Create or empty a file of the user's, and watch it; OSError."""
         self._write(path, b"", 0o666)
         return WatchedFile(self._connection, path)
 
     def clean(self) -> int:
-        """Remove what was pushed, the reader's program too, and nothing else; return how many bytes
-        it had.
-        """
+        """Remove all pushed files and the reader's program, nothing else; return their size."""
         self._pushed.clear()
         try:
             names = self._names(self.folder)
-            ours = [
-                name
-                for name in names
-                if name in (_FILES, _LOCK, _PREPARED) or name.startswith(f"{READER.name}-")
-            ]
+            ours = [name for name in names if _is_ours(name)]
             freed_bytes = self._remove(posixpath.join(self.folder, name) for name in ours)
             if len(ours) == len(names):
                 self._ask("d", self.folder)
@@ -171,23 +163,23 @@ class FarFiles:
     def _push(
         self, files: Mapping[str, Path], contents: Mapping[str, _Content], folder: str
     ) -> None:
-        """Write the files beside the folder's place, and move them there whole."""
+        """Write the files to a temporary folder, and rename it when it is complete."""
         needed_bytes = sum(content.size_bytes + _FILE_ROOM_BYTES for content in contents.values())
         free_bytes = self.free_bytes()
         if needed_bytes > free_bytes:
             raise self._no_room(files, needed_bytes, free_bytes)
         new = folder + _UNFINISHED
         try:
-            # What a session left that was cut off.
+            # An interrupted session has left it.
             if self._exists(new):
                 self._remove([new])
-            for name in sorted({posixpath.dirname(posixpath.join(new, name)) for name in files}):
-                self._make_folders(name)
+            paths = {name: posixpath.join(new, name) for name in files}
+            for parent in sorted(set(map(posixpath.dirname, paths.values()))):
+                self._make_folders(parent)
             for name, file in files.items():
-                self._push_file(file, contents[name], posixpath.join(new, name))
-            self._connection.request(
-                Request("v", os.fsencode(new) + b"\0" + os.fsencode(folder), folder)
-            )
+                self._push_file(file, contents[name], paths[name])
+            renaming = os.fsencode(new) + b"\0" + os.fsencode(folder)
+            self._connection.request(Request("v", renaming, folder))
         except (OSError, UserFileError) as error:
             with contextlib.suppress(OSError):
                 self._remove([new])
@@ -198,13 +190,14 @@ class FarFiles:
             raise self._cannot_write(folder, error) from None
 
     def _push_file(self, file: Path, content: _Content, path: str) -> None:
-        """Write the file; raise ChangedFile where it is not what lies under its fingerprint."""
+        """Write the file; raise ChangedFile if its content no longer matches its fingerprint."""
         digest = hashlib.sha256()
-        requests = [_write_request(path, b"", _CREATES, 0o755 if content.is_program else 0o644)]
+        mode = 0o755 if content.is_program else 0o644
+        requests = [_write_request(path, b"", _CREATES, mode)]
         for part in _parts(file):
             digest.update(part)
             requests.append(_write_request(path, part, _APPENDS, 0))
-            if len(requests) == _PARTS:
+            if len(requests) == _MOST_REQUESTS:
                 self._do(requests)
         requests.append(_write_request(path, b"", _APPENDS | _SYNCS, 0))
         self._do(requests)
@@ -212,7 +205,7 @@ class FarFiles:
             raise ChangedFile(file)
 
     def _do(self, requests: list[Request]) -> None:
-        """Have the requests done, and begin a new list; raise the first error."""
+        """Send the requests and clear the list; raise the first error."""
         replies = self._connection.requests(requests)
         requests.clear()
         for reply in replies:
@@ -223,34 +216,30 @@ class FarFiles:
         self._connection.request(_write_request(path, data, _CREATES, mode))
 
     def _make_folders(self, folder: str) -> None:
-        """Make the folder and what is missing above it, below ours."""
+        """Make the folder and its missing parents, below the project's folder."""
         if folder != self.folder:
             self._make_folders(posixpath.dirname(folder))
             with contextlib.suppress(FileExistsError):
                 self._ask("m", folder)
 
     def _remove(self, paths: Iterable[str]) -> int:
-        """Remove files and folders with all in them; return the bytes of the files."""
+        """Remove files and folders with their content; return the size of the files."""
         freed_bytes = 0
         paths = list(paths)
-        statuses = self._connection.requests(
-            [Request("s", os.fsencode(path), path) for path in paths]
-        )
-        # Removing is tried first: a link is removed, and not followed.
-        removals = self._connection.requests(
-            [Request("d", os.fsencode(path), path) for path in paths]
-        )
+        statuses = self._ask_all("s", paths)
+        # Removal is tried first: a link is removed rather than followed.
+        removals = self._ask_all("d", paths)
         for path, status, removal in zip(paths, statuses, removals):
             if isinstance(removal, OSError):
                 if removal.errno != errno.ENOTEMPTY:
                     raise removal
-                freed_bytes += self._remove(
-                    posixpath.join(path, name) for name in self._names(path)
-                )
+                content = [posixpath.join(path, name) for name in self._names(path)]
+                freed_bytes += self._remove(content)
                 self._ask("d", path)
             elif not isinstance(status, OSError):
                 _, size_bytes, mode = _STATUS.unpack(status)
-                freed_bytes += size_bytes if stat.S_ISREG(mode) else 0
+                if stat.S_ISREG(mode):
+                    freed_bytes += size_bytes
         return freed_bytes
 
     def _names(self, folder: str) -> list[str]:
@@ -266,15 +255,18 @@ class FarFiles:
     def _ask(self, kind: str, path: str) -> bytes:
         return self._connection.request(Request(kind, os.fsencode(path), path))
 
+    def _ask_all(self, kind: str, paths: Sequence[str]) -> list[bytes | OSError]:
+        return self._connection.requests([Request(kind, os.fsencode(path), path) for path in paths])
+
     def _no_room(
         self, files: Mapping[str, Path], needed_bytes: int, free_bytes: int
     ) -> TargetError:
         first = next(iter(files))
-        what = first if len(files) == 1 else f"{first} and {len(files) - 1} files more"
+        what = first if len(files) == 1 else f"{first} and {len(files) - 1} more files"
         return TargetError(
             f"{self._connection.name} has no room for {what}: {needed_bytes / 2**20:.1f} MiB are"
             f" needed in {self.folder}, {free_bytes / 2**20:.1f} MiB are free. `reusebench board"
-            " clean` removes what was pushed before; or give a folder on another disk"
+            " clean` removes the files of earlier sessions; or give a folder on another disk"
         )
 
     def _cannot_write(self, path: str, error: OSError) -> TargetError:
@@ -284,12 +276,17 @@ class FarFiles:
         )
 
 
+def _is_ours(name: str) -> bool:
+    """Whether the project made this name in its folder."""
+    return name in (_FILES, _LOCK, _PREPARED) or name.startswith(f"{READER.name}-")
+
+
 def _write_request(path: str, data: bytes, flags: int, mode: int) -> Request:
     return Request("w", _WRITE.pack(flags, mode) + os.fsencode(path) + b"\0" + data, path)
 
 
 def _parts(file: Path) -> Iterator[bytes]:
-    """Yield what is in a file; raise UserFileError if it cannot be read."""
+    """Yield the content of a file; raise UserFileError if it cannot be read."""
     try:
         with open_regular(file) as source:
             while part := source.read(_PART_BYTES):
@@ -308,9 +305,7 @@ def _fingerprint_of(contents: Mapping[str, _Content]) -> str:
 
 @functools.lru_cache(maxsize=1024)
 def _content_of(file: Path, _state: FileState | None) -> _Content:
-    """Return what a file has, which is read again when its state is another one; raise
-    UserFileError.
-    """
+    """Return a file's content, read again when its state has changed; raise UserFileError."""
     digest = hashlib.sha256()
     size_bytes = 0
     for part in _parts(file):

@@ -1,4 +1,4 @@
-"""A far board as samplers read it."""
+"""A remote board as a host for samplers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CLOCKS = struct.Struct("<QQ")
 _SAMPLING = struct.Struct("<IQ")
 _SAMPLE = struct.Struct("<QQQ")
 _WRITE = struct.Struct("<II")
-#: The smaps of a process with the most mappings that the kernel gives one, and room to spare.
+#: Largest file that is read: smaps of a process with the kernel's limit of mappings, and reserve.
 _MOST_BYTES = 128 << 20
 
 
@@ -30,22 +30,23 @@ def read_request(path: str) -> Request:
 
 
 class FarHost:
-    """Reads a board through its reader. Every method raises ConnectionLost, and OSError if it
-    says so.
+    """Reads a board through its reader.
+
+    Every method raises ConnectionLost, and OSError if the docstring mentions it.
     """
 
     def __init__(self, connected: Callable[[], Connection]) -> None:
-        """Take what returns the connection, which is another one after it was lost."""
+        """`connected` returns the current connection, which changes after a loss."""
         self._connected = connected
 
     @property
     def page_bytes(self) -> int:
-        """The size of a page of memory."""
+        """The size of a memory page."""
         return self._connected().page_bytes
 
     @property
     def user_id(self) -> int:
-        """Whose files can be read: 0 is root."""
+        """The user whose files can be read: 0 is root."""
         return self._connected().user_id
 
     def read(self, path: str) -> bytes:
@@ -53,59 +54,59 @@ class FarHost:
         return self._connected().request(read_request(path))
 
     def read_all(self, paths: Sequence[str]) -> list[bytes | OSError]:
-        """Return the content of each, or its error, in one round trip."""
+        """Return the content or error of each file, in one round trip."""
         return self._connected().requests([read_request(path) for path in paths])
 
     def names(self, folder: str) -> list[str]:
-        """Return what is in a folder; OSError."""
-        return [
-            os.fsdecode(name)
-            for name in self._of(Request("n", os.fsencode(folder), folder)).split(b"\0")[:-1]
-        ]
+        """Return the names in a folder; OSError."""
+        reply = self._request(Request("n", os.fsencode(folder), folder))
+        return [os.fsdecode(name) for name in reply.split(b"\0")[:-1]]
 
     def links(self, paths: Sequence[str]) -> list[str | OSError]:
-        """Return what each link holds, or its error, in one round trip."""
-        replies = self._connected().requests(
-            [Request("k", os.fsencode(path), path) for path in paths]
-        )
-        return [reply if isinstance(reply, OSError) else os.fsdecode(reply) for reply in replies]
+        """Return the target or error of each link, in one round trip."""
+        links: list[str | OSError] = []
+        for reply in self._request_all("k", paths):
+            links.append(reply if isinstance(reply, OSError) else os.fsdecode(reply))
+        return links
 
     def inodes(self, paths: Sequence[str]) -> list[int | OSError]:
-        """Return the inode of what each path leads to, or its error, in one round trip."""
-        replies = self._connected().requests(
-            [Request("s", os.fsencode(path), path) for path in paths]
-        )
-        return [
-            reply if isinstance(reply, OSError) else int(_STATUS.unpack(reply)[0])
-            for reply in replies
-        ]
+        """Return the inode or error of each path, links followed, in one round trip."""
+        inodes: list[int | OSError] = []
+        for reply in self._request_all("s", paths):
+            inodes.append(reply if isinstance(reply, OSError) else int(_STATUS.unpack(reply)[0]))
+        return inodes
 
     def write(self, path: str, data: bytes) -> None:
-        """Write to a file that exists, at once; OSError."""
-        self._of(Request("w", _WRITE.pack(0, 0) + os.fsencode(path) + b"\0" + data, path))
+        """Write to an existing file in one write; OSError."""
+        content = _WRITE.pack(0, 0) + os.fsencode(path) + b"\0" + data
+        self._request(Request("w", content, path))
 
     def now_ns(self) -> int:
-        """Return its monotonic clock, in nanoseconds."""
+        """Return the board's monotonic clock."""
         return self.clocks().time_ns
 
     def clocks(self) -> Clocks:
-        """Return its monotonic clock, and the reader's CPU time."""
-        return Clocks(*_CLOCKS.unpack(self._of(Request("t"))))
+        """Return the board's monotonic clock and the reader's CPU time."""
+        return Clocks(*_CLOCKS.unpack(self._request(Request("t"))))
 
     def usable_cpus(self) -> int:
-        """Return how many processors a process there may use."""
-        return int(_NUMBER.unpack(self._of(Request("c")))[0])
+        """Return the number of processors that a process on the board may use."""
+        return int(_NUMBER.unpack(self._request(Request("c")))[0])
 
     def sampler(self, pid: int, interval_s: float) -> FarSampler:
         """Have the reader sample a process; ProcessLookupError if it has gone."""
         return FarSampler(self._connected(), pid, interval_s)
 
-    def _of(self, request: Request) -> bytes:
+    def _request(self, request: Request) -> bytes:
         return self._connected().request(request)
+
+    def _request_all(self, kind: str, paths: Sequence[str]) -> list[bytes | OSError]:
+        requests = [Request(kind, os.fsencode(path), path) for path in paths]
+        return self._connected().requests(requests)
 
 
 class FarSampler:
-    """Readings that the reader takes; there is one at a time."""
+    """Samples that the reader takes; there is one sampler at a time."""
 
     def __init__(self, connection: Connection, pid: int, interval_s: float) -> None:
         self._connection = connection
@@ -118,19 +119,20 @@ class FarSampler:
             raise ProcessLookupError(f"there is no process {pid}") from None
 
     def take(self) -> list[Sample]:
-        """Return the readings that have come since the last call."""
+        """Return the samples that have arrived since the last call."""
         self._connection.wait(lambda: False, 0)
         samples = self._samples
         self._samples = []
         return samples
 
     def set_interval(self, interval_s: float) -> None:
-        """Take one every so often from now on; FileNotFoundError if the process has gone."""
+        """Set the interval of the following samples; FileNotFoundError if the process has gone."""
         self._ask(int(interval_s * 1e9))
 
     def close(self) -> None:
-        """End the readings; those that have come can still be taken. A lost connection has ended
-        them already.
+        """End the sampling. Samples that have arrived can still be taken.
+
+        A lost connection has ended it already.
         """
         with contextlib.suppress(ConnectionLost):
             self._ask(0)

@@ -1,4 +1,4 @@
-"""A board far away as a machine: what its drivers, its Python and its files are there."""
+"""A remote board as a machine: its drivers, its Python and its files."""
 
 from __future__ import annotations
 
@@ -28,24 +28,26 @@ __all__ = ["Done", "FarMachine", "FarPython"]
 
 _UCLIBC_LOADER = "/lib/ld-uClibc.so.0"
 
-#: What an interpreter that can run the driver says of itself, a line each; any other fails.
+#: Prints facts about an interpreter that can run the driver, one a line; fails in any other.
 _PROBE = """
 import ctypes, platform, struct, sys
 assert sys.version_info >= (3, 8)
-print(sys.executable, platform.python_version(), platform.machine(), struct.calcsize("P"), sep="\\n")
+print(sys.executable, platform.python_version(), sep="\\n")
+print(platform.machine(), struct.calcsize("P"), sep="\\n")
 """
 _FINDS_MODULE = (
     "import importlib.util, sys; sys.exit(importlib.util.find_spec(sys.argv[1]) is None)"
 )
 _64_BIT = 8
-#: How long a board may be away, and how often it is tried.
+#: Time after a loss in which the board may come back.
 _RETURN_S = 90.0
+#: Pause between attempts to reconnect.
 _PAUSE_S = 2.0
 _TIME_LIMIT_S = 120.0
 
 
 class Done(NamedTuple):
-    """A program that has ended."""
+    """The result of a program."""
 
     ending: Ending
     output: bytes
@@ -59,17 +61,15 @@ class FarPython:
 
     path: str
     version: str
-    #: "aarch64", "armhf" or "x86_64"; another one has a name of its own.
+    #: "aarch64", "armhf" or "x86_64", otherwise the board's own name for it.
     architecture: str
 
 
 class FarMachine:
-    """A board beyond a connection, which is made when it is first needed, and made again when it
-    was lost.
-    """
+    """A board, connected when it is first needed and again after a lost connection."""
 
     def __init__(self, name: str, board: Board, show_step: Callable[[str], None]) -> None:
-        """`name` is what the user calls it; show_step shows what takes long."""
+        """`name` is the user's name for the board; `show_step` shows steps that take long."""
         self.name = name
         self.address = board.address
         self.host: Host = FarHost(lambda: self.connection)
@@ -79,15 +79,15 @@ class FarMachine:
         self._files: FarFiles | None = None
         self._python: FarPython | None = None
         self._has_looked_for_python = False
-        #: Whether what an earlier session has prepared there is removed.
+        #: Whether the prepared files of earlier sessions have been removed.
         self._is_cleared = False
 
     @property
     def connection(self) -> Connection:
         """The connection, with which this session holds the board.
 
-        Where it was lost, the board may be starting again, or a reader that has not noticed yet may
-        hold it: both end.
+        After a loss, the board may be restarting, or an old reader may hold it that has not noticed
+        the loss. Both pass, so connecting is tried again for a while.
         """
         if self._connection is None:
             self._connect()
@@ -109,7 +109,7 @@ class FarMachine:
         try:
             self._files = FarFiles(connection)
             self._files.lock()
-            if not self._is_cleared:  # what this session has prepared serves it after a loss, too
+            if not self._is_cleared:  # this session's prepared files survive a loss
                 self._files.remove_prepared()
                 self._is_cleared = True
         except BaseException:
@@ -119,18 +119,18 @@ class FarMachine:
 
     @property
     def files(self) -> FarFiles:
-        """What is put on the board."""
+        """The files on the board."""
         assert self.connection
         assert self._files is not None
         return self._files
 
     @property
     def architecture(self) -> str:
-        """Of its programs."""
+        """CPU architecture of the board's programs."""
         return self.connection.architecture
 
     def close(self) -> None:
-        """End the reader, and with it all that it has started."""
+        """End the reader and all processes that it has started."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -141,7 +141,7 @@ class FarMachine:
         folder: Path,
         environment: Mapping[str, str],
         keeps_ledger: bool,
-        reach: Reach,  # noqa: ARG002  they have been pushed
+        reach: Reach,  # noqa: ARG002  the files have been pushed
     ) -> DriverProcess:
         """Start a program."""
         return FarProcess(self.connection, command, str(folder), environment, keeps_ledger)
@@ -153,11 +153,11 @@ class FarMachine:
         return FarProgram(self.connection, command, environment, has_marks)
 
     def watch(self, path: str) -> WatchedFile:
-        """Make a file, or empty it, and watch it; OSError."""
+        """Create or empty a file, and watch it; OSError."""
         return self.files.watch(path)
 
     def wait_for_event(self, limit_s: float) -> None:
-        """Wait until a program or a watched file has something to tell, or so long."""
+        """Wait up to `limit_s` for an event of a program or a watched file."""
         self.connection.wait_for_event(limit_s)
 
     def run(self, *command: str) -> Done:
@@ -177,31 +177,31 @@ class FarMachine:
             process.close()
 
     def plan_there(self, plan: Plan) -> Plan:
-        """Push the files of the plan that are not there yet."""
+        """Push the missing files of the plan; return the plan with their paths on the board."""
         schedule = plan.schedule
         if schedule is not None and schedule.video is not None:
-            schedule = replace(
-                schedule, video=replace(schedule.video, path=self.push(schedule.video.path))
-            )
-        return replace(plan, models=tuple(map(self.model_there, plan.models)), schedule=schedule)
+            video = replace(schedule.video, path=self.push(schedule.video.path))
+            schedule = replace(schedule, video=video)
+        models = tuple(self.model_there(model) for model in plan.models)
+        return replace(plan, models=models, schedule=schedule)
 
     def model_there(self, model: Model) -> Model:
-        """Push the model's files; what was prepared of it was made there."""
-        inputs = [
-            replace(tensor, file=self.push(tensor.file)) if tensor.file else tensor
-            for tensor in model.inputs
-        ]
+        """Push the model's files; its prepared files were made on the board."""
+        path = self.path_there(model.path)
         weightless = self.path_there(model.weightless) if model.weightless else None
-        return replace(
-            model, path=self.path_there(model.path), weightless=weightless, inputs=tuple(inputs)
-        )
+        inputs = []
+        for tensor in model.inputs:
+            if tensor.file:
+                tensor = replace(tensor, file=self.push(tensor.file))
+            inputs.append(tensor)
+        return replace(model, path=path, weightless=weightless, inputs=tuple(inputs))
 
     def path_there(self, path: str) -> str:
-        """Push a model with the files beside it that have its weights."""
+        """Push a model together with its separate weight files."""
         return self.files.push(Path(path), weight_files(Path(path)))
 
     def push(self, path: str) -> str:
-        """Push a file, and return its path there."""
+        """Push a file, and return its path on the board."""
         return self.files.push(Path(path))
 
     def folder_there(self, folder: Path) -> str:
@@ -209,32 +209,28 @@ class FarMachine:
         return self.files.prepared(folder.name)
 
     def has_uclibc(self) -> bool:
-        """Whether its C library is uClibc, and not glibc: Rockchip's runtime is made for these
-        two.
-        """
+        """Whether the C library is uClibc rather than glibc; Rockchip's runtime exists for both."""
         (inode,) = self.host.inodes([_UCLIBC_LOADER])
         return isinstance(inode, int)
 
     def variable(self, name: str) -> str:
-        """Return a variable of the environment that programs are started with; empty if there is
-        none.
-        """
-        for text in (read_text(self.host, "/proc/self/environ") or "").split("\0"):
-            if text.startswith(f"{name}="):
-                return text.partition("=")[2]
+        """Return a variable of the environment in which programs start; empty if it is not set."""
+        environment = read_text(self.host, "/proc/self/environ") or ""
+        for variable in environment.split("\0"):
+            key, _, value = variable.partition("=")
+            if key == name:
+                return value
         return ""
 
     def reader_bytes(self) -> int:
-        """Return what the reader takes of the board's memory, with the process that watches over it
-        (RSS).
-        """
+        """Return the RSS of the reader and of its keeper process."""
         pages = 0
         for pid in (self.connection.reader_pid, self.connection.keeper_pid):
             pages += int(self.host.read(f"/proc/{pid}/statm").split()[1])
         return pages * self.host.page_bytes
 
     def python(self) -> FarPython | None:
-        """Return the board's Python; None if it has none that runs the driver."""
+        """Return the board's Python; None if none of its Pythons runs the driver."""
         if not self._has_looked_for_python:
             self._python = self._probe(self._board.python or "python3")
             self._has_looked_for_python = True
@@ -247,22 +243,22 @@ class FarMachine:
             return None
         if done.ending.exit_code:
             return None
-        path, version, machine, pointer_bytes = done.output.decode(errors="replace").split("\n")[:4]
-        return FarPython(path, version, machine if int(pointer_bytes) == _64_BIT else "armhf")
+        lines = done.output.decode(errors="replace").split("\n")
+        path, version, machine, pointer_bytes = lines[:4]
+        architecture = machine if int(pointer_bytes) == _64_BIT else "armhf"
+        return FarPython(path, version, architecture)
 
     def has_module(self, python: FarPython, module: str) -> bool:
-        """Whether the interpreter finds the module, which is not imported."""
+        """Whether the interpreter finds the module, without importing it."""
         return self.run(python.path, "-c", _FINDS_MODULE, module).ending.exit_code == 0
 
     def push_driver(self, python: FarPython) -> str:
-        """Push all that the measured process runs in Python, have it compiled, and return the
-        script that starts it.
-        """
+        """Push and compile the Python files of the measured process; return its start script."""
         root = PACKAGE.parent
         sources = sorted(MEASURED.rglob("*.py"))
         folder = self.files.push_tree({str(source.relative_to(root)): source for source in sources})
         start = posixpath.join(folder, START.relative_to(root))
-        # Otherwise the first measured process would compile it, which takes memory.
+        # Otherwise the first measured process would compile them, which takes memory.
         if "__pycache__" not in self.host.names(posixpath.dirname(start)):
             self.run(python.path, "-m", "compileall", "-q", folder)
         return start

@@ -1,4 +1,4 @@
-"""A driver that runs on a far board, started and ended by the reader."""
+"""A driver on a remote board, started and ended by the reader."""
 
 from __future__ import annotations
 
@@ -29,20 +29,22 @@ _IS_VICTIM = 8
 _WRITTEN = struct.Struct("<IQ")
 _NUMBER = struct.Struct("<I")
 _ENDED = struct.Struct("<IQ")
-#: What one request carries of the process's input.
+#: Bytes of the process's input in one request.
 _INPUT_BYTES = 1 << 15
-#: How long a process may leave its input unread before the rest is not sent: it hangs, which its
-#: time limit tells.
+#: Time for which a process may leave its input unread before the rest is dropped. It hangs then,
+#: and its own time limit reports that.
 _INPUT_LIMIT_S = 10.0
 _INPUT_PAUSE_S = 0.01
-#: How long a process that closed its pipe may take to leave.
+#: Time for a process that has closed its pipe to exit.
 _LEAVE_S = 10.0
-#: The reader gives the process its ledger as this file.
+#: Path of the ledger in the process, as the reader opens it.
 _LEDGER = "/proc/self/fd/3"
 _VMSTAT = "/proc/vmstat"
 _KERNEL_LOG = "/dev/kmsg"
+#: Each record begins with its level, its number, and its time since boot in microseconds.
+_KILL_RECORD = re.compile(r"^\d+,\d+,(\d+),[^;]*;.*Killed process (\d+)", re.MULTILINE)
 
-#: Why a program could not be started, and what to do.
+#: Reasons for which a program cannot be started, and what to do.
 _REASONS = {
     errno.ENOENT: "it is not there, or the loader that it names is not",
     errno.ENOEXEC: "it was made for another machine",
@@ -53,16 +55,15 @@ _REASONS = {
 
 
 class FarProcess:
-    """A process on a far board. Every method but close raises ConnectionLost."""
+    """A process on a remote board. Every method except close raises ConnectionLost."""
 
-    #: What a process that has a ledger has it by.
+    #: Flag for the additional pipe that the process gets if it keeps a ledger.
     _pipe_flag = _HAS_LEDGER
-    #: Name the pipe to a process that has one.
+    #: Environment variables that name this pipe to the process.
     _pipe_variables: Mapping[str, str] = {LEDGER_VARIABLE: _LEDGER}
-    #: Whether its standard error is a file, in which a driver finds what Rockchip's library has
-    #: written.
+    #: Whether standard error is a file, in which a driver finds messages of Rockchip's library.
     _has_words = True
-    #: Whether the kernel ends it first where memory runs out.
+    #: Whether the kernel ends this process first when memory runs out.
     _is_victim = True
 
     def __init__(
@@ -73,45 +74,55 @@ class FarProcess:
         environment: Mapping[str, str],
         keeps_ledger: bool,
     ) -> None:
-        """Start the command in the folder, with these variables added; TargetError if it cannot
-        be.
-        """
+        """Start the command in the folder, with these variables added; NotStarted if that fails."""
         self._connection = connection
         self._output = bytearray()
         self._errors = b""
         self._ledger = bytearray() if keeps_ledger else None
         self._output_ended = False
         self._status: int | None = None
-        #: Once it has ended: the highest RSS of it, and of its descendants that had ended before.
+        #: Highest RSS of the process, and of descendants that ended before it; 0 until it has
+        #: ended.
         self.peak_rss_bytes = 0
         connection.listeners.update(
             o=self._take_output, u=self._take_errors, y=self._take_ledger, z=self._take_ending
         )
-        self._oom_kills = self._count_oom_kills()
-        variables = {**environment, **(self._pipe_variables if keeps_ledger else {})}
-        texts = [folder, *command, *(f"{name}={value}" for name, value in variables.items())]
-        flags = (
-            self._pipe_flag * keeps_ledger
-            | _HAS_WORDS * self._has_words
-            | _IS_VICTIM * self._is_victim
-        )
-        fields = _START.pack(flags, len(command), len(variables))
+        self._oom_kills_before = self._count_oom_kills()
+        request = self._start_request(command, folder, environment, keeps_ledger)
         try:
-            reply = connection.request(
-                Request("p", fields + b"".join(os.fsencode(text) + b"\0" for text in texts))
-            )
+            reply = connection.request(request)
         except OSError as error:
             reason = _REASONS.get(error.errno or 0, error.strerror)
             where = f" in {folder}" if folder else ""
             sentence = f"{connection.name}: {command[0]} cannot be started{where}: {reason}"
-            raise NotStarted(
-                sentence, is_missing=error.errno in (errno.ENOENT, errno.ENOTDIR)
-            ) from None
+            is_missing = error.errno in (errno.ENOENT, errno.ENOTDIR)
+            raise NotStarted(sentence, is_missing) from None
         self.pid, self.started_ns = _STARTED.unpack(reply)
 
+    def _start_request(
+        self,
+        command: Sequence[str],
+        folder: str,
+        environment: Mapping[str, str],
+        keeps_ledger: bool,
+    ) -> Request:
+        flags = 0
+        variables = dict(environment)
+        if keeps_ledger:
+            flags |= self._pipe_flag
+            variables.update(self._pipe_variables)
+        if self._has_words:
+            flags |= _HAS_WORDS
+        if self._is_victim:
+            flags |= _IS_VICTIM
+        texts = [folder, *command, *(f"{name}={value}" for name, value in variables.items())]
+        content = b"".join(os.fsencode(text) + b"\0" for text in texts)
+        return Request("p", _START.pack(flags, len(command), len(variables)) + content)
+
     def send(self, data: bytes) -> int:
-        """Write to its standard input. From a signal's handler a word may be sent, whose time is
-        not known: 0.
+        """Write to standard input; return the time of the write.
+
+        A signal handler may send a word; its time is unknown, and 0 is returned.
         """
         if self._connection.is_busy:
             self._connection.post(Request("i", data))
@@ -131,7 +142,7 @@ class FarProcess:
         return time_ns
 
     def receive(self, timeout_s: float) -> bytes | None:
-        """Return what it wrote to its standard output."""
+        """Return data from standard output, waiting up to `timeout_s`; None if none arrived."""
         if not self._connection.wait(lambda: bool(self._output) or self._output_ended, timeout_s):
             return None
         output = self._output
@@ -139,7 +150,7 @@ class FarProcess:
         return bytes(output)
 
     def ending(self) -> Ending:
-        """Return how it ended; TargetError if it cannot be ended."""
+        """Return the ending; TargetError if the process cannot be ended."""
         if not self._connection.wait(self.has_ended, _LEAVE_S):
             self.signal(signal.SIGKILL)
         if not self._connection.wait(self.has_ended, _LEAVE_S):
@@ -148,13 +159,11 @@ class FarProcess:
         return Ending(os.waitstatus_to_exitcode(self._status), self._memory_ran_out())
 
     def has_ended(self) -> bool:
-        """Whether it has ended, as far as has come."""
+        """Whether its end has been reported."""
         return self._status is not None
 
     def signal(self, number: int) -> None:
-        """Send it and its group a signal, as a terminal does; nothing happens where it has
-        ended.
-        """
+        """Send a signal to the process and its group, as a terminal does, unless it has ended."""
         with contextlib.suppress(ProcessLookupError):
             self._connection.request(Request("g", _NUMBER.pack(number)))
 
@@ -163,22 +172,20 @@ class FarProcess:
         return readable_words(self._errors)
 
     def ledger(self) -> bytes | None:
-        """Return the ledger, as far as it has come."""
+        """Return the ledger, as far as it has arrived."""
         return None if self._ledger is None else bytes(self._ledger)
 
     def close(self) -> None:
-        """End it and its descendants."""
-        # Where the connection is lost, the reader ends them by itself. The next start tells of one
-        # that does not end.
+        """End the process and its descendants."""
+        # After a lost connection the reader ends them by itself. A process that cannot be ended is
+        # reported by the next start.
         with contextlib.suppress(ConnectionLost, TimeoutError):
             self._connection.request(Request("e"))
         for kind in "ouyz":
             del self._connection.listeners[kind]
 
     def _write(self, data: bytes) -> tuple[int, int]:
-        """Return how many bytes its input took, and when; BrokenPipeError if it has closed
-        it.
-        """
+        """Return the number of bytes written and the time; BrokenPipeError if input is closed."""
         count, time_ns = _WRITTEN.unpack(self._connection.request(Request("i", data)))
         return count, time_ns
 
@@ -197,22 +204,20 @@ class FarProcess:
         self._status, self.peak_rss_bytes = _ENDED.unpack(data)
 
     def _memory_ran_out(self) -> bool:
-        """Whether the kernel has killed for memory since the start; a small board's tells it in its
-        log alone.
+        """Whether the kernel has killed a process for memory since the start.
+
+        A small board's kernel does not count that, but logs it.
         """
-        if self._oom_kills is not None:
-            return (self._count_oom_kills() or 0) > self._oom_kills
+        if self._oom_kills_before is not None:
+            return (self._count_oom_kills() or 0) > self._oom_kills_before
         try:
             log = self._connection.request(read_request(_KERNEL_LOG)).decode(errors="replace")
         except OSError:
             return False
-        # Each record begins with its level, its number and its time since the start of the board,
-        # in microseconds.
-        records = re.findall(r"^\d+,\d+,(\d+),[^;]*;.*Killed process (\d+)", log, re.MULTILINE)
-        return any(
-            int(pid) == self.pid and int(time_us) * 1000 > self.started_ns
-            for time_us, pid in records
-        )
+        for time_us, pid in _KILL_RECORD.findall(log):
+            if int(pid) == self.pid and int(time_us) * 1000 > self.started_ns:
+                return True
+        return False
 
     def _count_oom_kills(self) -> int | None:
         try:

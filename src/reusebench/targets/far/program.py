@@ -1,4 +1,4 @@
-"""Any program on a far board, whose input and output are passed on as they come."""
+"""A program on a remote board whose input and output are passed on as they come."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _MARKS = 3
 
 
 class FarProgram(FarProcess):
-    """A program; every method but close raises ConnectionLost."""
+    """A program. Every method except close raises ConnectionLost."""
 
-    #: In place of the ledger there are marks, which can be answered.
+    #: Marks, which can be answered, take the place of the ledger.
     _pipe_flag = HAS_MARKS
-    #: What their socket is called is said by who starts it.
+    #: The caller names the socket of marks in the environment.
     _pipe_variables: Mapping[str, str] = {}
-    #: Its errors are passed on as they come.
+    #: Standard error is passed on as it comes.
     _has_words = False
-    #: It is the user's, and measured as it is.
+    #: The program is the user's, and is measured as it is.
     _is_victim = False
 
     def __init__(
@@ -34,31 +34,29 @@ class FarProgram(FarProcess):
         environment: Mapping[str, str],
         has_marks: bool,
     ) -> None:
-        """Start it in the folder that a login begins in; NotStarted where it cannot be."""
+        """Start the program in the login's folder; NotStarted if that fails."""
         self._written: list[tuple[int, bytes]] = []
         super().__init__(connection, command, "", environment, has_marks)
 
     def written(self) -> list[tuple[int, bytes]]:
-        """Return what has come since the last call, in order: the file descriptor it was written
-        to, and the data.
-        """
+        """Return the output since the last call, in order, as (file descriptor, data)."""
         written = self._written
         self._written = []
         return written
 
     def write(self, data: bytes) -> int:
-        """Pass data to its input; return how many bytes it took. Nothing ends the input."""
+        """Write to the program's input, which empty data ends; return the number of bytes taken."""
         try:
             return self._write(data)[0]
         except BrokenPipeError:
             return len(data)
 
     def answer(self, data: bytes) -> None:
-        """Answer its marks with data, as far as it reads answers."""
+        """Answer marks with data, as far as the program reads answers."""
         self._connection.request(Request("y", data))
 
     def kill(self) -> None:
-        """Kill it and all its descendants; one that hangs in the kernel stays."""
+        """Kill the program and its descendants; a process that hangs in the kernel stays."""
         with contextlib.suppress(TimeoutError):
             self._connection.request(Request("e"))
 

@@ -1,4 +1,4 @@
-"""A board far away as the target of a runtime: which driver runs there, and what it needs."""
+"""A remote board as the target of a runtime: the choice of the driver, and what it needs."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from reusebench.targets.target import Target
 
 __all__ = ["far_target", "library_of_board"]
 
-#: Which libraries a board's programs may load, by the architecture of its shell.
-_RUNS = {"aarch64": ("aarch64", "armhf"), "armhf": ("armhf",), "x86_64": ("x86_64",)}
+#: Key: architecture of the board's shell; architectures of libraries that programs there may load.
+_LOADABLE = {"aarch64": ("aarch64", "armhf"), "armhf": ("armhf",), "x86_64": ("x86_64",)}
 #: The module that decodes video.
 _DECODER = "av"
 _ANOTHER_PYTHON = (
@@ -31,10 +31,9 @@ _ANOTHER_PYTHON = (
 def far_target(
     machine: FarMachine, rknn_library: Path | None, entry: RuntimeEntry, driver: str | None
 ) -> Target:
-    """Return the target as it runs this runtime; rknn_library None is the board's own.
+    """Return the target for this runtime; `rknn_library` None means the board's own library.
 
-    Raise RuntimeMissing where the board lacks the runtime, another TargetError if it cannot be
-    used.
+    Raises RuntimeMissing if the board lacks the runtime, another TargetError if it cannot be used.
     """
     target = Target(machine.name, (), chip=chip_of(machine.host), machine=machine)
     if entry.module is None:
@@ -53,22 +52,22 @@ def far_target(
 
 
 def library_of_board(machine: FarMachine) -> RknnLibrary:
-    """Return Rockchip's library that the board has, by its path there; raise RuntimeMissing where
-    it has none.
-    """
+    """Return the board's own Rockchip library; raise RuntimeMissing if it has none."""
     paths = list(usual_paths())
     for path, inode in zip(paths, machine.host.inodes(paths)):
-        own = _read_there(machine, path) if isinstance(inode, int) else None
-        if own is not None and own.architecture in _RUNS[machine.architecture]:
-            return own
+        if isinstance(inode, OSError):
+            continue
+        library = _read_library(machine, path)
+        if library is not None and library.architecture in _LOADABLE[machine.architecture]:
+            return library
     raise RuntimeMissing(
         f"--runtime rknn: {machine.name} has no library of Rockchip's in the usual folders. Give"
         " one: --rknn-library FILE (librknnrt.so, or librknnmrt.so of RV1103 and RV1106)"
     )
 
 
-def _read_there(machine: FarMachine, path: str) -> RknnLibrary | None:
-    """Return what a file on the board is; None if it is no library of Rockchip's."""
+def _read_library(machine: FarMachine, path: str) -> RknnLibrary | None:
+    """Return a library on the board; None if the file is not Rockchip's."""
     with tempfile.NamedTemporaryFile() as copy:
         copy.write(machine.host.read(path))
         copy.flush()
@@ -82,41 +81,51 @@ def _rknn(
     target: Target, machine: FarMachine, rknn_library: Path | None, driver: str | None
 ) -> Target:
     library = read_library(rknn_library) if rknn_library else library_of_board(machine)
-    file = rknn_library or library.path
-    if target.chip and CHIPS[target.chip].runtime != library.kind:
-        raise TargetError(
-            f"{file} is {library.kind}, and {target.chip} needs {CHIPS[target.chip].runtime}"
-        )
-    if library.architecture not in _RUNS[machine.architecture]:
-        raise TargetError(
-            f"{file} is for {library.architecture}, and the programs of {machine.name} are for"
-            f" {machine.architecture}"
-        )
+    _check_library(target, machine, library, rknn_library or library.path)
+
     python = None if driver == C else machine.python()
     if driver == PYTHON and python is None:
         raise TargetError(
-            f"--driver python: {machine.name} has no Python from 3.8 on. Leave it out: the driver"
-            f" in C runs there. {_ANOTHER_PYTHON}"
+            f"--driver python: {machine.name} has no Python from 3.8 on. Leave it out: the C driver"
+            f" runs there. {_ANOTHER_PYTHON}"
         )
+
     path = machine.push(str(rknn_library)) if rknn_library else str(library.path)
+    preload = _preload(machine, library.architecture)
     target = replace(
         target,
-        environment={LIBRARY_VARIABLE: path, "LD_PRELOAD": _preload(machine, library.architecture)},
+        environment={LIBRARY_VARIABLE: path, "LD_PRELOAD": preload},
         architecture=library.architecture,
         keeps_ledger=True,
     )
-    # A Python of 64 bits does not load a library of 32.
+
+    # A 64-bit Python cannot load a 32-bit library.
     if python is not None and (driver == PYTHON or python.architecture == library.architecture):
         return _with_python(target, machine, python)
+
     form = UCLIBC if machine.has_uclibc() else library.architecture
     DRIVER.ensure(form, machine.show_step)
     program = machine.push(str(DRIVER.path(form)))
     return replace(target, command=(program,), folder=Path("/"), protocol=C_PROTOCOL, decodes=False)
 
 
+def _check_library(target: Target, machine: FarMachine, library: RknnLibrary, file: Path) -> None:
+    """Raise TargetError if the board cannot use the library; `file` is its name for the user."""
+    if target.chip and CHIPS[target.chip].runtime != library.kind:
+        raise TargetError(
+            f"{file} is {library.kind}, and {target.chip} needs {CHIPS[target.chip].runtime}"
+        )
+    if library.architecture not in _LOADABLE[machine.architecture]:
+        raise TargetError(
+            f"{file} is for {library.architecture}, and the programs of {machine.name} are for"
+            f" {machine.architecture}"
+        )
+
+
 def _preload(machine: FarMachine, architecture: str) -> str:
-    """Push the library that keeps the ledger, and return what is to be preloaded: what the board
-    preloads, too.
+    """Push the library that keeps the ledger; return the value of LD_PRELOAD.
+
+    Libraries that the board preloads anyway stay in it.
     """
     if machine.has_uclibc():
         DRIVER.ensure(UCLIBC, machine.show_step)

@@ -1,4 +1,4 @@
-"""The commands that give a shell of a far board on a pipe, and what their complaints mean."""
+"""Commands with a shell of a remote board on a pipe, and the meaning of their error messages."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from reusebench.targets.errors import TargetError
 
 __all__ = ["FORMS", "Transport", "transport_of"]
 
-#: The forms of a far target, as users write them.
+#: Forms of a remote target, as users write them.
 FORMS = ("ssh:HOST", "adb", "adb:SERIAL", "labgrid:PLACE", "pipe:COMMAND")
 
-#: ssh gives up a silent server after three of these.
+#: Interval of ssh's checks; it gives up a silent server after three of them.
 _SSH_ALIVE_S = 5
 _SSH_OPTIONS = (
-    # No terminal: it would change bytes.
+    # A terminal would change bytes.
     "-T",
     "-oBatchMode=yes",
     "-oConnectTimeout=10",
     f"-oServerAliveInterval={_SSH_ALIVE_S}",
-    # A connection of its own: one that a ControlMaster shares would end with it.
+    # The connection is not shared: a shared one would end with its ControlMaster.
     "-oControlPath=none",
 )
 
-#: What ssh and adb print, and what it means; {target} and {argument} are of the target, the rest of
-#: the expression.
+#: Error messages of ssh and adb, and their meanings. {argument} is the target's, the other names
+#: are groups of the expression.
 _COMPLAINTS = {
     "ssh": (
         (
@@ -36,7 +36,7 @@ _COMPLAINTS = {
         (
             r"REMOTE HOST IDENTIFICATION HAS CHANGED",
             (
-                "the key of {argument} is not the one that ssh has seen before. Where the board was"
+                "the key of {argument} is not the one that ssh has seen before. If the board was"
                 " installed anew, remove the old key (ssh-keygen -R, as `ssh {argument}` tells),"
                 " and run `ssh {argument}` once by hand"
             ),
@@ -51,8 +51,8 @@ _COMPLAINTS = {
         (
             r"Permission denied \((?P<ways>[^)]*)\)",
             (
-                "{argument} lets nobody in without a password or a key that it knows ({ways}), and"
-                " the harness types none: run `ssh-copy-id {argument}` once, or have an ssh-agent"
+                "{argument} wants a password or a known key ({ways}), and the harness types no"
+                " password: run `ssh-copy-id {argument}` once, or use an ssh-agent"
             ),
         ),
         (
@@ -76,12 +76,12 @@ _COMPLAINTS = {
             r"no devices/emulators found|no devices found",
             (
                 "adb sees no board; is its cable plugged in, and USB debugging on? `adb devices`"
-                " lists those that it sees"
+                " lists the boards that it sees"
             ),
         ),
         (
             r"device '?(?P<serial>[^' ]+)'? not found",
-            "adb sees no board {serial}; `adb devices` lists those that it sees",
+            "adb sees no board {serial}; `adb devices` lists the boards that it sees",
         ),
         (
             r"device unauthorized",
@@ -96,7 +96,7 @@ _COMPLAINTS = {
         ),
         (
             r"device offline",
-            "adb sees the board, and it does not answer; plug its cable out and in",
+            "adb sees the board, but it does not answer; unplug its cable and plug it in again",
         ),
         (
             r"cannot connect to daemon[^\n]*",
@@ -117,12 +117,12 @@ class Transport:
     name: str
     #: "ssh", "adb", "labgrid" or "pipe".
     kind: str
-    #: What stands behind the colon.
+    #: The part after the colon.
     argument: str
     command: tuple[str, ...]
 
     def explain(self, words: str) -> str | None:
-        """Return what the command's complaint means, and what to do; None if it is not known."""
+        """Return the meaning of the command's error message and a remedy; None if it is unknown."""
         for pattern, sentence in _COMPLAINTS.get(self.kind, ()):
             match = re.search(pattern, words)
             if match:
@@ -130,19 +130,18 @@ class Transport:
         return None
 
     def missing(self) -> TargetError:
-        """Return the error of a command that this machine does not have."""
+        """Return the error for a command that this machine does not have."""
         program = self.command[0]
         package = _PACKAGES.get(self.kind)
-        remedy = (
-            f"install it (Debian: apt install {package})"
-            if package
-            else "install it, or give the path of another"
-        )
+        if package:
+            remedy = f"install it (Debian: apt install {package})"
+        else:
+            remedy = "install it, or give the path of another"
         return TargetError(f"{self.name}: this machine has no program {program}; {remedy}")
 
 
 def transport_of(target: str) -> Transport:
-    """Return how a far target is reached; raise TargetError if it is none."""
+    """Return the transport of a remote target; raise TargetError if the text is no such target."""
     kind, colon, argument = target.partition(":")
     if kind == "adb":
         serial = ("-s", argument) if argument else ()
@@ -156,7 +155,7 @@ def transport_of(target: str) -> Transport:
             )
         if kind == "pipe":
             return Transport(target, kind, argument, _split(target, argument))
-    raise TargetError(f"{target!r} is no far target; valid are {', '.join(FORMS)}")
+    raise TargetError(f"{target!r} is no remote board; valid are {', '.join(FORMS)}")
 
 
 def _split(target: str, command: str) -> tuple[str, ...]:
