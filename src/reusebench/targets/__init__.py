@@ -1,1 +1,1 @@
-"""Where the measured process runs, and the barrier protocol with it, seen from the harness."""
+"""Targets, the places where the measured process runs, and the harness's side of its barriers."""

@@ -1,6 +1,4 @@
-"""What the measured process writes, a line of JSON for each message, and what is read while it
-waits at a barrier.
-"""
+"""Messages of the measured process, and the readings taken while it waits at a barrier."""
 
 from __future__ import annotations
 
@@ -29,12 +27,12 @@ __all__ = [
 
 
 class Usage(msgspec.Struct, frozen=True):
-    """What the process holds, read by itself (scenarios.usage)."""
+    """Resources of the process, read by itself (measured.usage)."""
 
-    #: Anonymous and shared memory before the heap was trimmed; 0 where the kernel does not tell
-    #: them apart.
+    #: Anonymous and shared memory before the heap was trimmed; 0 if the kernel does not tell them
+    #: apart from the rest.
     allocated_bytes: int
-    #: In use; None if this C library does not report it.
+    #: Heap in use; None if this C library does not report it.
     heap_bytes: Optional[int]
     fds: int
     #: Lines of /proc/self/maps.
@@ -43,7 +41,7 @@ class Usage(msgspec.Struct, frozen=True):
 
 
 class StepFailure(msgspec.Struct, frozen=True):
-    """Why a step failed that the process survived."""
+    """The failure of a step that the process survived."""
 
     phase: str
     #: A key of targets.outcome.OUTCOMES.
@@ -52,53 +50,57 @@ class StepFailure(msgspec.Struct, frozen=True):
 
 
 class StepData(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The result of a step; each step fills in what it knows (scenarios.driver)."""
+    """The result of a step; each step fills in its own fields (measured.driver)."""
 
     python_version: Optional[str] = None
     runtime_version: Optional[str] = None
     driver_version: Optional[str] = None
     load_ns: int = 0
-    #: The runtime's own account of the context, in bytes by component; empty if it gives none.
+    #: The runtime's own report on the context: component to bytes; empty if it gives none.
     account: dict[str, int] = {}
     allocations: tuple[Allocation, ...] = ()
-    #: Of the first inference.
+    #: Latency of the first inference.
     latency_ns: int = 0
+    #: Checksum of the outputs of the first inference.
     digest: str = ""
-    #: By output: some values of it (runtimes.base.RuntimeContext.samples).
+    #: Some values of each output (runtimes.base.RuntimeContext.samples).
     samples: tuple[tuple[Optional[float], ...], ...] = ()
     copies: Optional[Copies] = None
-    #: Of the timed rounds, by context.
+    #: Duration of all timed rounds.
     elapsed_ns: int = 0
+    #: Latencies of the timed rounds, per context.
     latencies_ns: tuple[tuple[int, ...], ...] = ()
+    #: Checksum of the outputs after the timed rounds, per context.
     digests: tuple[str, ...] = ()
-    #: Of streams: when the steady state began, after the warm-up; monotonic clock.
+    #: Streams only: start of the steady state, after the warm-up; monotonic clock.
     begin_ns: int = 0
-    #: Of streams, by model: the checksum of the outputs of each frame of the clip, by its number,
-    #: and how many frames gave other outputs than the same frame before.
+    #: Streams only: duration of the steady state.
     seconds: float = 0.0
+    #: Streams only. Per model: output checksum by frame number of the clip.
     frame_checksums: tuple[dict[str, int], ...] = ()
+    #: Streams only. Per model: number of frames whose outputs changed between loops of the clip.
     unequal_frames: tuple[int, ...] = ()
     #: Whether the heap could be trimmed.
     trimmed: bool = False
-    #: Of every step of a plan of cycles.
+    #: Resource usage; set at every step of a plan with cycles.
     usage: Optional[Usage] = None
-    #: At the barrier `full` of a plan that fills: of the context that no longer fitted.
+    #: Set at the barrier `full`: why the last context did not fit.
     failure: Optional[StepFailure] = None
 
 
 class Barrier(msgspec.Struct, frozen=True, tag_field="event", tag="barrier"):
-    """A step has ended; the process waits."""
+    """The end of a step, at which the process waits."""
 
     phase: str
-    #: Index into Plan.contexts where the step is of one context.
+    #: Index into Plan.contexts if the step concerns one context.
     context: Optional[int]
-    #: Monotonic clock.
+    #: Time by the monotonic clock.
     at_ns: int
     data: StepData
 
 
 class DriverFailure(msgspec.Struct, frozen=True, tag_field="event", tag="failure"):
-    """The runtime, or the driver, reported an error; the process ends."""
+    """An error of the runtime or the driver, after which the process ends."""
 
     phase: str
     context: Optional[int]
@@ -108,44 +110,39 @@ class DriverFailure(msgspec.Struct, frozen=True, tag_field="event", tag="failure
 
 
 class Preparing(msgspec.Struct, frozen=True, tag_field="event", tag="preparing"):
-    """A model is being prepared, which takes many inferences; the process has come further since
-    the last message.
-    """
+    """A sign of progress while a model is prepared, which takes many inferences."""
 
 
 class Prepared(msgspec.Struct, frozen=True, tag_field="event", tag="prepared"):
-    """What the runtime made of each model beforehand, by the model's digest; None if it needs
-    nothing.
-    """
+    """The end of the preparation of all models."""
 
+    #: Model digest to the preparation; None if the runtime needs none.
     models: dict[str, Optional[Preparation]]
 
 
 class StreamCount(msgspec.Struct, frozen=True):
-    """What became of the frames of one stream: counts from the start, and a row for each frame done
-    since the last.
-    """
+    """The frames of one stream."""
 
+    #: Counted from the start.
     dropped: int
     missed: int
-    #: When it was due (monotonic clock), then the time of each of measured.streams.threads.STAGES, in
-    #: nanoseconds.
+    #: A row for each frame done since the last message: its due time (monotonic clock), then the
+    #: duration of each of measured.streams.threads.STAGES, in nanoseconds.
     rows: tuple[tuple[int, ...], ...]
 
 
 class Frames(msgspec.Struct, frozen=True, tag_field="event", tag="frames"):
-    """Streams are running."""
+    """The progress of running streams."""
 
-    #: How much of the steady state has passed.
+    #: Time since the steady state began.
     seconds: float
     streams: tuple[StreamCount, ...]
-    #: The least of the heap that was in use since the last message; None if this C library does
-    #: not report it.
+    #: Lowest heap usage since the last message; None if this C library does not report it.
     heap_bytes: Optional[int]
 
 
 class Described(msgspec.Struct, frozen=True, tag_field="event", tag="interface"):
-    """What a model takes and gives."""
+    """The inputs and outputs of a model."""
 
     interface: Interface
 
@@ -154,29 +151,27 @@ DriverMessage = Union[Barrier, DriverFailure, Preparing, Prepared, Described, Fr
 
 
 class BarrierReading(msgspec.Struct):
-    """A barrier and what was read at it; every one is in the trace."""
+    """A barrier with the readings taken at it; the trace has all of these."""
 
     phase: str
     context: Optional[int]
     at_ns: int
     data: StepData
-    #: Whether the heap was trimmed at this barrier or before it.
+    #: Whether the heap was trimmed at this barrier or at an earlier one.
     malloc_trimmed: bool
     process: ProcessMemory
     system: SystemMemory
     npu: Optional[NpuMemory] = None
-    #: What the process's NPU buffers took then; None without a ledger.
+    #: Size of the process's NPU buffers by the ledger; None without a ledger.
     npu_live_bytes: Optional[int] = None
-    #: When the process was told to go on; None in older traces.
+    #: Time when the process was told to go on; None in older traces.
     left_ns: Optional[int] = None
     #: Counted from the start of the process; None in older traces.
     pressure: Optional[Pressure] = None
 
     @property
     def npu_held_bytes(self) -> Optional[int]:
-        """What NPU buffers took then: by the ledger, else the dma-bufs that the process held; None
-        where none tells.
-        """
+        """Size of the NPU buffers by the ledger, otherwise by the process's dma-bufs, or None."""
         if self.npu_live_bytes is not None:
             return self.npu_live_bytes
         return self.npu.process_dmabuf_bytes if self.npu else None

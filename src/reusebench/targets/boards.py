@@ -1,4 +1,4 @@
-"""The boards that the user has given a name, in the user's own configuration."""
+"""The boards that the user has named, stored in the user's configuration."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from reusebench.targets.errors import TargetError
 
 __all__ = ["Board", "add_board", "boards", "check_name", "remove_board"]
 
-#: What --target takes itself.
+#: Values that --target takes by itself.
 _RESERVED = ("python", "board", "vboard", "ssh", "adb", "pipe", "labgrid")
-#: Far above what the names of all boards of a laboratory take.
+#: Much more than the boards of any laboratory take.
 _MOST_BYTES = 1 << 20
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 class Board(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A board by its name."""
+    """A remote board that has a name."""
 
-    #: As after --target: ssh:HOST, adb:SERIAL, pipe:COMMAND, labgrid:PLACE.
+    #: Value for --target: ssh:HOST, adb:SERIAL, pipe:COMMAND, labgrid:PLACE.
     address: str
-    #: Where files go on the board; None: the first usual folder that will do.
+    #: Folder for files on the board; None: the first usual folder that is suitable.
     folder: Optional[str] = None
-    #: Its Python, which has the runtimes; None: python3.
+    #: Python with the runtimes; None: python3.
     python: Optional[str] = None
 
 
@@ -51,7 +51,7 @@ def boards() -> dict[str, Board]:
 
 
 def check_name(name: str) -> None:
-    """Raise TargetError if this cannot be a board's name."""
+    """Raise TargetError if `name` cannot be the name of a board."""
     if not _NAME.fullmatch(name) or name in _RESERVED:
         raise TargetError(
             f"{name!r} cannot be a board's name; valid: letters, digits, '.', '_' and '-', and none"
@@ -60,13 +60,13 @@ def check_name(name: str) -> None:
 
 
 def add_board(name: str, board: Board) -> None:
-    """Remember the board, in place of another one of that name."""
+    """Store the board; it replaces another one of that name."""
     check_name(name)
     _write({**boards(), name: board})
 
 
 def remove_board(name: str) -> None:
-    """Forget the board; raise TargetError if there is none of that name."""
+    """Remove the board; raise TargetError if no board has that name."""
     known = boards()
     if name not in known:
         raise TargetError(f"there is no board {name!r}; known: {', '.join(known) or 'none'}")

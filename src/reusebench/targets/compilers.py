@@ -1,4 +1,4 @@
-"""C compilers: this machine's own, else fetched from PyPI for as long as they are needed."""
+"""C compilers: this machine's own, otherwise one from PyPI that is removed afterwards."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _TRIPLES = {
     "x86_64": "x86_64-linux-gnu",
 }
 ARCHITECTURES = tuple(_TRIPLES)
-#: The oldest C library that what is compiled runs on: Debian 10's. It is also the first with all
-#: that is used.
+#: Oldest GNU C library that compiled programs run on: Debian 10's. It is also the first one that
+#: has all functions that they use.
 _GLIBC = "2.28"
-#: The version with the hashes of its files (make pins).
+#: The pinned version with the hashes of its files (make pins).
 _ZIGLANG = Path(__file__).with_name("ziglang.txt")
 
 
@@ -44,7 +44,7 @@ class Compiler:
     environment: dict[str, str] = field(default_factory=dict)
 
     def compile(self, arguments: list[str]) -> None:
-        """Run it; raise TargetError with its last line where it fails."""
+        """Run the compiler; raise TargetError with its last line if it fails."""
         done = processes.run(
             [*self.command, *arguments], environment={**os.environ, **self.environment}
         )
@@ -54,23 +54,26 @@ class Compiler:
 
 
 def find_compiler(architecture: str) -> Compiler | None:
-    """Return a compiler for the architecture that this machine has, or None."""
+    """Return a compiler of this machine for the architecture, or None."""
     names = [f"{_TRIPLES[architecture]}-gcc"]
     if architecture == architecture_of_this_python():
         names = ["cc", "gcc", "clang", *names]
-    paths = filter(None, map(shutil.which, names))
-    return next((Compiler((path,)) for path in paths), None)
+    for name in names:
+        path = shutil.which(name)
+        if path:
+            return Compiler((path,))
+    return None
 
 
 def missing_package(architecture: str) -> str:
-    """Return the Debian package that would bring a compiler."""
-    return (
-        "gcc" if architecture == architecture_of_this_python() else f"gcc-{_TRIPLES[architecture]}"
-    )
+    """Return the Debian package of a compiler for the architecture."""
+    if architecture == architecture_of_this_python():
+        return "gcc"
+    return f"gcc-{_TRIPLES[architecture]}"
 
 
 def compiler_for(architecture: str, show_step: Callable[[str], None]) -> Compiler:
-    """Return this machine's own compiler for the architecture, else the Zig compiler's."""
+    """Return this machine's compiler for the architecture, otherwise Zig's."""
     own = find_compiler(architecture)
     if own is not None:
         return own
@@ -85,9 +88,7 @@ def compiler_for(architecture: str, show_step: Callable[[str], None]) -> Compile
 
 @functools.lru_cache(maxsize=1)
 def _ziglang() -> OwnFolder:
-    """Install the Zig compiler's package into a folder, and return that. It takes 400 MB, until
-    this process ends.
-    """
+    """Install the Zig compiler into a folder of 400 MB, which goes when this process ends."""
     folder = OwnFolder()
     options = ["--quiet", "--disable-pip-version-check", "--no-deps", "--target", str(folder.path)]
     checked = ["--only-binary", ":all:", "--require-hashes", "--requirement", str(_ZIGLANG)]

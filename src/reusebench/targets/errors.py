@@ -6,23 +6,21 @@ __all__ = ["ConnectionLost", "NotStarted", "RuntimeMissing", "TargetError"]
 
 
 class TargetError(Exception):
-    """A target cannot be used; its sentence gives the reason, what would be valid, and what to
-    do.
-    """
+    """A target cannot be used. The message has the reason, the valid values and what to do."""
 
 
 class RuntimeMissing(TargetError):
-    """The target can be used, and does not have the runtime."""
+    """The target is usable but lacks the runtime."""
 
 
 class ConnectionLost(TargetError):
-    """The board could be used, and cannot be reached any more."""
+    """The board was reached and is no longer reachable."""
 
 
 class NotStarted(TargetError):
     """A program cannot be started on the board."""
 
     def __init__(self, sentence: str, is_missing: bool) -> None:
-        """Take whether it is not there; else it cannot be executed."""
+        """Take the message; `is_missing` is False if the program exists but cannot be executed."""
         super().__init__(sentence)
         self.is_missing = is_missing

@@ -1,6 +1,4 @@
-"""Which Python has which runtime: this one, the runtime's own environment, or another that the user
-names.
-"""
+"""Interpreters that have a runtime: this Python, the runtime's own environment, or the user's."""
 
 from __future__ import annotations
 
@@ -16,7 +14,7 @@ from reusebench.system import processes
 
 __all__ = ["finds_runtime", "interpreter_problem", "python_with", "remedy"]
 
-#: Print nothing, and end with 0 for yes.
+#: Programs that print nothing and exit with 0 for yes.
 _RUNS_THE_DRIVER = "import sys; sys.exit(sys.version_info < (3, 8))"
 _FINDS_MODULE = (
     "import importlib.util, sys; sys.exit(importlib.util.find_spec(sys.argv[1]) is None)"
@@ -25,56 +23,53 @@ _TIME_LIMIT_S = 30
 
 
 def python_with(entry: RuntimeEntry) -> str | None:
-    """Return the interpreter that has the runtime: this one, or that of the runtime's own
-    environment; None: neither.
+    """Return this interpreter or the one of the runtime's environment; None if none has it.
 
-    Imports nothing of the runtime.
+    Nothing of the runtime is imported.
     """
     if available(entry):
         return sys.executable
-    own = _own_environment(entry)
-    return str(own.python()) if own and own.installed() else None
+    environment = _own_environment(entry)
+    if environment and environment.installed():
+        return str(environment.python())
+    return None
 
 
 def remedy(entry: RuntimeEntry) -> str:
-    """Return what brings a runtime that python_with() does not find; which machines it is for,
-    where this is none.
-    """
-    own = _own_environment(entry)
-    if own and platform.machine() not in own.machines:
-        return f"it is made for {own.machines_in_words} alone"
+    """Return advice for a runtime that python_with() does not find, or the machines it needs."""
+    environment = _own_environment(entry)
+    if environment and platform.machine() not in environment.machines:
+        return f"it is made for {environment.machines_in_words} alone"
     return entry.install
 
 
 def _own_environment(entry: RuntimeEntry) -> ConverterEnvironment | None:
-    """Return the environment of its converter where it lives there; None if it lives beside this
-    project.
-    """
-    converter = converter_of(entry.suffix) if entry.has_own_python else None
+    """Return the environment of the runtime's converter if the runtime is installed in it."""
+    if not entry.has_own_python:
+        return None
+    converter = converter_of(entry.suffix)
     environment = converter.environment if converter else None
     return environment if isinstance(environment, ConverterEnvironment) else None
 
 
 def finds_runtime(interpreter: str, entry: RuntimeEntry) -> bool:
-    """Whether that interpreter has the runtime; a process of it looks, which imports nothing of the
-    runtime.
-    """
-    return (
-        available(entry)
-        if entry.module is None
-        else _exit_code(interpreter, _FINDS_MODULE, entry.module) == 0
-    )
+    """Whether the interpreter has the runtime. Nothing of the runtime is imported."""
+    if entry.module is None:
+        return available(entry)
+    return _exit_code(interpreter, _FINDS_MODULE, entry.module) == 0
 
 
 def interpreter_problem(interpreter: str) -> str | None:
-    """Return why the driver cannot run on that interpreter; None if it can."""
+    """Return the reason why the driver cannot run on the interpreter, or None."""
     try:
-        return "it is no Python 3.8 or later" if _exit_code(interpreter, _RUNS_THE_DRIVER) else None
+        if _exit_code(interpreter, _RUNS_THE_DRIVER) == 0:
+            return None
+        return "it is no Python 3.8 or later"
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"it does not run ({error})"
 
 
 def _exit_code(interpreter: str, code: str, *arguments: str) -> int:
-    """Run the code where the driver runs, and return its exit code."""
+    """Run the code in the folder that the driver runs in, and return its exit code."""
     command = [interpreter, "-c", code, *arguments]
     return processes.run(command, Path("/"), time_limit_s=_TIME_LIMIT_S).returncode

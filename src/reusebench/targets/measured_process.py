@@ -1,4 +1,4 @@
-"""One measured process: started fresh, led from barrier to barrier, ended whatever happens."""
+"""One measured process: started fresh, led from barrier to barrier, ended in any case."""
 
 from __future__ import annotations
 
@@ -42,59 +42,60 @@ __all__ = [
     "try_plan",
 ]
 
-#: A plan that fills makes no further context where less of the system's memory is available: it
-#: would not fail, the kernel would end processes.
+#: Share of the system's memory that must be available before another context is added. With less
+#: the context would not fail: the kernel would kill processes.
 _LEAST_AVAILABLE = 0.1
-#: Before any other step there is nothing that could fail.
+#: The step of failures that come before any other step.
 _FIRST = Step("imported")
 
 
 class MemoryObserver(Protocol):
-    """Reads memory: `sample` between barriers every interval_s, `snapshot` at a barrier."""
+    """Reads memory: `sample` every `interval_s` between barriers, `snapshot` at a barrier."""
 
     interval_s: float
 
     def attach(self, pid: int) -> None:
-        """Begin with this process."""
+        """Start to read this process."""
 
     def detach(self) -> None:
-        """End."""
+        """Stop reading."""
 
     def sample(self) -> None:
         """Take one cheap reading."""
 
     def snapshot(self) -> Reading:
-        """Take one full reading; ProcessLookupError if the process has gone."""
+        """Take one full reading; raise ProcessLookupError if the process has gone."""
 
 
 @dataclass
 class MeasuredRun:
-    """What one measured process gave: a record per barrier, in order, and why it stopped early if
-    it did.
-    """
+    """The results of one measured process."""
 
+    #: Ordered by time.
     barriers: list[BarrierReading] = field(default_factory=list)
+    #: Set if the process stopped early.
     failure: Failure | None = None
-    #: When the process was started; monotonic clock of its machine, as all times of barriers.
+    #: Start of the process; monotonic clock of its machine, like all times of barriers.
     start_ns: int = 0
-    #: From the start of the process to its end.
+    #: Time from the start of the process to its end.
     elapsed_s: float = 0.0
-    #: Whether Ctrl-C ended its streams early; what they did until then is measured.
+    #: Whether Ctrl-C ended the streams early; their frames until then are measured.
     interrupted: bool = False
-    #: Of a plan that fills: why a further context did not fit, where the process survived that.
+    #: Reason why the last context did not fit, if the plan adds contexts until one fails and the
+    #: process survived.
     full: Failure | None = None
-    #: The ledger of its NPU buffers, as the preload library wrote it; None if none is kept.
+    #: Ledger of NPU buffers, as the preload library wrote it; None if none is kept.
     ledger: bytes | None = None
 
 
 class Listener(Protocol):
-    """Follows a run."""
+    """Is told about the progress of a run."""
 
     def step(self, step: Step) -> None:
-        """A step is about to begin."""
+        """Take the step that is about to begin."""
 
     def frames(self, message: Frames, run: MeasuredRun) -> None:
-        """The frames of the last second, and the run so far."""
+        """Take the frames of the last second and the run so far."""
 
 
 class _Stopped(Exception):
@@ -114,27 +115,29 @@ class _Conversation:
         self._buffer = b""
 
     def write(self, data: bytes) -> int:
-        """Send it and return when, by the target's clock; where the process has gone, the next read
-        fails.
+        """Send `data`, and return the time by the target's clock.
+
+        If the process has gone, the next read fails.
         """
         return self._process.send(data)
 
     def read(
         self, step: Step, time_limit_s: float, observer: MemoryObserver | None = None
     ) -> DriverMessage:
-        """Return the next message; take the observer's cheap readings while waiting for it."""
+        """Return the next message; let the observer sample while waiting for it."""
         deadline = time.monotonic() + time_limit_s
-        interval_s = observer.interval_s if observer else time_limit_s
         next_sample = time.monotonic()
         while b"\n" not in self._buffer:
             now = time.monotonic()
             if now >= deadline:
                 self._fail("hung", step, Message("no_answer", {"seconds": f"{time_limit_s:g}"}))
-            if now >= next_sample:
-                if observer:
-                    observer.sample()
-                next_sample = max(next_sample + interval_s, now)
+            if observer is None:
+                next_sample = deadline
+            elif now >= next_sample:
+                observer.sample()
+                next_sample = max(next_sample + observer.interval_s, now)
             self._receive(min(next_sample, deadline) - time.monotonic(), step)
+
         line, _, self._buffer = self._buffer.partition(b"\n")
         try:
             message = self._protocol.decode(line)
@@ -172,25 +175,25 @@ class _Conversation:
 def run_plan(
     target: Target, plan: Plan, observer: MemoryObserver, time_limit_s: float, listener: Listener
 ) -> MeasuredRun:
-    """Walk the plan in a fresh process on the target; every way to fail is part of the MeasuredRun.
+    """Walk the plan in a fresh process on the target; all failures are part of the run.
 
-    Ctrl-C ends streams as if their time was over, and is then part of the MeasuredRun; in other phases, and
-    the second time, it is raised.
+    Ctrl-C ends streams as if their time was over, and the run says so. In other phases, and the
+    second time, it is raised.
     """
     begun = time.monotonic()
-    lead = _Lead(target, plan, observer, time_limit_s, listener)
+    walk = _Walk(target, plan, observer, time_limit_s, listener)
     try:
-        lead.walk()
+        walk.to_the_end()
     except _Stopped as stopped:
-        lead.run.failure = stopped.failure
+        walk.run.failure = stopped.failure
     except TargetError as error:
-        lead.run.failure = failure_of_target(error, lead.step)
-    lead.run.elapsed_s = time.monotonic() - begun
-    return lead.run
+        walk.run.failure = failure_of_target(error, walk.step)
+    walk.run.elapsed_s = time.monotonic() - begun
+    return walk.run
 
 
-class _Lead:
-    """Leads one process through its plan."""
+class _Walk:
+    """The walk of one process through its plan, from barrier to barrier."""
 
     _process: _Conversation
 
@@ -207,14 +210,14 @@ class _Lead:
         self._observer = observer
         self._time_limit_s = time_limit_s
         self._listener = listener
-        #: Of a plan that fills: whether no further context is made.
+        #: True once no more contexts will be added.
         self._is_full = False
-        #: The step that is under way.
+        #: The step in progress.
         self.step = _FIRST
         self.run = MeasuredRun()
 
-    def walk(self) -> None:
-        """Go from barrier to barrier until the end."""
+    def to_the_end(self) -> None:
+        """Start the process, walk it through the plan, and end it."""
         plan = self._target.machine.plan_there(self._plan)
         with _started(self._target, Reach.of_plan(plan)) as process:
             self._process = _Conversation(self._target, process)
@@ -233,31 +236,31 @@ class _Lead:
             self.step = step
             self._listener.step(step)
             self._process.write(protocol.step(plan, step))
-            is_streams = step.phase == "steady" and self._plan.schedule is not None
-            with (
-                first_interrupt_calls(self._end_streams) if is_streams else contextlib.nullcontext()
-            ):
+
+            if step.phase == "steady" and self._plan.schedule is not None:
+                with first_interrupt_calls(self._end_streams):
+                    barrier = self._await_barrier(step)
+            else:
                 barrier = self._await_barrier(step)
             self._read_all(step, barrier)
 
     def _steps(self) -> Iterator[Step]:
-        """Yield the steps of the plan; of one that fills, as far as it gets."""
+        """Yield the steps of the plan, up to the context that does not fit if there is one."""
         for step in self._plan.steps():
             yield step
             if self._is_full:
-                made, ran = (self._count(phase) for phase in ("context", "first_inference"))
+                phases = [barrier.phase for barrier in self.run.barriers]
+                made = phases.count("context")
+                ran = phases.count("first_inference")
                 yield from self._plan.steps_when_full(made, ran)
                 return
-
-    def _count(self, phase: str) -> int:
-        return sum(barrier.phase == phase for barrier in self.run.barriers)
 
     def _end_streams(self) -> None:
         self.run.interrupted = True
         self._process.write(_word("stop"))
 
     def _await_barrier(self, step: Step) -> Barrier:
-        """Return the barrier that ends the step; pass frames before it to the listener."""
+        """Return the barrier that ends the step; pass earlier frames to the listener."""
         limit_s = self._limit_s(step)
         while True:
             message = self._process.read(step, limit_s, self._observer)
@@ -267,15 +270,14 @@ class _Lead:
             self._listener.frames(message, self.run)
 
     def _limit_s(self, step: Step) -> float:
-        """Return how long the process may be silent: streams report every second, rounds when they
-        are done.
+        """Return the longest time without a message that is allowed.
 
-        Rounds may take what the first inferences took, one after the other, twice over; so may a
-        cycle of inferences.
+        Streams report every second. Rounds report when they are done: each may take twice the time
+        of all first inferences one after the other, and so may a cycle of inferences.
         """
-        rounds = {"steady": self._plan.rounds, "cycle": INFERENCES_PER_CYCLE}.get(step.phase, 0)
         if self._plan.schedule is not None:
             return self._time_limit_s
+        rounds = {"steady": self._plan.rounds, "cycle": INFERENCES_PER_CYCLE}.get(step.phase, 0)
         firsts_ns = [
             barrier.data.latency_ns
             for barrier in self.run.barriers
@@ -285,48 +287,56 @@ class _Lead:
 
     def _read_all(self, step: Step, barrier: Barrier) -> None:
         """Read everything at the barrier, and let the process go on."""
-        barriers = self.run.barriers
-        trimmed = any(reading.malloc_trimmed for reading in barriers)
+        trimmed = any(reading.malloc_trimmed for reading in self.run.barriers)
         try:
-            barriers.append(BarrierReading.of(barrier, trimmed, self._observer.snapshot()))
+            self._read(barrier, trimmed)
             if step.phase == "steady":
                 self._let_go("trim")
                 barrier = self._await_barrier(Step("trimmed"))
-                barriers.append(
-                    BarrierReading.of(barrier, barrier.data.trimmed, self._observer.snapshot())
-                )
-        except ProcessLookupError:  # killed while it waited at a barrier and was read
+                self._read(barrier, barrier.data.trimmed)
+        except ProcessLookupError:  # killed while it was read at the barrier
             self._process.fail_ended(step)
-        self._let_go("stop" if self._notes_full(barriers[-1]) else "go")
+
+        last = self.run.barriers[-1]
+        self._note_failed_context(last)
+        if self._is_memory_short(last):
+            self._is_full = True
+            self._let_go("stop")
+        else:
+            self._let_go("go")
+
+    def _read(self, barrier: Barrier, malloc_trimmed: bool) -> None:
+        reading = self._observer.snapshot()
+        self.run.barriers.append(BarrierReading.of(barrier, malloc_trimmed, reading))
 
     def _let_go(self, word: str) -> None:
         """Let the process go on from the barrier that was read last."""
         self.run.barriers[-1].left_ns = self._process.write(_word(word))
 
-    def _notes_full(self, barrier: BarrierReading) -> bool:
-        """Take note of whether a plan that fills goes on; return whether the process has to be told
-        otherwise.
-        """
+    def _note_failed_context(self, barrier: BarrierReading) -> None:
+        """Note the failure of a context that was one too many, if there is one."""
         failure = barrier.data.failure
-        system = barrier.system
-        if failure:
-            words = self._process.last_words()
-            self.run.full = Failure(
-                failure.kind, failure.phase, barrier.context, failure.message, words
-            )
-        is_short = system.available_bytes < _LEAST_AVAILABLE * system.total_bytes
-        is_told = self._plan.fills and barrier.phase == "first_inference" and is_short
-        self._is_full = is_told or failure is not None
-        return is_told
+        if failure is None:
+            return
+        last_words = self._process.last_words()
+        self.run.full = Failure(
+            failure.kind, failure.phase, barrier.context, failure.message, last_words
+        )
+        self._is_full = True
+
+    def _is_memory_short(self, barrier: BarrierReading) -> bool:
+        """Whether the process must be told to add no more contexts."""
+        if not self._plan.fills or barrier.phase != "first_inference":
+            return False
+        return barrier.system.available_bytes < _LEAST_AVAILABLE * barrier.system.total_bytes
 
 
 def prepare_models(
     target: Target, runtime: str, models: Iterable[Model], folder: Path, time_limit_s: float
 ) -> dict[str, Preparation | None] | Failure:
-    """Return what the runtime needs made of each model so that its weights can be shared or given,
-    by its digest.
+    """Return the files that the runtime needs to share or take weights, by model digest.
 
-    In a process of its own, so that making it is not part of what is measured.
+    A process of its own makes them, so that this is not measured.
     """
     step = Step("prepare")
     reach = Reach(Reach.of_models(models).readable, (str(folder.parent),))
@@ -347,7 +357,7 @@ def prepare_models(
 def interface_of(
     target: Target, runtime: str, model: str, time_limit_s: float
 ) -> Interface | Failure:
-    """Return what the model file declares, as the runtime reads it in a process of its own."""
+    """Return the inputs and outputs of the model as the runtime reads them in a process."""
     step = Step("inspect")
     with _failing(step) as attempt, _started(target, Reach((model,))) as process:
         conversation = _Conversation(target, process)
@@ -359,9 +369,7 @@ def interface_of(
 
 
 def try_plan(target: Target, plan: Plan, time_limit_s: float) -> Failure | None:
-    """Walk the plan in a fresh process, and measure nothing; return why it failed, None if it
-    ran.
-    """
+    """Walk the plan in a fresh process without measuring; return its failure, or None."""
     with _failing(_FIRST) as attempt, _started(target, Reach.of_plan(plan)) as process:
         conversation = _Conversation(target, process)
         there = target.machine.plan_there(plan)
@@ -384,14 +392,14 @@ def _started(target: Target, reach: Reach) -> Iterator[DriverProcess]:
 
 
 class _Attempt:
-    """What came of a conversation that is not measured."""
+    """Holds the failure of a conversation that is not measured."""
 
     failure: Failure
 
 
 @contextlib.contextmanager
 def _failing(step: Step) -> Iterator[_Attempt]:
-    """Keep why the conversation stopped."""
+    """Keep the failure if the conversation stops."""
     attempt = _Attempt()
     try:
         yield attempt
@@ -402,7 +410,7 @@ def _failing(step: Step) -> Iterator[_Attempt]:
 
 
 def failure_of_target(error: TargetError, step: Step = _FIRST) -> Failure:
-    """Return the failure of a target that could not be used, or no longer."""
+    """Return the failure of a target that cannot be used or reached."""
     kind = "connection_lost" if isinstance(error, ConnectionLost) else "failed"
     return Failure(kind, step.phase, step.context, Message("text", {"text": str(error)}))
 

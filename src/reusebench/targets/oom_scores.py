@@ -1,4 +1,4 @@
-"""Whom the kernel ends where memory runs out: the measured process first, the harness last."""
+"""Scores by which the kernel, when memory runs out, kills the measured process first."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from pathlib import Path
 
 __all__ = ["OomScores"]
 
-#: The highest score; whatever the process starts inherits it.
+#: The highest score. Children of the process inherit it.
 _FIRST = "1000"
-#: The lowest but one: with the lowest it would never be ended, and the machine might hang in place
-#: of that.
+#: The lowest score but one. With the lowest the harness would never be killed, and the machine
+#: might hang instead.
 _LAST = "-999"
 
 
 class OomScores:
-    """From its making on, until restored."""
+    """The scores of a measured process and of the harness, set until `restore`."""
 
     def __init__(self, pid: int) -> None:
-        """Let this process be the first victim, and the harness, where it may, the last."""
+        """Make process `pid` the first to be killed and the harness, if permitted, the last."""
         self._own: str | None = None
-        # A poor /proc has no such files, the process may have gone, only root may lower a score:
-        # all goes on without.
+        # The process may have gone, only root may lower a score, and not every /proc has these
+        # files. The measurement works without.
         with contextlib.suppress(OSError):
             _score(str(pid)).write_text(_FIRST)
         with contextlib.suppress(OSError):
@@ -30,9 +30,7 @@ class OomScores:
             self._own = own
 
     def restore(self) -> None:
-        """Let the harness have its own score again, which what it starts for other work
-        inherits.
-        """
+        """Give the harness its old score again, which its other children inherit."""
         if self._own is not None:
             with contextlib.suppress(OSError):
                 _score("self").write_text(self._own)

@@ -1,4 +1,4 @@
-"""How a measured process ended: the kinds of failure, and why it failed as a message."""
+"""Outcomes of a measured process: the kinds of failure, each with its reason as a message."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from reusebench.measured.messages import ENGLISH, Message, words
 
 __all__ = ["OUTCOMES", "Ending", "Failure", "classify_exit", "classify_failure", "oom_kills_in"]
 
-#: Every outcome a result may have, and what it means.
+#: Outcomes that a result may have, with their meanings.
 OUTCOMES = {
     "ok": "measured",
     "not_supported": "the runtime has no such mechanism, or this model does not allow it",
@@ -34,36 +34,34 @@ OUTCOMES = {
 
 
 class Ending(NamedTuple):
-    """How a process ended."""
+    """The end of a process."""
 
-    #: As subprocess gives it: below 0 it is the signal.
+    #: Return code as in subprocess: a negative number is the signal.
     exit_code: int
-    #: Whether the kernel has killed a process for memory since this one was started.
+    #: Whether the kernel has killed any process for memory since this one started.
     memory_ran_out: bool
 
 
 class Failure(msgspec.Struct, frozen=True):
-    """Why a repeat, or a configuration, has no figures."""
+    """The reason why a repeat or a configuration has no figures."""
 
     #: A key of OUTCOMES other than "ok".
     kind: str
-    #: The phase that was under way, and its context where it has one.
+    #: The phase in progress.
     phase: str
+    #: The context of the phase, if it is a phase of one context.
     context: Optional[int]
-    #: What happened.
     message: Message
-    #: The end of what the process wrote to standard error.
+    #: The end of the process's standard error.
     last_words: str = ""
 
     def sentence(self, language: str = ENGLISH) -> str:
-        """Return what happened and in which phase, in a language of messages.LANGUAGES."""
+        """Return kind, phase and message in a language of messages.LANGUAGES."""
         kind = Message(f"kind_{self.kind}")
         phase = Message(f"phase_{self.phase}")
         if self.context is None:
-            return words(
-                Message("failure", {"kind": kind, "phase": phase, "message": self.message}),
-                language,
-            )
+            values = {"kind": kind, "phase": phase, "message": self.message}
+            return words(Message("failure", values), language)
         message = Message(
             "failure_of_context",
             {"kind": kind, "phase": phase, "context": self.context, "message": self.message},
@@ -75,9 +73,7 @@ class Failure(msgspec.Struct, frozen=True):
 
 
 def oom_kills_in(vmstat: str) -> int | None:
-    """Return how many processes a kernel has killed for memory since boot; None if it does not
-    count them.
-    """
+    """Return the number of processes killed for memory since boot; None if not counted."""
     for line in vmstat.splitlines():
         key, _, value = line.partition(" ")
         if key == "oom_kill":
@@ -86,11 +82,9 @@ def oom_kills_in(vmstat: str) -> int | None:
 
 
 def classify_exit(ending: Ending, last_words: str = "") -> tuple[str, Message]:
-    """Return (kind, message) for a process that ended between two barriers, and what it wrote at
-    last.
-    """
+    """Return (kind, message) for a process that ended between two barriers."""
     code = ending.exit_code
-    if code > 0 and tells_of_memory(last_words):  # it could not even begin, or report it
+    if code > 0 and tells_of_memory(last_words):  # it could not start or report it
         return "out_of_memory", Message("process_exited_for_memory", {"code": code})
     if code >= 0:
         return "crashed", Message("process_exited", {"code": code})
@@ -103,13 +97,11 @@ def classify_exit(ending: Ending, last_words: str = "") -> tuple[str, Message]:
 
 
 def classify_failure(kind: str, message: Message, last_words: str) -> str:
-    """Return the kind of a failure that a process told; libraries in C only print why they could
-    not be imported.
+    """Return the kind of a failure that a process has reported.
+
+    A library in C that cannot be imported for lack of memory only prints this.
     """
-    is_import = message.code == "exception" and message.values["type"] in (
-        "ImportError",
-        "SystemError",
-    )
-    return (
-        "out_of_memory" if kind == "failed" and is_import and tells_of_memory(last_words) else kind
-    )
+    if kind != "failed" or message.code != "exception":
+        return kind
+    is_import = message.values["type"] in ("ImportError", "SystemError")
+    return "out_of_memory" if is_import and tells_of_memory(last_words) else kind

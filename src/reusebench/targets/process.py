@@ -1,4 +1,4 @@
-"""A started driver and its pipes, near or far."""
+"""A started driver and its pipes, on this machine or on a remote board."""
 
 from __future__ import annotations
 
@@ -26,48 +26,51 @@ from reusebench.targets.outcome import Ending
 
 __all__ = ["LAST_WORDS_BYTES", "LEDGER_VARIABLE", "DriverProcess", "LocalProcess", "readable_words"]
 
-#: Names the file to which the preload library of targets/preload writes its ledger of NPU buffers.
+#: Path of the file to which the preload library writes its ledger of NPU buffers.
 LEDGER_VARIABLE = "REUSEBENCH_LEDGER"
 
-#: What is kept of the end of standard error.
+#: Length of the end of standard error that is kept.
 LAST_WORDS_BYTES = 4000
 _READ_BYTES = 1 << 16
-#: Escape sequences with which runtimes colour their messages.
+#: Escape sequences of coloured messages.
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
-#: How long a process that closed its pipe may take to leave.
+#: Limit for a process that has closed its pipe to exit.
 _LEAVE_S = 10.0
 
 
 class DriverProcess(Protocol):
-    """A started driver. Every method but close may raise ConnectionLost where it runs on a far
-    board.
+    """A started driver.
+
+    If it runs on a remote board, every method but `close` may raise ConnectionLost.
     """
 
     pid: int
-    #: By the monotonic clock of its machine.
+    #: Time of its start by the monotonic clock of its machine.
     started_ns: int
 
     def send(self, data: bytes) -> int:
-        """Write to its standard input; return when, by its machine's clock. Nothing happens where
-        it has gone.
+        """Write to its standard input, and return the time by its machine's clock.
+
+        Nothing happens if the process has gone.
         """
 
     def receive(self, timeout_s: float) -> bytes | None:
-        """Return what it wrote to its standard output, waiting so long; None if nothing came,
-        b"" at its end.
+        """Return bytes from its standard output, waiting up to `timeout_s`.
+
+        None if no bytes came, b"" at the end of the output.
         """
 
     def ending(self) -> Ending:
-        """Return how it ended; one that has closed its output and does not leave is killed."""
+        """Wait until it exits; kill it if it has closed its output but stays."""
 
     def last_words(self) -> str:
-        """Return the end of what it wrote to standard error."""
+        """Return the end of its standard error."""
 
     def ledger(self) -> bytes | None:
-        """Return the ledger of its NPU buffers as far as it is written; None if none is kept."""
+        """Return the ledger of NPU buffers written so far; None if none is kept."""
 
     def close(self) -> None:
-        """End it, if it has not left, and its children, and release all that belongs to it."""
+        """End it and its children, and release all that belongs to it."""
 
 
 def readable_words(errors: bytes) -> str:
@@ -85,7 +88,7 @@ class LocalProcess:
         environment: Mapping[str, str],
         keeps_ledger: bool,
     ) -> None:
-        """Start the command in the folder, with these variables added to the environment."""
+        """Start `command` in `folder`, with `environment` added to the environment."""
         self._oom_kills = oom_kills(LOCAL_HOST)
         try:
             self._ledger_folder = OwnFolder() if keeps_ledger else None
@@ -113,19 +116,19 @@ class LocalProcess:
         self._oom_scores = OomScores(self.pid)
 
     def send(self, data: bytes) -> int:
-        """Write to its standard input."""
+        """Write to standard input, and return the time before."""
         sent_ns = time.monotonic_ns()
         with contextlib.suppress(BrokenPipeError):
             self._commands.write(data)
         return sent_ns
 
     def receive(self, timeout_s: float) -> bytes | None:
-        """Return what it wrote to its standard output."""
+        """Return bytes from standard output, waiting up to `timeout_s`."""
         readable, _, _ = select.select([self._messages], [], [], timeout_s)
         return self._messages.read(_READ_BYTES) if readable else None
 
     def ending(self) -> Ending:
-        """Return how it ended."""
+        """Wait until the process exits; kill it after _LEAVE_S."""
         try:
             code = self._popen.wait(_LEAVE_S)
         except subprocess.TimeoutExpired:
@@ -134,24 +137,24 @@ class LocalProcess:
         return Ending(code, oom_kills(LOCAL_HOST) > self._oom_kills)
 
     def last_words(self) -> str:
-        """Return the end of standard error."""
+        """Return the last LAST_WORDS_BYTES of standard error."""
         size = self._errors.seek(0, os.SEEK_END)
         self._errors.seek(max(0, size - LAST_WORDS_BYTES))
         return readable_words(self._errors.read())
 
     def ledger(self) -> bytes | None:
-        """Return the ledger; it is empty if the process has written none yet."""
+        """Return the ledger; it is empty if the process has written nothing yet."""
         if self._ledger_folder is None:
             return None
         file = self._ledger_file(self._ledger_folder)
         return file.read_bytes() if file.exists() else b""
 
     def close(self) -> None:
-        """End it and its descendants, also those that have left its session."""
+        """End it and its descendants, including those that have left its session."""
         with uninterrupted():
             self._oom_scores.restore()
-            # RuntimeError if /proc/stat is empty, by which psutil knows processes: the group is
-            # ended below.
+            # RuntimeError: psutil tells processes apart by /proc/stat, which may be empty. The
+            # process group is ended below.
             with contextlib.suppress(psutil.NoSuchProcess, RuntimeError):
                 for process in psutil.Process(self.pid).children(recursive=True):
                     with contextlib.suppress(psutil.NoSuchProcess):

@@ -1,4 +1,4 @@
-"""The C programs of native/: how each is compiled, and where it is in the cache.
+"""The C programs of native/, their compilation and their paths in the cache.
 
 A program is compiled once for each form, mostly an architecture with the GNU C library. Its folder
 is named after a fingerprint of sources and options, so a changed source gives another folder. The
@@ -83,7 +83,7 @@ class NativeProgram:
 
     #: Its folders in the cache begin with this.
     name: str
-    #: As in "compiling the driver for armhf".
+    #: Name in messages, such as "compiling the driver for armhf".
     title: str
     #: Path of its main binary.
     main: str

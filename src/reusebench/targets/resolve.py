@@ -1,4 +1,4 @@
-"""The Target of a runtime for what the user writes after --target."""
+"""The user's choice of place and runtimes, and the Target that it means for one runtime."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ from reusebench.targets.vboard.guest import guest, guest_program, machine_of, mi
 
 __all__ = ["Selection", "check_chip", "far_machine", "is_far", "is_virtual", "parse_target"]
 
-_NEAR_KINDS = ("python", "board", "vboard")
+_LOCAL_KINDS = ("python", "board", "vboard")
 _FAR_KINDS = {form.partition(":")[0] for form in FORMS}
-#: What --rknn-library takes in place of a file: the library that a board far away has.
+#: Value of --rknn-library for the library that the remote board already has.
 _BOARDS_OWN = Path("board")
 
 
@@ -48,8 +48,7 @@ class Selection:
     rknn_library: Path | None = None
     #: Virtual board only: limit of all NPU buffers together; None: no limit.
     npu_memory_bytes: int | None = None
-    #: Language of the driver, one of targets.protocol.base; None: C on a remote board without Python,
-    #: Python everywhere else.
+    #: PYTHON or C; None: C on a remote board without Python, Python everywhere else.
     driver: str | None = None
     #: Names; empty: all runtimes that the target has.
     runtimes: tuple[str, ...] = ()
@@ -73,19 +72,18 @@ def parse_target(selection: Selection, entry: RuntimeEntry) -> Target:
         return far_target(far_machine(text), file, entry, selection.driver)
     if rknn_library == _BOARDS_OWN:
         raise TargetError(
-            "--rknn-library board is the library of a board far away: give its file, or leave"
-            " it out"
+            "--rknn-library board is the library of a remote board: give its file, or leave it out"
         )
     library = None if rknn_library is None else read_library(rknn_library)
     if selection.driver == C:
         return _with_native_driver(selection, library, entry)
-    return _near(selection, library, entry)
+    return _local(selection, library, entry)
 
 
 def is_far(text: str) -> bool:
-    """Whether this is a board far away, by its name or by its address."""
+    """Whether this is the name or the address of a remote board."""
     kind = text.partition(":")[0]
-    return kind in _FAR_KINDS or (kind not in _NEAR_KINDS and text in boards())
+    return kind in _FAR_KINDS or (kind not in _LOCAL_KINDS and text in boards())
 
 
 def is_virtual(text: str) -> bool:
@@ -94,13 +92,11 @@ def is_virtual(text: str) -> bool:
 
 
 def far_machine(text: str) -> FarMachine:
-    """Return the board far away, the same one in the whole session; raise TargetError if none
-    has that name.
-    """
+    """Return the remote board, always the same object; raise TargetError if it is unknown."""
     known = boards()
     if not is_far(text):
         names = f", or a board's name ({', '.join(known)})" if known else ""
-        raise TargetError(f"{text} is no board far away; valid: {', '.join(FORMS)}{names}")
+        raise TargetError(f"{text} is no remote board; valid: {', '.join(FORMS)}{names}")
     return _machine_of(text, known.get(text) or Board(text))
 
 
@@ -115,7 +111,7 @@ def _show_step(step: str) -> None:
     print(step, file=sys.stderr)
 
 
-def _near(selection: Selection, library: RknnLibrary | None, entry: RuntimeEntry) -> Target:
+def _local(selection: Selection, library: RknnLibrary | None, entry: RuntimeEntry) -> Target:
     text = selection.target
     kind, _, detail = text.partition(":")
     if selection.npu_memory_bytes is not None and not is_virtual(text):
@@ -139,20 +135,20 @@ def _near(selection: Selection, library: RknnLibrary | None, entry: RuntimeEntry
 def _with_native_driver(
     selection: Selection, library: RknnLibrary | None, entry: RuntimeEntry
 ) -> Target:
-    """Return the near target with the driver in C in place of the one in Python."""
-    near = _near(selection, library, entry)
-    library = library or read_library(Path(find_library() or ""))  # else _near would have raised
+    """Return the local target with the C driver instead of the Python driver."""
+    local = _local(selection, library, entry)
+    library = library or read_library(Path(find_library() or ""))  # otherwise _local has raised
     DRIVER.ensure(library.architecture, _show_step)
     program = DRIVER.path(library.architecture)
-    environment = near.environment
+    environment = local.environment
     command: tuple[str, ...] = (str(program),)
-    if not near.computes:
-        board = guest_program(program, near.chip or "", library, selection.npu_memory_bytes)
+    if not local.computes:
+        board = guest_program(program, local.chip or "", library, selection.npu_memory_bytes)
         command = board.command
         environment = board.environment
     environment = {**environment, LIBRARY_VARIABLE: str(library.path)}
     return replace(
-        near, command=command, environment=environment, protocol=C_PROTOCOL, decodes=False
+        local, command=command, environment=environment, protocol=C_PROTOCOL, decodes=False
     )
 
 
@@ -164,9 +160,7 @@ def _npu_memory_is_virtual() -> TargetError:
 
 
 def check_chip(name: str, library: RknnLibrary | None) -> RknnLibrary:
-    """Return the library where the virtual board can play the chip and the library is that
-    chip's.
-    """
+    """Return the library if it is for the chip; raise TargetError if it is not, or is missing."""
     if name not in CHIPS:
         raise TargetError(
             f"there is no chip {name!r}; valid for the virtual board: {', '.join(CHIPS)}"
@@ -191,7 +185,7 @@ def check_chip(name: str, library: RknnLibrary | None) -> RknnLibrary:
 
 
 def _this_interpreter(library: RknnLibrary | None, entry: RuntimeEntry) -> Target:
-    """Return this interpreter, or that of the runtime's own environment."""
+    """Return this interpreter, or the one of the runtime's own environment."""
     interpreter = sys.executable if _is_given(entry, library) else python_with(entry)
     if interpreter is None:
         raise RuntimeMissing(f"--runtime {entry.name} is not here: {remedy(entry)}")
@@ -208,18 +202,16 @@ def _other_interpreter(path: str, library: RknnLibrary | None, entry: RuntimeEnt
     interpreter = shutil.which(path)
     if interpreter is None:
         raise _not_usable(path, "there is no such program")
-    # Links are not followed: that of a virtual environment is what makes Python take its packages.
+    # Links are not followed: Python finds the packages of a virtual environment by its link.
     interpreter = os.path.abspath(interpreter)  # noqa: PTH100  Path.absolute() leaves ".." in
     reason = interpreter_problem(interpreter)
     if reason is not None:
         raise _not_usable(path, reason)
     environment = _environment(library, interpreter)
     if not _is_given(entry, library) and not finds_runtime(interpreter, entry):
-        missing = (
-            "finds no library of Rockchip's"
-            if entry.module is None
-            else f"has no module {entry.module}"
-        )
+        missing = f"has no module {entry.module}"
+        if entry.module is None:
+            missing = "finds no library of Rockchip's"
         raise RuntimeMissing(
             f"--runtime {entry.name}: the Python of --target python:{path} {missing}. Name another"
             " Python, or leave --target out: `reusebench doctor` shows what is here without it"
@@ -270,7 +262,7 @@ def _virtual_board(
 
 
 def _board(library: RknnLibrary | None, entry: RuntimeEntry) -> Target:
-    """Return this interpreter; with the ledger where the runtime uses the NPU."""
+    """Return this interpreter, with the ledger if the runtime uses the NPU."""
     here = replace(_this_interpreter(library, entry), name="board")
     if entry.device == "cpu":
         return here
@@ -280,16 +272,11 @@ def _board(library: RknnLibrary | None, entry: RuntimeEntry) -> Target:
             "--target board keeps a ledger of the NPU's buffers, and the library that does is not"
             " compiled yet. Install it: reusebench board install-ledger"
         )
-    others = os.environ.get("LD_PRELOAD")
-    preload = str(PRELOAD.path(architecture))
-    return replace(
-        here,
-        environment={
-            **here.environment,
-            "LD_PRELOAD": f"{preload}:{others}" if others else preload,
-        },
-        keeps_ledger=True,
-    )
+    preloaded = str(PRELOAD.path(architecture))
+    if os.environ.get("LD_PRELOAD"):
+        preloaded += f":{os.environ['LD_PRELOAD']}"
+    environment = {**here.environment, "LD_PRELOAD": preloaded}
+    return replace(here, environment=environment, keeps_ledger=True)
 
 
 def _is_given(entry: RuntimeEntry, library: RknnLibrary | None) -> bool:
@@ -298,12 +285,10 @@ def _is_given(entry: RuntimeEntry, library: RknnLibrary | None) -> bool:
 
 
 def _environment(library: RknnLibrary | None, interpreter: str) -> dict[str, str]:
-    """Return what names the library to the measured process; it must be of the interpreter's
-    architecture.
-    """
+    """Return the variable with the library, which must have the interpreter's architecture."""
     if library is None:
         return {}
-    # That of a script which starts a Python is not known.
+    # Unknown if the interpreter is a script that starts a Python.
     architecture = architecture_of(Path(interpreter))
     if architecture is not None and architecture != library.architecture:
         raise TargetError(

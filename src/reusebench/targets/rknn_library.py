@@ -1,4 +1,4 @@
-"""Rockchip's runtime libraries: what a file is, whatever its name, and which chips it is for."""
+"""Rockchip's runtime libraries: kind, version and chips of a file, whatever its name."""
 
 from __future__ import annotations
 
@@ -26,32 +26,32 @@ __all__ = [
 
 @dataclass(frozen=True)
 class RknnLibrary:
-    """One file of Rockchip's runtime."""
+    """A file of Rockchip's runtime."""
 
     path: Path
     #: "librknnrt" or "librknnmrt".
     kind: str
     version: str
     architecture: str
-    #: The version with its build, as in "1.6.0 (9a7b5d24c@2023-12-13T17:32:13)".
+    #: Version with the build, such as "1.6.0 (9a7b5d24c@2023-12-13T17:32:13)".
     full_version: str
 
     def __str__(self) -> str:
-        """Return what it is, without its path."""
+        """Return kind, version and architecture."""
         return f"{self.kind} {self.version} ({self.architecture})"
 
     def chips(self) -> list[str]:
-        """Return the names of the chips that it is for, and knows."""
+        """Return the names of the chips that this version is for."""
         version, *_ = version_order(self.version)
-        return [
-            chip.name
-            for chip in CHIPS.values()
-            if chip.runtime == self.kind and chip.since <= version
-        ]
+        names = []
+        for chip in CHIPS.values():
+            if chip.runtime == self.kind and chip.since <= version:
+                names.append(chip.name)
+        return names
 
 
 def read_library(path: Path) -> RknnLibrary:
-    """Return what the file is; raise a TargetError if it is not Rockchip's runtime for Linux."""
+    """Return the library; raise TargetError if the file is not Rockchip's runtime for Linux."""
     try:
         check_file(path)
         file = library_file.read_library(str(path))
@@ -67,19 +67,23 @@ def read_library(path: Path) -> RknnLibrary:
 
 
 def find_libraries(paths: Iterable[Path] = ()) -> list[RknnLibrary]:
-    """Return the libraries of these files and folders, by kind, the oldest version first.
+    """Return the libraries of these files and folders by kind, the oldest version first.
 
-    Without paths those of reusebench/rknn in the user's cache, and of the usual places on boards.
-    Of one build that is found twice the first stands. What else is in a folder is passed over; a
-    TargetError if a path is not there, or a file is no library.
+    Without paths, reusebench/rknn in the user's cache and the usual places on boards are searched.
+    If a build is found twice, the first one counts. Other files in a folder are skipped. Raises
+    TargetError if a path does not exist or a file is not a library.
     """
-    usual = [cache_root() / "rknn", *map(Path, library_file.usual_paths())]
+    places = list(paths)
+    if not places:
+        usual = [cache_root() / "rknn", *map(Path, library_file.usual_paths())]
+        places = [path for path in usual if path.exists()]
+
     libraries: dict[tuple[str, str, str], RknnLibrary] = {}
-    for path in list(paths) or [path for path in usual if path.exists()]:
-        for library in _libraries_in(path) if path.is_dir() else [read_library(path)]:
-            libraries.setdefault(
-                (library.kind, library.full_version, library.architecture), library
-            )
+    for path in places:
+        in_place = _libraries_in(path) if path.is_dir() else [read_library(path)]
+        for library in in_place:
+            build = (library.kind, library.full_version, library.architecture)
+            libraries.setdefault(build, library)
     return sorted(
         libraries.values(), key=lambda library: (library.kind, version_order(library.full_version))
     )
@@ -98,9 +102,7 @@ def _libraries_in(folder: Path) -> Iterable[RknnLibrary]:
 
 
 def architecture_of(path: Path) -> str | None:
-    """Return the architecture of a program or shared library; None if it is neither or is of
-    another one.
-    """
+    """Return the architecture of a program or library; None if it is unknown or not such a file."""
     return library_file.architecture_of(str(path))
 
 

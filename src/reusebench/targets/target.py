@@ -1,4 +1,4 @@
-"""What a target is: a way to start the driver."""
+"""Targets: the places where the measured process runs."""
 
 from __future__ import annotations
 
@@ -16,43 +16,39 @@ __all__ = ["THIS_INTERPRETER", "Target"]
 
 @dataclass(frozen=True)
 class Target:
-    """Where the measured process runs."""
+    """A place where the measured process runs, and the command that starts it there."""
 
-    #: As tables show it.
+    #: Name in tables.
     name: str
-    #: The command that starts the driver.
+    #: Command that starts the driver.
     command: tuple[str, ...]
-    #: Its working folder.
+    #: Working folder of the driver.
     folder: Path = Path("/")
-    #: Added to its environment.
+    #: Variables added to the driver's environment.
     environment: Mapping[str, str] = field(default_factory=dict)
-    #: The Rockchip chip whose NPU it uses, a name of targets.chips; None: none, or not known.
+    #: Rockchip chip whose NPU is used, a name of targets.chips; None if there is none or it is
+    #: unknown.
     chip: str | None = None
-    #: "aarch64", "armhf" or "x86_64", of the process; None if that is not known.
+    #: Architecture of the process: "aarch64", "armhf" or "x86_64"; None if unknown.
     architecture: str | None = None
     #: Whether the process writes a ledger of its NPU buffers.
     keeps_ledger: bool = False
-    #: False where the NPU's arithmetic is missing: neither latencies nor outputs mean anything
-    #: there.
+    #: False on virtual boards, which compute nothing: latencies and outputs are meaningless.
     computes: bool = True
-    #: Whether the process can decode video; else streams run with what is in memory.
+    #: Whether the process can decode video. If not, streams run with frames from memory.
     decodes: bool = True
-    #: Whether the process runs under an emulator of its processor, whose memory is then weighed
-    #: with it.
+    #: Whether an emulator of its processor runs the process and adds to its memory.
     emulated: bool = False
-    #: What all NPU buffers of the process may take at once on a virtual board; None: there is no
-    #: such limit.
+    #: Virtual board only: limit of all NPU buffers together; None: no limit.
     npu_memory_limit_bytes: int | None = None
-    #: Why a library that is run here without its device can reach all that the user can; None: it
-    #: cannot, or it is the machine's own.
+    #: Virtual board only: why its library runs unsandboxed; None if it is sandboxed.
     exposure: str | None = None
-    #: The machine that it is on.
     machine: Machine = LOCAL
-    #: How its driver is spoken to.
+    #: Protocol between harness and driver.
     protocol: DriverProtocol = PYTHON_PROTOCOL
 
     def start(self, reach: Reach) -> DriverProcess:
-        """Start the driver, which needs these files."""
+        """Start the driver, which needs the files of `reach`."""
         return self.machine.start(
             self.command, self.folder, self.environment, self.keeps_ledger, reach
         )

@@ -1,3 +1,1 @@
-"""The measured process in C, for Rockchip's runtime on boards without Python: its build, and how it
-is spoken to.
-"""
+"""The protocols between the harness and each driver: commands in, messages out."""

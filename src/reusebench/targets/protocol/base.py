@@ -1,4 +1,4 @@
-"""What the harness writes to a driver, and what it makes of the lines that come back."""
+"""The protocol between harness and driver, and its form for the Python driver: JSON lines."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = [
     "PythonDriverProtocol",
 ]
 
-#: The drivers: scenarios.driver, and the one of targets/native.
+#: Names of the drivers, as after --driver: measured.driver and native/driver.
 PYTHON = "python"
 C = "c"
 
@@ -29,64 +29,58 @@ _MESSAGES = msgspec.json.Decoder(DriverMessage)
 
 
 class InvalidMessage(Exception):
-    """The driver wrote what is no message."""
+    """The driver wrote a line that is not a message."""
 
 
 class DriverProtocol(Protocol):
-    """The form of one driver's commands and messages; at a barrier every driver waits for go, trim
-    or stop.
+    """The form of one driver's commands and messages.
+
+    At a barrier every driver waits for the word go, trim or stop.
     """
 
-    #: "python" or "c", as after --driver.
+    #: PYTHON or C.
     driver: str
 
     def begin(self, plan: Plan) -> bytes:
-        """Return what begins the walk of a plan."""
+        """Return the command that begins the walk of a plan."""
 
     def step(self, plan: Plan, step: Step) -> bytes:
-        """Return what begins a step; empty if the driver knows the plan."""
+        """Return the command that begins a step; empty if the driver knows the plan."""
 
     def inspect(self, runtime: str, model: str) -> bytes:
-        """Return what asks for the interface of a model file."""
+        """Return the command that asks for the interface of a model file."""
 
     def decode(self, line: bytes) -> DriverMessage:
-        """Return the message of a line; raise InvalidMessage where it is none."""
+        """Return the message of a line; raise InvalidMessage if it is not one."""
 
 
 class PythonDriverProtocol:
-    """That of the driver in Python: a line of JSON for each message."""
+    """The protocol of the Python driver: a line of JSON for each message."""
 
     driver = PYTHON
 
     def begin(self, plan: Plan) -> bytes:
-        """Return the plan."""
+        """Return the command to walk the plan, with the plan itself."""
         return _line({"command": "run", "runtime": plan.runtime, "plan": plan.to_json()})
 
     def step(self, _plan: Plan, _step: Step) -> bytes:
-        """Return nothing: the driver walks the plan by itself."""
+        """Return nothing: the driver knows the plan."""
         return b""
 
     def inspect(self, runtime: str, model: str) -> bytes:
-        """Return the command."""
+        """Return the command that asks for the interface of a model file."""
         return _line({"command": "inspect", "runtime": runtime, "model": model})
 
     def prepare(self, runtime: str, models: Iterable[Model], folder: str) -> bytes:
-        """Return the command that has the runtime make what it needs of each model, in the
-        folder.
-        """
+        """Return the command to make the files in `folder` that the runtime needs of each model."""
         files = []
         for model in models:
-            files.append(
-                {
-                    "path": model.path,
-                    "digest": model.digest,
-                    "inputs": list(map(asdict, model.inputs)),
-                }
-            )
+            inputs = [asdict(tensor) for tensor in model.inputs]
+            files.append({"path": model.path, "digest": model.digest, "inputs": inputs})
         return _line({"command": "prepare", "runtime": runtime, "models": files, "folder": folder})
 
     def decode(self, line: bytes) -> DriverMessage:
-        """Return the message."""
+        """Return the message of a line of JSON."""
         try:
             message: DriverMessage = _MESSAGES.decode(line)
         except msgspec.DecodeError:

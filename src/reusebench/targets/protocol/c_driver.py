@@ -1,9 +1,8 @@
-"""What the driver in C is told, a line for each step, and what it answers.
+"""The protocol of the C driver: a line of fields for each step, and one for each answer.
 
-A line is fields between tabs: its kind, then NAME=VALUE each. In a value tab, newline and backslash
-are escaped. The driver knows neither plans nor texts: a step's line has all that the step needs,
-and a failure's line what a message is made of, so that nothing behind this module knows which
-driver ran.
+The driver knows neither plans nor texts. The line of a step has all that the step needs, and the
+line of a failure has the parts of its message, so nothing outside this module depends on the driver
+that ran.
 """
 
 from __future__ import annotations
@@ -22,6 +21,7 @@ from reusebench.measured.plan import (
     REPLACED,
     SHARED_WEIGHTS,
     Context,
+    InputData,
     Model,
     Plan,
     Step,
@@ -63,12 +63,12 @@ _Pairs = list[tuple[str, object]]
 
 
 class CDriverProtocol:
-    """The protocol with the driver in C."""
+    """The protocol of the C driver."""
 
     driver = C
 
     def begin(self, _plan: Plan) -> bytes:
-        """Return nothing: the first step's line begins the walk."""
+        """Return nothing: the line of the first step begins the walk."""
         return b""
 
     def step(self, plan: Plan, step: Step) -> bytes:
@@ -118,54 +118,61 @@ def _context(plan: Plan, step: Step) -> _Pairs:
 
 
 def _description(plan: Plan, index: int) -> _Pairs:
-    """Return what a context is made from, what it is fed with, and the context whose thread it
-    shares.
-    """
+    """Return the file and inputs of a context, and the context whose thread it shares."""
     spec = plan.contexts[index]
     model = plan.models[spec.model]
     pairs: _Pairs = [
         ("mechanism", spec.mechanism),
         ("path", _path(spec, model)),
         ("allocator", spec.allocator),
+        ("outside", ",".join(spec.outside)),
+        ("zero_copy", ",".join(spec.zero_copy)),
     ]
-    pairs += [("outside", ",".join(spec.outside)), ("zero_copy", ",".join(spec.zero_copy))]
-    # On one core there is none to choose.
-    core = spec.core if plan.cores > 1 else None
     optional = {
         "source": spec.source,
         "internal": spec.internal,
         "io": spec.io,
         "device": spec.device,
-        "core": core,
+        # There is no choice if there is only one core.
+        "core": spec.core if plan.cores > 1 else None,
     }
     pairs += [(name, value) for name, value in optional.items() if value is not None]
     if spec.device_io:
         pairs.append(("device_io", 1))
     pairs += [("option", option) for option in plan.options_of(index)]
-    pairs += [("worker", other) for other in plan.chain_of(index) if other < index][:1]
+
+    earlier = [other for other in plan.chain_of(index) if other < index]
+    if earlier:
+        pairs.append(("worker", earlier[0]))
     for tensor in model.inputs:
-        pairs += [
-            ("input", tensor.name),
-            ("type", tensor.type),
-            ("shape", ",".join(map(str, tensor.shape))),
-        ]
-        pairs += [("file", tensor.file)] if tensor.file is not None else []
-        pairs += [("value", tensor.value)] if tensor.value is not None else []
+        pairs += _input(tensor)
+    return pairs
+
+
+def _input(tensor: InputData) -> _Pairs:
+    pairs: _Pairs = [
+        ("input", tensor.name),
+        ("type", tensor.type),
+        ("shape", ",".join(map(str, tensor.shape))),
+    ]
+    if tensor.file is not None:
+        pairs.append(("file", tensor.file))
+    if tensor.value is not None:
+        pairs.append(("value", tensor.value))
     return pairs
 
 
 def _path(spec: Context, model: Model) -> str:
-    """Return the file that the context is made from, as scenarios.driver and the adapter choose
-    it.
-    """
+    """Return the file of the context, the one that the Python driver's adapter would open."""
     if spec.mechanism == SHARED_WEIGHTS:
         return model.prepared or model.weightless or model.path
     return model.path
 
 
 def _internal_memory(plan: Plan, step: Step) -> _Pairs:
-    """Return the contexts that get one memory, or the one whose memory a further context of a plan
-    that fills joins.
+    """Return the contexts that get one internal memory, or the context whose memory is joined.
+
+    In plans that add contexts until one fails, each additional context joins the first.
     """
     for first, *others in plan.internal_memories().values():
         if step.context in others:
@@ -186,30 +193,35 @@ def _steady(plan: Plan, _step: Step) -> _Pairs:
 
 
 def _rounds(plan: Plan) -> _Pairs:
-    """Return the chains, each context with its gate: the first is that of any core, then one for
-    each core.
+    """Return the chains, each context with its gate.
+
+    The first gate is for contexts that may run on any core; then there is one for each core.
     """
     pairs: _Pairs = [("rounds", plan.rounds), ("gate", plan.cores), *[("gate", 1)] * plan.cores]
     for chain in plan.all_chains():
         pairs.append(("chain", 0))
         for index in chain:
             core = plan.contexts[index].core
-            pairs.append(("turn", f"{index}:{0 if core is None else core + 1}"))
+            gate = 0 if core is None else core + 1
+            pairs.append(("turn", f"{index}:{gate}"))
     return pairs
 
 
 def _streams(plan: Plan, schedule: Streams) -> _Pairs:
-    """Return the schedule, and the chains with the stream that each serves; contexts of one memory
-    have one gate.
+    """Return the schedule, and the chains with the stream that each serves.
+
+    Contexts with one internal memory have one gate.
     """
     gates = {}
     for gate, members in enumerate(plan.internal_memories().values()):
         gates.update(dict.fromkeys(members, gate))
     serves_all = bool(plan.contexts) and plan.contexts[0].stream is None
+    interval_ps = round(_PS_PER_S / schedule.fps) if schedule.fps else 0
+    apart_s = min(BEGIN_WITHIN_S, schedule.warm_up_s) / schedule.count
     pairs: _Pairs = [
         ("streams", schedule.count),
-        ("interval_ps", round(_PS_PER_S / schedule.fps) if schedule.fps else 0),
-        ("apart_ns", round(min(BEGIN_WITHIN_S, schedule.warm_up_s) / schedule.count * _NS_PER_S)),
+        ("interval_ps", interval_ps),
+        ("apart_ns", round(apart_s * _NS_PER_S)),
         ("queue", schedule.queue),
         ("warm_up_ns", round(schedule.warm_up_s * _NS_PER_S)),
         ("duration_ns", round(schedule.duration_s * _NS_PER_S)),
@@ -219,9 +231,8 @@ def _streams(plan: Plan, schedule: Streams) -> _Pairs:
     ]
     for chain in plan.all_chains():
         pairs.append(("chain", plan.contexts[chain[0]].stream or 0))
-        pairs += [
-            ("turn", f"{index}:{gates[index]}" if index in gates else index) for index in chain
-        ]
+        for index in chain:
+            pairs.append(("turn", f"{index}:{gates[index]}" if index in gates else index))
     return pairs
 
 
@@ -232,7 +243,9 @@ def _cycle(plan: Plan, _step: Step) -> _Pairs:
     if plan.cycles.kind == IO_MEMORY:
         return []
     pairs = _description(plan, len(plan.contexts) - 1)
-    return [*pairs, ("destroy_first", 1)] if plan.cycles.kind == REPLACED else pairs
+    if plan.cycles.kind == REPLACED:
+        pairs.append(("destroy_first", 1))
+    return pairs
 
 
 _STEPS: dict[str, Callable[[Plan, Step], _Pairs]] = {
@@ -263,17 +276,15 @@ def _step_data(fields: Fields) -> StepData:
         allocations=tuple(map(_allocation, fields.all("allocation"))),
         latency_ns=fields.number("latency_ns", 0),
         digest=fields.get("digest") or "",
-        # No output of Rockchip's runtime is of floats to the application.
+        # Rockchip's runtime gives the application no outputs of floats.
         samples=((),) * fields.number("samples", 0),
-        copies=(
-            Copies(*map(int, fields.text("copies").split(","))) if fields.get("copies") else None
-        ),
+        copies=Copies(*_numbers(fields.text("copies"))) if fields.get("copies") else None,
         elapsed_ns=fields.number("elapsed_ns", 0),
         latencies_ns=tuple(map(_numbers, fields.all("latencies_ns"))),
         digests=tuple(fields.all("digests")),
         begin_ns=fields.number("begin_ns", 0),
         seconds=fields.number("seconds_ns", 0) / _NS_PER_S,
-        # Nothing is decoded, so no frame of a clip is known.
+        # This driver decodes no video, so frames have no numbers in a clip.
         frame_checksums=({},) * fields.number("models", 0),
         unequal_frames=(0,) * fields.number("models", 0),
         trimmed=bool(fields.number("trimmed", 0)),
@@ -295,8 +306,13 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 
 def _usage(fields: Fields) -> Usage:
-    counts = (fields.number(name) for name in ("fds", "mappings", "threads"))
-    return Usage(fields.number("allocated_bytes"), _heap_bytes(fields), *counts)
+    return Usage(
+        fields.number("allocated_bytes"),
+        _heap_bytes(fields),
+        fields.number("fds"),
+        fields.number("mappings"),
+        fields.number("threads"),
+    )
 
 
 def _heap_bytes(fields: Fields) -> int | None:
@@ -313,9 +329,10 @@ def _frames(fields: Fields) -> Frames:
 
 
 def _interface(fields: Fields) -> Described:
-    inputs, outputs = (list(map(_attribute, fields.all(name))) for name in ("input", "output"))
-    of_inputs = [[_numbers(shape) for shape in text.split(";")] for text in fields.all("shapes")]
-    return Described(declared_interface(inputs, outputs, tuple(zip(*of_inputs))))
+    inputs = list(map(_attribute, fields.all("input")))
+    outputs = list(map(_attribute, fields.all("output")))
+    shapes_by_input = [list(map(_numbers, text.split(";"))) for text in fields.all("shapes")]
+    return Described(declared_interface(inputs, outputs, tuple(zip(*shapes_by_input))))
 
 
 def _attribute(digits: str) -> TensorAttr:
@@ -340,19 +357,17 @@ def _kind_and_message(fields: Fields) -> tuple[str, Message]:
 
 
 def _error(fields: Fields) -> Exception:
-    """Return what the driver in Python would have raised."""
+    """Return the exception that the Python driver would have raised."""
     if fields.get("errno"):
         code = fields.number("errno")
-        return (
-            MemoryError()
-            if code == errno.ENOMEM
-            else OSError(code, os.strerror(code), fields.get("path"))
-        )
-    error = (
-        _call_error(fields)
-        if fields.get("call")
-        else AdapterError(fields.text("code"), **_values(fields))
-    )
+        if code == errno.ENOMEM:
+            return MemoryError()
+        return OSError(code, os.strerror(code), fields.get("path"))
+
+    if fields.get("call"):
+        error = _call_error(fields)
+    else:
+        error = AdapterError(fields.text("code"), **_values(fields))
     if fields.get("kind") == "not_supported":
         return NotSupported(error.message.code, **error.message.values)
     return error
@@ -360,11 +375,9 @@ def _error(fields: Fields) -> Exception:
 
 def _call_error(fields: Fields) -> AdapterError:
     lines = error_lines(fields.get("written") or "")
-    cause = (
-        _descriptors_used_up
-        if fields.get("descriptors")
-        else partial(cause_of, machine=_Told(fields))
-    )
+    cause: Callable[[str], Message | None] = partial(cause_of, machine=_ReportedMachine(fields))
+    if fields.get("descriptors"):
+        cause = _descriptors_used_up
     return call_failed(fields.text("call"), fields.number("result"), lines, cause)
 
 
@@ -373,7 +386,7 @@ def _descriptors_used_up(_words: str) -> Message:
 
 
 def _values(fields: Fields) -> dict[str, Value]:
-    """Return the values of a message: those of a message inside it have its name before theirs."""
+    """Return the values of a message; values of an inner message are prefixed by its name."""
     values: dict[str, Value] = {}
     for name, text in fields:
         kind, _, path = name.partition(".")
@@ -389,8 +402,8 @@ def _values(fields: Fields) -> dict[str, Value]:
     return values
 
 
-class _Told(MachineFacts):
-    """The driver's machine, as it was when a call failed there."""
+class _ReportedMachine(MachineFacts):
+    """The driver's machine as it reported itself when a call failed."""
 
     def __init__(self, fields: Fields) -> None:
         self._fields = fields
@@ -404,12 +417,12 @@ class _Told(MachineFacts):
         return names_rk356x(self._fields.text("compatible").encode())
 
     def device_not_opened(self) -> Message:
-        """Return why the library cannot open the NPU."""
+        """Return the reason why the library cannot open the NPU."""
         nodes = [node for node in self._nodes("node") if node.error != errno.ENOENT]
         return not_opened(sorted(nodes, key=_order), self._fields.number("has_driver") == 1)
 
     def heap_not_opened(self, path: str) -> Message:
-        """Return why the library cannot open a heap that it allocates from."""
+        """Return the reason why the library cannot open a heap that it allocates from."""
         (heap,) = self._nodes("heap")
         return heap_not_opened(heap._replace(path=path))
 
@@ -420,7 +433,7 @@ class _Told(MachineFacts):
 
 
 def _order(node: Node) -> tuple[bool, str]:
-    """Put the node of the driver itself before those of DRM."""
+    """Sort the node of the driver itself before the nodes of DRM."""
     return "/dri/" in node.path, node.path
 
 

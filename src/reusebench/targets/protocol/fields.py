@@ -1,5 +1,6 @@
-"""Lines of fields: a kind, then NAME=VALUE each, between tabs; in a value tab, newline and
-backslash are escaped.
+"""Lines of fields: a kind, then any number of NAME=VALUE, separated by tabs.
+
+Tab, newline and backslash are escaped in values.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ _CHARACTERS = {escape[1]: character for character, escape in _ESCAPES.items()}
 
 
 class Fields:
-    """The fields of a line, in their order; a name may come more than once."""
+    """The fields of a line in their order; a name may occur more than once."""
 
     def __init__(self, pairs: list[tuple[str, str]]) -> None:
         self._pairs = pairs
@@ -24,35 +25,36 @@ class Fields:
         return iter(self._pairs)
 
     def get(self, name: str) -> str | None:
-        """Return the first value of that name; None if there is none."""
+        """Return the first value of this name, or None."""
         return next(iter(self.all(name)), None)
 
     def text(self, name: str) -> str:
-        """Return the first value of that name; raises KeyError if there is none."""
+        """Return the first value of this name; raise KeyError if there is none."""
         value = self.get(name)
         if value is None:
             raise KeyError(name)
         return value
 
     def all(self, name: str) -> list[str]:
-        """Return every value of that name."""
+        """Return all values of this name."""
         return [value for other, value in self._pairs if other == name]
 
     def number(self, name: str, otherwise: int | None = None) -> int:
-        """Return a whole number; without `otherwise` KeyError if there is none; ValueError for
-        any other text.
+        """Return the whole number of this name, or `otherwise` if it is missing.
+
+        Raises KeyError if it is missing without `otherwise`, ValueError if it is not a number.
         """
-        return int(self.text(name)) if otherwise is None else int(self.get(name) or otherwise)
+        if otherwise is None:
+            return int(self.text(name))
+        return int(self.get(name) or otherwise)
 
     def optional_number(self, name: str) -> int | None:
-        """Return a whole number; None if there is none."""
+        """Return the whole number of this name, or None."""
         value = self.get(name)
         return None if value is None else int(value)
 
     def groups(self, name: str) -> Iterator[Fields]:
-        """Yield each field of that name with those that follow it until the next one of that
-        name.
-        """
+        """Yield each field of this name with the fields up to the next one of this name."""
         starts = [number for number, (other, _) in enumerate(self._pairs) if other == name]
         for start, end in zip(starts, [*starts[1:], len(self._pairs)]):
             yield Fields(self._pairs[start:end])
@@ -65,12 +67,14 @@ def write_line(kind: str, pairs: Iterable[tuple[str, object]]) -> bytes:
 
 
 def read_line(line: bytes) -> tuple[str, Fields]:
-    """Return the kind and the fields of a line; what is no UTF-8 is replaced."""
+    """Return the kind and the fields of a line; invalid UTF-8 is replaced."""
     kind, *fields = line.decode(errors="replace").split("\t")
     pairs = []
     for field in fields:
         name, _, value = field.partition("=")
-        pairs.append(
-            (name, re.sub(r"\\(.)", lambda match: _CHARACTERS.get(match[1], match[1]), value))
-        )
+        pairs.append((name, re.sub(r"\\(.)", _unescaped, value)))
     return kind, Fields(pairs)
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    return _CHARACTERS.get(match[1], match[1])

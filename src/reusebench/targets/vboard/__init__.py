@@ -1,3 +1,1 @@
-"""The virtual board: Rockchip's own library on any Linux machine, under qemu, with an NPU driver of
-ours.
-"""
+"""The virtual board: Rockchip's library on any Linux machine, with a simulated NPU driver."""

@@ -1,6 +1,4 @@
-"""qemu, which runs the programs of another architecture: this machine's own, else fetched as a
-package.
-"""
+"""qemu, which runs programs of another architecture: this machine's own, or a fetched package."""
 
 from __future__ import annotations
 
@@ -17,27 +15,28 @@ from reusebench.targets.vboard.packages import PackageSource, unpack
 __all__ = ["ensure_emulator", "find_emulator", "is_needed"]
 
 _NAMES = {"armhf": "qemu-arm", "aarch64": "qemu-aarch64"}
-#: One that needs none of the host's libraries. Since Debian 13 the plain package's are such, and
-#: the other is empty.
+#: Packages with emulators that need no libraries of the host, and the suffix of their names. Since
+#: Debian 13 the first package is empty and the second one has them.
 _PACKAGES = {"qemu-user-static": "-static", "qemu-user": ""}
 
 
 def is_needed(architecture: str) -> bool:
-    """Whether this machine's processor does not run that architecture itself."""
+    """Whether this machine's processor cannot run the architecture."""
     return architecture != architecture_of_this_python()
 
 
 def find_emulator(architecture: str) -> Path | None:
-    """Return the emulator that this machine has, or that was fetched; None if there is none."""
+    """Return this machine's emulator, or the fetched one, or None."""
     name = _NAMES[architecture]
     own = shutil.which(name) or shutil.which(f"{name}-static")
     if own:
         return Path(own)
-    return fetched_emulator(name) if fetched_emulator(name).is_file() else None
+    fetched = fetched_emulator(name)
+    return fetched if fetched.is_file() else None
 
 
 def ensure_emulator(architecture: str, show_step: Callable[[str], None]) -> None:
-    """Fetch the emulator where it is needed and missing."""
+    """Fetch the emulator if it is needed and missing."""
     if not is_needed(architecture) or find_emulator(architecture):
         return
     name = _NAMES[architecture]

@@ -1,4 +1,4 @@
-"""How a program, a Python above all, is started on the virtual board."""
+"""Programs on the virtual board, first of all Python: their commands and environment."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from reusebench.targets.vboard.root_file_system import is_installed, library_fol
 
 __all__ = ["Guest", "guest", "guest_program", "machine_of", "missing_parts"]
 
-#: Tell the preload library the chip that it plays, and how many bytes its buffers may take.
+#: Variables of the preload library: the chip that it simulates, and the limit of its buffers.
 _BOARD_VARIABLE = "REUSEBENCH_BOARD"
 _MEMORY_VARIABLE = "REUSEBENCH_NPU_MEMORY"
 
-#: No site-packages, and no variables of the host's Python: they are another Python's.
+#: No site-packages and no variables, which belong to the host's Python.
 _PYTHON_OPTIONS = ("-S", "-s", "-E")
 
 
 @dataclass(frozen=True)
 class Guest:
-    """A program on the virtual board: its command without arguments, and what is added to its
-    environment.
-    """
+    """A program on the virtual board."""
 
+    #: Without arguments.
     command: tuple[str, ...]
+    #: Variables added to its environment.
     environment: dict[str, str]
 
 
 def missing_parts(library: RknnLibrary) -> list[str]:
-    """Return what the virtual board still lacks for the library, in words."""
+    """Return the names of the parts that the virtual board still lacks for the library."""
     architecture = library.architecture
     parts = {f"the preload library for {architecture}": PRELOAD.is_built(architecture)}
     if is_needed(architecture):
@@ -48,36 +48,37 @@ def missing_parts(library: RknnLibrary) -> list[str]:
 
 
 def guest(chip: str, library: RknnLibrary, npu_memory_bytes: int | None = None) -> Guest:
-    """Return the Python that runs the library on that chip, with so much memory for it; nothing may
-    be missing.
+    """Return the Python that runs the library on the chip. No part may be missing.
+
+    `npu_memory_bytes` limits the NPU buffers.
     """
-    if not is_needed(library.architecture):
+    architecture = library.architecture
+    if not is_needed(architecture):
         return guest_program(Path(sys.executable), chip, library, npu_memory_bytes)
-    program = guest_program(python_of(library.architecture), chip, library, npu_memory_bytes)
-    cache = f"pycache_prefix={pycache(library.architecture)}"
+    program = guest_program(python_of(architecture), chip, library, npu_memory_bytes)
+    cache = f"pycache_prefix={pycache(architecture)}"
     return Guest((*program.command, *_PYTHON_OPTIONS, "-X", cache), program.environment)
 
 
 def guest_program(
     program: Path, chip: str, library: RknnLibrary, npu_memory_bytes: int | None = None
 ) -> Guest:
-    """Return how a program of the library's architecture is started there in the same way."""
+    """Return another program of the library's architecture, started like the Python."""
     environment = {LIBRARY_VARIABLE: str(library.path), _BOARD_VARIABLE: chip}
     if npu_memory_bytes is not None:
         environment[_MEMORY_VARIABLE] = str(npu_memory_bytes)
     loader = _loader_variables(library)
     if not is_needed(library.architecture):
         return Guest((str(program),), {**environment, **loader})
-    emulator = find_emulator(library.architecture)
-    system = sysroot(library.architecture)
-    options = [option for name, value in loader.items() for option in ("-E", f"{name}={value}")]
-    return Guest((str(emulator), "-L", str(system), *options, str(program)), environment)
+
+    command = [str(find_emulator(library.architecture)), "-L", str(sysroot(library.architecture))]
+    for name, value in loader.items():
+        command += ["-E", f"{name}={value}"]
+    return Guest((*command, str(program)), environment)
 
 
 def machine_of(library: RknnLibrary) -> LocalMachine:
-    """Return this machine, of which the library reaches what it needs alone, where the kernel
-    allows that.
-    """
+    """Return this machine, with the library in the sandbox if the kernel permits."""
     if sandbox_problem() is not None:
         return LOCAL
     readable = [str(MEASURED)]
@@ -86,18 +87,15 @@ def machine_of(library: RknnLibrary) -> LocalMachine:
     else:  # the Python that runs the harness
         readable += dict.fromkeys((sys.base_prefix, sys.prefix))
     readable += [str(vboard_folder()), str(library.path)]
-    return SandboxedMachine(
-        Reach(tuple(map(os.path.abspath, readable)), (str(pycache(library.architecture)),))
-    )
+    writable = (str(pycache(library.architecture)),)
+    return SandboxedMachine(Reach(tuple(map(os.path.abspath, readable)), writable))
 
 
 def _loader_variables(library: RknnLibrary) -> dict[str, str]:
-    """Return what the guest's loader needs, and only the guest's: qemu's own would take it for
-    itself.
-    """
-    folders: list[Path] = (
-        library_folders(library.architecture) if is_needed(library.architecture) else []
-    )
+    """Return the variables for the guest's loader; qemu's own loader must not see them."""
+    folders: list[Path] = []
+    if is_needed(library.architecture):
+        folders = library_folders(library.architecture)
     stand_in = uclibc_stand_in(library.architecture)
     if stand_in.is_file():
         folders = [stand_in.parent, *folders]

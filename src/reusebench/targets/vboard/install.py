@@ -1,4 +1,4 @@
-"""Everything that the virtual board needs for a library, made once."""
+"""Installation of the virtual board for a library: all its parts, made once."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from reusebench.targets.vboard.root_file_system import ensure_system
 
 __all__ = ["install"]
 
-#: Loads the library and all that the driver imports, so that both are known to work and Python has
-#: compiled them.
+#: Loads the library and all modules of the driver, so that both are known to work and Python has
+#: compiled the modules.
 _TRIAL = (str(START), "reusebench.measured.versions", "reusebench.measured.runtimes.rknn.adapter")
 _TRIAL_TIME_LIMIT_S = 60
 
 
 def install(library: RknnLibrary, sources: Path | None, show_step: Callable[[str], None]) -> None:
-    """Make what is missing; raise a TargetError of what cannot be had, and how to get it."""
+    """Make the missing parts; a TargetError says which part is unavailable and how to get it."""
     check_usable()
     ensure_sandbox(show_step)
     PRELOAD.ensure(library.architecture, show_step)

@@ -1,6 +1,4 @@
-"""Debian packages of any architecture, fetched from the host's own sources by an ordinary user and
-unpacked.
-"""
+"""Debian packages of any architecture, fetched and unpacked by an ordinary user."""
 
 from __future__ import annotations
 
@@ -17,12 +15,11 @@ from reusebench.targets.errors import TargetError
 __all__ = ["PackageSource", "unpack"]
 
 _COMMANDS = ("apt-get", "apt-cache", "dpkg-deb")
-#: As Debian calls them.
+#: Debian's names of architectures.
 _DEBIAN = {"armhf": "armhf", "aarch64": "arm64", "x86_64": "amd64"}
 
-#: State, lists and cache of its own, so that nothing of the host's is read or changed but its
-#: sources and their keys. No sandbox user: root would hand the download to one that cannot write
-#: here.
+#: Separate state, lists and cache: of the host's apt only the sources and their keys are read, and
+#: nothing is changed. No sandbox user: if root runs apt, that user could not write here.
 _CONFIGURATION = """\
 Dir::State "{folder}/state";
 Dir::State::lists "{folder}/state/lists";
@@ -34,21 +31,13 @@ APT::Architectures {{ "{architecture}"; }};
 APT::Sandbox::User "";
 Acquire::Languages "none";
 """
-#: Lists and packages without a signature of their packagers are refused. As options of the command:
-#: of files the host's own are read later, and win.
+#: Lists and packages without a signature are refused. These are options of the command since the
+#: host's configuration files are read later than ours and would win.
 _SIGNED = (
-    *(
-        "-o",
-        "Acquire::AllowInsecureRepositories=false",
-        "-o",
-        "Acquire::AllowWeakRepositories=false",
-    ),
-    *(
-        "-o",
-        "Acquire::AllowDowngradeToInsecureRepositories=false",
-        "-o",
-        "APT::Get::AllowUnauthenticated=false",
-    ),
+    "--option=Acquire::AllowInsecureRepositories=false",
+    "--option=Acquire::AllowWeakRepositories=false",
+    "--option=Acquire::AllowDowngradeToInsecureRepositories=false",
+    "--option=APT::Get::AllowUnauthenticated=false",
 )
 _OWN_SOURCES = """\
 Dir::Etc::sourcelist "{sources}";
@@ -57,12 +46,10 @@ Dir::Etc::sourceparts "-";
 
 
 class PackageSource:
-    """The packages of one architecture, seen through an apt of its own in a folder."""
+    """The packages of one architecture, through a separate apt configuration in a folder."""
 
     def __init__(self, architecture: str, folder: Path, sources: Path | None = None) -> None:
-        """Take the architecture, a folder to work in, and a sources file in place of the host's
-        where given.
-        """
+        """Prepare apt in `folder`; `sources` is a file used instead of the host's sources."""
         missing = [name for name in _COMMANDS if shutil.which(name) is None]
         if missing:
             raise TargetError(
@@ -80,19 +67,17 @@ class PackageSource:
             text += _OWN_SOURCES.format(sources=sources.absolute())
         self._configuration = folder / "apt.conf"
         self._configuration.write_text(text, encoding="utf-8")
-        # Some of the host's sources may not have this architecture, or be out of reach: what counts
-        # is what can be fetched in the end.
+        # Some of the host's sources may lack this architecture or be unreachable. All that counts
+        # is whether the packages can be fetched later.
         self._update = self._run("apt-get", "update", *_SIGNED)
 
     def dependencies(self, package: str) -> list[str]:
-        """Return the names of the packages that the package depends on; none if there is no such
-        package.
-        """
+        """Return the packages that `package` depends on; empty if there is no such package."""
         shown = self._run("apt-cache", "depends", "--important", package).stdout
         return re.findall(r"^ *\|?(?:Pre)?Depends: ([a-z0-9][a-z0-9.+-]*)", shown, re.MULTILINE)
 
     def fetch(self, names: Sequence[str]) -> list[Path]:
-        """Return the files of the packages."""
+        """Download the packages, and return their files."""
         folder = self._folder / "packages"
         before = set(folder.iterdir())
         done = self._run("apt-get", "download", *_SIGNED, *names, folder=folder)
@@ -101,13 +86,12 @@ class PackageSource:
         return sorted(set(folder.iterdir()) - before)
 
     def not_offered(self, names: str, printed: str = "") -> TargetError:
-        """Return the error of packages that cannot be had, with apt's first: of the command, else
-        of the update.
+        """Return the error of unavailable packages, with apt's first error.
+
+        `printed` is the output of the failed command; the update's errors come after it.
         """
-        lines = (printed + self._update.stderr).splitlines()
-        reason = next(
-            (line[3:] for line in lines if line.startswith("E: ")), "apt printed no error"
-        )
+        errors = re.findall(r"^E: (.*)", printed + self._update.stderr, re.MULTILINE)
+        reason = errors[0] if errors else "apt printed no error"
         return TargetError(
             f"this machine's package sources offer no {names} for {self.architecture} ({reason})."
             " On Ubuntu for PCs they are in another archive, Ubuntu Ports: write its sources to a"
@@ -120,5 +104,5 @@ class PackageSource:
 
 
 def unpack(package: Path, folder: Path) -> None:
-    """Unpack a package's files into the folder."""
+    """Unpack the files of a package into the folder."""
     processes.run(["dpkg-deb", "-x", str(package), str(folder)]).check_returncode()

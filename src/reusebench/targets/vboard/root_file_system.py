@@ -1,6 +1,4 @@
-"""The small Linux system of the virtual board: a Python and the libraries that Rockchip's runtime
-needs.
-"""
+"""The root file system of the virtual board: Python and the libraries of Rockchip's runtime."""
 
 from __future__ import annotations
 
@@ -16,16 +14,16 @@ from reusebench.targets.vboard.packages import PackageSource, unpack
 
 __all__ = ["ensure_system", "is_installed", "library_folders", "python_of"]
 
-#: Written last: a system without it, or with another layout, is made anew.
+#: Written last. A root file system without it, or with another layout, is made again.
 _STAMP = "installed.json"
 _LAYOUT = 1
-#: The used ones of the libraries that Python's packages depend on; names end otherwise in other
-#: releases.
+#: Libraries, among the dependencies of Python's packages, that are used; suffixes of their names
+#: depend on the release.
 _LIBRARIES = re.compile(r"(libc6|zlib1g|libexpat1|libffi\d+)(t64)?")
-#: Rockchip's runtime is C++.
+#: Libraries of Rockchip's runtime, which is C++.
 _RUNTIME_LIBRARIES = ("libgcc-s1", "libstdc++6")
 _MINIMAL_PYTHON = re.compile(r"python3\.\d+-minimal")
-#: Read by nothing that runs there.
+#: Removed: no program there reads them.
 _UNUSED = (
     "usr/share",
     "etc",
@@ -41,17 +39,17 @@ _TRIPLES = {"armhf": "arm-linux-gnueabihf", "aarch64": "aarch64-linux-gnu"}
 
 
 def is_installed(architecture: str) -> bool:
-    """Whether the system is there, whole and of this layout."""
+    """Whether the root file system is complete and has this layout."""
     return bool(_stamp(sysroot(architecture)).get("layout") == _LAYOUT)
 
 
 def python_of(architecture: str) -> Path:
-    """Return the system's Python."""
+    """Return the Python in the root file system."""
     return sysroot(architecture) / str(_stamp(sysroot(architecture))["python"])
 
 
 def library_folders(architecture: str) -> list[Path]:
-    """Return where the system's shared libraries are."""
+    """Return the folders of shared libraries."""
     triple = _TRIPLES[architecture]
     return [sysroot(architecture) / "usr/lib" / triple, sysroot(architecture) / "lib" / triple]
 
@@ -59,7 +57,7 @@ def library_folders(architecture: str) -> list[Path]:
 def ensure_system(
     architecture: str, sources: Path | None, show_step: Callable[[str], None]
 ) -> None:
-    """Make the system where it is missing."""
+    """Make the root file system unless it is installed."""
     with (
         locked(sysroot(architecture)),
         scratch_folder(vboard_folder()) as space,
@@ -76,10 +74,10 @@ def ensure_system(
         for pattern in _UNUSED:
             for path in system.glob(pattern):
                 shutil.rmtree(path)
-        if not (
-            system / "lib"
-        ).exists():  # where /lib is a link to /usr/lib, which no package of these brings
+        # None of these packages has the link /lib, which some releases have.
+        if not (system / "lib").exists():
             (system / "lib").symlink_to("usr/lib")
+
         python = next((system / "usr/bin").glob("python3.*"))
         stamp = {"layout": _LAYOUT, "python": str(python.relative_to(system)), "packages": names}
         (system / _STAMP).write_text(json.dumps(stamp), encoding="utf-8")
@@ -88,19 +86,14 @@ def ensure_system(
 
 
 def _needed_packages(source: PackageSource) -> list[str]:
-    """Return the packages: this release's Python 3 without what it only recommends, and the
-    libraries it needs.
-    """
+    """Return the packages of this release's minimal Python 3 and of the libraries it needs."""
     minimal = next(filter(_MINIMAL_PYTHON.fullmatch, source.dependencies("python3-minimal")), None)
     if minimal is None:
         raise source.not_offered("python3-minimal")
     python = [minimal, f"lib{minimal}", f"lib{minimal[: -len('-minimal')]}-stdlib"]
-    libraries = {
-        name
-        for package in python
-        for name in source.dependencies(package)
-        if _LIBRARIES.fullmatch(name)
-    }
+    libraries: set[str] = set()
+    for package in python:
+        libraries.update(filter(_LIBRARIES.fullmatch, source.dependencies(package)))
     return [*python, *sorted(libraries), *_RUNTIME_LIBRARIES]
 
 
