@@ -21,13 +21,18 @@ from reusebench.measured.plan import (
     REPLACED,
     SHARED_WEIGHTS,
     Context,
-    InputData,
     Model,
     Plan,
     Step,
     Streams,
 )
-from reusebench.measured.runtimes.base import AdapterError, Allocation, Copies, NotSupported
+from reusebench.measured.runtimes.base import (
+    AdapterError,
+    Allocation,
+    Copies,
+    InputData,
+    NotSupported,
+)
 from reusebench.measured.runtimes.rknn.abi import TensorAttr
 from reusebench.measured.runtimes.rknn.attributes import declared_interface
 from reusebench.measured.runtimes.rknn.binding import call_failed, error_lines
