@@ -22,7 +22,7 @@ from itertools import accumulate
 from benchmarks.leaking_process import FRAMES
 from benchmarks.quick import parse, tiny_model
 from reusebench.reports.base.trend import Trend, trend
-from reusebench.reports.streams.workload import PRECISION
+from reusebench.reports.streams.growth import PRECISION
 from reusebench.samplers.host import ResidentCounter
 
 MIB = 2**20

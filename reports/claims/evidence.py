@@ -13,7 +13,7 @@ from reusebench.reports.results.savings import Saving
 
 
 def any_row(group: Group, scenario: str) -> Row:
-    """Return the row of a scenario; if it ran with several sets of models, one that was measured."""
+    """Return a row of a scenario, a measured one if it ran with several sets of models."""
     rows = group.named(scenario)
     if not rows:
         raise CannotBeJudged("not_measured", scenario=scenario)

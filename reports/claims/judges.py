@@ -1,4 +1,4 @@
-"""The judges of claims: pure functions that say whether the measurements of a group support a claim.
+"""The judges of claims: pure functions that say whether a group's measurements support a claim.
 
 A judge raises CannotBeJudged, with the reason, if the measurements do not decide.
 """
@@ -182,7 +182,7 @@ def slaves_without_weights(group: Group, scenario: str) -> Judgement:
 
 
 def only_weights_shared(group: Group, scenario: str) -> Judgement:
-    """Judge by the ledger: dups have their own internal tensors and register commands, no weights."""
+    """Judge by the ledger: dups have own internal tensors and register commands, no weights."""
     row = measured_row(group, scenario)
     sizes = component_sizes(row, "dup")
     shared = {memory.component for account in row.accounts for memory in account.shared}

@@ -33,7 +33,7 @@ from reusebench.reports.sections.limit import LIMIT_COLUMNS, limit_records
 from reusebench.reports.sections.mechanisms import MECHANISM_COLUMNS, mechanism_records
 from reusebench.reports.sections.programs import PROGRAM_COLUMNS, program_records, programs_in
 from reusebench.reports.sections.speed import SPEED_COLUMNS, speed_records
-from reusebench.reports.streams.tables import STREAM_COLUMNS, stream_records
+from reusebench.reports.streams.records import STREAM_COLUMNS, stream_records
 from reusebench.storage.run_file import StoredRun, run_number
 
 #: New columns come at the end: scripts may read the others by their place.

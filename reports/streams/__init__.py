@@ -1,1 +1,1 @@
-"""Streams of video: frames kept, memory over time, and what decoding takes."""
+"""Streams of video: frames kept, memory over time, and the memory of decoding."""

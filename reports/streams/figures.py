@@ -1,10 +1,11 @@
-"""The figures of streams: memory beside frames kept, memory over time, and how late frames are."""
+"""The figures of streams: memory and frames of each mode, memory over time, latency."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
+from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from reusebench.reports.base.drawing import (
@@ -24,209 +25,242 @@ from reusebench.reports.results.colours import OTHER_COLOUR, scenario_colour
 from reusebench.reports.results.rows import Row
 from reusebench.reports.results.savings import APPLICATION
 from reusebench.reports.sections.timeline import finish_panels
+from reusebench.reports.streams.growth import HEAP, growth, trends
 from reusebench.reports.streams.sentences import growth_in_words
 from reusebench.reports.streams.workload import (
-    HEAP,
     PERCENTILES,
+    MemoryParts,
     Workload,
     all_frames,
-    growth,
     memory_parts,
-    trends,
 )
 from reusebench.storage.result import Series
 
 _PART_COLOURS = {"imported": "#999999", "decoding": "#e69f00", "inference": "#0072b2"}
 _FRAMES_COLOUR = "#009e73"
-#: Of each percentile of latency.
-_MARKERS = dict(zip(PERCENTILES, ("o", "s", "D", "|")))
-#: Pixels of a row, of the bar in it, of the axis below all; of a panel of memory over time, with
-#: its title.
+#: The looks of markers on the latency of frames. Key: percentile.
+_MARKERS: dict[str, dict[str, Any]] = {
+    name: {
+        "marker": marker,
+        "markersize": 12 if name == "max" else 8,
+        "markeredgecolor": INK,
+        "markeredgewidth": 2 if name == "max" else 0.6,
+    }
+    for name, marker in zip(PERCENTILES, ("o", "s", "D", "|"))
+}
+#: Pixels of a row, of the bar in it, and of the axis below all rows.
 _ROW_PX = 26
 _BAR_PX = 15
 _AXIS_PX = 50
+#: Pixels of a panel of memory over time, with its title.
 _PANEL_PX = 150
-#: MiB that a panel shows at least: less is noise, and would look like a mountain.
+#: The least range of a panel in MiB: noise below it would look like a mountain.
 _LEAST_MIB = 2.0
 
 
 def memory_figure(workload: Workload, texts: Texts) -> str | None:
-    """Draw what the memory of each mode is for, and beside it the frames that it kept; None without
-    measurements.
-    """
-    shown = {
-        row: parts for row in workload.rows if (parts := memory_parts(row, workload.decode_only))
-    }
+    """Draw the parts of each mode's memory, with its frames; None without measurements."""
+    shown = {}
+    for row in workload.rows:
+        parts = memory_parts(row, workload.decode_only)
+        if parts:
+            shown[row] = parts
     if not shown or not workload.computes:
         return None
+
     canvas = new_canvas(_ROW_PX * len(shown) + _AXIS_PX)
     memory, frames = canvas.subplots(1, 2, sharey=True, width_ratios=(5, 3))
-    middles = [(index + 0.5) * _ROW_PX for index in range(len(shown))]
-    sizes: dict[str, list[tuple[float, float, float]]] = {}
-    memory_ends = []
-    frames_ends = []
-    for middle, (row, parts) in zip(middles, shown.items()):
-        end_mib = 0.0
-        for name in _PART_COLOURS:
-            part = getattr(parts, name)
-            if part:
-                # Of a run that decodes alone inference is nothing, give or take.
-                size_mib = max(0.0, part.median / MIB)
-                sizes.setdefault(name, []).append((end_mib, size_mib, middle))
-                end_mib += size_mib
-        whole = row.memory(APPLICATION)
-        kept = all_frames(row)
-        spread_mib = (whole.spread or 0) / MIB if whole else 0.0
-        memory_ends.append((end_mib, middle, spread_mib))
-        label(memory, mib(whole, spread=False), end_mib + spread_mib, middle)
-        if kept:
-            rate = kept.per_s.median
-            spread = kept.per_s.spread or 0
-            frames_ends.append((rate, middle, spread))
-            label(frames, per_second(kept.per_s, spread=False), rate + spread, middle)
-    for name, of_name in sizes.items():
-        bars(memory, of_name, _BAR_PX, facecolors=_PART_COLOURS[name])
-    bars(
-        frames,
-        [(0, rate, middle) for rate, middle, _ in frames_ends],
-        _BAR_PX,
-        facecolors=_FRAMES_COLOUR,
-    )
-    whiskers(memory, memory_ends)
-    whiskers(frames, frames_ends)
-    named_rows(
-        memory, [texts.scenario(row.scenario) for row in shown], middles, len(shown) * _ROW_PX
-    )
+    middles = _middles(len(shown))
+    part_names = _draw_memory(memory, shown, middles)
+    _draw_rates(frames, list(shown), middles)
+    _name_rows(memory, list(shown), middles, texts)
     frames.grid(axis="y", visible=False)
     frames.tick_params(labelleft=False)
     if workload.due_per_s:
         frames.axvline(workload.due_per_s, color=INK, linewidth=1, linestyle="--")
+
     for axes, margin, name in (
         (memory, 0.2, "streams_axis_memory"),
         (frames, 0.3, "streams_axis_rate"),
     ):
         axes.margins(x=margin)
-        # Where no frame was done at all there is an axis too.
+        # There is an axis even if no frame was done.
         axes.set_xlim(0, max(axes.get_xlim()[1], 1))
         axes.set_xlabel(texts(name))
-    legend = [
-        patch(texts(f"streams_part_{name}"), colour)
-        for name, colour in _PART_COLOURS.items()
-        if name in sizes
-    ]
+    legend = [patch(texts(f"streams_part_{name}"), _PART_COLOURS[name]) for name in part_names]
     return svg_of(canvas, [*legend, patch(texts("streams_part_frames"), _FRAMES_COLOUR)])
 
 
+def _draw_memory(axes: Axes, shown: dict[Row, MemoryParts], middles: list[float]) -> list[str]:
+    """Draw a bar of parts for each row, and return the names of the parts that are there."""
+    sizes: dict[str, list[tuple[float, float, float]]] = {name: [] for name in _PART_COLOURS}
+    ends = []
+    for middle, (row, parts) in zip(middles, shown.items()):
+        end_mib = 0.0
+        for name in _PART_COLOURS:
+            part = getattr(parts, name)
+            if part:
+                # Noise can make a small part negative.
+                size_mib = max(0.0, part.median / MIB)
+                sizes[name].append((end_mib, size_mib, middle))
+                end_mib += size_mib
+        whole = row.memory(APPLICATION)
+        spread_mib = (whole.spread or 0) / MIB if whole else 0.0
+        ends.append((end_mib, middle, spread_mib))
+        label(axes, mib(whole, spread=False), end_mib + spread_mib, middle)
+
+    names = [name for name in _PART_COLOURS if sizes[name]]
+    for name in names:
+        bars(axes, sizes[name], _BAR_PX, facecolors=_PART_COLOURS[name])
+    whiskers(axes, ends)
+    return names
+
+
+def _draw_rates(axes: Axes, rows: list[Row], middles: list[float]) -> None:
+    """Draw a bar of frames per second for each row that has frames."""
+    ends = []
+    for middle, row in zip(middles, rows):
+        frames = all_frames(row)
+        if frames:
+            rate = frames.per_s.median
+            spread = frames.per_s.spread or 0
+            ends.append((rate, middle, spread))
+            label(axes, per_second(frames.per_s, spread=False), rate + spread, middle)
+    rates = [(0.0, rate, middle) for rate, middle, _ in ends]
+    bars(axes, rates, _BAR_PX, facecolors=_FRAMES_COLOUR)
+    whiskers(axes, ends)
+
+
 def latency_figure(workload: Workload, texts: Texts) -> str | None:
-    """Draw how late the frames of each mode are, by percentile, on a scale of powers; None where
-    none was done.
-    """
-    shown = {
-        row: frames.latency
-        for row in workload.rows
-        if (frames := all_frames(row)) and frames.latency
-    }
+    """Draw the latency of each mode's frames, by percentile; None if no frame was done."""
+    shown = {}
+    for row in workload.rows:
+        frames = all_frames(row)
+        if frames and frames.latency:
+            shown[row] = frames.latency
     if not shown:
         return None
+
     canvas = new_canvas(_ROW_PX * len(shown) + _AXIS_PX)
     axes = canvas.add_subplot()
     axes.set_xscale("log")
-    middles = [(index + 0.5) * _ROW_PX for index in range(len(shown))]
-    looks: dict[str, dict[str, Any]] = {
-        name: {
-            "marker": marker,
-            "markersize": 12 if name == "max" else 8,
-            "markeredgecolor": INK,
-            "markeredgewidth": 2 if name == "max" else 0.6,
-        }
-        for name, marker in _MARKERS.items()
-    }
+    middles = _middles(len(shown))
     for middle, (row, latency) in zip(middles, shown.items()):
         colour = scenario_colour(row.scenario)
         times_ms = {name: max(figure.median / 1e6, 0.01) for name, figure in latency.items()}
         axes.plot((times_ms["p50"], times_ms["max"]), (middle, middle), color=colour, linewidth=2)
         for name, time_ms in times_ms.items():
-            axes.plot(time_ms, middle, color=colour, **looks[name])
+            axes.plot(time_ms, middle, color=colour, **_MARKERS[name])
     if workload.schedule.fps:
         axes.axvline(1000 / workload.schedule.fps, color=INK, linewidth=1, linestyle="--")
-    named_rows(axes, [texts.scenario(row.scenario) for row in shown], middles, len(shown) * _ROW_PX)
-    # So many of each power of ten that a few numbers stand below the figure, whatever it spans.
+
+    _name_rows(axes, list(shown), middles, texts)
+    _number_powers(axes)
+    axes.set_xlabel(texts("streams_axis_latency"))
+    legend = []
+    for name, look in _MARKERS.items():
+        title = texts(f"streams_percentile_{name}")
+        legend.append(line(title, OTHER_COLOUR, linestyle="none", **look))
+    return svg_of(canvas, legend)
+
+
+def _number_powers(axes: Axes) -> None:
+    """Put a few numbers below a logarithmic axis, whatever it spans."""
     low, high = axes.get_xlim()
     powers = math.log10(high / low)
-    axes.xaxis.set_major_locator(
-        LogLocator(subs=(1, 2, 3, 5) if powers < 1 else (1, 3) if powers < 3 else (1,))
-    )
+    digits: tuple[int, ...] = (1,)
+    if powers < 1:
+        digits = (1, 2, 3, 5)
+    elif powers < 3:
+        digits = (1, 3)
+    axes.xaxis.set_major_locator(LogLocator(subs=digits))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
     axes.xaxis.set_minor_formatter(NullFormatter())
-    axes.set_xlabel(texts("streams_axis_latency"))
-    entries = [(texts(f"streams_percentile_{name}"), look) for name, look in looks.items()]
-    return svg_of(
-        canvas, [line(name, OTHER_COLOUR, linestyle="none", **look) for name, look in entries]
-    )
 
 
 def over_time_figure(workload: Workload, texts: Texts) -> str | None:
-    """Draw RSS over the steady state of one repeat of each row, from its start, with the verdict on
-    its growth.
+    """Draw memory over the steady state of one repeat of each row, with its verdict.
 
     None if no run was long enough for a slope.
     """
-    shown = [(row, series) for row in workload.rows if (series := _series(row))]
-    if not shown or not any(growth(row) for row in workload.rows):
+    shown = []
+    for row in workload.rows:
+        series = _series(row)
+        if series:
+            shown.append((row, series))
+    if not any(growth(row) for row, _ in shown):
         return None
-    lines = -(-len(shown) // 2)
+
+    lines = math.ceil(len(shown) / 2)
     canvas = new_canvas(_PANEL_PX * lines + 40)
-    axes_of = list(canvas.subplots(lines, 2, sharex=True, sharey=True, squeeze=False).flat)
+    panels = list(canvas.subplots(lines, 2, sharex=True, sharey=True, squeeze=False).flat)
     has_heap = False
-    for axes, (row, series) in zip(axes_of, shown):
-        grown_mib = [(size - series.rss_bytes[0]) / MIB for size in series.rss_bytes]
-        axes.plot(series.seconds, grown_mib, color=scenario_colour(row.scenario), linewidth=1.6)
-        heap = [
-            (time, size)
-            for time, size in zip(series.seconds, series.heap_bytes or ())
-            if size is not None
-        ]
-        if heap:
-            heap_mib = [(size - heap[0][1]) / MIB for _, size in heap]
-            axes.plot([time for time, _ in heap], heap_mib, color=INK, linewidth=0.8)
-            has_heap = True
+    for axes, (row, series) in zip(panels, shown):
+        _draw_rss(axes, series, scenario_colour(row.scenario))
+        has_heap |= _draw_heap(axes, series)
         axes.axhline(0, color=INK, linewidth=0.6, alpha=0.5)
         axes.set_title(_panel_title(row, texts))
-    finish_panels(axes_of, len(shown), texts("streams_axis_growth"), texts("axis_time"))
-    low, high = axes_of[0].get_ylim()
+    finish_panels(panels, len(shown), texts("streams_axis_growth"), texts("axis_time"))
+    low, high = panels[0].get_ylim()
     if high - low < _LEAST_MIB:
-        axes_of[0].set_ylim((low + high - _LEAST_MIB) / 2, (low + high + _LEAST_MIB) / 2)
+        panels[0].set_ylim((low + high - _LEAST_MIB) / 2, (low + high + _LEAST_MIB) / 2)
+
     legend = [line(texts("streams_what_memory"), OTHER_COLOUR, linewidth=1.6)]
-    return svg_of(
-        canvas,
-        [*legend, *([line(texts("streams_what_heap"), INK, linewidth=0.8)] if has_heap else [])],
-    )
+    if has_heap:
+        legend.append(line(texts("streams_what_heap"), INK, linewidth=0.8))
+    return svg_of(canvas, legend)
+
+
+def _draw_rss(axes: Axes, series: Series, colour: str) -> None:
+    grown_mib = [(size - series.rss_bytes[0]) / MIB for size in series.rss_bytes]
+    axes.plot(series.seconds, grown_mib, color=colour, linewidth=1.6)
+
+
+def _draw_heap(axes: Axes, series: Series) -> bool:
+    """Draw the growth of the heap; return whether there are readings."""
+    times_s = []
+    sizes = []
+    for time_s, size in zip(series.seconds, series.heap_bytes or ()):
+        if size is not None:
+            times_s.append(time_s)
+            sizes.append(size)
+    if not sizes:
+        return False
+    grown_mib = [(size - sizes[0]) / MIB for size in sizes]
+    axes.plot(times_s, grown_mib, color=INK, linewidth=0.8)
+    return True
 
 
 def _series(row: Row) -> Series | None:
-    """Return the readings of the first repeat that the verdict is of; of a short one of the
-    first.
-    """
+    """Return the first repeat with the row's verdict; without a verdict the first repeat."""
     grown = growth(row)
-    judged = [series for series, trend in trends(row) if grown and trend.verdict == grown.verdict]
-    drawable = [
-        streams.series
-        for streams in row.frames
-        if streams.series and len(streams.series.seconds) > 1
-    ]
-    return next(iter((*judged, *drawable)), None)
+    for series, trend in trends(row):
+        if grown and trend.verdict == grown.verdict:
+            return series
+    for streams in row.frames:
+        if streams.series and len(streams.series.seconds) > 1:
+            return streams.series
+    return None
 
 
 def _panel_title(row: Row, texts: Texts) -> str:
-    """Return the scenario with the verdict on its RSS, and on its heap where that grows and RSS
-    does not.
-    """
+    """Return the scenario with the verdict on its RSS, and on its heap if only that grows."""
     rss = growth(row)
-    heap = growth(row, HEAP)
     name = texts.scenario(row.scenario)
     if rss is None:
         return name
     title = texts("streams_panel", scenario=name, verdict=growth_in_words(rss, texts))
+    heap = growth(row, HEAP)
     if heap and heap.verdict == "growing" and rss.verdict != "growing":
         return texts("streams_panel_heap", title=title, verdict=growth_in_words(heap, texts))
     return title
+
+
+def _middles(count: int) -> list[float]:
+    """Return the middle of each row in pixels."""
+    return [(index + 0.5) * _ROW_PX for index in range(count)]
+
+
+def _name_rows(axes: Axes, rows: list[Row], middles: list[float], texts: Texts) -> None:
+    names = [texts.scenario(row.scenario) for row in rows]
+    named_rows(axes, names, middles, len(rows) * _ROW_PX)

@@ -1,6 +1,4 @@
-"""The section of streams of video: for each group and workload the sentences, the figures by name,
-and the tables.
-"""
+"""The section of streams of video: sentences, figures and tables of each group and workload."""
 
 from __future__ import annotations
 
@@ -8,6 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from reusebench.reports.base.table import Table
 from reusebench.reports.base.texts import Texts
 from reusebench.reports.explanation.figure import explanation_figure
 from reusebench.reports.explanation.table import explanation_sentences, explanation_table
@@ -34,16 +33,10 @@ from reusebench.reports.streams.workload import workloads
 def workload_parts(
     group: Group, published: Sequence[PublishedRow], texts: Texts
 ) -> list[dict[str, Any]]:
-    """Return what the page says of each workload of the group."""
+    """Return the values of each workload of the group for the page's template."""
     parts = []
     for number, workload in enumerate(workloads(group.rows), start=1):
         table = memory_table(group, workload, published, texts)
-        first = published[0] if any(look == PUBLISHED for look, _ in table.rows) else None
-        values = (
-            {key: getattr(first, key) for key in ("target", "streams", "contexts", "source")}
-            if first
-            else {}
-        )
         parts.append(
             {
                 "id": f"streams_{number}",
@@ -54,7 +47,7 @@ def workload_parts(
                 ],
                 "warnings": stream_warnings(workload, texts),
                 "memory": table,
-                "published_note": texts("streams_published_note", **values) if first else "",
+                "published_note": _published_note(table, published, texts),
                 "growth": growth_sentences(workload, texts),
                 "per_stream": per_stream_table(workload, texts),
                 "stages": stages_table(workload, texts),
@@ -68,8 +61,22 @@ def workload_parts(
     return parts
 
 
+def _published_note(table: Table, published: Sequence[PublishedRow], texts: Texts) -> str:
+    """Return the source of the published rows; empty if the table has none."""
+    if all(look != PUBLISHED for look, _ in table.rows):
+        return ""
+    first = published[0]
+    return texts(
+        "streams_published_note",
+        target=first.target,
+        streams=first.streams,
+        contexts=first.contexts,
+        source=first.source,
+    )
+
+
 def workload_figures(group: Group, texts: Texts) -> dict[str, Callable[[], str | None]]:
-    """Return how each figure of each workload is drawn, by the name of the figure."""
+    """Return a function that draws each figure of each workload. Key: the figure's name."""
     jobs: dict[str, Callable[[], str | None]] = {}
     for number, workload in enumerate(workloads(group.rows), start=1):
         jobs[f"streams_{number}_memory"] = partial(memory_figure, workload, texts)
@@ -80,8 +87,9 @@ def workload_figures(group: Group, texts: Texts) -> dict[str, Callable[[], str |
 
 
 def stream_definitions(groups: Sequence[Group], texts: Texts) -> list[tuple[str, str]]:
-    """Return what the figures of streams mean; nothing where no group has any."""
-    if not any(row.schedule for group in groups for row in group.rows):
+    """Return the definitions of terms of streams; empty if no group has any streams."""
+    has_streams = any(row.schedule for group in groups for row in group.rows)
+    if not has_streams:
         return []
     return [
         (texts(f"stream_term_{key}"), text)

@@ -1,114 +1,76 @@
-"""Streams of video in stored results: what they were given to do, which frames they kept, what
-their memory is for.
-"""
+"""Streams of video in stored results: their task, the frames they kept, and the use of memory."""
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from reusebench.measured.plan import Streams
 from reusebench.reports.base.statistics import Figure
-from reusebench.reports.base.trend import Precision, Trend, trend
 from reusebench.reports.results.rows import Row, workload_key
 from reusebench.reports.results.savings import APPLICATION, Saving
-from reusebench.storage.result import FrameCount, Series
+from reusebench.storage.result import FrameCount
 
-#: Scenarios that are compared with each other besides their baselines.
+#: Scenarios that are compared with each other, not only with their baselines.
 DECODE_ONLY = "streams_decode_only"
 FULL_DUP = "streams_full_dup"
 PER_CORE = "streams_full_dup_per_core"
 PERCENTILES = ("p50", "p90", "p99", "max")
-#: Of storage.result.FrameCount and FrameFigures.
+#: Fields that storage.result.FrameCount and FrameFigures share.
 _COUNTED = ("due", "done", "dropped", "missed", "per_s")
-#: Which memory is looked at over time: RSS, and what the C library has handed out, in which a leak
-#: shows that fills free memory of the heap.
-RSS = "memory"
-HEAP = "heap"
-#: The leak that a run of 2 minutes must find is 1 MB a minute. The kernel's counter of RSS of 2
-#: CPUs may be off by 128 KiB between two times: it is folded in batches of 32 pages for each
-#: (lib/percpu_counter.c). What more CPUs do shows in the noise.
-PRECISION = Precision(least_growth=1e6 / 60, reading_error=128 * 1024)
-#: Of memory over time; of repeats that differ the first of these counts, since a leak in one of
-#: them is a leak.
-GROWTH_VERDICTS = ("growing", "grew_then_level", "falling", "level", "unknown")
-#: A run that lost fewer of its frames kept up: the first frame of a stream may be late, and so may
-#: the last.
+#: A run that lost at most this share of its frames kept up: the first frame of a stream may be
+#: late, and so may the last.
 _KEPT_PERCENT = 1.0
 
 
 @dataclass(frozen=True)
 class FrameFigures:
-    """What became of the frames of one stream, or of all, over the repeats."""
+    """The fate of the frames of one stream, or of all, over the repeats."""
 
     due: Figure
     done: Figure
     dropped: Figure
     missed: Figure
     per_s: Figure
-    #: Dropped and missed ones, of those that were due; None if none was.
+    #: Dropped and missed frames in percent of those that were due; None if none was.
     lost_percent: Figure | None
-    #: Nanoseconds by percentile of PERCENTILES; the longest is that of all repeats. Empty if no
-    #: frame was done.
+    #: Nanoseconds by percentile of PERCENTILES; the maximum is over all repeats. Empty if no frame
+    #: was done.
     latency: dict[str, Figure]
 
 
 @dataclass(frozen=True)
 class MemoryParts:
-    """What the application memory of a configuration is for, in bytes."""
+    """Parts of a configuration's application memory, in bytes."""
 
     #: The runtime imported.
     imported: Figure
     #: Decoders with their library; None if nothing is decoded.
     decoding: Figure | None
-    #: All the rest; None of the run that only decodes.
+    #: The remaining memory; None for the run that only decodes.
     inference: Figure | None
 
 
 @dataclass(frozen=True)
-class Growth:
-    """Memory over time, over the repeats; rates in bytes per second, of the part that the verdict
-    is about.
-    """
-
-    #: One of GROWTH_VERDICTS.
-    verdict: str
-    #: How many of the repeats say so.
-    count: int
-    repeats: int
-    slope: float
-    #: The widest of the 95 % intervals.
-    low: float
-    high: float
-    #: The least.
-    confidence_percent: float
-    #: The latest; None for every verdict but grew_then_level.
-    level_after_s: float | None
-    #: The smallest growth that every repeat would have distinguished from noise.
-    resolution: float
-
-
-@dataclass(frozen=True)
 class ThrottlingSummary:
-    """What slowed the machine down while a configuration ran."""
+    """The causes that slowed the machine down while a configuration ran."""
 
     names: tuple[str, ...]
-    #: Of the readings, at most.
+    #: The largest share of readings with a cause, over causes and repeats.
     share_percent: float
 
 
 @dataclass(frozen=True)
 class Workload:
-    """The rows of a group whose streams were given the same to do, of the same video."""
+    """The rows of a group whose streams had the same task, with the same video."""
 
-    #: Of the plan.
+    #: The schedule in the plan.
     schedule: Streams
     rows: list[Row]
 
     @property
     def due_per_s(self) -> float:
-        """Frames per second that are due, of all streams; 0: they are done as fast as possible."""
+        """Frames per second that are due, in all streams; 0 means as fast as possible."""
         return self.schedule.count * self.schedule.fps
 
     @property
@@ -127,48 +89,42 @@ class Workload:
         return [row for row in self.rows if row.scenario != DECODE_ONLY]
 
     def row(self, scenario: str) -> Row | None:
-        """Return the row of a scenario that was measured; of several, with other models, the
-        first.
-        """
+        """Return the first row of a scenario that was measured; others have other models."""
         return next((row for row in self.rows if scenario in row.names and row.measured), None)
 
 
 def workloads(rows: Sequence[Row]) -> list[Workload]:
-    """Return the rows that have streams by what they were given to do, the newest workload
-    first.
-    """
-    of_workloads: dict[Hashable, Workload] = {}
+    """Return the rows that have streams, by workload, the newest workload first."""
+    by_key: dict[Hashable, Workload] = {}
     for row in rows:
         if row.schedule:
-            of_workloads.setdefault(workload_key(row.info), Workload(row.schedule, [])).rows.append(
-                row
-            )
-    return sorted(
-        of_workloads.values(),
-        key=lambda workload: max(row.file.order for row in workload.rows),
-        reverse=True,
-    )
+            workload = by_key.setdefault(workload_key(row.info), Workload(row.schedule, []))
+            workload.rows.append(row)
+    return sorted(by_key.values(), key=_newest_order, reverse=True)
+
+
+def _newest_order(workload: Workload) -> tuple[str, int, str]:
+    return max(row.file.order for row in workload.rows)
 
 
 def all_frames(row: Row) -> FrameFigures | None:
-    """Return the figures of all streams together, whatever the outcome; None if nothing
-    computed, or came so far.
-    """
+    """Return the figures of all streams together, whatever the outcome; None if there are none."""
     return _frame_figures([streams.all for streams in row.frames if streams.all])
 
 
 def stream_frames(row: Row) -> list[FrameFigures]:
     """Return the figures of each stream, in their order."""
-    repeats = zip(*(streams.streams for streams in row.frames if streams.streams))
-    return [figures for counts in repeats if (figures := _frame_figures(counts))]
+    repeats = [streams.streams for streams in row.frames if streams.streams]
+    figures = map(_frame_figures, zip(*repeats))
+    return [frames for frames in figures if frames]
 
 
 def kept_up(row: Row) -> bool | None:
-    """Whether it did the frames that were due; None if it had no pace to keep, or nothing
-    computed.
-    """
+    """Whether it did the frames that were due; None if it had no pace, or nothing computed."""
     frames = all_frames(row)
-    if frames is None or frames.lost_percent is None or not (row.schedule and row.schedule.fps):
+    if frames is None or frames.lost_percent is None:
+        return None
+    if row.schedule is None or not row.schedule.fps:
         return None
     return frames.lost_percent.median <= _KEPT_PERCENT
 
@@ -190,107 +146,76 @@ def is_cut_off(row: Row) -> bool:
 
 
 def memory_parts(row: Row, decode_only: Row | None) -> MemoryParts | None:
-    """Return what application memory is for; None if it was not measured.
+    """Return the parts of application memory; None if it was not measured.
 
-    Import and decoding are those of the run that only decodes: memory of its library that a first
-    inference touches too would else count twice. Without such a run they are read in the same
+    Import and decoding are taken from the run that only decodes: memory of its library that a first
+    inference also touches would otherwise count twice. Without such a run they are read in the same
     process, before there were contexts.
     """
     whole = row.memory(APPLICATION)
     imported = (decode_only or row).memory("baseline_memory_bytes")
     if whole is None or imported is None:
         return None
+
     decoded = decode_only.memory(APPLICATION) if decode_only else None
-    if decoded:
-        decodes = bool(row.schedule and row.schedule.video)
-        inference = None if row.scenario == DECODE_ONLY else whole - decoded
-        return MemoryParts(imported, decoded - imported if decodes else None, inference)
-    decoding = row.memory("decoder_memory_bytes")
-    return MemoryParts(imported, decoding, whole - imported - (decoding or Figure(0, 0)))
+    if decoded is None:
+        decoding = row.memory("decoder_memory_bytes")
+        return MemoryParts(imported, decoding, whole - imported - (decoding or Figure(0, 0)))
+
+    has_video = bool(row.schedule and row.schedule.video)
+    return MemoryParts(
+        imported=imported,
+        decoding=decoded - imported if has_video else None,
+        inference=None if row.scenario == DECODE_ONLY else whole - decoded,
+    )
 
 
 def inference_saving(row: Row, decode_only: Row | None) -> Saving | None:
-    """Return what is saved of the baseline's memory of inference: import and decoding are there in
-    every mode.
+    """Return the saving relative to the baseline's memory of inference.
+
+    Import and decoding are there in every mode.
     """
     saving = row.saving(APPLICATION)
     parts = memory_parts(row.baseline, decode_only) if row.baseline else None
-    return (
-        Saving(APPLICATION, parts.inference, saving.saved)
-        if saving and parts and parts.inference
-        else None
-    )
-
-
-def trends(row: Row, memory: str = RSS) -> Sequence[tuple[Series, Trend]]:
-    """Return the readings of RSS, or of HEAP, with their trend, of each repeat that has enough of
-    them.
-    """
-    repeats = []
-    for series in (streams.series for streams in row.frames):
-        readings = (series.rss_bytes if memory == RSS else series.heap_bytes) if series else None
-        known = [size for size in readings or () if size is not None]
-        if (
-            series
-            and readings
-            and len(known) == len(readings)
-            and (fitted := trend(series.seconds, known, PRECISION))
-        ):
-            repeats.append((series, fitted))
-    return repeats
-
-
-def growth(row: Row, memory: str = RSS) -> Growth | None:
-    """Return whether RSS, or HEAP, grew over time; None if there are no readings, or too few."""
-    repeats = [fitted for _, fitted in trends(row, memory)]
-    if not repeats:
+    if saving is None or parts is None or parts.inference is None:
         return None
-    verdict = next(
-        name for name in GROWTH_VERDICTS if any(fitted.verdict == name for fitted in repeats)
-    )
-    own = [fitted for fitted in repeats if fitted.verdict == verdict]
-    return Growth(
-        verdict=verdict,
-        count=len(own),
-        repeats=len(repeats),
-        slope=statistics.median(fitted.slope for fitted in own),
-        low=min(fitted.low for fitted in own),
-        high=max(fitted.high for fitted in own),
-        confidence_percent=min(fitted.growing_confidence_percent for fitted in own),
-        level_after_s=max(
-            (fitted.level_after for fitted in own if fitted.level_after is not None), default=None
-        ),
-        resolution=max(fitted.resolution for fitted in own),
-    )
+    return Saving(APPLICATION, parts.inference, saving.saved)
 
 
 def throttling_summary(row: Row) -> ThrottlingSummary | None:
-    """Return what throttled the machine, no names where nothing did; None if the machine does
-    not say.
-    """
-    machines = [streams.machine for streams in row.frames if streams.machine]
-    repeats = [machine.throttled for machine in machines if machine.throttled is not None]
-    if not repeats:
+    """Return the causes of throttling, no names if there was none; None if it is not known."""
+    causes = []
+    is_known = False
+    for streams in row.frames:
+        if streams.machine and streams.machine.throttled is not None:
+            is_known = True
+            causes += [cause for cause in streams.machine.throttled if cause.share_percent > 0]
+    if not is_known:
         return None
-    causes = [cause for repeat in repeats for cause in repeat if cause.share_percent > 0]
     names = tuple(dict.fromkeys(cause.name for cause in causes))
-    return ThrottlingSummary(names, max((cause.share_percent for cause in causes), default=0.0))
+    share_percent = max((cause.share_percent for cause in causes), default=0.0)
+    return ThrottlingSummary(names, share_percent)
 
 
 def _frame_figures(repeats: Sequence[FrameCount]) -> FrameFigures | None:
-    figures = {name: Figure.of(getattr(count, name) for count in repeats) for name in _COUNTED}
-    known = {name: figure for name, figure in figures.items() if figure}
-    if not known:
+    """Return the figures over the repeats; None if there are no repeats."""
+    counts = {}
+    for name in _COUNTED:
+        figure = Figure.of(getattr(count, name) for count in repeats)
+        if figure:
+            counts[name] = figure
+    if not counts:
         return None
-    lost = Figure.of(
+
+    lost_percent = Figure.of(
         100 * (count.dropped + count.missed) / count.due for count in repeats if count.due
     )
-    latencies = [count.latency_ns for count in repeats if count.latency_ns]
-    latency = {
-        name: Figure.of(getattr(durations, name) for durations in latencies) for name in PERCENTILES
-    }
-    if latencies:
-        latency["max"] = Figure(max(durations.max for durations in latencies))
-    return FrameFigures(
-        **known, lost_percent=lost, latency={name: one for name, one in latency.items() if one}
-    )
+    durations = [count.latency_ns for count in repeats if count.latency_ns]
+    latency = {}
+    for name in PERCENTILES:
+        figure = Figure.of(getattr(percentiles, name) for percentiles in durations)
+        if figure:
+            latency[name] = figure
+    if durations:
+        latency["max"] = Figure(max(percentiles.max for percentiles in durations))
+    return FrameFigures(**counts, lost_percent=lost_percent, latency=latency)

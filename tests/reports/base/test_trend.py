@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from reusebench.reports.base.trend import LEAST_POINTS, Trend, trend
-from reusebench.reports.streams.workload import PRECISION
+from reusebench.reports.streams.growth import PRECISION
 
 KIB = 2**10
 MIB = 2**20

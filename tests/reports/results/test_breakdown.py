@@ -91,7 +91,7 @@ def test_no_domains_without_an_iommu(tmp_path: Path) -> None:
 
 
 def test_what_no_context_made_is_other(tmp_path: Path) -> None:
-    """Buffers of no context's step count as other, in a row of the plain table without a context."""
+    """Buffers of no context's step count as other, and their row of the table has no context."""
     row = stored(tmp_path, npu=lambda plan: npu_account(plan, unattributed_bytes=5 * MIB))
     account = component_memory(row)
     assert account is not None
@@ -113,7 +113,7 @@ def test_spread_is_that_of_the_repeats(tmp_path: Path) -> None:
 
 
 def test_what_the_runtime_does_not_tell_apart_is_empty(tmp_path: Path) -> None:
-    """If only the runtime tells sizes, register commands, task list and io are unknown, not zero."""
+    """If only the runtime tells sizes, register commands, task list and io are unknown."""
     row = stored(tmp_path, npu=runtime_account)
     account = component_memory(row)
     assert account is not None
@@ -252,7 +252,7 @@ def test_nothing_is_shared_without_reuse(tmp_path: Path) -> None:
 
 
 def test_findings_are_drawn_together(tmp_path: Path) -> None:
-    """One summary has the contexts of all findings of a kind, and the addresses of a single repeat."""
+    """A summary has the contexts of all findings of a kind, and the addresses of one repeat."""
     two = (FREED, msgspec.structs.replace(FREED, context=4, amount=2))
     leak = Finding("leak", None, None, None, MIB)
     row = stored(tmp_path, npu=lambda plan: npu_account(plan, findings=(*two, leak)))
@@ -263,7 +263,7 @@ def test_findings_are_drawn_together(tmp_path: Path) -> None:
 
 
 def test_a_configuration_that_failed_has_its_findings_too(tmp_path: Path) -> None:
-    """The findings that made the outcome wrong memory are there, though figures are not compared."""
+    """Findings that made the outcome wrong memory are there, though figures are not compared."""
     failure = Failure("wrong_memory", "steady", 3, in_words("it did"))
     row = stored(tmp_path, npu=lambda plan: npu_account(plan, findings=(FREED,)), failure=failure)
     assert [finding.kind for finding in findings_of(row)] == ["reads_freed"]

@@ -37,7 +37,7 @@ def test_one_group_is_its_runtime_and_target(tmp_path: Path) -> None:
 def test_groups_say_what_they_differ_in(
     tmp_path: Path, change: dict[str, Any], facts: list[str]
 ) -> None:
-    """Labels of two groups of one runtime and target add the condition that differs, and no other."""
+    """Labels of two groups of one runtime and target add the condition that differs."""
     info = result(tmp_path, "no_reuse", even(3))
     labels = stored_labels(tmp_path, [info, changed(info, **change)])
     assert all(

@@ -60,7 +60,7 @@ def test_parts_add_up_to_the_published_total() -> None:
 def test_reference_tables_name_their_sources(
     reference: Callable[[Texts], Reference], language: str
 ) -> None:
-    """Every row is marked as published and names a source, which the list has once, with its dates."""
+    """Every row is marked as published and names a source that the list has once, with dates."""
     published = reference(texts_of(language))
     assert {look for look, _ in published.table.rows} == {"published"}
     assert {len(cells) for _, cells in published.table.rows} == {len(published.table.heads)}

@@ -190,7 +190,7 @@ def test_each_set_of_contexts_has_its_own(tmp_path: Path, streams_group: Group) 
 
 
 def test_what_did_not_run_is_no_layout(tmp_path: Path) -> None:
-    """A scenario is no layout if the runtime lacks it, if it failed, or if its baseline is missing."""
+    """A scenario is no layout if the runtime lacks it, it failed, or its baseline is missing."""
     infos = [
         result(tmp_path, "shared_context", [], failure=NOT_SUPPORTED),
         result(tmp_path, "lean", even(1)),

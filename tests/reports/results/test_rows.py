@@ -86,7 +86,7 @@ def test_other_conditions_make_another_group(tmp_path: Path) -> None:
 
 
 def test_failed_row_stands_without_figures(full_group: Group) -> None:
-    """A configuration that crashed has a row with its outcome, and no figure that looks measured."""
+    """A configuration that crashed has a row with its outcome, and no figures."""
     failed = row_of(full_group, "shared_context")
     assert failed.outcome == FAILED.kind
     assert failed.memory("application_memory_bytes") is None
@@ -106,7 +106,7 @@ def test_outputs_of_an_older_baseline_are_compared_too(tmp_path: Path) -> None:
 
 
 def test_fewer_files_than_streams_are_said(tmp_path: Path) -> None:
-    """Two files for four streams are described as used in turn, in the models' text."""
+    """Two files for four streams are described as used in turn."""
     group = group_of(tmp_path, result(tmp_path, "no_reuse", even(40), models=MODELS[:2]))
     assert row_of(group, "no_reuse").models == "model-a, model-b (2 for 4 streams, in turn)"
 
@@ -128,7 +128,7 @@ def test_another_chip_or_limit_makes_another_group(tmp_path: Path) -> None:
 
 
 def test_npu_memory_is_saved_of_the_baselines(npu_group: Group) -> None:
-    """12 contexts of 10 MiB, including 6 MiB of weights, against one with weights and 11 without."""
+    """12 contexts of 10 MiB, with 6 MiB of weights, against one with weights and 11 without."""
     full = row_of(npu_group, "full_dup")
     assert full.saved(NPU) == Figure(66 * MIB, 0)
     assert numbers(full.saved_percent(NPU)) == pytest.approx((55, 0))
@@ -263,7 +263,7 @@ def test_whichever_was_measured_the_row_is_the_same(tmp_path: Path) -> None:
 
 
 def test_lean_has_its_own_question_if_it_began_anew(tmp_path: Path) -> None:
-    """Steps are compared with the first step if a newer session measured it, and are copies there."""
+    """Steps are compared with the first step if a newer session measured it."""
     write_run(tmp_path, first_look(tmp_path), 1, "2026-01-01T00:00:00")
     write_run(tmp_path, [result(tmp_path, "plain", even(20), run="run2")], 2, "2026-01-02T00:00:00")
     (group,) = groups_of(tmp_path)
@@ -275,7 +275,7 @@ def test_lean_has_its_own_question_if_it_began_anew(tmp_path: Path) -> None:
 
 
 def test_a_copy_stands_for_what_was_measured_again(tmp_path: Path) -> None:
-    """An older session's figures are a row under the names that no newer session has measured."""
+    """Old figures are a row under the names that no newer session has measured."""
     first = result(tmp_path, "no_reuse_one_model", even(40))
     equal = [as_measured(first, name) for name in ("runtime_memory", "plain")]
     write_run(tmp_path, [first, *equal], 1, "2026-01-01T00:00:00")
@@ -290,7 +290,7 @@ def test_a_copy_stands_for_what_was_measured_again(tmp_path: Path) -> None:
 
 
 def test_equal_scenarios_of_two_questions_answer_both(tmp_path: Path) -> None:
-    """Tensors in place belong to external memory and to copies: one row, and a copy for the other."""
+    """Tensors in place belong to external memory and to copies: a row and a copy."""
     first = result(tmp_path, "runtime_memory", even(40))
     in_place = result(tmp_path, "external_io", even(30))
     copied = as_measured(first, "copied_io")

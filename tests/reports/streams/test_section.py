@@ -1,6 +1,4 @@
-"""The section of streams of video: what it says in words, tables and figures, in the page and the
-terminal.
-"""
+"""The section of streams of video: sentences, tables and figures, on the page and the terminal."""
 
 from __future__ import annotations
 
@@ -83,7 +81,7 @@ def stored_workload(storage: Path, *infos: Result) -> Workload:
 
 
 def sustained(storage: Path, rates: dict[str, float]) -> list[str]:
-    """Return what is said of runs that sustained these rates."""
+    """Return the sentences for runs that sustained these rates."""
     infos = [
         streams_result(storage, name, [Frames(per_s=rate, decode_only=name == NAMES[0])])
         for name, rate in rates.items()
@@ -111,9 +109,7 @@ def cells_of(table: Table, scenario: str) -> dict[str, str]:
 
 
 def test_the_page_has_the_published_table_with_frames(streams_group: Group) -> None:
-    """Memory, what is saved of it, and frames stand beside the published figures, which have no
-    frames.
-    """
+    """Memory, savings and frames share a table with the published figures, which have no frames."""
     table = memory_table(streams_group, workload_of(streams_group), published_rows(), ENGLISH)
     full = cells_of(table, "streams_full_dup")
     assert (
@@ -138,15 +134,15 @@ def test_the_page_has_the_published_table_with_frames(streams_group: Group) -> N
     assert set(grey[0][table.heads.index("Frames/s") :][:3]) == {"-"}
 
 
-def test_published_figures_stand_beside_as_many_streams_alone(tmp_path: Path) -> None:
-    """4 streams of 3 contexts were published: beside 2 streams they would mislead."""
+def test_published_figures_are_shown_for_equally_many_streams_only(tmp_path: Path) -> None:
+    """The published test had 4 streams of 3 contexts; its figures would mislead with 2 streams."""
     group = group_of(tmp_path, changed(streams_result(tmp_path, "streams_no_reuse"), streams=2))
     table = memory_table(group, workload_of(group), published_rows(), ENGLISH)
     assert [look for look, _ in table.rows] == ["ok"]
 
 
 def test_too_slow_a_machine_is_said_to_be(tmp_path: Path) -> None:
-    """With what it sustained, that it is not for decoding, and that memory is comparable all the
+    """The rate is named, that decoding is fast enough, and that memory can be compared all the
     same.
     """
     said = sustained(tmp_path, {NAMES[0]: 120, NAMES[1]: 40, NAMES[2]: 44})
@@ -158,14 +154,14 @@ def test_too_slow_a_machine_is_said_to_be(tmp_path: Path) -> None:
 
 
 def test_some_modes_may_be_too_slow(tmp_path: Path) -> None:
-    """Then these are named with what they sustained."""
+    """The slow modes are named with the rate that they sustained."""
     said = sustained(tmp_path, {NAMES[1]: 40, NAMES[2]: 120})
     assert "Not every mode kept up with 120 frames a second on this machine" in said[0]
     assert f"{ENGLISH.scenario(NAMES[1])} 40. The others kept up." in said[0]
 
 
-def test_a_machine_that_cannot_decode_so_many(tmp_path: Path) -> None:
-    """Then it is not the inferences."""
+def test_a_machine_that_cannot_decode_all_frames(tmp_path: Path) -> None:
+    """If decoding alone is too slow, the inferences are not the reason."""
     assert (
         "cannot even decode that many: decoding alone sustained 80 "
         in sustained(tmp_path, {NAMES[0]: 80, NAMES[1]: 40})[0]
@@ -179,7 +175,7 @@ def test_a_machine_that_keeps_up(tmp_path: Path) -> None:
 
 
 def test_as_fast_as_possible(tmp_path: Path) -> None:
-    """There is nothing to keep up with: the rates are said."""
+    """There is nothing to keep up with: the rates are named."""
     schedule = dataclasses.replace(SCHEDULE, fps=0.0)
     infos = [
         streams_result(tmp_path, name, [Frames(fps=0, per_s=rate)], schedule=schedule)
@@ -192,7 +188,7 @@ def test_as_fast_as_possible(tmp_path: Path) -> None:
 
 
 def test_one_context_per_core_against_several_per_stream(streams_group: Group) -> None:
-    """Memory and frames of the two are said in one sentence."""
+    """One sentence has the memory and the frames of both."""
     sentence = memory_sentences(workload_of(streams_group), ENGLISH)[-1]
     assert sentence.startswith("One context per core (2 in all")
     assert (
@@ -229,7 +225,7 @@ def test_memory_over_time_in_words(tmp_path: Path, shape: Shape, sentence: str) 
 
 
 def test_a_leak_that_fills_holes_of_the_heap(tmp_path: Path) -> None:
-    """Where RSS is level and the heap in use grows, sentence, panel and table say so."""
+    """If RSS is level and the heap in use grows, sentence, panel and table say so."""
     group = group_of(tmp_path, streams_result(tmp_path, NAMES[1], [Frames(heap=moving(1.02))]))
     workload = workload_of(group)
     rss, heap = growth_sentences(workload, ENGLISH)
@@ -246,7 +242,7 @@ def test_a_leak_that_fills_holes_of_the_heap(tmp_path: Path) -> None:
 
 
 def test_a_library_that_does_not_say_its_heap(tmp_path: Path) -> None:
-    """What it has handed out is not known; RSS is shown without it."""
+    """The bytes that it has handed out are not known; RSS is shown alone."""
     group = group_of(tmp_path, streams_result(tmp_path, NAMES[1], [Frames(heap=None)]))
     (sentence,) = growth_sentences(workload_of(group), ENGLISH)
     assert sentence.startswith("RSS is level: ")
@@ -254,7 +250,7 @@ def test_a_library_that_does_not_say_its_heap(tmp_path: Path) -> None:
 
 
 def test_a_run_without_a_slope_is_named(tmp_path: Path) -> None:
-    """Where there are too few readings for a slope, that is said of it."""
+    """A run with too few readings for a slope is named."""
     infos = [
         streams_result(tmp_path, name, [Frames(seconds=seconds)])
         for name, seconds in zip(NAMES[1:3], (4.0, 120.0))
@@ -264,16 +260,14 @@ def test_a_run_without_a_slope_is_named(tmp_path: Path) -> None:
     assert short.startswith(f"Too short for a slope at all: {ENGLISH.scenario(NAMES[1])}.")
 
 
-def test_memory_over_time_is_drawn_where_it_says_something(tmp_path: Path) -> None:
-    """Where no run was long enough for a slope there is no figure of it."""
+def test_memory_over_time_is_drawn_if_there_is_a_slope(tmp_path: Path) -> None:
+    """If no run was long enough for a slope, there is no figure."""
     group = group_of(tmp_path, streams_result(tmp_path, NAMES[1], [Frames(seconds=4.0)]))
     assert workload_figures(group, ENGLISH)["streams_1_over_time"]() is None
 
 
 def test_what_is_to_be_mistrusted_is_said(tmp_path: Path) -> None:
-    """A throttled run, one that Ctrl-C ended and one that was cut off are shown with what they
-    have, and said.
-    """
+    """Throttled, interrupted and cut-off runs are shown with their figures and a warning."""
     group = group_of(
         tmp_path,
         streams_result(tmp_path, NAMES[1], [Frames(machine=HOT)]),
@@ -287,8 +281,12 @@ def test_what_is_to_be_mistrusted_is_said(tmp_path: Path) -> None:
     assert f"{ENGLISH.scenario(NAMES[2])} 4 s" in interrupted
     assert f"{ENGLISH.scenario(NAMES[4])} 33 s" in cut
     table = memory_table(group, workload, (), ENGLISH)
-    of_cut = cells_of(table, NAMES[4])
-    assert (of_cut["Application memory (PSS), MiB"], of_cut["Frames/s"], of_cut["Outcome"]) == (
+    cut_cells = cells_of(table, NAMES[4])
+    assert (
+        cut_cells["Application memory (PSS), MiB"],
+        cut_cells["Frames/s"],
+        cut_cells["Outcome"],
+    ) == (
         "-",
         "40.0",
         "cut off",
@@ -297,9 +295,7 @@ def test_what_is_to_be_mistrusted_is_said(tmp_path: Path) -> None:
 
 
 def test_a_busy_machine_is_said_to_be(tmp_path: Path) -> None:
-    """Other work costs frames: which modes it may have cost some is named; where nothing computes
-    it costs none.
-    """
+    """Other work costs frames, so the modes are named; if nothing computes, it costs none."""
     busy = streams_result(tmp_path, NAMES[1], [Frames()], idle_cpu_percent=51.0)
     quiet = streams_result(tmp_path, NAMES[2], [Frames()])
     (sentence,) = stream_warnings(stored_workload(tmp_path, busy, quiet), ENGLISH)
@@ -308,7 +304,7 @@ def test_a_busy_machine_is_said_to_be(tmp_path: Path) -> None:
 
 
 def test_repeats_that_were_finished_before_the_cut_are_shown(tmp_path: Path) -> None:
-    """Their memory stands in the table, and nothing is saved by it."""
+    """Their memory is in the table, without a saving."""
     info = streams_result(tmp_path, NAMES[4], [Frames(), Frames(seconds=2.0)])
     first = {name: getattr(info.memory, name)[0] for name in OF_STEADY_STATE}
     cut = with_memory(
@@ -316,12 +312,12 @@ def test_repeats_that_were_finished_before_the_cut_are_shown(tmp_path: Path) -> 
         **{name: [size, None] for name, size in first.items()},
     )
     group = group_of(tmp_path, streams_result(tmp_path, NAMES[3]), cut)
-    of_cut = cells_of(memory_table(group, workload_of(group), (), ENGLISH), NAMES[4])
-    assert (of_cut["Application memory (PSS), MiB"], of_cut["Saved, MiB"]) == ("244.0", "-")
+    cut_cells = cells_of(memory_table(group, workload_of(group), (), ENGLISH), NAMES[4])
+    assert (cut_cells["Application memory (PSS), MiB"], cut_cells["Saved, MiB"]) == ("244.0", "-")
 
 
-def test_on_a_virtual_board_there_is_memory_alone(tmp_path: Path) -> None:
-    """No frames, no latency, no figure of either; and a sentence that says why."""
+def test_on_a_virtual_board_there_is_only_memory(tmp_path: Path) -> None:
+    """There are no frames, latencies or figures of them, and a sentence says why."""
     published_run(tmp_path, frames=Frames(computes=False), schedule=NOT_DECODED, npu=npu_account)
     (group,) = groups_of(tmp_path)
     workload = workload_of(group)
@@ -335,7 +331,7 @@ def test_on_a_virtual_board_there_is_memory_alone(tmp_path: Path) -> None:
 
 
 def test_figures_have_every_mode(streams_group: Group) -> None:
-    """Bars, panels and latencies name each scenario, and none of them is missing."""
+    """Bars, panels and latencies name each scenario; none is missing."""
     for name, draw in workload_figures(streams_group, ENGLISH).items():
         svg = draw()
         assert svg is not None, name
@@ -379,17 +375,15 @@ def test_the_section_is_whole_in_every_language(written: WrittenReport, language
     assert (text.count("<svg"), text.count("<details>")) == (4, 4)
 
 
-def test_streams_are_defined_where_there_are_any(full_group: Group) -> None:
+def test_streams_are_defined_if_there_are_any(full_group: Group) -> None:
     """A page without streams does not explain them."""
     assert stream_definitions([full_group], ENGLISH) == []
 
 
-def test_a_page_of_streams_alone_says_nothing_of_inferences(
+def test_a_page_of_streams_alone_does_not_mention_inferences(
     streams_group: Group, streams_storage: Path, tmp_path: Path
 ) -> None:
-    """Neither that a saving costs no speed nor that the machine was busy: what is said is of
-    frames.
-    """
+    """Speed of inferences and a busy machine are not mentioned: all sentences are about frames."""
     shown = opening([streams_group], ["here"], ENGLISH)
     assert shown.others == [
         "Streams of video: here kept 40.5 to 43.5 of 120 frames a second, and Streams, full dup"
@@ -405,8 +399,8 @@ def test_a_page_of_streams_alone_says_nothing_of_inferences(
     [(moving(1.02), "The heap in use by 1.02 MiB/min (0.89 to 1.15, "), (level, "RSS by 2.00 ")],
 )
 def test_memory_that_still_grows_opens_the_page(tmp_path: Path, heap: Shape, memory: str) -> None:
-    """Also of one mode alone, whose saving nobody knows; by the heap where that grows, since RSS
-    may hide a leak.
+    """A single mode whose saving is unknown counts too; the heap goes first, since RSS may hide a
+    leak.
     """
     group = group_of(
         tmp_path, streams_result(tmp_path, NAMES[1], [Frames(rss=moving(2.0), heap=heap)])
@@ -419,7 +413,7 @@ def test_memory_that_still_grows_opens_the_page(tmp_path: Path, heap: Shape, mem
 
 
 def test_virtual_boards_and_streams_share_a_page(tmp_path: Path) -> None:
-    """All scenarios of an NPU, with streams beside them, are one group and one page."""
+    """All scenarios of an NPU, streams included, are one group and one page."""
     npu_run(tmp_path)
     published_run(tmp_path, 2, frames=Frames(computes=False), schedule=NOT_DECODED, npu=npu_account)
     (group,) = read_material([tmp_path], None).groups
@@ -428,7 +422,7 @@ def test_virtual_boards_and_streams_share_a_page(tmp_path: Path) -> None:
 
 
 def printed(group: Group) -> str:
-    """Return what a terminal of 80 characters shows."""
+    """Return the output on a terminal of 80 characters."""
     console = Console(file=io.StringIO(), width=80)
     print_group(group, ENGLISH, console)
     assert isinstance(console.file, io.StringIO)
@@ -436,7 +430,7 @@ def printed(group: Group) -> str:
 
 
 def test_streams_have_a_table_of_their_own_in_the_terminal(tmp_path: Path) -> None:
-    """Each mode stands on one line of 80 characters with memory and frames, and not among single
+    """Each mode has one line of 80 characters, with memory and frames, apart from single
     inferences.
     """
     full_run(tmp_path)
@@ -450,7 +444,7 @@ def test_streams_have_a_table_of_their_own_in_the_terminal(tmp_path: Path) -> No
 
 
 def test_a_run_that_was_cut_off_has_its_line(tmp_path: Path) -> None:
-    """Its frames are shown, and that memory is missing is said."""
+    """Its frames are shown, and a warning tells that memory is missing."""
     text = printed(
         group_of(tmp_path, streams_result(tmp_path, NAMES[3]), cut_off(tmp_path, NAMES[4]))
     )
@@ -460,7 +454,7 @@ def test_a_run_that_was_cut_off_has_its_line(tmp_path: Path) -> None:
 
 
 def test_a_video_is_named(tmp_path: Path) -> None:
-    """The first sentence says which frames of which video, at which pace and for how long."""
+    """The first sentence names the video, its frames, the pace and the duration."""
     schedule = dataclasses.replace(SCHEDULE, queue=2, duration_s=3600.0)
     info = streams_result(tmp_path, NAMES[1], [Frames(seconds=3600.0)], schedule=schedule)
     words = " ".join(printed(group_of(tmp_path, info)).split())
@@ -470,7 +464,7 @@ def test_a_video_is_named(tmp_path: Path) -> None:
 
 
 def test_a_machine_that_says_nothing_has_no_table(tmp_path: Path) -> None:
-    """Where neither CPU nor clocks, throttling or growth are known there is nothing to show."""
+    """If neither CPU nor clocks, throttling or growth are known, there is nothing to show."""
     table = machine_table(
         stored_workload(tmp_path, streams_result(tmp_path, NAMES[1], [Frames(machine=HOT)])),
         ENGLISH,
@@ -496,7 +490,7 @@ def sizes(table: Table, column: str) -> Sequence[str]:
 
 
 def test_streams_and_stages_are_told_apart(streams_group: Group) -> None:
-    """A row for each stream of each mode; a mode that only decodes has no time of inference."""
+    """Each stream of each mode has a row; a mode that only decodes has no time of inference."""
     workload = workload_of(streams_group)
     per_stream = per_stream_table(workload, ENGLISH)
     stages = stages_table(workload, ENGLISH)
@@ -509,8 +503,8 @@ def test_streams_and_stages_are_told_apart(streams_group: Group) -> None:
 def test_more_streams_than_a_page_can_list(
     streams_group: Group, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first are listed, and how many are left out."""
-    monkeypatch.setattr("reusebench.reports.streams.tables._MOST_STREAM_LINES", 6)
+    """The first streams are listed, and the others are counted."""
+    monkeypatch.setattr("reusebench.reports.streams.tables._MOST_STREAM_ROWS", 6)
     table = per_stream_table(workload_of(streams_group), ENGLISH)
     assert table is not None
     assert sizes(table, "Stream") == ["1", "2", "3", "4", "1", "2", "-"]

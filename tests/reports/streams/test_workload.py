@@ -1,6 +1,4 @@
-"""Streams of video in a group: whose rows are compared, what their memory is for, whether it
-grows.
-"""
+"""Streams of video in a group: the rows compared, the parts of memory, and its growth."""
 
 from __future__ import annotations
 
@@ -16,14 +14,13 @@ from reusebench.reports.claims.claims import claims_records
 from reusebench.reports.explanation.explanation import explain
 from reusebench.reports.results.rows import Group, Row
 from reusebench.reports.sections.speed import speed_comparisons
+from reusebench.reports.streams.growth import HEAP, growth
 from reusebench.reports.streams.workload import (
     DECODE_ONLY,
     FULL_DUP,
-    HEAP,
     PER_CORE,
     Workload,
     all_frames,
-    growth,
     inference_saving,
     kept_up,
     memory_parts,
@@ -77,10 +74,8 @@ def row_with(storage: Path, frames: Sequence[Frames]) -> Row:
     return group_of(storage, streams_result(storage, "streams_no_reuse", frames)).rows[0]
 
 
-def test_memory_is_that_of_import_decoding_and_inference(published: Workload) -> None:
-    """The parts of every mode add up to its application memory; the first two are those of the
-    decode-only run.
-    """
+def test_memory_consists_of_import_decoding_and_inference(published: Workload) -> None:
+    """The parts add up to application memory; import and decoding are the decode-only run's."""
     for row in published.rows:
         parts = memory_parts(row, published.decode_only)
         whole = row.memory("application_memory_bytes")
@@ -102,10 +97,8 @@ def test_a_mode_is_found_by_the_name_of_its_equal(tmp_path: Path) -> None:
     assert workload.row(FULL_DUP) is row
 
 
-def test_without_the_decode_only_run_decoders_are_those_of_the_process(tmp_path: Path) -> None:
-    """Then what was read when the decoders had been opened stands for decoding, and the parts still
-    add up.
-    """
+def test_without_the_decode_only_run_decoding_is_read_in_the_process(tmp_path: Path) -> None:
+    """The reading after the decoders were opened counts as decoding; the parts still add up."""
     row = row_with(tmp_path, [Frames()] * 3)
     parts = memory_parts(row, None)
     whole = row.memory("application_memory_bytes")
@@ -130,9 +123,7 @@ def test_inference_saved_leaves_import_and_decoding_out(published: Workload) -> 
 
 
 def test_other_paces_are_other_workloads(tmp_path: Path) -> None:
-    """A mode is compared with the baseline that was asked for the same; each workload is shown for
-    itself.
-    """
+    """A mode is compared with a baseline of the same workload; each workload is shown by itself."""
     published_run(tmp_path)
     write_run(
         tmp_path,
@@ -162,15 +153,13 @@ def test_a_video_is_known_by_its_contents(tmp_path: Path) -> None:
 
 
 def test_frames_are_no_inferences(streams_group: Group) -> None:
-    """The latency of a frame and the rate of frames stand nowhere among those of single
-    inferences.
-    """
+    """The latency and the rate of frames never count as figures of single inferences."""
     assert [(row.latency, row.throughput) for row in streams_group.rows] == [(None, None)] * 6
     assert speed_comparisons(streams_group) == []
 
 
 def test_streams_change_no_verdict(full_group: Group, tmp_path: Path) -> None:
-    """Claims are judged on single inferences, with or without streams beside them."""
+    """Claims are judged by single inferences, with or without streams in the group."""
     full_run(tmp_path)
     published_run(tmp_path, 2)
     (both,) = groups_of(tmp_path)
@@ -194,9 +183,7 @@ def test_what_was_sustained(tmp_path: Path) -> None:
 
 
 def test_frames_over_repeats(tmp_path: Path) -> None:
-    """Figures are medians of the repeats, the longest latency is that of all, and streams add up to
-    all.
-    """
+    """Figures are medians of the repeats, the maximum is over all; streams add up to the total."""
     repeats = [
         Frames(per_s=40, latency_ms=50),
         Frames(per_s=44, latency_ms=60),
@@ -214,8 +201,8 @@ def test_frames_over_repeats(tmp_path: Path) -> None:
     assert whole.due.median == whole.done.median + whole.dropped.median + whole.missed.median
 
 
-def test_what_has_no_contexts_has_no_stages_of_them(published: Workload) -> None:
-    """Of frames that are only decoded nothing is resized, inferred or read."""
+def test_without_contexts_there_are_no_stages_after_decoding(published: Workload) -> None:
+    """Frames that are only decoded are not resized, inferred or read."""
     assert published.decode_only is not None
     known = {name: stage(published.decode_only, name, "p99") for name in STAGES}
     assert [name for name, figure in known.items() if figure is None] == [
@@ -237,7 +224,7 @@ def test_what_has_no_contexts_has_no_stages_of_them(published: Workload) -> None
 def test_a_leak_in_one_process_is_a_leak(
     tmp_path: Path, shapes: Sequence[Shape], verdict: str, count: int
 ) -> None:
-    """Of repeats that differ the gravest verdict counts, and in how many it was."""
+    """If repeats differ, the gravest verdict counts, with the number of repeats that have it."""
     grown = growth(row_with(tmp_path, [Frames(rss=shape) for shape in shapes]))
     assert grown is not None
     assert (grown.verdict, grown.count, grown.repeats) == (verdict, count, 3)
@@ -257,7 +244,7 @@ def test_heap_that_was_not_always_read_has_no_trend(tmp_path: Path) -> None:
 
 
 def test_a_machine_that_does_not_say_was_not_seen_to_throttle(tmp_path: Path) -> None:
-    """Not known, not throttled, and throttled are three things."""
+    """Unknown, not throttled and throttled are three different things."""
     cool = msgspec.structs.replace(HOT, throttled=())
     machines = {"streams_no_reuse": SILENT, "streams_partial_dup": cool, "streams_full_dup": HOT}
     infos = [
@@ -274,9 +261,7 @@ def test_a_machine_that_does_not_say_was_not_seen_to_throttle(tmp_path: Path) ->
 
 
 def test_decoders_are_a_component_of_the_explanation(streams_group: Group) -> None:
-    """What decoders take is predicted for itself; it is not taken for what running at the same time
-    takes.
-    """
+    """Decoders are predicted as a component, and not taken for memory of running at once."""
     explanation = explain(row_of(streams_group, "streams_full_dup"))
     assert explanation is not None
     decoders = explanation.measured.sizes["decoders"]
@@ -288,8 +273,8 @@ def test_decoders_are_a_component_of_the_explanation(streams_group: Group) -> No
 
 
 def test_nothing_is_claimed_of_fewer_contexts(tmp_path: Path) -> None:
-    """(N-1)/N is said of as many contexts as the baseline has: one context per core has a
-    prediction and no claim.
+    """One context per core has a prediction, but no claim of (N-1)/N: the baseline has more
+    contexts.
     """
     published_run(tmp_path, npu=npu_account)
     (group,) = groups_of(tmp_path)
@@ -303,7 +288,7 @@ def test_nothing_is_claimed_of_fewer_contexts(tmp_path: Path) -> None:
 
 
 def test_repeats_that_did_not_come_so_far_are_left_out(tmp_path: Path) -> None:
-    """A repeat without frames neither counts nor disturbs those that have them."""
+    """A repeat without frames neither counts nor disturbs the others."""
     info = streams_result(
         tmp_path, "streams_no_reuse", [Frames(per_s=rate) for rate in (40, 44, 48)]
     )

@@ -10,7 +10,7 @@ import pytest
 from reusebench.reports.page.exported_tables import write_tables
 from reusebench.reports.page.material import Material
 from reusebench.reports.results.rows import Group
-from reusebench.reports.streams.tables import STREAM_COLUMNS
+from reusebench.reports.streams.records import STREAM_COLUMNS
 from tests.reports.page.test_exported_tables import document_of, material_of
 from tests.reports.stored import MIB, STREAMS, full_run, write_run
 from tests.reports.stored_streams import (
@@ -40,7 +40,7 @@ def published(
 
 
 def test_each_stream_and_all_of_them_have_a_row(published: list[dict[str, object]]) -> None:
-    """The rows of a configuration's streams add up to that of all, and to what was due."""
+    """The counts of a configuration's streams add up to the row of all, and to the frames due."""
     assert [row["stream"] for row in published] == ["all", 1, 2, 3, 4] * len(NAMES)
     for index in range(0, len(published), STREAMS + 1):
         whole, *streams = published[index : index + STREAMS + 1]
@@ -52,9 +52,7 @@ def test_each_stream_and_all_of_them_have_a_row(published: list[dict[str, object
 
 
 def test_memory_stands_in_the_row_of_all(published: list[dict[str, object]]) -> None:
-    """What application memory is for adds up; what is saved of inference is of the baseline's
-    inference.
-    """
+    """Parts of application memory add up; the inference saving is relative to inference memory."""
     (full,) = (
         row for row in published if (row["scenario"], row["stream"]) == ("streams_full_dup", "all")
     )
@@ -65,9 +63,7 @@ def test_memory_stands_in_the_row_of_all(published: list[dict[str, object]]) -> 
 
 
 def test_growth_and_throttling_are_numbers(tmp_path: Path) -> None:
-    """A script reads the verdict with its slope, and how much of the time the machine was
-    throttled.
-    """
+    """A script reads the verdict with its slope, and the share of time with throttling."""
     growing = Frames(machine=HOT, rss=moving(1.02), interrupted=True)
     write_run(tmp_path, [streams_result(tmp_path, "streams_no_reuse", [growing])])
     whole = rows_of(tmp_path, tmp_path)[0]
@@ -79,8 +75,8 @@ def test_growth_and_throttling_are_numbers(tmp_path: Path) -> None:
     assert (whole["throttled_percent"], whole["interrupted"]) == (35.0, "yes")
 
 
-def test_where_nothing_computes_frames_are_empty(tmp_path: Path) -> None:
-    """The row of all remains with its memory; there is none of each stream."""
+def test_if_nothing_computes_frames_are_empty(tmp_path: Path) -> None:
+    """The row of all remains with its memory; single streams have no rows."""
     schedule = replace(SCHEDULE, video=None)
     write_run(
         tmp_path,
@@ -98,7 +94,7 @@ def test_where_nothing_computes_frames_are_empty(tmp_path: Path) -> None:
 
 
 def test_other_tables_have_no_latency_of_frames(tmp_path: Path) -> None:
-    """`latency_ns` and `throughput_per_s` are of single inferences in every table that has them."""
+    """`latency_ns` and `throughput_per_s` are about single inferences in every table."""
     full_run(tmp_path)
     published_run(tmp_path, 2)
     folder = write_tables(material_of(tmp_path), tmp_path / "tables", ["json"])
