@@ -168,7 +168,7 @@ class StreamsRun(msgspec.Struct, frozen=True, kw_only=True):
     interrupted: bool
     all: Optional[FrameCount]
     streams: Optional[tuple[FrameCount, ...]]
-    #: Key: a name of streams.frames.STAGES.
+    #: Key: a name of streams.threads.STAGES.
     stages_ns: Optional[dict[str, Optional[Percentiles]]]
     cpu: Optional[CpuUse]
     machine: Optional[MachineState]

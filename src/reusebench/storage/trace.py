@@ -76,7 +76,7 @@ class FrameTime(msgspec.Struct, frozen=True, array_like=True):
     stream: int
     #: Time of the monotonic clock.
     due_ns: int
-    #: Durations of streams.frames.STAGES, one after the other from `due_ns`.
+    #: Durations of streams.threads.STAGES, one after the other from `due_ns`.
     stages_ns: tuple[int, ...]
 
 

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from threading import Thread
 
 import numpy as np
 import pytest
@@ -321,27 +320,6 @@ def test_zero_copy(runtime: Runtime, model: str, expected: int) -> None:
     assert _digest(other) == in_place.checksum()
     in_place.renew_io()
     assert _digest(in_place) == expected
-
-
-def test_one_compiled_model_from_several_threads(
-    runtime: Runtime, model: str, expected: int
-) -> None:
-    """Each thread has tensors of its own, and waits for the others; the model lives with its last
-    user.
-    """
-    source = runtime.load(model, None, Memory())
-    handles = [runtime.shared_context(source, Memory()) for _ in range(3)]
-    handles[0].image_input().memory[:] = bytes(64 * 64 * 3 * 4)
-    threads = [
-        Thread(target=lambda context: [context.infer() for _ in range(20)], args=(handle,))
-        for handle in handles
-    ]
-    for thread in threads:
-        thread.start()
-    source.destroy()
-    for thread in threads:
-        thread.join()
-    assert [handle.checksum() == expected for handle in handles] == [False, True, True]
 
 
 @pytest.mark.parametrize(

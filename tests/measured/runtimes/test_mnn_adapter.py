@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import ctypes
-import itertools
 import json
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -22,7 +20,6 @@ from reusebench.measured.runtimes import available, find_runtime, open_runtime
 from reusebench.measured.runtimes.arrays import filled
 from reusebench.measured.runtimes.base import (
     AdapterError,
-    Allocation,
     Copies,
     DeclaredTensor,
     InputData,
@@ -100,24 +97,6 @@ def test_what_a_file_declares(mnn: Runtime, model: str) -> None:
     assert interface.metadata == {"version": mnn.version}
 
 
-def test_outputs_are_the_same_whatever_is_shared(mnn: Runtime, model: str) -> None:
-    """Whatever is shared, and however tensors move, outputs are those of a plain load bit for
-    bit.
-    """
-    plain = mnn.load(model, None, Memory())
-    expected = _outputs(plain)
-    assert [len(output) for output in expected] == [_OUTPUT_BYTES]
-    assert len(set(expected[0])) > 100, "outputs that are all alike would prove nothing"
-    for internal, zero_copy in itertools.product((None, 0), _WAYS):
-        memory = Memory(internal=internal, zero_copy=zero_copy)
-        source = mnn.load(model, None, memory)
-        contexts = [source, mnn.dup(source, memory), mnn.shared_context(source, memory)]
-        contexts.append(mnn.share_weights(model, source, memory))
-        assert [_outputs(context) == expected for context in contexts] == [True] * 4, memory
-        assert all(context.copies().output_bytes == 0 for context in contexts)
-    assert _outputs(plain) == expected
-
-
 def test_outputs_are_those_of_onnx_runtime(
     mnn: Runtime, model: str, mobile_resolutions: tuple[Path, Path]
 ) -> None:
@@ -129,24 +108,6 @@ def test_outputs_are_those_of_onnx_runtime(
     (output,) = _outputs(mnn.load(model, None, Memory()))
     difference = np.abs(np.frombuffer(output, np.float32) - expected.ravel())
     assert difference.max() < 1e-4 * np.abs(expected).max()
-
-
-def test_contexts_in_turn_share_variables(mnn: Runtime, model: str) -> None:
-    """Those of a number read the same memory, which the first one made."""
-    memory = Memory(zero_copy=("input", "output"), io=5)
-    source = mnn.load(model, None, memory)
-    contexts = [
-        source,
-        mnn.dup(source, memory),
-        mnn.dup(source, Memory(zero_copy=("input", "output"), io=6)),
-    ]
-    assert len({tuple(_outputs(context)) for context in contexts}) == 1
-    addresses = [
-        np.frombuffer(context.image_input().memory, np.uint8).ctypes.data for context in contexts
-    ]
-    assert addresses[0] == addresses[1] != addresses[2]
-    own = [Allocation("input", _INPUT_BYTES, 0)]
-    assert [context.allocations() for context in contexts] == [own, [], own]
 
 
 def test_a_variable_is_read_in_place(mnn: Runtime, model: str) -> None:
@@ -177,29 +138,6 @@ def test_a_variable_is_read_in_place(mnn: Runtime, model: str) -> None:
     assert _outputs(context) == expected
 
 
-def test_another_resolution_over_the_same_weights(mnn: Runtime, files: dict[str, str]) -> None:
-    """Its outputs are those of its own plain load; a file of another network is refused."""
-    source = mnn.load(files["mobilenet_v2-96"], None, Memory())
-    sharing = _outputs(mnn.share_weights(files["mobilenet_v2-64"], source, Memory()))
-    assert (
-        sharing == _outputs(mnn.load(files["mobilenet_v2-64"], None, Memory())) != _outputs(source)
-    )
-    with pytest.raises(NotSupported, match="both must be one network"):
-        mnn.share_weights(files["tiny-64"], source, Memory())
-
-
-def test_weights_of_other_values_are_not_shared(
-    mnn: Runtime, files: dict[str, str], tmp_path: Path
-) -> None:
-    """Files of one size that differ in a single weight are two networks."""
-    content = bytearray(Path(files["tiny-64"]).read_bytes())
-    content[len(content) // 2] ^= 1
-    other = tmp_path / "other.mnn"
-    other.write_bytes(content)
-    with pytest.raises(NotSupported, match="both must be one network"):
-        mnn.share_weights(str(other), mnn.load(files["tiny-64"], None, Memory()), Memory())
-
-
 def test_weights_in_a_file_of_their_own(
     mnn: Runtime, files: dict[str, str], tmp_path: Path
 ) -> None:
@@ -225,43 +163,6 @@ def test_weights_in_a_file_of_their_own(
     weights.write_bytes(bytes(weights.stat().st_size))
     with pytest.raises(NotSupported, match="both must be one network"):
         mnn.share_weights(made[1], source, Memory())
-
-
-def test_contexts_may_be_destroyed_in_any_order(mnn: Runtime, files: dict[str, str]) -> None:
-    """Those that remain over shared weights still give the same outputs."""
-    for order in itertools.permutations(range(3)):
-        source = mnn.load(files["tiny-64"], None, Memory())
-        contexts = {
-            0: source,
-            1: mnn.dup(source, Memory()),
-            2: mnn.shared_context(source, Memory()),
-        }
-        expected = _outputs(source)
-        for index in order:
-            contexts.pop(index).destroy()
-            assert [_outputs(context) for context in contexts.values()] == [expected] * len(
-                contexts
-            ), order
-
-
-def test_threads_do_not_disturb_each_other(mnn: Runtime, files: dict[str, str]) -> None:
-    """Clones that are run from threads at once, in the one memory of all modules, give the outputs
-    of one thread.
-    """
-    source = mnn.load(files["tiny-320"], None, Memory())
-    contexts = [source, mnn.dup(source, Memory()), mnn.shared_context(source, Memory())]
-    expected = _outputs(source)
-    wrong: list[int] = []
-
-    def run(index: int) -> None:
-        wrong.extend(index for _ in range(20) if _outputs(contexts[index]) != expected)
-
-    threads = [threading.Thread(target=run, args=(index,)) for index in range(len(contexts))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert wrong == []
 
 
 def test_an_inference_uses_one_core(mnn: Runtime, files: dict[str, str]) -> None:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import gc
-import itertools
 import json
 import math
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -79,55 +77,6 @@ def _prepare(runtime: Runtime, model: Path | str, folder: Path) -> str:
     preparation = known(runtime.prepare(str(model), digest, str(folder), lambda: None))
     assert digest in preparation.path, "models of one name would be one"
     return preparation.path
-
-
-def test_outputs_are_the_same_whatever_is_shared(
-    runtime: Runtime, mobile_model: Path, tmp_path: Path
-) -> None:
-    """Whatever is shared or given, and however tensors move, outputs are those of a plain load bit
-    for bit.
-    """
-    plain = runtime.load(str(mobile_model), None, Memory())
-    expected = _outputs(plain)
-    assert len(expected[0]) == 1000 * 4
-    assert len(set(expected[0])) > 100, "outputs that are all alike would prove nothing"
-    prepared = _prepare(runtime, mobile_model, tmp_path)
-    for internal, zero_copy in itertools.product((None, 0), _WAYS):
-        memory = Memory(internal=internal, zero_copy=zero_copy)
-        source = runtime.load(str(mobile_model), prepared, memory)
-        contexts = [
-            source,
-            runtime.dup(source, memory),
-            runtime.shared_context(source, memory),
-            runtime.share_weights(prepared, source, memory),
-            runtime.load(str(mobile_model), None, memory),
-            runtime.load(str(mobile_model), prepared, replace(memory, outside=("weights",))),
-        ]
-        assert [_outputs(context) == expected for context in contexts] == [True] * 6, memory
-    assert _outputs(runtime.shared_context(plain, Memory())) == expected
-
-
-def test_contexts_in_turn_share_the_applications_arrays(
-    runtime: Runtime, mobile_model: Path, tmp_path: Path
-) -> None:
-    """Those of a number read and write the same memory, which the first one made; outputs are those
-    of a plain load.
-    """
-    expected = _outputs(runtime.load(str(mobile_model), None, Memory()))
-    prepared = _prepare(runtime, mobile_model, tmp_path)
-    memory = Memory(zero_copy=("input", "output"), io=5)
-    source = runtime.load(str(mobile_model), prepared, memory)
-    contexts = [source, runtime.dup(source, memory), runtime.load(str(mobile_model), None, memory)]
-    assert [_outputs(context) == expected for context in contexts] == [True] * 3
-    own = runtime.dup(source, replace(memory, io=6))
-    assert _outputs(own) == expected
-    addresses = [_address(context) for context in (*contexts, own)]
-    assert len(set(addresses[:3])) == 1
-    assert addresses[3] != addresses[0]
-    kinds = [
-        [allocation.kind for allocation in context.allocations()] for context in (*contexts, own)
-    ]
-    assert kinds == [["input", "output"], [], [], ["input", "output"]]
 
 
 def _address(context: RuntimeContext) -> tuple[int, ...]:
@@ -254,29 +203,6 @@ def test_a_dup_needs_a_prepared_source(runtime: Runtime, tiny_model: Path) -> No
     """
     with pytest.raises(NotSupported, match="only between sessions of a prepared model"):
         runtime.dup(runtime.load(str(tiny_model), None, Memory()), Memory())
-
-
-def test_contexts_may_be_destroyed_in_any_order(
-    runtime: Runtime, tiny_model: Path, tmp_path: Path
-) -> None:
-    """The contexts that remain over shared weights and shared internal memory still give the same
-    outputs.
-    """
-    memory = Memory(internal=0, zero_copy=("output",))
-    prepared = _prepare(runtime, tiny_model, tmp_path)
-    for order in itertools.permutations(range(3)):
-        source = runtime.load(str(tiny_model), prepared, memory)
-        contexts = {
-            0: source,
-            1: runtime.dup(source, memory),
-            2: runtime.shared_context(source, memory),
-        }
-        expected = _outputs(source)
-        for index in order:
-            contexts.pop(index).destroy()
-            assert [_outputs(context) for context in contexts.values()] == [expected] * len(
-                contexts
-            ), order
 
 
 def test_destroying_frees_the_session(runtime: Runtime, tiny_model: Path) -> None:
@@ -540,18 +466,6 @@ def test_the_first_picture_of_several_inputs_is_written(runtime: Runtime, tmp_pa
         False,
         True,
     )
-
-
-def test_each_context_has_an_input_of_its_own(
-    runtime: Runtime, tiny_model: Path, tmp_path: Path
-) -> None:
-    """A frame for one is not seen by its dup, nor by a handle on the same session."""
-    source = runtime.load(str(tiny_model), _prepare(runtime, tiny_model, tmp_path), Memory())
-    others = [runtime.dup(source, Memory()), runtime.shared_context(source, Memory())]
-    before = [_outputs(context) for context in others]
-    Letterbox(source.image_input()).fill(_frame())
-    assert _outputs(source) != before[0]
-    assert [_outputs(context) for context in others] == before
 
 
 def test_a_model_without_a_picture_is_refused(runtime: Runtime, tmp_path: Path) -> None:

@@ -1,5 +1,8 @@
-"""What every runtime's adapter provides; runs in the measured process (standard library only,
-Python 3.8).
+"""The interface of every runtime's adapter: RuntimeContext and Runtime, and the data they exchange.
+
+Runs in the measured process: standard library only, Python 3.8. An adapter is a module with a
+function `open_runtime() -> Runtime`. tests/measured/runtimes/example/adapter.py is a complete one,
+and tests/measured/runtimes/contract.py is what every adapter has to do.
 """
 
 from __future__ import annotations
@@ -37,29 +40,43 @@ __all__ = [
     "input_pattern",
 ]
 
+#: Length of input_pattern(): a prime, so that rows and channels of no usual size repeat alike.
 _PATTERN_BYTES = 65521
-#: Of an output, and the formats of memoryviews that hold float32 and float64.
+#: Number of values that RuntimeContext.samples() returns of an output.
 _SAMPLES = 32
+#: Formats of the memoryviews that hold float32 and float64.
 _FLOATS = ("f", "d")
 
 #: Types of elements that numpy has no name for (DeclaredTensor.type).
 BFLOAT16 = "bfloat16"
 TEXT = "str"
-#: Those of tensors that arrays hold.
+#: Types of elements that arrays hold.
 ELEMENT_TYPES = (
     "float32",
     "float64",
     "float16",
     BFLOAT16,
     "bool",
-    *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
     TEXT,
 )
 
 
 class AdapterError(Exception):
-    """What an adapter, or a decoder, cannot do, and why: a code of `messages`, with the values of
-    its text.
+    """A failure of an adapter or a decoder, as a code of `messages` with the values of its text.
+
+    Example::
+
+        raise AdapterError("ncnn_weights_missing", model="net.param", path="net.bin")
+
+    The text of the code is in measured/messages/en.json and zh-CN.json, with a field per value.
     """
 
     def __init__(self, code: str, /, **values: Value) -> None:
@@ -71,32 +88,30 @@ class AdapterError(Exception):
 
 
 class NotSupported(AdapterError):
-    """The runtime has no such mechanism, or this model does not allow it."""
+    """A mechanism that the runtime does not have, or that this model does not allow."""
 
 
 class OutOfMemory(AdapterError):
-    """Memory that the runtime needs is not to be had."""
+    """A failed allocation: the runtime needs more memory than there is."""
 
 
 class DeclaredTensor(NamedTuple):
     """An input or output as the model's file declares it."""
 
     name: str
-    #: Of its elements as numpy calls it, or "bfloat16", "str"; in the runtime's words what no array
-    #: holds: "seq(...)".
+    #: Type of its elements: one of ELEMENT_TYPES; the runtime's own name if no array can hold them,
+    #: such as "seq(tensor(float))"; "" if the file does not tell.
     type: str
-    #: A size that the file leaves free is a text: the name that it has there, or "" where it has
-    #: none.
+    #: Its sizes. A size that the file leaves free is a text: its name in the file, or "".
     dimensions: Tuple[Union[int, str], ...]
-    #: "nhwc" where the runtime takes the channels last: an array in the order of ONNX, channels
-    #: first, is turned.
+    #: "nhwc" if the runtime takes the channels last; arrays with the channels first are transposed.
     layout: str = ""
-    #: Further types of elements that the runtime takes from the user's data.
+    #: Additional types of elements that the runtime accepts from the user's data.
     also: Tuple[str, ...] = ()
 
     @property
     def shape(self) -> Tuple[int, ...]:
-        """The sizes that the file gives; raises NotSupported where it does not give them all."""
+        """All of its sizes; raises NotSupported if the file leaves one free."""
         sizes = tuple(size for size in self.dimensions if isinstance(size, int))
         if len(sizes) < len(self.dimensions):
             shape = "x".join(
@@ -107,58 +122,57 @@ class DeclaredTensor(NamedTuple):
 
 
 class Interface(NamedTuple):
-    """What a model takes and gives."""
+    """The inputs and outputs of a model, in the model's order."""
 
     inputs: Tuple[DeclaredTensor, ...]
     outputs: Tuple[DeclaredTensor, ...]
-    #: What the file's maker wrote into it.
+    #: Notes of the file's author, by their names in the file.
     metadata: Dict[str, str]
-    #: Of all inputs, in their order: the combinations of shapes that the file allows, the default
-    #: first; empty: any.
+    #: Allowed combinations of input shapes, the default first; each has a shape per input. Empty if
+    #: the file allows any.
     shapes: Tuple[Tuple[Tuple[int, ...], ...], ...] = ()
 
 
 @dataclass(frozen=True)
 class InputData:
-    """What an input of a model is fed with, in every inference."""
+    """The data that one input of a model is fed with, in every inference."""
 
     name: str
-    #: As in DeclaredTensor.
+    #: Type of its elements, as in DeclaredTensor.
     type: str
     shape: Tuple[int, ...]
-    #: Of all elements; None: noise.
+    #: Value of all elements; None means noise.
     value: Optional[int] = None
-    #: A .npy file of its elements, in C order; None: they are `value` or noise.
+    #: A .npy file of the elements, in C order; None if they are `value` or noise.
     file: Optional[str] = None
-    #: The dimensions whose sizes reusebench assumed: neither the file nor the user gives them.
+    #: Dimensions whose sizes reusebench assumed, because neither file nor user gives them.
     assumed: Tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
 class Memory:
-    """Who allocates a context's memory, how tensors get in and out, and where it runs."""
+    """The memory of a context: who allocates it, how tensors move, and which device infers."""
 
-    #: The number of the internal memory that it shares with all contexts of this number; None: an
-    #: own one.
+    #: Number of the internal memory that the context shares with all others of this number; None if
+    #: it has its own.
     internal: Optional[int] = None
-    #: What the application allocates for this context: "weights", "internal".
+    #: Memory that the application allocates for this context: "weights", "internal".
     outside: Tuple[str, ...] = ()
-    #: That gives this memory: "create_mem", "dma_heap", "physical", "mmz".
+    #: Source of that memory: "create_mem", "dma_heap", "physical", "mmz".
     allocator: str = "create_mem"
-    #: What is used in place and not copied: "input", "output", "native_output", "model"
-    #: (scenarios.plan.ZERO_COPY).
+    #: Data that is used in place and not copied: "input", "output", "native_output", "model"
+    #: (measured.plan.ZERO_COPY).
     zero_copy: Tuple[str, ...] = ()
-    #: The number of the memory of tensors that it shares with all contexts of this number; None: an
-    #: own one.
+    #: Number of the memory for tensors that the context shares with all others of this number; None
+    #: if it has its own.
     io: Optional[int] = None
     #: Whether input and output stay in the memory of the device that infers.
     device_io: bool = False
-    #: "cuda"; None: the device that the runtime infers on by itself.
+    #: "cuda"; None for the device that the runtime infers on by default.
     device: Optional[str] = None
-    #: The core that runs the context; None: the runtime chooses.
+    #: Number of the core that runs the context; None if the runtime chooses.
     core: Optional[int] = None
-    #: The runtime's own options, NAME=VALUE each in its own words; one that it does not have is
-    #: NotSupported.
+    #: The runtime's own options, NAME=VALUE each; an unknown one is NotSupported.
     options: Tuple[str, ...] = ()
 
 
@@ -182,23 +196,22 @@ class Copies:
 
 
 class ImageInput(NamedTuple):
-    """The application's own memory of an input that is a picture, which it may write between
-    inferences.
-    """
+    """The application's memory of an input that is a picture, writable between inferences."""
 
-    #: Writable, of single bytes; of the first picture where the input has several.
+    #: Writable bytes of the picture; of the first one if the input is a batch.
     memory: memoryview
-    #: In pixels.
+    #: Width in pixels.
     width: int
+    #: Height in pixels.
     height: int
     #: 1 or 3.
     channels: int
-    #: "nchw": one plane after the other; "nhwc": the channels of a pixel side by side.
+    #: "nchw" if one plane follows the other, "nhwc" if the channels of a pixel are side by side.
     layout: str
-    #: As numpy calls it: "float32", "uint8".
+    #: Type of the elements, as numpy calls it: "float32", "uint8".
     type: str
-    #: From one row to the next, of a plane or of the picture; larger than a row where the device
-    #: needs it so.
+    #: Distance from one row to the next in a plane or picture; more than a row if the device needs
+    #: padding.
     pitch_bytes: int
 
 
@@ -225,27 +238,44 @@ class Preparation:
     node_order: Optional[NodeOrder] = None
 
 
-#: By the name of the input.
+#: Data of a model's inputs, by the name of the input; an input that is missing gets noise.
 Inputs = Mapping[str, InputData]
 NO_INPUTS: Inputs = {}
 
 
 class RuntimeContext(ABC):
-    """One context of a runtime, with its own input; not for use from two threads at once."""
+    """One context of a runtime: a model that is ready to infer, with an input of its own.
+
+    The driver uses a context from one thread at a time. Example::
+
+        context = runtime.load("model.onnx", None, Memory())
+        context.infer()
+        (logits,) = context.outputs()  # 100 floats: logits.nbytes == 400, logits.format == "f"
+        context.destroy()
+    """
 
     @abstractmethod
     def infer(self) -> None:
-        """Run one inference; the measurement times this call."""
+        """Run one inference on the context's input; the measurement times this call.
+
+        Raises OutOfMemory if an allocation fails, and AdapterError, or the runtime's own exception,
+        if the inference does. Nothing but the inference belongs here: what is made once is made by
+        load(), or in the first call if the runtime cannot do it sooner.
+        """
 
     @abstractmethod
     def outputs(self) -> Sequence[memoryview]:
-        """Return each output of the last inference, in the model's order, C-contiguous and without
-        a copy.
+        """Return the outputs of the last inference, in the model's order.
+
+        Each is C-contiguous, in the elements' own format if memoryview has one ("f" for float32),
+        and is no copy. They stay valid until the next inference. Empty before the first inference
+        and after destroy().
         """
 
     def checksum(self) -> int:
-        """Return the CRC-32 of all outputs, which zlib gives without OpenSSL in the measured
-        process.
+        """Return the CRC-32 of all outputs of the last inference.
+
+        CRC-32 comes from zlib; hashlib would load OpenSSL into the measured process.
         """
         value = 0
         for output in self.outputs():
@@ -253,75 +283,83 @@ class RuntimeContext(ABC):
         return value
 
     def samples(self) -> List[List[Optional[float]]]:
-        """Return some values of each output of floats, at even distances, by which runtimes are
-        compared.
+        """Return up to 32 values of each output, at even distances, to compare runtimes by.
 
-        None stands for one that is no finite number. Outputs of other elements have none: their
-        scale is unknown here.
+        None stands for a value that is not finite. An output whose elements are no floats has no
+        values, because their scale is unknown here.
         """
-        samples = []
-        for output in self.outputs():
-            values: List[Optional[float]] = []
-            if output.format in _FLOATS and output.nbytes:
-                elements = output.cast("B").cast("d" if output.format == "d" else "f")
-                last = len(elements) - 1
-                count = min(len(elements), _SAMPLES)
-                for number in range(count):
-                    value = elements[number * last // max(1, count - 1)]
-                    values.append(float(f"{value:.7g}") if math.isfinite(value) else None)
-            samples.append(values)
-        return samples
+        return [_samples_of(output) for output in self.outputs()]
 
     @abstractmethod
     def destroy(self) -> None:
-        """Release everything that this context alone holds."""
+        """Release everything that this context alone holds.
+
+        Contexts may be destroyed in any order. Those that remain must keep working, also if they
+        reuse the weights or the internal memory of this one.
+        """
 
     @abstractmethod
     def copies(self) -> Copies:
-        """Return what the last inference copied: the size of each tensor, as often as it was
-        copied.
+        """Return the bytes that the last inference copied between application and runtime.
 
-        Known from what the runtime's calls do and, where that depends on its version, from what
-        came back.
+        Each tensor counts its size once per copy: 0 if the runtime used it in place. Take the
+        figures from what the runtime's calls are known to do; if that depends on its version, look
+        at what came back.
         """
 
     def image_input(self) -> ImageInput:
-        """Return the memory of the first input that is a picture, from which the next inference
-        reads.
+        """Return the memory of the first input that is a picture; the next inference reads it.
 
-        To be called after the first inference, since some runtimes make their tensors no sooner.
-        Valid until destroy().
+        Called after the first inference, because some runtimes make their tensors only then. Valid
+        until destroy() or renew_io(). Raises NotSupported if no input is a picture, 1x3xHxW or
+        1xHxWx3 with 1 or 3 channels.
         """
         raise NotSupported("no_image_access", runtime=type(self).__name__)
 
     def renew_io(self) -> None:
-        """Give back the memory of input and output that the application holds, and use new at the
-        next inference.
-        """
+        """Release the application's memory of inputs and outputs; the next inference uses new."""
         raise NotSupported("no_io_memory", runtime=type(self).__name__)
 
     def account(self) -> Dict[str, int]:
-        """Return the runtime's own account of this context's memory in bytes, by component; empty
-        without one.
+        """Return the runtime's own account of this context's memory, in bytes by component.
+
+        Empty if the runtime gives none.
         """
         return {}
 
     def allocations(self) -> List[Allocation]:
-        """Return what the adapter has allocated for this context as the application would."""
+        """Return the memory that the adapter allocated for this context in the application's place.
+
+        That is what Memory asks for: weights and internal memory `outside`, and tensors in place.
+        Memory that contexts share is listed by the first of them alone. Example, for a context with
+        an input of 1x3x64x64 floats in place::
+
+            [Allocation("input", 49152, 0)]
+        """
         return []
 
 
 class Runtime(ABC):
-    """An imported runtime."""
+    """An imported runtime, which makes contexts.
 
-    #: As the runtime itself reports it.
+    An adapter implements interface() and load(), and each mechanism that the runtime has. The
+    others keep the implementation here, which raises NotSupported. Every method that makes a
+    context has to refuse what it cannot do of `memory`, also with NotSupported: a figure of a
+    context that was made otherwise than asked for would be wrong.
+    """
+
+    #: Version, as the runtime itself reports it.
     version: str
-    #: Of the kernel driver under it, as far as it is known by now; None if there is none.
+    #: Version of the kernel driver under the runtime; None if there is none, or as long as it is
+    #: unknown.
     driver_version: Optional[str] = None
 
     @abstractmethod
     def interface(self, model: str) -> Interface:
-        """Return what the model file declares; nothing is run."""
+        """Return the inputs and outputs that the model file declares; nothing is inferred.
+
+        Raises AdapterError, with the file's name, if it is no model of this runtime.
+        """
 
     def prepare(
         self,
@@ -331,11 +369,11 @@ class Runtime(ABC):
         alive: Callable[[], None],
         inputs: Inputs = NO_INPUTS,
     ) -> Optional[Preparation]:
-        """Make what sharing or giving weights needs of a model beforehand, in a process of its own.
+        """Write the form of a model whose weights can be shared or given; runs in its own process.
 
-        It goes into the folder, which nobody else uses, under the model's digest. Where it takes
-        many inferences, `alive` is called before each few of them. None when the runtime needs
-        nothing.
+        It goes into a folder of its own, named by the model's digest, in `folder`. If preparing
+        takes many inferences, call `alive` before each few of them. Returns None if the runtime can
+        use the model as it is.
         """
         return None
 
@@ -343,48 +381,52 @@ class Runtime(ABC):
     def load(
         self, model: str, prepared: Optional[str], memory: Memory, inputs: Inputs = NO_INPUTS
     ) -> RuntimeContext:
-        """Return a context of the model file; of the prepared file where its weights are to be
-        shared or given.
+        """Return a context of a model file.
 
-        It is fed with these inputs; one that is not named there has the shape that the file
-        declares, and noise.
+        `prepared` is the file that prepare() wrote, or None if this context's weights are neither
+        shared nor given. An input that `inputs` does not name has the shape that the file declares,
+        filled with the noise of input_pattern(). Raises AdapterError, with the file's name, if the
+        file is no model of this runtime.
         """
 
     def dup(self, source: RuntimeContext, memory: Memory) -> RuntimeContext:
-        """Return a further context over the weights of source, with internal memory of its own and
-        equal inputs.
+        """Return another context over the weights of source, with equal inputs.
+
+        Its internal memory is its own, unless `memory` says otherwise.
         """
         raise NotSupported("no_dup", runtime=type(self).__name__)
 
     def share_weights(
         self, model: str, source: RuntimeContext, memory: Memory, inputs: Inputs = NO_INPUTS
     ) -> RuntimeContext:
-        """Return a context of the model, another resolution of that of source, over the weights of
-        source.
+        """Return a context of `model`, over the weights of source.
 
-        `model` is the prepared file, or the one without weights, if there is one.
+        `model` is the network of source at another resolution: its prepared file, or its file
+        without weights, if there is one. Raises NotSupported if it is another network.
         """
         raise NotSupported("no_shared_weights", runtime=type(self).__name__)
 
     def share_weight_memory(
         self, model: str, source: RuntimeContext, memory: Memory, inputs: Inputs = NO_INPUTS
     ) -> RuntimeContext:
-        """Return a further context of the model, with the memory that the application gave source
-        for its weights.
+        """Return another context of the model of source, over the same weight memory.
+
+        The application allocated that memory for source (Memory.outside has "weights").
         """
         raise NotSupported("no_weight_memory", runtime=type(self).__name__)
 
     def share_internal(self, contexts: Sequence[RuntimeContext]) -> None:
-        """Give these contexts, which never run at the same time, one internal memory as large as
-        the largest needs.
+        """Give these contexts one internal memory, as large as the largest one needs.
 
-        A runtime whose contexts share it from the time when they are made has nothing to do here.
+        They never infer at the same time. Nothing is left to do here for a runtime whose contexts
+        share it from the moment they are made, by Memory.internal.
         """
         return
 
     def join_internal(self, context: RuntimeContext, member: RuntimeContext) -> None:
-        """Let a further context, of the same model, use the internal memory that member was given
-        by share_internal.
+        """Give one more context the internal memory that share_internal() gave to `member`.
+
+        Both are contexts of the same model.
         """
         return
 
@@ -393,8 +435,22 @@ class Runtime(ABC):
         raise NotSupported("no_shared_context", runtime=type(self).__name__)
 
 
+def _samples_of(output: memoryview) -> List[Optional[float]]:
+    """Return the samples of one output, rounded to the seven digits of a float32."""
+    if output.format not in _FLOATS or not output.nbytes:
+        return []
+    elements = output.cast("B").cast("d" if output.format == "d" else "f")
+    last = len(elements) - 1
+    count = min(len(elements), _SAMPLES)
+    samples: List[Optional[float]] = []
+    for number in range(count):
+        value = elements[number * last // max(1, count - 1)]
+        samples.append(float(f"{value:.7g}") if math.isfinite(value) else None)
+    return samples
+
+
 def check_options(memory: Memory, runtime: str, valid: Sequence[str]) -> None:
-    """Raise NotSupported for an option that is none of these."""
+    """Raise NotSupported for an option that is not in `valid`."""
     for option in memory.options:
         if option not in valid:
             raise NotSupported(
@@ -403,7 +459,7 @@ def check_options(memory: Memory, runtime: str, valid: Sequence[str]) -> None:
 
 
 def check_host_memory(memory: Memory, runtime: str) -> None:
-    """Raise NotSupported for what a runtime on the CPU has nothing of."""
+    """Raise NotSupported for features that a runtime on the CPU does not have."""
     if "native_output" in memory.zero_copy:
         raise NotSupported("no_native_output", runtime=runtime)
     if "model" in memory.zero_copy:
@@ -411,12 +467,10 @@ def check_host_memory(memory: Memory, runtime: str) -> None:
 
 
 def input_pattern() -> bytes:
-    """Return a fixed noise pattern, the same on every machine and Python; adapters repeat it to
-    fill an input.
+    """Return noise that is the same on every machine and Python; adapters repeat it in an input.
 
-    Its length is a prime, so that rows and channels of no usual image size repeat alike. Made here
-    by a linear congruential generator (constants of Numerical Recipes), since `random` would import
-    hashlib and with it OpenSSL into the measured process.
+    The generator is linear congruential, with the constants of Numerical Recipes. `random` would
+    import hashlib, and with it OpenSSL, into the measured process.
     """
     state = 1
     pattern = bytearray(_PATTERN_BYTES)

@@ -222,6 +222,7 @@ class RknnRuntimeContext(RuntimeContext):
         self._release_io()
         while self._pieces:
             self._pieces.pop().release()
+        self._allocations = []
         self.binding.destroy(self.handle)
 
 
