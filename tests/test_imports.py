@@ -128,8 +128,8 @@ _LAYERS = {
     ),
     "harness": (
         "errors extras selection machine_info memory_gate settings plans clock standard_output"
-        " progress measuring subjects result_text bench_options overrides benchmark_plugin"
-        " session_run session measure plugin"
+        " progress measuring subjects result_text effort model_request bench_options overrides"
+        " benchmark_plugin session_run session measure plugin"
     ),
     "samplers": (
         "errors readings proc_files host process_memory cpu_time system_memory npu pressure"

@@ -454,7 +454,7 @@ def test_failures_are_rows(bench: Bench, on_double: tuple[str, ...]) -> None:
     assert failure.message == Message("process_ended_by_signal", {"signal": "SIGKILL"})
     for words in (
         "crashed in phase 'steady'",
-        "a further thread needs a dup",
+        "another thread needs a dup",
         "1 failed, 2 passed, 1 skipped",
     ):
         assert words in done.words
@@ -488,7 +488,7 @@ def test_a_session_that_measures_nothing_fails(bench: Bench, on_double: tuple[st
     assert set(done.outcomes().values()) == {"not_supported"}
     assert len(done.outcomes()) == 3
     (line,) = [line for line in done.words.splitlines() if "Nothing was measured" in line]
-    assert (line.count("a further thread needs a dup"), line.count("not on cuda")) == (1, 1)
+    assert (line.count("another thread needs a dup"), line.count("not on cuda")) == (1, 1)
 
 
 def test_what_was_assumed_is_shown_and_stored(bench: Bench) -> None:

@@ -127,7 +127,7 @@ def test_rockchips_adapter_from_end_to_end(bench: Bench, rknn_double: Callable[.
         "--runtime", "rknn", "--rknn-library", str(library), *options, _only(*_HAS, *_LACKING)
     )
     assert done.code == 0, done.words
-    assert "a context from one thread at a time; a further thread needs a dup" in done.words
+    assert "a context from one thread at a time; another thread needs a dup" in done.words
     results = done.results()
     assert done.outcomes() == {
         **dict.fromkeys(_HAS, "ok"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,20 +14,21 @@ import pytest
 
 from reusebench.harness.bench_options import (
     add_options,
-    resolve_model_sets,
     resolve_plan_files,
     resolve_settings,
 )
 from reusebench.harness.benchmark_plugin import choose_board_storage, hide_latency_table
 from reusebench.harness.errors import UserError
+from reusebench.harness.measuring.model_sets import ModelSets
 from reusebench.harness.measuring.subject import ScenarioSubject
 from reusebench.harness.measuring.user_models import ModelFile
+from reusebench.harness.model_request import ModelRequest, resolve_model_sets
 from reusebench.harness.settings import Settings, check_kernel
 from reusebench.samplers.host import LOCAL_HOST, LocalHost
 from reusebench.scenarios.catalogue import find_scenario
 from reusebench.storage.board_storage import board_storage
 from reusebench.storage.run_file import python_folder
-from reusebench.targets.target import THIS_INTERPRETER
+from reusebench.targets.target import THIS_INTERPRETER, Target
 
 
 def _option(*arguments: object) -> argparse.Namespace:
@@ -43,6 +45,10 @@ _BOARD = {"rknn": replace(THIS_INTERPRETER, chip="rk3588")}
 
 def _settings(*arguments: object, chip: str | None = None) -> Settings:
     return resolve_settings(_option(*arguments), {"rknn": replace(THIS_INTERPRETER, chip=chip)})
+
+
+def _models(*arguments: object, targets: Mapping[str, Target] | None = None) -> ModelSets:
+    return resolve_model_sets(ModelRequest.of(_option(*arguments)), targets or {})
 
 
 def _subject(scenario: str) -> ScenarioSubject:
@@ -227,17 +233,15 @@ def test_models_of_the_options(tmp_path: Path) -> None:
     )
     for path in (model, first, second, weightless):
         with pytest.raises(UserError, match=f"{path}: it does not exist"):
-            resolve_model_sets(_option(*words), _BOARD)
+            _models(*words, targets=_BOARD)
         path.write_bytes(b"model")
-    models = resolve_model_sets(_option(*words), _BOARD)
+    models = _models(*words, targets=_BOARD)
     assert (models.streams, models.chip, list(models.files)) == (2, "rk3588", [ModelFile(model)])
     assert list(models.resolutions) == [
         ModelFile(first, "--resolution"),
         ModelFile(second, "--resolution", weightless),
     ]
-    default, quick = (
-        resolve_model_sets(_option(*options), {}).built_in for options in ((), ("--quick",))
-    )
+    default, quick = (_models(*options).built_in for options in ((), ("--quick",)))
     assert default != quick
     for built_in, count in ((default, 5), (quick, 3)):
         assert len(built_in.in_turn) > 1
@@ -247,10 +251,10 @@ def test_models_of_the_options(tmp_path: Path) -> None:
 
 def test_files_with_floating_point() -> None:
     """--float reaches what is converted; where nothing is, it is refused with what to add."""
-    assert not resolve_model_sets(_option("--float"), _BOARD).user.quantised
-    assert resolve_model_sets(_option(), _BOARD).user.quantised
+    assert not _models("--float", targets=_BOARD).user.quantised
+    assert _models(targets=_BOARD).user.quantised
     with pytest.raises(UserError, match=r"--float is for .*add --runtime rknn"):
-        resolve_model_sets(_option("--float"), {})
+        _models("--float")
 
 
 # The storage and pytest-benchmark's options

@@ -23,9 +23,14 @@ from reusebench.fit.npu_costs import NpuCosts
 from reusebench.fit.process_costs import ProcessCosts
 from reusebench.fit.search import Costs, Wish, search
 from reusebench.fit.study import Study
-from reusebench.harness.bench_options import parse_resolution, parse_shape, resolve_model_sets
 from reusebench.harness.errors import UserError
 from reusebench.harness.measuring.user_models import InputShape, ModelFile
+from reusebench.harness.model_request import (
+    ModelRequest,
+    parse_resolution,
+    parse_shape,
+    resolve_model_sets,
+)
 from reusebench.harness.selection import resolve_targets
 from reusebench.harness.settings import MOST_CONTEXTS, MOST_FPS, excess
 from reusebench.measured.messages import words
@@ -195,22 +200,19 @@ def fit(
         raise UserError("--code and --json are two outputs: leave one of them out")
     selection = Selection(target, rknn_library, npu_memory, runtimes=(runtime,) if runtime else ())
     name, place = next(iter(resolve_targets(selection).items()))
-    option = argparse.Namespace(
-        shape=shapes,
-        inputs=inputs,
-        model=models,
-        resolution=resolutions,
-        float=False,
-        quick=False,
+    request = ModelRequest(
+        files=tuple(map(ModelFile, models)),
+        resolutions=tuple(resolutions),
+        shapes=tuple(shapes),
+        arrays=inputs,
         streams=streams,
-        time_limit=120.0,
     )
     if models and resolutions:
         raise UserError("--model and --resolution are two questions: leave one of them out")
     problem = excess(streams * contexts, rounds=1)
     if problem:
         raise UserError(f"{problem}. Lower --streams or --contexts")
-    demand = _demand(option, name, place, contexts)
+    demand = _demand(request, name, place, contexts)
     wish = Wish(_limit_bytes(limit, demand, place, npu_memory), fps)
     measuring = _Measuring(Study(demand, place.computes), place, selection, storage)
     if stored:
@@ -239,19 +241,20 @@ def fit(
     return 0 if answer.fits else 1
 
 
-def _demand(option: argparse.Namespace, runtime: str, target: Target, contexts: int) -> Demand:
+def _demand(request: ModelRequest, runtime: str, target: Target, contexts: int) -> Demand:
     """Return what is to be served; of the built-in models the one of the first stream serves
     all.
     """
-    sets = resolve_model_sets(option, {runtime: target})
-    models = sets.of(runtime, RESOLUTIONS if option.resolution else STREAMS)
+    sets = resolve_model_sets(request, {runtime: target})
+    models = sets.of(runtime, RESOLUTIONS if request.resolutions else STREAMS)
     for line in sets.assumptions():
         click.echo(line, err=True)
-    models = models if option.model or option.resolution else models[:1]
-    if len(models) > option.streams:
+    if not (request.files or request.resolutions):
+        models = models[:1]
+    if len(models) > request.streams:
         raise UserError(
-            f"{len(models)} models and {option.streams} streams: a model serves one stream or more;"
-            " add --streams"
+            f"{len(models)} models and {request.streams} streams: a model serves one stream or"
+            " more; add --streams"
         )
     is_npu = find_runtime(runtime).device == "npu"
     if is_npu and not target.keeps_ledger:
@@ -269,12 +272,12 @@ def _demand(option: argparse.Namespace, runtime: str, target: Target, contexts: 
         runtime=runtime,
         models=models,
         streams=tuple(
-            len(range(model, option.streams, len(models))) for model in range(len(models))
+            len(range(model, request.streams, len(models))) for model in range(len(models))
         ),
         contexts=contexts,
         cores=cores,
         binds=is_npu,
-        are_resolutions=bool(option.resolution),
+        are_resolutions=bool(request.resolutions),
     )
 
 

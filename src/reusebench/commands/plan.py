@@ -10,8 +10,8 @@ import click
 
 from reusebench.commands.known_runs import KnownRuns
 from reusebench.commands.options import storages
-from reusebench.harness.bench_options import default_recipes
 from reusebench.harness.errors import UserError
+from reusebench.harness.model_request import default_recipes
 from reusebench.harness.plans.reading import read_plan_file
 from reusebench.harness.plans.writing import (
     file_plan,

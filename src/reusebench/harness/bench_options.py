@@ -1,18 +1,17 @@
-"""The options of `pytest bench/`: their declaration, and the settings and models that they give."""
+"""The options of `pytest bench/`: their declaration, and the settings that they give."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from reusebench.harness.effort import CONTEXTS, DEFAULT, QUICK, SOAK_S, STREAMS, Effort
 from reusebench.harness.errors import UserError
-from reusebench.harness.measuring.model_sets import BuiltIn, ModelSets
-from reusebench.harness.measuring.user_models import InputShape, ModelFile, UserModels
 from reusebench.harness.measuring.videos import Videos
 from reusebench.harness.memory_gate import add_gate_options
+from reusebench.harness.model_request import TIME_LIMIT_S, parse_resolution, parse_shape
 from reusebench.harness.plans.plan_file import PlanFile
 from reusebench.harness.plans.reading import read_plan_files
 from reusebench.harness.selection import add_selection_options, chip_of, host_of
@@ -26,100 +25,25 @@ from reusebench.harness.settings import (
     StreamPace,
     excess,
     parse_duration,
-    parse_sizes,
 )
-from reusebench.models import Recipe
-from reusebench.scenarios.catalogue import Parameters, Scenario
+from reusebench.scenarios.catalogue import Parameters
 from reusebench.system.user_files import Pins
 from reusebench.targets.chips import CHIPS
 from reusebench.targets.target import Target
-from reusebench.video.clip import Clip
 
 if TYPE_CHECKING:
     import pytest
 
-__all__ = [
-    "add_options",
-    "default_recipes",
-    "parse_resolution",
-    "parse_shape",
-    "resolve_model_sets",
-    "resolve_plan_files",
-    "resolve_settings",
-    "resolve_videos",
-]
+__all__ = ["add_options", "resolve_plan_files", "resolve_settings", "resolve_videos"]
 
-
-@dataclass(frozen=True)
-class Effort:
-    """How much is measured where no option says otherwise."""
-
-    built_in: BuiltIn
-    repeats: int
-    #: Where memory differs between the repeats.
-    most_repeats: int
-    rounds: int
-    #: What a process without streams takes on 2 cores.
-    process_s: float
-    #: Of streams.
-    pace: StreamPace
-    #: What they play. Making it takes a processor 0.7 s for each second of it.
-    clip: Clip
-    #: Of the question of leaks.
-    cycles: int
-
-
-#: On 2 cores under 6 minutes of ONNX Runtime. There are 144 timed inferences of most configurations
-#: at least; more rounds would narrow no figure of memory. docs/measure.md has the reasons for the
-#: numbers of repeats.
-_DEFAULT = Effort(
-    BuiltIn(
-        stream=("yolov5s", 320),
-        in_turn=(("yolov5s", 640), ("resnet50", 224), ("mobilenet_v2", 224)),
-        resolutions=(
-            ("yolov5s", 320),
-            ("yolov5s", 416),
-            ("yolov5s", 640),
-            ("yolov5s", 256),
-            ("yolov5s", 512),
-        ),
-    ),
-    repeats=2,
-    most_repeats=3,
-    rounds=6,
-    process_s=3.5,
-    pace=StreamPace(),
-    clip=Clip(),
-    cycles=20,
-)
-#: A first look: docs/measure.md says where its time goes.
-_QUICK = Effort(
-    BuiltIn(
-        stream=("mobilenet_v2", 224),
-        in_turn=(("mobilenet_v2", 224), ("mobilenet_v2", 160)),
-        resolutions=(("mobilenet_v2", 224), ("mobilenet_v2", 160), ("mobilenet_v2", 96)),
-    ),
-    repeats=2,
-    most_repeats=3,
-    rounds=5,
-    process_s=1.5,
-    pace=StreamPace(warm_up_s=0.5, duration_s=2.0),
-    clip=Clip(seconds=3),
-    cycles=15,
-)
-_STREAMS = 4
-_CONTEXTS = 3
-#: Streams that are to run so long run once, unless --repeats says otherwise.
-_SOAK_S = 600.0
-
-
-#: Each is a process of its own.
+#: Each repeat is a process of its own.
 _MOST_REPEATS = 1000
-#: The counters that are read do not change more often than the scheduler's ticks, some 1000 times a
-#: second.
+#: The counters that are read change with the scheduler's ticks, up to 1000 times a second.
 _MOST_HZ = 10_000
 #: A day: no step of a process takes longer.
 _LONGEST_STEP_S = 86_400
+#: Number of characters of a wrong value that an error repeats.
+_LONGEST_SHOWN = 40
 
 
 def _number(kind: Callable[[str], float], least: float, most: float) -> Callable[[str], float]:
@@ -130,38 +54,18 @@ def _number(kind: Callable[[str], float], least: float, most: float) -> Callable
             value = kind(text)
         except ValueError:
             value = least - 1
-        if not least <= value <= most:
-            name = "a whole number" if kind is int else "a number"
-            shown = text if len(text) < _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
-            raise argparse.ArgumentTypeError(
-                f"{shown!r} is not valid; valid: {name} from {least:g} to {most:,}"
-            )
-        return value
+        if least <= value <= most:
+            return value
+        shown = text if len(text) < _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
+        name = "a whole number" if kind is int else "a number"
+        raise argparse.ArgumentTypeError(
+            f"{shown!r} is not valid; valid: {name} from {least:g} to {most:,}"
+        )
 
     return parse
 
 
-#: Characters of a wrong value that an error repeats.
-_LONGEST_SHOWN = 40
 _count = _number(int, 1, MOST_CONTEXTS)
-
-
-def parse_resolution(text: str) -> ModelFile:
-    """Return what --resolution gives."""
-    file, _, weightless = text.partition(",")
-    return ModelFile(Path(file), "--resolution", Path(weightless) if weightless else None)
-
-
-def parse_shape(text: str) -> InputShape:
-    """Return what --shape gives; raise argparse.ArgumentTypeError."""
-    name, _, sizes_text = text.rpartition("=")
-    sizes = parse_sizes(sizes_text)
-    if sizes is None:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not valid; valid: NAME=1x3x320x320, or the sizes alone where a model has"
-            " one input"
-        )
-    return InputShape(name or None, sizes)
 
 
 def _network(effort: Effort) -> str:
@@ -175,6 +79,15 @@ def add_options(parser: pytest.Parser) -> None:
         "reusebench", "reusebench: what reuse between contexts saves (pytest bench/)"
     ).addoption
     add_selection_options(add)
+    _add_model_options(add)
+    _add_layout_options(add)
+    _add_effort_options(add)
+    _add_stream_options(add)
+    _add_process_options(add)
+    add_gate_options(add)
+
+
+def _add_model_options(add: Callable[..., None]) -> None:
     add(
         "--model",
         action="append",
@@ -182,7 +95,7 @@ def add_options(parser: pytest.Parser) -> None:
         type=Path,
         help=(
             "Model file; repeatable, one per stream. Fewer files than streams are used in turn."
-            f" Default: the built-in {_network(_DEFAULT)}, with other weights for each stream."
+            f" Default: the built-in {_network(DEFAULT)}, with other weights for each stream."
         ),
     )
     add(
@@ -203,7 +116,8 @@ def add_options(parser: pytest.Parser) -> None:
         type=parse_shape,
         help=(
             "Shape of an input whose sizes the file leaves free: images=1x3x320x320; repeatable."
-            " Without a name: of the only input. Default: usual sizes that run, which are shown."
+            " Without a name: that of the only input. Default: usual sizes that run, which are"
+            " shown."
         ),
     )
     add(
@@ -213,29 +127,30 @@ def add_options(parser: pytest.Parser) -> None:
         help="Real data for the inputs: arrays by the inputs' names (numpy.savez). Default: noise.",
     )
     add(
+        "--float",
+        action="store_true",
+        help="Have rknn-toolkit2 make .rknn files with floating point (FP16). Default: INT8.",
+    )
+
+
+def _add_layout_options(add: Callable[..., None]) -> None:
+    add(
         "--plan",
         action="append",
         metavar="FILE",
         type=Path,
         help=(
-            "Measure this plan, and it alone: models, streams and contexts of your own, in TOML or"
-            " JSON (docs/plans.md); repeatable. `reusebench plan NAME` prints a scenario as such a"
-            " file."
+            "Measure this plan, and nothing else: models, streams and contexts of your own, in"
+            " TOML or JSON (docs/plans.md); repeatable. `reusebench plan NAME` prints a scenario"
+            " as such a file."
         ),
     )
-    add(
-        "--float",
-        action="store_true",
-        help="Have rknn-toolkit2 make .rknn files with floating point (FP16). Default: INT8.",
-    )
-    add(
-        "--streams", metavar="N", type=_count, help=f"Streams that are served. Default: {_STREAMS}."
-    )
+    add("--streams", metavar="N", type=_count, help=f"Number of streams. Default: {STREAMS}.")
     add(
         "--contexts",
         metavar="N",
         type=_count,
-        help=f"Contexts of each stream. Default: {_CONTEXTS}.",
+        help=f"Contexts of each stream. Default: {CONTEXTS}.",
     )
     add(
         "--limit-contexts",
@@ -243,57 +158,73 @@ def add_options(parser: pytest.Parser) -> None:
         type=_count,
         default=Parameters.limit_contexts,
         help=(
-            "Contexts that bench/test_limit.py makes at most, where none fails before. "
-            f"Default: {Parameters.limit_contexts}."
+            "bench/test_limit.py stops adding contexts after N if none has failed. Default:"
+            f" {Parameters.limit_contexts}."
         ),
     )
+
+
+def _add_effort_options(add: Callable[..., None]) -> None:
     add(
         "--repeats",
         metavar="N",
         type=_number(int, 1, _MOST_REPEATS),
         help=(
-            "Fresh processes per configuration, exactly so many; the spread is over them. Default:"
-            f" {_DEFAULT.repeats}, and up to {_DEFAULT.most_repeats} where their memory differs."
+            "Fresh processes per configuration, exactly N; the spread is over them. Default:"
+            f" {DEFAULT.repeats}, and up to {DEFAULT.most_repeats} if their memory differs."
         ),
     )
     add(
         "--rounds",
         metavar="N",
         type=_number(int, 1, MOST_INFERENCES),
-        help=f"Timed inferences of each context in each process. Default: {_DEFAULT.rounds}.",
+        help=f"Timed inferences of each context in each process. Default: {DEFAULT.rounds}.",
     )
     add(
         "--cycles",
         metavar="N",
         type=_number(int, 1, MOST_CYCLES),
         help=(
-            "How often bench/test_leaks.py does the same again; more find smaller leaks. Default:"
-            f" {_DEFAULT.cycles}."
+            "Number of cycles of bench/test_leaks.py; more cycles find smaller leaks. Default:"
+            f" {DEFAULT.cycles}."
         ),
     )
+    add(
+        "--quick",
+        action="store_true",
+        help=(
+            "A first look: no reuse, dup, internal reuse, all mechanisms together, and streams"
+            f" with and without dup (others by -k or file); {_network(QUICK)}, {QUICK.repeats}"
+            f" repeats, {QUICK.rounds} rounds, {QUICK.cycles} cycles, {QUICK.pace.duration_s:g}"
+            " s of streams. Options that are also given win."
+        ),
+    )
+
+
+def _add_stream_options(add: Callable[..., None]) -> None:
     add(
         "--video",
         metavar="FILE",
         type=Path,
         help=(
-            "What the streams of bench/test_published.py play: any file that FFmpeg reads. Default:"
-            " a clip of 10 s, 1920x1080 at 30 frames/s in H.264, made once."
+            "Video that the streams of bench/test_published.py play: any file that FFmpeg reads."
+            " Default: a clip of 10 s, 1920x1080 at 30 frames/s in H.264, made once."
         ),
     )
     add(
         "--fps",
         metavar="F",
         type=_number(float, 0, MOST_FPS),
-        default=30.0,
+        default=StreamPace.fps,
         help="Frames per second of each stream; 0: as fast as possible. Default: 30.",
     )
     add(
         "--queue",
         metavar="N",
         type=_number(int, 0, MOST_QUEUED),
-        default=0,
+        default=StreamPace.queue,
         help=(
-            "Frames of each stream that may wait for a context; a further one is dropped."
+            "Frames of each stream that may wait for a context before new ones are dropped."
             " Default: 0."
         ),
     )
@@ -303,9 +234,12 @@ def add_options(parser: pytest.Parser) -> None:
         type=parse_duration,
         help=(
             "How long streams are measured: 90, 90s, 2m, 1h. From 10 minutes on once, unless"
-            f" --repeats is given. Default: {_DEFAULT.pace.duration_s:g}s."
+            f" --repeats is given. Default: {DEFAULT.pace.duration_s:g}s."
         ),
     )
+
+
+def _add_process_options(add: Callable[..., None]) -> None:
     add(
         "--sample-hz",
         metavar="HZ",
@@ -320,39 +254,29 @@ def add_options(parser: pytest.Parser) -> None:
         "--time-limit",
         metavar="SECONDS",
         type=_number(float, 0.001, _LONGEST_STEP_S),
-        default=120.0,
+        default=TIME_LIMIT_S,
         help=(
             "A step of a measured process (one load, one first inference) that takes longer counts"
-            " as hung; the timed rounds have as much more as their number needs. Default: 120."
+            " as hung; the timed rounds have more time, as their number needs. Default:"
+            f" {TIME_LIMIT_S:g}."
         ),
     )
-    add(
-        "--quick",
-        action="store_true",
-        help=(
-            "A first look: no reuse, dup, internal reuse, all mechanisms together, and streams"
-            f" with and without dup (others by -k or file); {_network(_QUICK)}, {_QUICK.repeats}"
-            f" repeats, {_QUICK.rounds} rounds, {_QUICK.cycles} cycles, {_QUICK.pace.duration_s:g}"
-            " s of streams. Options given beside it win."
-        ),
-    )
-    add_gate_options(add)
 
 
 def resolve_settings(option: argparse.Namespace, targets: Mapping[str, Target]) -> Settings:
-    """Return the settings of this session; raise UserError if there would be more than it can
-    hold.
-    """
-    chip = chip_of(targets)
-    effort = _QUICK if option.quick else _DEFAULT
+    """Return the settings of this session; raise UserError if they exceed what it can hold."""
+    effort = _effort(option)
     duration_s = option.duration or effort.pace.duration_s
-    repeats = option.repeats or (1 if duration_s >= _SOAK_S else None)
-    streams = option.streams or _STREAMS
-    contexts = option.contexts or _CONTEXTS
+    repeats = option.repeats
+    if repeats is None and duration_s >= SOAK_S:
+        repeats = 1
+    streams = option.streams or STREAMS
+    contexts = option.contexts or CONTEXTS
     rounds = option.rounds or effort.rounds
     problem = excess(streams * contexts, rounds, streams, option.fps)
     if problem:
         raise UserError(f"{problem}. Lower --streams, --contexts, --rounds or --fps")
+    chip = chip_of(targets)
     return Settings(
         streams=streams,
         contexts=contexts,
@@ -370,45 +294,13 @@ def resolve_settings(option: argparse.Namespace, targets: Mapping[str, Target]) 
     )
 
 
-def resolve_model_sets(option: argparse.Namespace, targets: Mapping[str, Target]) -> ModelSets:
-    """Return the models of this session, which are read or built when they are needed; raise
-    UserError.
-    """
-    if (option.shape or option.inputs) and not (option.model or option.resolution):
-        given = "--shape" if option.shape else "--inputs"
-        raise UserError(
-            f"{given} is for the user's own models: add --model FILE, or leave {given} out"
-        )
-    if option.float and "rknn" not in targets:
-        raise UserError(
-            "--float is for the files that rknn-toolkit2 makes: add --runtime rknn, or leave"
-            " --float out"
-        )
-    user = UserModels(
-        targets, option.time_limit, tuple(option.shape or ()), option.inputs, not option.float
-    )
-    files = tuple(map(ModelFile, option.model or ()))
-    resolutions = tuple(option.resolution or ())
-    user.check((*files, *resolutions))
-    return ModelSets(
-        built_in=(_QUICK if option.quick else _DEFAULT).built_in,
-        streams=option.streams or _STREAMS,
-        user=user,
-        files=files,
-        resolutions=resolutions,
-        chip=chip_of(targets),
-    )
-
-
 def resolve_videos(option: argparse.Namespace, targets: Mapping[str, Target], pins: Pins) -> Videos:
-    """Return what the streams of this session play; it is read or made when it is needed."""
-    return Videos(targets, option.video, pins, (_QUICK if option.quick else _DEFAULT).clip)
+    """Return the videos of this session's streams, which are read or made when they are needed."""
+    return Videos(targets, option.video, pins, _effort(option).clip)
 
 
 def resolve_plan_files(option: argparse.Namespace) -> tuple[PlanFile, ...]:
-    """Return the user's plans; raise UserError if a file is wrong, or an option says what the
-    files say.
-    """
+    """Return the user's plans; raise UserError if a file is wrong, or an option contradicts it."""
     for name in ("model", "resolution", "shape", "inputs", "streams", "contexts"):
         if option.plan and getattr(option, name):
             raise UserError(
@@ -417,6 +309,5 @@ def resolve_plan_files(option: argparse.Namespace) -> tuple[PlanFile, ...]:
     return read_plan_files(option.plan or ())
 
 
-def default_recipes(scenario: Scenario, streams: int) -> list[Recipe]:
-    """Return the recipes of a scenario's models that are used unless an option says otherwise."""
-    return _DEFAULT.built_in.recipes(scenario.model_set, streams)
+def _effort(option: argparse.Namespace) -> Effort:
+    return QUICK if option.quick else DEFAULT

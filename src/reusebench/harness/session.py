@@ -12,17 +12,14 @@ from typing import Any, Optional
 import msgspec
 import pytest
 
-from reusebench.harness.bench_options import (
-    resolve_model_sets,
-    resolve_settings,
-    resolve_videos,
-)
+from reusebench.harness.bench_options import resolve_settings, resolve_videos
 from reusebench.harness.benchmark_plugin import saves_runs, storage_folder, use_up, writable
 from reusebench.harness.clock import ReplayClock
 from reusebench.harness.errors import NoModels, UnusableModel, UserError
 from reusebench.harness.measuring.measurement import Bench, nameless
 from reusebench.harness.measuring.subject import Job, Subject, Supplies
 from reusebench.harness.memory_gate import MemoryGate, Verdict, make_gate
+from reusebench.harness.model_request import ModelRequest, resolve_model_sets
 from reusebench.harness.overrides import Overrides
 from reusebench.harness.plans.plan_file import PlanFile
 from reusebench.harness.plans.python_plan import Plan as PythonPlan
@@ -339,7 +336,7 @@ def _bench(
     config: pytest.Config, targets: dict[str, Target], storage: Path, progress: Progress
 ) -> Bench:
     settings = resolve_settings(config.option, targets)
-    models = resolve_model_sets(config.option, targets)
+    models = resolve_model_sets(ModelRequest.of(config.option), targets)
     videos = resolve_videos(config.option, targets, models.user.pins)
     host = host_of(targets)
     npu = find_npu_sources(host) if has_npu(host) else None
