@@ -1,5 +1,4 @@
-"""Readings of memory and of the machine: the process, the system, the NPU, and the machine beside a
-run.
+"""Readings of memory and of the machine.
 
 Nothing here imports numpy or a runtime: the harness reads another process, and must not share its
 libraries.

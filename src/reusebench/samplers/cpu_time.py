@@ -1,9 +1,9 @@
 """CPU time of the cores from /proc/stat, in clock ticks.
 
 A core is busy while it runs user or kernel code or serves interrupts (user, nice, system, irq and
-softirq of proc(5); guest time is part of user), and rests in idle and iowait. Time that a
-hypervisor gave to others (steal) counts as not there: 100 % is all of the time that this machine
-had. A tick is mostly 10 ms: over a second a share is exact to some percent.
+softirq of proc(5); guest time is part of user). It rests in idle and iowait. Time that a hypervisor
+gave to others (steal) is left out: 100 % is the time that this machine had. A tick is usually 10
+ms, so a share over a second is exact to a few percent.
 """
 
 from __future__ import annotations
@@ -18,15 +18,13 @@ CPU_TIME = "/proc/stat"
 
 @dataclass(frozen=True)
 class CpuTime:
-    """Of one core or several."""
+    """CPU time of one core or several."""
 
     busy_ticks: int = 0
     resting_ticks: int = 0
 
     def since(self, before: CpuTime) -> CpuTime:
-        """Return the time since that reading; what has decreased, as iowait may (proc(5)), counts
-        as none.
-        """
+        """Return the time since an earlier reading; a decrease (iowait, proc(5)) counts as 0."""
         busy = self.busy_ticks - before.busy_ticks
         resting = self.resting_ticks - before.resting_ticks
         return CpuTime(max(0, busy), max(0, resting))
@@ -37,18 +35,18 @@ class CpuTime:
 
     @property
     def percent(self) -> float:
-        """The share that was busy; 0 if there was no time."""
-        had = self.busy_ticks + self.resting_ticks
-        return 100 * self.busy_ticks / had if had else 0.0
+        """The busy share; 0 if there was no time."""
+        all_ticks = self.busy_ticks + self.resting_ticks
+        return 100 * self.busy_ticks / all_ticks if all_ticks else 0.0
 
 
 def core_times(stat: str) -> dict[int, CpuTime]:
-    """Return the cores that are online, from lines `cpu3 10132153 290696 ...` of /proc/stat."""
+    """Return the times of the online cores, from lines `cpu3 10132153 290696 ...` of /proc/stat."""
     cores = {}
     for line in stat.splitlines():
         name, *fields = line.split()
         if not name.startswith("cpu"):
-            break  # the cores come first; some hundred interrupts follow
+            break  # the cores come first; hundreds of interrupts follow
         if name != "cpu":
             user, nice, system, idle, iowait, irq, softirq = map(int, fields[:7])
             cores[int(name[3:])] = CpuTime(user + nice + system + irq + softirq, idle + iowait)

@@ -1,4 +1,4 @@
-"""What of this machine bears on memory and speed, and stays the same from run to run."""
+"""Facts about the machine that affect memory and speed, and stay the same from run to run."""
 
 from __future__ import annotations
 
@@ -15,13 +15,12 @@ __all__ = ["environment", "machine_facts"]
 
 _RELEASE = "/proc/sys/kernel/osrelease"
 _CPUINFO = "/proc/cpuinfo"
-#: Arm kernels of 32 bits have a line with the board in place of the processor's name.
+#: 32-bit Arm kernels have a line with the board in place of the processor's name.
 _PROCESSOR = re.compile(r"^(?:model name|Hardware)\s*:\s*(.+)$", re.MULTILINE)
-#: Variables that change what an allocator or a thread pool does, and so what is measured.
+#: Variables that affect an allocator or a thread pool, and so the measured figures.
 _PREFIXES = ("MALLOC_", "GLIBC_TUNABLES", "LD_PRELOAD", "OMP_", "ORT_", "RKNN_")
 
-#: Files of one line, but for the device tree's words and the variables, which end with a zero byte
-#: each, and swaps.
+#: Files of one line, except swaps. Device tree strings and variables end with a zero byte each.
 _FACTS = {
     "model": "/proc/device-tree/model",
     "compatible": "/proc/device-tree/compatible",
@@ -31,17 +30,19 @@ _FACTS = {
     "overcommit_memory": "/proc/sys/vm/overcommit_memory",
     "address_randomisation": "/proc/sys/kernel/randomize_va_space",
     "swaps": "/proc/swaps",
-    # Of the process that reads, whose children inherit them.
+    # Variables of the reading process, whose children inherit them.
     "variables": "/proc/self/environ",
 }
 
 
 def environment(host: Host, board: str) -> Environment:
-    """Return the facts; None if this machine does not show them."""
+    """Return the facts; a fact is None if this machine does not show it."""
     texts = read_texts(host, _FACTS.values())
     facts = {name: texts[path].strip("\0\n ") for name, path in _FACTS.items() if path in texts}
     meminfo = read_system(host)
     compatible = facts.get("compatible")
+    # `always [madvise] never`
+    hugepages = facts.get("hugepages", "").partition("[")[2].partition("]")[0]
     swaps = facts.get("swaps")
     return Environment(
         board=board,
@@ -54,8 +55,7 @@ def environment(host: Host, board: str) -> Environment:
         usable_cpus=host.usable_cpus(),
         cpu_governor=facts.get("cpu_governor"),
         cpu_max_khz=facts.get("cpu_max_khz"),
-        transparent_hugepages=facts.get("hugepages", "").partition("[")[2].partition("]")[0]
-        or None,
+        transparent_hugepages=hugepages or None,
         overcommit_memory=facts.get("overcommit_memory"),
         address_randomisation=facts.get("address_randomisation"),
         swaps=len(swaps.splitlines()) - 1 if swaps else 0,
@@ -65,9 +65,7 @@ def environment(host: Host, board: str) -> Environment:
 
 
 def machine_facts(host: Host, node: str, architecture: str) -> dict[str, Any]:
-    """Return what pytest-benchmark stores of a machine, under its names, as far as it is not of a
-    Python.
-    """
+    """Return pytest-benchmark's facts about a machine, under its names, without Python's."""
     texts = read_texts(host, (_RELEASE, _CPUINFO))
     processor = _PROCESSOR.search(texts.get(_CPUINFO, ""))
     return {
@@ -81,6 +79,10 @@ def machine_facts(host: Host, node: str, architecture: str) -> dict[str, Any]:
 
 
 def _variables(environment: str) -> dict[str, str]:
-    """Return those that matter, sorted, of strings `KEY=value` that end with a zero byte."""
-    pairs = (variable.partition("=") for variable in sorted(environment.split("\0")))
-    return {key: value for key, _, value in pairs if key.startswith(_PREFIXES)}
+    """Return the variables that matter, sorted, from zero-terminated strings `KEY=value`."""
+    variables = {}
+    for variable in sorted(environment.split("\0")):
+        key, _, value = variable.partition("=")
+        if key.startswith(_PREFIXES):
+            variables[key] = value
+    return variables

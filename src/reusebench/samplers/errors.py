@@ -6,6 +6,4 @@ __all__ = ["SamplerError"]
 
 
 class SamplerError(Exception):
-    """Nothing can be measured on this machine as it is; the sentence says what it lacks, and what
-    to do.
-    """
+    """This machine cannot be measured as it is; the sentence says what it lacks and what to do."""

@@ -1,4 +1,4 @@
-"""The machine that is measured, near or far: what samplers read of it."""
+"""The measured machine, local or remote, as the source of all readings."""
 
 from __future__ import annotations
 
@@ -25,16 +25,17 @@ __all__ = [
     "read_texts",
 ]
 
-#: /proc/meminfo costs 14 us and moves slowly: samples read it this much less often than statm.
+#: Interval between readings of /proc/meminfo, in samples: one costs 14 us, and the value moves
+#: slowly.
 _SYSTEM_EVERY = 10
-#: More than nearly every file of /proc and /sys has: one read gives it all.
+#: More than nearly every file of /proc and /sys has, so that one read is enough.
 _READ_BYTES = 1 << 16
 
 
 class Sample(NamedTuple):
     """One cheap reading."""
 
-    #: By the host's monotonic clock.
+    #: Time by the host's monotonic clock.
     time_ns: int
     rss_bytes: int
     #: MemTotal - MemAvailable.
@@ -42,11 +43,11 @@ class Sample(NamedTuple):
 
 
 class Clocks(NamedTuple):
-    """Times of one moment, by the host."""
+    """The host's clocks at one moment."""
 
-    #: Its monotonic clock.
+    #: Monotonic clock.
     time_ns: int
-    #: CPU time that the process which reads has taken.
+    #: CPU time of the process that makes the readings.
     cpu_ns: int
 
 
@@ -54,57 +55,58 @@ class Sampler(Protocol):
     """Cheap readings of one process between barriers."""
 
     def take(self) -> list[Sample]:
-        """Return one reading of now, or of a far host those that have come since the last call.
+        """Return one current reading, or a remote host's readings since the last call.
 
-        There are none once the process has gone.
+        Empty once the process has gone.
         """
 
     def set_interval(self, interval_s: float) -> None:
-        """Sample at that interval from now on; near the caller's calls are the interval."""
+        """Set the sampling interval; a local sampler samples whenever it is called."""
 
     def close(self) -> None:
-        """End."""
+        """End the sampling."""
 
 
 class Host(Protocol):
-    """The machine. A far one may raise targets.errors.ConnectionLost from every method, which is no
-    OSError.
+    """The machine. A remote host may raise targets.errors.ConnectionLost from every method.
+
+    ConnectionLost is no OSError.
     """
 
     @property
     def page_bytes(self) -> int:
-        """The size of a page of memory."""
+        """The size of a memory page."""
 
     @property
     def user_id(self) -> int:
-        """Whose files can be read: 0 is root."""
+        """The user whose files can be read: 0 is root."""
 
     def read(self, path: str) -> bytes:
         """Return the content of a file; raise OSError."""
 
     def read_all(self, paths: Sequence[str]) -> list[bytes | OSError]:
-        """Return of each file its content, or its error, in one round trip."""
+        """Return the content or error of each file, in one round trip."""
 
     def names(self, folder: str) -> list[str]:
-        """Return what the folder has, in any order, without . and ..; raise OSError."""
+        """Return the names in a folder, in any order, without . and ..; raise OSError."""
 
     def links(self, paths: Sequence[str]) -> list[str | OSError]:
-        """Return where each symbolic link leads, or its error, in one round trip."""
+        """Return the target or error of each symbolic link, in one round trip."""
 
     def inodes(self, paths: Sequence[str]) -> list[int | OSError]:
-        """Return the inode of what each path leads to, or its error, in one round trip."""
+        """Return the inode or error of each path, links followed, in one round trip."""
 
     def write(self, path: str, data: bytes) -> None:
         """Write to an existing file, in one write; raise OSError."""
 
     def now_ns(self) -> int:
-        """Return its monotonic clock."""
+        """Return the monotonic clock."""
 
     def clocks(self) -> Clocks:
-        """Return its monotonic clock, and what readings have cost it."""
+        """Return the monotonic clock and the CPU time that readings have cost the host."""
 
     def usable_cpus(self) -> int:
-        """Return how many CPUs a process that is started there may use."""
+        """Return the number of CPUs that a process started there may use."""
 
     def sampler(self, pid: int, interval_s: float) -> Sampler:
         """Begin to sample a process; raise ProcessLookupError if it has gone."""
@@ -114,7 +116,7 @@ class LocalHost:
     """This machine."""
 
     def __init__(self, root: Path = Path("/")) -> None:
-        """Take the folder that has proc/, sys/ and etc/."""
+        """`root` is the folder with proc/, sys/ and etc/."""
         self._root = str(root).rstrip("/")
         self.page_bytes = os.sysconf("SC_PAGE_SIZE")
         self.user_id = os.geteuid()
@@ -131,7 +133,7 @@ class LocalHost:
             os.close(file)
 
     def read_all(self, paths: Sequence[str]) -> list[bytes | OSError]:
-        """Return of each file its content, or its error."""
+        """Return the content or error of each file."""
         contents: list[bytes | OSError] = []
         for path in paths:
             try:
@@ -141,11 +143,11 @@ class LocalHost:
         return contents
 
     def names(self, folder: str) -> list[str]:
-        """Return what the folder has."""
+        """Return the names in a folder."""
         return os.listdir(self._root + folder)  # noqa: PTH208 as strings, at half the cost
 
     def links(self, paths: Sequence[str]) -> list[str | OSError]:
-        """Return where each symbolic link leads, or its error."""
+        """Return the target or error of each symbolic link."""
         links: list[str | OSError] = []
         for path in paths:
             try:
@@ -155,7 +157,7 @@ class LocalHost:
         return links
 
     def inodes(self, paths: Sequence[str]) -> list[int | OSError]:
-        """Return the inode of what each path leads to, or its error."""
+        """Return the inode or error of each path, links followed."""
         inodes: list[int | OSError] = []
         for path in paths:
             try:
@@ -177,11 +179,11 @@ class LocalHost:
         return time.monotonic_ns()
 
     def clocks(self) -> Clocks:
-        """Return the monotonic clock, and this process's CPU time."""
+        """Return the monotonic clock and this process's CPU time."""
         return Clocks(time.monotonic_ns(), time.process_time_ns())
 
     def usable_cpus(self) -> int:
-        """Return how many CPUs this process may use."""
+        """Return the number of CPUs that this process may use."""
         return len(os.sched_getaffinity(0))
 
     def sampler(self, pid: int, interval_s: float) -> Sampler:  # noqa: ARG002 the caller's calls are the interval
@@ -193,11 +195,10 @@ class LocalHost:
 
 
 class ResidentCounter:
-    """RSS of a running process of this machine from /proc/PID/statm, kept open: 1 us a reading, and
-    no lock of it.
+    """RSS of a local process from /proc/PID/statm, kept open: 1 us a reading, without a lock.
 
-    The kernel keeps this counter per CPU and folds it in batches, so a reading may be some hundred
-    KiB off.
+    The kernel keeps this counter per CPU and folds it in batches, so a reading may be off by some
+    hundred KiB.
     """
 
     def __init__(self, pid: int) -> None:
@@ -205,7 +206,7 @@ class ResidentCounter:
         self._page_bytes = os.sysconf("SC_PAGE_SIZE")
 
     def read_bytes(self) -> int | None:
-        """Return the present RSS, or None once the process has gone."""
+        """Return the current RSS, or None once the process has gone."""
         try:
             pages = parse_resident_pages(os.pread(self._file, 128, 0))
         except ProcessLookupError:
@@ -218,7 +219,7 @@ class ResidentCounter:
 
 
 class _LocalSampler:
-    """One reading for each call."""
+    """Takes one sample per call."""
 
     def __init__(self, host: LocalHost, pid: int) -> None:
         self._host = host
@@ -227,12 +228,12 @@ class _LocalSampler:
         self._system_bytes = 0
 
     def take(self) -> list[Sample]:
-        """Return one reading of now."""
         rss_bytes = self._counter.read_bytes()
         if rss_bytes is None:
             return []
         if self._samples % _SYSTEM_EVERY == 0:
-            self._system_bytes = parse_meminfo(self._host.read("/proc/meminfo").decode()).used_bytes
+            meminfo = self._host.read("/proc/meminfo").decode()
+            self._system_bytes = parse_meminfo(meminfo).used_bytes
         self._samples += 1
         return [Sample(self._host.now_ns(), rss_bytes, self._system_bytes)]
 
@@ -240,7 +241,6 @@ class _LocalSampler:
         """Do nothing: the caller's calls are the interval."""
 
     def close(self) -> None:
-        """Close the file."""
         self._counter.close()
 
 
@@ -248,8 +248,9 @@ LOCAL_HOST = LocalHost()
 
 
 def own_pid(host: Host) -> int:
-    """Return the process that reads there, this one, or the reader on a far host; SamplerError
-    where /proc is empty.
+    """Return the pid of the reading process: this one, or the reader on a remote host.
+
+    Raises SamplerError if /proc is empty.
     """
     (link,) = host.links(["/proc/self"])
     if isinstance(link, OSError):
@@ -266,18 +267,17 @@ def read_text(host: Host, path: str) -> str | None:
 
 
 def read_texts(host: Host, paths: Iterable[str]) -> dict[str, str]:
-    """Return the contents of those files that can be read, by their paths, in one round trip."""
-    distinct = list(dict.fromkeys(paths))
-    contents = zip(distinct, host.read_all(distinct))
-    return {
-        path: content.decode(errors="replace")
-        for path, content in contents
-        if isinstance(content, bytes)
-    }
+    """Return the contents of the readable files, by path, in one round trip."""
+    distinct_paths = list(dict.fromkeys(paths))
+    texts = {}
+    for path, content in zip(distinct_paths, host.read_all(distinct_paths)):
+        if isinstance(content, bytes):
+            texts[path] = content.decode(errors="replace")
+    return texts
 
 
 def names_in(host: Host, folder: str, prefix: str = "") -> list[str]:
-    """Return what the folder has that begins so, sorted; nothing where it cannot be read."""
+    """Return the sorted names in a folder that begin with `prefix`; empty if it cannot be read."""
     try:
         return sorted(name for name in host.names(folder) if name.startswith(prefix))
     except OSError:

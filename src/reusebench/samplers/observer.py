@@ -17,8 +17,8 @@ from reusebench.samplers.system_memory import read_system
 
 __all__ = ["Observer", "SampledTimeline"]
 
-#: A timeline with so many readings loses every second one, and takes half as many from then on:
-#: four minutes at 200 Hz.
+#: Limit of a timeline, four minutes at 200 Hz. At the limit every second reading is dropped, and
+#: half as many are kept from then on.
 _MOST_READINGS = 50_000
 #: Readings that are kept until take_recent.
 _RECENT = 1000
@@ -41,7 +41,7 @@ class SampledTimeline:
         return len(self.times_ns)
 
     def add(self, time_ns: int, rss_bytes: int, system_bytes: int) -> None:
-        """Append one reading; in a long timeline only some."""
+        """Append one reading, or skip it if the timeline is long."""
         self._offered += 1
         if self._offered % self._every:
             return
@@ -55,12 +55,10 @@ class SampledTimeline:
 
 
 class Observer:
-    """Reads one process, `pid`, of a host for as long as it lives."""
+    """Reads one process, `pid`, of a host for its whole life."""
 
     def __init__(self, host: Host, sample_hz: float, npu: NpuSources | None = None) -> None:
-        """Take the rate of cheap readings, and where NPU memory can be read on a board that has an
-        NPU.
-        """
+        """`npu` has the sources of NPU memory, if the board has an NPU."""
         self.host = host
         self._interval_s = 1 / sample_hz
         self._npu = npu
@@ -83,21 +81,23 @@ class Observer:
             self._sampler.set_interval(interval_s)
 
     def attach(self, pid: int) -> None:
-        """Begin with this process; one that has gone already gives no samples, and no snapshot."""
+        """Begin with a process; if it has already gone, there are no samples and no snapshot."""
         self.pid = pid
         self._pressure = PressureWatch(self.host, pid)
         with contextlib.suppress(ProcessLookupError):
             self._sampler = self.host.sampler(pid, self._interval_s)
 
     def detach(self) -> None:
-        """End; what was read stays."""
+        """End the sampling; the readings stay."""
         if self._sampler is not None:
             self._sampler.close()
             self._sampler = None
 
     def sample(self) -> None:
-        """Add a cheap reading to the timeline, or those that have come from a far host."""
-        for sample in self._sampler.take() if self._sampler else ():
+        """Add a cheap reading to the timeline, or all that have come from a remote host."""
+        if self._sampler is None:
+            return
+        for sample in self._sampler.take():
             self._recent.append(sample.rss_bytes)
             self.timeline.add(*sample)
 
@@ -112,14 +112,12 @@ class Observer:
         return self._npu.read(self.pid).process_dmabuf_bytes if self._npu else None
 
     def snapshot(self) -> Reading:
-        """Take one full reading of the process, which stands at a barrier, and start a new phase
-        for its peak.
-        """
+        """Take a full reading of the process, which waits at a barrier; reset its peak."""
         process = read_process(self.host, self.pid)
         if not self._peak_is_of_phase:
             process = msgspec.structs.replace(process, peak_rss_bytes=None)
         self._peak_is_of_phase = reset_peak(self.host, self.pid)
+        system = read_system(self.host)
         npu = self._npu.read(self.pid) if self._npu else None
-        return Reading(
-            process, read_system(self.host), npu, self._pressure.read() if self._pressure else None
-        )
+        pressure = self._pressure.read() if self._pressure else None
+        return Reading(process, system, npu, pressure)

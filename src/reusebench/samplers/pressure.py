@@ -1,14 +1,13 @@
-"""Whether memory was short while a process ran: what the kernel evicted and had to read again, and
-who waited for that.
+"""Evidence of short memory while a process ran: evictions, repeated reads, and waiting for them.
 
-The counters of the process's own control group say it best; those of the system count all other
-processes' too.
+The counters of the process's own control group are the best; the system's also count all other
+processes.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from reusebench.samplers.host import Host, read_text, read_texts
@@ -18,70 +17,71 @@ __all__ = ["PressureWatch"]
 
 _VMSTAT = "/proc/vmstat"
 _SYSTEM_STALLS = "/proc/pressure/memory"
-#: Where version 2 of control groups is mounted: alone, and beside version 1.
+#: Mount points of control groups version 2: alone, and in addition to version 1.
 _GROUPS = ("/sys/fs/cgroup", "/sys/fs/cgroup/unified")
+#: Mount point of the memory controller of version 1.
 _GROUPS_1 = "/sys/fs/cgroup/memory"
-#: Before Linux 5.9 refaults of files and of anonymous memory were one counter, of files alone.
+#: Counters of refaults. Before Linux 5.9 there was one for files and anonymous memory, which
+#: counted only files.
 _REFAULTS = ("workingset_refault_file", "workingset_refault")
 _STALLED = re.compile(r"^(some|full) .*total=(\d+)$", re.MULTILINE)
-#: Of /proc/PID/stat after the name, which may have spaces: majflt and cmajflt (proc(5)).
+#: majflt and cmajflt among the fields of /proc/PID/stat after the name, which may have spaces
+#: (proc(5)).
 _MAJOR_FAULTS = slice(9, 11)
 
 
 class _Counters(NamedTuple):
-    """As the kernel counts: from the start of the process, the group or the machine."""
+    """The kernel's counters, since the start of the process, the group or the machine."""
 
     major_faults: int | None
-    #: By their names in /proc/vmstat and memory.stat.
+    #: Key: name in /proc/vmstat or memory.stat.
     pages: Mapping[str, int]
-    #: By "some" and "full".
+    #: Key: "some" or "full".
     stalled_us: Mapping[str, int]
 
 
 class PressureWatch:
-    """Counts from its making; the process has begun shortly before."""
+    """Counts from its creation, which is shortly after the process's start."""
 
     def __init__(self, host: Host, pid: int) -> None:
-        """Look for the sources, of which the nearest to the process is read."""
+        """Choose, of each kind of source, the one nearest to the process."""
         self._host = host
         self._stat = f"/proc/{pid}/stat"
         groups = list(_groups(host, read_text(host, f"/proc/{pid}/cgroup") or ""))
         page_files = [*(f"{group}/memory.stat" for group in groups), _VMSTAT]
         stall_files = [*(f"{group}/memory.pressure" for group in groups), _SYSTEM_STALLS]
         texts = read_texts(host, [self._stat, *page_files, *stall_files])
-        self._pages = next(
-            (path for path in page_files if _refaults(_counts(texts.get(path, ""))) is not None),
-            None,
-        )
-        self._stalls = next((path for path in stall_files if _stalls(texts.get(path, ""))), None)
+        self._pages = _first(page_files, texts, lambda text: _refaults(_counts(text)) is not None)
+        self._stalls = _first(stall_files, texts, lambda text: bool(_stalls(text)))
         self._start = self._counters(texts)
-        #: What was read last.
+        #: The last reading.
         self._last = Pressure()
 
     def read(self) -> Pressure:
-        """Return what has been counted since, in one round trip; 0.15 ms on a PC.
+        """Return the counts since the start, in one round trip; 0.15 ms on a PC.
 
-        A group vanishes with its last process, or when that moves on: what was read of it before
-        stands then.
+        A group vanishes with its last process, or when that moves elsewhere. The last reading stays
+        valid then.
         """
-        texts = read_texts(
-            self._host, [self._stat, *self._page_files, *filter(None, [self._stalls])]
-        )
-        if all(path in texts for path in (self._pages, self._stalls) if path):
-            self._last = self._grown(self._counters(texts))
+        sources = [path for path in (self._pages, self._stalls) if path]
+        texts = read_texts(self._host, [self._stat, *self._page_files, *sources])
+        if all(path in texts for path in sources):
+            self._last = self._growth(self._counters(texts))
         return self._last
 
-    def _grown(self, now: _Counters) -> Pressure:
+    def _growth(self, now: _Counters) -> Pressure:
         start = self._start
         page_bytes = self._host.page_bytes
 
         def grown_bytes(name: str) -> int | None:
-            is_known = name in now.pages and name in start.pages
-            return (now.pages[name] - start.pages[name]) * page_bytes if is_known else None
+            if name not in now.pages or name not in start.pages:
+                return None
+            return (now.pages[name] - start.pages[name]) * page_bytes
 
         def stalled_ns(kind: str) -> int | None:
-            is_known = kind in now.stalled_us and kind in start.stalled_us
-            return (now.stalled_us[kind] - start.stalled_us[kind]) * 1000 if is_known else None
+            if kind not in now.stalled_us or kind not in start.stalled_us:
+                return None
+            return (now.stalled_us[kind] - start.stalled_us[kind]) * 1000
 
         refaults = _refaults(now.pages)
         return Pressure(
@@ -98,7 +98,7 @@ class PressureWatch:
 
     @property
     def _page_files(self) -> list[str]:
-        # A group's own counters go over the system's of the same name; swap traffic is mostly the
+        # A group's own counters override the system's of the same name; swap traffic is usually the
         # system's.
         return [path for path in (_VMSTAT, self._pages) if path]
 
@@ -106,53 +106,64 @@ class PressureWatch:
         pages: dict[str, int] = {}
         for path in self._page_files:
             pages.update(_counts(texts.get(path, "")))
-        return _Counters(
-            _major_faults(texts.get(self._stat, "")),
-            pages,
-            _stalls(texts.get(self._stalls, "") if self._stalls else ""),
-        )
+        stalled_us = _stalls(texts.get(self._stalls, "")) if self._stalls else {}
+        return _Counters(_major_faults(texts.get(self._stat, "")), pages, stalled_us)
 
 
 def _groups(host: Host, cgroup: str) -> list[str]:
-    """Return where the process's control group may be, of lines `0::/user.slice/session-2.scope` or
-    `4:memory:/a/b`.
+    """Return the possible folders of the process's control group.
+
+    `cgroup` has lines like `0::/user.slice/session-2.scope` or `4:memory:/a/b`.
     """
-    paths = {
-        controllers: path
-        for _, controllers, path in (line.split(":", 2) for line in cgroup.splitlines())
-    }
-    groups = [f"{root}{paths['']}".rstrip("/") for root in _GROUPS] if "" in paths else []
-    # The uppermost group, which has no type, has the counters of the whole system.
+    groups: list[str] = []
+    groups_1: list[str] = []
+    for line in cgroup.splitlines():
+        _, controllers, path = line.split(":", 2)
+        if not controllers:
+            groups = [f"{root}{path}".rstrip("/") for root in _GROUPS]
+        elif "memory" in controllers.split(","):
+            groups_1.append(f"{_GROUPS_1}{path}".rstrip("/"))
+
+    # The root group is left out: it has no type, and the counters of the whole system.
     types = read_texts(host, [f"{group}/cgroup.type" for group in groups])
     own = [group for group in groups if f"{group}/cgroup.type" in types]
-    of_memory = (path for controllers, path in paths.items() if "memory" in controllers.split(","))
-    return own + [f"{_GROUPS_1}{path}".rstrip("/") for path in of_memory]
+    return own + groups_1
 
 
 def _counts(text: str) -> dict[str, int]:
-    """Return lines `name number` of /proc/vmstat or memory.stat."""
-    fields = (line.split() for line in text.splitlines())
-    return {field[0]: int(field[1]) for field in fields if len(field) == 2 and field[1].isdigit()}
+    """Return the numbers from lines `name number` of /proc/vmstat or memory.stat."""
+    counts = {}
+    for line in text.splitlines():
+        fields = line.split()
+        if len(fields) == 2 and fields[1].isdigit():
+            counts[fields[0]] = int(fields[1])
+    return counts
+
+
+def _first(
+    paths: Sequence[str], texts: Mapping[str, str], is_usable: Callable[[str], bool]
+) -> str | None:
+    """Return the first of the paths with a usable text."""
+    return next((path for path in paths if is_usable(texts.get(path, ""))), None)
 
 
 def _refaults(counts: Mapping[str, int]) -> str | None:
+    """Return the name of the kernel's counter of refaults of files, if it has one."""
     return next((name for name in _REFAULTS if name in counts), None)
 
 
 def _stalls(text: str) -> dict[str, int]:
-    """Return microseconds of lines `some avg10=0.00 avg60=0.00 avg300=0.00 total=53`."""
+    """Return microseconds from lines `some avg10=0.00 avg60=0.00 avg300=0.00 total=53`."""
     return {kind: int(total) for kind, total in _STALLED.findall(text)}
 
 
 def _major_faults(stat: str) -> int | None:
-    """Return those of the process and of the children that it has waited for; None if it has
-    gone.
-    """
+    """Return the faults of the process and of its waited-for children; None if it has gone."""
     fields: Sequence[str] = stat.rpartition(")")[2].split()[_MAJOR_FAULTS]
     return sum(map(int, fields)) if fields else None
 
 
-def _scope(path: str | None, of_system: str) -> str | None:
+def _scope(path: str | None, system_path: str) -> str | None:
     if path is None:
         return None
-    return "system" if path == of_system else "cgroup"
+    return "system" if path == system_path else "cgroup"

@@ -1,4 +1,4 @@
-"""The forms of files of /proc: lines `Key:   123 kB` as bytes, /proc/meminfo, /proc/PID/statm."""
+"""Formats of /proc files: lines `Key:   123 kB`, /proc/meminfo, /proc/PID/statm."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _MEMINFO = ("MemTotal", "MemFree", "MemAvailable", "Cached", "Slab", "Shmem", "S
 
 
 def parse_sizes(text: str) -> dict[str, int]:
-    """Return the lines `Key: N kB` of a /proc file as {Key: bytes}; other lines are left out.
+    """Return the lines `Key: N kB` of a /proc file as {Key: bytes}; other lines are skipped.
 
-    Keys that come again, as for each mapping in smaps, are summed up.
+    Repeated keys, as for each mapping in smaps, are summed.
     """
     sizes: dict[str, int] = {}
     for line in text.splitlines():
@@ -26,8 +26,9 @@ def parse_sizes(text: str) -> dict[str, int]:
 
 
 def parse_meminfo(text: str) -> SystemMemory:
-    """Return what /proc/meminfo has; raise SamplerError if it lacks a key that every kernel
-    since 3.14 writes.
+    """Return the content of /proc/meminfo.
+
+    Raises SamplerError if a key is missing that every kernel since 3.14 writes.
     """
     sizes = parse_sizes(text)
     lacking = [key for key in _MEMINFO if key not in sizes]
@@ -50,8 +51,6 @@ def parse_meminfo(text: str) -> SystemMemory:
 
 
 def parse_resident_pages(statm: bytes) -> int:
-    """Return RSS in pages out of /proc/PID/statm; 0 where the process has ended, but was not waited
-    for.
-    """
+    """Return RSS in pages from /proc/PID/statm; 0 for a zombie."""
     fields = statm.split()
     return int(fields[1]) if fields else 0

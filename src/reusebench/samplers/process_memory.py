@@ -1,14 +1,14 @@
 """Memory of one process from /proc/PID/smaps_rollup and /proc/PID/status.
 
-Exact only while the process stands at a barrier. smaps_rollup walks the page tables under the
-process's mmap lock: 6 ms for 500 MiB, and a process that allocates is slowed while it is read; so
-it is read at barriers only.
+Exact only while the process waits at a barrier. smaps_rollup walks the page tables under the
+process's mmap lock: 6 ms for 500 MiB. It slows a process that allocates meanwhile, so it is read at
+barriers only.
 """
 
 from __future__ import annotations
 
 import re
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from reusebench.samplers.errors import SamplerError
 from reusebench.samplers.host import Host, own_pid
@@ -25,9 +25,7 @@ __all__ = [
     "rollup_readable",
 ]
 
-T = TypeVar("T")
-
-#: Written to /proc/PID/clear_refs, resets VmHWM to the present RSS (proc(5), since Linux 4.0).
+#: Value for /proc/PID/clear_refs that resets VmHWM to the current RSS (proc(5), Linux 4.0).
 _RESET_PEAK = b"5"
 _THREADS = re.compile(r"^Threads:\s+(\d+)$", re.MULTILINE)
 #: `Max open files 1024 524288 files`: the soft limit, then the hard one.
@@ -36,14 +34,13 @@ _PRIVATE = ("Private_Clean", "Private_Dirty", "Private_Hugetlb")
 
 
 def read_process(host: Host, pid: int) -> ProcessMemory:
-    """Return one full reading of the process, in two round trips; raise ProcessLookupError if it
-    has gone.
-    """
+    """Return a full reading of the process in two round trips; ProcessLookupError if it is gone."""
     try:
-        rollup, *texts = host.read_all(
+        rollup, status_file, limits_file = host.read_all(
             [_path(pid, name) for name in ("smaps_rollup", "status", "limits")]
         )
-        status, limits = (_known(text).decode(errors="replace") for text in texts)
+        status = _content(status_file).decode(errors="replace")
+        limits = _content(limits_file).decode(errors="replace")
         mapped = _mapped_sizes(host, pid, rollup)
         sizes = parse_sizes(status)
         threads = _THREADS.search(status)
@@ -66,19 +63,18 @@ def read_process(host: Host, pid: int) -> ProcessMemory:
 
 
 class Shares(NamedTuple):
-    """What one process has to itself of its memory, in bytes; the shares of several can be
-    added.
-    """
+    """The process's share of its memory, in bytes; shares of several processes can be added."""
 
     pss_bytes: int
     uss_bytes: int
-    #: Swapped out; before Linux 4.3 what processes share counts in each.
+    #: Memory swapped out; before Linux 4.3, shared pages count in each process.
     swap_bytes: int
 
 
 def read_shares(host: Host, pid: int) -> Shares:
-    """Return its shares; raise ProcessLookupError if the process has gone, PermissionError where
-    it is not ours.
+    """Return the process's shares.
+
+    Raises ProcessLookupError if the process has gone, PermissionError if it is not this user's.
     """
     (rollup,) = host.read_all([_path(pid, "smaps_rollup")])
     try:
@@ -86,13 +82,12 @@ def read_shares(host: Host, pid: int) -> Shares:
     except FileNotFoundError:
         raise ProcessLookupError(f"process {pid} has gone") from None
     totals = _totals(mapped)
-    return Shares(
-        totals["pss_bytes"], totals["uss_bytes"], mapped.get("SwapPss", totals["swap_bytes"])
-    )
+    swap_bytes = mapped.get("SwapPss", totals["swap_bytes"])
+    return Shares(totals["pss_bytes"], totals["uss_bytes"], swap_bytes)
 
 
 def reset_peak(host: Host, pid: int) -> bool:
-    """Start a new phase for peak_rss_bytes; False where the kernel does not allow it."""
+    """Start a new phase for peak_rss_bytes; return False if the kernel does not allow it."""
     try:
         host.write(_path(pid, "clear_refs"), _RESET_PEAK)
     except OSError:
@@ -101,8 +96,9 @@ def reset_peak(host: Host, pid: int) -> bool:
 
 
 def check_readable(host: Host) -> None:
-    """Raise SamplerError if PSS, on which all savings rest, or system memory cannot be read of a
-    process of ours.
+    """Raise SamplerError if PSS of a process of ours, or system memory, cannot be read.
+
+    All savings rest on PSS.
     """
     pid = own_pid(host)
     if pss_readable(host, pid):
@@ -113,16 +109,16 @@ def check_readable(host: Host) -> None:
             "this kernel gives no PSS: neither /proc/PID/smaps_rollup nor /proc/PID/smaps is there."
             " It needs CONFIG_PROC_PAGE_MONITOR=y; `reusebench doctor` shows every memory source"
         )
-    reasons = (error.strerror if isinstance(error, OSError) else "empty" for error in errors)
+    reasons = [str(error.strerror) if isinstance(error, OSError) else "empty" for error in errors]
     raise SamplerError(
         "PSS cannot be read from /proc/PID/smaps_rollup and /proc/PID/smaps"
-        f" ({'; '.join(map(str, reasons))}): mount a whole /proc, in which this user may read the"
+        f" ({'; '.join(reasons)}): mount a whole /proc, in which this user may read the"
         " memory of its own processes"
     )
 
 
 def pss_readable(host: Host, pid: int) -> bool:
-    """Whether the process's PSS can be read at all, from smaps_rollup or from smaps."""
+    """Whether the process's PSS can be read, from smaps_rollup or from smaps."""
     return rollup_readable(host, pid) or _is_readable(host, _path(pid, "smaps"))
 
 
@@ -135,7 +131,7 @@ def _path(pid: int, name: str) -> str:
     return f"/proc/{pid}/{name}"
 
 
-def _known(result: T | OSError) -> T:
+def _content(result: bytes | OSError) -> bytes:
     if isinstance(result, OSError):
         raise result
     return result
@@ -149,15 +145,15 @@ def _is_readable(host: Host, path: str) -> bool:
 
 
 def _mapped_sizes(host: Host, pid: int, rollup: bytes | OSError) -> dict[str, int]:
-    """Return the sums over all mappings, from smaps where the kernel is older than smaps_rollup;
-    raise OSError.
+    """Return the sums over all mappings; raise OSError.
 
-    The sums are the same, but smaps has no parts of PSS.
+    On kernels before smaps_rollup they come from smaps: the sums are the same, but without the
+    parts of PSS.
     """
     if isinstance(rollup, (FileNotFoundError, PermissionError)):
         rollup = host.read(_path(pid, "smaps"))
-    sizes = parse_sizes(_known(rollup).decode(errors="replace"))
-    if "Pss" not in sizes:  # it has ended, but was not waited for
+    sizes = parse_sizes(_content(rollup).decode(errors="replace"))
+    if "Pss" not in sizes:  # a zombie
         raise ProcessLookupError(f"process {pid} has gone")
     return sizes
 

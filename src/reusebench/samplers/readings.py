@@ -1,5 +1,6 @@
-"""What is read of memory and of the machine, as plain data; None if this kernel, board or user
-cannot read it.
+"""Readings of memory and of the machine, as plain data.
+
+A field is None if this kernel, board or user cannot read it.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ __all__ = [
 
 
 class ProcessMemory(msgspec.Struct, frozen=True):
-    """One process."""
+    """Memory of one process."""
 
     #: Pages of the process in memory; a file mapped N times in one process counts N times.
     rss_bytes: int
@@ -49,17 +50,17 @@ class ProcessMemory(msgspec.Struct, frozen=True):
     peak_rss_bytes: Optional[int]
     fd_count: int
     thread_count: int
-    #: How many file descriptors the process may have open (RLIMIT_NOFILE).
+    #: Most file descriptors that the process may have open (RLIMIT_NOFILE).
     fd_limit: Optional[int] = None
 
 
 class SystemMemory(msgspec.Struct, frozen=True):
-    """The whole system, from /proc/meminfo; no Cma* without CONFIG_CMA."""
+    """Memory of the whole system, from /proc/meminfo. Cma* is None without CONFIG_CMA."""
 
     total_bytes: int
     free_bytes: int
-    #: The kernel's estimate of what a new process could take without swapping; mapped files count
-    #: as available.
+    #: The kernel's estimate of the memory that a new process could take without swapping; mapped
+    #: files count as available.
     available_bytes: int
     cached_bytes: int
     slab_bytes: int
@@ -75,48 +76,48 @@ class SystemMemory(msgspec.Struct, frozen=True):
 
 
 class NpuMemory(msgspec.Struct, frozen=True):
-    """The NPU. CMA is in SystemMemory, from the same meminfo."""
+    """Memory of the NPU, except CMA, which is in SystemMemory."""
 
     #: dma-bufs that the process holds; one with several descriptors and mappings counts once.
     process_dmabuf_bytes: Optional[int]
     process_dmabuf_count: Optional[int]
-    #: The same bytes by who made the buffers: "drm" for the NPU driver, or the name of a DMA heap.
+    #: The same bytes by exporter: "drm" for the NPU driver, or the name of a DMA heap.
     process_dmabuf_bytes_by_exporter: Optional[dict[str, int]]
     #: dma-bufs of all processes and drivers.
     system_dmabuf_bytes: Optional[int]
-    #: The file that was read.
+    #: Path of the source file.
     system_dmabuf_source: Optional[str]
-    #: Given out by Rockchip's DMA heaps; those that are dma-bufs are in system_dmabuf_bytes too.
+    #: Memory given out by Rockchip's DMA heaps; its dma-bufs are in system_dmabuf_bytes as well.
     rk_dma_heap_bytes: Optional[int]
-    #: SRAM of the NPU that all processes have taken; it is no part of the system's memory.
+    #: SRAM of the NPU taken by all processes; it is no part of the system's memory.
     sram_used_bytes: Optional[int]
     sram_total_bytes: Optional[int]
 
 
 class Pressure(msgspec.Struct, frozen=True, kw_only=True):
-    """What shows whether memory was short, counted from the start of the process."""
+    """Evidence of short memory, counted from the start of the process."""
 
-    #: Page faults of the process that waited for a disk or for swap; first loads of files are among
-    #: them.
+    #: Page faults of the process that waited for a disk or for swap, including first loads of
+    #: files.
     major_faults: Optional[int] = None
-    #: Pages that had been evicted, and were read again; files that were evicted before the start
-    #: are among them.
+    #: Evicted pages that were read again, including those evicted before the start.
     refaulted_file_bytes: Optional[int] = None
+    #: The same for anonymous pages.
     refaulted_anon_bytes: Optional[int] = None
-    #: Whose refaults: "cgroup", those of the process's control group, or "system".
+    #: Scope of the refaults: "cgroup" for the process's control group, or "system".
     refaults_of: Optional[str] = None
     swapped_in_bytes: Optional[int] = None
     swapped_out_bytes: Optional[int] = None
-    #: Time in which some process waited for memory to be freed or read again, and in which all that
-    #: could run did: PSI.
+    #: Time in which at least one process waited for memory (PSI).
     stalled_some_ns: Optional[int] = None
+    #: Time in which all runnable processes did.
     stalled_full_ns: Optional[int] = None
-    #: Whose waiting, as in refaults_of.
+    #: Scope of the stalls, as in refaults_of.
     stalls_of: Optional[str] = None
 
 
 class Reading(msgspec.Struct, frozen=True):
-    """All of it at one moment."""
+    """All readings of one moment."""
 
     process: ProcessMemory
     system: SystemMemory
@@ -126,7 +127,7 @@ class Reading(msgspec.Struct, frozen=True):
 
 
 class CpuUse(msgspec.Struct, frozen=True):
-    """Means over a time, in percent; 100 is one core."""
+    """Mean CPU use over a time, in percent; 100 is one core."""
 
     cores_percent: tuple[float, ...]
     process_percent: float
@@ -152,7 +153,7 @@ class Frequency(msgspec.Struct, frozen=True):
 
 
 class NpuLoad(msgspec.Struct, frozen=True):
-    """How busy one core of the NPU was over a time, in percent."""
+    """Load of one core of the NPU over a time, in percent."""
 
     core: int
     mean: float
@@ -165,18 +166,18 @@ class Throttle(msgspec.Struct, frozen=True):
     name: str
     #: "cooling_device", "thermal_throttle" or "firmware".
     kind: str
-    #: In how many of the readings.
+    #: Share of the readings in which it did.
     share_percent: float
 
 
 class MachineState(msgspec.Struct, frozen=True):
-    """The machine beside a run."""
+    """The state of the machine during a run."""
 
     temperatures: tuple[Temperature, ...]
     frequencies: tuple[Frequency, ...]
-    #: None: not readable.
+    #: None if it cannot be read.
     npu_load_percent: Optional[tuple[NpuLoad, ...]]
-    #: None: not readable.
+    #: None if it cannot be read.
     throttled: Optional[tuple[Throttle, ...]]
 
 
@@ -186,16 +187,16 @@ class MemorySource(msgspec.Struct, frozen=True):
     #: The file, or the keys in it.
     name: str
     readable: bool
-    #: What it is for, or what is missed without it.
+    #: Its purpose, or what is missing without it.
     remark: Message
 
 
 class Environment(msgspec.Struct, frozen=True, kw_only=True):
-    """What of a machine bears on memory and speed; it stays the same from run to run."""
+    """Facts about a machine that affect memory and speed, and stay the same from run to run."""
 
     board: str
     board_model: Optional[str] = None
-    #: Of the device tree, the most specific first: `radxa,rock-5b`, `rockchip,rk3588`.
+    #: Strings of the device tree, most specific first: `radxa,rock-5b`, `rockchip,rk3588`.
     board_compatible: Optional[tuple[str, ...]] = None
     npu_driver_version: Optional[str] = None
     memory_total_bytes: int
@@ -207,13 +208,12 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
     transparent_hugepages: Optional[str] = None
     overcommit_memory: Optional[str] = None
     address_randomisation: Optional[str] = None
-    #: Swap areas in use.
+    #: Number of swap areas in use.
     swaps: int
-    #: Of the environment: those that change what an allocator or a thread pool does.
+    #: Environment variables that affect allocators or thread pools.
     variables: dict[str, str]
     memory_sources: tuple[MemorySource, ...] = ()
-    #: On a board far away: what the reader beside the measured process takes (RSS); None: there is
-    #: none.
+    #: Remote board only: RSS of the reader, which runs in addition to the measured process.
     reader_bytes: Optional[int] = None
-    #: Of a virtual board: why its library reached all that the user does; None: it was confined.
+    #: Virtual board only: why the library ran unsandboxed; None if it was sandboxed.
     exposure: Optional[str] = None

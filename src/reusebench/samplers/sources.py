@@ -1,6 +1,4 @@
-"""Which sources of figures can be read here, of memory and of the machine beside a run: they are
-tried.
-"""
+"""The sources of figures that are readable on this machine, found by trying them."""
 
 from __future__ import annotations
 
@@ -34,28 +32,25 @@ __all__ = ["machine_sources", "memory_sources"]
 
 
 def memory_sources(host: Host, pid: int) -> Iterator[MemorySource]:
-    """Yield every source, tried on the given process, which must be one of the user's own.
+    """Yield every memory source, tried on one of the user's own processes.
 
-    Those of the NPU come only where there is one.
+    Sources of NPU memory come only if there is an NPU.
     """
     if not pss_readable(host, pid):
         yield MemorySource("PSS", False, Message("pss_unreadable"))
         return
-    yield MemorySource(
-        "/proc/PID/statm", bool(read_text(host, f"/proc/{pid}/statm")), Message("resident_counter")
-    )
+    has_statm = bool(read_text(host, f"/proc/{pid}/statm"))
+    yield MemorySource("/proc/PID/statm", has_statm, Message("resident_counter"))
     yield _source("/proc/PID/smaps_rollup", rollup_readable(host, pid), "smaps_rollup")
-    yield _source(
-        "Pss_Anon, Pss_File, Pss_Shmem",
-        read_process(host, pid).pss_anon_bytes is not None,
-        "pss_by_kind",
-    )
+    has_pss_parts = read_process(host, pid).pss_anon_bytes is not None
+    yield _source("Pss_Anon, Pss_File, Pss_Shmem", has_pss_parts, "pss_by_kind")
     yield _source("/proc/PID/clear_refs", reset_peak(host, pid), "peak_reset")
     try:
         system = read_system(host)
     except SamplerError:
         yield _source("/proc/meminfo", False, "system_memory")
         return
+
     yield _source("/proc/meminfo", True, "system_memory")
     yield _source("CmaTotal, CmaFree", system.cma_total_bytes is not None, "cma")
     if has_npu(host):
@@ -66,8 +61,9 @@ def memory_sources(host: Host, pid: int) -> Iterator[MemorySource]:
 
 
 def machine_sources(host: Host) -> Iterator[MemorySource]:
-    """Yield what MachineWatch reads besides CPU use, which every Linux has; NPU load only where
-    there is an NPU.
+    """Yield the sources of MachineWatch, except CPU use, which every Linux has.
+
+    NPU load comes only if there is an NPU.
     """
     yield _gauges("/sys/class/thermal/thermal_zone*", temperatures(host), "temperatures", host)
     yield _gauges(
@@ -80,12 +76,9 @@ def machine_sources(host: Host) -> Iterator[MemorySource]:
 
 
 def _source(name: str, readable: bool, code: str, **missing: Value) -> MemorySource:
-    """Return the source with the message of that code, or where it is not readable of
-    `CODE_missing`.
-    """
-    return MemorySource(
-        name, readable, Message(code) if readable else Message(f"{code}_missing", missing)
-    )
+    """Return a source with the message `code`, or `CODE_missing` if it is not readable."""
+    remark = Message(code) if readable else Message(f"{code}_missing", missing)
+    return MemorySource(name, readable, remark)
 
 
 def _gauges(path: str, gauges: Sequence[Gauge], code: str, host: Host) -> MemorySource:
@@ -96,8 +89,10 @@ def _gauges(path: str, gauges: Sequence[Gauge], code: str, host: Host) -> Memory
 
 
 def _best(sources: Sequence[FileSource[Any]], code: str, host: Host) -> MemorySource:
-    """Return the source that is used, of several with the same figure; if there is none, why it
-    cannot be read.
+    """Return the source in use, of several with the same figure.
+
+    If none is readable, return a source that the user's rights forbid, or the first one, and its
+    reason.
     """
     used = first_readable(sources, host)
     if used:

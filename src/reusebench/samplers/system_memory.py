@@ -1,6 +1,4 @@
-"""Memory of the whole system from /proc/meminfo, and how much it moves before anything of ours
-runs.
-"""
+"""Memory of the whole system from /proc/meminfo, and its noise before anything of ours runs."""
 
 from __future__ import annotations
 
@@ -18,13 +16,14 @@ _NOISE_INTERVAL_S = 0.02
 
 
 def read_system(host: Host) -> SystemMemory:
-    """Return one reading (14 us); raise SamplerError if /proc/meminfo has none."""
+    """Return one reading (14 us); raise SamplerError if /proc/meminfo lacks a key."""
     return parse_meminfo(read_text(host, "/proc/meminfo") or "")
 
 
 def oom_kills(host: Host) -> int:
-    """Return how many processes the kernel has killed for memory since boot (Linux 4.13; 0 where
-    not counted).
+    """Return the number of processes that the kernel has killed for memory since boot.
+
+    0 before Linux 4.13, which does not count them.
     """
     counts = dict(line.split() for line in (read_text(host, "/proc/vmstat") or "").splitlines())
     return int(counts.get("oom_kill", 0))
@@ -32,18 +31,16 @@ def oom_kills(host: Host) -> int:
 
 @dataclass(frozen=True)
 class Idle:
-    """What the machine did while nothing of ours ran."""
+    """The activity of the machine while nothing of ours ran."""
 
-    #: Half the range over which system memory moved: the +- of system figures.
+    #: Half the range over which system memory moved: the ± of system figures.
     memory_noise_bytes: int
     #: Share of all CPUs' time that other work took.
     cpu_percent: float
 
 
 def observe_idle(host: Host, seconds: float) -> Idle:
-    """Watch the machine for that time; the scheduler's clock ticks make cpu_percent exact to some
-    percent.
-    """
+    """Watch the machine for `seconds`; clock ticks make cpu_percent exact to a few percent."""
     used_bytes = [read_system(host).used_bytes]
     before = _core_times(host)
     until = time.monotonic() + seconds

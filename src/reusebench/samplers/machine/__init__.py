@@ -1,1 +1,1 @@
-"""The machine beside a run: CPU use, temperatures, frequencies, throttling."""
+"""The state of the machine during a run: CPU use, temperatures, frequencies, throttling."""

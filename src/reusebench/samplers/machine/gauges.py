@@ -1,18 +1,17 @@
-"""Temperatures and frequencies: files of /sys with one number each, read again and again."""
+"""Temperatures and frequencies: files of /sys with one number each, read repeatedly."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from itertools import groupby
 
 from reusebench.samplers.host import Host, names_in, read_texts
 
 __all__ = [
     "THERMAL",
     "Gauge",
-    "Running",
+    "RunningFigures",
     "core_frequencies",
     "device_frequencies",
     "names",
@@ -24,15 +23,14 @@ THERMAL = "/sys/class/thermal"
 _CPUFREQ = "/sys/devices/system/cpu/cpufreq"
 _DEVFREQ = "/sys/class/devfreq"
 
-#: Drivers give THERMAL_TEMP_INVALID (-274000, include/linux/thermal.h) while a sensor is off.
+#: Drivers report THERMAL_TEMP_INVALID (-274000, include/linux/thermal.h) while a sensor is off.
 _ABSOLUTE_ZERO_MILLIDEGREES = -273150
 
 
-class Running:
-    """First, last, lowest, highest and mean of figures that come one by one, in memory that does
-    not grow.
+class RunningFigures:
+    """First, last, lowest, highest and mean of a series of figures, in constant memory.
 
-    Until the first comes, they are infinite or no numbers.
+    Before the first figure they are infinite or NaN.
     """
 
     __slots__ = ("_sum", "count", "first", "highest", "last", "lowest")
@@ -45,7 +43,7 @@ class Running:
         self.highest = -math.inf
 
     def add(self, value: float) -> None:
-        """Take one figure in."""
+        """Add one figure."""
         if not self.count:
             self.first = value
         self.last = value
@@ -61,21 +59,20 @@ class Running:
 
 
 class Gauge:
-    """One number that is read again and again; a reading that fails (EAGAIN, EINVAL, file gone) is
-    left out.
+    """One number that is read repeatedly.
+
+    A reading that fails (EAGAIN, EINVAL, file gone) is skipped.
     """
 
     def __init__(self, name: str, path: str, parse: Callable[[str], float | None]) -> None:
-        """Take the file, and what makes a figure of its text: None or ValueError if there is
-        none in it.
-        """
+        """`parse` returns the figure in the file's text; None or ValueError if there is none."""
         self.name = name
         self.path = path
         self._parse = parse
-        self.figures = Running()
+        self.figures = RunningFigures()
 
     def take(self, texts: Mapping[str, str]) -> None:
-        """Take one reading out of what was read, by path."""
+        """Add one reading from `texts`, keyed by path."""
         try:
             figure = self._parse(texts.get(self.path, ""))
         except ValueError:
@@ -98,7 +95,7 @@ def core_frequencies(host: Host) -> list[Gauge]:
     for policy in policies:
         folder = f"{_CPUFREQ}/{policy}"
         name = _cores(cores.get(f"{folder}/related_cpus", "")) or policy
-        gauges.append(Gauge(name, f"{folder}/scaling_cur_freq", _hz_of_khz))
+        gauges.append(Gauge(name, f"{folder}/scaling_cur_freq", _hz_from_khz))
     return gauges
 
 
@@ -113,18 +110,20 @@ def device_frequencies(host: Host) -> list[Gauge]:
 
 
 def names(host: Host, parent: str, folders: Sequence[str]) -> list[tuple[str, str]]:
-    """Return the folders' paths with the content of their `type`; where several have one, also with
-    the folder.
+    """Return (path, name) of each folder; the name is the content of `type`.
+
+    If several folders have the same type, the name has the folder as well.
     """
     texts = read_texts(host, [f"{parent}/{folder}/type" for folder in folders])
     types = {
         folder: texts.get(f"{parent}/{folder}/type", "").strip() or folder for folder in folders
     }
-    times = Counter(types.values())
-    return [
-        (f"{parent}/{folder}", kind if times[kind] == 1 else f"{kind} ({folder})")
-        for folder, kind in types.items()
-    ]
+    counts = Counter(types.values())
+    named = []
+    for folder, kind in types.items():
+        name = kind if counts[kind] == 1 else f"{kind} ({folder})"
+        named.append((f"{parent}/{folder}", name))
+    return named
 
 
 def number(name: str) -> int:
@@ -137,18 +136,22 @@ def _celsius(text: str) -> float | None:
     return millidegrees / 1000 if millidegrees > _ABSOLUTE_ZERO_MILLIDEGREES else None
 
 
-def _hz_of_khz(text: str) -> int:
+def _hz_from_khz(text: str) -> int:
     return int(text) * 1000
 
 
 def _cores(related: str) -> str:
-    """Return the cores that share a clock, as the kernel writes lists of them: `cpu0-3`, `cpu4,6`;
-    "" of none.
+    """Return the cores that share a clock, in the kernel's notation: `cpu0-3`, `cpu4,6`.
+
+    Empty if there are none.
     """
-    cores = [int(core) for core in related.split()]
-    runs = [
-        [core for _, core in run]
-        for _, run in groupby(enumerate(cores), lambda pair: pair[1] - pair[0])
-    ]
-    ranges = ",".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
-    return f"cpu{ranges}" if ranges else ""
+    runs: list[list[int]] = []
+    for core in map(int, related.split()):
+        if runs and core == runs[-1][-1] + 1:
+            runs[-1].append(core)
+        else:
+            runs.append([core])
+    if not runs:
+        return ""
+    ranges = [f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs]
+    return f"cpu{','.join(ranges)}"

@@ -1,6 +1,4 @@
-"""Whether the machine slows itself down, as far as it reports that, and in what share of the
-readings it did.
-"""
+"""Throttling, as far as the machine reports it, and its share of the readings."""
 
 from __future__ import annotations
 
@@ -9,14 +7,14 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from reusebench.samplers.host import Host, names_in, read_texts
-from reusebench.samplers.machine.gauges import THERMAL, Running, names
+from reusebench.samplers.machine.gauges import THERMAL, RunningFigures, names
 from reusebench.samplers.readings import Throttle
 
 __all__ = ["Throttling"]
 
-#: The type of a cooling device that slows down what computes: `thermal-cpufreq-0`, `cpufreq-cpu0`,
-#: `thermal-devfreq-1`, `devfreq-fdab0000.npu`, `Processor` (ACPI). Others blow (`pwm-fan`), or are
-#: set by hand.
+#: Types of cooling devices that slow down a processor: `thermal-cpufreq-0`, `cpufreq-cpu0`,
+#: `thermal-devfreq-1`, `devfreq-fdab0000.npu`, `Processor` (ACPI). Other devices blow (`pwm-fan`),
+#: or are set by hand.
 _SLOWING = re.compile(r"(?!.*fan).*(?:cpufreq|devfreq|processor|[gn]pu(?![a-z]))", re.IGNORECASE)
 
 _CPU = "/sys/devices/system/cpu"
@@ -24,52 +22,54 @@ _PLATFORM = "/sys/devices/platform"
 _CORE = re.compile(r"cpu\d+")
 _FIRMWARE = re.compile(r"soc.*:firmware")
 
-#: Events since boot: a core, or its package, reached its limit
+#: Counters since boot: a core, or its package, reached its limit
 #: (drivers/thermal/intel/therm_throt.c).
 _COUNTERS = ("core_throttle_count", "package_throttle_count")
 
-#: The present state in the lowest bits of the firmware's answer, in order; what has been since boot
-#: is 16 bits higher.
+#: Lowest bits of the firmware's answer, in order: the current state. Bits 16 higher have the states
+#: since boot.
 _FIRMWARE_BITS = ("under-voltage", "frequency capped", "throttled", "soft temperature limit")
 
 
 class _Source(Protocol):
-    """Something that may slow the machine down."""
+    """A source that tells whether the machine is slowed down."""
 
-    #: As Throttle.kind.
+    #: Kind of the source, as in Throttle.kind.
     kind: str
     paths: list[str]
 
     def slowed(self, texts: Mapping[str, str]) -> dict[str, bool]:
-        """Return by name whether the machine is slowed now; without what could not be read."""
+        """Return, by name, whether the machine is slowed now; unreadable states are skipped."""
 
 
 class Throttling:
-    """What slows the machine down; `readable` is whether it reports that at all."""
+    """All sources of throttling; `readable` is whether the machine has any."""
 
     def __init__(self, host: Host) -> None:
-        """Look for sources there."""
+        """Look for the host's sources."""
         self._sources = [*_cooling_devices(host), *_counters(host), *_firmware(host)]
         self.readable = bool(self._sources)
         self.paths = [path for source in self._sources for path in source.paths]
-        self._percents: dict[tuple[str, str], Running] = {}
+        self._percents: dict[tuple[str, str], RunningFigures] = {}
 
     def take(self, texts: Mapping[str, str]) -> None:
-        """Take one reading out of what was read of the paths."""
+        """Add one reading from `texts`, keyed by path."""
         for source in self._sources:
             for name, slowed in source.slowed(texts).items():
-                self._percents.setdefault((name, source.kind), Running()).add(100.0 * slowed)
+                self._percents.setdefault((name, source.kind), RunningFigures()).add(100.0 * slowed)
 
     def report(self) -> tuple[Throttle, ...] | None:
-        """Return what slowed the machine, with the share of its readings; None if nothing could
-        be read.
+        """Return the causes of throttling, with their shares of the readings.
+
+        None if nothing could be read.
         """
         if not self._percents:
             return None
-        shares = [
-            Throttle(name, kind, percents.mean) for (name, kind), percents in self._percents.items()
-        ]
-        return tuple(throttle for throttle in shares if throttle.share_percent)
+        throttles = []
+        for (name, kind), percents in self._percents.items():
+            if percents.mean:
+                throttles.append(Throttle(name, kind, percents.mean))
+        return tuple(throttles)
 
 
 def _cooling_devices(host: Host) -> list[_Source]:
@@ -92,25 +92,21 @@ def _counters(host: Host) -> list[_Source]:
 
 
 def _firmware(host: Host) -> list[_Source]:
-    """Return that of a Raspberry Pi: soc/soc:firmware/get_throttled; on a Pi 5 `soc@107c000000` is
-    for `soc`.
+    """Return a Raspberry Pi's firmware: soc/soc:firmware/get_throttled.
+
+    On a Pi 5 `soc` is called `soc@107c000000`.
     """
     sources: list[_Source] = []
     for soc in names_in(host, _PLATFORM, "soc"):
-        folders = [
-            name
-            for name in names_in(host, f"{_PLATFORM}/{soc}", "soc")
-            if _FIRMWARE.fullmatch(name)
-        ]
-        files = read_texts(
-            host, [f"{_PLATFORM}/{soc}/{folder}/get_throttled" for folder in folders]
-        )
-        sources += [_Firmware(path) for path in files]
+        folder = f"{_PLATFORM}/{soc}"
+        firmwares = filter(_FIRMWARE.fullmatch, names_in(host, folder, "soc"))
+        paths = [f"{folder}/{firmware}/get_throttled" for firmware in firmwares]
+        sources += [_Firmware(path) for path in read_texts(host, paths)]
     return sources
 
 
 class _CoolingDevice:
-    """Slows the machine down in any state above 0."""
+    """A cooling device, which slows the machine down in any state above 0."""
 
     kind = "cooling_device"
 
@@ -124,9 +120,9 @@ class _CoolingDevice:
 
 
 class _Firmware:
-    """What the firmware of a Raspberry Pi does now; its driver asks it about every two seconds.
+    """The firmware of a Raspberry Pi, which its driver asks about every two seconds.
 
-    The kernel logs once after each boot that hwmon is the newer way, which has under-voltage alone.
+    The kernel logs once after each boot that hwmon is the newer way; hwmon has only under-voltage.
     """
 
     kind = "firmware"
@@ -136,15 +132,13 @@ class _Firmware:
 
     def slowed(self, texts: Mapping[str, str]) -> dict[str, bool]:
         bits = _integer(texts, self.paths[0], 16)
-        return (
-            {}
-            if bits is None
-            else {name: bool(bits >> bit & 1) for bit, name in enumerate(_FIRMWARE_BITS)}
-        )
+        if bits is None:
+            return {}
+        return {name: bool(bits >> bit & 1) for bit, name in enumerate(_FIRMWARE_BITS)}
 
 
 class _Counter:
-    """Has slowed the machine where the count of any core has grown since the last reading."""
+    """A counter, which has grown since the last reading if the machine was slowed down."""
 
     kind = "thermal_throttle"
 
@@ -154,12 +148,15 @@ class _Counter:
         self._before: dict[str, int] = {}
 
     def slowed(self, texts: Mapping[str, str]) -> dict[str, bool]:
-        counts = {
-            path: count for path in self.paths if (count := _integer(texts, path, 10)) is not None
-        }
-        grown = [
-            count > self._before[path] for path, count in counts.items() if path in self._before
-        ]
+        counts: dict[str, int] = {}
+        grown: list[bool] = []
+        for path in self.paths:
+            count = _integer(texts, path, 10)
+            if count is None:
+                continue
+            counts[path] = count
+            if path in self._before:
+                grown.append(count > self._before[path])
         self._before = counts
         return {self._name: any(grown)} if grown else {}
 

@@ -1,6 +1,4 @@
-"""NPU memory on a board: what the process holds, what the system holds, and which files of the
-kernel show it.
-"""
+"""NPU memory on a board: of the process, of the system, and the kernel's files that show it."""
 
 from __future__ import annotations
 

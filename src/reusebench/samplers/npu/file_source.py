@@ -1,4 +1,4 @@
-"""One file of the kernel with a figure, and why it may not be readable."""
+"""One file of the kernel with a figure, and the reasons for which it may be unreadable."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class FileSource(Generic[T]):
-    """A file, how its text is read, and the reason where it is not."""
+    """A file, the parser of its text, and the reason if a kernel does not have it."""
 
-    #: As a user would type it.
+    #: Path as a user would type it.
     path: str
-    #: Returns None if the text has another form than the kernel writes.
+    #: Returns None if the text does not have the kernel's format.
     parse: Callable[[str], T | None]
-    #: Why a kernel does not have it.
+    #: Reason if the kernel does not have the file.
     absent: Message
 
     def read(self, host: Host) -> T | None:
-        """Return the present figure; None if the file cannot be read."""
+        """Return the current figure; None if the file cannot be read."""
         return self.parse(read_text(host, self.path) or "")
 
     def refusal(self, host: Host) -> Message | None:
-        """Return what the user lacks to read it; None if it is not a question of permission."""
+        """Return the right that the user lacks; None if permission is not the problem."""
         try:
             host.read(self.path)
         except PermissionError:
-            return Message("needs_root") if host.user_id else Message("refused_to_root")
+            return Message("needs_root" if host.user_id else "refused_to_root")
         except OSError:
-            pass
+            return None
         return None
 
 

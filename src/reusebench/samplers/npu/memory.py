@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from reusebench.samplers.host import Host
 from reusebench.samplers.npu.file_source import FileSource, first_readable
-from reusebench.samplers.npu.process_dmabuf import process_dmabufs
+from reusebench.samplers.npu.process_dmabuf import DmaBuf, process_dmabufs
 from reusebench.samplers.npu.rknpu import SRAM, Sram
 from reusebench.samplers.npu.system_dmabuf import RK_DMA_HEAP, SYSTEM_DMABUF
 from reusebench.samplers.readings import NpuMemory
@@ -16,7 +17,7 @@ __all__ = ["NpuSources", "find_npu_sources"]
 
 @dataclass(frozen=True)
 class NpuSources:
-    """The files to read, looked for once in a session; None: there is none."""
+    """The files to read, looked for once per session; None if there is no such file."""
 
     host: Host
     system_dmabuf: FileSource[int] | None
@@ -24,31 +25,45 @@ class NpuSources:
     sram: FileSource[Sram] | None
 
     def read(self, pid: int) -> NpuMemory:
-        """Return one reading of the process and the system; raise ProcessLookupError if the
-        process has gone.
-        """
+        """Return one reading; ProcessLookupError if the process has gone."""
         buffers = process_dmabufs(self.host, pid)
-        by_exporter: dict[str, int] = {}
-        for buffer in buffers or ():
-            by_exporter[buffer.exporter] = by_exporter.get(buffer.exporter, 0) + buffer.size_bytes
-        system_bytes = self.system_dmabuf.read(self.host) if self.system_dmabuf else None
+        buffer_count: int | None = None
+        process_bytes: int | None = None
+        by_exporter: dict[str, int] | None = None
+        if buffers is not None:
+            buffer_count = len(buffers)
+            process_bytes = sum(buffer.size_bytes for buffer in buffers)
+            by_exporter = _bytes_by_exporter(buffers)
+
+        system_bytes: int | None = None
+        system_source: str | None = None
+        if self.system_dmabuf:
+            system_bytes = self.system_dmabuf.read(self.host)
+            if system_bytes is not None:
+                system_source = self.system_dmabuf.path
+
         sram = self.sram.read(self.host) if self.sram else None
         return NpuMemory(
-            process_dmabuf_bytes=None if buffers is None else sum(by_exporter.values()),
-            process_dmabuf_count=None if buffers is None else len(buffers),
-            process_dmabuf_bytes_by_exporter=None if buffers is None else by_exporter,
+            process_dmabuf_bytes=process_bytes,
+            process_dmabuf_count=buffer_count,
+            process_dmabuf_bytes_by_exporter=by_exporter,
             system_dmabuf_bytes=system_bytes,
-            system_dmabuf_source=self.system_dmabuf.path
-            if self.system_dmabuf and system_bytes is not None
-            else None,
+            system_dmabuf_source=system_source,
             rk_dma_heap_bytes=self.rk_dma_heap.read(self.host) if self.rk_dma_heap else None,
             sram_used_bytes=sram.used_bytes if sram else None,
             sram_total_bytes=sram.total_bytes if sram else None,
         )
 
 
+def _bytes_by_exporter(buffers: Iterable[DmaBuf]) -> dict[str, int]:
+    sizes: dict[str, int] = {}
+    for buffer in buffers:
+        sizes[buffer.exporter] = sizes.get(buffer.exporter, 0) + buffer.size_bytes
+    return sizes
+
+
 def find_npu_sources(host: Host) -> NpuSources:
-    """Try every source once, and keep the cheapest of those that have the same figure."""
+    """Try every source once; of those with the same figure keep the cheapest."""
     return NpuSources(
         host,
         first_readable(SYSTEM_DMABUF, host),

@@ -1,13 +1,11 @@
-"""What Rockchip's NPU driver reports: its version, how busy the cores are, and the SRAM that it
-gives out.
+"""Figures of Rockchip's NPU driver: its version, the load of the cores, and the SRAM in use.
 
-The nodes are those of drivers/rknpu/rknpu_debugger.c. Of them `freq` is never read: it powers the
-NPU on.
+drivers/rknpu/rknpu_debugger.c has the nodes. Its `freq` is never read: that powers the NPU on.
 
-The driver sums up each core's busy time for a second (rknpu_load_show, and RKNPU_LOAD_INTERVAL in
+The driver sums each core's busy time over a second (rknpu_load_show, and RKNPU_LOAD_INTERVAL in
 rknpu_drv.h); reading that does not power the NPU on. devfreq's `load` of the NPU is not read:
 npu_devfreq_get_dev_status in drivers/rknpu/rknpu_devfreq.c fills nothing in, so it is
-`100@1000000000Hz` at rest too.
+`100@1000000000Hz` even at rest.
 """
 
 from __future__ import annotations
@@ -21,7 +19,7 @@ from reusebench.samplers.npu.file_source import FileSource
 
 __all__ = ["NPU_LOAD", "SRAM", "Sram", "has_npu", "rknpu_driver_version"]
 
-#: `RKNPU driver: v0.9.8`; in /sys/module (which needs no root) the number alone. Drivers whose
+#: `RKNPU driver: v0.9.8`, or just the number in /sys/module (which needs no root). Drivers whose
 #: MODULE_VERSION names its macros instead of numbers have no version there.
 _VERSION = re.compile(r"(?:RKNPU driver: v)?(\d+\.\d+\.\d+)\s*")
 _VERSION_NODES = (
@@ -36,11 +34,11 @@ _SRAM_TOTAL = re.compile(
     r"^SRAM total size: (\d{1,10}), used: (\d{1,10}), free: \d+\s*\Z", re.MULTILINE
 )
 
-#: `NPU load:  Core0:  0%, Core1: 12%, Core2:  0%,`, and `NPU load:  0%` where there is one core.
+#: `NPU load:  Core0:  0%, Core1: 12%, Core2:  0%,`, or `NPU load:  0%` if there is one core.
 _LOAD = re.compile(r"NPU load:(?:\s+(?:Core\d+:\s+)?\d{1,3}%,?)+\s*")
 _PERCENT = re.compile(r"(\d+)%")
 
-#: What only a kernel with the NPU driver, or made by Rockchip, has.
+#: Paths that only a kernel with the NPU driver, or Rockchip's kernel, has.
 _SIGNS = (
     "/sys/bus/platform/drivers/RKNPU",
     "/sys/module/rknpu",
@@ -52,7 +50,7 @@ _SIGNS = (
 
 @dataclass(frozen=True)
 class Sram:
-    """SRAM of the chip that its device tree gives to the NPU."""
+    """SRAM of the chip that the device tree gives to the NPU."""
 
     total_bytes: int
     #: Taken by all processes.
@@ -73,7 +71,9 @@ SRAM = (
 
 
 def _cores_percent(text: str) -> list[float] | None:
-    return [float(percent) for percent in _PERCENT.findall(text)] if _LOAD.fullmatch(text) else None
+    if not _LOAD.fullmatch(text):
+        return None
+    return [float(percent) for percent in _PERCENT.findall(text)]
 
 
 #: Percent of the last full second, core by core.
@@ -93,7 +93,7 @@ def has_npu(host: Host) -> bool:
 
 
 def rknpu_driver_version(host: Host) -> str | None:
-    """Return the version of the NPU driver as `0.9.8`; None if no node of it can be read."""
+    """Return the version of the NPU driver as `0.9.8`; None if none of its nodes can be read."""
     for text in read_texts(host, _VERSION_NODES).values():
         version = _VERSION.fullmatch(text)
         if version:

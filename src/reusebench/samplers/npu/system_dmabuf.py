@@ -1,6 +1,4 @@
-"""Memory of devices in the whole system: all dma-bufs, and what Rockchip's DMA heaps have given
-out.
-"""
+"""Device memory of the whole system: all dma-bufs, and the memory given out by DMA heaps."""
 
 from __future__ import annotations
 
@@ -13,7 +11,7 @@ from reusebench.samplers.npu.file_source import FileSource
 
 __all__ = ["RK_DMA_HEAP", "SYSTEM_DMABUF"]
 
-#: `Total: 2048 KiB`, the whole of the file (rk_dmabuf_size_show in
+#: `Total: 2048 KiB`, the whole file (rk_dmabuf_size_show in
 #: drivers/soc/rockchip/rk_dmabuf_procfs.c).
 _RK_DMABUF_TOTAL = re.compile(r"Total: (\d{1,16}) KiB\s*")
 #: `Total 3 objects, 2097152 bytes`, the last line (dma_buf_debug_show in
@@ -22,7 +20,7 @@ _BUFINFO_TOTAL = re.compile(r"^Total \d+ objects, (\d{1,19}) bytes\s*\Z", re.MUL
 #: `Total : 0x200000 (2048 KiB)`, the last line (rk_dma_heap_proc_show in
 #: drivers/dma-buf/rk_heaps/rk-dma-heap.c).
 _HEAP_TOTAL = re.compile(r"^Total : 0x([0-9a-f]{1,16}) \(\d+ KiB\)\s*\Z", re.MULTILINE)
-#: What reading the size of a buffer gives once it is freed.
+#: Errors from reading the size of a buffer that has been freed.
 _FREED = (errno.ENOENT, errno.ENODEV, errno.EIO)
 
 
@@ -33,8 +31,9 @@ def _rk_dmabuf_bytes(text: str) -> int | None:
 
 
 class _Buffers(FileSource[int]):
-    """A folder with a file for each buffer: the sum of INODE/size
-    (drivers/dma-buf/dma-buf-sysfs-stats.c).
+    """The sum of INODE/size in a folder with one file per buffer.
+
+    See drivers/dma-buf/dma-buf-sysfs-stats.c.
     """
 
     def read(self, host: Host) -> int | None:
@@ -42,13 +41,16 @@ class _Buffers(FileSource[int]):
             sizes = host.read_all([f"{self.path}/{inode}/size" for inode in host.names(self.path)])
         except OSError:
             return None
-        parsed = [self._size_bytes(size) for size in sizes]
-        return None if None in parsed else sum(size or 0 for size in parsed)
+        sum_bytes = 0
+        for size in sizes:
+            size_bytes = self._size_bytes(size)
+            if size_bytes is None:
+                return None
+            sum_bytes += size_bytes
+        return sum_bytes
 
     def _size_bytes(self, size: bytes | OSError) -> int | None:
-        """Return the size of one buffer, 0 where it was freed since it was listed, None if it is
-        not known.
-        """
+        """Return the size of one buffer, 0 if it has just been freed, None if it is unknown."""
         if isinstance(size, OSError):
             return 0 if size.errno in _FREED else None
         return self.parse(size.decode(errors="replace"))
@@ -59,18 +61,19 @@ def _buffer_bytes(text: str) -> int | None:
 
 
 def _bufinfo_bytes(text: str) -> int | None:
-    """Return the total that the kernel sums up while it locks and describes each buffer."""
+    """Return the total, for which the kernel locks and describes each buffer."""
     total = _BUFINFO_TOTAL.search(text)
     return int(total[1]) if total else None
 
 
 def _heap_bytes(text: str) -> int | None:
-    """Return what all heaps have given out, as dma-bufs and to drivers."""
+    """Return the memory that all heaps have given out, as dma-bufs and to drivers."""
     total = _HEAP_TOTAL.search(text)
     return int(total[1], 16) if total else None
 
 
-#: All dma-bufs of the system: a counter; without root and locks; with both.
+#: All dma-bufs of the system, cheapest first: a counter, files without root and locks, a file that
+#: needs both.
 SYSTEM_DMABUF = (
     FileSource(
         "/proc/rk_dmabuf/size",
@@ -85,8 +88,7 @@ SYSTEM_DMABUF = (
     FileSource("/sys/kernel/debug/dma_buf/bufinfo", _bufinfo_bytes, Message("debugfs_missing")),
 )
 
-#: Where the NPU's memory comes from on boards without an IOMMU (RV1103, RV1106). debugfs has the
-#: same file besides.
+#: Source of NPU memory on boards without an IOMMU (RV1103, RV1106). debugfs has the same file.
 RK_DMA_HEAP = (
     FileSource(
         "/proc/rk_dma_heap/dma_heap_info",
