@@ -1,7 +1,7 @@
 /*
- * Rockchip's rknn_api.h as far as it is used here (header of SDK 2.3.2; 1.4.0 to 2.3.2 read the same): the same
- * structs, flags and numbers as measured/runtimes/rknn/abi.py. The functions are declared for their types alone and looked up in
- * the library.
+ * The part of Rockchip's rknn_api.h that is used here: the same structs, flags and numbers as in
+ * measured/runtimes/rknn/abi.py (header of SDK 2.3.2; versions 1.4.0 to 2.3.2 read the same). Functions are declared
+ * only for their types and looked up in the library.
  */
 #ifndef REUSEBENCH_ABI_H
 #define REUSEBENCH_ABI_H
@@ -32,7 +32,7 @@ enum {
     QUERY_NATIVE_INPUT_ATTR = 8,
     QUERY_NATIVE_OUTPUT_ATTR = 9,
     QUERY_INPUT_DYNAMIC_RANGE = 13,
-    /* Of a model with dynamic shapes, once shapes are set. */
+    /* Models with dynamic shapes only, after their shapes are set. */
     QUERY_CURRENT_INPUT_ATTR = 14,
     QUERY_CURRENT_OUTPUT_ATTR = 15,
     QUERY_CURRENT_NATIVE_INPUT_ATTR = 16,
@@ -55,7 +55,7 @@ enum {
     TYPE_BFLOAT16,
 };
 
-/* rknn_tensor_format. NC1HWC2 is the NPU's own: channels in groups, side by side for each pixel. */
+/* rknn_tensor_format. NC1HWC2 is the NPU's own format: groups of channels, side by side for each pixel. */
 enum { FORMAT_NHWC = 1, FORMAT_NC1HWC2 = 2 };
 
 /* Modes of rknn_mem_sync. */
@@ -91,7 +91,7 @@ typedef struct {
     uint32_t dyn_range[MAX_DYNAMIC_SHAPES][MAX_DIMENSIONS], n_dims;
 } rknn_input_range;
 
-/* In bytes. The fields are not additive; a dup's total_dma_allocated_size has the shared weights. */
+/* Sizes in bytes. They are not additive: total_dma_allocated_size of a dup includes the shared weights. */
 typedef struct {
     uint32_t total_weight_size, total_internal_size;
     uint64_t total_dma_allocated_size;

@@ -1,4 +1,4 @@
-/* What a model's tensors are: their attributes, and the shapes that it allows. */
+/* The tensors of a model: their attributes and the shapes that it allows. */
 #include "native.h"
 
 #include <stdio.h>
@@ -42,7 +42,7 @@ rknn_tensor_attr *query_outputs(rknn_context context, int command, uint32_t *cou
     return query_all(context, command, *count, failure);
 }
 
-/* Of every input; NULL and the count 0 for a model without dynamic shapes. */
+/* The dynamic shapes of all inputs; NULL and count 0 if the model has none. */
 static bool query_ranges(rknn_context context, rknn_input_range **ranges, uint32_t *count, struct failure *failure)
 {
     rknn_input_output_num numbers;
@@ -53,7 +53,7 @@ static bool query_ranges(rknn_context context, rknn_input_range **ranges, uint32
     for (uint32_t index = 0; index < numbers.n_input; index++) {
         rknn_input_range *range = *ranges + index;
         range->index = index;
-        /* A failure is how the library says that there are none. */
+        /* The library reports by a failure that there are none. */
         if (!query(context, QUERY_INPUT_DYNAMIC_RANGE, range, sizeof *range, failure)) {
             forget(failure);
             *count = 0;
@@ -101,7 +101,7 @@ bool set_shapes(rknn_context context, const struct data_list *data, bool *is_dyn
     return *is_dynamic;
 }
 
-/* The struct as it is, in hexadecimal digits: it is the same on 32 and 64 bit. */
+/* Appends the struct in hexadecimal digits; it is the same on 32 and 64 bits. */
 static void append_attribute(struct text *answer, const char *name, const rknn_tensor_attr *attribute)
 {
     append(answer, "\t%s=", name);
@@ -109,7 +109,7 @@ static void append_attribute(struct text *answer, const char *name, const rknn_t
         append(answer, "%02x", ((const uint8_t *)attribute)[index]);
 }
 
-/* The shapes of one input, as in 1,224,224,3;1,112,112,3. */
+/* Appends the shapes of one input, such as 1,224,224,3;1,112,112,3. */
 static void append_range(struct text *answer, const rknn_input_range *range, uint32_t shapes)
 {
     append(answer, "\tshapes=");

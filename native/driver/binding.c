@@ -1,4 +1,4 @@
-/* Rockchip's C API: every call is checked, by its return code and by what the library prints meanwhile. */
+/* Rockchip's C API: every call is checked by its return code and by what the library prints during it. */
 #include "native.h"
 
 #include <dlfcn.h>
@@ -8,8 +8,9 @@
 static void *library_handle;
 
 /*
- * Words of a lack of memory, and words that name another cause where both stand (measured/runtimes/rknn/diagnosis.py, which
- * makes the message). Here they decide what becomes of a context that a failed rknn_init leaves behind.
+ * Words that mean a lack of memory, and words that name another cause if both occur
+ * (measured/runtimes/rknn/diagnosis.py, which makes the message). Here they decide whether to destroy a context that a
+ * failed rknn_init leaves behind.
  */
 static const char *const lack_of_memory[] = {
     "failed to allocate handle", "failed to allocate fd",      "failed to allocate model memory",
@@ -43,7 +44,7 @@ static bool fail_call(const char *call, int code, const char *words, struct fail
     if (!words)
         return false;
     append_field(&failure->fields, "written", words);
-    /* Queries also ask whether a model has something; where it has not there is nothing to explain. */
+    /* A query also serves to ask whether the model has something; if not, there is nothing to explain. */
     if (strcmp(call, "rknn_query")) {
         failure->is_lack_of_memory = has_any(words, lack_of_memory, LENGTH(lack_of_memory)) &&
                                      !has_any(words, other_causes, LENGTH(other_causes));
@@ -105,8 +106,8 @@ bool init(rknn_context *context, void *model, uint32_t bytes, uint32_t flags, rk
     if (CALL(rknn_init, failure, context, model, bytes, flags, extend))
         return true;
     /*
-     * A failed init may leave memory and a context behind; without memory for internal tensors librknnrt 1.6.0
-     * and 2.3.2 leave one that crashes in rknn_destroy.
+     * A failed init may leave memory and a context behind. If memory for internal tensors was missing, librknnrt 1.6.0
+     * and 2.3.2 leave a context that crashes in rknn_destroy.
      */
     struct failure second = {0};
     if (*context && !failure->is_lack_of_memory && !destroy_handle(*context, &second)) {
@@ -171,7 +172,7 @@ rknn_tensor_mem *create_mem(rknn_context context, uint32_t bytes, struct failure
 rknn_tensor_mem *create_model_mem(uint32_t bytes, struct failure *failure)
 {
     rknn_tensor_mem *memory = CREATE(rknn_create_mem2, failure, 0, bytes, MEM_FLAG_ALLOC_NO_CONTEXT);
-    /* librknnmrt 2.3.2 has the function, gives no memory without a context, and does not say so. */
+    /* librknnmrt 2.3.2 has the function, but gives no memory without a context, and reports nothing. */
     if (!memory && !failure->is_not_supported && !strstr(failure->fields.bytes, "\twritten="))
         not_supported(failure, "rknn_no_model_memory");
     return memory;
@@ -209,7 +210,7 @@ bool set_io_mem(rknn_context context, rknn_tensor_mem *memory, rknn_tensor_attr 
     return CALL(rknn_set_io_mem, failure, context, memory, attribute);
 }
 
-/* Before 1.6.0 the library brings the CPU's caches and the memory into step by itself. */
+/* Before 1.6.0 the library synchronises the CPU's caches with the memory by itself. */
 bool sync_mem(rknn_context context, rknn_tensor_mem *memory, int mode, struct failure *failure)
 {
     return !dlsym(library_handle, "rknn_mem_sync") || CALL(rknn_mem_sync, failure, context, memory, mode);

@@ -1,7 +1,7 @@
 /* The CRC-32 of outputs, which the Python driver has from zlib. */
 #include "native.h"
 
-/* Of ISO 3309 and zlib, its bits reversed. */
+/* The polynomial of ISO 3309 and zlib with its bits reversed. */
 #define POLYNOMIAL 0xEDB88320u
 
 static uint32_t table[256];

@@ -1,4 +1,5 @@
-/* What the application's input buffers hold: noise, one value, or the data of a file, byte for byte as in content.py.
+/*
+ * Content of the application's input buffers: noise, one value, or the data of a file, byte for byte as in content.py.
  */
 #include "native.h"
 
@@ -13,11 +14,11 @@
 #define PATTERN_BYTES 65521
 #define MULTIPLIER 1664525u
 #define INCREMENT 1013904223u
-/* Of a .npy file of version 1.0 (numpy.lib.format): magic and version, then the length of the header. */
+/* Prefix of a .npy file of version 1.0 (numpy.lib.format): magic and version, then the length of the header. */
 #define MAGIC_BYTES 8
 #define CHUNK_ELEMENTS 1024
 
-/* How numbers become the elements of a type; what is not here is not written. */
+/* Names, sizes and ranges of the element types. Those of size 0 are not written. */
 static const struct element {
     const char *name;
     size_t bytes;
@@ -78,7 +79,7 @@ const struct data *data_of(const struct data_list *list, const char *name)
     return NULL;
 }
 
-/* Whether the elements stand for others; indices and masks have scale 1, or on the mini runtime 0. */
+/* Whether the elements are quantised; indices and masks have scale 1, or 0 on the mini runtime. */
 static bool is_quantised(const rknn_tensor_attr *attribute)
 {
     bool has_scale = attribute->zp || (attribute->scale != 0 && attribute->scale != 1);
@@ -86,14 +87,14 @@ static bool is_quantised(const rknn_tensor_attr *attribute)
            (attribute->type == TYPE_INT8 || attribute->type == TYPE_UINT8 || attribute->type == TYPE_INT16);
 }
 
-/* Whether the model takes real numbers, be they quantised. */
+/* Whether the model takes real numbers, possibly quantised. */
 static bool is_real(const rknn_tensor_attr *attribute)
 {
     return attribute->type == TYPE_FLOAT32 || attribute->type == TYPE_FLOAT16 || attribute->type == TYPE_BFLOAT16 ||
            is_quantised(attribute);
 }
 
-/* Whether the library takes the input as 8-bit pixels, which it scales and quantises as the model was built to. */
+/* Whether the library takes the input as 8-bit pixels, which it scales and quantises as the model requires. */
 static bool is_picture(const rknn_tensor_attr *attribute)
 {
     uint32_t channels = attribute->dims[3];
@@ -116,7 +117,7 @@ static double fraction(unsigned char byte)
     return byte / 255.0;
 }
 
-/* 0 or 1, which any table has. */
+/* An index that is valid in any table: 0 or 1. */
 static double small_index(unsigned char byte)
 {
     return byte & 1;
@@ -172,7 +173,7 @@ bool feed_bound(struct fed_input *input, const rknn_tensor_attr *attribute, cons
     return check_type(attribute, failure);
 }
 
-/* The nearest whole number, of two the even one. */
+/* Rounds to the nearest whole number; a half goes to the even one. */
 static int64_t rounded(double value)
 {
     int64_t whole = (int64_t)value;
@@ -184,7 +185,7 @@ static int64_t rounded(double value)
     return whole;
 }
 
-/* IEEE 754 binary16, rounded once, to the nearest and of two to the even one; the value is within its range. */
+/* Converts to IEEE 754 binary16, rounding once; a half goes to the even one. The value is within its range. */
 static uint16_t half_of(double value)
 {
     uint64_t bits;
@@ -192,7 +193,7 @@ static uint16_t half_of(double value)
     uint16_t sign = (uint16_t)(bits >> 48 & 0x8000);
     int exponent = (int)(bits >> 52 & 0x7FF) - 1023;
     uint64_t fraction = (bits & 0xFFFFFFFFFFFFFull) | 1ull << 52;
-    /* Of 53 bits 11 stay, fewer of numbers below the least normal one, 2^-14. */
+    /* 11 of the 53 bits remain, fewer below the least normal number, 2^-14. */
     int dropped = 42 + (exponent < -14 ? -14 - exponent : 0);
     if (dropped > 54)
         return sign;
@@ -201,7 +202,7 @@ static uint16_t half_of(double value)
     return (uint16_t)(sign | (exponent < -14 ? kept : ((uint64_t)(exponent + 14) << 10) + kept));
 }
 
-/* Writes one element; a number beyond the type becomes the last one that it has. */
+/* Writes one element; a number out of the type's range becomes the nearest one in it. */
 static void pack(uint8_t *target, const rknn_tensor_attr *attribute, double number)
 {
     const struct element *element = element_of(attribute);
@@ -214,7 +215,7 @@ static void pack(uint8_t *target, const rknn_tensor_attr *attribute, double numb
         uint16_t half = half_of(number);
         memcpy(target, &half, sizeof half);
     } else {
-        /* Of little-endian machines, as all of these are, the first bytes. */
+        /* All these machines are little-endian: the element is in the first bytes. */
         int64_t whole = rounded(number);
         memcpy(target, &whole, element->bytes);
     }
@@ -232,14 +233,14 @@ static void fill_with_value(const struct fed_input *input, uint8_t *buffer)
     uint8_t element[8];
     size_t bytes = element_of(&input->attribute)->bytes;
     if (input->attribute.type == TYPE_INT64)
-        memcpy(element, &input->data->value, sizeof element); /* a double has not all of its digits */
+        memcpy(element, &input->data->value, sizeof element); /* a double does not have all of its digits */
     else
         pack_number(input, element, (double)input->data->value);
     for (size_t index = 0; index < input->bytes; index++)
         buffer[index] = element[index % bytes];
 }
 
-/* One element for each byte of the pattern, again from its beginning where it ends. */
+/* Writes one element for each byte of the pattern, which starts again at its end. */
 static void fill_with_noise(const struct fed_input *input, uint8_t *buffer)
 {
     uint8_t table[256][8];
@@ -275,7 +276,7 @@ static bool skip_header(int fd)
            lseek(fd, start[MAGIC_BYTES] | start[MAGIC_BYTES + 1] << 8, SEEK_CUR) >= 0;
 }
 
-/* As the file is, or as numbers where it has real ones and the elements are of another type. */
+/* Copies the file, or converts its numbers if they are real and the elements have another type. */
 static void fill_from_file(const struct fed_input *input, int fd, uint8_t *buffer)
 {
     if (!has_real_numbers(input->data) || input->attribute.type == TYPE_FLOAT32) {

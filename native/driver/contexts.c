@@ -1,4 +1,7 @@
-/* One rknn_context with its tensors and what was allocated for it outside the library (measured/runtimes/rknn/adapter.py). */
+/*
+ * An rknn_context with its tensors and the memory allocated for it outside the library
+ * (measured/runtimes/rknn/adapter.py).
+ */
 #include "native.h"
 
 #include <errno.h>
@@ -10,7 +13,7 @@
 struct library library;
 char driver_version[NAME_BYTES];
 
-/* By the number of the memory of tensors that contexts share. */
+/* The tensors that contexts share; the index is the number of their memory. */
 static struct shared_tensors {
     int64_t number;
     struct tensor_memories *memories;
@@ -46,13 +49,13 @@ static void forget_context(struct context *context)
     free(context);
 }
 
-/* Whether the library leaves its internal memory to the application. */
+/* Whether the library leaves the internal memory to the application. */
 static bool gives_internal(const struct context *context)
 {
     return context->shares_internal || context->internal_outside;
 }
 
-/* What the library cannot do, and what would run in memory that nobody allocated. */
+/* Refuses what the library cannot do, and what would run in memory that nobody has allocated. */
 static bool check_memory(const struct context *context, bool shares_weights, struct failure *failure)
 {
     const char *option = field(context->line, "option"), *device = field(context->line, "device");
@@ -76,7 +79,7 @@ static bool check_memory(const struct context *context, bool shares_weights, str
     return true;
 }
 
-/* The flags of allocation; the mini runtime ignores 0x200, overwrites other memory and so needs 0x10. */
+/* The flags for allocation. The mini runtime ignores 0x200 and overwrites other memory, so it needs 0x10. */
 static uint32_t flags_of(const struct context *context)
 {
     if (context->weights_outside || (library.is_mini && gives_internal(context)))
@@ -117,7 +120,7 @@ static bool read_driver_version(const struct context *context, struct failure *f
     return true;
 }
 
-/* Gives a context the weights and the internal memory that are the application's, and its alone. */
+/* Gives a context the weights and internal memory that the application allocates for it alone. */
 static bool give_memory(struct context *context, bool is_loaded, struct failure *failure)
 {
     bool gives_weights = is_loaded && flags_of(context) == FLAG_MEM_ALLOC_OUTSIDE;
@@ -150,7 +153,7 @@ static bool bind_to_core(const struct context *context, struct failure *failure)
     return !core || set_core_mask(context->handle, 1 << number_of(core), failure);
 }
 
-/* The new context gets its core, its shapes and the memory that the application gives it, or is destroyed. */
+/* Sets core, shapes and application memory of a new context; destroys it if that fails. */
 static bool furnish(struct context *context, bool is_loaded, bool may_be_dynamic, struct failure *failure)
 {
     context->memories = memories_of(context);
@@ -167,7 +170,7 @@ static bool furnish(struct context *context, bool is_loaded, bool may_be_dynamic
     return false;
 }
 
-/* Reads a model into memory; with weights outside the library reads them from there only in rknn_set_weight_mem. */
+/* Reads a model into memory. With weights outside, the library reads them there only in rknn_set_weight_mem. */
 static uint8_t *read_model(const char *path, uint32_t *bytes, struct failure *failure)
 {
     int64_t size = file_bytes(path);
@@ -205,7 +208,7 @@ bool append_interface_of(const char *path, struct text *answer, struct failure *
     return is_well;
 }
 
-/* Makes a context of the model's file, which is dropped again as soon as the library allows. */
+/* Makes a context from the model's file, whose copy is freed as soon as the library permits. */
 static bool load_with(struct context *context, uint32_t flags, rknn_init_extend *extend, bool is_loaded,
                       struct failure *failure)
 {
@@ -217,7 +220,7 @@ static bool load_with(struct context *context, uint32_t flags, rknn_init_extend 
     return is_well;
 }
 
-/* The model's file is read into NPU memory and stays there; that is given back last, and with the context. */
+/* Reads the model's file into NPU memory, which stays until after the context is destroyed. */
 static bool load_in_place(struct context *context, struct failure *failure)
 {
     const char *path = field(context->line, "path");
@@ -261,7 +264,7 @@ static bool load(struct context *context, struct context *source, struct failure
 static bool make_dup(struct context *context, struct context *source, struct failure *failure)
 {
     if (gives_internal(source) && !gives_internal(context))
-        /* Seen (2.3.2): the dup has its source's flag, and so no internal memory; it runs at return code 0. */
+        /* Seen with 2.3.2: the dup has its source's flag but no internal memory, and runs with return code 0. */
         return not_supported(failure, "rknn_dup_without_internal");
     if (dup_context(source->handle, &context->handle, failure))
         return furnish(context, false, source->is_dynamic, failure);
@@ -278,7 +281,7 @@ static bool share_weights(struct context *context, struct context *source, struc
     return load_with(context, flags_of(context) | FLAG_SHARE_WEIGHT_MEM, &extend, false, failure);
 }
 
-/* Into the weight memory of its source the library writes again; it does not compare. */
+/* The library writes the weights again into the memory of the source; it does not compare them. */
 static bool use_weights_of(struct context *context, const struct context *source, struct failure *failure)
 {
     rknn_mem_size sizes;
@@ -308,7 +311,7 @@ static bool share_weight_memory(struct context *context, struct context *source,
     return is_well;
 }
 
-/* rknn_run of one context from two threads is not in Rockchip's API. */
+/* Rockchip's API does not allow rknn_run of one context from two threads. */
 static bool share_context(struct context *context, struct context *source, struct failure *failure)
 {
     (void)context, (void)source;
@@ -373,8 +376,8 @@ static bool open_all_outputs(struct context *context, struct failure *failure)
 }
 
 /*
- * Tensors are made at the first inference: the mini runtime needs them after the internal memory, which may be given
- * when all contexts are made; and the library itself makes its own no sooner.
+ * Makes the tensors at the first inference. The mini runtime needs them after the internal memory, which may be set
+ * once all contexts exist, and the library itself makes its own no earlier.
  */
 bool infer(struct context *context, struct failure *failure)
 {
@@ -385,8 +388,8 @@ bool infer(struct context *context, struct failure *failure)
 }
 
 /*
- * The library's own sizes. Of a model in place none before the first inference: librknnrt 1.6.0 and 2.3.2 crash in
- * rknn_dup_context once RKNN_QUERY_MEM_SIZE was asked of such a context.
+ * Appends the library's own sizes. For a model in place, there are none before the first inference: librknnrt 1.6.0 and
+ * 2.3.2 crash in rknn_dup_context after RKNN_QUERY_MEM_SIZE on such a context.
  */
 bool append_account(struct context *context, struct text *answer, struct failure *failure)
 {
@@ -458,8 +461,8 @@ static bool release_io(struct context *context, struct failure *failure)
 }
 
 /*
- * The next inference makes new tensors. Seen on the mini runtime 2.3.2: once an input was bound in a type that is
- * converted, binding it anew fails in rknn_run ("not support input dtype=UINT8, output dtype=UINT8").
+ * Lets the next inference make new tensors. Seen with the mini runtime 2.3.2: once an input was bound in a type that is
+ * converted, binding it again fails in rknn_run ("not support input dtype=UINT8, output dtype=UINT8").
  */
 bool renew_tensors(struct context *context, struct failure *failure)
 {
@@ -472,7 +475,7 @@ bool renew_tensors(struct context *context, struct failure *failure)
     return true;
 }
 
-/* The memory first: rknn_destroy_mem after rknn_destroy crashes. */
+/* Releases memory first: rknn_destroy_mem crashes after rknn_destroy. */
 bool destroy_context(struct context *context, struct failure *failure)
 {
     if (!release_io(context, failure))

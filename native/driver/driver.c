@@ -1,6 +1,7 @@
 /*
- * The measured process: reads a step's line from standard input, takes it and writes its barrier to standard output,
- * until there are no more. `inspect` in place of the first step asks what a model takes and gives.
+ * The measured process: reads the line of a step from standard input, takes the step and writes its barrier to standard
+ * output, until there are no more steps. `inspect` instead of the first step asks for the inputs and outputs of a
+ * model.
  */
 #include "native.h"
 
@@ -9,7 +10,7 @@
 
 int main(void)
 {
-    /* The harness's pipe is kept apart from what a runtime prints. */
+    /* A descriptor of its own keeps the harness's pipe apart from what a runtime prints. */
     open_channel(dup(1));
     capture_words();
     while (true) {

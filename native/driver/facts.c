@@ -1,5 +1,5 @@
 /*
- * What the harness needs to say why a call failed: memory, the NPU's nodes and who may open them
+ * Facts by which the harness explains a failed call: memory, the NPU's nodes and their permissions
  * (measured/runtimes/rknn/device.py).
  */
 #include "native.h"
@@ -17,9 +17,9 @@
 #define PATH_BYTES 512
 #define DRIVER_FOLDER "/sys/bus/platform/drivers/RKNPU"
 #define CHARACTER_DEVICE "/dev/rknpu"
-#define MAY_READ_AND_WRITE 0060 /* of the group */
+#define MAY_READ_AND_WRITE 0060 /* permissions of the group */
 
-/* Names the group; false where /etc/group has none of the number. */
+/* Finds the name of a group; false if /etc/group does not have its number. */
 static bool find_group(unsigned number, char *name, size_t space)
 {
     char *text = allocate_bytes(TEXT_BYTES);
@@ -36,7 +36,7 @@ static bool find_group(unsigned number, char *name, size_t space)
     return is_known;
 }
 
-/* A node that is there: whether it opens, and where it does not who may. */
+/* Appends the error of opening a node, and the group that may open it. */
 static void append_node(struct text *fields, const char *kind, const char *path)
 {
     int fd = open(path, O_RDWR | O_CLOEXEC), error = fd < 0 ? errno : 0;
@@ -74,7 +74,7 @@ static void append_file(struct text *fields, const char *name, const char *path)
 {
     char *text = allocate_bytes(TEXT_BYTES);
     long length = read_file(path, text, TEXT_BYTES);
-    /* Words of the device tree end with a zero. */
+    /* Strings in the device tree end with a zero. */
     for (long index = 0; index < length; index++)
         text[index] = text[index] ? text[index] : '\n';
     append_field(fields, name, text);

@@ -16,7 +16,7 @@
 #define OVERLAP_BYTES 128
 #define MOST_BUILD 60
 
-/* The symbol by which the preload library of targets/preload is known. */
+/* The symbol that shows that our preload library (native/preload) is loaded. */
 #define PRELOAD_SYMBOL "reusebench_preload"
 
 static const struct {
@@ -24,7 +24,7 @@ static const struct {
     const char *name;
 } architectures[] = {{EM_ARM, "armhf"}, {EM_AARCH64, "aarch64"}, {EM_X86_64, "x86_64"}};
 
-/* Returns the ELF header's e_machine; 0 where the file has none. */
+/* Returns e_machine of the ELF header; 0 if there is none. */
 static unsigned machine_of(const char *path)
 {
     unsigned char header[20] = {0};
@@ -45,8 +45,7 @@ static const char *architecture_of(const char *path)
     return NULL;
 }
 
-/* Takes what follows "version: ": three numbers, then whatever stands before ), which belongs to it, or before a zero.
- */
+/* Takes the text after "version: ": three numbers, then anything up to and including ")", or up to a zero. */
 static bool read_version(const char *text, const char *end, struct library *library)
 {
     const char *next = text;
@@ -64,7 +63,7 @@ static bool read_version(const char *text, const char *end, struct library *libr
     return true;
 }
 
-/* As in "librknnrt version: 1.6.0 (9a7b5d24c@2023-12-13T17:32:13)". */
+/* Finds text such as "librknnrt version: 1.6.0 (9a7b5d24c@2023-12-13T17:32:13)". */
 static bool find_version(const char *text, size_t length, struct library *library)
 {
     static const char version[] = " version: ";
@@ -82,7 +81,7 @@ static bool find_version(const char *text, size_t length, struct library *librar
     return false;
 }
 
-/* Piece by piece: the file has megabytes, and this process would be weighed with them. */
+/* Reads the file in pieces: its megabytes would add to the memory of this process. */
 static bool read_library(const char *path, struct library *library, struct failure *failure)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -114,7 +113,7 @@ static bool read_library(const char *path, struct library *library, struct failu
     return add_text(failure, "reason.architectures", "armhf, aarch64, x86_64");
 }
 
-/* Without the preload library Rockchip's would go for the machine's own /dev/dri. */
+/* Whether Rockchip's library would use the machine's own /dev/dri, as it does without the preload library. */
 static bool lacks_preload(void)
 {
     return (getenv("REUSEBENCH_BOARD") || getenv("REUSEBENCH_LEDGER")) &&
@@ -123,7 +122,7 @@ static bool lacks_preload(void)
 
 bool open_library(struct library *library, struct failure *failure)
 {
-    /* The harness has looked for it: targets/far/target.py. */
+    /* The harness has found the library: targets/far/target.py. */
     const char *path = getenv(LIBRARY_VARIABLE);
     if (!path || !*path) {
         fail(failure, "rknn_no_library");

@@ -1,4 +1,6 @@
-/* Memory that the application gives to a context, by whoever allocates it (measured/runtimes/rknn/memory.py has the reasons). */
+/*
+ * Memory that the application gives to a context, by its allocator (measured/runtimes/rknn/memory.py has the reasons).
+ */
 #include "native.h"
 
 #include <dlfcn.h>
@@ -11,13 +13,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Heaps whose buffers every NPU can reach: first those that are contiguous, which chips without an IOMMU need. */
+/* Heaps whose buffers every NPU can reach. The first ones are contiguous, as chips without an IOMMU need. */
 static const char *const heaps[] = {
     "/dev/rk_dma_heap/rk-dma-heap-cma",    "/dev/dma_heap/cma",          "/dev/dma_heap/linux,cma",
     "/dev/dma_heap/system-uncached-dma32", "/dev/dma_heap/system-dma32", "/dev/dma_heap/system",
 };
 
-/* linux/dma-heap.h: struct dma_heap_allocation_data; rk-dma-heap.h has the same. */
+/* linux/dma-heap.h: struct dma_heap_allocation_data; the struct in rk-dma-heap.h is the same. */
 struct heap_request {
     uint64_t bytes;
     uint32_t fd, fd_flags;
@@ -26,7 +28,7 @@ struct heap_request {
 #define DMA_HEAP_ALLOC 0xC0184800u
 #define RK_DMA_HEAP_ALLOC 0xC0185200u
 
-/* Rockchip's media memory zone: its library, and RK_MMZ_ALLOC_TYPE_CMA | RK_MMZ_ALLOC_UNCACHEABLE (rk_mpi_mmz.h). */
+/* Rockchip's media memory zone: its libraries, and RK_MMZ_ALLOC_TYPE_CMA | RK_MMZ_ALLOC_UNCACHEABLE (rk_mpi_mmz.h). */
 static const char *const zone_libraries[] = {"libmpimmz.so", "librockit.so"};
 #define ZONE_FLAGS 0x11u
 
@@ -46,7 +48,7 @@ enum allocator allocator_of(const char *name)
     return CREATE_MEM;
 }
 
-/* Takes the memory, where the library gave any. */
+/* Keeps the memory if the library gave any. */
 static bool hold(struct piece *piece, rknn_tensor_mem *memory)
 {
     if (!memory)
@@ -68,8 +70,9 @@ bool name_again(struct piece *piece, rknn_context context, struct place place, u
 }
 
 /*
- * Memory by a file descriptor that the library did not make. With ALLOC_INSIDE set librknnrt 1.5.2 and 1.6.0 were seen
- * to hang in every rknn_set_*_mem of such memory, where the driver is /dev/rknpu; rknn_destroy_mem needs it again.
+ * Uses memory by a file descriptor that the library did not make. With ALLOC_INSIDE set, librknnrt 1.5.2 and 1.6.0 were
+ * seen to hang in every rknn_set_*_mem of such memory if the driver is /dev/rknpu; rknn_destroy_mem needs the flag
+ * again.
  */
 static bool from_foreign_fd(struct piece *piece, struct place place, uint32_t bytes, struct failure *failure)
 {
@@ -95,7 +98,7 @@ static int heap_buffer(const char *heap, uint32_t bytes)
     return code ? -1 : (int)request.fd;
 }
 
-/* Returns the file descriptor of a new buffer of the first heap that gives one. */
+/* Returns the file descriptor of a new buffer from the first heap that gives one. */
 static int open_heap_buffer(uint32_t bytes, struct failure *failure)
 {
     struct text refusals = {0};
@@ -125,7 +128,7 @@ static bool from_dma_heap(struct piece *piece, uint32_t bytes, struct failure *f
     return from_foreign_fd(piece, (struct place){fd, address}, bytes, failure);
 }
 
-/* Where an application has no memory of its own that it knows the physical address of, the library allocates it. */
+/* Lets the library allocate the memory, since an application rarely has memory of a known physical address. */
 static bool from_physical_address(struct piece *piece, uint32_t bytes, struct failure *failure)
 {
     if (!from_runtime(piece, bytes, failure))
@@ -156,7 +159,7 @@ static void *load_zone(struct failure *failure)
         snprintf(path, sizeof path, "%s%s", folder, zone_libraries[index % LENGTH(zone_libraries)]);
         handle = dlopen(path, RTLD_NOW);
         const char *words = handle ? NULL : dlerror();
-        /* The loader's words say more than "not found" only of a file that is there. */
+        /* The loader's message says more than "not found" only if the file exists. */
         if (!handle && access(path, F_OK) == 0)
             append(&refusals, "%s%s", refusals.length ? "; " : "", words);
     }

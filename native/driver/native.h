@@ -1,13 +1,13 @@
 /*
- * The measured process in C, for Rockchip's runtime on boards without Python: what its parts offer each other.
+ * The measured process in C, for Rockchip's runtime on boards without Python: the functions that its files share.
  *
- * It takes the steps of a plan, one line each, and stops at a barrier after every one; at a barrier nothing runs. What
- * it does with the library, call for call, is what measured/driver.py and measured/runtimes/rknn do: those say why. The plan
- * itself, and all texts, stay with the harness (lines.py): a step's line has all that the step needs, and a failure's
- * line what the harness makes its message of.
+ * It takes the steps of a plan, one line each, and stops at a barrier after every one; nothing runs at a barrier. Its
+ * calls to the library are the same, one by one, as those of measured/driver.py and measured/runtimes/rknn, which have
+ * the reasons. The plan itself and all texts stay with the harness (targets/protocol/c_driver.py): the line of a step
+ * has all that the step needs, and the line of a failure has the parts of its message.
  *
- * The same sources are compiled for the GNU C library and for uClibc, whose headers are not needed: only functions are
- * called that both have, and the few structs on which they differ (stat, dirent) are read from the kernel.
+ * The same sources are compiled for the GNU C library and for uClibc, without the headers of uClibc: only functions
+ * that both have are called, and the few structs that differ (stat, dirent) are read from the kernel.
  */
 #ifndef REUSEBENCH_NATIVE_H
 #define REUSEBENCH_NATIVE_H
@@ -23,38 +23,38 @@
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 #define NS_PER_S 1000000000LL
 
-/* ---- system.c: the kernel, and memory; what cannot be had ends the process, as it would an application ---- */
+/* ---- system.c: the kernel and memory; a lack of memory ends the process, as it would end an application ---- */
 
 int64_t now_ns(void); /* CLOCK_MONOTONIC */
 void sleep_ns(int64_t ns);
-/* Returns -1 and errno where there is no such file. */
+/* Returns -1 and sets errno if there is no such file. */
 int64_t file_bytes(const char *path);
-/* Of an open file: its size, or its inode. */
+/* Size and inode of an open file. */
 int64_t open_file_bytes(int fd);
 uint64_t inode_of(int fd);
 bool is_regular_file(int fd);
-/* Reads the file, or its beginning, as a text; returns its length, or -1 and errno. */
+/* Reads the file, or its beginning, as text; returns the length, or -1 and sets errno. */
 long read_file(const char *path, char *bytes, size_t space);
-/* Calls back with the name of every entry but . and ..; false and errno where the folder cannot be read. */
+/* Calls `take` with the name of every entry but . and ..; false and errno if the folder cannot be read. */
 bool for_each_entry(const char *folder, void (*take)(const char *name, void *argument), void *argument);
 void *allocate_bytes(size_t bytes); /* zeroed */
-/* Returns the array with space for one more: it doubles whenever its length is a power of two. */
+/* Returns the array with space for one more item: it doubles whenever its length is a power of two. */
 void *with_space(void *array, size_t length, size_t item_bytes);
 
 /* ---- protocol.c: lines from the harness and to it ---- */
 
-/* A text that grows. */
+/* A string that grows. */
 struct text {
-    char *bytes; /* NULL: empty; else it ends with a zero */
+    char *bytes; /* NULL: empty; otherwise it ends with a zero */
     size_t length, space;
 };
 
 __attribute__((format(printf, 2, 3))) void append(struct text *text, const char *format, ...);
-/* Appends a field of a line: a tab, the name, = and the value with tab, newline and backslash escaped. */
+/* Appends a tab, the name, = and the value with tab, newline and backslash escaped. */
 void append_field(struct text *text, const char *name, const char *value);
 void clear(struct text *text);
 
-/* A line: fields between tabs, the first of which is its kind, the others NAME=VALUE. */
+/* A line: fields separated by tabs. The first is its kind, the others are NAME=VALUE. */
 struct line {
     char *bytes;
     size_t length;
@@ -62,27 +62,27 @@ struct line {
     size_t count;
 };
 
-/* Returns the value of a field of this name, else NULL. */
+/* Returns the value of a field if it has this name, otherwise NULL. */
 const char *value_of(const char *field, const char *name);
-/* The same for the first field of the line that has the name. */
+/* Returns the value of the first field of the line with this name, or NULL. */
 const char *field(const struct line *line, const char *name);
-/* Returns a whole number, or `otherwise` where there is none. */
+/* Returns the whole number of this field, or `otherwise` if it is missing. */
 int64_t number_field(const struct line *line, const char *name, int64_t otherwise);
 int64_t number_of(const char *text);
-/* Whether the word is among those of the field, which are separated by commas. */
+/* Whether the word is in the field, a list separated by commas. */
 bool has_word(const struct line *line, const char *name, const char *word);
 struct line *copy_of(const struct line *line);
 void free_line(struct line *line);
 
-/* Keeps the harness's pipes for this process: what the library prints goes elsewhere. */
+/* Keeps the harness's pipes for this process; the library prints elsewhere. */
 void open_channel(int messages);
-/* Returns the next line; ends the process where the harness has gone, with the code 0 where it may go. */
+/* Returns the next line. If the harness has gone, the process ends, with exit code 0 if `may_end`. */
 struct line *next_line(bool may_end);
 void send_line(const struct text *text);
-/* Waits so long, or until the harness writes `stop`; returns whether it did. */
+/* Waits up to `ns`, or until the harness writes `stop`; returns whether it did. */
 bool stopped_within(int64_t ns);
 
-/* Why something failed: fields of which lines.py makes the message. */
+/* The reason of a failure: fields from which c_driver.py makes the message. */
 struct failure {
     bool is_not_supported;
     bool is_lack_of_memory;
@@ -90,11 +90,11 @@ struct failure {
 };
 
 void forget(struct failure *failure);
-/* Each returns false, so that it can be returned. What failed before is forgotten. */
+/* These return false, for the caller to return, and replace an earlier failure. */
 bool fail(struct failure *failure, const char *code);
 bool not_supported(struct failure *failure, const char *code);
 bool fail_of_system(struct failure *failure, int error, const char *path);
-/* What stands in the message: a text, a number, or a message of this code without values. */
+/* Values of the message: a text, a number, or a message with this code and no values. */
 bool add_text(struct failure *failure, const char *name, const char *value);
 bool add_number(struct failure *failure, const char *name, int64_t value);
 bool add_message(struct failure *failure, const char *name, const char *code);
@@ -102,24 +102,24 @@ bool add_message(struct failure *failure, const char *name, const char *code);
 /* ---- words.c: what the library prints ---- */
 
 void capture_words(void);
-/* How much was printed so far. */
+/* The number of bytes printed so far. */
 int64_t words_bytes(void);
-/* Appends what was printed since then, if it has a line by which the library reports an error; returns whether. */
+/* Appends the text printed after `since` if the library reports an error in it; returns whether it does. */
 bool read_error_words(int64_t since, struct text *words);
-/* At a barrier, where nothing is printed: hands over what was, and forgets it. */
+/* Passes on and drops the text printed so far; called at barriers, when nothing is printed. */
 void hand_over_words(void);
 
 /* ---- facts.c ---- */
 
-/* Appends what the diagnosis of an error needs to know of this machine at this moment (measured/runtimes/rknn/diagnosis.py). */
+/* Appends the facts about this machine now that a diagnosis needs (measured/runtimes/rknn/diagnosis.py). */
 void append_facts(struct text *fields, const char *words);
 
-/* ---- library.c, binding.c: Rockchip's library; each call is checked by its code and by what it prints ---- */
+/* ---- library.c, binding.c: Rockchip's library; each call is checked by its code and by the library's output ---- */
 
 struct library {
     bool is_mini;      /* librknnmrt, of RV1103 and RV1106 */
-    char version[128]; /* as in "1.6.0 (9a7b5d24c@2023-12-13T17:32:13)" */
-    char folder[512];  /* that it is in, with a slash at its end; empty where its name has none */
+    char version[128]; /* such as "1.6.0 (9a7b5d24c@2023-12-13T17:32:13)" */
+    char folder[512];  /* its folder, with a slash at the end; empty if its name has none */
 };
 
 bool open_library(struct library *library, struct failure *failure);
@@ -152,39 +152,39 @@ bool sync_mem(rknn_context context, rknn_tensor_mem *memory, int mode, struct fa
 
 enum allocator { CREATE_MEM, DMA_HEAP, PHYSICAL, MMZ };
 
-/* What names a memory again for another context. */
+/* The key by which another context can use the same memory. */
 struct place {
-    int fd; /* below 1 where there is none */
+    int fd; /* below 1 if there is none */
     void *address;
 };
 
 struct piece {
     rknn_context context;
     rknn_tensor_mem *memory;
-    struct place place, given; /* given: what was not the library's own */
+    struct place place, given; /* given: memory that the library did not make */
     enum allocator allocator;
-    rknn_tensor_mem *whole; /* of memory by its physical address: what the library allocated there */
-    void *block;            /* of the media memory zone */
+    rknn_tensor_mem *whole; /* memory by physical address: what the library allocated there */
+    void *block;            /* in the media memory zone */
     bool struct_is_librarys;
 };
 
-/* Memory that was allocated as the application would, for the account. */
+/* Memory allocated in the application's place, for the account. */
 struct allocation {
     const char *kind;
     uint32_t bytes;
-    uint64_t inode; /* 0 where the memory has none */
+    uint64_t inode; /* 0 if the memory has none */
 };
 
 enum allocator allocator_of(const char *name);
 void set_library_folder(const char *folder);
 bool allocate(struct piece *piece, enum allocator allocator, rknn_context context, uint32_t bytes,
               struct failure *failure);
-/* The first bytes of memory that another context has, for this one too. */
+/* Uses the first bytes of another context's memory for this context, too. */
 bool name_again(struct piece *piece, rknn_context context, struct place place, uint32_t bytes, struct failure *failure);
 bool release(struct piece *piece, struct failure *failure);
 struct allocation allocation_of(const struct piece *piece, const char *kind);
 
-/* The memory of bound tensors, in the order in which they are bound; further contexts name it again. */
+/* The memory of bound tensors in the order of binding; later contexts use it again. */
 struct tensor_memory {
     enum allocator allocator;
     struct place *places;
@@ -197,14 +197,14 @@ void forget_memory(struct tensor_memory *memory);
 
 /* ---- checksum.c ---- */
 
-uint32_t crc32(uint32_t value, const void *bytes, size_t count); /* as zlib's; begin with 0 */
+uint32_t crc32(uint32_t value, const void *bytes, size_t count); /* like zlib's; start with 0 */
 
-/* ---- content.c: what the application's input buffers hold ---- */
+/* ---- content.c: content of the application's input buffers ---- */
 
-/* What an input is fed with; the texts are those of a step's line. */
+/* The data for an input; the strings belong to the line of a step. */
 struct data {
     const char *name, *type;
-    const char *file; /* NULL: the value, or noise */
+    const char *file; /* NULL: the value or noise */
     bool has_value;
     int64_t value;
     uint32_t n_dims, dims[MAX_DIMENSIONS];
@@ -218,9 +218,9 @@ struct data_list {
 struct data_list read_data(const struct line *line);
 const struct data *data_of(const struct data_list *list, const char *name);
 
-/* One input as the application feeds it. */
+/* An input as the application fills it. */
 struct fed_input {
-    rknn_tensor_attr attribute; /* with the type of the application's elements */
+    rknn_tensor_attr attribute; /* with the element type of the application */
     size_t bytes;
     double scale;
     int zero;
@@ -228,39 +228,39 @@ struct fed_input {
     const struct data *data; /* NULL: noise */
 };
 
-/* As the library takes it over: pixels; real numbers as float32, which it converts; indices. */
+/* For an input that the library copies: pixels, real numbers as float32, or indices. */
 bool feed_copied(struct fed_input *input, const rknn_tensor_attr *attribute, const struct data *data,
                  struct failure *failure);
-/* As the NPU reads it where it is: pixels, else elements of the model's own type. */
+/* For an input that the NPU reads in place: pixels, otherwise elements of the model's own type. */
 bool feed_bound(struct fed_input *input, const rknn_tensor_attr *attribute, const struct data *data,
                 struct failure *failure);
-/* Returns a new buffer with what the input is fed with; NULL where its file cannot be read. */
+/* Returns a new buffer with the data of the input; NULL if its file cannot be read. */
 uint8_t *filled(const struct fed_input *input, struct failure *failure);
 
-/* ---- attributes.c: what a model's tensors are ---- */
+/* ---- attributes.c: the tensors of a model ---- */
 
-/* Returns an array of the attributes, by the query command of their kind; NULL where a query failed. */
+/* Returns an array of the attributes, by the query command for their kind; NULL if a query failed. */
 rknn_tensor_attr *query_inputs(rknn_context context, int command, uint32_t *count, struct failure *failure);
 rknn_tensor_attr *query_outputs(rknn_context context, int command, uint32_t *count, struct failure *failure);
-/* Chooses the inputs' shapes where the model has dynamic shapes: as long as none are chosen, rknn_run aborts. */
+/* Chooses shapes if the model has dynamic ones; until they are chosen, rknn_run aborts. */
 bool set_shapes(rknn_context context, const struct data_list *data, bool *is_dynamic, struct failure *failure);
 /* Appends the attributes of all tensors, and the shapes that the model allows. */
 bool append_interface(rknn_context context, struct text *answer, struct failure *failure);
 
-/* ---- tensors.c: how a context's input gets in and its output out ---- */
+/* ---- tensors.c: the transfer of a context's inputs and outputs ---- */
 
-/* The library copies; we copy between our buffers and bound memory; the tensors are in bound memory. */
+/* The library copies; we copy between our buffers and bound memory; the tensors are used in bound memory. */
 enum way { COPIED, STAGED, IN_PLACE };
 
 struct tensor {
-    rknn_tensor_attr attribute, plain; /* plain: in the model's order, of outputs in the NPU's */
+    rknn_tensor_attr attribute, plain; /* plain: in the model's order; attribute, for outputs, in the NPU's */
     uint8_t *buffer;                   /* NULL: the bound memory itself is used */
     size_t bytes;
     struct piece piece;
-    size_t row, pitch; /* bytes of a row, and from one to the next; one row is all where rows stand close */
+    size_t row, pitch; /* bytes of a row, and from one row to the next; all is one row if there is no padding */
 };
 
-/* All inputs, or all outputs, of one context. */
+/* All inputs or all outputs of one context. */
 struct tensors {
     bool is_open, is_native;
     enum way way;
@@ -274,26 +274,26 @@ struct tensors {
 
 bool open_inputs(struct tensors *tensors, enum way way, rknn_context context, rknn_tensor_attr *attributes,
                  uint32_t count, const struct data_list *data, struct tensor_memory *memory, struct failure *failure);
-/* `plain` is NULL but for outputs that stay in the NPU's order. */
+/* `plain` is NULL, except for outputs that stay in the NPU's order. */
 bool open_outputs(struct tensors *tensors, enum way way, rknn_context context, const rknn_tensor_attr *attributes,
                   const rknn_tensor_attr *plain, uint32_t count, struct tensor_memory *memory, struct failure *failure);
 bool move_in(struct tensors *tensors, rknn_context context, struct failure *failure);
 bool move_out(struct tensors *tensors, rknn_context context, struct failure *failure);
-/* Of all tensors, in the order of elements that copied ones have. */
+/* The checksum of all tensors, with their elements in the order that copied tensors have. */
 uint32_t checksum_of(const struct tensors *tensors);
 size_t copied_bytes(const struct tensors *tensors);
 bool release_tensors(struct tensors *tensors, struct failure *failure);
 
-/* ---- contexts.c: one rknn_context with its tensors and what was allocated for it outside the library ---- */
+/* ---- contexts.c: an rknn_context with its tensors and the memory allocated for it outside the library ---- */
 
-#define MOST_PIECES 4 /* the model; weights; an internal memory, and its name for the first context that shares it */
+#define MOST_PIECES 4 /* model, weights, internal memory, and its second name for the first context that shares it */
 
 struct tensor_memories {
     struct tensor_memory inputs, outputs;
 };
 
 struct context {
-    struct line *line; /* what it is; the texts of `data` are in it */
+    struct line *line; /* its description; the strings of `data` belong to it */
     struct data_list data;
     rknn_context handle;
     bool is_dynamic;
@@ -311,24 +311,24 @@ struct context {
 };
 
 extern struct library library;
-extern char driver_version[NAME_BYTES]; /* of the kernel's driver; empty before there is a context */
+extern char driver_version[NAME_BYTES]; /* version of the kernel's driver; empty before there is a context */
 
-/* Appends what the library says of the model, for which it makes a context. */
+/* Appends the library's description of the model, for which a context is made. */
 bool append_interface_of(const char *path, struct text *answer, struct failure *failure);
-/* Returns the context that the line describes; `contexts` are those that are there. */
+/* Makes the context that the line describes; `contexts` are the existing ones. */
 struct context *make_context(const struct line *line, struct context **contexts, struct failure *failure);
 bool infer(struct context *context, struct failure *failure);
 bool append_account(struct context *context, struct text *answer, struct failure *failure);
 void append_allocations(const struct context *context, struct text *answer);
-/* One memory, as large as the largest needs, for contexts that run in turn. */
+/* Gives contexts that run in turn one memory, as large as the largest needs. */
 bool share_internal(struct context **members, size_t count, struct failure *failure);
 bool join_internal(struct context *context, const struct context *member, struct failure *failure);
 bool renew_tensors(struct context *context, struct failure *failure);
 bool destroy_context(struct context *context, struct failure *failure);
 
-/* ---- threads.c: one worker for each chain of contexts, and gates that let so many infer at once ---- */
+/* ---- threads.c: one worker for each chain of contexts, and gates that limit how many infer at once ---- */
 
-/* Runs in a thread of its own; false and the failure where it failed. */
+/* A function for a worker's thread; false and the failure if it failed. */
 typedef bool task(void *argument, struct failure *failure);
 
 struct worker;
@@ -337,7 +337,7 @@ void start_task(struct worker *worker, task *run, void *argument);
 bool finish_task(struct worker *worker, struct failure *failure);
 void stop_worker(struct worker *worker);
 
-/* Fair: the thread that waits longest enters first. */
+/* Fair: the thread that has waited longest enters first. */
 struct gate {
     pthread_mutex_t lock;
     uint64_t free;
@@ -348,17 +348,17 @@ void open_gate(struct gate *gate, uint64_t capacity);
 void enter(struct gate *gate);
 void leave(struct gate *gate);
 
-/* ---- schedule.c: what a line says of a steady phase ---- */
+/* ---- schedule.c: the contexts, chains and gates of a steady phase ---- */
 
 struct turn {
     struct context *context;
     struct gate *gate; /* NULL: none is held */
-    size_t number;     /* of the context */
+    size_t number;     /* the index of the context */
 };
 
 struct chain {
     struct worker *worker;
-    size_t pool; /* that gives it frames */
+    size_t pool; /* the pool that gives it frames */
     struct turn *turns;
     size_t count;
 };
@@ -370,14 +370,14 @@ struct schedule {
     size_t gate_count;
 };
 
-/* The chains of the first `count` contexts, with their threads; of a plan that fills others did not fit. */
+/* Reads the chains of the first `count` contexts, with their threads; further contexts of the plan did not fit. */
 struct schedule read_schedule(const struct line *line, struct context **contexts, struct worker **workers,
                               size_t count);
 void free_schedule(struct schedule *schedule);
 
 /* ---- usage.c ---- */
 
-/* Bytes of the heap in use, or -1 where this C library does not say. */
+/* Bytes of the heap in use, or -1 if this C library does not report them. */
 int64_t heap_bytes(void);
 bool trim_heap(void);
 void append_usage(struct text *answer);
@@ -390,9 +390,9 @@ bool run_streams(const struct line *line, const struct schedule *schedule, struc
 
 /* ---- steps.c ---- */
 
-/* Takes the step of the line and stops at its barrier; false where the step failed. */
+/* Takes the step of the line and stops at its barrier; false if the step failed. */
 bool take_step(const struct line *line);
-/* Answers what a model takes and gives; false where that failed. */
+/* Answers with the inputs and outputs of a model; false if that failed. */
 bool inspect(const struct line *line);
 
 #endif

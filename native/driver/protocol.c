@@ -1,4 +1,4 @@
-/* Lines from the harness and to it: fields between tabs; in a field tab, newline and backslash are escaped. */
+/* Lines from and to the harness: fields separated by tabs, in which tab, newline and backslash are escaped. */
 #include "native.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #define READ_BYTES 4096
 
 static int messages_fd;
-/* What was read and is in no line yet. */
+/* Bytes that were read and are not part of a line yet. */
 static struct text pending;
 
 static void make_space(struct text *text, size_t bytes)

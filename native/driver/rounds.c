@@ -1,4 +1,4 @@
-/* The steady phase of a plan without a schedule: every context infers so many times. */
+/* The steady phase of a plan without a schedule: every context infers a number of times. */
 #include "native.h"
 
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 struct task_of_chain {
     const struct chain *chain;
     int64_t rounds;
-    /* By context, of each round; to be filled. */
+    /* per context, the latency of each round; to be filled in */
     int64_t **latencies_ns;
 };
 
@@ -42,7 +42,7 @@ static size_t number_of_contexts(const struct schedule *schedule)
     return count;
 }
 
-/* All are waited for; the failure is the first chain's that failed. */
+/* Waits for all chains; the failure is that of the first chain that failed. */
 static bool finish_all(const struct schedule *schedule, struct failure *failure)
 {
     bool is_well = true;

@@ -1,4 +1,4 @@
-/* What a line says of a steady phase: gates with their capacities, chains, and the turns of each chain. */
+/* The description of a steady phase: gates with their capacities, chains, and the turns of each chain. */
 #include "native.h"
 
 #include <stdlib.h>
@@ -10,7 +10,7 @@ static void add_chain(struct schedule *schedule, size_t pool)
     schedule->chains[schedule->count++] = (struct chain){.pool = pool};
 }
 
-/* As in 3, the number of a context, or 3:1, with that of the gate that it holds while it infers. */
+/* Takes a turn such as 3, the index of a context, or 3:1, with the index of the gate that it holds while it infers. */
 static void add_turn(struct schedule *schedule, const char *value, struct context **contexts, struct worker **workers)
 {
     struct chain *chain = &schedule->chains[schedule->count - 1];
@@ -47,7 +47,7 @@ struct schedule read_schedule(const struct line *line, struct context **contexts
         else if (turn && (size_t)number_of(turn) < count)
             add_turn(&schedule, turn, contexts, workers);
     }
-    /* In a plan that fills every chain has one context, and those that did not fit come last. */
+    /* If contexts are added until one fails, every chain has one context, and those that did not fit come last. */
     while (schedule.count && !schedule.chains[schedule.count - 1].count)
         schedule.count--;
     return schedule;

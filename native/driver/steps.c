@@ -1,13 +1,13 @@
-/* The steps of a plan: each ends at its barrier, with its data (measured/driver.py). */
+/* The steps of a plan: each ends at its barrier and reports its data there (measured/driver.py). */
 #include "native.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 static struct context **contexts;
-static struct worker **workers; /* of each context, by its place among them */
+static struct worker **workers; /* thread of each context, by its index */
 static size_t context_count;
-/* Of all cycles: threads that come and go would spread the heap over arenas. */
+/* The thread of all cycles: threads that come and go would spread the heap over arenas. */
 static struct worker *cycling;
 static bool has_small_stacks;
 
@@ -38,7 +38,7 @@ static bool append_memory(struct context *context, struct text *data, struct fai
     return true;
 }
 
-/* The thread of the context's chain, which is there as soon as one of its contexts is. */
+/* Returns the thread of the context's chain, which exists as soon as one of its contexts does. */
 static struct worker *worker_of(const struct line *line)
 {
     const char *other = field(line, "worker");
@@ -90,7 +90,7 @@ struct warm_up {
     int64_t latency_ns;
 };
 
-/* The second inference belongs to what a context costs: runtimes allocate by what they planned in the first. */
+/* A context costs the second inference, too: runtimes allocate then by what they planned in the first. */
 static bool warm_up(void *argument, struct failure *failure)
 {
     struct warm_up *task = argument;
@@ -171,7 +171,7 @@ static bool infer_often(void *argument, struct failure *failure)
     return true;
 }
 
-/* What is made anew in a cycle infers for the first time; its memory is asked for as in any other first inference. */
+/* Infers for the first time with a context or memory that the cycle has made, as in any other first inference. */
 static bool infer_anew(struct text *data, struct failure *failure)
 {
     struct text unused = {0};
@@ -185,7 +185,7 @@ static bool infer_anew(struct text *data, struct failure *failure)
     return is_well;
 }
 
-/* Makes a context, infers and destroys it, or the oldest where they replace each other. */
+/* Makes a context, infers and destroys it, or destroys the oldest one if contexts replace each other. */
 static bool cycle_context(const struct line *line, struct text *data, struct failure *failure)
 {
     struct text unused = {0};
@@ -210,7 +210,7 @@ static bool take_cycle(const struct line *line, struct text *data, struct failur
     return field(line, "mechanism") ? cycle_context(line, data, failure) : cycle_tensors(data, failure);
 }
 
-/* No decoder runs on the board: a plan with a video is for the Python driver. */
+/* Refuses plans with a video: no decoder runs on the board, so they need the Python driver. */
 static bool refuse_decoders(const struct line *line, struct text *data, struct failure *failure)
 {
     (void)line, (void)data;
@@ -243,7 +243,7 @@ static void send_message(const char *event, const char *phase, const char *conte
     clear(&message);
 }
 
-/* Waits until the harness has read all that it wants to read: `stop` comes in place of `go` where a plan is full. */
+/* Waits until the harness has read all it needs; `stop` instead of `go` means that no more contexts are added. */
 static void wait_at_barrier(void)
 {
     while (true) {

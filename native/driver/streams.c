@@ -1,20 +1,20 @@
 /*
- * Streams of frames (measured/streams/pipeline.py, frames.py and pool.py): each frame is due at its time, and the chain that
- * has been free for longest takes it. Nothing is decoded: inputs stay as they are, and no frame has other outputs than
- * the one before.
+ * Streams of frames (measured/streams/pipeline.py, threads.py and pool.py): each frame is due at its time, and the
+ * chain that has been free for longest takes it. Nothing is decoded: inputs stay the same, so all frames have the same
+ * outputs.
  */
 #include "native.h"
 
 #include <stdlib.h>
 
-/* A stream that is later than this begins again with the newest frame, as a player of a camera's stream does. */
+/* A stream that is later than this starts again with the newest frame, as a player of a camera's stream does. */
 #define MOST_BEHIND_NS NS_PER_S
-/* How often a thread that waits for a frame checks whether the run is to end. */
+/* Interval at which a thread that waits for a frame checks whether the run is to end. */
 #define CHECK_NS 100000000LL
-/* How often the heap is read, and after how many readings the harness gets the frames that are done. */
+/* Interval at which the heap is read, and the number of readings after which finished frames are sent. */
 #define READING_NS 100000000LL
 #define READINGS 10
-/* When a frame was due, and the stages wait, decode, queue, resize, inference, output. */
+/* A row: the due time of a frame, and its stages wait, decode, queue, resize, inference, output. */
 #define ROW_NUMBERS 7
 
 struct frame {
@@ -22,7 +22,7 @@ struct frame {
     int64_t due_ns, begun_ns, decoded_ns;
 };
 
-/* The frames of one stream that count. */
+/* The counted frames of one stream. */
 struct tally {
     pthread_mutex_t lock;
     int64_t dropped, missed;
@@ -30,7 +30,7 @@ struct tally {
     size_t row_count, row_numbers;
 };
 
-/* Where a chain gets its next frame; with the pool's lock held. */
+/* The place from which a chain gets its next frame; used with the pool's lock held. */
 struct inbox {
     pthread_cond_t changed;
     enum { EMPTY, FULL, CLOSED } state;
@@ -41,15 +41,15 @@ struct inbox {
 struct pool {
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    int64_t queue; /* so many frames of each stream may wait for a chain */
+    int64_t queue; /* number of frames of each stream that may wait for a chain */
     struct inbox *first_idle, *last_idle;
     struct frame *waiting;
     size_t waiting_count;
-    int64_t *waiting_of, working; /* by stream */
+    int64_t *waiting_of, working; /* per stream */
     bool is_closed;
 };
 
-/* When frames are due, and which of them count. */
+/* The times when frames are due, and the period in which they count. */
 static struct clock {
     int64_t streams, interval_ps, apart_ns, start_ns, begin_ns, end_ns;
 } schedule_clock;
@@ -57,14 +57,14 @@ static struct clock {
 static struct tally *tallies;
 static struct pool *pools;
 static size_t pool_count;
-static bool is_stopping; /* read and written without a lock, as a whole */
+static bool is_stopping; /* read and written without a lock, as one word */
 
 static bool is_paced(void)
 {
     return schedule_clock.interval_ps > 0;
 }
 
-/* When the stream's first frame is due: some intervals after the first stream's and a part of one. */
+/* Returns the due time of the stream's first frame: some intervals after the first stream's, and part of one. */
 static int64_t first_due_ns(int64_t stream)
 {
     const struct clock *clock = &schedule_clock;
@@ -98,7 +98,7 @@ static bool must_stop(void)
     return __atomic_load_n(&is_stopping, __ATOMIC_ACQUIRE);
 }
 
-/* Keeps the row of a frame that is done, by the times when its stages ended. */
+/* Keeps the row of a finished frame, given the times at which its stages ended. */
 static void note_frame(const struct frame *frame, const int64_t *later_ns, size_t count)
 {
     struct tally *tally = &tallies[frame->stream];
@@ -164,7 +164,7 @@ static bool take_or_queue(struct pool *pool, const struct frame *frame)
     return true;
 }
 
-/* Gives the frame to a chain, or queues it; false where it is dropped. With `waits` nothing is dropped. */
+/* Gives the frame to a chain or queues it; false if it is dropped. With `waits` nothing is dropped. */
 static bool offer(struct pool *pool, const struct frame *frame, bool waits)
 {
     pthread_mutex_lock(&pool->lock);
@@ -175,7 +175,7 @@ static bool offer(struct pool *pool, const struct frame *frame, bool waits)
     return is_taken;
 }
 
-/* Gives the chain, which is done with its frame, the next one that waits; without one it is free. */
+/* Gives a chain that has finished its frame the next one; if there is none, the chain is free. */
 static void give_next(struct pool *pool, struct inbox *inbox)
 {
     pthread_mutex_lock(&pool->lock);
@@ -196,7 +196,7 @@ static void give_next(struct pool *pool, struct inbox *inbox)
     pthread_mutex_unlock(&pool->lock);
 }
 
-/* Takes no further frames, and waits for none: something has failed. */
+/* Takes no more frames and waits for none, since something has failed. */
 static void fail_pool(struct pool *pool)
 {
     pthread_mutex_lock(&pool->lock);
@@ -207,7 +207,7 @@ static void fail_pool(struct pool *pool)
     pthread_mutex_unlock(&pool->lock);
 }
 
-/* Waits until every frame that was taken is done, and lets the chains end. */
+/* Waits until all accepted frames are finished, then lets the chains end. */
 static void drain(struct pool *pool)
 {
     pthread_mutex_lock(&pool->lock);
@@ -235,7 +235,7 @@ struct stream_thread {
     struct pool *pool; /* NULL: there is no context */
 };
 
-/* Waits until the frame is due; false where the run ends before. */
+/* Waits until the frame is due; false if the run ends before. */
 static bool await_frame(size_t stream, int64_t number, int64_t *due)
 {
     *due = is_paced() ? due_ns((int64_t)stream, number) : now_ns();
@@ -248,7 +248,7 @@ static bool await_frame(size_t stream, int64_t number, int64_t *due)
     return false;
 }
 
-/* Passes over the frames until the newest, and returns its number. */
+/* Skips all frames before the newest, and returns its number. */
 static int64_t catch_up(size_t stream, int64_t number, int64_t at_ns)
 {
     int64_t newest = newest_number((int64_t)stream, at_ns), missed = 0;
@@ -291,7 +291,7 @@ struct chain_thread {
     struct inbox inbox;
 };
 
-/* Fills in when the frame was taken, its inputs were there, it was inferred and its outputs were read. */
+/* Fills in the times at which the frame was taken, its inputs were set, it was inferred and its outputs were read. */
 static bool serve(const struct chain *chain, int64_t *times_ns, struct failure *failure)
 {
     times_ns[0] = times_ns[1] = now_ns();
@@ -361,7 +361,7 @@ static void send_progress(int64_t at_ns, int64_t *lowest_bytes)
     *lowest_bytes = -1;
 }
 
-/* Reads the heap and sends what is done, until the end; returns when that was. */
+/* Reads the heap and sends finished frames until the end of the run; returns the time of the end. */
 static int64_t await_end(int64_t *lowest_bytes)
 {
     for (int64_t number = 1;; number++) {
@@ -446,7 +446,7 @@ static struct stream_thread *start_streams(bool has_contexts)
     return threads;
 }
 
-/* Lets the last frames through; false with the failure of the first chain that failed. */
+/* Lets the last frames finish; false with the failure of the first chain that failed. */
 static bool finish(struct stream_thread *streams, const struct schedule *schedule, struct failure *failure)
 {
     bool is_well = true;

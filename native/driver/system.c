@@ -1,4 +1,4 @@
-/* The kernel, by calls that are the same under every C library, and memory. */
+/* The kernel, by calls that are the same with every C library, and memory. */
 #include "native.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* As the kernel has it; the libraries' timespec may have 64-bit seconds on 32-bit machines. */
+/* Time as the kernel has it; timespec of a C library may have 64-bit seconds on 32-bit machines. */
 struct kernel_time {
     long seconds, ns;
 };
@@ -29,7 +29,7 @@ void sleep_ns(int64_t ns)
     syscall(SYS_nanosleep, &time, NULL);
 }
 
-/* The libraries' struct stat differs. */
+/* Asks the kernel, since struct stat differs between C libraries. */
 static bool describe(int folder, const char *path, struct statx *status)
 {
     return syscall(SYS_statx, folder, path, *path ? 0 : AT_EMPTY_PATH, STATX_BASIC_STATS, status) == 0;

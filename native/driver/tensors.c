@@ -1,4 +1,4 @@
-/* How a context's input gets in and its output out: copied by the library, copied by us, or used where it is. */
+/* The transfer of a context's inputs and outputs: copied by the library, copied by us, or used in place. */
 #include "native.h"
 
 #include <stdlib.h>
@@ -21,7 +21,7 @@ static void end(struct tensors *tensors)
     *tensors = (struct tensors){0};
 }
 
-/* The tensor's layout in its memory: the NPU may need more space for a row of pixels than they have. */
+/* Sets the tensor's layout in its memory: the NPU may need padding after each row of pixels. */
 static void lay_out(struct tensor *tensor, const rknn_tensor_attr *attribute)
 {
     uint32_t width = attribute->dims[2];
@@ -33,8 +33,7 @@ static void lay_out(struct tensor *tensor, const rknn_tensor_attr *attribute)
     tensor->pitch = tensor->row / width * attribute->w_stride;
 }
 
-/* Gives the tensor memory that the NPU reads or writes from now on; what it needs behind the tensor is no part of it.
- */
+/* Gives the tensor the memory that the NPU uses from now on. Padding after the tensor is not part of it. */
 static bool bind_tensor(struct tensors *tensors, struct tensor *tensor, const char *kind, rknn_context context,
                         struct tensor_memory *memory, struct failure *failure)
 {
@@ -58,7 +57,7 @@ static uint8_t *address_of(const struct tensor *tensor)
     return tensor->piece.place.address;
 }
 
-/* Copies the tensor in from a buffer, where its rows stand close. */
+/* Copies the tensor from a buffer without padding. */
 static void put(const struct tensor *tensor, const uint8_t *buffer)
 {
     for (size_t number = 0; number < tensor->bytes / tensor->row; number++)
@@ -120,7 +119,7 @@ static bool copy_inputs(struct tensors *tensors, const struct fed_input *inputs,
     return true;
 }
 
-/* What was bound before a failure is not given back, as in the Python driver: the context has failed. */
+/* Memory bound before a failure is not released, as in the Python driver: the context has failed. */
 static bool ended_well(struct tensors *tensors, bool is_well)
 {
     tensors->is_open = is_well;
@@ -178,7 +177,7 @@ bool open_outputs(struct tensors *tensors, enum way way, rknn_context context, c
     return ended_well(tensors, is_well);
 }
 
-/* An input in place stays as it is, and needs no call. */
+/* An input in place does not change and needs no call. */
 bool move_in(struct tensors *tensors, rknn_context context, struct failure *failure)
 {
     if (tensors->way == COPIED)
@@ -201,7 +200,7 @@ bool move_out(struct tensors *tensors, rknn_context context, struct failure *fai
     return true;
 }
 
-/* Of the pictures of a tensor in the model's order: the NPU has channels in groups, filled up with zeros. */
+/* Returns the checksum of pictures in the model's order; the NPU has groups of channels, padded with zeros. */
 static uint32_t checksum_of_pictures(uint32_t value, const struct tensor *tensor)
 {
     const rknn_tensor_attr *plain = &tensor->plain;

@@ -1,9 +1,11 @@
-/* Threads of the measured process: one worker for each chain of contexts, and gates that let so many infer at once. */
+/*
+ * Threads of the measured process: one worker for each chain of contexts, and gates that limit how many infer at once.
+ */
 #include "native.h"
 
 #include <stdlib.h>
 
-/* Of the thread of each context, where there may be hundreds: of the usual 8 MiB, 300 use up a 32-bit process. */
+/* Stack of a context's thread if there may be hundreds: 300 of the usual 8 MiB use up a 32-bit process. */
 #define SMALL_STACK_BYTES (1 << 20)
 
 struct worker {

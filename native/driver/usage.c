@@ -1,4 +1,4 @@
-/* What the process holds, read by itself: memory, heap in use, descriptors, mappings, threads (measured/usage.py). */
+/* Resources of the process, read by itself: memory, heap in use, descriptors, mappings, threads (measured/usage.py). */
 #include "native.h"
 
 #include <dlfcn.h>
@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* struct mallinfo2 (since glibc 2.33) and mallinfo of malloc.h: ten numbers in this order; of these two are used. */
+/* struct mallinfo2 (since glibc 2.33) and mallinfo of malloc.h: ten numbers in this order, of which two are used. */
 struct heap_in_words {
     size_t arena, ordblks, smblks, hblks, hblkhd, usmblks, fsmblks, uordblks, fordblks, keepcost;
 };
@@ -59,7 +59,7 @@ static int count_lines(const char *path)
     return lines;
 }
 
-/* Anonymous and shared memory, as the kernel counts it: within some pages per CPU. */
+/* Anonymous and shared memory as the kernel counts it: precise to some pages per CPU. */
 static int64_t resident_bytes(void)
 {
     char status[4096];
@@ -73,7 +73,7 @@ static int64_t resident_bytes(void)
 
 void append_usage(struct text *answer)
 {
-    int descriptors = -1, threads = 0; /* without the descriptor that lists them */
+    int descriptors = -1, threads = 0; /* the descriptor that lists them is not counted */
     append(answer, "\tallocated_bytes=%lld", (long long)resident_bytes());
     trim_heap();
     for_each_entry("/proc/self/fd", count_entry, &descriptors);

@@ -1,7 +1,7 @@
 /*
- * What the library prints. It reports some failures there alone, in lines with "E RKNN", and returns 0. Where standard
- * error is a file that can be read, the harness's own, the words stay in it; else they go into memory of the kernel's
- * and from there to standard error: at barriers, and when the process is ended by a signal that it can see.
+ * The library's output. The library reports some failures only there, in lines with "E RKNN", and returns 0. If
+ * standard error is a readable file, the harness's own, the text stays in it. Otherwise it goes to memory of the kernel
+ * and from there to standard error: at barriers, and when a signal that can be caught ends the process.
  */
 #include "native.h"
 
@@ -14,10 +14,10 @@
 
 #define PIECE_BYTES 4096
 
-/* Where words go, and what they go on to; -1 where they stay. */
+/* The file that takes the text, and the file to which it is passed on; -1 if it stays. */
 static int words_fd = 2, errors_fd = -1;
 
-/* Only calls that a signal's handler may make. */
+/* Makes only calls that are safe in a signal handler. */
 static void pass_on(void)
 {
     char piece[PIECE_BYTES];
@@ -46,7 +46,7 @@ static void pass_on_at_the_end_of_the_process(void)
 
 void capture_words(void)
 {
-    /* The C library would buffer what is printed into a file, line by line it does not. */
+    /* The C library would buffer text that goes to a file; with line buffering it does not. */
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (!is_regular_file(2) || (fcntl(2, F_GETFL) & O_ACCMODE) != O_RDWR) {
         errors_fd = dup(2);
@@ -71,7 +71,7 @@ void hand_over_words(void)
         lseek(words_fd, 0, SEEK_SET);
 }
 
-/* As in "E RKNN: [10:01:02.345] failed to ...", at the beginning of a line, colours before it aside. */
+/* Whether a line begins with "E RKNN", such as "E RKNN: [10:01:02.345] failed to ...", possibly after colour codes. */
 static bool has_error_line(const char *words)
 {
     for (const char *line = words; line; line = strchr(line, '\n')) {

@@ -1,13 +1,13 @@
-/* The virtual board: what the driver of the chip would answer. */
+/* The virtual board: the answers that the chip's driver would give. */
 #include "preload.h"
 
 /*
- * NPU addresses that the virtual board gives out first, with a page between buffers, so that one read past an end
- * shows; what a runtime takes for an address by mistake is mostly below.
+ * The first NPU addresses of the virtual board are above most values that a runtime takes for addresses by mistake.
+ * There is a page between buffers, so that a read past the end of one is seen.
  */
 #define FIRST_ADDRESS UINT64_C(0x1000000)
 
-/* By domain; 0: FIRST_ADDRESS. */
+/* Per domain; 0: FIRST_ADDRESS. */
 static uint64_t next_addresses[DOMAINS];
 static int current_domain;
 static uint64_t objects_made, submits_made;
@@ -19,8 +19,8 @@ static int refused(int error)
 }
 
 /*
- * Every call that concerns addresses makes the NPU use their domain from then on (rknpu_iommu.c). The domain that it
- * has is always valid; another one is not without an IOMMU.
+ * Every call that concerns addresses makes the NPU use their domain from then on (rknpu_iommu.c). The current domain is
+ * always valid; without an IOMMU no other one is.
  */
 static int switch_domain(int domain)
 {
@@ -59,7 +59,7 @@ static int answer_action(struct npu_action *action)
     return 0;
 }
 
-/* Returns the first address of the current domain, from `from` on, where that much is free. */
+/* Returns the first free range of that size in the current domain, at `from` or above. */
 static uint64_t free_address(uint64_t from, uint64_t bytes)
 {
     for (size_t index = 0; index < object_count; index++) {
@@ -71,7 +71,7 @@ static uint64_t free_address(uint64_t from, uint64_t bytes)
     return from;
 }
 
-/* Addresses grow; only when the domain is used up are those of dead buffers given out again. Returns 0 if none is. */
+/* Addresses grow; those of dead buffers are used again only when the domain is used up. Returns 0 if none is free. */
 static uint64_t new_address(uint64_t bytes)
 {
     uint64_t *next = &next_addresses[current_domain];
@@ -104,7 +104,10 @@ static int new_memory(const char *name, uint64_t requested_bytes)
     return fd;
 }
 
-/* As rknpu_gem.c does: all that is free of what was requested, and at most the buffer. 0 asks for as much as fits. */
+/*
+ * Grants as much of the request as is free, and at most the size of the buffer, like rknpu_gem.c. 0 requests as much as
+ * possible.
+ */
 static uint64_t granted_sram(const struct npu_create *create)
 {
     uint64_t free_bytes = settings.sram_bytes - live_sram_bytes, granted = whole_pages(create->bytes);
@@ -115,7 +118,7 @@ static uint64_t granted_sram(const struct npu_create *create)
     return granted < free_bytes ? granted : free_bytes;
 }
 
-/* Without an IOMMU a buffer has one address for all; with one every object has its own. */
+/* Without an IOMMU a buffer has one address for all objects; with one every object has its own. */
 static uint64_t address_of_import(int fd, uint64_t bytes)
 {
     unsigned buffer = settings.chip->iommu ? 0 : buffer_of_fd(fd);
@@ -153,7 +156,7 @@ static int answer_create(struct npu_create *create)
     if (switch_domain(create->iommu_domain))
         return -1;
     int result = create->handle ? answer_import(create) : answer_new(create);
-    /* As unlike a pointer of the process as the kernel's own are. */
+    /* As different from a pointer of the process as the kernel's own pointers are. */
     if (result == 0)
         create->object = UINT64_C(0xffffff8000000000) + ++objects_made * 0x100;
     return result;

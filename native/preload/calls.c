@@ -1,4 +1,4 @@
-/* The calls that make, share, map and free NPU memory: passed on or answered, and accounted for. */
+/* The calls that make, share, map and free NPU memory: passed on or answered here, and accounted for. */
 #include "preload.h"
 
 static void account_created(int device_fd, bool drm, const struct npu_create *requested, const struct npu_create *given)
@@ -11,7 +11,7 @@ static void account_created(int device_fd, bool drm, const struct npu_create *re
         .name = given->object,
         .domain = requested->iommu_domain,
         .start = given->address,
-        /* The driver may answer with the part outside SRAM, which is only the end of it. */
+        /* The driver may answer with only the last part of the buffer, the part outside SRAM. */
         .end = given->address + whole_pages(given->bytes > requested->bytes ? given->bytes : requested->bytes),
     };
     if (known || (!drm && requested->handle)) {
@@ -29,7 +29,7 @@ static void account_created(int device_fd, bool drm, const struct npu_create *re
         add_object(object);
 }
 
-/* DRM gives the same handle again for a buffer that the device has a handle of already. */
+/* DRM gives the same handle again if the device already has a handle for the buffer. */
 static void account_handle_of_fd(int device_fd, const struct drm_prime *prime)
 {
     if (!object_of_handle(device_fd, prime->handle))
@@ -87,7 +87,7 @@ static int answer(int fd, unsigned long request, enum device_kind kind, unsigned
 
 static int create_and_account(int fd, unsigned long request, bool drm, void *argument)
 {
-    /* The runtime's structure may be the shorter one: it is read and written by its own size. */
+    /* The runtime's structure may be shorter than ours: it is read and written by its own size. */
     struct npu_create requested = {0}, given = {0};
     size_t bytes = _IOC_SIZE(request) < sizeof requested ? _IOC_SIZE(request) : sizeof requested;
     memcpy(&requested, argument, bytes);
@@ -171,7 +171,7 @@ static int ioctl_and_account(int fd, unsigned long request, void *argument)
     case HEAP_DEVICE:
         return heap_ioctl(fd, request, argument);
     default:
-        /* Caches of a dma-buf are written back and thrown away with type 'b'; memfds have nothing of the kind. */
+        /* Requests of type 'b' write back and drop the caches of a dma-buf, which memfds do not have. */
         return settings.chip && _IOC_TYPE(request) == 'b' && buffer_of_fd(fd)
                    ? 0
                    : NEXT(ioctl)(fd, request, argument);
@@ -199,13 +199,15 @@ HOOK(int, ioctl, (int fd, unsigned long request, void *argument))
     return hooked_ioctl(fd, request, argument);
 }
 
-/* By this name on 32-bit systems with 64-bit time. */
+/* Name of ioctl on 32-bit systems with 64-bit time. */
 HOOK(int, __ioctl_time64, (int fd, unsigned long request, void *argument))
 {
     return hooked_ioctl(fd, request, argument);
 }
 
-/* ---- open: which file descriptors are devices -------------------------------------------------------------------- */
+/*
+ * ---- open: the file descriptors of devices --------------------------------------------------------------------------
+ */
 
 static bool begins_with(const char *text, const char *prefix)
 {
@@ -223,7 +225,7 @@ static enum device_kind kind_of_path(const char *path)
     return begins_with(path, "/dev/dma_heap/") || begins_with(path, "/dev/rk_dma_heap/") ? HEAP_DEVICE : NO_DEVICE;
 }
 
-/* Other drivers have other meanings for the same numbers, and nodes of the same kind. */
+/* For other drivers the same numbers mean other calls, and their nodes are of the same kind. */
 static bool is_npu_driver(int fd)
 {
     char name[16] = "";
@@ -245,7 +247,7 @@ static int remember(enum device_kind kind, int fd)
 
 #define LEAVE_TO_NEXT (-2)
 
-/* A device of the virtual board, -1 where there is none, or LEAVE_TO_NEXT for every other path. */
+/* Returns a device of the virtual board, -1 if it does not exist, or LEAVE_TO_NEXT for any other path. */
 static int open_on_board(const char *call, int folder, const char *path)
 {
     char space[PATH_MAX];
@@ -277,13 +279,13 @@ OPEN(openat, (int at, const char *path, int flags, mode_t mode), (at, path, flag
 OPEN(openat64, (int at, const char *path, int flags, mode_t mode), (at, path, flags, mode), at, path)
 OPEN(creat, (const char *path, mode_t mode), (path, mode), AT_FDCWD, path)
 OPEN(creat64, (const char *path, mode_t mode), (path, mode), AT_FDCWD, path)
-/* What _FORTIFY_SOURCE makes of them. */
+/* The names that _FORTIFY_SOURCE makes of these. */
 OPEN(__open_2, (const char *path, int flags), (path, flags), AT_FDCWD, path)
 OPEN(__open64_2, (const char *path, int flags), (path, flags), AT_FDCWD, path)
 OPEN(__openat_2, (int at, const char *path, int flags), (at, path, flags), at, path)
 OPEN(__openat64_2, (int at, const char *path, int flags), (at, path, flags), at, path)
 
-/* No runtime opens a device as a stream, but these are guarded too. */
+/* No runtime opens a device as a stream, but these calls are guarded, too. */
 #define OPEN_STREAM(name, parameters, arguments, path)                                                                 \
     HOOK(FILE *, name, parameters)                                                                                     \
     {                                                                                                                  \
@@ -298,7 +300,10 @@ OPEN_STREAM(fopen64, (const char *path, const char *mode), (path, mode), path)
 OPEN_STREAM(freopen, (const char *path, const char *mode, FILE *stream), (path, mode, stream), path)
 OPEN_STREAM(freopen64, (const char *path, const char *mode, FILE *stream), (path, mode, stream), path)
 
-/* ---- close: what a closed file descriptor no longer keeps ---------------------------------------------------------- */
+/*
+ * ---- close: the buffers that a closed file descriptor no longer keeps
+ * ------------------------------------------------
+ */
 
 static void account_closed(int fd, enum device_kind kind, unsigned buffer)
 {
@@ -318,7 +323,7 @@ HOOK(int, close, (int fd))
     enum device_kind kind = kind_of(fd);
     unsigned buffer = buffer_of_fd(fd);
     bool is_known = kind != NO_DEVICE || buffer;
-    /* Others may take long to close. */
+    /* Other files may take long to close. */
     if (!is_known)
         pthread_mutex_unlock(&lock);
     errno = saved;
@@ -332,7 +337,10 @@ HOOK(int, close, (int fd))
     return result;
 }
 
-/* ---- mmap: where the process itself sees a buffer, to read its register commands there ------------------------------ */
+/*
+ * ---- mmap: the mappings by which the process sees buffers, to read register commands there
+ * ---------------------------
+ */
 
 static void account_mapped(void *start, uint64_t bytes, int flags, int fd, uint64_t offset)
 {

@@ -1,7 +1,8 @@
 /*
- * A virtual board keeps away from the host's own devices. With no NPU device to be had, Rockchip's runtime looks for one
- * under /dev/dri and, as root, makes and changes device nodes there; it takes memory from the dma-heaps. Every way to
- * these is answered as if they did not exist, save for opening what the board plays itself, which is in calls.c.
+ * Keeps a virtual board away from the host's own devices. If no NPU device opens, Rockchip's runtime looks for one
+ * under /dev/dri and, as root, makes and changes device nodes there; it also takes memory from dma-heaps. Every call
+ * that would reach these paths is answered as if they did not exist. The devices that the virtual board simulates are
+ * opened in calls.c.
  */
 #include "preload.h"
 
@@ -37,7 +38,7 @@ static void normalise(char *path)
     *end = '\0';
 }
 
-/* Writes the path with its folder before it where it is relative; false where that does not fit or is not known. */
+/* Prefixes a relative path with its folder; false if the result is too long or the folder is unknown. */
 static bool make_absolute(int folder, const char *path, char space[PATH_MAX])
 {
     char base[PATH_MAX] = "", link[64];
@@ -54,7 +55,7 @@ static bool make_absolute(int folder, const char *path, char space[PATH_MAX])
     return snprintf(space, PATH_MAX, "%s/%s", base, path) < PATH_MAX;
 }
 
-/* What exists of the path may lead through links, which are followed: all of it, else its folder. */
+/* Follows the links in the path, or in the path of its folder if the path does not exist. */
 static bool follow_links(char *absolute, char space[PATH_MAX])
 {
     char folder[PATH_MAX];
@@ -82,7 +83,7 @@ const char *resolved(int folder, const char *path, char space[PATH_MAX])
     return space;
 }
 
-/* What is no printable ASCII would need escapes in JSON, and is of no use in a report. */
+/* Replaces anything that is not printable ASCII: it would need escapes in JSON and helps no reader of a report. */
 static void make_printable(char *text)
 {
     for (; *text; text++)
@@ -108,7 +109,7 @@ bool is_refused(const char *call, int folder, const char *path)
     return is_virtual() && is_refused_path(call, resolved(folder, path, space));
 }
 
-/* ---- Every function of the C library that takes a path, save those that open a file: they are in calls.c ---- */
+/* ---- Every function of the C library that takes a path, except those that open a file, which are in calls.c ---- */
 
 #define GUARD(type, failure, name, parameters, arguments, refusal)                                                     \
     HOOK(type, name, parameters)                                                                                       \
@@ -125,7 +126,7 @@ bool is_refused(const char *call, int folder, const char *path)
 #define HERE(path) is_refused(call, AT_FDCWD, path)
 #define AT(folder, path) is_refused(call, folder, path)
 
-/* What the structures are that `out` points to is nothing that matters here. */
+/* The types of the structures that `out` points to do not matter here. */
 typedef const char *path_t;
 typedef void *out_t;
 
@@ -148,7 +149,7 @@ GUARD(int, -1, fstatat, (int at, path_t path, out_t out, int flags), (at, path, 
 GUARD(int, -1, fstatat64, (int at, path_t path, out_t out, int flags), (at, path, out, flags), AT(at, path))
 GUARD(int, -1, statx, (int at, path_t path, int flags, unsigned mask, out_t out), (at, path, flags, mask, out),
       AT(at, path))
-/* Before glibc 2.33, and what was linked then. */
+/* For programs that were linked before glibc 2.33. */
 GUARD(int, -1, __xstat, (int version, path_t path, out_t out), (version, path, out), HERE(path))
 GUARD(int, -1, __xstat64, (int version, path_t path, out_t out), (version, path, out), HERE(path))
 GUARD(int, -1, __lxstat, (int version, path_t path, out_t out), (version, path, out), HERE(path))
@@ -157,7 +158,7 @@ GUARD(int, -1, __fxstatat, (int version, int at, path_t path, out_t out, int fla
       AT(at, path))
 GUARD(int, -1, __fxstatat64, (int version, int at, path_t path, out_t out, int flags), (version, at, path, out, flags),
       AT(at, path))
-/* 32-bit systems with 64-bit time. */
+/* Names on 32-bit systems with 64-bit time. */
 GUARD(int, -1, __stat64_time64, (path_t path, out_t out), (path, out), HERE(path))
 GUARD(int, -1, __lstat64_time64, (path_t path, out_t out), (path, out), HERE(path))
 GUARD(int, -1, __fstatat64_time64, (int at, path_t path, out_t out, int flags), (at, path, out, flags), AT(at, path))
@@ -203,7 +204,7 @@ GUARD(int, -1, symlinkat, (path_t target, int at, path_t path), (target, at, pat
 
 #define NO_FOLDER -1
 
-/* Which arguments of a system call are a path and the folder it starts from; a call with two paths has two rows. */
+/* The arguments of a system call that are a path and the folder it starts from. A call with two paths has two rows. */
 static const struct {
     long number;
     int folder, path;
@@ -238,7 +239,7 @@ static const struct {
 #ifdef SYS_chown32
     {SYS_chown32, NO_FOLDER, 0}, {SYS_lchown32, NO_FOLDER, 0},
 #endif
-#ifdef SYS_open /* architectures that have the older calls have them all */
+#ifdef SYS_open /* architectures that have one of the older calls have all of them */
     {SYS_open, NO_FOLDER, 0},   {SYS_creat, NO_FOLDER, 0},  {SYS_access, NO_FOLDER, 0}, {SYS_stat, NO_FOLDER, 0},
     {SYS_lstat, NO_FOLDER, 0},  {SYS_mkdir, NO_FOLDER, 0},  {SYS_mknod, NO_FOLDER, 0},  {SYS_chmod, NO_FOLDER, 0},
     {SYS_chown, NO_FOLDER, 0},  {SYS_lchown, NO_FOLDER, 0}, {SYS_unlink, NO_FOLDER, 0}, {SYS_rmdir, NO_FOLDER, 0},

@@ -1,6 +1,6 @@
 /*
- * What the runtime and the NPU's driver exchange: /dev/rknpu (ioctl type 'r'), the same numbers as a DRM driver
- * (type 'd'), and dma-heaps. Facts from the kernel's headers (drivers/rknpu, drm/drm.h, linux/dma-heap.h).
+ * The interfaces between the runtime and the NPU's driver: /dev/rknpu (ioctl type 'r'), the same numbers as a DRM
+ * driver (type 'd'), and dma-heaps. Facts from the kernel's headers (drivers/rknpu, drm/drm.h, linux/dma-heap.h).
  */
 #ifndef REUSEBENCH_INTERFACES_H
 #define REUSEBENCH_INTERFACES_H
@@ -15,7 +15,7 @@ enum {
     NPU_MAP,
     NPU_DESTROY,
     NPU_SYNC,
-    /* A DRM driver's own calls begin at this number. */
+    /* The first number of a DRM driver's own calls. */
     DRM_DRIVER = 0x40,
     DRM_VERSION = 0x00,
     DRM_CLOSE_HANDLE = 0x09,
@@ -34,22 +34,25 @@ enum {
     ACTION_SET_DOMAIN = 25,
 };
 
-/* Of ACTION_HARDWARE_VERSION. */
+/* Answers to ACTION_HARDWARE_VERSION. */
 #define HARDWARE_RK3576 0x46495247
 #define HARDWARE_RV1126B 0x46495248
 
-/* With an IOMMU the NPU has so many address spaces, of 32 bits each; drivers before 0.9.0 have the first alone. */
+/*
+ * The number of address spaces, of 32 bits each, that an NPU with an IOMMU has; drivers before 0.9.0 have only the
+ * first.
+ */
 #define DOMAINS 16
 #define DOMAIN_BYTES (UINT64_C(1) << 32)
 
-/* MEM_CREATE asks for SRAM with this flag. */
+/* Flag of MEM_CREATE to request SRAM. */
 #define TRY_SRAM (1u << 8)
 
 struct npu_action {
     uint32_t action, value;
 };
 
-/* Drivers before 0.9.0 and runtimes of their time end before iommu_domain: 40 bytes instead of 48. */
+/* For drivers and runtimes from before 0.9.0 this ends before iommu_domain: 40 bytes instead of 48. */
 struct npu_create {
     uint32_t handle, flags;
     uint64_t bytes, object, address, sram_bytes;

@@ -1,4 +1,4 @@
-/* The ledger: its events, the buffers and the driver's objects of them, and where the process has mapped them. */
+/* The ledger: its events, the buffers, the driver's objects of them, and the process's mappings of them. */
 #include "preload.h"
 
 #include <ctype.h>
@@ -25,7 +25,10 @@ static long open_ledger(void)
     return NEXT(syscall)(SYS_openat, AT_FDCWD, settings.ledger, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
 }
 
-/* A process that has used up its descriptors gets one more for as long as a line takes, where its hard limit allows. */
+/*
+ * If the process has used up its descriptors, raises its limit by one for the time of a line, if the hard limit
+ * permits.
+ */
 static long open_ledger_beyond_limit(void)
 {
     struct rlimit own;
@@ -38,8 +41,8 @@ static long open_ledger_beyond_limit(void)
 }
 
 /*
- * The file is opened for each line: a descriptor kept open could be closed and given out again by the process. System
- * calls are made as such: the C library's functions may be hooked by other libraries, which may come back here.
+ * Opens the file for each line, since the process could close a descriptor that is kept open and get its number again.
+ * System calls are made directly: other libraries may hook the C library's functions and call back into this one.
  */
 void append_line(const char *line, size_t bytes)
 {
@@ -79,7 +82,7 @@ struct device {
     enum device_kind kind;
 };
 
-/* Dead objects are kept, up to this many, so that a read of freed memory differs from a read of nowhere. */
+/* Up to this many dead objects are kept, to tell a read of freed memory from a read outside all buffers. */
 #define DEAD_OBJECTS_KEPT 1024
 
 struct buffer *buffers;
@@ -207,7 +210,7 @@ void write_import(unsigned buffer, int fd)
                     thread_id());
 }
 
-/* Addresses that are given out again are no longer those of a buffer that had them before. */
+/* Forgets dead objects at addresses that are in use again. */
 static void forget_dead(const struct object *placed)
 {
     for (size_t index = object_count; index-- > 0;) {
@@ -229,7 +232,7 @@ static void forget_oldest_dead(void)
     REMOVE(objects, object_count, index);
 }
 
-/* What an object takes of its domain's addresses, or gives back: "map" or "unmap". */
+/* Writes the addresses that an object takes in its domain, or gives back: "map" or "unmap". */
 static void write_addresses(const char *event, const struct object *object)
 {
     if (settings.iommu && object->start < object->end)
@@ -254,7 +257,7 @@ void place_object(struct object *object, const struct object *placed)
 {
     if (object->end)
         return;
-    /* Forgotten ones may be before it in the array: its handle leads to it again. */
+    /* The object may have moved in the array, past forgotten ones; its handle finds it again. */
     forget_dead(placed);
     object = object_of_handle(placed->device_fd, placed->handle);
     object->name = placed->name;

@@ -1,10 +1,10 @@
-/* What the environment asks for. */
+/* Settings from the environment. */
 #include "preload.h"
 
 #include <stdarg.h>
 #include <sys/resource.h>
 
-/* A second copy with variables of its own can play the board below a first one in pass-through mode. */
+/* With variables of its own, a second copy can simulate the board below a first copy in pass-through mode. */
 #ifndef VARIABLES
 #define VARIABLES "REUSEBENCH"
 #endif
@@ -12,8 +12,8 @@
 #define BAD_SETTING 2
 
 /*
- * The chips that can be played. Hardware versions: what librknnrt 1.4.0, and 2.3.2 for RK3576 and RV1126B, call by these
- * chips' names ("current platform is ..."), and what the runtimes take models of these chips on; determined by trying.
+ * The chips that can be simulated. Hardware versions: by trying with librknnrt 1.4.0, and with 2.3.2 for RK3576 and
+ * RV1126B, which print the chip's name ("current platform is ...") and accept its models.
  */
 static const struct chip chips[] = {
     {"rk3562", 0x54524549, true},
@@ -35,8 +35,8 @@ static const struct {
 };
 
 /*
- * By this symbol a program knows that this library is loaded. The loader only warns where it is not, and Rockchip's
- * library would then go for the host's own /dev/dri.
+ * Shows a program that this library is loaded. The loader only warns if it is not, and Rockchip's library would then
+ * use the host's own /dev/dri.
  */
 __attribute__((visibility("default"))) const char reusebench_preload[] = "reusebench";
 
@@ -59,7 +59,7 @@ __attribute__((noreturn, format(printf, 1, 2))) static void refuse_setting(const
     _exit(BAD_SETTING);
 }
 
-/* Returns the variable's value, or NULL where it is not set or empty. */
+/* Returns the variable's value, or NULL if it is unset or empty. */
 static const char *variable(const char *name)
 {
     char whole[64];
@@ -78,7 +78,7 @@ static const struct chip *chip_of(const char *name)
     return NULL;
 }
 
-/* Whole numbers only; false for anything else. */
+/* Reads a whole number; false for any other text. */
 static bool read_number(const char *text, uint64_t *number)
 {
     char *end;
@@ -97,7 +97,7 @@ static bool read_version(const char *text, uint32_t *version)
     return true;
 }
 
-/* ERRNO or ERRNO@N, the error by name or by number. */
+/* Reads ERRNO or ERRNO@N, with the error's name or number. */
 static bool read_submit_error(char *text)
 {
     uint64_t number = 0;
@@ -151,7 +151,7 @@ static void read_memory(const char *limit)
         refuse_setting(VARIABLES "_NPU_MEMORY=%s is no number of bytes", limit);
 }
 
-/* Returns the variable's value; a real driver cannot be made to fail. */
+/* Returns the value of a variable that only a virtual board has: a real driver cannot be made to fail. */
 static const char *board_variable(const char *name)
 {
     const char *value = variable(name);
@@ -161,8 +161,8 @@ static const char *board_variable(const char *name)
 }
 
 /*
- * What the process starts is not accounted for: a ledger of its own would be mixed into this one. The first process that
- * has the ledger leaves its number to those after it; it may become another program itself, as a wrapper script does.
+ * Children are not accounted for: their events would mix into this ledger. The first process that has the ledger stores
+ * its number for its children; it may become another program itself, as a wrapper script does.
  */
 static void take_ledger(void)
 {
@@ -173,7 +173,7 @@ static void take_ledger(void)
         settings.ledger = variable("LEDGER");
 }
 
-/* A runtime that crashes on a virtual board would leave two cores, its own and the emulator's, of 100 MB and more. */
+/* If a runtime crashes on a virtual board, it would leave two cores, its own and the emulator's, of 100 MB and more. */
 static void forbid_cores(void)
 {
     setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});

@@ -1,23 +1,23 @@
-/* What a submitted job reads and writes, by walking its tasks' register commands. */
+/* The memory that a submitted job reads and writes, found by walking the register commands of its tasks. */
 #include "preload.h"
 
-/* The command list itself: the task's, then the next one's. */
+/* Address of a command list: the task's own, then the next task's. */
 #define COMMANDS_REGISTER 0x0010
 
 /*
- * The registers that hold addresses, of all that the runtimes write for ResNet-50, MobileNetV2, YOLOv5s and small models.
- * Each value was an address inside a live buffer, or 0 where the unit is not used in that task; nothing else occurred.
- * Other registers hold sizes and settings that may look like addresses.
+ * The registers that hold addresses, among all that the runtimes write for ResNet-50, MobileNetV2, YOLOv5s and small
+ * models. Each value was an address inside a live buffer, or 0 if the unit is not used in that task. Other registers
+ * hold sizes and settings that may look like addresses.
  */
 #define MOST_REGISTERS 11
 
-/* On RK3588, RK3566, RK3562 and RV1106, with four runtimes. */
+/* RK3588, RK3566, RK3562 and RV1106, seen with four runtimes. */
 static const uint16_t address_registers[MOST_REGISTERS] = {
     COMMANDS_REGISTER,
     0x1070, /* convolution input */
     0x1110, /* convolution weights */
     0x4020, /* output of the data processing unit */
-    0x5018, /* its first input where that is no convolution */
+    0x5018, /* its first input if that is not a convolution */
     0x5020, /* bias */
     0x502c, /* batch normalisation */
     0x5038, /* second input of an element-wise operation */
@@ -25,14 +25,14 @@ static const uint16_t address_registers[MOST_REGISTERS] = {
     0x701c, /* pooling input */
 };
 
-/* On RK3576 and RV1126B, with librknnrt 2.3.2: 0x1070 and 0x4020 hold settings there. */
+/* RK3576 and RV1126B, seen with librknnrt 2.3.2: 0x1070 and 0x4020 hold settings there. */
 static const uint16_t later_address_registers[MOST_REGISTERS] = {
     COMMANDS_REGISTER,
     0x1088, /* convolution input */
     0x1110, /* convolution weights */
     0x4018, /* output of the data processing unit */
-    0x5018, /* its first input where that is no convolution */
-    0x5020, /* these three: what is kept beside the weights, such as the bias */
+    0x5018, /* its first input if that is not a convolution */
+    0x5020, /* these three: data beside the weights, such as the bias */
     0x5024,
     0x5030,
     0x5038, /* second input of an element-wise operation */
@@ -42,7 +42,7 @@ static const uint16_t later_address_registers[MOST_REGISTERS] = {
 
 static const uint32_t later_hardware[] = {HARDWARE_RK3576, HARDWARE_RV1126B};
 
-/* After the commands that a task counts come four more, which lead on to the next task (rknpu_job.c). */
+/* Behind the commands that a task counts, four more lead to the next task (rknpu_job.c). */
 #define COMMANDS_BEYOND_COUNT 4
 
 struct access {
@@ -60,8 +60,8 @@ struct walk {
     int domain;
     uint64_t base_address;
     const struct object *task_object;
-    bool complete; /* everything could be read */
-    uint64_t input; /* hash of all commands and of what addresses mean */
+    bool complete; /* whether everything could be read */
+    uint64_t input; /* hash of all commands and of the meaning of addresses */
     uint64_t task_count;
     unsigned *registers; /* buffers that hold commands */
     size_t register_count;
@@ -69,7 +69,7 @@ struct walk {
     size_t access_count;
 };
 
-/* What was written last of the tasks that start there: the same again is not written again. */
+/* The last event of the tasks that start there; an equal one is not written again. */
 static struct seen {
     unsigned task_buffer;
     uint32_t start, core_mask;
@@ -95,7 +95,7 @@ static uint64_t hash_of(uint64_t hash, const uint8_t *data, uint64_t bytes)
     return mixed(hash, word);
 }
 
-/* For a core that the chip does not have the runtime writes that its tasks start nowhere. */
+/* Start of the tasks of a core that the chip does not have, as the runtime writes it. */
 #define NO_START UINT32_MAX
 
 static void add_range(struct walk *walk, uint32_t start, uint32_t count)
@@ -110,9 +110,9 @@ static void add_range(struct walk *walk, uint32_t start, uint32_t count)
 }
 
 /*
- * Which tasks run. A chip with several cores takes them per core: one or two cores take the entries of their own
- * number, three cores the last three; with no core requested it may be any one (rknpu_job.c). A chip with one core
- * takes task_start and task_count, and its runtime leaves the entries per core empty.
+ * Chooses the tasks that run. A chip with several cores has tasks per core: one or two cores take the entries of their
+ * own numbers, three cores the last three; if no core is requested, it may be any one (rknpu_job.c). A chip with one
+ * core takes task_start and task_count, and its runtime leaves the entries per core empty.
  */
 static void choose_ranges(struct walk *walk, const struct npu_submit *submit)
 {
@@ -174,7 +174,7 @@ static void note_register_buffer(struct walk *walk, unsigned buffer)
     APPEND(walk->registers, walk->register_count, buffer);
 }
 
-/* A task's commands in memory, and how many bytes of them: NULL where they cannot be read. */
+/* Returns a task's commands in memory and their size; NULL if they cannot be read. */
 static const uint8_t *commands_of(int domain, const struct npu_task *task, uint64_t *bytes,
                                   const struct object **object)
 {
@@ -219,7 +219,7 @@ static void walk_task(struct walk *walk, const struct npu_task *task)
     }
 }
 
-/* Calls `visit` for every task that runs; the walk is incomplete where the list cannot be read. */
+/* Calls `visit` for every task that runs; the walk is incomplete if the list cannot be read. */
 static void for_each_task(struct walk *walk, void (*visit)(struct walk *, const struct npu_task *))
 {
     for (size_t index = 0; index < walk->range_count; index++) {
@@ -235,7 +235,7 @@ static void for_each_task(struct walk *walk, void (*visit)(struct walk *, const 
     }
 }
 
-/* Returns what was seen of these tasks before; new ones have hashes that nothing has. */
+/* Returns the last event of these tasks; a new entry has hashes that nothing else has. */
 static struct seen *seen_of(const struct walk *walk, uint32_t core_mask)
 {
     unsigned task_buffer = walk->task_object->buffer;
@@ -264,7 +264,7 @@ static void print_walk(FILE *text, const struct walk *walk, uint32_t core_mask)
                 ",\"highest\":%" PRIu64,
                 index ? "," : "", access->register_number, access->buffer, access->state, access->count,
                 access->lowest, access->highest);
-        /* Where no buffer ever was, the one before it may be too small. */
+        /* If no buffer was ever there, the one before may be too small. */
         const struct object *before = access->buffer ? NULL : object_before(walk->domain, access->lowest);
         if (before)
             fprintf(text, ",\"after\":%u,\"past_end\":%" PRIu64, before->buffer, access->lowest - before->end);

@@ -1,4 +1,6 @@
-/* Times in nanoseconds. No division: 32-bit ARM has none of 64 bits, and there is no library that would do it. */
+/*
+ * Times in nanoseconds. There is no division: 32-bit ARM has no 64-bit one, and no library is linked that would do it.
+ */
 #include "reader.h"
 
 enum { CLOCK_OF_MONOTONIC = 1 };
@@ -15,7 +17,7 @@ uint64_t now_ns(void)
     return clock_ns(CLOCK_OF_MONOTONIC);
 }
 
-/* Returns how long it is until then, a second at most. */
+/* Returns the time until then, a second at most. */
 struct timespec time_until(uint64_t deadline_ns)
 {
     uint64_t now = now_ns();

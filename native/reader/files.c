@@ -1,10 +1,10 @@
-/* Files, for the harness. */
+/* Files that the harness reads and writes. */
 #include <linux/inotify.h>
 
 #include "reader.h"
 
 static char space[MOST_DATA_BYTES];
-/* Readable when the watched file was written to. */
+/* Readable after the watched file was written to. */
 long watch = -1;
 
 long open_file(const char *path, int flags, int mode)
@@ -28,7 +28,7 @@ static void read_file(uint32_t number, const char *data)
 {
     uint32_t most_bytes;
     memcpy(&most_bytes, data, sizeof most_bytes);
-    /* Not to wait: the kernel's log has no end, and a pipe may have no writer. */
+    /* Without O_NONBLOCK this could wait: the kernel's log has no end, and a pipe may have no writer. */
     long file = open_file(data + sizeof most_bytes, O_RDONLY | O_NONBLOCK, 0), count = file;
     uint32_t sent = 0;
     while (count >= 0 && (count = CALL(read, file, space, sizeof space)) > 0) {
@@ -44,7 +44,7 @@ static void read_file(uint32_t number, const char *data)
     reply_result(number, count == -EAGAIN ? 0 : count);
 }
 
-/* As getdents64 gives them. */
+/* An entry of getdents64. */
 struct Entry {
     uint64_t inode, offset;
     uint16_t bytes;
@@ -64,7 +64,7 @@ static void list_names(uint32_t number, const char *path)
             size_t length = text_length(name) + 1;
             if (name[0] == '.' && (!name[1] || (name[1] == '.' && !name[2])))
                 continue;
-            /* Names move to the front, where entries have been read. */
+            /* Names move to the front, over the entries that were read. */
             memmove(space + kept, name, length);
             kept += length;
         }
@@ -126,7 +126,7 @@ static void write_file(uint32_t number, const char *data, uint32_t bytes)
         size_t length = (size_t)(data + bytes - content);
         result = CALL(write, file, content, length);
         if (result >= 0 && (size_t)result < length)
-            result = -ENOSPC; /* a disk takes what it still can */
+            result = -ENOSPC; /* a full disk still takes a part */
         if (result >= 0 && flags & WRITE_SYNCS)
             result = CALL(fsync, file);
         CALL(close, file);
@@ -140,7 +140,7 @@ static long remove_path(const char *path)
     return result == -EISDIR ? CALL(unlinkat, AT_FDCWD, path, AT_REMOVEDIR) : result;
 }
 
-/* The file stays open: the lock ends with the reader. */
+/* Keeps the file open: the lock ends with the reader. */
 static long lock_file(const char *path)
 {
     enum { EXCLUSIVE = 2, AT_ONCE = 4 };
@@ -151,7 +151,7 @@ static long lock_file(const char *path)
     return result;
 }
 
-/* One at a time. What was written while nobody looked makes one event. */
+/* Watches one file at a time. All writes since the last look make one event. */
 static long watch_file(const char *path)
 {
     if (watch >= 0)
@@ -168,7 +168,7 @@ void note_changes(void)
     send(0, EVENT_CHANGED, NULL, 0);
 }
 
-/* Answers a request about files; false where it is none. */
+/* Answers a request about files; false if it is not one. */
 bool answer_file(const struct Header *header, char *data)
 {
     uint32_t number = header->number;

@@ -1,4 +1,4 @@
-/* Frames in, frames out. What is sent is gathered, so that many small answers travel as one. */
+/* Frames from and to the harness. Outgoing frames are gathered, so that many small answers travel as one. */
 #include <asm/ioctls.h>
 
 #include "reader.h"
@@ -8,18 +8,18 @@ static size_t incoming_bytes;
 static uint8_t outgoing[2 * (sizeof(struct Header) + MOST_DATA_BYTES)];
 static size_t outgoing_bytes;
 
-/* When the harness was heard last, and for how long it may be silent. */
+/* Time when the harness was last heard, and how long it may be silent. */
 uint64_t heard_ns, patience_ns = 30 * SECOND_NS;
 
 static bool is_mute;
 
-/* The reader ends: nobody waits for what it could still tell. */
+/* The reader is ending: nobody waits for more. */
 void send_nothing_more(void)
 {
     is_mute = true;
 }
 
-/* Takes note where more has come from the harness than before, without reading it. */
+/* Notes whether more has come from the harness, without reading it. */
 static void listen(void)
 {
     static int known_bytes;
@@ -42,7 +42,7 @@ void flush(void)
         struct timespec wait = {.tv_sec = 1};
         if (written == -EAGAIN)
             CALL(ppoll, &poll, 1, &wait);
-        /* Nobody reads now. The harness may be busy, and still give signs of life. */
+        /* The pipe is full. The harness may be busy and still send signs of life. */
         listen();
         if ((written != -EAGAIN && written != -EINTR) || now_ns() - heard_ns > patience_ns)
             end_all();
@@ -53,7 +53,7 @@ void flush(void)
 void send(uint32_t number, uint8_t kind, const void *data, size_t bytes)
 {
     if (kind != EVENT_SAMPLES)
-        send_samples(); /* before what they were taken before */
+        send_samples(); /* samples come before frames that are later than they are */
     struct Header header = {.bytes = (uint32_t)bytes, .number = number, .kind = kind};
     if (outgoing_bytes + sizeof header + bytes > sizeof outgoing)
         flush();
@@ -67,7 +67,7 @@ void reply(uint32_t number, const void *data, size_t bytes)
     send(number, REPLY_DONE, data, bytes);
 }
 
-/* Replies that it is done, or with the error that a system call returned. */
+/* Replies that the request is done, or with the error of a system call. */
 void reply_result(uint32_t number, long result)
 {
     uint32_t error = (uint32_t)-result;
@@ -77,7 +77,7 @@ void reply_result(uint32_t number, long result)
         reply(number, NULL, 0);
 }
 
-/* Reads what has come, and answers all requests that are whole. */
+/* Reads from the harness, and answers all complete requests. */
 void receive(void)
 {
     long count = CALL(read, 0, incoming + incoming_bytes, sizeof incoming - 1 - incoming_bytes);
@@ -97,7 +97,7 @@ void receive(void)
         uint8_t *data = incoming + used + sizeof header, *end = data + header.bytes;
         if (end > incoming + incoming_bytes)
             break;
-        /* Texts end with a 0, which takes the place of the next header for as long. */
+        /* Texts end with a 0, which takes the place of the next header for that time. */
         uint8_t next = *end;
         *end = 0;
         answer(&header, (char *)data);

@@ -1,4 +1,4 @@
-/* The reader's two processes, and the loop of the one that reads. */
+/* The reader's two processes, and the main loop. */
 #include <asm/ioctls.h>
 #include <asm/termbits.h>
 #include <linux/auxvec.h>
@@ -8,7 +8,7 @@
 
 enum { INPUT_POLL = STREAMS, SIGNAL_POLL, WATCH_POLL, POLLS };
 
-/* Behind it the harness reads frames; before it are the shell's words. No echo of how the program was sent has it. */
+/* Frames follow it; the shell's output comes before it. No echo of the commands that sent the program contains it. */
 static const char marker[] = "\1\2reusebench reader\2\1\n";
 
 uint64_t page_bytes = 4096;
@@ -19,7 +19,7 @@ _Noreturn void leave(int code)
         CALL(exit_group, code);
 }
 
-/* Ends what was started, and the reader. */
+/* Ends all descendants and the reader. */
 _Noreturn void end_all(void)
 {
     send_nothing_more();
@@ -36,7 +36,7 @@ static void tell_clock(uint32_t number)
 
 static void tell_cpus(uint32_t number)
 {
-    uint8_t mask[1024]; /* of 8192 processors */
+    uint8_t mask[1024]; /* for 8192 processors */
     long bytes = CALL(sched_getaffinity, 0, sizeof mask, mask);
     uint32_t count = 0;
     for (long index = 0; index < bytes; index++)
@@ -73,7 +73,7 @@ void answer(const struct Header *header, char *data)
     }
 }
 
-/* A terminal, which old adbd gives in place of a pipe, passes every byte as it is from now on. */
+/* Makes a terminal, which old adbd gives instead of a pipe, pass every byte unchanged. */
 static void make_raw(int file)
 {
     struct termios terminal;
@@ -89,8 +89,8 @@ static void make_raw(int file)
 }
 
 /*
- * From here on there are two processes, and each ends everything when the other is killed: the keeper, to which orphans
- * of the reader fall, and the reader, which is told by a signal. Returns in the reader.
+ * Divides into two processes, each of which ends everything if the other is killed: the keeper, which orphans of the
+ * reader fall to, and the reader, which a signal tells. Returns in the reader.
  */
 static void divide(void)
 {
@@ -105,7 +105,7 @@ static void divide(void)
         send_nothing_more();
         end_descendants();
         int signal = status & 0x7f;
-        leave(signal ? 128 + signal : 0); /* as shells tell it */
+        leave(signal ? 128 + signal : 0); /* like a shell's exit code */
     }
     CALL(prctl, PR_SET_PDEATHSIG, SIGNAL_TERMINATE);
     CALL(prctl, PR_SET_CHILD_SUBREAPER, 1);
@@ -114,7 +114,7 @@ static void divide(void)
         leave(1);
 }
 
-/* Returns a file that is readable when a child has ended, or the reader is to end. */
+/* Returns a file that is readable once a child has ended or the reader is to end. */
 static long take_signals(void)
 {
     SignalSet ending = SIGNAL_BIT(SIGNAL_HANGUP) | SIGNAL_BIT(SIGNAL_INTERRUPT) | SIGNAL_BIT(SIGNAL_TERMINATE);
@@ -125,7 +125,7 @@ static long take_signals(void)
 
 static void note_signals(long signals)
 {
-    uint32_t entry[32]; /* struct signalfd_siginfo; its first field is the signal */
+    uint32_t entry[32]; /* struct signalfd_siginfo, whose first field is the signal */
     while (CALL(read, signals, entry, sizeof entry) == sizeof entry)
         if (entry[0] != SIGNAL_CHILD)
             end_all();

@@ -1,24 +1,24 @@
-/* The measured process: one at a time, in a session of its own, the first victim where memory runs out. */
+/* The measured process: one at a time, in a session of its own, the first to be killed when memory runs out. */
 #include <linux/prctl.h>
 
 #include "reader.h"
 
-/* The files of the process; LEDGER is 3, which the harness names in the variable of the preload library. */
+/* The files of the process. LEDGER is 3; the harness names it in the preload library's variable. */
 enum { STDIN, STDOUT, STDERR, LEDGER, PIPES };
 enum { MOST_STRINGS = 1024, END_LIMIT_MS = 5000, END_PAUSE_MS = 5 };
 
-/* Of what the process writes, by stream (its file - 1): the event that passes it on. */
+/* Per stream of the process (its file - 1): the event that passes its data on. */
 static const uint8_t events[STREAMS] = {EVENT_OUTPUT, EVENT_ERRORS, EVENT_LEDGER};
 
 char **environment;
 static long measured_pid; /* 0: none */
 static long input = -1, outputs[STREAMS] = {-1, -1, -1};
-static long words = -1; /* standard error where it is a file */
-/* Highest RSS of what has ended since the process was started. */
+static long words = -1; /* standard error if it is a file */
+/* Highest RSS of the processes that have ended since the measured one was started. */
 static uint64_t peak_rss_bytes;
 
 static const char oom_score_file[] = "/proc/self/oom_score_adj";
-/* The reader's before it became the last victim. */
+/* The reader's score before it became the last to be killed. */
 static char first_oom_score[12];
 
 static void set_oom_score(const char *score)
@@ -30,14 +30,14 @@ static void set_oom_score(const char *score)
     CALL(close, file);
 }
 
-/* Root alone may. */
+/* Only root may do this. */
 void be_last_victim(void)
 {
     if (read_small(oom_score_file, first_oom_score, sizeof first_oom_score) > 0)
         set_oom_score("-1000");
 }
 
-/* A variable that is added replaces that of the same name. */
+/* An additional variable replaces one of the same name. */
 static bool is_same_variable(const char *one, const char *other)
 {
     while (*one == *other && *one && *one != '=')
@@ -55,7 +55,9 @@ static const char *variable(char **variables, const char *start)
     return "";
 }
 
-/* Runs the program, looked for in PATH where its name has no slash; returns the negative error where it cannot. */
+/*
+ * Runs the program, which is searched for in PATH if its name has no slash; returns the negative error if that fails.
+ */
 static long execute(char **arguments, char **variables)
 {
     const char *name = arguments[0];
@@ -66,7 +68,7 @@ static long execute(char **arguments, char **variables)
     if (has_slash)
         return CALL(execve, name, arguments, variables);
     static char path[4096];
-    /* One that may not be run is passed over, as shells do, and told where there is no other. */
+    /* A program that may not be run is skipped, as shells do; it is the error if there is no other. */
     long error = -ENOENT;
     for (const char *part = variable(variables, "PATH="); *part;) {
         size_t end = 0;
@@ -87,14 +89,14 @@ static long execute(char **arguments, char **variables)
     return error;
 }
 
-/* In the new process. Returns the error where the program cannot be run. */
+/* Called in the new process. Returns the error if the program cannot be run. */
 static long become(const char *folder, char **arguments, char **variables, const long ends[PIPES], long parent,
                    bool is_victim)
 {
     SignalSet none = 0;
     CALL(prctl, PR_SET_PDEATHSIG, SIGNAL_KILL);
     if (CALL(getppid) != parent)
-        return -ECANCELED; /* the reader has gone already */
+        return -ECANCELED; /* the reader has already gone */
     CALL(setsid);
     CALL(rt_sigprocmask, MASK_SET, &none, 0, sizeof none);
     set_oom_score(is_victim ? "1000" : first_oom_score);
@@ -105,7 +107,7 @@ static long become(const char *folder, char **arguments, char **variables, const
     return result < 0 ? result : execute(arguments, variables);
 }
 
-/* Splits strings that are each ended by 0; returns what is behind them, or NULL where there are fewer. */
+/* Splits strings that each end with 0; returns the text after them, or NULL if there are fewer. */
 static char *split(char *text, const char *end, char **strings, uint32_t count)
 {
     for (uint32_t index = 0; index < count; index++) {
@@ -126,8 +128,8 @@ static void close_all(const long *files, size_t count)
 }
 
 /*
- * Makes a file in memory for standard error, in which a driver finds what a library has written. It is opened once more,
- * so that the reader has a position of its own in it. False where the kernel has no such files (before 3.17).
+ * Makes a file in memory for standard error, in which a driver finds a library's output. It is opened twice, so that
+ * the reader has its own position. False if the kernel has no such files (before 3.17).
  */
 static bool make_words(long *end)
 {
@@ -158,7 +160,7 @@ static long make_sockets(int both[2])
     return CALL(socketpair, LOCAL, STREAM | O_CLOEXEC, 0, both);
 }
 
-/* Makes the pipes; ends[] are the process's, the reader's own go to `input`, `outputs` and `words`. */
+/* Makes the pipes: ends[] for the process, and `input`, `outputs` and `words` for the reader. */
 static long make_pipes(long ends[PIPES], uint32_t flags)
 {
     for (int pipe = 0; pipe < PIPES; pipe++)
@@ -188,10 +190,10 @@ static void close_own_ends(void)
     input = words = outputs[0] = outputs[1] = outputs[2] = -1;
 }
 
-/* Returns the process's number, or the negative error; one that could not run its program has gone. */
+/* Returns the number of the process, or the negative error if its program could not be run; that process is gone. */
 static long spawn(const char *folder, char **arguments, char **variables, const long ends[PIPES], bool is_victim)
 {
-    int verdict[2]; /* closed by a program that begins */
+    int verdict[2]; /* closed when the program begins */
     long result = CALL(pipe2, verdict, O_CLOEXEC);
     if (result < 0)
         return result;
@@ -254,7 +256,7 @@ static void start(uint32_t number, char *data, uint32_t bytes)
     reply(number, &started, sizeof started);
 }
 
-/* Passes data on as far as the pipe takes it; none ends the input. */
+/* Writes as much data as the pipe takes; no data ends the input. */
 static void write_input(uint32_t number, const char *data, uint32_t bytes)
 {
     struct Written written = {.time_ns = now_ns()};
@@ -281,10 +283,10 @@ static void answer_marks(uint32_t number, const char *data, uint32_t bytes)
 void poll_streams(struct Poll polls[STREAMS])
 {
     for (int stream = 0; stream < STREAMS; stream++)
-        polls[stream] = (struct Poll){.fd = (int)outputs[stream], .events = POLL_IN}; /* below 0: left out */
+        polls[stream] = (struct Poll){.fd = (int)outputs[stream], .events = POLL_IN}; /* below 0: skipped */
 }
 
-/* Sends what a stream has to give now, a buffer at most; false where that is nothing. */
+/* Sends what a stream has now, a buffer at most; false if it has nothing. */
 static bool pass_on(int stream)
 {
     static char text[MOST_DATA_BYTES];
@@ -302,7 +304,9 @@ static bool pass_on(int stream)
     return count > 0;
 }
 
-/* The same of standard error where it is a file. Of more than a buffer the end: the harness keeps no more of it. */
+/*
+ * The same for standard error if it is a file. If there is more than a buffer, only the end: the harness keeps no more.
+ */
 static void pass_words_on(void)
 {
     enum { FROM_START, FROM_HERE, FROM_END };
@@ -317,12 +321,12 @@ static void pass_words_on(void)
 }
 
 /*
- * Sends what the process has written. Its output, if it was there before the call, is last: who reads a line has all
- * that was written to the other streams before it.
+ * Sends the process's streams. Output that was there before the call is sent last: a reader of a line then has all that
+ * was written earlier to the other streams.
  */
 void pass_streams_on(bool has_output)
 {
-    /* More than a pipe holds, and an end: a process that never stops writing must not keep the reader from all else. */
+    /* More than a pipe holds, but limited: a process that never stops writing must not block the reader. */
     enum { ROUNDS = 8 };
     pass_words_on();
     for (int stream = STREAMS; stream-- > !has_output;)
@@ -330,10 +334,10 @@ void pass_streams_on(bool has_output)
             ;
 }
 
-/* Takes note of processes that have ended; what they wrote goes first. */
+/* Notes processes that have ended, after sending what they wrote. */
 void note_ended(void)
 {
-    enum { PEAK_KIB_AT = 4, USAGE_LONGS = 18 }; /* of a struct rusage: behind two times, of two numbers each */
+    enum { PEAK_KIB_AT = 4, USAGE_LONGS = 18 }; /* in a struct rusage: behind two times, of two numbers each */
     int status;
     long pid, usage[USAGE_LONGS];
     while ((pid = CALL(wait4, -1, &status, WAIT_NO_HANG, usage)) > 0) {
@@ -349,7 +353,7 @@ void note_ended(void)
     }
 }
 
-/* Returns the number of the parent of a process, 0 where it has gone. */
+/* Returns the number of a process's parent; 0 if the process has gone. */
 static uint64_t parent_of(const char *pid)
 {
     char path[32] = "/proc/", text[512];
@@ -378,7 +382,7 @@ static void kill_children(void)
     uint64_t own = (uint64_t)CALL(getpid);
     while (folder >= 0 && (count = CALL(getdents64, folder, entries, sizeof entries)) > 0) {
         for (long at = 0; at < count;) {
-            enum { BYTES_AT = 16, NAME_AT = 19 }; /* of a struct linux_dirent64 */
+            enum { BYTES_AT = 16, NAME_AT = 19 }; /* in a struct linux_dirent64 */
             const char *name = entries + at + NAME_AT, *digits = name;
             uint16_t bytes;
             memcpy(&bytes, entries + at + BYTES_AT, sizeof bytes);
@@ -391,7 +395,7 @@ static void kill_children(void)
     CALL(close, folder);
 }
 
-/* Kills and reaps until no descendant is left; -ETIMEDOUT where one does not die, as in a driver that hangs. */
+/* Kills and reaps until no descendant is left; -ETIMEDOUT if one does not die, for example in a driver that hangs. */
 long end_descendants(void)
 {
     if (measured_pid)
@@ -415,7 +419,7 @@ static void end(uint32_t number)
     reply_result(number, result);
 }
 
-/* Answers a request about the process; false where it is none. */
+/* Answers a request about the process; false if it is not one. */
 bool answer_process(const struct Header *header, char *data)
 {
     uint32_t signal;

@@ -1,41 +1,41 @@
 /*
- * The reader: what reusebench runs on a board beside the measured process. It speaks frames over its standard input and
- * output, reads files for the harness, samples, and starts and ends the measured process.
+ * The reader, which reusebench runs on a remote board beside the measured process. It speaks in frames over its
+ * standard input and output, reads files for the harness, samples, and starts and ends the measured process.
  *
- * A frame is a header and so many bytes; all numbers are little-endian. targets/far/connection.py is the other side.
+ * A frame is a header and `bytes` bytes; all numbers are little-endian. targets/far/connection.py is the other side.
  */
 #pragma once
 #include "system.h"
 
 struct Header {
-    uint32_t bytes;  /* that follow the header */
-    uint32_t number; /* of the request; 0 is an event */
+    uint32_t bytes;  /* length of the content after the header */
+    uint32_t number; /* number of the request; 0: an event */
     uint8_t kind;
 } __attribute__((packed));
 
 enum RequestKind {
-    REQUEST_READ = 'r',     /* u32 most bytes, path: the content */
+    REQUEST_READ = 'r',     /* u32 limit of bytes, path: the content */
     REQUEST_NAMES = 'n',    /* path of a folder: names, each ended by 0 */
-    REQUEST_LINK = 'k',     /* path: what the link holds */
-    REQUEST_STATUS = 's',   /* path: struct Status of what it leads to */
+    REQUEST_LINK = 'k',     /* path: the target of the link */
+    REQUEST_STATUS = 's',   /* path: struct Status of the file, after links */
     REQUEST_SPACE = 'f',    /* path: struct Space */
-    REQUEST_WRITE = 'w',    /* u32 WRITE_ flags, u32 mode, path, 0, data: by one write */
+    REQUEST_WRITE = 'w',    /* u32 WRITE_ flags, u32 mode, path, 0, data: written at once */
     REQUEST_FOLDER = 'm',   /* path of a folder to make */
     REQUEST_RENAME = 'v',   /* path, 0, path */
     REQUEST_REMOVE = 'd',   /* path of a file or an empty folder */
     REQUEST_LOCK = 'l',     /* path of a file, which is made, and locked until the reader ends */
-    REQUEST_WATCH = 'j',    /* path of a file: an event whenever it was written to, in place of the one before */
+    REQUEST_WATCH = 'j',    /* path of a file: an event after each write, instead of the file watched before */
     REQUEST_CLOCK = 't',    /* struct Clocks */
-    REQUEST_CPUS = 'c',     /* u32: how many this process may use */
+    REQUEST_CPUS = 'c',     /* u32: number of processors that this process may use */
     REQUEST_START = 'p',    /* struct Start, strings: struct Started */
-    REQUEST_INPUT = 'i',    /* data for the process, none: its end: struct Written */
-    REQUEST_ANSWER = 'y',   /* data for the process, by the socket of its marks */
-    REQUEST_SIGNAL = 'g',   /* u32 signal for the process and its group, as a terminal sends it */
+    REQUEST_INPUT = 'i',    /* data for the process; none ends its input: struct Written */
+    REQUEST_ANSWER = 'y',   /* data for the process through the socket of its marks */
+    REQUEST_SIGNAL = 'g',   /* u32 signal for the process and its group, like a terminal's */
     REQUEST_END = 'e',      /* kill the process and its descendants */
-    REQUEST_SAMPLE = 'a',   /* struct Sampling; its interval 0: stop */
-    REQUEST_PATIENCE = 'q', /* u64 nanoseconds without a byte from the harness after which all ends */
+    REQUEST_SAMPLE = 'a',   /* struct Sampling; interval 0 stops */
+    REQUEST_PATIENCE = 'q', /* u64 nanoseconds of the harness's silence after which all ends */
     REQUEST_PING = '.',
-    REQUEST_LEAVE = 'x', /* end as if the input had ended, which adb does not pass on */
+    REQUEST_LEAVE = 'x', /* end as at the end of input, which adb does not pass on */
 };
 
 enum ReplyKind {
@@ -43,18 +43,18 @@ enum ReplyKind {
     REPLY_DONE = '=',
     REPLY_ERROR = '!',  /* u32 error number */
     EVENT_HELLO = 'h',  /* struct Hello */
-    EVENT_OUTPUT = 'o', /* of the process; no bytes: its end. So are the next two. */
+    EVENT_OUTPUT = 'o', /* output of the process, no bytes at its end; the next two likewise */
     EVENT_ERRORS = 'u',
     EVENT_LEDGER = 'y', /* or marks */
     EVENT_ENDED = 'z',  /* struct Ended */
-    EVENT_CHANGED = 'm', /* of the file that is watched */
-    EVENT_SAMPLES = 'b' /* struct Sample, several */
+    EVENT_CHANGED = 'm', /* the watched file has changed */
+    EVENT_SAMPLES = 'b' /* several struct Sample */
 };
 
 /*
- * Whether there is a pipe for the ledger, or in its place a socket for marks and their answers; whether standard error is
- * a file, which the process can read again; whether it is the first to be ended where memory runs out, else it has the
- * score that the reader was started with.
+ * Flags of struct Start. Ledger: a pipe for the ledger. Marks: a socket for marks and their answers, instead of the
+ * ledger. Words: standard error is a file that the process can read again. Victim: the process is the first to be
+ * killed when memory runs out; otherwise it has the score that the reader was started with.
  */
 enum { START_HAS_LEDGER = 1, START_HAS_MARKS = 2, START_HAS_WORDS = 4, START_IS_VICTIM = 8 };
 enum { WRITE_CREATES = 1, WRITE_APPENDS = 2, WRITE_SYNCS = 4 };
@@ -73,9 +73,9 @@ struct Space {
 struct Clocks {
     uint64_t monotonic_ns, cpu_ns; /* CPU time of this process */
 };
-/* Then, each ended by 0: its folder (empty: the reader's), its arguments, its additions to the environment. */
+/* Followed by strings, each ended by 0: the folder (empty: the reader's), the arguments, additional variables. */
 struct Start {
-    uint32_t flags; /* START_ */
+    uint32_t flags; /* of the START_ flags */
     uint32_t arguments, variables;
 };
 struct Started {
@@ -87,8 +87,8 @@ struct Written {
     uint64_t time_ns;
 } __attribute__((packed));
 struct Ended {
-    uint32_t status; /* as wait4 gives it */
-    uint64_t peak_rss_bytes; /* of the process, and of those that have ended before it */
+    uint32_t status; /* as wait4 returns it */
+    uint64_t peak_rss_bytes; /* highest RSS of the process and of those that ended before it */
 } __attribute__((packed));
 struct Sampling {
     uint32_t pid;

@@ -1,10 +1,10 @@
-/* Cheap readings of one process at a steady rate. They are gathered, and travel before whatever is sent next. */
+/* Cheap readings of one process at a steady rate. They are gathered, and sent before any other frame. */
 #include "reader.h"
 
-/* /proc/meminfo costs ten times what statm does, and moves slowly. */
+/* /proc/meminfo costs ten times as much as statm, and changes slowly. */
 enum { SYSTEM_EVERY = 10, GATHERED = 64 };
 
-/* When the next one is due; NEVER where nothing is sampled. */
+/* Time of the next sample; NEVER if nothing is sampled. */
 uint64_t next_sample_ns = NEVER;
 static uint64_t interval_ns;
 static long statm_file = -1, meminfo_file = -1;
@@ -15,7 +15,7 @@ static size_t gathered;
 
 static long read_again(long file, char *text, size_t bytes)
 {
-    /* On 32-bit ARM the offset stands in the fifth and sixth argument, elsewhere in the fourth; it is 0. */
+    /* 32-bit ARM has the offset in the fifth and sixth argument, the others in the fourth; it is 0. */
     long count = CALL(pread64, file, text, bytes - 1);
     text[count > 0 ? count : 0] = 0;
     return count;
@@ -24,7 +24,7 @@ static long read_again(long file, char *text, size_t bytes)
 /* Returns MemTotal - MemAvailable. */
 static uint64_t used_bytes(void)
 {
-    char text[512]; /* both stand in the first three lines */
+    char text[512]; /* both are in the first three lines */
     read_again(meminfo_file, text, sizeof text);
     uint64_t total = 0, available = 0;
     for (const char *line = text; *line;) {
@@ -69,7 +69,7 @@ static long begin(uint32_t pid)
     return 0;
 }
 
-/* Answers a request about sampling; false where it is none. */
+/* Answers a request about sampling; false if it is not one. */
 bool answer_sampling(const struct Header *header, const char *data)
 {
     if (header->kind != REQUEST_SAMPLE)
@@ -91,7 +91,7 @@ void take_sample(void)
     const char *field = text;
     number_at(&field); /* the size of its address space */
     uint64_t resident_pages = number_at(&field);
-    if (count <= 0 || !resident_pages) { /* it has gone, or has ended and is not waited for yet */
+    if (count <= 0 || !resident_pages) { /* it has gone, or has ended and was not waited for yet */
         stop();
         return;
     }
@@ -100,7 +100,10 @@ void take_sample(void)
     samples[gathered++] = (struct Sample){time_ns, resident_pages * page_bytes, system_bytes};
     if (gathered == GATHERED)
         send_samples();
-    /* By what is due, not by when it was done: the rate does not drift. What was missed is left out. */
+    /*
+     * Based on the due time, not on the time of the sample, so that the rate does not drift. Missed samples are
+     * skipped.
+     */
     do
         next_sample_ns += interval_ns;
     while (next_sample_ns <= time_ns);

@@ -1,4 +1,4 @@
-/* Where the kernel begins the program, and what compilers call without being told to. */
+/* The program's start, and functions that compilers call without being told to. */
 #include "system.h"
 
 #if defined(__x86_64__)

@@ -1,4 +1,7 @@
-/* The kernel's own interface: the reader has no C library. Numbers and structures are those of the kernel's headers. */
+/*
+ * The kernel's own interface, since the reader has no C library. Numbers and structures are those of the kernel's
+ * headers.
+ */
 #pragma once
 #include <asm/errno.h>
 #include <asm/statfs.h>
@@ -55,14 +58,14 @@ static inline long system_call(long number, long a, long b, long c, long d, long
 #error "x86_64, aarch64 and armhf are known"
 #endif
 
-/* Calls with the arguments that are given; the others are 0. */
+/* Calls with the given arguments; the others are 0. */
 #define CALL(...) CALL_OF(__VA_ARGS__, 0, 0, 0, 0, 0, 0)
 #define CALL_OF(name, a, b, c, d, e, f, ...) \
     system_call(__NR_##name, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
 
 #define LENGTH(array) (sizeof(array) / sizeof *(array))
 
-/* Of linux/signal.h and its neighbours, whose structures differ between architectures. */
+/* From linux/signal.h and its neighbours, whose structures differ between architectures. */
 enum {
     SIGNAL_HANGUP = 1,
     SIGNAL_INTERRUPT = 2,

@@ -1,4 +1,4 @@
-/* Text of the kernel's files. */
+/* Text in the kernel's files. */
 #include "reader.h"
 
 size_t text_length(const char *text)
@@ -9,7 +9,7 @@ size_t text_length(const char *text)
     return length;
 }
 
-/* Returns what stands behind `start` where the text begins with it, else NULL. */
+/* Returns the rest of the text if it begins with `start`, otherwise NULL. */
 const char *after(const char *text, const char *start)
 {
     while (*start)
@@ -18,7 +18,7 @@ const char *after(const char *text, const char *start)
     return text;
 }
 
-/* Returns the decimal number that comes next, and moves behind it. */
+/* Returns the next decimal number, and moves behind it. */
 uint64_t number_at(const char **text)
 {
     uint64_t number = 0;

@@ -1,15 +1,15 @@
 /*
  * sandbox ROOT [-r PATH]... [-w PATH]... [-e NAME=VALUE]... -- [COMMAND...]
  *
- * Becomes the command, with nothing but the paths that are named, to read (-r) or to write (-w), the system's own
- * programs and libraries, a few devices without hardware, and an empty /tmp: no network, no other processes, no
- * capabilities. The process stays what it is to its parent: the same id, session and pipes, and nothing is left of this
- * program in its memory. ROOT is an empty folder, over which the new root is made; nobody else sees it there. Variables
- * (-e) are the command's alone, as a preload library's name must be. Where the ledger has a name, its folder is writable.
- * Without a command it only tries whether all that can be had.
+ * Becomes the command, which reaches only the named paths, to read (-r) or to write (-w), the system's own programs and
+ * libraries, a few devices without hardware, and an empty /tmp: no network, no other processes, no capabilities. To its
+ * parent the process stays the same, with its id, session and pipes, and nothing of this program remains in its memory.
+ * ROOT is an empty folder over which the new root is mounted; nobody else sees it there. Variables (-e) are set for the
+ * command only, as needed for the name of a preload library. If the ledger has a name, its folder is writable. Without
+ * a command it only tries whether all that is permitted.
  *
- * A PID namespace would need a process that stays for its init, and give the command another id in its own eyes. Instead
- * /proc has this process alone, and calls that name another one are refused.
+ * A PID namespace would need another process as its init, and the command would see another id as its own. Instead
+ * /proc has only this process, and calls that name another process are refused.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -73,7 +73,7 @@ static void unshare_or_fail(int namespaces)
         fail("making", "namespaces");
 }
 
-/* The user keeps its id, and has rights over these namespaces alone. */
+/* The user keeps its id, and has rights over these namespaces only. */
 static void enter_user_namespace(int namespaces)
 {
     char map[PATH_MAX];
@@ -91,12 +91,12 @@ static void make_folders(char *path)
 {
     for (char *slash = path + strlen(root) + 1; (slash = strchr(slash, '/')); slash++) {
         *slash = '\0';
-        mkdir(path, 0755); /* what fails here fails again where it is mounted on */
+        mkdir(path, 0755); /* a failure here shows again when the path is mounted on */
         *slash = '/';
     }
 }
 
-/* The flags that a mount has may not be taken from it in a namespace of lesser rights. */
+/* The flags of a mount that a namespace with fewer rights must keep. */
 static unsigned long kept_flags(int fd)
 {
     struct statvfs system;
@@ -113,7 +113,7 @@ static unsigned long kept_flags(int fd)
     return kept;
 }
 
-/* Shows a file or folder in the new root where it was in the old one; what does not exist is for the command to miss. */
+/* Shows a file or folder at the same path in the new root. A missing one is for the command to report. */
 static void show(const char *path, unsigned long flags)
 {
     char source[PATH_MAX], place[PATH_MAX];
@@ -140,7 +140,7 @@ static void show_system(void)
 {
     static const char *const folders[] = {"/usr", "/lib", "/lib32", "/lib64", "/bin"};
     static const char *const devices[] = {"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"};
-    /* What C libraries and Python ask for at their start. */
+    /* Files that C libraries and Python read at their start. */
     static const char *const files[] = {
         "/etc/ld.so.cache", "/proc/cpuinfo", "/proc/meminfo", "/proc/stat",
         "/proc/sys/vm/mmap_min_addr", "/proc/sys/vm/overcommit_memory",
@@ -196,7 +196,7 @@ static void enter_root(const char *folder)
 {
     if (mount(NULL, root, NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV, NULL) < 0)
         fail("closing", root);
-    /* Both are one folder: the old root is then mounted over the new one, from where it is removed. */
+    /* Both are the same folder: the old root is then mounted over the new one and unmounted from there. */
     if (chdir(root) < 0 || syscall(SYS_pivot_root, ".", ".") < 0 || umount2(".", MNT_DETACH) < 0)
         fail("entering", root);
     if (chdir(folder) < 0)
@@ -205,7 +205,7 @@ static void enter_root(const char *folder)
 
 /* ---- Rights ---- */
 
-/* Calls whose argument of that number is a process: this one, or 0, which then means it too. */
+/* Calls with a process as the argument of this number; only this process is allowed, and 0 if that means it too. */
 static const struct {
     unsigned number, argument;
     bool takes_zero;
@@ -223,7 +223,7 @@ static const struct {
 #endif
 };
 
-/* The last two: in a user namespace of its own the command would have capabilities again. */
+/* The last two: in a user namespace of its own, the command would have capabilities again. */
 static const unsigned refused_calls[] = {
     SYS_ptrace, SYS_process_vm_readv, SYS_process_vm_writev, SYS_kcmp, SYS_perf_event_open, SYS_unshare, SYS_setns,
 #ifdef SYS_process_madvise
@@ -238,7 +238,7 @@ static const unsigned refused_calls[] = {
 #else
 #define ARCHITECTURE AUDIT_ARCH_ARM
 #endif
-/* Of x86-64: its calls under other numbers. No other architecture has as many. */
+/* Calls of x86-64 under other numbers (x32). No other architecture has this many calls. */
 #define X32_CALLS 0x40000000
 
 static struct sock_filter filter[256];
@@ -272,7 +272,10 @@ static void build_filter(void)
         add(equal, refused_calls[index], 0, 1);
         add_refusal(EPERM);
     }
-    /* Nor is one made by clone. What clone3 is to make is out of a filter's sight: C libraries then take clone. */
+    /*
+     * clone must not make a user namespace either. A filter cannot see the arguments of clone3: C libraries then use
+     * clone.
+     */
     add(equal, SYS_clone, 0, 4);
     add_load(offsetof(struct seccomp_data, args));
     add(BPF_JMP | BPF_JSET | BPF_K, CLONE_NEWUSER, 0, 1);
@@ -284,7 +287,7 @@ static void build_filter(void)
 #endif
     for (size_t index = 0; index < LENGTH(process_calls); index++) {
         add(equal, process_calls[index].number, 0, 5);
-        /* A process's id is an int: the lower half, which comes first on all of these architectures. */
+        /* A process id is an int, in the lower half of the argument, which comes first on all these architectures. */
         add_load(offsetof(struct seccomp_data, args) + 8 * process_calls[index].argument);
         add(equal, (unsigned)getpid(), 2, 0);
         add(equal, process_calls[index].takes_zero ? 0 : (unsigned)getpid(), 1, 0);
@@ -300,7 +303,7 @@ static void give_up_rights(void)
         ;
     build_filter();
     struct sock_fprog program = {filter_length, filter};
-    /* Without the flag older kernels would slow the processor down for it. */
+    /* Without this flag older kernels would slow the processor down for the filter. */
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
         syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_SPEC_ALLOW, &program) < 0)
         fail("filtering", "system calls");
@@ -315,7 +318,9 @@ int main(int count, char **words)
         return FAILED;
     }
     root = words[1];
-    /* Root finds what it alone may look for, as a checkout in another user's home, while it still has rights over it. */
+    /*
+     * Root keeps its rights while it opens files that only root may reach, such as a checkout in another user's home.
+     */
     bool is_root = unshare(CLONE_NEWNS) == 0;
     if (!is_root)
         enter_user_namespace(CLONE_NEWNS);

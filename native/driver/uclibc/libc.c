@@ -1,4 +1,4 @@
-/* The names that the driver takes from uClibc, all in its libc.so.0: linked against, and never loaded. */
+/* The names that the driver takes from uClibc, all in its libc.so.0. They are linked against and never loaded. */
 #define NAME(name) void name(void) {}
 
 /* clang-format off */

@@ -1,6 +1,6 @@
 /*
- * What the preload library, compiled with the headers of the GNU C library, finds in it and not in uClibc 1.0.31.
- * Nothing of it is seen from outside.
+ * Functions that the preload library, compiled with the headers of the GNU C library, needs and uClibc 1.0.31 lacks.
+ * They are not visible from outside.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,7 +8,7 @@
 
 long syscall(long number, ...);
 extern const unsigned short *__ctype_b;
-/* Declared here: the header would make another name of it. */
+/* Declared here, since the header would give it another name. */
 int vsscanf(const char *text, const char *format, va_list values);
 int __register_atfork(void (*before)(void), void (*in_parent)(void), void (*in_child)(void), void *library);
 
@@ -18,7 +18,7 @@ const unsigned short **__ctype_b_loc(void)
     return &__ctype_b;
 }
 
-/* What sscanf is called in those headers. */
+/* The name of sscanf in those headers. */
 int __isoc99_sscanf(const char *text, const char *format, ...)
 {
     va_list values;

@@ -1,6 +1,6 @@
 /*
  * A libc.so.0 for librknnmrt, which was linked against uClibc, on a system with the GNU C library. It brings in the
- * libraries that have all the rest, and has itself what only uClibc has: its tables of characters.
+ * libraries that have nearly all of it, and has itself the part that only uClibc has: its tables of characters.
  */
 #include <ctype.h>
 #include <math.h>
@@ -10,7 +10,7 @@
 #define LOWEST (-128)
 #define ABOVE 256
 
-/* A library is brought in only where something of it is used; zig has much of libm in itself, and not this. */
+/* A library is brought in only if something of it is used. Zig has much of libm built in, but not this. */
 double (*const reusebench_needs_libm)(double) = rint;
 
 const unsigned short *__ctype_b;
