@@ -65,13 +65,14 @@ def _held(host: Host, folder: str) -> Iterator[DmaBuf]:
     for name, info in infos.items():
         if "size" not in info:
             raise ValueError("fdinfo without a size: the kernel is older than 5.3")
+        size_bytes = int(info["size"])
         if "ino" in info:
             inode = int(info["ino"])
         elif name in inodes:
             inode = inodes[name]
         else:
             continue
-        yield DmaBuf(inode, int(info["size"]), info.get("exp_name", UNKNOWN_EXPORTER))
+        yield DmaBuf(inode, size_bytes, info.get("exp_name", UNKNOWN_EXPORTER))
 
 
 def _read_open(
