@@ -14,8 +14,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from benchmarks.quick import own_folder, parse, tiny_model
-from reusebench.reports.page.exported_tables import TABLES
-from reusebench.reports.page.material import read_material
+from reusebench.reports.material import read_material
+from reusebench.reports.page.exported_tables import find_table
 from reusebench.storage.run_file import StoredRun
 
 _CHECKOUT = Path(__file__).resolve().parent.parent
@@ -87,8 +87,8 @@ def _row(file: Path, storage: Path, repeats: int) -> Iterator[str]:
         f"{tensor.name} {'x'.join(map(str, tensor.shape)) or 'scalar'}" for tensor in model.inputs
     ]
     yield ", ".join(shapes)
-    _, records = TABLES["comparison"]
-    rows = {row["scenario"]: row for row in records(material) if row.get("run_number")}
+    records = find_table("comparison").records(material)
+    rows = {row["scenario"]: row for row in records if row.get("run_number")}
     base = rows[_NO_REUSE]
     yield _mib(base.get("application_memory_over_baseline_bytes"))
     for name in (_DUP, _DUP_AND_ARENA):

@@ -20,8 +20,8 @@ from typing import Any
 
 from benchmarks.quick import own_folder, parse, tiny_model
 from reusebench.measured.runtimes import RUNTIMES, available, find_runtime
-from reusebench.reports.page.exported_tables import TABLES
-from reusebench.reports.page.material import read_material
+from reusebench.reports.material import read_material
+from reusebench.reports.page.exported_tables import find_table
 from reusebench.reports.results.agreement import TOLERANCE
 
 _CHECKOUT = Path(__file__).resolve().parent.parent
@@ -97,9 +97,10 @@ def _measure(file: Path, runtime: str, storage: Path) -> str:
 
 def _rows(storage: Path) -> dict[str, dict[str, Mapping[str, Any]]]:
     """Return the stored results by runtime and scenario."""
-    _, records = TABLES["comparison"]
     rows: dict[str, dict[str, Mapping[str, Any]]] = {}
-    for row in records(read_material([storage], None)) if storage.exists() else ():
+    if not storage.exists():
+        return rows
+    for row in find_table("comparison").records(read_material([storage], None)):
         if row.get("run_number"):
             rows.setdefault(row["runtime"], {})[row["scenario"]] = row
     return rows

@@ -124,7 +124,8 @@ _LAYERS = {
     "system": "package files interrupts processes cache user_files",
     "fit": "layouts prediction study npu_costs process_costs search answering",
     "reports": (
-        "errors base results sections explanation claims streams compare versions history page"
+        "errors base results shared explanation claims streams compare versions history material"
+        " sections page"
     ),
     "harness": (
         "errors extras selection machine_info memory_gate settings plans clock standard_output"

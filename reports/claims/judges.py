@@ -34,9 +34,9 @@ from reusebench.reports.claims.judgement import (
     counted,
     reason_phrase,
 )
+from reusebench.reports.results.copies import avoided_bytes, copied
 from reusebench.reports.results.rows import Group, Row
 from reusebench.reports.results.savings import NPU, SYSTEM, Saving
-from reusebench.reports.sections.copies import avoided_bytes, copied
 
 #: The purposes for which an application allocates buffers.
 _BUFFER_KINDS = ("weights", "internal", "input", "output")

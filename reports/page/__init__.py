@@ -1,3 +1,1 @@
-"""The page as a whole: its sections put together, its figures, its tables as files, the summary for
-the terminal.
-"""
+"""The page as a list of sections, the tables as files, and the summary for the terminal."""

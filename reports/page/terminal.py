@@ -18,23 +18,23 @@ from reusebench.reports.base.formatting import (
 )
 from reusebench.reports.base.statistics import Figure
 from reusebench.reports.base.texts import Texts
-from reusebench.reports.page.opening import Opening
+from reusebench.reports.results.programs import StoredProgram
 from reusebench.reports.results.rows import Group, Row
 from reusebench.reports.results.savings import APPLICATION, NPU
-from reusebench.reports.sections.answers import (
+from reusebench.reports.sections.answer import Opening
+from reusebench.reports.sections.leaks import leak_sentences, level_sentences
+from reusebench.reports.sections.limit import limit_sentences
+from reusebench.reports.sections.programs import (
+    phase_figure,
+    phase_text,
+    program_warnings,
+)
+from reusebench.reports.shared.answers import (
     answers,
     equal_scenarios,
     group_warnings,
     not_supported,
     virtual_note,
-)
-from reusebench.reports.sections.leaks import leak_sentences, level_sentences
-from reusebench.reports.sections.limit import limit_sentences
-from reusebench.reports.sections.programs import (
-    RecordedProgram,
-    phase_figure,
-    phase_text,
-    program_warnings,
 )
 from reusebench.reports.streams.sentences import (
     frame_sentences,
@@ -132,7 +132,7 @@ def print_group(group: Group, texts: Texts, console: Console) -> None:
     _print_warnings(group_warnings(group, texts), console)
 
 
-def print_programs(programs: Sequence[RecordedProgram], texts: Texts, console: Console) -> None:
+def print_programs(programs: Sequence[StoredProgram], texts: Texts, console: Console) -> None:
     """Print the phases of recorded programs; nothing if there are none."""
     if not programs:
         return

@@ -1,3 +1,3 @@
-"""The sections of the page that are about all scenarios: answers, contexts, speed, savings, copies,
-timeline.
+"""The sections of the page: a module for each, with its values and figures, and its template in
+templates/sections/.
 """

@@ -12,8 +12,25 @@ from reusebench.measured.runtimes.base import NotSupported
 from reusebench.reports.base.texts import Texts
 from reusebench.reports.results.labels import group_id
 from reusebench.reports.results.recommendation import main_recommendation
-from reusebench.reports.results.rows import Group
+from reusebench.reports.results.rows import Group, Row
+from reusebench.reports.sections.section import Page, Section, Values
 from reusebench.snippets import snippet_of
+
+
+class CodeSection(Section):
+    """The programs of the recommended layouts."""
+
+    name = "code"
+    is_listed = False
+    opens_page = True
+
+    def applies(self, page: Page) -> bool:
+        """Whether any group has a layout that saves memory."""
+        return any(_layout_to_write(group) for group in page.groups)
+
+    def values(self, page: Page) -> Values:
+        """Return the program of each group."""
+        return {"blocks": code_blocks(page.groups, page.labels, page.texts)}
 
 
 @dataclass(frozen=True)
@@ -28,19 +45,23 @@ class CodeBlock:
 
 
 def code_blocks(groups: Sequence[Group], labels: Sequence[str], texts: Texts) -> list[CodeBlock]:
-    """Return the program of the layout that saves the most in each group, so labelled; or why there
-    is none.
-    """
+    """Return the program of each group's recommended layout, or the reason why there is none."""
     blocks = []
     for number, (group, label) in enumerate(zip(groups, labels)):
-        recommendation = main_recommendation(group.rows)
-        if recommendation and recommendation.least is not recommendation.without_reuse:
-            info = recommendation.least.info
-            subject = {"group": label, "scenario": texts.scenario(info.scenario)}
-            blocks.append(
-                replace(code_of(info.plan, info.chip, subject, texts), group=group_id(number))
-            )
+        layout = _layout_to_write(group)
+        if layout:
+            subject = {"group": label, "scenario": texts.scenario(layout.info.scenario)}
+            block = code_of(layout.info.plan, layout.info.chip, subject, texts)
+            blocks.append(replace(block, group=group_id(number)))
     return blocks
+
+
+def _layout_to_write(group: Group) -> Row | None:
+    """Return the layout with the least memory; None if none takes less than without reuse."""
+    recommendation = main_recommendation(group.rows)
+    if recommendation is None or recommendation.least is recommendation.without_reuse:
+        return None
+    return recommendation.least
 
 
 def code_of(plan: Plan, chip: str | None, subject: dict[str, str], texts: Texts) -> CodeBlock:

@@ -11,21 +11,39 @@ import itertools
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from reusebench.reports.base.drawing import line, new_canvas, svg_of
+from reusebench.reports.base.drawing import Draw, line, new_canvas, svg_of
 from reusebench.reports.base.formatting import MIB, mib
 from reusebench.reports.base.statistics import Figure, rounded, rounded_spread
 from reusebench.reports.base.table import Table, heads_of
 from reusebench.reports.base.texts import Texts
 from reusebench.reports.results.colours import scenario_colour
-from reusebench.reports.results.rows import Row
-from reusebench.reports.results.savings import NPU, OVER_BASELINE
+from reusebench.reports.results.rows import Group, Row
+from reusebench.reports.sections.section import GroupSection, GroupView, Values
+from reusebench.reports.shared.drawn_rows import drawn_rows
 
-#: Of the exported table, behind what identifies a configuration; new columns come at the end.
+#: Columns of exported tables; new ones come at the end.
+CONTEXT_COLUMNS = (
+    "context",
+    "mechanism",
+    "added_bytes",
+    "added_spread_bytes",
+    "total_over_baseline_bytes",
+    "load_ns",
+)
+SLOPE_COLUMNS = (
+    "mechanism",
+    "further_contexts",
+    "slope_bytes",
+    "slope_spread_bytes",
+    "npu_slope_bytes",
+    "npu_slope_spread_bytes",
+)
 FIT_COLUMNS = (
     "memory",
     "slope_bytes",
@@ -39,8 +57,34 @@ _LEAST_CONTEXTS = 3
 #: Points, of the markers.
 _LARGEST_MARKER = 10
 _SMALLEST_MARKER = 3
-#: Without and with sharing, by the scenario of all resolutions, whose colour the line has.
-RESOLUTION_LINES = {"resolutions": False, "shared_weights": True}
+
+
+class ContextsSection(GroupSection):
+    """Memory against the number of contexts."""
+
+    name = "contexts"
+
+    def rows(self, group: Group) -> Sequence[Row]:
+        """Return the rows whose lines can be told apart in one figure."""
+        return drawn_rows(group)
+
+    def part(self, view: GroupView) -> Values | None:
+        """Return the tables of lines and slopes; None if nothing was measured."""
+        if not any(row.measured for row in view.rows):
+            return None
+        return {
+            "fit": fit_table(view.rows, view.texts),
+            "slopes": slopes_table(view.group, view.texts),
+        }
+
+    def part_figures(self, view: GroupView) -> dict[str, Draw]:
+        """Return a figure of NPU memory, and one of application memory if anything computes."""
+        figures: dict[str, Draw] = {
+            "npu_contexts": partial(contexts_figure, view.rows, True, view.texts)
+        }
+        if view.group.computes:
+            figures["contexts"] = partial(contexts_figure, view.rows, False, view.texts)
+        return figures
 
 
 @dataclass(frozen=True)
@@ -189,6 +233,36 @@ def fit_table(rows: Sequence[Row], texts: Texts) -> Table | None:
     return Table(heads_of(("column_scenario", *heads), texts), lines) if lines else None
 
 
+def context_records(row: Row) -> list[dict[str, Any]]:
+    """Return a record in CONTEXT_COLUMNS for each context."""
+    return [
+        {
+            "context": cost.number,
+            "mechanism": cost.mechanism,
+            "added_bytes": rounded(cost.added),
+            "added_spread_bytes": rounded_spread(cost.added),
+            "total_over_baseline_bytes": rounded(cost.total),
+            "load_ns": rounded(cost.load_ns),
+        }
+        for cost in context_costs(row)
+    ]
+
+
+def slope_records(row: Row) -> list[dict[str, Any]]:
+    """Return a record in SLOPE_COLUMNS for each mechanism that makes additional contexts."""
+    return [
+        {
+            "mechanism": cost.mechanism,
+            "further_contexts": cost.count,
+            "slope_bytes": rounded(cost.slope),
+            "slope_spread_bytes": rounded_spread(cost.slope),
+            "npu_slope_bytes": rounded(cost.npu_slope),
+            "npu_slope_spread_bytes": rounded_spread(cost.npu_slope),
+        }
+        for cost in further_costs(row)
+    ]
+
+
 def fit_records(row: Row) -> list[dict[str, Any]]:
     """Return the lines of a configuration in FIT_COLUMNS, in whole bytes; a spread is None with a
     single repeat.
@@ -225,7 +299,9 @@ def contexts_figure(rows: Sequence[Row], npu: bool, texts: Texts) -> str | None:
         # seen.
         size = max(_LARGEST_MARKER - position, _SMALLEST_MARKER)
         points = dict(enumerate(figures, start=1))
-        _points(axes, points, colour, size, linestyle="none" if fitted else "-", linewidth=size / 3)
+        draw_points(
+            axes, points, colour, size, linestyle="none" if fitted else "-", linewidth=size / 3
+        )
         if fitted:
             # From no context on, so that its intercept is seen.
             ends = [
@@ -241,37 +317,7 @@ def contexts_figure(rows: Sequence[Row], npu: bool, texts: Texts) -> str | None:
     return svg_of(canvas, legend)
 
 
-def resolutions_figure(rows: Sequence[Row], texts: Texts) -> str | None:
-    """Draw memory against the number of resolutions, with and without sharing weights.
-
-    NPU memory, or if there is none application memory; None if one number alone was measured.
-    """
-    npu = any(row.memory(NPU) for row in rows)
-    of_lines: dict[str, dict[int, Figure]] = {name: {} for name in RESOLUTION_LINES}
-    for row in rows:
-        memory = row.memory(NPU if npu else OVER_BASELINE)
-        for name, shared in RESOLUTION_LINES.items():
-            if memory and bool(row.info.baseline) == shared:
-                of_lines[name][len(row.info.models)] = memory
-    counts = {count for points in of_lines.values() for count in points}
-    if len(counts) < 2:
-        return None
-    canvas = new_canvas(280)
-    axes = canvas.add_subplot()
-    for name, points in of_lines.items():
-        _points(axes, dict(sorted(points.items())), scenario_colour(name), 6, linewidth=2)
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.set_xlim(min(counts) - 0.2, max(counts) + 0.2)
-    axes.set_ylim(bottom=0)
-    axes.set_xlabel(texts("axis_resolutions"))
-    axes.set_ylabel(texts("axis_npu_memory" if npu else "axis_over_baseline"))
-    return svg_of(
-        canvas,
-        [line(texts(f"line_{name}"), scenario_colour(name), marker="o") for name in of_lines],
-    )
-
-
-def _points(
+def draw_points(
     axes: Axes, points: Mapping[int, Figure], colour: str, size: float, **look: Any
 ) -> None:
     """Draw memory by a number, in MiB."""
@@ -309,3 +355,23 @@ def _totals(row: Row, npu: bool) -> list[Figure]:
     ]
     figures = [Figure.of(totals) for totals in zip(*repeats)]
     return [figure for figure in figures if figure]
+
+
+def slopes_table(group: Group, texts: Texts) -> Table:
+    """Return what one more context costs, by mechanism."""
+    lines = []
+    for row in group.rows:
+        for cost in further_costs(row):
+            mechanism = texts.words.get(f"mechanism_{cost.mechanism}", cost.mechanism)
+            npu = [mib(cost.npu_slope, npu=True)] if group.has_npu_memory else []
+            cells = [
+                texts.scenario(row.scenario),
+                mechanism,
+                *npu,
+                mib(cost.slope),
+                str(cost.count),
+            ]
+            lines.append((row.outcome, cells))
+    npu_head = ["column_npu_slope"] if group.has_npu_memory else []
+    heads = ("column_scenario", "column_mechanism", *npu_head, "column_slope", "column_count")
+    return Table(heads_of(heads, texts), lines, words=(0, 1))

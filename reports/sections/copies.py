@@ -5,55 +5,48 @@ be measured.
 from __future__ import annotations
 
 import math
-import statistics
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 
-from reusebench.reports.base.drawing import INK, new_canvas, patch, svg_of
+from reusebench.reports.base.drawing import INK, Draw, new_canvas, patch, svg_of
 from reusebench.reports.base.formatting import EMPTY, MIB, counted_mib, mib, milliseconds
 from reusebench.reports.base.statistics import Figure
 from reusebench.reports.base.table import Table, heads_of
 from reusebench.reports.base.texts import Texts
 from reusebench.reports.results.colours import scenario_colour
+from reusebench.reports.results.copies import avoided_bytes, copied
 from reusebench.reports.results.rows import Group, Row
 from reusebench.reports.results.savings import LESS, MORE, NPU, OVER_BASELINE, SAME
+from reusebench.reports.sections.question import ComparisonSection
+from reusebench.reports.sections.section import GroupView, Values
 
 _PANEL_PX = 175
 
 
-@dataclass(frozen=True)
-class Copied:
-    """Bytes that one inference of one context copies: the mean over the contexts, whose models may
-    differ.
-    """
+class CopiesSection(ComparisonSection):
+    """What contexts save whose inputs and outputs are not copied."""
 
-    input_bytes: float
-    output_bytes: float
+    template = "sections/io_copies.html.j2"
 
-    @property
-    def total_bytes(self) -> float:
-        """Input and output together."""
-        return self.input_bytes + self.output_bytes
+    def __init__(self) -> None:
+        super().__init__("io_copies")
 
+    def part(self, view: GroupView) -> Values:
+        """Return the variables of a comparison, and the table of copies."""
+        rows = [row for row in view.rows if row.schedule is None]
+        copies = copies_table(view.group, rows, view.texts)
+        return {**super().part(view), "copies": copies}
 
-def copied(row: Row) -> Copied | None:
-    """Return what was counted; None if the configuration was not measured, or before copies were
-    counted.
-    """
-    contexts = row.info.copies if row.measured else None
-    if not contexts:
-        return None
-    return Copied(
-        statistics.fmean(copies.input_bytes for copies in contexts),
-        statistics.fmean(copies.output_bytes for copies in contexts),
-    )
+    def part_figures(self, view: GroupView) -> dict[str, Draw]:
+        """Return the figures of a comparison, and the savings of memory and latency."""
+        return {
+            **super().part_figures(view),
+            "copies": partial(copies_figure, view.rows, view.texts),
+        }
 
-
-def avoided_bytes(row: Row) -> float | None:
-    """Return what an inference of the baseline copies more; None if either was not counted."""
-    own = copied(row)
-    baseline = copied(row.baseline) if row.baseline else None
-    return baseline.total_bytes - own.total_bytes if own and baseline else None
+    def rows_by_heading(self, rows: Sequence[Row], texts: Texts) -> Mapping[str, Sequence[Row]]:
+        """Return the rows by the size of their tensors."""
+        return by_size(rows, texts)
 
 
 def by_size(rows: Iterable[Row], texts: Texts) -> dict[str, list[Row]]:

@@ -8,6 +8,23 @@ from dataclasses import dataclass
 
 from reusebench.reports.base.texts import Texts
 from reusebench.reports.results.rows import Group, Row
+from reusebench.reports.sections.section import GroupSection, GroupView, Page, Values
+
+
+class FailuresSection(GroupSection):
+    """Scenarios that failed or are not supported, and files that could not be read."""
+
+    name = "failures"
+
+    def values(self, page: Page) -> Values:
+        """Return the parts, and what is wrong with unreadable files."""
+        messages = [page.texts.message(file.message) for file in page.material.bad_files]
+        return {**super().values(page), "bad_files": messages}
+
+    def part(self, view: GroupView) -> Values | None:
+        """Return the group's failures; None if all scenarios have figures."""
+        reasons = failures(view.group, view.texts)
+        return {"failures": reasons} if reasons else None
 
 
 @dataclass(frozen=True)

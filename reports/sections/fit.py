@@ -5,29 +5,71 @@ recommended layout.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import cycle
 
 from matplotlib.artist import Artist
 from matplotlib.ticker import MaxNLocator
 
-from reusebench.reports.base.drawing import INK, frontier, line, mark, new_canvas, svg_of
+from reusebench.reports.base.drawing import INK, Draw, frontier, line, mark, new_canvas, svg_of
 from reusebench.reports.base.formatting import MIB, mib, per_second, plain
 from reusebench.reports.base.statistics import Figure
 from reusebench.reports.base.table import Table, heads_of
 from reusebench.reports.base.texts import Texts
 from reusebench.reports.results.colours import RUNTIME_COLOURS
-from reusebench.reports.sections.tables import short_row
+from reusebench.reports.sections.code import CodeBlock, code_of
+from reusebench.reports.sections.section import Page, Section, Values
+from reusebench.reports.shared.shortage import short_row
 from reusebench.storage.fit_answer import FitAnswer, FitGroup, FitPoint
 
-__all__ = ["fit_figure", "fit_id", "fit_sentences", "fit_title", "frontier_table"]
+__all__ = ["fit_figure", "fit_sentences", "fit_title", "frontier_table"]
 
 _HEIGHT_PX = 340
 _POINT = 3.5
 
 
-def fit_id(number: int) -> str:
-    """Return the name of an answer's figure."""
+class FitSection(Section):
+    """The answers of `reusebench fit`."""
+
+    name = "what_fits"
+    opens_page = True
+
+    def applies(self, page: Page) -> bool:
+        """Whether the storages hold any answer."""
+        return bool(page.material.fits)
+
+    def values(self, page: Page) -> Values:
+        """Return each answer with its frontier and the program of its layout."""
+        answers = []
+        for number, answer in enumerate(page.material.fits):
+            values = {
+                "title": fit_title(answer, page.texts),
+                "sentences": fit_sentences(answer, page.texts),
+                "figure": _figure_name(number),
+                "table": frontier_table(answer, page.texts),
+                "code": _code(answer, page.texts),
+            }
+            answers.append(values)
+        return {"answers": answers}
+
+    def figures(self, page: Page) -> dict[str, Draw]:
+        """Return a figure for each answer."""
+        return {
+            _figure_name(number): partial(fit_figure, answer, page.texts)
+            for number, answer in enumerate(page.material.fits)
+        }
+
+
+def _figure_name(number: int) -> str:
     return f"fit-{number}"
+
+
+def _code(answer: FitAnswer, texts: Texts) -> CodeBlock | None:
+    """Return the program of the recommended layout; None if there is none."""
+    if answer.recommended is None:
+        return None
+    subject = {"group": fit_title(answer, texts), "scenario": texts("fit_recommended_layout")}
+    return code_of(answer.recommended, answer.chip, subject, texts)
 
 
 def fit_title(answer: FitAnswer, texts: Texts) -> str:

@@ -5,9 +5,10 @@ figures, and a picture.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any
 
-from reusebench.reports.base.drawing import INK, line, new_canvas, svg_of
+from reusebench.reports.base.drawing import INK, Draw, line, new_canvas, svg_of
 from reusebench.reports.base.formatting import EMPTY, MIB, counted, sized
 from reusebench.reports.base.table import Table
 from reusebench.reports.base.texts import Texts
@@ -25,6 +26,8 @@ from reusebench.reports.results.drift import (
     unclear,
 )
 from reusebench.reports.results.rows import Group, Row
+from reusebench.reports.sections.question import QuestionSection
+from reusebench.reports.sections.section import GroupView, Values
 
 _PANEL_PX = 220
 #: MiB that a panel shows at least: less is noise, and would look like a mountain.
@@ -47,6 +50,29 @@ LEAK_COLUMNS = (
     "resolution",
     "kept",
 )
+
+
+class LeaksSection(QuestionSection):
+    """What grows from cycle to cycle."""
+
+    def __init__(self) -> None:
+        super().__init__("leaks")
+
+    def part(self, view: GroupView) -> Values:
+        """Return the verdicts as sentences and as tables."""
+        rows = view.rows
+        texts = view.texts
+        return {
+            **super().part(view),
+            "leaks": leak_sentences(rows, texts),
+            "levels": level_sentences(rows, texts),
+            "verdicts": verdicts_table(rows, texts),
+            "slopes": slopes_of_cycles_table(rows, texts),
+        }
+
+    def part_figures(self, view: GroupView) -> dict[str, Draw]:
+        """Return the figure of memory over cycles."""
+        return {"leaks": partial(leaks_figure, view.rows, view.texts)}
 
 
 def leak_sentences(rows: Sequence[Row], texts: Texts) -> list[str]:

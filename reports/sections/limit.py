@@ -7,17 +7,21 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from reusebench.accounting.domains import DomainUse
 from reusebench.measured.messages import Message
-from reusebench.reports.base.drawing import bars, label, named_rows, new_canvas, svg_of
+from reusebench.reports.base.drawing import Draw, bars, label, named_rows, new_canvas, svg_of
 from reusebench.reports.base.formatting import EMPTY, mib, plain, whole, whole_mib
 from reusebench.reports.base.statistics import Figure, rounded
 from reusebench.reports.base.table import Table, heads_of
 from reusebench.reports.base.texts import Texts
 from reusebench.reports.results.colours import scenario_colour
 from reusebench.reports.results.rows import Row
+from reusebench.reports.sections.question import QuestionSection
+from reusebench.reports.sections.section import GroupView, Values
+from reusebench.scenarios.catalogue import LIMIT
 from reusebench.storage.result import ContextLimit, Failure
 
 #: Of the scenarios' names, before that of the scenario with the same mechanism.
@@ -41,6 +45,26 @@ LIMIT_COLUMNS = (
 )
 _BAR_PX = 18
 _ROW_PX = 30
+
+
+class LimitSection(QuestionSection):
+    """How many contexts fit."""
+
+    def __init__(self) -> None:
+        super().__init__(LIMIT)
+
+    def part(self, view: GroupView) -> Values:
+        """Return sentences, the table, and the last words of libraries."""
+        return {
+            **super().part(view),
+            "sentences": limit_sentences(view.rows, view.texts),
+            "table": limit_table(view.rows, view.texts),
+            "last_words": limit_last_words(view.rows, view.texts),
+        }
+
+    def part_figures(self, view: GroupView) -> dict[str, Draw]:
+        """Return the figure of how many contexts fit."""
+        return {"limit": partial(limit_figure, view.rows, view.texts)}
 
 
 @dataclass(frozen=True)

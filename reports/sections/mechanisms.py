@@ -6,29 +6,45 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from reusebench.measured.plan import DUP, NATIVE_OUTPUT, OUTPUT, SHARED_WEIGHT_MEMORY, Plan
-from reusebench.reports.base.drawing import INK, line, named_rows, new_canvas, svg_of, whiskers
-from reusebench.reports.base.formatting import EMPTY, counted_mib, mib, percent
+from reusebench.reports.base.drawing import (
+    INK,
+    Draw,
+    line,
+    named_rows,
+    new_canvas,
+    svg_of,
+    whiskers,
+)
+from reusebench.reports.base.formatting import (
+    EMPTY,
+    component_mib,
+    counted_mib,
+    mib,
+    percent,
+    ranges,
+)
 from reusebench.reports.base.statistics import rounded, rounded_spread
-from reusebench.reports.base.table import Table
+from reusebench.reports.base.table import Table, heads_of
 from reusebench.reports.base.texts import LANGUAGES, Texts, texts_of
+from reusebench.reports.results.breakdown import SharedMemory, domain_memories, shared_memories
 from reusebench.reports.results.colours import RUNTIME_COLOURS, RUNTIME_MARKERS
+from reusebench.reports.results.combined_mechanisms import combined_mechanisms, combines
+from reusebench.reports.results.copies import avoided_bytes
 from reusebench.reports.results.labels import group_id
 from reusebench.reports.results.rows import Group, Row
 from reusebench.reports.results.savings import LESS, MORE, Saving, best_percent
-from reusebench.reports.sections.copies import avoided_bytes
 from reusebench.reports.sections.failures import phase_in_words
-from reusebench.scenarios.catalogue import LEAN, SCENARIOS
+from reusebench.reports.sections.section import GroupSection, GroupView, Page, Values
+from reusebench.scenarios.catalogue import SCENARIOS
 
 _ENGLISH = texts_of(LANGUAGES[0])
 #: Scenarios that each show a mechanism.
 MECHANISMS = tuple(
     scenario.name for scenario in SCENARIOS if scenario.baseline and not scenario.is_variant
 )
-#: Of those the ones with several plans: as many mechanisms together as the runtime has.
-COMBINING = tuple(scenario.name for scenario in SCENARIOS if len(scenario.lay_outs) > 1)
 #: Exported tables name them, so they do not change.
 MECHANISM_VERDICTS = WORKS, SAVES_NOTHING, NOT_SUPPORTED, FAILS = (
     "works",
@@ -61,6 +77,34 @@ _LEAST_PERCENT = 1.0
 #: Pixels of a group's mark, and between two mechanisms.
 _MARK_PX = 6
 _GAP_PX = 14
+
+
+class MechanismsSection(GroupSection):
+    """Which mechanism works on which runtime, and what contexts share."""
+
+    name = "mechanisms"
+
+    def values(self, page: Page) -> Values:
+        """Return the table of verdicts with their reasons, and the parts."""
+        groups = page.material.of_scenarios
+        labels = page.labels[: len(groups)]
+        return {
+            **super().values(page),
+            "table": mechanisms_table(groups, labels, page.texts),
+            "reasons": mechanism_reasons(groups, labels, page.texts),
+        }
+
+    def part(self, view: GroupView) -> Values | None:
+        """Return the memories that contexts share, and the address spaces of the NPU."""
+        return {
+            "sharing": sharing_table(view.group, view.texts),
+            "domains": domains_table(view.group, view.texts),
+        }
+
+    def figures(self, page: Page) -> dict[str, Draw]:
+        """Return the figure of savings."""
+        groups = page.material.of_scenarios
+        return {"savings": partial(savings_figure, groups, page.labels, page.texts)}
 
 
 @dataclass(frozen=True)
@@ -101,40 +145,6 @@ def verdict_of(row: Row) -> MechanismVerdict | None:
     saving = row.main_saving
     works = (saving and saving.change == LESS) or (avoided or 0) > 0
     return MechanismVerdict(row, WORKS if works else SAVES_NOTHING, saving, avoided)
-
-
-def combines(row: Row) -> bool:
-    """Whether it stands for as many mechanisms together as the runtime has, itself or as what is
-    equal to it.
-    """
-    return row.scenario in COMBINING or LEAN in row.equal
-
-
-def combined_mechanisms(plan: Plan) -> list[str]:
-    """Return those mechanisms that can be combined and that the plan uses, by the scenario that
-    shows each.
-    """
-    mechanisms = {context.mechanism for context in plan.contexts}
-    used = {
-        "full_dup": DUP in mechanisms,
-        "weight_memory": SHARED_WEIGHT_MEMORY in mechanisms,
-        "internal_reuse": bool(plan.internal_memories()),
-        "zero_copy_io": any(OUTPUT in context.zero_copy for context in plan.contexts),
-        "native_io": any(NATIVE_OUTPUT in context.zero_copy for context in plan.contexts),
-        "shared_tensors": bool(plan.io_memories()),
-    }
-    return [name for name, is_used in used.items() if is_used]
-
-
-def lacking_mechanisms(plan: Plan) -> list[str]:
-    """Return what the plan has no mechanism for, by the scenario that shows the usual one."""
-    used = combined_mechanisms(plan)
-    ways = {
-        "full_dup": ("full_dup", "weight_memory"),
-        "internal_reuse": ("internal_reuse",),
-        "zero_copy_io": ("zero_copy_io", "native_io"),
-    }
-    return [name for name, alternatives in ways.items() if not set(alternatives) & set(used)]
 
 
 def mechanisms_table(
@@ -366,3 +376,61 @@ def _failure_in_words(row: Row, texts: Texts) -> str:
     return texts(
         "mechanism_failure", outcome=texts(f"outcome_{row.outcome}"), phase=phase, message=message
     )
+
+
+def sharing_table(group: Group, texts: Texts) -> Table | None:
+    """Return each memory that contexts share; None if no plan shares any, or none has an
+    account.
+    """
+    lines = []
+    for row in group.rows:
+        for shared in shared_memories(row):
+            size = component_mib(shared.size)
+            component = texts(f"component_{shared.component}")
+            cells = [
+                texts.scenario(row.scenario),
+                component,
+                size,
+                str(shared.owner),
+                ranges(shared.readers),
+            ]
+            lines.append((row.outcome, [*cells, _verified(shared, texts)]))
+    heads = heads_of(
+        (f"column_{name}" for name in ("scenario", "shared", "owner", "readers", "verified")), texts
+    )
+    heads.insert(2, texts("column_in_mib", name=texts("column_size")))
+    return Table(heads, lines, words=(0, 1, 3, 4, 5)) if lines else None
+
+
+def domains_table(group: Group, texts: Texts) -> Table | None:
+    """Return how full each domain of the NPU's IOMMU was; None if no ledger tells."""
+    lines = []
+    for row in group.rows:
+        for memory in domain_memories(row):
+            sizes = [component_mib(memory.peak), component_mib(memory.left)]
+            lines.append(
+                (
+                    row.outcome,
+                    [
+                        texts.scenario(row.scenario),
+                        str(memory.domain),
+                        *sizes,
+                        ranges(memory.contexts),
+                    ],
+                )
+            )
+    heads = heads_of(
+        (f"column_{name}" for name in ("scenario", "domain", "taken", "left", "domain_contexts")),
+        texts,
+    )
+    for column in (2, 3):
+        heads[column] = texts("column_in_mib", name=heads[column])
+    return Table(heads, lines, words=(0, 1, 4)) if lines else None
+
+
+def _verified(shared: SharedMemory, texts: Texts) -> str:
+    if shared.seen is None:
+        return texts("verified_unknown")
+    readers = len(shared.readers)
+    kind = {0: "verified_none", readers: "verified_all"}.get(shared.seen, "verified_some")
+    return texts(kind, seen=shared.seen, readers=readers)

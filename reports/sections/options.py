@@ -12,7 +12,21 @@ from reusebench.reports.base.table import Table, heads_of
 from reusebench.reports.base.texts import Texts
 from reusebench.reports.results.rows import Row
 from reusebench.reports.results.savings import NPU, OVER_BASELINE
+from reusebench.reports.sections.question import QuestionSection
 from reusebench.reports.sections.runtimes import outputs_in_words
+from reusebench.reports.sections.section import GroupView, Values
+from reusebench.scenarios.catalogue import OPTIONS
+
+
+class OptionsSection(QuestionSection):
+    """What the runtime's own options change."""
+
+    def __init__(self) -> None:
+        super().__init__(OPTIONS)
+
+    def part(self, view: GroupView) -> Values:
+        """Return the table of options."""
+        return {**super().part(view), "table": options_table(view.rows, view.texts)}
 
 
 def options_table(rows: Sequence[Row], texts: Texts) -> Table | None:

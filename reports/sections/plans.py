@@ -7,12 +7,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from reusebench.measured.plan import Context, Plan
+from reusebench.reports.base.drawing import Draw
 from reusebench.reports.base.formatting import EMPTY, mib
 from reusebench.reports.base.statistics import Figure
 from reusebench.reports.base.table import Table, heads_of
 from reusebench.reports.base.texts import Texts
 from reusebench.reports.results.rows import Row
 from reusebench.reports.sections.contexts import added_by_contexts
+from reusebench.reports.sections.question import ComparisonSection
+from reusebench.reports.sections.section import GroupView, Values
+from reusebench.reports.sections.streams import workload_figures, workload_parts
+from reusebench.scenarios.catalogue import PLANS
 
 _HEADS = (
     "column_plan_context",
@@ -23,6 +28,31 @@ _HEADS = (
     "column_plan_after",
     "column_plan_core",
 )
+
+
+class PlansSection(ComparisonSection):
+    """The plans of users, and what each saves against the same plan without reuse."""
+
+    template = "sections/plans.html.j2"
+
+    def __init__(self) -> None:
+        super().__init__(PLANS)
+
+    def part(self, view: GroupView) -> Values:
+        """Return the variables of a comparison, the layout of each plan, and workloads."""
+        group = view.group
+        return {
+            **super().part(view),
+            "layouts": layout_tables(group.all_rows, group.has_npu_memory, view.texts),
+            "workloads": workload_parts(group, (), view.texts),
+        }
+
+    def part_figures(self, view: GroupView) -> dict[str, Draw]:
+        """Return the figures of a comparison, and of the workloads."""
+        return {
+            **super().part_figures(view),
+            **workload_figures(view.group, view.texts),
+        }
 
 
 def layout_tables(rows: Iterable[Row], npu: bool, texts: Texts) -> list[tuple[str, Table]]:

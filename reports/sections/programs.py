@@ -5,20 +5,22 @@ much, and a figure.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
-from reusebench.reports.base.drawing import INK, line, new_canvas, patch, svg_of
+from reusebench.reports.base.drawing import INK, Draw, line, new_canvas, patch, svg_of
 from reusebench.reports.base.formatting import MIB, doubted, mib, seconds
 from reusebench.reports.base.statistics import Figure, rounded, rounded_spread
 from reusebench.reports.base.table import Table, heads_of
 from reusebench.reports.base.texts import Texts
 from reusebench.reports.results.colours import OTHER_COLOUR, PHASE_ALPHA, PROGRAM_PHASE_COLOURS
-from reusebench.reports.sections.tables import outcome_in_words, short_row
+from reusebench.reports.results.programs import StoredProgram
+from reusebench.reports.sections.section import Page, Section, Values
+from reusebench.reports.shared.shortage import outcome_in_words, short_row
 from reusebench.storage.measured_figure import DOUBT
-from reusebench.storage.recorded_program import Phase, PhaseMedians, PhaseMemory, Program
-from reusebench.storage.run_file import StoredRun, run_number
+from reusebench.storage.recorded_program import Phase, PhaseMedians, PhaseMemory
+from reusebench.storage.run_file import run_number
 from reusebench.storage.trace import ProgramTrace, read_trace
 
 #: Programs that the page has a timeline of, and processes of each that it names.
@@ -42,6 +44,34 @@ _NEVER_SHORT = "npu_memory"
 _AT_MOST = "application_peak_rss_at_most_bytes"
 _MEMORY = tuple(name for name in PhaseMemory.__struct_fields__ if name != _AT_MOST)
 _MEDIANS = PhaseMedians.__struct_fields__
+
+
+class ProgramsSection(Section):
+    """Programs that `reusebench record` measured."""
+
+    name = "programs"
+
+    def applies(self, page: Page) -> bool:
+        """Whether there is any recording."""
+        return bool(page.material.programs)
+
+    def values(self, page: Page) -> Values:
+        """Return the tables of phases and processes, and what their figures mean."""
+        programs = page.material.programs
+        texts = page.texts
+        return {
+            "warnings": program_warnings(programs, texts),
+            "table": programs_table(programs, texts),
+            "processes": processes_table(programs, texts),
+            "definitions": [
+                (texts(f"program_term_{key}"), text)
+                for key, text in texts.starting_with("program_define_").items()
+            ],
+        }
+
+    def figures(self, page: Page) -> dict[str, Draw]:
+        """Return the figure of memory over time."""
+        return {"programs": partial(programs_figure, page.material.programs, page.texts)}
 
 
 def _named(name: str, kind: str) -> tuple[str, str]:
@@ -73,40 +103,6 @@ PROGRAM_COLUMNS = (
 )
 
 
-@dataclass(frozen=True)
-class RecordedProgram:
-    """One recording of a program."""
-
-    info: Program
-    file: StoredRun
-
-    @property
-    def name(self) -> str:
-        """What the user calls it."""
-        return self.info.name
-
-    @property
-    def is_short(self) -> bool:
-        """Whether memory was short while it was recorded, so that all of it but that of an NPU
-        reads too small.
-        """
-        return bool(self.info.shortage_signs)
-
-
-def programs_in(files: Iterable[StoredRun]) -> list[RecordedProgram]:
-    """Return every recording, newest first."""
-    newest_first = sorted(files, key=lambda file: file.order, reverse=True)
-    return [RecordedProgram(info, file) for file in newest_first for info in file.programs]
-
-
-def newest_programs(programs: Sequence[RecordedProgram]) -> list[RecordedProgram]:
-    """Return the newest recording of each program on each board, newest first."""
-    newest: dict[tuple[str, str], RecordedProgram] = {}
-    for program in programs:
-        newest.setdefault((program.file.board, program.name), program)
-    return list(newest.values())
-
-
 def phase_figure(phase: Phase, name: str) -> Figure | None:
     """Return a figure of a phase's memory in bytes."""
     part = phase.medians if name.endswith("_median") else phase.memory
@@ -129,7 +125,7 @@ def phase_text(phase: Phase, name: str) -> str:
     return mib(figure)
 
 
-def programs_table(programs: Sequence[RecordedProgram], texts: Texts) -> Table | None:
+def programs_table(programs: Sequence[StoredProgram], texts: Texts) -> Table | None:
     """Return a row for each phase of each program; None if there is none."""
     phases = [(program, phase) for program in programs for phase in program.info.phases]
     shown = [name for name in _SHOWN if any(phase_figure(phase, name) for _, phase in phases)]
@@ -161,7 +157,7 @@ def programs_table(programs: Sequence[RecordedProgram], texts: Texts) -> Table |
     )
 
 
-def program_warnings(programs: Sequence[RecordedProgram], texts: Texts) -> list[str]:
+def program_warnings(programs: Sequence[StoredProgram], texts: Texts) -> list[str]:
     """Return a sentence where memory was short, which says what to do."""
     short = [
         short_row(program.name, program.info.shortage_signs, texts)
@@ -171,7 +167,7 @@ def program_warnings(programs: Sequence[RecordedProgram], texts: Texts) -> list[
     return [texts("programs_warning_short", mark=DOUBT, programs="; ".join(short))] if short else []
 
 
-def processes_table(programs: Sequence[RecordedProgram], texts: Texts) -> Table | None:
+def processes_table(programs: Sequence[StoredProgram], texts: Texts) -> Table | None:
     """Return the processes with the highest peaks in the first repeat of each program; None where
     there are none.
     """
@@ -191,7 +187,7 @@ def processes_table(programs: Sequence[RecordedProgram], texts: Texts) -> Table 
     return Table(heads, lines, words=(0, 1, -1)) if lines else None
 
 
-def program_records(programs: Sequence[RecordedProgram]) -> list[dict[str, Any]]:
+def program_records(programs: Sequence[StoredProgram]) -> list[dict[str, Any]]:
     """Return a row in PROGRAM_COLUMNS for each phase of every recording, oldest first."""
     records = []
     for program in reversed(programs):
@@ -225,7 +221,7 @@ def program_records(programs: Sequence[RecordedProgram]) -> list[dict[str, Any]]
     return records
 
 
-def programs_figure(programs: Sequence[RecordedProgram], texts: Texts) -> str | None:
+def programs_figure(programs: Sequence[StoredProgram], texts: Texts) -> str | None:
     """Draw the sum of RSS and PSS over time in the first repeat of each program; None if all
     traces are lost.
 
@@ -287,7 +283,7 @@ def programs_figure(programs: Sequence[RecordedProgram], texts: Texts) -> str | 
     return svg_of(canvas, legend)
 
 
-def _first_trace(program: RecordedProgram) -> ProgramTrace | None:
+def _first_trace(program: StoredProgram) -> ProgramTrace | None:
     """Return the trace of the first repeat; None if there is no repeat, or its trace is lost."""
     if not program.info.repeats:
         return None

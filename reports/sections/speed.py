@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from reusebench.reports.base.drawing import INK, line, new_canvas, svg_of
+from reusebench.reports.base.drawing import INK, Draw, line, new_canvas, svg_of
 from reusebench.reports.base.formatting import mib, per_second, percent
 from reusebench.reports.base.statistics import Figure, rounded, rounded_spread
 from reusebench.reports.base.table import Table, heads_of
 from reusebench.reports.base.texts import Texts
 from reusebench.reports.results.colours import scenario_colour
+from reusebench.reports.results.published import published_throughput
 from reusebench.reports.results.rows import Group, Row
 from reusebench.reports.results.savings import LESS, MORE, SAME, Saving
 from reusebench.reports.results.speed_change import (
@@ -24,6 +26,7 @@ from reusebench.reports.results.speed_change import (
     SpeedChange,
     speed_change,
 )
+from reusebench.reports.sections.section import GroupSection, GroupView, Page, Values
 from reusebench.scenarios.catalogue import OTHER_QUESTION, QUESTIONS
 
 #: Of the exported table, behind what identifies a configuration; new columns come at the end.
@@ -54,6 +57,28 @@ _MARKERS = dict(zip((*QUESTIONS, OTHER_QUESTION), "Xos^Dv*hPdp<"))
 _LOWEST = 50.0
 _HIGHEST = 150.0
 _MARGIN = 3.0
+
+
+class SpeedSection(GroupSection):
+    """Memory against speed."""
+
+    name = "speed"
+
+    def values(self, page: Page) -> Values:
+        """Return the parts, and the published throughput."""
+        return {**super().values(page), "published": published_throughput(page.texts)}
+
+    def part(self, view: GroupView) -> Values | None:
+        """Return sentences and the table."""
+        return {
+            "computes": view.group.computes,
+            "table": speed_table(view.group, view.texts),
+            "sentences": speed_sentences(view.group, view.texts),
+        }
+
+    def part_figures(self, view: GroupView) -> dict[str, Draw]:
+        """Return the figure of memory against throughput."""
+        return {"speed": partial(speed_figure, view.group, view.texts)}
 
 
 @dataclass(frozen=True)

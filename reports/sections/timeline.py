@@ -3,23 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from matplotlib.axes import Axes
 
-from reusebench.reports.base.drawing import INK, line, new_canvas, patch, svg_of
+from reusebench.reports.base.drawing import INK, Draw, line, new_canvas, patch, svg_of
 from reusebench.reports.base.formatting import MIB
+from reusebench.reports.base.table import Table, heads_of
 from reusebench.reports.base.texts import Texts
+from reusebench.reports.results.breakdown import npu_source
 from reusebench.reports.results.colours import (
     OTHER_COLOUR,
     PHASE_ALPHA,
     PHASE_COLOURS,
     scenario_colour,
 )
-from reusebench.reports.results.rows import Row
+from reusebench.reports.results.rows import Group, Row
+from reusebench.reports.sections.section import GroupSection, GroupView, Values
+from reusebench.reports.shared.comparison import comparison_columns, figure_cells
+from reusebench.reports.shared.drawn_rows import drawn_rows
+from reusebench.reports.shared.panels import PANEL_COLUMNS, finish_panels
 from reusebench.storage.trace import Trace, read_trace
 
-_COLUMNS = 2
 _PANEL_PX = 165
+
+
+class TimelineSection(GroupSection):
+    """Memory over time, and the figures that no other section shows."""
+
+    name = "timeline"
+
+    def rows(self, group: Group) -> Sequence[Row]:
+        """Return the rows whose panels are drawn."""
+        return drawn_rows(group)
+
+    def part(self, view: GroupView) -> Values | None:
+        """Return the note on the figure, and the table of details; None if nothing was measured."""
+        if not any(row.measured for row in view.rows):
+            return None
+        texts = view.texts
+        has_ledger = any(npu_source(row) == "ledger" for row in view.group.rows)
+        ledger_note = texts("timeline_npu_note") if has_ledger else None
+        return {
+            "note": texts.sentences([texts("timeline_note"), ledger_note]),
+            "details": details_table(view.group, texts),
+        }
+
+    def part_figures(self, view: GroupView) -> dict[str, Draw]:
+        """Return the figure of memory over time."""
+        return {"timeline": partial(timeline_figure, view.rows, view.texts)}
 
 
 def timeline_figure(rows: Sequence[Row], texts: Texts) -> str | None:
@@ -31,9 +63,11 @@ def timeline_figure(rows: Sequence[Row], texts: Texts) -> str | None:
     traces = [(row, trace) for row in rows if (trace := _first_trace(row))]
     if not traces:
         return None
-    lines = -(-len(traces) // _COLUMNS)
+    lines = -(-len(traces) // PANEL_COLUMNS)
     canvas = new_canvas(_PANEL_PX * lines + 40)
-    axes_of = list(canvas.subplots(lines, _COLUMNS, sharex=True, sharey=True, squeeze=False).flat)
+    axes_of = list(
+        canvas.subplots(lines, PANEL_COLUMNS, sharex=True, sharey=True, squeeze=False).flat
+    )
     for axes, (row, trace) in zip(axes_of, traces):
         _panel(axes, trace, scenario_colour(row.scenario))
         axes.set_title(texts.scenario(row.scenario))
@@ -54,19 +88,6 @@ def timeline_figure(rows: Sequence[Row], texts: Texts) -> str | None:
     if any(trace.npu for _, trace in traces):
         legend.append(line(texts("memory_npu"), INK, linewidth=1))
     return svg_of(canvas, legend)
-
-
-def finish_panels(axes_of: Sequence[Axes], count: int, ylabel: str, xlabel: str) -> None:
-    """Take away the panels behind the last one, and name the axes of the outer ones, which have the
-    numbers of all.
-    """
-    for index in range(count, len(axes_of)):
-        axes_of[index].remove()
-        axes_of[index - _COLUMNS].tick_params(labelbottom=True)
-    for axes in axes_of[:count:_COLUMNS]:
-        axes.set_ylabel(ylabel)
-    for axes in axes_of[:count][-_COLUMNS:]:
-        axes.set_xlabel(xlabel)
 
 
 def _panel(axes: Axes, trace: Trace, colour: str) -> None:
@@ -117,3 +138,27 @@ def _first_trace(row: Row) -> Trace | None:
         return None
     trace = read_trace(row.storage, row.info.repeats[0].trace, Trace)
     return trace if trace and trace.timeline.times_ns else None
+
+
+_DETAILS = (
+    "column_repeats",
+    "column_baseline_memory",
+    "column_trimmed",
+    "column_saved_over",
+    "column_system",
+    "column_rss",
+    "column_peak",
+    "column_residue",
+    "column_load",
+)
+
+
+def details_table(group: Group, texts: Texts) -> Table:
+    """Return the figures that are not in the comparison."""
+    left_out = {*comparison_columns(group), *(() if group.computes else ("column_load",))}
+    columns = [column for column in _DETAILS if column not in left_out]
+    lines = []
+    for row in group.rows:
+        if row.measured and row.info.plan.cycles is None and not row.info.limit:
+            lines.append((row.outcome, [texts.scenario(row.scenario), *figure_cells(row, columns)]))
+    return Table(heads_of(("column_scenario", *columns), texts), lines)

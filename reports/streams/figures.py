@@ -24,7 +24,7 @@ from reusebench.reports.base.texts import Texts
 from reusebench.reports.results.colours import OTHER_COLOUR, scenario_colour
 from reusebench.reports.results.rows import Row
 from reusebench.reports.results.savings import APPLICATION
-from reusebench.reports.sections.timeline import finish_panels
+from reusebench.reports.shared.panels import finish_panels
 from reusebench.reports.streams.growth import HEAP, growth, trends
 from reusebench.reports.streams.sentences import growth_in_words
 from reusebench.reports.streams.workload import (

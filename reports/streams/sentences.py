@@ -25,7 +25,7 @@ from reusebench.reports.results.savings import (
     best_percent,
     saving_of,
 )
-from reusebench.reports.sections.answers import answers
+from reusebench.reports.shared.answers import answers
 from reusebench.reports.streams.growth import GROWTH_VERDICTS, HEAP, RSS, Growth, growth
 from reusebench.reports.streams.workload import (
     FULL_DUP,

@@ -20,7 +20,7 @@ from reusebench.reports.base.table import Table, heads_of
 from reusebench.reports.base.texts import Texts
 from reusebench.reports.results.published import PUBLISHED, PublishedRow
 from reusebench.reports.results.rows import Group, Row
-from reusebench.reports.sections.tables import FIGURE_COLUMNS, against
+from reusebench.reports.shared.comparison import FIGURE_COLUMNS, against
 from reusebench.reports.streams.growth import HEAP, growth
 from reusebench.reports.streams.sentences import growth_in_words
 from reusebench.reports.streams.workload import (

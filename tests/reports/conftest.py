@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from reusebench.reports.base.texts import LANGUAGES
-from reusebench.reports.page.material import Material, read_material
-from reusebench.reports.page.page import start_figures, write_report
+from reusebench.reports.material import Material, read_material
+from reusebench.reports.page.index import start_figures, write_report
 from reusebench.reports.results.rows import Group
 from reusebench.scenarios.catalogue import scenarios_of
 from tests.reports.stored import even, full_run, groups_of, npu_run, result, write_run

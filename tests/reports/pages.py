@@ -7,8 +7,8 @@ import re
 from html.parser import HTMLParser
 from pathlib import Path
 
-from reusebench.reports.page.material import read_material
-from reusebench.reports.page.page import write_report
+from reusebench.reports.material import read_material
+from reusebench.reports.page.index import write_report
 
 _SKIPPED = ("svg", "style", "script", "template", "title", "code")
 _LINES = (

@@ -23,12 +23,12 @@ from reusebench.measured.plan import DUP, Context, Plan
 from reusebench.reports.base.texts import texts_of
 from reusebench.reports.errors import ReportError
 from reusebench.reports.history.series import HISTORY_METRICS, histories_of
+from reusebench.reports.material import read_material
 from reusebench.reports.page.exported_tables import TABLES
-from reusebench.reports.page.material import read_material
-from reusebench.reports.page.opening import opening
-from reusebench.reports.page.page import page_values
+from reusebench.reports.page.index import page_values
 from reusebench.reports.page.terminal import print_group, print_opening, print_programs
 from reusebench.reports.results.labels import labels_of
+from reusebench.reports.sections.answer import opening
 from reusebench.reports.sections.leaks import leaks_figure
 from reusebench.reports.sections.programs import programs_figure
 from reusebench.reports.sections.timeline import timeline_figure
@@ -273,8 +273,8 @@ def _show(storage: Path) -> None:
     assert all(_ENGLISH.message(file.message) for file in material.bad_files)
     if material.groups or material.programs:
         page_values(material, _ENGLISH)
-    for _, records in TABLES.values():
-        list(records(material))
+    for table in TABLES:
+        list(table.records(material))
     console = Console(file=io.StringIO(), width=200)
     for group in material.groups:
         print_group(group, _ENGLISH, console)

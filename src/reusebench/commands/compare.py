@@ -13,7 +13,7 @@ from reusebench.reports.compare.changes import Changes, compare_runs
 from reusebench.reports.compare.gate import GateResult, check_limits
 from reusebench.reports.compare.rendering import as_csv, as_json, as_markdown, as_text
 from reusebench.reports.errors import ReportError
-from reusebench.reports.page.material import read_material
+from reusebench.reports.material import read_material
 from reusebench.reports.versions import rendering as versions_text
 from reusebench.reports.versions.table import VERSION_METRICS
 from reusebench.reports.versions.versions import versions_of

@@ -25,7 +25,7 @@ from reusebench.reports.history.table import (
     history_records,
     run_in_words,
 )
-from reusebench.reports.page.page import REPORT_PAGE
+from reusebench.reports.page.index import REPORT_PAGE
 from reusebench.storage.board_storage import board_storage
 from reusebench.storage.metrics import Metric, find_metric
 from reusebench.storage.run_file import BadFile

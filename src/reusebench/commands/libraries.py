@@ -173,8 +173,10 @@ def _show_versions(runs: Sequence[Run], storage: Path) -> None:
         )
         return
     # Not at the top: a board need not have the extra.
-    from reusebench.reports.page.material import read_material
+    from reusebench.reports.material import read_material
     from reusebench.reports.versions.rendering import as_text
+
+    # Not above: a board need not have it.
     from reusebench.reports.versions.table import VERSION_METRICS
     from reusebench.reports.versions.versions import versions_of
 

@@ -14,12 +14,12 @@ from reusebench.reports.base.drawing import finished, write_figures
 from reusebench.reports.base.table import TABLE_FORMATS
 from reusebench.reports.base.texts import LANGUAGES, texts_of
 from reusebench.reports.errors import ReportError
+from reusebench.reports.material import Material, read_material
 from reusebench.reports.page.exported_tables import write_tables
-from reusebench.reports.page.material import Material, read_material
-from reusebench.reports.page.opening import opening
-from reusebench.reports.page.page import REPORT_PAGE, figures_by_file, start_figures, write_report
+from reusebench.reports.page.index import REPORT_PAGE, figures_by_file, start_figures, write_report
 from reusebench.reports.page.terminal import print_group, print_opening, print_programs
 from reusebench.reports.results.labels import labels_of
+from reusebench.reports.sections.answer import opening
 from reusebench.storage.metrics import find_metric
 from reusebench.storage.runs import run_of
 

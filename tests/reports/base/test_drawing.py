@@ -34,9 +34,10 @@ from reusebench.reports.base.drawing import (
 )
 from reusebench.reports.base.texts import LANGUAGES, texts_of
 from reusebench.reports.history.figure import history_figure
-from reusebench.reports.page import page
-from reusebench.reports.page.material import Material
-from reusebench.reports.sections.programs import programs_figure, programs_in
+from reusebench.reports.material import Material
+from reusebench.reports.page.index import start_figures
+from reusebench.reports.results.programs import programs_in
+from reusebench.reports.sections.programs import programs_figure
 from tests.helpers.support import CHECKOUT
 from tests.reports.history.history_storage import histories_in
 from tests.reports.stored import runs_of
@@ -207,8 +208,8 @@ def _jobs(
 ) -> Mapping[Any, Callable[[], str | None]]:
     """Return what draws each figure of the page in each language."""
     jobs: dict[Any, Callable[[], str | None]] = {}
-    monkeypatch.setattr(page, "start_drawing", jobs.update)
-    page.start_figures(material, LANGUAGES)
+    monkeypatch.setattr("reusebench.reports.page.index.start_drawing", jobs.update)
+    start_figures(material, LANGUAGES)
     return jobs
 
 

@@ -15,11 +15,11 @@ from reusebench.reports.base.texts import LANGUAGES, texts_of
 from reusebench.reports.results.breakdown import PAGE_KINDS
 from reusebench.reports.results.colours import PHASE_COLOURS
 from reusebench.reports.results.rows import Group
-from reusebench.reports.sections.answers import answers
-from reusebench.reports.sections.contexts import RESOLUTION_LINES
+from reusebench.reports.sections.environment import memory_sources_table
 from reusebench.reports.sections.failures import failures
 from reusebench.reports.sections.mechanisms import mechanism_reasons
-from reusebench.reports.sections.tables import memory_sources_table
+from reusebench.reports.sections.shared_weights import RESOLUTION_LINES
+from reusebench.reports.shared.answers import answers
 from reusebench.scenarios.catalogue import MODEL_SETS, OTHER_QUESTION, QUESTIONS, SCENARIOS
 from reusebench.system.package import PACKAGE
 from reusebench.targets.outcome import OUTCOMES
@@ -97,7 +97,8 @@ def test_every_text_is_used() -> None:
     """A key stands in the code or in a template as it is, or begins as a key does that is put
     together there.
     """
-    files = [*(CHECKOUT / "reports").rglob("*.py"), *(CHECKOUT / "reports" / "templates").iterdir()]
+    reports = CHECKOUT / "reports"
+    files = [*reports.rglob("*.py"), *(reports / "templates").rglob("*.j2")]
     code = "\n".join(
         file.read_text(encoding="utf-8") for file in (*files, PACKAGE / "commands" / "report.py")
     )

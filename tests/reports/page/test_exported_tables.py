@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from reusebench.reports.base.table import TABLE_FORMATS
+from reusebench.reports.material import Material
 from reusebench.reports.page.exported_tables import TABLES, write_tables
-from reusebench.reports.page.material import Material
 from reusebench.reports.results.grouping import group_results
 from reusebench.reports.results.published import published_rows
 from reusebench.targets.outcome import Failure
@@ -162,7 +162,7 @@ def npu_tables(npu_storage: Path, tmp_path_factory: pytest.TempPathFactory) -> P
 
 def test_the_layout_of_every_table_is_the_promised_one() -> None:
     """Scripts read the tables by these names in this order, and no table is missing."""
-    assert {name: " ".join(columns) for name, (columns, _) in TABLES.items()} == PROMISED
+    assert {table.name: " ".join(table.columns) for table in TABLES} == PROMISED
 
 
 def test_the_files_have_the_promised_layout(full_tables: Path) -> None:

@@ -21,7 +21,8 @@ from reusebench.reports.results.breakdown import (
     shared_memories,
 )
 from reusebench.reports.results.rows import Row
-from reusebench.reports.sections.tables import domains_table, page_kinds_table
+from reusebench.reports.sections.mechanisms import domains_table
+from reusebench.reports.shared.breakdown import page_kinds_table
 from reusebench.samplers.readings import NpuMemory
 from reusebench.targets.outcome import Failure
 from tests.reports.stored import (

@@ -15,8 +15,8 @@ from reusebench.reports.sections.contexts import (
     fit_records,
     fit_table,
     further_costs,
-    resolutions_figure,
 )
+from reusebench.reports.sections.shared_weights import resolutions_figure
 from tests.reports.stored import (
     FAILED,
     IMPORTED,

@@ -5,10 +5,9 @@ from pathlib import Path
 from reusebench.measured.runtimes.base import Copies
 from reusebench.reports.base.table import Table
 from reusebench.reports.base.texts import texts_of
+from reusebench.reports.results.copies import avoided_bytes, copied
 from reusebench.reports.sections.copies import (
-    avoided_bytes,
     by_size,
-    copied,
     copies_figure,
     copies_table,
 )

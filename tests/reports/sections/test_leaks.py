@@ -11,12 +11,12 @@ import pytest
 from rich.console import Console
 
 from reusebench.reports.base.texts import LANGUAGES, texts_of
-from reusebench.reports.page.exported_tables import TABLES
-from reusebench.reports.page.material import read_material
-from reusebench.reports.page.opening import opening
+from reusebench.reports.material import read_material
+from reusebench.reports.page.exported_tables import find_table
 from reusebench.reports.page.terminal import print_group
 from reusebench.reports.results.drift import drifts, growing, kept_bytes, unclear
 from reusebench.reports.results.rows import Group, Row
+from reusebench.reports.sections.answer import opening
 from reusebench.reports.sections.leaks import (
     leak_sentences,
     leaks_figure,
@@ -264,11 +264,11 @@ def test_cycles_beside_other_questions(tmp_path: Path) -> None:
     write_run(tmp_path, [cycles_result(tmp_path)], 2)
     (group,) = groups_of(tmp_path)
     assert row_of(group, "cycles_contexts").question == "leaks"
-    columns, records = TABLES["leaks"]
-    rows = list(records(read_material([tmp_path], None)))
+    material = read_material([tmp_path], None)
+    table = find_table("leaks")
+    rows = list(table.records(material))
     assert [row["quantity"] for row in rows] == ["memory", "heap", "fds", "mappings", "threads"]
     assert {row["verdict"] for row in rows} == {"level"}
-    assert set(columns) == set(rows[0])
-    assert "cycles_contexts" not in {
-        row["scenario"] for row in TABLES["slopes"][1](read_material([tmp_path], None))
-    }
+    assert set(table.columns) == set(rows[0])
+    slopes = find_table("slopes").records(material)
+    assert "cycles_contexts" not in {row["scenario"] for row in slopes}

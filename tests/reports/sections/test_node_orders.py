@@ -8,9 +8,10 @@ import pytest
 
 from reusebench.measured.messages import Message
 from reusebench.reports.base.texts import LANGUAGES, Texts, texts_of
-from reusebench.reports.page.material import read_material
-from reusebench.reports.page.page import page_values
+from reusebench.reports.material import read_material
+from reusebench.reports.sections.measured import MeasuredSection
 from reusebench.reports.sections.node_orders import node_order_note
+from reusebench.reports.sections.section import Page
 from reusebench.storage.result import NodeOrder
 from tests.reports.stored import MIB, MODELS, changed, dup, even, groups_of, result, write_run
 
@@ -59,5 +60,6 @@ def test_why_none_was_chosen(tmp_path: Path, texts: Texts, words: str) -> None:
 def test_it_stands_before_the_figures(tmp_path: Path) -> None:
     """On the page, with what else must be known of the group."""
     sentence = note(tmp_path, [NodeOrder(5, 20 * MIB, 14 * MIB)])
-    (group,) = page_values(read_material([tmp_path], None), ENGLISH)["groups"]
+    page = Page(read_material([tmp_path], None), ENGLISH)
+    (group,) = MeasuredSection().values(page)["parts"]
     assert sentence in group["notes"]

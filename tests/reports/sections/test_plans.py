@@ -15,8 +15,8 @@ from reusebench.reports.base.texts import LANGUAGES, texts_of
 from reusebench.reports.results.colours import scenario_colour
 from reusebench.reports.results.grouping import newest_groups
 from reusebench.reports.results.labels import labels_of
-from reusebench.reports.sections.answers import answers
 from reusebench.reports.sections.plans import layout_tables
+from reusebench.reports.shared.answers import answers
 from reusebench.scenarios.catalogue import without_reuse
 from reusebench.storage.result import Result
 from reusebench.storage.runs import run_of

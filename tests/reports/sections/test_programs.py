@@ -11,12 +11,11 @@ import pytest
 from reusebench.measured.messages import Message
 from reusebench.reports.base.texts import texts_of
 from reusebench.reports.results.colours import OTHER_COLOUR, PROGRAM_PHASE_COLOURS
+from reusebench.reports.results.programs import newest_programs, programs_in
 from reusebench.reports.sections.programs import (
-    newest_programs,
     processes_table,
     program_warnings,
     programs_figure,
-    programs_in,
     programs_table,
 )
 from reusebench.storage.measured_figure import DOUBT

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from reusebench.reports.base.texts import LANGUAGES, texts_of
-from reusebench.reports.page.opening import opening
 from reusebench.reports.results.colours import RUNTIME_COLOURS
 from reusebench.reports.results.labels import labels_of
+from reusebench.reports.sections.answer import opening
 from reusebench.reports.sections.runtimes import outputs_in_words, runtimes_figure
 from tests.reports.pages import page, section
 from tests.reports.results.test_runtime_comparison import of_runtime

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from reusebench.reports.material import Material
 from reusebench.reports.page.exported_tables import write_tables
-from reusebench.reports.page.material import Material
 from reusebench.reports.results.rows import Group
 from reusebench.reports.streams.records import STREAM_COLUMNS
 from tests.reports.page.test_exported_tables import document_of, material_of

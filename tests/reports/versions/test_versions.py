@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from reusebench.measured.plan import Model
-from reusebench.reports.page.material import read_material
+from reusebench.reports.material import read_material
 from reusebench.reports.versions.versions import versions_of
 from tests.reports.stored import as_measured, changed, even, groups_of, npu_account, result
 from tests.reports.versions.stored_versions import (

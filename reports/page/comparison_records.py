@@ -1,0 +1,159 @@
+"""The exported tables with a row for each configuration: of the newest runs, and of all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from reusebench.reports.base.statistics import rounded, rounded_spread
+from reusebench.reports.material import Material
+from reusebench.reports.page.exported_table import ExportedTable, Record, identity_of, origin_of
+from reusebench.reports.results.agreement import output_difference
+from reusebench.reports.results.copies import avoided_bytes, copied
+from reusebench.reports.results.published import PUBLISHED, PublishedRow
+from reusebench.reports.results.rows import Row
+from reusebench.reports.results.runtime_comparison import origins_of, references_of
+from reusebench.reports.results.savings import NPU, OVER_BASELINE
+
+_COMPARISON_COLUMNS = (
+    "runtime",
+    "runtime_version",
+    "target",
+    "scenario",
+    "baseline",
+    "streams",
+    "contexts",
+    "models",
+    "outcome",
+    "application_memory_bytes",
+    "application_memory_spread_bytes",
+    "application_memory_trimmed_bytes",
+    "application_memory_over_baseline_bytes",
+    "system_memory_bytes",
+    "system_memory_noise_bytes",
+    "npu_memory_bytes",
+    "saved_bytes",
+    "saved_percent",
+    "saved_over_baseline_percent",
+    "latency_ns",
+    "throughput_per_s",
+    "npu_saved_bytes",
+    "npu_saved_percent",
+    "npu_peak_bytes",
+    "npu_left_bytes",
+    "copied_bytes_per_inference",
+    "copies_avoided_bytes",
+    "board",
+    "recorded_at",
+    "run_number",
+    "repeats",
+    "measured_as",
+    "output_difference",
+    "reference_runtime",
+    "reference_difference",
+    "memory_short",
+    "equal_scenarios",
+)
+_RUN_COLUMNS = (
+    "recorded_at",
+    "file",
+    "run",
+    "board",
+    *_COMPARISON_COLUMNS[:9],
+    "application_memory_bytes",
+    "application_memory_spread_bytes",
+    "npu_memory_bytes",
+    "latency_ns",
+    "throughput_per_s",
+    "commit",
+    "memory_short",
+    "measured_as",
+)
+
+
+def _comparison(material: Material) -> Iterable[Record]:
+    """Yield a record for each configuration, then the published ones."""
+    references = references_of(material.groups)
+    for group in material.groups:
+        for row in group.rows:
+            reference = references.get(origins_of(row))
+            yield {**_comparison_record(row), **_outputs_record(row, reference)}
+    yield from map(_published_record, material.published)
+
+
+def _runs(material: Material) -> Iterable[Record]:
+    """Yield a record for each stored result, oldest first, even if there is a newer one."""
+    for file in sorted(material.files, key=lambda file: file.order):
+        for result in file.results:
+            row = Row(result, file, None)
+            yield {
+                **_comparison_record(row),
+                "file": file.file_name,
+                "run": row.info.run,
+                "commit": file.commit.id,
+            }
+
+
+def _comparison_record(row: Row) -> dict[str, Any]:
+    application = row.memory("application_memory_bytes")
+    counted = copied(row)
+    return {
+        **identity_of(row),
+        "baseline": row.baseline_name,
+        "outcome": row.outcome,
+        "application_memory_bytes": rounded(application),
+        "application_memory_spread_bytes": rounded_spread(application),
+        "application_memory_trimmed_bytes": rounded(row.memory("application_memory_trimmed_bytes")),
+        "application_memory_over_baseline_bytes": rounded(row.memory(OVER_BASELINE)),
+        "system_memory_bytes": rounded(row.memory("system_memory_bytes")),
+        "system_memory_noise_bytes": row.system_noise_bytes,
+        "npu_memory_bytes": rounded(row.memory(NPU)),
+        "saved_bytes": rounded(row.saved()),
+        "saved_percent": rounded(row.saved_percent(), 3),
+        "saved_over_baseline_percent": rounded(row.saved_percent(OVER_BASELINE), 3),
+        "latency_ns": rounded(row.latency),
+        "throughput_per_s": rounded(row.throughput, 3),
+        "npu_saved_bytes": rounded(row.saved(NPU)),
+        "npu_saved_percent": rounded(row.saved_percent(NPU), 3),
+        "npu_peak_bytes": rounded(row.memory("npu_peak_bytes")),
+        "npu_left_bytes": rounded(row.memory("npu_left_bytes")),
+        "copied_bytes_per_inference": rounded(counted.total_bytes if counted else None),
+        "copies_avoided_bytes": rounded(avoided_bytes(row)),
+        "repeats": len(row.info.repeats),
+        "measured_as": row.info.measured_as,
+        "memory_short": " ".join(sign.code for sign in row.info.shortage_signs) or None,
+        "equal_scenarios": " ".join(row.equal) or None,
+        **origin_of(row.file),
+    }
+
+
+def _outputs_record(row: Row, reference: Row | None) -> dict[str, Any]:
+    """Return how far outputs are those of the baseline, and of the first runtime with the same
+    models.
+    """
+    record: dict[str, Any] = {"output_difference": _digits(row.output_difference)}
+    if reference and row.measured:
+        difference = _digits(output_difference(row.info, reference.info))
+        record |= {"reference_runtime": reference.info.runtime, "reference_difference": difference}
+    return record
+
+
+def _digits(difference: float | None) -> float | None:
+    """Return a difference with the digits that say something, however small it is."""
+    return None if difference is None else float(f"{difference:.3g}")
+
+
+def _published_record(row: PublishedRow) -> dict[str, Any]:
+    same = ("runtime", "target", "scenario", "baseline", "streams", "contexts")
+    return {
+        **{name: getattr(row, name) for name in same},
+        "outcome": PUBLISHED,
+        "application_memory_bytes": row.application_memory_bytes,
+        "system_memory_bytes": row.system_memory_bytes,
+        "saved_bytes": rounded(row.saving.saved if row.saving else None),
+        "saved_percent": rounded(row.saving.percent if row.saving else None, 3),
+    }
+
+
+COMPARISON_TABLE = ExportedTable("comparison", _COMPARISON_COLUMNS, _comparison)
+RUNS_TABLE = ExportedTable("runs", _RUN_COLUMNS, _runs)

@@ -1,0 +1,23 @@
+"""What the figures of the page mean."""
+
+from __future__ import annotations
+
+from reusebench.reports.sections.leaks import leak_definitions
+from reusebench.reports.sections.section import Page, Section, Values
+from reusebench.reports.sections.streams import stream_definitions
+
+
+class DefinitionsSection(Section):
+    """Definitions of figures; those of streams and leaks only if the page has any."""
+
+    name = "definitions"
+
+    def values(self, page: Page) -> Values:
+        """Return (term, definition)."""
+        texts = page.texts
+        definitions = [
+            (texts(f"term_{key}"), text) for key, text in texts.starting_with("define_").items()
+        ]
+        definitions += stream_definitions(page.groups, texts)
+        definitions += leak_definitions(page.groups, texts)
+        return {"definitions": definitions}

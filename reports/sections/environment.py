@@ -1,0 +1,73 @@
+"""The machines that runs were measured on."""
+
+from __future__ import annotations
+
+from reusebench.reports.base.formatting import sized, whole_mib
+from reusebench.reports.base.table import Table, heads_of
+from reusebench.reports.base.texts import Texts
+from reusebench.reports.sections.section import Page, Section, Values
+from reusebench.storage.run_file import MachineInfo
+
+
+class EnvironmentSection(Section):
+    """Each board, and the sources of memory figures that it has."""
+
+    name = "environment"
+    needs_groups = False
+
+    def values(self, page: Page) -> Values:
+        """Return what is known of each board that the page shows something of."""
+        newest = {program.file.board: program.file for program in reversed(page.material.programs)}
+        newest |= {group.board: group.newest for group in reversed(page.groups)}
+        boards = [
+            {
+                "name": file.board,
+                "facts": environment_table(file.machine, page.texts),
+                "sources": memory_sources_table(file.machine, page.texts),
+            }
+            for file in reversed(list(newest.values()))
+        ]
+        return {"boards": boards}
+
+
+def environment_table(machine: MachineInfo, texts: Texts) -> Table:
+    """Return what of the machine bears on memory and speed."""
+    own = machine.reusebench
+    facts = {
+        "board": own.board,
+        "board_model": own.board_model,
+        "cpu": machine.cpu.brand_raw,
+        "usable_cpus": own.usable_cpus,
+        "cpu_governor": own.cpu_governor,
+        "cpu_max_khz": own.cpu_max_khz,
+        "memory_total": whole_mib(own.memory_total_bytes),
+        "cma_total": whole_mib(own.cma_total_bytes) if own.cma_total_bytes else None,
+        "page_size_bytes": own.page_size_bytes,
+        "transparent_hugepages": own.transparent_hugepages,
+        "overcommit_memory": own.overcommit_memory,
+        "address_randomisation": own.address_randomisation,
+        "swaps": own.swaps,
+        "kernel": f"{machine.system} {machine.release} {machine.machine}",
+        "npu_driver": own.npu_driver_version,
+        "python": machine.python_version,
+        **({"reader": sized(own.reader_bytes)} if own.reader_bytes else {}),
+        **({"exposure": own.exposure} if own.exposure else {}),
+        "variables": " ".join(f"{name}={value}" for name, value in own.variables.items()),
+    }
+    lines = []
+    for name, fact in facts.items():
+        shown = texts("environment_unknown") if fact in (None, "") else str(fact)
+        lines.append(("ok", [texts(f"environment_{name}"), shown]))
+    return Table((), lines, words=(0, 1))
+
+
+def memory_sources_table(machine: MachineInfo, texts: Texts) -> Table | None:
+    """Return what could be read on the machine; None in runs that were stored before this was
+    noted.
+    """
+    lines = []
+    for source in machine.reusebench.memory_sources:
+        readable = texts("yes" if source.readable else "no")
+        lines.append(("ok", [source.name, readable, texts.message(source.remark)]))
+    heads = heads_of((f"column_{name}" for name in ("source", "readable", "remark")), texts)
+    return Table(heads, lines, words=(0, 1, 2)) if lines else None

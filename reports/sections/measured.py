@@ -1,0 +1,125 @@
+"""What was measured: the conditions of each group, and what to know before its figures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from reusebench.measured.plan import Model
+from reusebench.reports.base.formatting import counted_mib, to_the_minute
+from reusebench.reports.base.texts import Texts
+from reusebench.reports.results.breakdown import npu_source
+from reusebench.reports.results.labels import driver_label
+from reusebench.reports.results.rows import Group
+from reusebench.reports.sections.node_orders import node_order_note
+from reusebench.reports.sections.section import GroupSection, GroupView, Page, Values
+from reusebench.reports.shared.answers import group_warnings, virtual_note
+from reusebench.scenarios.catalogue import MODEL_SETS
+
+
+class MeasuredSection(GroupSection):
+    """The list of groups, in which a reader chooses those to show."""
+
+    name = "measured"
+    is_listed = False
+
+    def values(self, page: Page) -> Values:
+        """Return the parts, and how many groups the page shows and leaves out."""
+        shown = len(page.groups)
+        left_out = len(page.material.groups) - shown
+        return {**super().values(page), "shown": shown, "left_out": left_out}
+
+    def part(self, view: GroupView) -> Values | None:
+        """Return conditions, notes and warnings."""
+        group = view.group
+        texts = view.texts
+        sources = dict.fromkeys(npu_source(row) for row in group.rows)
+        notes = [
+            virtual_note(group, texts),
+            *(texts(f"npu_source_{source}") for source in sources if source),
+            *_model_notes(group, texts),
+            node_order_note(group, texts),
+        ]
+        return {
+            "conditions": _conditions(group, texts),
+            "notes": [note for note in notes if note],
+            "warnings": group_warnings(group, texts),
+        }
+
+
+def _conditions(group: Group, texts: Texts) -> str:
+    """Return the conditions of the group, and its models."""
+    info = group.info
+    run = group.newest
+    sentences = [
+        texts(
+            _conditions_key(group),
+            target=info.target,
+            cores=info.cores,
+            driver=driver_label(group, texts),
+            streams=info.streams,
+            contexts=info.contexts,
+        )
+    ]
+    if info.chip:
+        sentences.append(texts("condition_chip", chip=info.chip))
+    if info.npu_memory_limit_bytes:
+        limit = counted_mib(info.npu_memory_limit_bytes)
+        sentences.append(texts("condition_npu_memory", limit=limit))
+    if info.driver_version:
+        sentences.append(texts("condition_driver", driver=info.driver_version))
+    if info.runtime_version and info.runtime_version != group.short_version:
+        sentences.append(texts("condition_library", version=info.runtime_version))
+    date = to_the_minute(run.recorded_at)
+    sentences.append(texts("condition_measured", date=date, run=run.file_name, board=group.board))
+    for name in MODEL_SETS:
+        models = [row.models for row in group.rows if row.model_set == name]
+        if models:
+            # Rows of one set may use some of its models: the longest list has all of them.
+            sentences.append(texts(f"models_of_{name}", models=max(models, key=len)))
+    return texts.sentences(sentences)
+
+
+def _conditions_key(group: Group) -> str:
+    if group.is_of_plans:
+        return "conditions_plans"
+    # Contexts of streams of video do not wait for each other.
+    if all(row.schedule for row in group.rows):
+        return "conditions_streams"
+    return "conditions"
+
+
+def _model_notes(group: Group, texts: Texts) -> list[str]:
+    """Return how each model was converted, and what was assumed of its inputs."""
+    models = {model.digest: model for row in group.rows for model in row.info.plan.models}
+    notes = []
+    for model in models.values():
+        conversion = model.conversion
+        if conversion:
+            file = Path(conversion.source).name
+            notes.append(texts("note_converted", model=model.name, file=file, by=conversion.by))
+        for key, inputs in _inputs_by_note(model).items():
+            if inputs:
+                notes.append(texts(key, model=model.name, inputs=texts.joined(inputs)))
+    return notes
+
+
+def _inputs_by_note(model: Model) -> dict[str, list[str]]:
+    """Return the inputs of a model that each note names, by the note's key."""
+    conversion = model.conversion
+    given = conversion.inputs if conversion else model.inputs
+    notes: dict[str, list[str]] = {"note_shapes": [], "note_values": [], "note_data": []}
+    for tensor in given:
+        if tensor.assumed:
+            shape = "x".join(map(str, tensor.shape))
+            notes["note_shapes"].append(f"{tensor.name}={shape}")
+    for tensor in model.inputs:
+        if tensor.value is not None:
+            notes["note_values"].append(f"{tensor.name}={tensor.value}")
+        if tensor.file:
+            notes["note_data"].append(tensor.name)
+    if conversion and conversion.is_calibrated:
+        data = [tensor.name for tensor in conversion.inputs if tensor.file]
+        noise = [tensor.name for tensor in conversion.inputs if not tensor.file]
+        notes["note_calibrated_data"] = data
+        notes["note_calibrated_noise"] = noise
+    return notes

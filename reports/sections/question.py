@@ -1,0 +1,107 @@
+"""The section of a question: answers, explanation and comparison of its scenarios, by group."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+from reusebench.reports.base.drawing import Draw
+from reusebench.reports.base.table import Table
+from reusebench.reports.base.texts import Texts
+from reusebench.reports.explanation.figure import explanation_figure
+from reusebench.reports.explanation.table import explanation_sentences, explanation_table
+from reusebench.reports.results.published import PublishedRow
+from reusebench.reports.results.rows import Group, Row
+from reusebench.reports.sections.mechanisms import mechanisms_table
+from reusebench.reports.sections.section import GroupSection, GroupView, Page, Values
+from reusebench.reports.shared.answers import answers, equal_scenarios, not_supported
+from reusebench.reports.shared.breakdown import components_table, page_kinds_table
+from reusebench.reports.shared.comparison import comparison_table
+from reusebench.scenarios.catalogue import OTHER_QUESTION
+
+
+class QuestionSection(GroupSection):
+    """A section about the scenarios of one question."""
+
+    def __init__(self, question: str) -> None:
+        self.name = question
+
+    def title(self, texts: Texts) -> str:
+        """Return the question."""
+        return texts(f"question_{self.name}")
+
+    def applies(self, page: Page) -> bool:
+        """Whether any group has scenarios of the question."""
+        return any(self.name in group.questions for group in page.groups)
+
+    def rows(self, group: Group) -> Sequence[Row]:
+        """Return the scenarios of the question."""
+        return group.questions.get(self.name, [])
+
+    def part(self, view: GroupView) -> Values:
+        """Return the sentences that every question has; subclasses add to them."""
+        return {
+            "not_supported": not_supported(view.rows, view.texts),
+            "equal": equal_scenarios(view.rows, view.texts),
+        }
+
+
+class ComparisonSection(QuestionSection):
+    """A question whose scenarios are compared with their baselines."""
+
+    @property
+    def template(self) -> str:
+        """The template that all comparisons share; a subclass may extend it by one of its own."""
+        return "sections/question.html.j2"
+
+    def values(self, page: Page) -> Values:
+        """Return the parts, and the overview that stands above them."""
+        return {**super().values(page), "overview": self._overview(page)}
+
+    def part(self, view: GroupView) -> Values:
+        """Return answers, explanation and comparison of the rows."""
+        texts = view.texts
+        # Streams have workloads in place of a comparison.
+        rows = [row for row in view.rows if row.schedule is None]
+        by_heading = self.rows_by_heading(rows, texts)
+        return {
+            **super().part(view),
+            "answers": [(heading, answers(rows, texts)) for heading, rows in by_heading.items()],
+            "reasons": explanation_sentences(rows, texts),
+            "explanation": explanation_table(rows, texts),
+            "components": components_table(rows, texts),
+            "by_runtime": _is_told_by_runtime(rows),
+            "parts": None if view.group.has_npu_memory else page_kinds_table(rows, texts),
+            "comparison": comparison_table(view.group, rows, self.published(view.page), texts),
+        }
+
+    def part_figures(self, view: GroupView) -> dict[str, Draw]:
+        """Return the figure of predicted and measured memory."""
+        rows = [row for row in view.rows if row.is_compared]
+        if not rows:
+            return {}
+        return {f"{self.name}-explanation": partial(explanation_figure, rows, view.texts)}
+
+    def rows_by_heading(
+        self,
+        rows: Sequence[Row],
+        texts: Texts,  # noqa: ARG002  most questions have no headings
+    ) -> Mapping[str, Sequence[Row]]:
+        """Return the rows by the heading above their answers; by default all below none."""
+        return {"": rows}
+
+    def published(self, page: Page) -> Sequence[PublishedRow]:  # noqa: ARG002  only dup has any
+        """Return the published rows that stand below the comparison; by default none."""
+        return ()
+
+    def _overview(self, page: Page) -> Table | None:
+        """Return the question's mechanisms in all groups, if the groups below are folded."""
+        if not page.is_folded or self.name == OTHER_QUESTION:
+            return None
+        groups = page.material.of_scenarios
+        return mechanisms_table(groups, page.labels[: len(groups)], page.texts, self.name)
+
+
+def _is_told_by_runtime(rows: Sequence[Row]) -> bool:
+    """Whether the components of any row come from the runtime itself, not from the ledger."""
+    return any(account.source == "runtime" for row in rows for account in row.accounts)

@@ -1,0 +1,28 @@
+"""What each scenario of the page is."""
+
+from __future__ import annotations
+
+from reusebench.reports.base.stored_scenario import StoredScenario
+from reusebench.reports.sections.section import Page, Section, Values
+
+
+class ScenariosSection(Section):
+    """Explanations of the scenarios that the page shows."""
+
+    name = "scenarios"
+
+    def values(self, page: Page) -> Values:
+        """Return (scenario, explanation), then the same for plans without reuse."""
+        texts = page.texts
+        shown = dict.fromkeys(row.scenario for group in page.groups for row in group.all_rows)
+        explanations = [
+            (texts.scenario(name), text)
+            for name, text in texts.starting_with("about_").items()
+            if name in shown
+        ]
+        without_reuse = [
+            (texts.scenario(name), texts("about_plan_without_reuse"))
+            for name in shown
+            if StoredScenario(name).plan_without_reuse
+        ]
+        return {"scenarios": explanations + without_reuse}

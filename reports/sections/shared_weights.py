@@ -1,0 +1,67 @@
+"""The question of shared weights, with memory against the number of resolutions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from matplotlib.ticker import MaxNLocator
+
+from reusebench.reports.base.drawing import Draw, line, new_canvas, svg_of
+from reusebench.reports.base.statistics import Figure
+from reusebench.reports.base.texts import Texts
+from reusebench.reports.results.colours import scenario_colour
+from reusebench.reports.results.rows import Row
+from reusebench.reports.results.savings import NPU, OVER_BASELINE
+from reusebench.reports.sections.contexts import draw_points
+from reusebench.reports.sections.question import ComparisonSection
+from reusebench.reports.sections.section import GroupView
+
+#: Without and with sharing, by the scenario of all resolutions, whose colour the line has.
+RESOLUTION_LINES = {"resolutions": False, "shared_weights": True}
+
+
+class SharedWeightsSection(ComparisonSection):
+    """What contexts save that share weights between resolutions of one network."""
+
+    template = "sections/shared_weights.html.j2"
+
+    def __init__(self) -> None:
+        super().__init__("shared_weights")
+
+    def part_figures(self, view: GroupView) -> dict[str, Draw]:
+        """Return the figures of a comparison, and memory by number of resolutions."""
+        return {
+            **super().part_figures(view),
+            "resolutions": partial(resolutions_figure, view.rows, view.texts),
+        }
+
+
+def resolutions_figure(rows: Sequence[Row], texts: Texts) -> str | None:
+    """Draw memory against the number of resolutions, with and without sharing weights.
+
+    NPU memory, or if there is none application memory; None if one number alone was measured.
+    """
+    npu = any(row.memory(NPU) for row in rows)
+    of_lines: dict[str, dict[int, Figure]] = {name: {} for name in RESOLUTION_LINES}
+    for row in rows:
+        memory = row.memory(NPU if npu else OVER_BASELINE)
+        for name, shared in RESOLUTION_LINES.items():
+            if memory and bool(row.info.baseline) == shared:
+                of_lines[name][len(row.info.models)] = memory
+    counts = {count for points in of_lines.values() for count in points}
+    if len(counts) < 2:
+        return None
+    canvas = new_canvas(280)
+    axes = canvas.add_subplot()
+    for name, points in of_lines.items():
+        draw_points(axes, dict(sorted(points.items())), scenario_colour(name), 6, linewidth=2)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.set_xlim(min(counts) - 0.2, max(counts) + 0.2)
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel(texts("axis_resolutions"))
+    axes.set_ylabel(texts("axis_npu_memory" if npu else "axis_over_baseline"))
+    return svg_of(
+        canvas,
+        [line(texts(f"line_{name}"), scenario_colour(name), marker="o") for name in of_lines],
+    )

@@ -1,0 +1,117 @@
+"""The section of streams of video: sentences, figures and tables of each group and workload."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from reusebench.reports.base.drawing import Draw
+from reusebench.reports.base.table import Table
+from reusebench.reports.base.texts import Texts
+from reusebench.reports.explanation.figure import explanation_figure
+from reusebench.reports.explanation.table import explanation_sentences, explanation_table
+from reusebench.reports.results.published import PUBLISHED, PublishedRow
+from reusebench.reports.results.rows import Group
+from reusebench.reports.sections.question import QuestionSection
+from reusebench.reports.sections.section import GroupView, Values
+from reusebench.reports.shared.breakdown import components_table, page_kinds_table
+from reusebench.reports.streams.figures import latency_figure, memory_figure, over_time_figure
+from reusebench.reports.streams.sentences import (
+    frame_sentences,
+    growth_sentences,
+    memory_sentences,
+    stream_warnings,
+    workload_sentence,
+)
+from reusebench.reports.streams.tables import (
+    machine_table,
+    memory_table,
+    per_stream_table,
+    stages_table,
+)
+from reusebench.reports.streams.workload import workloads
+
+
+class StreamsSection(QuestionSection):
+    """What streams of video take, and which frames they keep."""
+
+    def __init__(self) -> None:
+        super().__init__("streams")
+
+    def part(self, view: GroupView) -> Values:
+        """Return a part for each workload."""
+        published = view.page.material.published
+        workloads = workload_parts(view.group, published, view.texts)
+        return {**super().part(view), "workloads": workloads}
+
+    def part_figures(self, view: GroupView) -> dict[str, Draw]:
+        """Return the figures of each workload."""
+        return workload_figures(view.group, view.texts)
+
+
+def workload_parts(
+    group: Group, published: Sequence[PublishedRow], texts: Texts
+) -> list[dict[str, Any]]:
+    """Return the values of each workload of the group for the page's template."""
+    parts = []
+    for number, workload in enumerate(workloads(group.rows), start=1):
+        table = memory_table(group, workload, published, texts)
+        parts.append(
+            {
+                "id": f"streams_{number}",
+                "sentences": [
+                    workload_sentence(workload, texts),
+                    *frame_sentences(workload, texts),
+                    *memory_sentences(workload, texts),
+                ],
+                "warnings": stream_warnings(workload, texts),
+                "memory": table,
+                "published_note": _published_note(table, published, texts),
+                "growth": growth_sentences(workload, texts),
+                "per_stream": per_stream_table(workload, texts),
+                "stages": stages_table(workload, texts),
+                "machine": machine_table(workload, texts),
+                "components": components_table(workload.modes, texts),
+                "parts": None if group.has_npu_memory else page_kinds_table(workload.rows, texts),
+                "reasons": explanation_sentences(workload.rows, texts),
+                "explanation": explanation_table(workload.rows, texts),
+            }
+        )
+    return parts
+
+
+def _published_note(table: Table, published: Sequence[PublishedRow], texts: Texts) -> str:
+    """Return the source of the published rows; empty if the table has none."""
+    if all(look != PUBLISHED for look, _ in table.rows):
+        return ""
+    first = published[0]
+    return texts(
+        "streams_published_note",
+        target=first.target,
+        streams=first.streams,
+        contexts=first.contexts,
+        source=first.source,
+    )
+
+
+def workload_figures(group: Group, texts: Texts) -> dict[str, Callable[[], str | None]]:
+    """Return a function that draws each figure of each workload. Key: the figure's name."""
+    jobs: dict[str, Callable[[], str | None]] = {}
+    for number, workload in enumerate(workloads(group.rows), start=1):
+        jobs[f"streams_{number}_memory"] = partial(memory_figure, workload, texts)
+        jobs[f"streams_{number}_over_time"] = partial(over_time_figure, workload, texts)
+        jobs[f"streams_{number}_latency"] = partial(latency_figure, workload, texts)
+        jobs[f"streams_{number}_explanation"] = partial(explanation_figure, workload.rows, texts)
+    return jobs
+
+
+def stream_definitions(groups: Sequence[Group], texts: Texts) -> list[tuple[str, str]]:
+    """Return the definitions of terms of streams; empty if no group has any streams."""
+    has_streams = any(row.schedule for group in groups for row in group.rows)
+    if not has_streams:
+        return []
+    return [
+        (texts(f"stream_term_{key}"), text)
+        for key, text in texts.starting_with("stream_define_").items()
+    ]

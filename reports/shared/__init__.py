@@ -1,0 +1,1 @@
+"""Tables and sentences that several sections, streams and the terminal share."""

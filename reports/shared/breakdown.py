@@ -1,0 +1,52 @@
+"""Tables of memory by component and by kind of page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from reusebench.accounting.sizes import COMPONENTS
+from reusebench.reports.base.formatting import component_mib, mib
+from reusebench.reports.base.table import Table
+from reusebench.reports.base.texts import Texts
+from reusebench.reports.results.breakdown import PAGE_KINDS, component_memory, page_memory
+from reusebench.reports.results.rows import Row
+
+
+def components_table(rows: Sequence[Row], texts: Texts) -> Table | None:
+    """Return the NPU memory of these rows by component; None if no row has an account."""
+    lines = []
+    for row in rows:
+        memory = component_memory(row)
+        if memory:
+            figures = (
+                *(memory.sizes[name] for name in COMPONENTS),
+                memory.total,
+                memory.peak,
+                memory.left,
+            )
+            lines.append(
+                (row.outcome, [texts.scenario(row.scenario), *map(component_mib, figures)])
+            )
+    names = [texts(f"component_{name}") for name in (*COMPONENTS, "total", "peak", "left")]
+    heads = [texts("column_scenario"), *(texts("column_in_mib", name=name) for name in names)]
+    return Table(heads, lines) if lines else None
+
+
+def page_kinds_table(rows: Sequence[Row], texts: Texts) -> Table | None:
+    """Return the application memory of these rows by kind of page; None if the kernel does not
+    tell them apart.
+    """
+    lines = []
+    for row in rows:
+        memory = page_memory(row)
+        if memory and memory.over:
+            figures = (memory.baseline, *memory.over.values(), memory.total)
+            lines.append((row.outcome, [texts.scenario(row.scenario), *map(mib, figures)]))
+    kinds = [texts("column_in_mib", name=texts(f"part_{name}")) for name in PAGE_KINDS]
+    heads = [
+        texts("column_scenario"),
+        texts("column_baseline_memory"),
+        *kinds,
+        texts("column_application"),
+    ]
+    return Table(heads, lines) if lines else None
