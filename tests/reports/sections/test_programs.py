@@ -241,7 +241,10 @@ def test_a_run_that_is_named_shows_its_own_recording(
 
 @pytest.mark.parametrize(
     ("language", "words"),
-    [("en", "while memory was short: 5.0 MiB of its memory were swapped out"), ("zh-CN", "当时内存不足")],
+    [
+        ("en", "while memory was short: 5.0 MiB of its memory were swapped out"),
+        ("zh-CN", "当时内存不足"),
+    ],
 )
 def test_short_memory_is_marked(
     tmp_path: Path, reusebench: Reusebench, language: str, words: str
