@@ -1,11 +1,10 @@
-"""Model files made from code: one description of each network, emitted for the runtimes that read
-it.
+"""Model files made from code: each network is described once and written for every runtime.
 
-networks/ describes the networks, onnx/ writes them as ONNX files; rknn/ has rknn-toolkit2 convert
-these for Rockchip's NPUs, megengine/ has MegEngine build them, both in environments of their own
-(conversion/). Importing this package imports neither numpy nor onnx: the harness must not map the
-libraries of the measured process, since shared pages would count for half there. Files are made in
-other processes.
+networks/ describes the networks and onnx/ writes them as ONNX files. The other folders convert the
+ONNX files, or build the networks, with the libraries of the runtimes (conversion/).
+
+Importing this package imports neither numpy nor onnx. The harness must not map the libraries of the
+measured process: pages that both share would count for half there. Other processes make the files.
 """
 
 from __future__ import annotations
@@ -35,14 +34,13 @@ __all__ = [
 
 
 def converters() -> list[type[Converter[Any]]]:
-    """Return what makes files of the runtimes' own kinds, in the order of the runtimes."""
-    return [converter for entry in RUNTIMES if (converter := converter_of(entry.suffix))]
+    """Return the converters into the runtimes' own formats, in the order of the runtimes."""
+    candidates = [converter_of(entry.suffix) for entry in RUNTIMES]
+    return [converter for converter in candidates if converter]
 
 
 def converter_of(kind: str) -> type[Converter[Any]] | None:
-    """Return what makes files whose names end so; None if nothing does, and ONNX files are read
-    as they are.
-    """
+    """Return the converter into files with the suffix `kind`; None if ONNX files are read as is."""
     for entry in RUNTIMES:
         if entry.suffix == kind and entry.converter:
             converter: type[Converter[Any]] = importlib.import_module(entry.converter).CONVERTER
@@ -57,26 +55,25 @@ def ensure_all(
     weightless: bool = False,
     quantised: bool = True,
 ) -> list[Path]:
-    """Return files of this kind from the cache, in order, made first where they are missing or
-    damaged.
+    """Return the recipes' files from the cache, in order; make the missing and the damaged ones.
 
-    `kind` is how their names end: .onnx, .mge, or .rknn, which is for one chip, may be without
-    weights, and is INT8 if it is quantised. Where nothing makes files of the kind, they are ONNX
-    files. Those that are missing are made in one process: to start a converter takes as long as
-    half a conversion. Raises ModelError for an invalid recipe, where the converter is not installed
-    (only where something is to be made), and if it fails; CacheError if a file cannot be
-    written.
+    `kind` is the suffix of the files. Only .rknn files are made for one chip, can lack weights, and
+    are INT8 if `quantised`. Without a converter for `kind` the files are ONNX files. One process
+    makes all files, since starting a converter takes half as long as a conversion.
+
+    Raises ModelError if a recipe is invalid, the converter fails, or files are to be made and it is
+    not installed; CacheError if a file cannot be written.
     """
-    kind_of_converter = converter_of(kind)
-    if kind_of_converter is None:
+    converter_class = converter_of(kind)
+    if converter_class is None:
         return [ensure(recipe) for recipe in recipes]
-    with kind_of_converter() as converter:
-        return converter.ensure_all(
-            [converter.recipe(recipe, chip, weightless, quantised) for recipe in recipes]
-        )
+
+    with converter_class() as converter:
+        conversions = [converter.recipe(recipe, chip, weightless, quantised) for recipe in recipes]
+        return converter.ensure_all(conversions)
 
 
 def can_be_weightless(kind: str, chip: str | None) -> bool:
-    """Whether there are files without weights, for contexts that share those of another one."""
+    """Whether files without weights can be made, for contexts that share another one's weights."""
     converter = converter_of(kind)
     return converter is not None and converter.can_be_weightless(chip)

@@ -1,4 +1,4 @@
-"""The model files in the cache: built once, and again where a file is missing or damaged."""
+"""Model files in the cache: built once, and again if a file is missing or damaged."""
 
 from __future__ import annotations
 
@@ -14,22 +14,19 @@ __all__ = ["cached_path", "ensure", "fill", "is_intact", "weights_of"]
 
 
 def cached_path(recipe: AnyRecipe) -> Path:
-    """Return where the recipe's file is, or would be, in the cache."""
+    """Return the path of the recipe's file in the cache; it may not exist yet."""
     return cache_root() / "models" / recipe.file_name
 
 
 def weights_of(recipe: AnyRecipe, path: Path) -> Path | None:
-    """Return the file with the weights, beside the recipe's file; None if that has them
-    itself.
-    """
-    suffix = recipe.native.weights if isinstance(recipe, NativeRecipe) else None
-    return path.with_suffix(suffix) if suffix else None
+    """Return the separate weight file beside `path`; None if the recipe's file has the weights."""
+    if isinstance(recipe, NativeRecipe) and recipe.native.weights:
+        return path.with_suffix(recipe.native.weights)
+    return None
 
 
 def is_intact(path: Path) -> bool:
-    """Whether the cached file has as many bytes as were written when it was built, and its weights
-    beside it too.
-    """
+    """Whether the cached file and its weight file have the sizes recorded when they were built."""
     try:
         record = _size_record(path).read_text(encoding="ascii").split()
         files = [path, *(path.with_suffix(suffix) for suffix in record[1::2])]
@@ -39,10 +36,10 @@ def is_intact(path: Path) -> bool:
 
 
 def ensure(recipe: Recipe) -> Path:
-    """Return the ONNX file from the cache, built first where it is missing or damaged.
+    """Return the ONNX file from the cache; build it first if it is missing or damaged.
 
-    Building takes seconds and runs in a process of its own, since it imports numpy and onnx. Two
-    callers at once get the same file, built once. Raises CacheError if the build fails.
+    Building takes seconds and runs in a separate process, since it imports numpy and onnx. Two
+    simultaneous callers get the same file, built once. Raises CacheError if the build fails.
     """
     path = cached_path(recipe)
     if not is_intact(path):
@@ -52,35 +49,40 @@ def ensure(recipe: Recipe) -> Path:
 
 
 def fill(recipe: AnyRecipe, build: Callable[..., object]) -> Path:
-    """Return the recipe's file in the cache, made first where it is missing or damaged.
+    """Return the recipe's file in the cache; build it first if it is missing or damaged.
 
-    build() gets a temporary path, and another one of the weights where they are a file of their
-    own. Only one process fills the cache at a time: a second one waits and then takes the first
-    one's file.
+    build() gets a temporary path, and a second one if the weights are a separate file. Only one
+    process fills the cache at a time: a second one waits and then uses the first one's file.
     """
     path = cached_path(recipe)
     weights = weights_of(recipe, path)
     files = [file for file in (path, weights) if file]
     with locked(path):
-        if not is_intact(path):
-            # Left by killed builds: a board's flash is small.
-            for file in files:
-                for leftover in path.parent.glob(f".{file.name}.*{UNFINISHED}"):
-                    leftover.unlink()
-            with (
-                written_whole(path) as temporary,
-                written_whole(weights) if weights else nullcontext() as beside,
-            ):
-                build(*filter(None, (temporary, beside)))
-            with written_whole(_size_record(path)) as temporary:
-                size_of_weights = f" {weights.suffix} {weights.stat().st_size}" if weights else ""
-                temporary.write_text(f"{path.stat().st_size}{size_of_weights}", encoding="ascii")
+        if is_intact(path):
+            return path
+
+        # Killed builds leave unfinished files, and a board's flash is small.
+        for file in files:
+            for leftover in path.parent.glob(f".{file.name}.*{UNFINISHED}"):
+                leftover.unlink()
+
+        with (
+            written_whole(path) as temporary,
+            written_whole(weights) if weights else nullcontext() as temporary_weights,
+        ):
+            build(*filter(None, (temporary, temporary_weights)))
+
+        record = str(path.stat().st_size)
+        if weights:
+            record += f" {weights.suffix} {weights.stat().st_size}"
+        with written_whole(_size_record(path)) as temporary:
+            temporary.write_text(record, encoding="ascii")
     return path
 
 
 def _size_record(path: Path) -> Path:
-    """Return the path of the small file beside a cached one that has the number of its bytes.
+    """Return the path of the small file with the size of a cached file in bytes.
 
-    Then follow suffix and bytes of the file with its weights, if there is one.
+    Suffix and size of the weight file follow if there is one.
     """
     return path.with_name(f".{path.name}.size")

@@ -6,15 +6,11 @@ __all__ = ["ConversionError", "ModelError"]
 
 
 class ModelError(Exception):
-    """A model file cannot be had; its sentence gives the reason, what would be valid, and what to
-    do next.
-    """
+    """A model file is not available; the message has the reason, valid values and the next step."""
 
 
 class ConversionError(ModelError):
-    """A converter did not make a file; `words` are the step that failed and the library's own last
-    words.
-    """
+    """A converter made no file; `words` has the failed step and the library's last message."""
 
     def __init__(self, library: str, file_name: str, words: str) -> None:
         super().__init__(f"{library} could not make {file_name}: {words}")

@@ -1,4 +1,4 @@
-"""The chips that rknn-toolkit2 makes `.rknn` files for, and what it can do for each."""
+"""The chips that rknn-toolkit2 makes `.rknn` files for, and its features for each."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from reusebench.models.errors import ModelError
 
 __all__ = ["RKNN_PLATFORMS", "TOOLKIT_VERSION", "RknnPlatform", "find_platform"]
 
-#: The one version that is installed and used, so that figures of two machines compare; it is part
-#: of each file's name. Tried: librknnrt 1.5.2 and 1.6.0 and librknnmrt 2.3.2 take its files,
-#: librknnrt 1.4.0 does not.
+#: The only version that is used, so that figures of two machines can be compared; part of each
+#: file's name. Tried: librknnrt 1.5.2 and 1.6.0 and librknnmrt 2.3.2 read its files, librknnrt
+#: 1.4.0 does not.
 TOOLKIT_VERSION = "2.5.0"
 
 
@@ -19,10 +19,9 @@ class RknnPlatform:
     """One chip as the toolkit names it."""
 
     name: str
-    #: Whether the toolkit honours remove_weight. Where it does not, it leaves the weights in
-    #: without a word.
+    #: Whether the toolkit honours remove_weight. Otherwise it silently keeps the weights.
     removes_weights: bool
-    #: Whether the NPU has floating point; where it has none, the toolkit makes INT8 files alone.
+    #: Whether the NPU has floating point. Otherwise the toolkit makes only INT8 files.
     has_floats: bool
 
     def check_floats(self) -> None:

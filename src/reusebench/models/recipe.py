@@ -1,6 +1,4 @@
-"""What makes one model file: network, input size and seed, or a user's ONNX file; and for what it
-is converted.
-"""
+"""Recipes of model files: the source, a built-in network or a user's ONNX file, and the target."""
 
 from __future__ import annotations
 
@@ -28,29 +26,27 @@ __all__ = [
     "RknnRecipe",
 ]
 
-#: Part of every cached file's name: raise it whenever a recipe would give other bytes than before,
-#: be it by a description, the weights or the emitter, so that no stale file is measured. v1: the
-#: first.
+#: Part of every cached file's name. Raise it whenever a recipe gives other bytes than before, so
+#: that no stale file is measured: a description, the weights or the emitter changed. v1: the first.
 EMISSION_VERSION = 1
 
-#: Also part of the name of every cached .rknn file: raise it when the options or the calibration of
-#: the conversion change. v1: the first.
+#: Additional part of the names of cached .rknn files. Raise it when the options or the calibration
+#: of the conversion change. v1: the first.
 CONVERSION_VERSION = 1
 
 #: Seeds are 32 bits wide: enough for any number of models, and file names stay short.
 _LARGEST_SEED = 2**32 - 1
 
-#: Of a user's file in the names of what is made of it: file systems allow names of 255 bytes.
+#: Parts of a user's file in the names of converted files; file systems allow names of 255 bytes.
 _LABEL_CHARACTERS = 40
 _DIGEST_DIGITS = 24
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """Network, size and seed of a model file; an invalid one raises a ModelError that lists what is
-    valid.
-    """
+    """Network, size and seed of a model file; ModelError lists the valid values."""
 
+    #: Name of the network.
     name: str
     #: Height of the input in pixels; the width follows from it.
     size: int
@@ -66,12 +62,12 @@ class Recipe:
             )
 
     def network(self) -> Network:
-        """Return the description."""
+        """Return the description of the network at this size."""
         return find_network(self.name).make(self.size)
 
     @property
     def label(self) -> str:
-        """What the names of its files begin with."""
+        """Beginning of the names of all files made from this recipe."""
         return f"{self.name}-{self.size}-seed{self.seed}"
 
     @property
@@ -81,31 +77,30 @@ class Recipe:
 
     @property
     def inputs(self) -> tuple[InputData, ...]:
-        """What the ONNX file takes."""
+        """The inputs of the ONNX file."""
         return (InputData(INPUT_NAME, "float32", self.network().input_shape),)
 
 
-#: Operators of quantised ONNX files, as they stand in the file.
+#: Names of operators that only quantised ONNX files have, as bytes of the file.
 _QUANTISED = (b"QuantizeLinear", b"DequantizeLinear", b"QLinear")
 
 
 @dataclass(frozen=True)
 class OnnxFile:
-    """A user's ONNX file, with what its inputs are converted for."""
+    """A user's ONNX file, with the inputs that it is converted for."""
 
-    #: Absolute.
+    #: Absolute path.
     path: str
-    #: SHA-256 of the file with the external data that it names, of the shapes and of the data of
-    #: its inputs.
+    #: SHA-256 of the file, its external data, and the shapes and the data of its inputs.
     digest: str
-    #: In the file's order.
+    #: Inputs in the file's order.
     inputs: tuple[InputData, ...]
-    #: Whether the file leaves sizes free, which the inputs' shapes fix.
+    #: Whether the file leaves sizes free; the shapes of the inputs fix them.
     has_free_sizes: bool
 
     @property
     def is_quantised(self) -> bool:
-        """Whether it has scales already: the toolkit keeps them, and refuses to make others."""
+        """Whether the file is quantised already; the toolkit keeps its scales."""
         with (
             Path(self.path).open("rb") as file,
             mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,
@@ -114,35 +109,31 @@ class OnnxFile:
 
     @property
     def label(self) -> str:
-        """What the names of files that are made of it begin with."""
+        """Beginning of the names of all files made from this one."""
         stem = re.sub(r"[^\w.-]", "_", Path(self.path).stem)
         return f"{stem[:_LABEL_CHARACTERS]}-{self.digest[:_DIGEST_DIGITS]}"
 
 
 @dataclass(frozen=True)
 class RknnRecipe:
-    """What makes a `.rknn` file; an invalid one raises a ModelError that lists what is valid."""
+    """Recipe of a `.rknn` file; ModelError lists the valid values."""
 
-    #: The ONNX file that is converted.
+    #: The ONNX file to convert.
     source: Union[Recipe, OnnxFile]
     #: The chip as rknn-toolkit2 names it.
     platform: str
-    #: Without weights: a slave, which runs on the weights of a master with equal ones.
+    #: Whether weights are left out: such a slave runs on the equal weights of a master.
     weightless: bool = False
-    #: INT8; else floating point. A source that is quantised already stays as it is.
+    #: INT8 if True, otherwise floating point. An already quantised source stays as it is.
     quantised: bool = True
 
     @property
     def calibrates(self) -> bool:
-        """Whether the toolkit quantises it, calibrated with the data of the source's inputs, or
-        with noise.
-        """
-        return self.quantised and not (
-            isinstance(self.source, OnnxFile) and self.source.is_quantised
-        )
+        """Whether the toolkit quantises the file, calibrated with the inputs' data or noise."""
+        return self.quantised and not self._has_quantised_source
 
     def __post_init__(self) -> None:
-        """Raise ModelError for an unknown platform, or one that cannot have what is wanted."""
+        """Raise ModelError if the platform is unknown or does not support the options."""
         platform = find_platform(self.platform)
         if self.weightless:
             platform.check_weightless()
@@ -151,71 +142,72 @@ class RknnRecipe:
 
     @property
     def precision(self) -> str:
-        """What the NPU computes with."""
-        is_int8 = self.quantised or (isinstance(self.source, OnnxFile) and self.source.is_quantised)
-        return "INT8" if is_int8 else "FP16"
+        """Number format that the NPU computes with."""
+        return "INT8" if self.quantised or self._has_quantised_source else "FP16"
 
     @property
     def form(self) -> str:
-        """What distinguishes the files that are made of one source."""
+        """Part of the file name that distinguishes files made from one source."""
         parts = [self.platform]
-        parts += ["weightless"] if self.weightless else []
-        parts += [] if self.quantised else ["float"]
-        return "-".join(
-            [*parts, f"toolkit{TOOLKIT_VERSION}", f"v{EMISSION_VERSION}.{CONVERSION_VERSION}"]
-        )
+        if self.weightless:
+            parts.append("weightless")
+        if not self.quantised:
+            parts.append("float")
+        parts.append(f"toolkit{TOOLKIT_VERSION}")
+        parts.append(f"v{EMISSION_VERSION}.{CONVERSION_VERSION}")
+        return "-".join(parts)
 
     @property
     def file_name(self) -> str:
         """Name of the `.rknn` file in the cache."""
         return f"{self.source.label}-{self.form}.rknn"
 
+    @property
+    def _has_quantised_source(self) -> bool:
+        return isinstance(self.source, OnnxFile) and self.source.is_quantised
+
 
 @dataclass(frozen=True)
 class NativeForm:
-    """The files of one kind that one version of a converter makes: float32, with the weights of
-    their source.
-    """
+    """The format that one version of a converter writes: float32, with the source's weights."""
 
-    #: How their names end.
+    #: Suffix of the files.
     kind: str
-    #: The converter with its version, as it stands in their names.
+    #: Converter and version, as part of the file names.
     by: str
-    #: Raised whenever the converter is called in another way, so that no stale file is measured.
+    #: Raise it whenever the converter is called in another way, so that no stale file is measured.
     revision: int
-    #: How the name of the file with the weights ends, which is beside each; None: each is one file.
+    #: Suffix of the separate file with the weights; None if one file has everything.
     weights: str | None = None
 
 
 @dataclass(frozen=True)
 class NativeRecipe:
-    """What makes a file of a runtime's own kind."""
+    """Recipe of a file in a runtime's own format."""
 
     source: Union[Recipe, OnnxFile]
     native: NativeForm
 
     @property
     def form(self) -> str:
-        """What distinguishes the files that are made of one source."""
+        """Part of the file name that distinguishes files made from one source."""
         return f"{self.native.by}-v{EMISSION_VERSION}.{self.native.revision}"
 
     @property
     def file_name(self) -> str:
-        """Its name in the cache."""
+        """Name of the file in the cache."""
         return f"{self.source.label}-{self.form}{self.native.kind}"
 
     @property
     def precision(self) -> str:
-        """What it computes with."""
+        """Number format that the runtime computes with."""
         return "FP32"
 
     @property
     def calibrates(self) -> bool:
-        """Nothing is quantised."""
+        """Always False, since nothing is quantised."""
         return False
 
 
-#: Of any file that is converted.
 ConvertedRecipe = Union[RknnRecipe, NativeRecipe]
-#: Of any kind of file.
 AnyRecipe = Union[Recipe, ConvertedRecipe]

@@ -1,4 +1,4 @@
-"""The files beside a model's own that have its weights."""
+"""Weight files beside a model file."""
 
 from __future__ import annotations
 
@@ -12,45 +12,53 @@ from reusebench.system.files import open_regular
 
 __all__ = ["is_beside", "weight_files"]
 
-#: How ONNX names a file with weights (onnx.proto, TensorProto.external_data): the entry's key, then
-#: its value behind the length of it, seven bits in a byte and the last byte without the highest
-#: one.
+#: Entry that names a file with weights (onnx.proto, TensorProto.external_data): the key, then the
+#: length of the value as a varint of one or two bytes. The value follows.
 _LOCATION = re.compile(rb"\x0a\x08location\x12([\x80-\xff]?[\x01-\x7f])")
 _BLOCK_BYTES = 1 << 20
-#: Above the longest path and what stands before it: one that a block cuts in two is whole in the
-#: next.
+#: Larger than such an entry, so that an entry cut by the end of a block is whole in the next one.
 _OVERLAP_BYTES = 1 << 13
 
 
 def weight_files(path: Path) -> list[Path]:
-    """Return those that are there: of a runtime's own kind by its suffix, and what an ONNX file
-    names.
-    """
-    suffixes = [entry.weights_suffix for entry in RUNTIMES if entry.suffix == path.suffix]
-    files = [path.with_suffix(suffix) for suffix in suffixes if suffix]
-    files += [path.parent / name for name in sorted(set(_named_files(path))) if is_beside(name)]
-    return [file for file in dict.fromkeys(files) if file != path and _has_content(file)]
+    """Return the existing weight files: the runtime's, by suffix, and those an ONNX file names."""
+    files = []
+    for entry in RUNTIMES:
+        if entry.suffix == path.suffix and entry.weights_suffix:
+            files.append(path.with_suffix(entry.weights_suffix))
+    for name in sorted(set(_named_files(path))):
+        if is_beside(name):
+            files.append(path.parent / name)
+
+    existing = []
+    for file in dict.fromkeys(files):
+        if file != path and _has_content(file):
+            existing.append(file)
+    return existing
 
 
 def is_beside(name: str) -> bool:
-    """Whether a path inside a model file leads to a file below the model's folder."""
+    """Whether a path named in a model file stays below the model's folder."""
     parts = PurePosixPath(name).parts
     return bool(parts) and parts[0] != "/" and ".." not in parts and "\0" not in name
 
 
 def _named_files(path: Path) -> Iterator[str]:
+    """Yield the paths of weight files that an ONNX file names."""
     text = b""
     with open_regular(path) as file:
         while block := file.read(_BLOCK_BYTES):
             text = text[-_OVERLAP_BYTES:] + block
             for match in _LOCATION.finditer(text):
-                low, *high = match[1]
-                name = text[
-                    match.end() : match.end() + ((low & 0x7F) | (high[0] << 7 if high else 0))
-                ]
+                length = 0
+                for shift, byte in enumerate(match[1]):
+                    length |= (byte & 0x7F) << (7 * shift)
+                name = text[match.end() : match.end() + length]
                 yield name.decode(errors="replace")
 
 
 def _has_content(file: Path) -> bool:
-    """Whether there is anything: what is no regular file is refused by who opens it."""
-    return os.path.exists(file) and not (file.is_file() and file.stat().st_size == 0)  # noqa: PTH110  never raises
+    """Whether the path exists and is no empty file; opening refuses other kinds of files later."""
+    if not os.path.exists(file):  # noqa: PTH110  never raises
+        return False
+    return not file.is_file() or file.stat().st_size > 0

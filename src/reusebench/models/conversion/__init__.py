@@ -1,3 +1,1 @@
-"""Libraries whose pins clash with the project's: an environment for each, and a process in it that
-converts models.
-"""
+"""Conversion of models: each library runs in a separate process, often in its own environment."""

@@ -1,6 +1,6 @@
-"""Makes files of a library's own kind, with the library in a process of its own.
+"""Converters: each makes model files of one format, with its library in a separate process.
 
-Standard library only, since the harness imports it.
+Standard library only: the harness imports it.
 """
 
 from __future__ import annotations
@@ -29,50 +29,52 @@ from reusebench.system.cache import OwnFolder, cannot_write, end_of, written_who
 
 __all__ = ["Converter", "NativeConverter"]
 
-#: Describes the file that a converter makes.
+#: The kind of recipe that a converter takes.
 _Recipe = TypeVar("_Recipe", RknnRecipe, NativeRecipe)
 _Self = TypeVar("_Self", bound="Converter[Any]")
 
-#: Runs in the library's environment: it reads jobs and passes them to the library's own program.
+#: Program of the library's process: it reads jobs and passes them to the converter's program.
 _LOOP = Path(__file__).resolve().with_name("loop.py")
 
-#: Its answer to a job that succeeded.
+#: Answer of the loop to a successful job.
 _SUCCESS = "null"
 
-#: Escape sequences with which libraries colour their lines.
+#: Escape sequences that colour the libraries' output.
 _COLOURS = re.compile(r"\x1b\[[\d;]*m")
 
 
 class Installer(Protocol):
-    """Makes an environment."""
+    """A function that makes an environment."""
 
     def __call__(self, show_step: ShowStep, python: str | None = None) -> Path:
-        """Return its folder. show_step is called with a line before each step; python is the one to
-        use, None: any.
+        """Return the folder of the environment, made first if it is missing.
+
+        `show_step` is called with a line before each step. `python` is the interpreter to use; None
+        means any that fits.
         """
 
 
 class Converter(ABC, Generic[_Recipe]):
-    """The library's process, started with the first conversion and killed at the end of the `with`
-    block.
+    """A library that converts models in a separate process.
+
+    The first conversion starts the process, and the end of the `with` block kills it.
     """
 
-    #: Where the library is.
+    #: Place of the library.
     environment: ClassVar[Union[ConverterEnvironment, PythonPackage]]
-    #: Installs the environment; None: the library is a Python package, which pip installs.
+    #: Installs the environment; None if the library is a Python package, which pip installs.
     installer: ClassVar[Installer | None] = None
-    #: Whether it converts the user's ONNX files, and not the built-in networks alone; if not, what
-    #: to do instead.
+    #: Whether the user's ONNX files can be converted, not only the built-in networks.
     imports_onnx: ClassVar[bool] = True
+    #: Advice for the user if they cannot.
     instead_of_onnx: ClassVar[str] = ""
-    #: The file with `convert(job)`, which runs there.
+    #: The file with `convert(job)`, which runs in the library's process.
     program: ClassVar[Path]
-    #: A conversion that takes longer counts as hung: rknn-toolkit2 2.5.0 does hang, fusing
+    #: A conversion that takes longer counts as hung. rknn-toolkit2 2.5.0 hangs while it fuses
     #: operators of some networks.
     time_limit_s: ClassVar[float] = 600.0
 
     def __init__(self) -> None:
-        """Start nothing yet."""
         self._resources = ExitStack()
         self._process: subprocess.Popen[bytes] | None = None
         self._folder: Path | None = None
@@ -94,59 +96,50 @@ class Converter(ABC, Generic[_Recipe]):
     def recipe(
         cls, source: Recipe | OnnxFile, chip: str | None, weightless: bool, quantised: bool
     ) -> _Recipe:
-        """Return what makes a file of the source; raise ModelError if there can be none.
+        """Return the recipe for the source; raise ModelError if no such file can be made.
 
-        `chip` is the one of the target, if it has one; what is `weightless`, or `quantised`, is
-        known of NPUs alone.
+        `chip` is the chip of the target, if it has one. Only NPUs use `weightless` and `quantised`.
         """
 
     @classmethod
     def can_be_weightless(cls, chip: str | None) -> bool:  # noqa: ARG003
-        """Whether there are files without weights, for contexts that share those of another one."""
+        """Whether files can lack weights, for contexts that share the weights of another one."""
         return False
 
     def remedy(self, recipe: _Recipe, words: str) -> str:  # noqa: ARG002
-        """Return what to do where a file is not converted, with these last words of the
-        library's.
-        """
+        """Return advice for a conversion that failed with the library's message `words`."""
         return (
             f"Change the network, or convert it yourself and give the {self.environment.makes} file"
         )
 
     def ensure_all(self, recipes: Sequence[_Recipe]) -> list[Path]:
-        """Return the files from the cache, in order, made first where they are missing or
-        damaged.
-        """
+        """Return the files from the cache, in order; make the missing and the damaged ones."""
         paths = []
         for recipe in recipes:
             path = cached_path(recipe)
             if not is_intact(path):
-                # Before the cache is locked: the source may go there too.
+                # The source may be cached too, so it is made before the cache is locked.
                 source = self._checked_source(recipe, path)
                 fill(recipe, functools.partial(self.convert, recipe, source))
             paths.append(path)
         return paths
 
     def write(self, recipe: _Recipe, path: Path) -> None:
-        """Write the recipe's file to path and not into the cache, and its weights beside it where
-        they are a file.
-        """
+        """Write the recipe's file to `path`, not to the cache, with its weight file beside it."""
         source = self._checked_source(recipe, path)
         weights = weights_of(recipe, path)
         with (
             written_whole(path) as temporary,
-            written_whole(weights) if weights else nullcontext() as beside,
+            written_whole(weights) if weights else nullcontext() as temporary_weights,
         ):
-            self.convert(recipe, source, temporary, beside)
+            self.convert(recipe, source, temporary, temporary_weights)
 
     def convert(
         self, recipe: _Recipe, source: Path, path: Path, weights: Path | None = None
     ) -> None:
-        """Write the file that is made of source to path; to `weights` the weights, where they are a
-        file of their own.
+        """Convert the source into the file `path`; `weights` is its separate weight file, if any.
 
-        The library gets copies of all that it reads. Raises ConversionError with the library's last
-        words.
+        The library reads only copies. Raises ConversionError with the library's last message.
         """
         with OwnFolder() as folder:
             try:
@@ -155,28 +148,30 @@ class Converter(ABC, Generic[_Recipe]):
                 raise ConversionError(
                     self.environment.library, recipe.file_name, str(error)
                 ) from error
-            job = {**self.job(copied_recipe, copied_source), "output": str(path.absolute())}
+            job = self.job(copied_recipe, copied_source)
+            job["output"] = str(path.absolute())
             job["weights"] = str(weights.absolute()) if weights else None
             failure = self._failure_of(job)
         if failure:
             raise ConversionError(self.environment.library, recipe.file_name, failure)
 
     def folder(self) -> Path:
-        """Return a folder for temporary files, which is removed at the end of the `with` block."""
+        """Return a folder for temporary files, removed at the end of the `with` block."""
         if self._folder is None:
             self._folder = self._resources.enter_context(OwnFolder())
         return self._folder
 
     def source(self, recipe: _Recipe) -> Path:
-        """Return what the recipe's file is made of, made first where it is missing: an ONNX
-        file.
-        """
+        """Return the ONNX file to convert, made first if it is missing."""
         source = recipe.source
-        return Path(source.path) if isinstance(source, OnnxFile) else ensure(source)
+        if isinstance(source, OnnxFile):
+            return Path(source.path)
+        return ensure(source)
 
     def job(self, recipe: _Recipe, source: Path) -> dict[str, Any]:
-        """Return what the program needs besides the files to write; every path is a copy's, which
-        it may change.
+        """Return the job for the program, without the output files.
+
+        All paths lead to copies, which the program may change.
         """
         return {
             "onnx": str(source.absolute()),
@@ -192,9 +187,7 @@ class Converter(ABC, Generic[_Recipe]):
             raise cannot_write(path, error) from error
 
     def _failure_of(self, job: dict[str, Any]) -> str | None:
-        """Have the process do the job; return the step that failed with the library's last words,
-        None if none did.
-        """
+        """Let the process do the job; return the failed step with the library's last message."""
         process = self._process or self._start()
         assert process.stdin is not None
         assert process.stdout is not None
@@ -202,30 +195,30 @@ class Converter(ABC, Generic[_Recipe]):
         with suppress(BrokenPipeError):
             process.stdin.write(json.dumps(job).encode() + b"\n")
         end = ""
-        if not select.select([process.stdout], [], [], self.time_limit_s)[0]:
+        readable, _, _ = select.select([process.stdout], [], [], self.time_limit_s)
+        if not readable:
             process.kill()
             end = f"not done after {self.time_limit_s:g} s"
-        # Empty if the process has ended.
+        # The answer is empty if the process has ended.
         answer = process.stdout.readline().decode().strip()
         if answer == _SUCCESS:
             return None
-        log = self._log.read_bytes()[log_begin:].decode(errors="replace")
+
         if answer:
             failure = json.loads(answer)
         else:
             self._process = None  # the next conversion starts another one
             failure = {"step": f"its process ({end or end_of(process.wait())})", "words": ""}
+        log = self._log.read_bytes()[log_begin:].decode(errors="replace")
         return f"{failure['step']} failed: {failure['words'] or _last_error(log)}"
 
     def _start(self) -> subprocess.Popen[bytes]:
-        """Start the process in a folder of its own, since a library may leave files where it
-        runs.
-        """
+        """Start the process in a folder of its own: a library may leave files where it runs."""
         folder = self.folder()
         self._log = folder / "log"
         log = self._resources.enter_context(self._log.open("wb"))
         command = [str(self.environment.python()), "-I", str(_LOOP), str(self.program)]
-        # What a library that is killed leaves of its temporary files goes with the folder.
+        # Temporary files that a killed library leaves are removed with the folder.
         self._process = processes.start(command, folder, {**os.environ, "TMPDIR": str(folder)}, log)
         self._resources.callback(processes.end, self._process)
         return self._process
@@ -237,7 +230,7 @@ class NativeConverter(Converter[NativeRecipe]):
     @classmethod
     @abstractmethod
     def form(cls) -> NativeForm:
-        """Return what its files have in common."""
+        """Return the format of the files."""
 
     @classmethod
     def recipe(
@@ -247,14 +240,12 @@ class NativeConverter(Converter[NativeRecipe]):
         weightless: bool = False,  # noqa: ARG003
         quantised: bool = False,  # noqa: ARG003
     ) -> NativeRecipe:
-        """Return what makes a file of the source."""
+        """Return the recipe for the source."""
         return NativeRecipe(source, cls.form())
 
 
 def _last_error(log: str) -> str:
-    """Return the last line that rknn-toolkit2 marks as an error, or the last line, without
-    colours.
-    """
+    """Return the last line that rknn-toolkit2 marks as an error, otherwise the last line."""
     lines = [line.strip() for line in _COLOURS.sub("", log).splitlines() if line.strip()]
     errors = [line[2:] for line in lines if line.startswith("E ")]
     return (errors or lines or ["it printed nothing"])[-1]

@@ -1,7 +1,7 @@
 """Writes a network as plain data, for a converter whose Python lacks this project.
 
-`python -m models.conversion.description NAME SIZE SEED FOLDER` does it. Imports numpy: for the
-building process only, never for the harness.
+`python -m reusebench.models.conversion.description NAME SIZE SEED FOLDER`; only the building
+process runs it, since it imports numpy, which the harness must not.
 """
 
 from __future__ import annotations
@@ -22,10 +22,9 @@ __all__ = ["describe"]
 
 
 def describe(network: Network, seed: int, folder: Path) -> None:
-    """Write network.json (input, layers in order, outputs) and weights.npz (LAYER.weight,
-    LAYER.bias) into folder.
+    """Write network.json (input, layers in order, outputs) and weights.npz into the folder.
 
-    The weights are the ONNX file's.
+    The arrays LAYER.weight and LAYER.bias have the values of the ONNX file.
     """
     layers = []
     for layer in network.layers:
@@ -33,9 +32,13 @@ def describe(network: Network, seed: int, folder: Path) -> None:
         if "activation" in fields:
             fields["activation"] = fields["activation"].value
         layers.append({"kind": type(layer).__name__, **fields})
-    input_ = {"name": INPUT_NAME, "shape": network.input_shape}
-    plain = {"input": input_, "layers": layers, "outputs": network.outputs}
+    plain = {
+        "input": {"name": INPUT_NAME, "shape": network.input_shape},
+        "layers": layers,
+        "outputs": network.outputs,
+    }
     (folder / "network.json").write_text(json.dumps(plain), encoding="utf-8")
+
     arrays: dict[str, Any] = {}
     for weights in draw_weights(network, seed):
         arrays[f"{weights.layer}.weight"] = weights.weight

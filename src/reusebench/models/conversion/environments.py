@@ -1,7 +1,6 @@
-"""Libraries whose pins clash with the project's, each in a Python environment of its own in the
-user's cache.
+"""Python environments, in the user's cache, of libraries whose pins clash with the project's.
 
-Standard library only, since the harness looks up here whether they are installed.
+Standard library only: the harness looks up here whether a library is installed.
 """
 
 from __future__ import annotations
@@ -23,46 +22,47 @@ from reusebench.system.files import UNFINISHED
 
 __all__ = ["ConverterEnvironment", "Installation", "PythonPackage", "ShowStep"]
 
-#: Exits with 0 on a Python within bounds that can make environments.
+#: Code that exits with 0 on a Python within the bounds that can make environments.
 _PYTHON_FITS = (
     "import sys, venv, ensurepip; sys.exit(not {oldest} <= sys.version_info[:2] <= {newest})"
 )
 
-#: Where an environment has its interpreter.
+#: Path of the interpreter in an environment.
 _PYTHON = "bin/python"
 
-#: Is called with a line before every step.
+#: A function that is called with a line before every step.
 ShowStep = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class ConverterEnvironment:
-    """One library with a Python of its own, and the words for a user who lacks it."""
+    """A library with a Python of its own, and texts for a user who lacks it."""
 
-    #: Its published name; in lower case also its folder's name in the cache.
+    #: Name on PyPI; in lower case also the folder's name in the cache.
     library: str
-    #: The one version that is installed and used, so that figures of two machines compare.
+    #: The only version that is used, so that figures of two machines can be compared.
     version: str
-    #: Part of the folder's name: raise it when what is installed changes, so that every user gets
-    #: the new set.
+    #: Part of the folder's name. Raise it when other packages are installed, so that every user
+    #: gets them.
     revision: int
-    #: The files that it makes: ".rknn".
+    #: Suffix of the files that the library makes: ".rknn".
     makes: str
-    #: What `reusebench models install` calls it.
+    #: Name of the library for `reusebench models install`.
     command: str
-    #: About what it takes in the cache.
+    #: Approximate size in the cache.
     gigabytes: float
-    #: As platform.machine() names them, and in words.
+    #: Supported machines, as platform.machine() names them.
     machines: tuple[str, ...]
+    #: The same as a text for the user.
     machines_in_words: str
-    #: Those that the library has wheels for.
+    #: Oldest and newest Python that the library has wheels for.
     oldest_python: tuple[int, int]
     newest_python: tuple[int, int]
-    #: The names that they are looked for by, best first.
+    #: Names of interpreters to look for, best first.
     pythons: tuple[str, ...]
-    #: Where a user gets one.
+    #: Advice on how to get one.
     python_source: str
-    #: What may be at fault when pip fails.
+    #: Things to check when pip fails.
     suspects: str
 
     @property
@@ -72,24 +72,19 @@ class ConverterEnvironment:
 
     def folder(self) -> Path:
         """Return the environment's folder, which may not exist yet; one per kind of machine."""
-        return (
-            cache_root()
-            / self.library.lower()
-            / f"{self.version}-{platform.machine()}-v{self.revision}"
-        )
+        name = f"{self.version}-{platform.machine()}-v{self.revision}"
+        return cache_root() / self.library.lower() / name
 
     def python(self) -> Path:
         """Return the interpreter that has the library."""
         return self.folder() / _PYTHON
 
     def installed(self) -> bool:
-        """Whether the library is here: the folder appears whole, and goes stale if its Python is
-        removed.
-        """
+        """Whether the library is installed: the folder is complete, and its Python still exists."""
         return self.python().exists()
 
     def check_installed(self) -> None:
-        """Raise ModelError unless it is."""
+        """Raise ModelError unless the library is installed."""
         if not self.installed():
             raise ModelError(
                 f"{self.makes} files are made by {self.library} {self.version}, which is not in"
@@ -100,38 +95,38 @@ class ConverterEnvironment:
     def install(
         self, show_step: ShowStep, python: str | None, fill: Callable[[Installation], None]
     ) -> Path:
-        """Return the folder, made first where it is missing; raise ModelError, and leave nothing,
-        if it fails.
+        """Return the folder, made first if it is missing.
 
-        python is the interpreter to use; None: the first of the known names that fits. fill
-        installs into the new environment and tries it.
+        Raises ModelError, and leaves nothing, if that fails. `python` is the interpreter to use;
+        None means the first of the known names that fits. fill() installs packages into the new
+        environment and tries them.
         """
         folder = self.folder()
-        if not self.installed():
-            if sys.platform != "linux" or platform.machine() not in self.machines:
-                raise ModelError(
-                    f"there is no {self.library} for {platform.system()} on {platform.machine()};"
-                    f" make the {self.makes} files on Linux on {self.machines_in_words}, with"
-                    " --output, and copy them here"
-                )
-            python = self._fitting_python([python] if python else [sys.executable, *self.pythons])
-            with locked(folder):
-                if not self.installed():
-                    self._make(python, show_step, fill)
+        if self.installed():
+            return folder
+
+        if sys.platform != "linux" or platform.machine() not in self.machines:
+            raise ModelError(
+                f"there is no {self.library} for {platform.system()} on {platform.machine()};"
+                f" make the {self.makes} files on Linux on {self.machines_in_words}, with"
+                " --output, and copy them here"
+            )
+        python = self._fitting_python([python] if python else [sys.executable, *self.pythons])
+        with locked(folder):
+            if not self.installed():
+                self._make(python, show_step, fill)
         return folder
 
     def _fitting_python(self, names: Sequence[str]) -> str:
-        """Return the first that runs and fits: what a version manager puts in the path may do
-        neither.
-        """
+        """Return the first interpreter that runs and fits; a version manager's stub may not run."""
         fits = _PYTHON_FITS.format(oldest=self.oldest_python, newest=self.newest_python)
         for name in names:
             path = shutil.which(name)
             if path and processes.run([path, "-I", "-c", fits]).returncode == 0:
                 return path
-        oldest, newest = (
-            ".".join(map(str, version)) for version in (self.oldest_python, self.newest_python)
-        )
+
+        oldest = ".".join(map(str, self.oldest_python))
+        newest = ".".join(map(str, self.newest_python))
         raise ModelError(
             f"{self.library} {self.version} needs a Python from {oldest} to {newest} with venv and"
             f" pip, and none of {', '.join(names)} is one; install one ({self.python_source}) or"
@@ -139,13 +134,11 @@ class ConverterEnvironment:
         )
 
     def _make(self, python: str, show_step: ShowStep, fill: Callable[[Installation], None]) -> None:
-        """Make the environment in a temporary folder, which becomes the folder in one step. Needs
-        the lock.
-        """
+        """Make the environment in a temporary folder and rename it at the end. Needs the lock."""
         folder = self.folder()
         temporary = folder.with_name(f".{folder.name}.{os.getpid()}{UNFINISHED}")
         try:
-            # What killed installations left.
+            # Killed installations leave unfinished folders.
             for leftover in folder.parent.glob(f".{folder.name}.*{UNFINISHED}"):
                 shutil.rmtree(leftover)
             try:
@@ -155,7 +148,7 @@ class ConverterEnvironment:
                     "making the environment", [python, "-I", "-m", "venv", str(temporary)]
                 )
                 fill(installation)
-                # A folder that is there already has lost its interpreter.
+                # An existing folder has lost its interpreter.
                 shutil.rmtree(folder, ignore_errors=True)
                 temporary.replace(folder)
             finally:
@@ -166,20 +159,20 @@ class ConverterEnvironment:
 
 @dataclass(frozen=True)
 class PythonPackage:
-    """A library that lives beside this project, in the Python that runs it."""
+    """A library that is installed beside this project, in the Python that runs it."""
 
-    #: Its published name.
+    #: Name on PyPI.
     library: str
-    #: As it is imported.
+    #: Name of the module to import.
     module: str
-    #: The files that it makes: ".mnn".
+    #: Suffix of the files that the library makes: ".mnn".
     makes: str
-    #: What installs it.
+    #: Command that installs the library.
     install: str
 
     @property
     def version(self) -> str:
-        """The one that is installed."""
+        """The installed version."""
         return importlib.metadata.version(self.library)
 
     @property
@@ -192,11 +185,11 @@ class PythonPackage:
         return Path(sys.executable)
 
     def installed(self) -> bool:
-        """Whether the library is here; imports nothing of it."""
+        """Whether the library is installed; does not import it."""
         return importlib.util.find_spec(self.module) is not None
 
     def check_installed(self) -> None:
-        """Raise ModelError unless it is."""
+        """Raise ModelError unless the library is installed."""
         if not self.installed():
             raise ModelError(
                 f"{self.makes} files are made by {self.library}, which is not installed:"
@@ -206,7 +199,7 @@ class PythonPackage:
 
 @dataclass(frozen=True)
 class Installation:
-    """A new environment while it is filled; every step that fails raises ModelError."""
+    """A new environment while packages are installed; every failed step raises ModelError."""
 
     environment: ConverterEnvironment
     #: The new environment's interpreter.
@@ -214,44 +207,39 @@ class Installation:
     show_step: ShowStep
 
     def install(self, requirements: Path, *options: str) -> None:
-        """Have pip install what the file lists, of which every version has the hashes of its files
-        (make pins).
-        """
+        """Let pip install the requirements of the file, which all have hashes (make pins)."""
         self.pip(
             "install", "--no-deps", "--require-hashes", *options, "--requirement", str(requirements)
         )
 
     def pip(self, command: str, *arguments: str) -> str:
-        """Run pip as the user configured it and return what it printed; it takes wheels only and
-        compiles nothing.
-        """
+        """Run pip with the user's configuration, wheels only, and return its output."""
         options = ["--disable-pip-version-check", "--no-input", "--only-binary", ":all:"]
         return self.run(
             f"pip {command}", [self.python, "-I", "-m", "pip", command, *options, *arguments]
         )
 
     def try_out(self, step: str, code: str) -> None:
-        """Run the code in the new environment: the proof that the library works here."""
+        """Run the code in the new environment, to prove that the library works."""
         self.show_step("trying it")
         self.run(step, [self.python, "-I", "-c", code])
 
     def run(self, step: str, command: Sequence[str]) -> str:
-        """Run the command and return what it printed."""
+        """Run the command and return its output."""
         with OwnFolder() as space:  # pip unpacks gigabytes
             done = processes.run(command, environment={**os.environ, "TMPDIR": str(space)})
         if done.returncode:
+            words = _last_error(done.stderr) or _last_error(done.stdout)
             raise ModelError(
                 f"{self.environment.library} is not installed: {step} failed"
-                f" ({end_of(done.returncode)}):"
-                f" {_last_words(done.stderr) or _last_words(done.stdout)}; check"
-                f" {self.environment.suspects} and the free space (about"
-                f" {self.environment.gigabytes} GB), then run it again"
+                f" ({end_of(done.returncode)}): {words}; check {self.environment.suspects} and the"
+                f" free space (about {self.environment.gigabytes} GB), then run it again"
             )
         return done.stdout
 
 
-def _last_words(text: str) -> str:
-    """Return the last line, or what pip calls its last error."""
+def _last_error(text: str) -> str:
+    """Return the last line that pip marks as an error, otherwise the last line."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     errors = [line for line in lines if line.startswith("ERROR: ")]
     return (errors or lines or [""])[-1]

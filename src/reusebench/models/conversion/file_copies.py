@@ -1,12 +1,11 @@
-"""Copies of what a converter reads: some write over their input, or pull its external data into it.
+"""Copies of the files that a converter reads, since some converters overwrite their input.
 
-Standard library only, since the harness imports it.
+Standard library only: the harness imports it.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import os
 import shutil
 from pathlib import Path
 from typing import TypeVar
@@ -22,46 +21,48 @@ _Recipe = TypeVar("_Recipe", RknnRecipe, NativeRecipe)
 
 
 class UnreadableError(Exception):
-    """A file cannot be read; the message names it, with the system's words."""
+    """A file cannot be read; the message has its path and the system's reason."""
 
 
 def copy_files(recipe: _Recipe, source: Path, folder: Path) -> tuple[_Recipe, Path]:
-    """Return the recipe and the source with copies in the folder in place of every file.
+    """Copy all files into the folder; return the recipe and the source with the copies' paths.
 
-    The source, a file or a folder, keeps its name, and the weights that a file names keep theirs
-    relative to it. Raises UnreadableError, or CacheError if a copy cannot be written.
+    The source, a file or a folder, keeps its name, and the weight files that it names keep their
+    relative paths. Raises UnreadableError, or CacheError if a copy cannot be written.
     """
-    beside = folder / "model"
+    model_folder = folder / "model"
+    copied_source = model_folder / source.name
+    for file in _files_of(recipe, source):
+        _copy(file, model_folder / file.relative_to(source.parent))
+
     origin = recipe.source
-    # A description of a built-in network is a folder; a user's is refused as every other file that
-    # is none.
-    is_description = source.is_dir() and not isinstance(origin, OnnxFile)
+    if not isinstance(origin, OnnxFile):
+        return recipe, copied_source
+
+    inputs = list(origin.inputs)
+    for index, tensor in enumerate(inputs):
+        if tensor.file is not None:
+            data = folder / "inputs" / f"{index}.npy"
+            _copy(Path(tensor.file), data)
+            inputs[index] = dataclasses.replace(tensor, file=str(data))
+    origin = dataclasses.replace(origin, path=str(copied_source), inputs=tuple(inputs))
+    return dataclasses.replace(recipe, source=origin), copied_source
+
+
+def _files_of(recipe: RknnRecipe | NativeRecipe, source: Path) -> list[Path]:
+    """Return the files of a source: a model file with its weights, or a description."""
+    # A description is a folder. A user's folder is refused as any other file of a wrong kind.
+    is_description = source.is_dir() and not isinstance(recipe.source, OnnxFile)
     try:
-        files = _files_in(source) if is_description else [source, *weight_files(source)]
+        if is_description:
+            return [path for path in source.rglob("*") if path.is_file()]
+        return [source, *weight_files(source)]
     except OSError as error:
         raise _unreadable(source, error) from error
-    for file in files:
-        _copy(file, beside / file.relative_to(source.parent))
-    copy = beside / source.name
-    if isinstance(origin, OnnxFile):
-        inputs = list(origin.inputs)
-        for index, tensor in enumerate(inputs):
-            if tensor.file is not None:
-                data = folder / "inputs" / f"{index}.npy"
-                _copy(Path(tensor.file), data)
-                inputs[index] = dataclasses.replace(tensor, file=str(data))
-        origin = dataclasses.replace(origin, path=str(copy), inputs=tuple(inputs))
-    return dataclasses.replace(recipe, source=origin), copy
-
-
-def _files_in(folder: Path) -> list[Path]:
-    return [Path(at) / name for at, _, names in os.walk(folder) for name in names]
 
 
 def _copy(file: Path, copy: Path) -> None:
-    """Copy the content alone: the copy can be written to, and nothing of the file's own inode
-    changes.
-    """
+    """Copy only the content: the copy is writable, and the file's own inode does not change."""
     try:
         open_regular(file).close()
     except OSError as error:

@@ -1,8 +1,7 @@
-"""Answers conversion jobs in a library's own environment, with the library's program, which is
-named as the argument.
+"""Answers conversion jobs in a library's own environment, with the program named as the argument.
 
-One job per line of standard input, as JSON; one answer per line of standard output: the step that
-failed and its words, or null. What the library prints goes to standard error. It works in the
+Standard input has one job a line, as JSON; standard output gets one answer a line: the failed step
+and its message, or null. The library's own output goes to standard error. The program works in the
 current folder.
 
 It is started by its path and imports nothing of this project: the library's Python may be 3.8.
@@ -23,7 +22,7 @@ def main() -> None:
     convert = runpy.run_path(sys.argv[-1])["convert"]
     for line in sys.stdin:
         answer = convert(json.loads(line))
-        # The reader of the answer looks next for the library's words.
+        # After the answer its reader looks for the library's messages.
         sys.stdout.flush()
         print(json.dumps(answer), file=answers, flush=True)
 

@@ -1,3 +1,1 @@
-"""What the inputs of a user's model are fed with: shapes and values that are assumed, and real
-data.
-"""
+"""Shapes and values for the inputs of a user's model: assumed ones, and real data."""

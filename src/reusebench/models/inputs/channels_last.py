@@ -1,7 +1,7 @@
-"""Turns an array of pictures, channels first, into channels last: `python -m
-models.inputs.channels_last FROM.npy TO`.
+"""Moves the channels of an array of pictures from first to last.
 
-Imports numpy: for a process of its own, never for the harness.
+`python -m reusebench.models.inputs.channels_last FROM.npy TO`; a separate process runs it, since it
+imports numpy, which the harness must not.
 """
 
 from __future__ import annotations

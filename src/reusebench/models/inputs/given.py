@@ -1,5 +1,4 @@
-"""Real data for the inputs of models: a file of arrays (.npz), unpacked in the cache by its digest,
-and turned.
+"""Real data for the inputs of models: a file of arrays (.npz), unpacked once into the cache.
 
 Standard library only: the harness imports it.
 """
@@ -26,13 +25,14 @@ from reusebench.system.user_files import Pins, UserFileError, check_file
 
 __all__ = ["INDEX", "as_declared", "given_arrays"]
 
-#: Lists the arrays of a folder.
+#: Name of the file that lists the arrays of a folder.
 INDEX = "index.json"
 
 
 def given_arrays(path: Path) -> tuple[dict[str, Given], str]:
-    """Return the file's arrays by name, and its SHA-256; raise ModelError if it has none, or
-    cannot be read.
+    """Return the file's arrays by name, and its SHA-256.
+
+    Raises ModelError if the file has no arrays or cannot be read.
     """
     pins = Pins()
     try:
@@ -47,8 +47,9 @@ def given_arrays(path: Path) -> tuple[dict[str, Given], str]:
             try:
                 pins.check(file)
             except UserFileError as error:
-                shutil.rmtree(folder)  # it is of another digest
+                shutil.rmtree(folder)  # its content has another digest
                 raise ModelError(str(error)) from None
+
     arrays = {}
     for name, entry in json.loads((folder / INDEX).read_text(encoding="utf-8")).items():
         arrays[name] = Given(tuple(entry["shape"]), str(folder / entry["file"]), entry["type"])
@@ -61,33 +62,32 @@ def given_arrays(path: Path) -> tuple[dict[str, Given], str]:
 
 
 def as_declared(given: Mapping[str, Given], interface: Interface) -> dict[str, Given]:
-    """Return what the user says with channels last where the runtime takes them so, and the user
-    has them first.
-    """
-    turned = dict(given)
+    """Return the user's inputs as the runtime expects them: with channels last if it needs that."""
+    converted = dict(given)
     for tensor in interface.inputs:
-        said = given.get(tensor.name)
-        if said is None or tensor.layout != "nhwc" or len(said.shape) != len(tensor.dimensions):
+        of_user = given.get(tensor.name)
+        if of_user is None or tensor.layout != "nhwc":
             continue
-        batch, channels, height, width = said.shape
+        if len(of_user.shape) != len(tensor.dimensions):
+            continue
+        batch, channels, height, width = of_user.shape
         shape = (batch, height, width, channels)
-        if fits(tensor, shape) and not fits(tensor, said.shape):
-            turned[tensor.name] = replace(
-                said, shape=shape, file=said.file and _turned(Path(said.file))
-            )
-    return turned
+        if fits(tensor, shape) and not fits(tensor, of_user.shape):
+            file = of_user.file and _with_channels_last(Path(of_user.file))
+            converted[tensor.name] = replace(of_user, shape=shape, file=file)
+    return converted
 
 
-def _turned(file: Path) -> str:
-    """Return the file of the same array with its channels last, which is made once."""
-    turned = file.with_suffix(".nhwc.npy")
-    with locked(turned):
-        if not turned.exists():
-            with written_whole(turned) as temporary:
+def _with_channels_last(file: Path) -> str:
+    """Return the file of the same array with channels last, which is made once."""
+    converted = file.with_suffix(".nhwc.npy")
+    with locked(converted):
+        if not converted.exists():
+            with written_whole(converted) as temporary:
                 run_in_another_process(
                     "reusebench.models.inputs.channels_last", str(file), str(temporary)
                 )
-    return str(turned)
+    return str(converted)
 
 
 def _unpack(path: Path, folder: Path) -> None:

@@ -1,7 +1,8 @@
 """Unpacks an .npz file into a folder of .npy files.
 
-Each array becomes a .npy file, in C order, that a measured process reads; `index.json` lists them.
-Imports numpy: for a process of its own, never for the harness.
+`python -m reusebench.models.inputs.unpack_npz FILE.npz FOLDER`; a separate process runs it, since
+it imports numpy, which the harness must not. Each array becomes a .npy file in C order, which a
+measured process reads; `index.json` lists them.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ __all__ = ["unpack"]
 
 
 def unpack(file: Path, folder: Path) -> None:
-    """Write the arrays, and the index with file, shape and type of each; ValueError if they are
-    Python objects.
+    """Write the arrays and the index with their files, shapes and types.
+
+    Raises ValueError if the arrays are Python objects.
     """
     entries = {}
     if not zipfile.is_zipfile(file):
@@ -28,11 +30,16 @@ def unpack(file: Path, folder: Path) -> None:
     with np.load(file, allow_pickle=False) as arrays:
         for number, name in enumerate(arrays.files):
             array = arrays[name]
-            # Little-endian, as measured processes without numpy read it.
-            values = np.ascontiguousarray(array, array.dtype.newbyteorder("<")).reshape(array.shape)
+            # Measured processes without numpy read little-endian files.
+            little_endian = array.dtype.newbyteorder("<")
+            values = np.ascontiguousarray(array, little_endian).reshape(array.shape)
             np.save(folder / f"{number}.npy", values, allow_pickle=False)
-            kind = "str" if values.dtype.kind in "US" else values.dtype.name
-            entries[name] = {"file": f"{number}.npy", "shape": values.shape, "type": kind}
+            is_text = values.dtype.kind in "US"
+            entries[name] = {
+                "file": f"{number}.npy",
+                "shape": values.shape,
+                "type": "str" if is_text else values.dtype.name,
+            }
     (folder / INDEX).write_text(json.dumps(entries), encoding="utf-8")
 
 

@@ -1,5 +1,4 @@
-"""`reusebench models inspect`: what model files show of themselves. No model is run, and no runtime
-is needed.
+"""`reusebench models inspect`: the contents of model files. No model runs; no runtime is needed.
 
 Importing this package imports neither numpy nor onnx.
 """
@@ -16,17 +15,15 @@ from reusebench.system.user_files import UserFileError, check_file, problem_of
 
 __all__ = ["READERS", "inspect"]
 
-#: The module with `read(path) -> Inspection` of each format, by how the names of its files end.
+#: Modules with `read(path) -> Inspection`, by the suffix of the files.
 READERS = {entry.suffix: entry.reader for entry in RUNTIMES if entry.reader}
 
-#: No file has more bytes than an address of 64 bits can tell apart.
+#: Upper bound for sizes of weights in bytes: larger ones have no addresses of 64 bits.
 _ADDRESSES = 2**64
 
 
 def inspect(path: Path) -> Inspection:
-    """Return what the file shows; raise ModelError if it is missing, of no format that is read,
-    or damaged.
-    """
+    """Return the contents of the file; raise ModelError if it is missing, damaged or unknown."""
     try:
         check_file(path)
         if path.suffix not in READERS:

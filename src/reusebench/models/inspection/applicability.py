@@ -1,7 +1,7 @@
-"""Which mechanisms can apply to a model, on the runtime that reads it, as far as its file shows.
+"""The mechanisms that can apply to a model on the runtime that reads it, as far as its file shows.
 
-The adapters in runtimes/ refuse the same, in the same words, when they are measured. Here no
-runtime is imported.
+The adapters of the runtimes refuse the same mechanisms with the same messages when they are
+measured. This module imports no runtime.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SCENARIOS = (
     "zero_copy_io",
     "device_io",
 )
-#: The domains whose operators ONNX Runtime has.
+#: Domains of the operators that ONNX Runtime has.
 _DOMAINS = re.compile(
     r"(ai\.onnx\..*|com\.microsoft(\..*)?|com\.ms\.internal\..*|org\.pytorch\.aten)?"
 )
@@ -38,34 +38,35 @@ _DOMAINS = re.compile(
 
 @dataclass(frozen=True)
 class Mechanism:
-    """Whether a mechanism can apply."""
+    """A mechanism of memory reuse, and whether it can apply."""
 
     #: The scenario that measures it, which -k chooses.
     scenario: str
     #: None: unknown.
     applies: Optional[bool]
-    #: Why not, or what to know beforehand; empty if there is nothing to say.
+    #: The reason if it does not apply, or a caution; may be empty.
     remark: str = ""
 
 
+#: Whether a mechanism applies, and a remark.
 _Answer = tuple[Optional[bool], str]
-#: By scenario: what differs from "it applies".
+#: Answers by scenario; a mechanism without an answer applies.
 _Answers = Mapping[str, _Answer]
 
 
 def is_fed(tensor: Tensor) -> bool:
-    """Whether the harness can feed an input; one of unknown type it can."""
+    """Whether the harness can feed an input; True if the type is unknown."""
     return tensor.type in (None, *ELEMENT_TYPES)
 
 
 def hindrances(inspection: Inspection) -> list[str]:
-    """Return why the runtime cannot run the model at all, as far as the file shows."""
+    """Return the reasons for which the runtime cannot run the model, as far as the file shows."""
     facts = inspection.facts
     return list(_onnx_hindrances(inspection, facts)) if isinstance(facts, OnnxFacts) else []
 
 
 def mechanisms(inspection: Inspection, runtime: RuntimeEntry) -> list[Mechanism]:
-    """Return every mechanism of the runtime, of a model that nothing hinders."""
+    """Return every mechanism of the runtime for a model that it can run."""
     facts = inspection.facts
     answers: dict[str, _Answer] = {scenario: _no(code) for scenario, code in runtime.lacks}
     if "shared_weights" not in answers:
@@ -83,7 +84,7 @@ def mechanisms(inspection: Inspection, runtime: RuntimeEntry) -> list[Mechanism]
 
 
 def _no(code: str, **values: str) -> tuple[bool, str]:
-    """Return that it does not apply, in the words of the adapter."""
+    """Return the answer that a mechanism does not apply, with the adapter's message."""
     return False, str(Message(code, values))
 
 
@@ -98,30 +99,25 @@ def _onnx_hindrances(inspection: Inspection, facts: OnnxFacts) -> Iterator[str]:
             yield str(Message("onnx_input_type", {"tensor": tensor.name, "type": str(tensor.type)}))
     defined = {(function.domain, function.name) for function in facts.functions}
     for operator in inspection.operators or ():
-        if (
-            not _DOMAINS.fullmatch(operator.domain)
-            and (operator.domain, operator.name) not in defined
-        ):
-            yield (
-                f"operator {operator.domain}.{operator.name} is not ONNX Runtime's, and no library"
-                " of it is loaded"
-            )
+        if _DOMAINS.fullmatch(operator.domain) or (operator.domain, operator.name) in defined:
+            continue
+        yield (
+            f"operator {operator.domain}.{operator.name} is not ONNX Runtime's, and no library"
+            " of it is loaded"
+        )
 
 
 def _onnx(inspection: Inspection) -> _Answers:
     answers: dict[str, _Answer] = {}
     if not inspection.weight_bytes:
         answers["full_dup"] = (True, "the file has no weights to share")
-    unbound = next(filter(_is_unbound, (*inspection.inputs, *inspection.outputs)), None)
-    if unbound:
-        answers["zero_copy_io"] = _no(
-            "onnx_not_bindable", tensor=unbound.name, type=str(unbound.type)
-        )
+    for tensor in (*inspection.inputs, *inspection.outputs):
+        if tensor.type == TEXT or not is_fed(tensor):
+            answers["zero_copy_io"] = _no(
+                "onnx_not_bindable", tensor=tensor.name, type=str(tensor.type)
+            )
+            break
     return answers
-
-
-def _is_unbound(tensor: Tensor) -> bool:
-    return tensor.type == TEXT or not is_fed(tensor)
 
 
 def _rknn(facts: RknnFacts) -> _Answers:

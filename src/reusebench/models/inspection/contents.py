@@ -1,6 +1,4 @@
-"""What a model's file shows of itself, whichever format it has; plain data. What it does not show
-is None.
-"""
+"""The contents of a model file of any format, as plain data; None stands for unknown values."""
 
 from __future__ import annotations
 
@@ -27,14 +25,13 @@ class Tensor:
     """An input or output as the file declares it."""
 
     name: str
-    #: Of its elements, as in runtimes.base.DeclaredTensor; None: unknown.
+    #: Type of the elements, as in runtimes.base.DeclaredTensor; None: unknown.
     type: Optional[str]
-    #: A size that the file leaves free is a text: the name that it has there, or "" where it has
-    #: none; None: the file does not even give their number.
+    #: Sizes; a free size is its name in the file, or "". None: even their number is unknown.
     dimensions: Optional[tuple[Union[int, str], ...]]
-    #: How the runtime has it in memory, where the file says: "NHWC".
+    #: Layout in the runtime's memory, if the file says so: "NHWC".
     layout: Optional[str] = None
-    #: Of a .rknn file with dynamic shapes: all of them; empty if there is one shape alone.
+    #: All shapes of a .rknn file with dynamic shapes; otherwise empty.
     shapes: tuple[tuple[int, ...], ...] = ()
 
 
@@ -42,7 +39,7 @@ class Tensor:
 class Weights:
     """The constants of one type."""
 
-    #: Of their elements; None: unknown.
+    #: Type of the elements; None: unknown.
     type: Optional[str]
     tensors: int
     size_bytes: int
@@ -52,22 +49,22 @@ class Weights:
 class Operator:
     """A kind of operator."""
 
-    #: "" where it is one of the format's own.
+    #: Domain of the operator; "" for the format's own ones.
     domain: str
     name: str
-    #: How often it stands in the graph and all graphs in it.
+    #: Number of uses in the graph and all its subgraphs.
     count: int
 
 
 @dataclass(frozen=True)
 class ExternalFile:
-    """A file of weights beside a model."""
+    """A weight file beside a model."""
 
-    #: As the model names it, from the folder that the model is in.
+    #: Path relative to the model's folder, as the model gives it.
     name: str
-    #: None: it is missing.
+    #: None if the file is missing.
     size_bytes: Optional[int]
-    #: Where the last of the model's weights in it ends.
+    #: End of the model's last weights in the file.
     needed_bytes: int
 
 
@@ -77,24 +74,24 @@ class Function:
 
     domain: str
     name: str
-    #: How many operators it consists of.
+    #: Number of operators in the definition.
     operators: int
 
 
 @dataclass(frozen=True)
 class OnnxFacts:
-    """What .onnx files alone have."""
+    """Facts that only .onnx files have."""
 
     ir_version: int
     #: Version by domain; "" is ONNX's own.
     opsets: dict[str, int]
-    #: With its version; "" where the file does not say.
+    #: Program and version that wrote the file; "" if the file does not say.
     producer: str
     metadata: dict[str, str]
-    #: Graphs inside If, Loop and Scan, by the operator.
+    #: Number of graphs inside If, Loop and Scan, by operator.
     subgraphs: dict[str, int]
-    #: How it is quantised, by its operators: "QDQ", "QOperator", "dynamic", "weights" (those
-    #: alone).
+    #: Kinds of quantisation, judged by the operators: "QDQ", "QOperator", "dynamic", "weights"
+    #: (only the weights).
     quantised: tuple[str, ...]
     functions: tuple[Function, ...]
     external_files: tuple[ExternalFile, ...]
@@ -102,38 +99,37 @@ class OnnxFacts:
 
 @dataclass(frozen=True)
 class RknnFacts:
-    """What .rknn files alone have."""
+    """Facts that only .rknn files have."""
 
-    #: The chips that it is for, in the toolkit's words.
+    #: Supported chips, as the toolkit names them.
     platforms: tuple[str, ...]
     toolkit_version: str
     compiler_version: Optional[str]
-    #: The format that it was converted from: "ONNX".
+    #: Format that the file was converted from: "ONNX".
     source: Optional[str]
-    #: Whether it is in the form of the mini runtime, librknnmrt, which shows neither operators nor
-    #: weights.
+    #: Whether the file is for the mini runtime, librknnmrt: it shows neither operators nor weights.
     is_mini: bool
     #: None: unknown, as in old files.
     has_dynamic_shapes: Optional[bool]
-    #: Whether remove_weight left them out, so that it can only be the slave of weight sharing;
+    #: Whether remove_weight was used, so that the file can only be the slave of weight sharing;
     #: None: unknown.
     lacks_weights: Optional[bool]
 
 
 @dataclass(frozen=True)
 class OtherFacts:
-    """What files of other formats have of their own."""
+    """Facts of files of other formats."""
 
-    #: The name of each and its text, as they are shown: "format" first.
+    #: Names and texts to show; "format" comes first.
     lines: dict[str, str]
-    #: The mechanisms that this file does not allow, by the scenario that measures each, with the
-    #: code of the reason.
+    #: Mechanisms that this file does not allow: the scenario that measures each, and the code of
+    #: the reason.
     lacks: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
 class Inspection:
-    """What a model's file shows."""
+    """The contents of a model file."""
 
     file: str
     size_bytes: int
@@ -143,19 +139,21 @@ class Inspection:
     weights: Optional[tuple[Weights, ...]]
     #: The most frequent first.
     operators: Optional[tuple[Operator, ...]]
-    #: Of its format.
+    #: Facts that depend on the format.
     facts: Union[OnnxFacts, RknnFacts, OtherFacts]
 
     @property
     def interface(self) -> Interface:
-        """What the harness's assumptions are made from."""
+        """Inputs, outputs and metadata, from which the harness chooses free sizes."""
         metadata = self.facts.metadata if isinstance(self.facts, OnnxFacts) else {}
         return Interface(_declared(self.inputs), _declared(self.outputs), metadata)
 
     @property
     def weight_bytes(self) -> Optional[int]:
-        """Size of all weights."""
-        return None if self.weights is None else sum(weights.size_bytes for weights in self.weights)
+        """Size of all weights; None: unknown."""
+        if self.weights is None:
+            return None
+        return sum(weights.size_bytes for weights in self.weights)
 
 
 def _declared(tensors: tuple[Tensor, ...]) -> tuple[DeclaredTensor, ...]:

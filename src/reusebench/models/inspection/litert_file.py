@@ -1,6 +1,6 @@
 """Reads .tflite files, of LiteRT and TensorFlow Lite, without a library of either.
 
-They are FlatBuffers; numbers of fields, types and operators are those of their schema (schema.fbs,
+They are FlatBuffers; the numbers of fields, types and operators are from their schema (schema.fbs,
 version 3).
 """
 
@@ -21,10 +21,10 @@ from reusebench.system.files import open_regular
 __all__ = ["read"]
 
 _MAGIC = b"TFL3"
-#: What reading a damaged file raises: its offsets lead anywhere.
+#: Errors from reading a damaged file, whose offsets lead anywhere.
 _DAMAGED = (struct.error, ValueError, LookupError)
 
-#: Fields of the tables, by their numbers.
+#: Field numbers of the tables.
 _CODES = 1
 _GRAPHS = 2
 _DESCRIPTION = 3
@@ -52,33 +52,29 @@ _SIGNATURE_GRAPH = 4
 _MAP_NAME = 0
 _MAP_TENSOR = 1
 
-#: By the number of a tensor's type; others have less than a byte, or no array that holds them.
+#: Names of tensor types, in the order of their numbers.
 _TYPES = (
-    *(
-        "float32",
-        "float16",
-        "int32",
-        "uint8",
-        "int64",
-        TEXT,
-        "bool",
-        "int16",
-        "complex64",
-        "int8",
-        "float64",
-    ),
-    *(
-        "complex128",
-        "uint64",
-        "resource",
-        "variant",
-        "uint32",
-        "uint16",
-        "int4",
-        BFLOAT16,
-        "int2",
-        "uint4",
-    ),
+    "float32",
+    "float16",
+    "int32",
+    "uint8",
+    "int64",
+    TEXT,
+    "bool",
+    "int16",
+    "complex64",
+    "int8",
+    "float64",
+    "complex128",
+    "uint64",
+    "resource",
+    "variant",
+    "uint32",
+    "uint16",
+    "int4",
+    BFLOAT16,
+    "int2",
+    "uint4",
 )
 #: The built-in operators in the order of their numbers.
 _NAMES = (
@@ -128,7 +124,7 @@ class _Graph:
         self._buffers = buffers
 
     def constant_bytes(self, tensor: FlatTable) -> int:
-        """Return the size of a tensor's constant; 0 where it has none."""
+        """Return the size of a tensor's constant; 0 if it is not constant."""
         return self._buffers[tensor.integer(_BUFFER)]
 
     def reads_constants(self, operator: FlatTable) -> bool:
@@ -137,15 +133,13 @@ class _Graph:
         return first >= 0 and self.constant_bytes(self.tensors[first]) > 0
 
     def declared(self, field: int, names: dict[int, str]) -> tuple[Tensor, ...]:
-        """Return the inputs or the outputs, by the names that a signature gives them, if it
-        does.
-        """
-        numbers = list(self.graph.integers(field))
+        """Return the inputs or the outputs, with the signature's names if it has any."""
+        numbers = self.graph.integers(field)
         return tuple(_tensor(self.tensors[number], names.get(number)) for number in numbers)
 
 
 def read(path: Path) -> Inspection:
-    """Return what the file shows; raise ModelError if it is no whole .tflite file."""
+    """Return the contents of the file; raise ModelError if it is no complete .tflite file."""
     with (
         open_regular(path) as file,
         mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,
@@ -166,42 +160,42 @@ def _read(path: Path, model: FlatTable, size: int) -> Inspection:
         raise ValueError("cut short")
     codes = [_operator(code) for code in model.tables(_CODES)]
     graphs = [_Graph(graph, buffers) for graph in model.tables(_GRAPHS)]
+
     signatures = list(model.tables(_SIGNATURES))
     main = graphs[signatures[0].integer(_SIGNATURE_GRAPH) if signatures else 0]
-    inputs, outputs = (
-        _names(signatures, field) for field in (_SIGNATURE_INPUTS, _SIGNATURE_OUTPUTS)
-    )
+    input_names = _names(signatures, _SIGNATURE_INPUTS)
+    output_names = _names(signatures, _SIGNATURE_OUTPUTS)
+
     operators: Counter[tuple[str, str]] = Counter()
-    unpacks = False
+    unpacks_weights = False
     for graph in graphs:
         for operator in graph.graph.tables(_OPERATORS):
-            code = codes[operator.integer(_OPERATOR_CODE)]
-            operators[code] += 1
-            unpacks = unpacks or (code[1] in _UNPACKING and graph.reads_constants(operator))
+            domain, name = codes[operator.integer(_OPERATOR_CODE)]
+            operators[domain, name] += 1
+            if name in _UNPACKING and graph.reads_constants(operator):
+                unpacks_weights = True
+
     lines = {
         "format": "LiteRT (TensorFlow Lite, schema 3)",
         "made by": model.text(_DESCRIPTION) or "unknown",
+        "signatures": str(len(signatures) or "none"),
     }
-    lines["signatures"] = str(len(signatures)) if signatures else "none"
+    lacks = (("internal_reuse", "litert_unpacked_weights"),) if unpacks_weights else ()
     return Inspection(
         file=str(path),
         size_bytes=size,
-        inputs=main.declared(_INPUTS, inputs),
-        outputs=main.declared(_OUTPUTS, outputs),
+        inputs=main.declared(_INPUTS, input_names),
+        outputs=main.declared(_OUTPUTS, output_names),
         weights=_weights(graphs),
         operators=tuple(
             Operator(domain, name, count) for (domain, name), count in operators.most_common()
         ),
-        facts=OtherFacts(
-            lines, lacks=(("internal_reuse", "litert_unpacked_weights"),) if unpacks else ()
-        ),
+        facts=OtherFacts(lines, lacks),
     )
 
 
 def _names(signatures: list[FlatTable], field: int) -> dict[int, str]:
-    """Return the names that the first signature gives inputs or outputs, by the number of the
-    tensor.
-    """
+    """Return the first signature's names for inputs or outputs, by the number of the tensor."""
     entries = signatures[0].tables(field) if signatures else ()
     return {entry.integer(_MAP_TENSOR): entry.text(_MAP_NAME) for entry in entries}
 
@@ -214,7 +208,7 @@ def _tensor(tensor: FlatTable, name: Optional[str]) -> Tensor:
 
 
 def _weights(graphs: list[_Graph]) -> tuple[Weights, ...]:
-    """Return the constants; a buffer that several tensors have is one."""
+    """Return the constants by type; a buffer that several tensors share counts once."""
     counts: Counter[str] = Counter()
     sizes: Counter[str] = Counter()
     counted: set[int] = set()
@@ -222,22 +216,23 @@ def _weights(graphs: list[_Graph]) -> tuple[Weights, ...]:
         for tensor in graph.tensors:
             number = tensor.integer(_BUFFER)
             size = graph.constant_bytes(tensor)
-            if size and number not in counted:
-                counted.add(number)
-                name = _TYPES[tensor.byte(_TYPE)]
-                counts[name] += 1
-                sizes[name] += size
+            if not size or number in counted:
+                continue
+            counted.add(number)
+            name = _TYPES[tensor.byte(_TYPE)]
+            counts[name] += 1
+            sizes[name] += size
     return tuple(Weights(name, counts[name], size) for name, size in sizes.most_common())
 
 
 def _stored_bytes(buffer: FlatTable) -> int:
-    """Return the size of a buffer's data, which files above 2 GB have behind the tables."""
+    """Return the size of a buffer's data, which is behind the tables in files above 2 GB."""
     return buffer.length(_DATA) or buffer.long(_SIZE_BEHIND)
 
 
 def _operator(code: FlatTable) -> tuple[str, str]:
-    """Return domain and name of an operator; numbers above 127 came later, into a field of their
-    own.
-    """
+    """Return domain and name of an operator; numbers above 127 have a newer field of their own."""
     number = max(code.byte(_OLD_CODE), code.integer(_CODE))
-    return ("custom", code.text(_CUSTOM_CODE)) if number == _CUSTOM else ("", _BUILT_IN[number])
+    if number == _CUSTOM:
+        return "custom", code.text(_CUSTOM_CODE)
+    return "", _BUILT_IN[number]

@@ -18,8 +18,9 @@ _PROGRAM = Path(__file__).resolve().parents[1] / "megengine" / "reader.py"
 
 
 def read(path: Path) -> Inspection:
-    """Return what the file shows; raise ModelError if it is no .mge file, or MegEngine is not
-    installed.
+    """Return the contents of the file.
+
+    Raises ModelError if it is no .mge file or MegEngine is not installed.
     """
     if not MEGENGINE.installed():
         raise ModelError(

@@ -16,10 +16,10 @@ from reusebench.system.files import open_regular
 
 __all__ = ["read"]
 
-#: What reading a damaged file raises: its offsets lead anywhere.
+#: Errors from reading a damaged file, whose offsets lead anywhere.
 _DAMAGED = (struct.error, ValueError, IndexError, OverflowError)
 
-#: Fields of the tables, by their numbers. A union has two: its type, and the table.
+#: Field numbers of the tables. A union has two fields: its kind, and the table.
 _NET_EXTRA = 2
 _NET_OPERATORS = 3
 _NET_OUTPUTS = 4
@@ -39,12 +39,13 @@ _BLOB_TYPE = 2
 _BLOB_EXTERNAL = 9
 _CONVOLUTION_QUANTISED = 3
 _QUANTISED_BYTES = 0
-#: The lists of a constant, by the number of its field: bytes of an element.
+#: Bytes of an element in the lists of a constant, by field number.
 _BLOB_LISTS = {3: 1, 4: 1, 5: 4, 6: 8, 7: 4}
-#: Kinds of parameters (OpParameter) with lists of float32, by the numbers of their fields, and that
-#: of the field with their sizes in a file beside the model, after their position there.
+#: Kinds of parameters (OpParameter) with weights.
 _BLOB = 7
 _CONVOLUTION = 9
+#: Field numbers by kind of parameter: the lists of float32, and the field that locates them in an
+#: external file (a list of the position there and the sizes).
 _FLOATS: dict[int, tuple[tuple[int, ...], Optional[int]]] = {
     5: ((1, 2, 3, 4, 5, 6), None),  # BatchNorm
     _CONVOLUTION: ((1, 2), 6),
@@ -56,8 +57,7 @@ _FLOATS: dict[int, tuple[tuple[int, ...], Optional[int]]] = {
 _INPUT = "Input"
 _CONST = "Const"
 _TRAINABLE = "TrainableParam"
-#: DataType of Tensor.fbs, as numpy calls them; of integers of eight bytes MNN's converter makes
-#: four.
+#: numpy's names of DataType in Tensor.fbs; MNN's converter turns int64 into int32.
 _TYPES = {
     1: "float32",
     2: "float64",
@@ -74,10 +74,10 @@ _TYPES = {
 }
 _FLOAT = 1
 _SOURCES = ("Caffe", "TensorFlow", "TFLite", "ONNX", "Torch")
-#: MNN_DATA_FORMAT; that of an input is NC4HW4 where it is not written.
+#: MNN_DATA_FORMAT; an input has NC4HW4 if the file leaves it out.
 _ORDERS = ("NCHW", "NHWC", "NC4HW4", "NHWC4")
 _NC4HW4 = 2
-#: OpType: names of consecutive numbers, by the first of them.
+#: Names of OpType with consecutive numbers, by the first number.
 _OPERATORS = {
     first: names.split()
     for first, names in {
@@ -123,7 +123,7 @@ _OPERATORS = {
 
 
 def read(path: Path) -> Inspection:
-    """Return what the file shows; raise ModelError if it is no whole .mnn file."""
+    """Return the contents of the file; raise ModelError if it is no complete .mnn file."""
     with (
         open_regular(path) as file,
         mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,
@@ -146,7 +146,7 @@ def _read(path: Path, buffer: memoryview) -> Inspection:
     inputs = []
     has_external = False
     for op, is_nested in _all_operators(net):
-        name = _operator(op.integer(_OP_TYPE))
+        name = _operator_name(op.integer(_OP_TYPE))
         parameter = op.table(_OP_PARAMETER)
         if name == _INPUT:
             if not is_nested:
@@ -154,14 +154,16 @@ def _read(path: Path, buffer: memoryview) -> Inspection:
             continue
         if name not in (_CONST, _TRAINABLE):
             operators[name] += 1
-        if parameter is not None:
-            for kind, size, is_external in _weights(op.byte(_OP_KIND), parameter):
-                counts[kind] += 1
-                sizes[kind] += size
-                has_external = has_external or is_external
+        if parameter is None:
+            continue
+        for kind, size, is_external in _weights(op.byte(_OP_KIND), parameter):
+            counts[kind] += 1
+            sizes[kind] += size
+            has_external = has_external or is_external
     if not operators and not inputs:
         raise ValueError("no network")
-    facts = {"format": "MNN", "made by": f"MNN's converter {_version(net)}, from {_source(net)}"}
+
+    facts = {"format": "MNN", "made by": _made_by(net)}
     if has_external:
         facts["weights in"] = f"{path.name}.weight"
     return Inspection(
@@ -175,20 +177,17 @@ def _read(path: Path, buffer: memoryview) -> Inspection:
     )
 
 
-def _version(net: FlatTable) -> str:
+def _made_by(net: FlatTable) -> str:
+    """Return the converter with its version, and the format of its source."""
     extra = net.table(_NET_EXTRA)
-    return (extra.text(_EXTRA_VERSION) if extra else "") or "of an unknown version"
-
-
-def _source(net: FlatTable) -> str:
+    version = extra.text(_EXTRA_VERSION) if extra else ""
     number = net.byte(_NET_SOURCE)
-    return _SOURCES[number] if 0 <= number < len(_SOURCES) else "an unknown format"
+    source = _SOURCES[number] if 0 <= number < len(_SOURCES) else "an unknown format"
+    return f"MNN's converter {version or 'of an unknown version'}, from {source}"
 
 
 def _all_operators(net: FlatTable) -> Iterator[tuple[FlatTable, bool]]:
-    """Yield those of the network, and those of the graphs that its control flow runs; whether they
-    are such.
-    """
+    """Yield all operators, and whether each is nested in a graph of control flow."""
     for op in net.tables(_NET_OPERATORS):
         yield op, False
     for subgraph in net.tables(_NET_SUBGRAPHS):
@@ -196,7 +195,7 @@ def _all_operators(net: FlatTable) -> Iterator[tuple[FlatTable, bool]]:
             yield op, True
 
 
-def _operator(number: int) -> str:
+def _operator_name(number: int) -> str:
     for first, names in _OPERATORS.items():
         if first <= number < first + len(names):
             return names[number - first]
@@ -214,22 +213,24 @@ def _input(op: FlatTable, parameter: Optional[FlatTable], names: list[str]) -> T
 
 
 def _weights(kind: int, parameter: FlatTable) -> Iterator[tuple[Optional[str], int, bool]]:
-    """Yield type and bytes of each list of constants, and whether it is in a file beside the
-    model.
-    """
+    """Yield type and bytes of each list of constants, and whether it is in an external file."""
     if kind == _BLOB:
-        size = sum(parameter.length(field) * element for field, element in _BLOB_LISTS.items())
-        _, *beside = [*parameter.integers(_BLOB_EXTERNAL, "<q")] or [0]
-        yield _TYPES.get(parameter.integer(_BLOB_TYPE, _FLOAT)), size + sum(beside), bool(beside)
+        size = sum(parameter.length(field) * width for field, width in _BLOB_LISTS.items())
+        external_sizes = list(parameter.integers(_BLOB_EXTERNAL, "<q"))[1:]
+        name = _TYPES.get(parameter.integer(_BLOB_TYPE, _FLOAT))
+        yield name, size + sum(external_sizes), bool(external_sizes)
         return
-    fields, external = _FLOATS.get(kind, ((), None))
+
+    fields, external_field = _FLOATS.get(kind, ((), None))
+    external_type = "float32"
     quantised = parameter.table(_CONVOLUTION_QUANTISED) if kind == _CONVOLUTION else None
     if quantised is not None:
+        external_type = "int8"
         yield "int8", quantised.length(_QUANTISED_BYTES), False
     for field in fields:
         if parameter.length(field):
             yield "float32", 4 * parameter.length(field), False
-    if external is not None:
-        for size in list(parameter.integers(external, "<q"))[1:]:
+    if external_field is not None:
+        for size in list(parameter.integers(external_field, "<q"))[1:]:
             if size:
-                yield "int8" if quantised is not None else "float32", size, True
+                yield external_type, size, True

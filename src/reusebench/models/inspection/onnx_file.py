@@ -29,25 +29,25 @@ from reusebench.system.user_files import FileState
 
 __all__ = ["read"]
 
-#: ONNX's own operators have this domain, or none.
+#: Domain of ONNX's own operators, if they have one.
 _OWN_DOMAIN = "ai.onnx"
-#: Ways of quantising, by the operators that show them.
+#: Kinds of quantisation, by the operators that show them.
 _QUANTISED = {
     "QDQ": re.compile("QuantizeLinear"),
     "QOperator": re.compile("QLinear.*|QGemm|QAttention|QEmbedLayerNormalization"),
     "dynamic": re.compile("DynamicQuantize.*"),
     "weights": re.compile("MatMulNBits|MatMulBnb4|GatherBlockQuantized"),
 }
-#: The names of types have the bits of an element; those of fewer than eight share bytes.
+#: Bits of an element in the name of its type; elements of fewer than eight bits share bytes.
 _BITS = re.compile(r"[a-z]+(\d+)")
-#: numpy's; a damaged file may have millions.
+#: Limit of numpy; a damaged file may have millions.
 _MOST_DIMENSIONS = 64
-#: Digits of a whole number of 64 bits, and one more.
+#: Digits of a whole number of 64 bits, plus one.
 _LONGEST_NUMBER = 20
 
 
 def read(path: Path) -> Inspection:
-    """Return what the file shows; raise ModelError if it is no whole ONNX model."""
+    """Return the contents of the file; raise ModelError if it is no complete ONNX model."""
     try:
         with open_regular(path) as file:
             model = onnx.load(file, format="protobuf", load_external_data=False)
@@ -55,15 +55,15 @@ def read(path: Path) -> Inspection:
         model = onnx.ModelProto()
     if not (model.HasField("graph") and model.opset_import):
         raise ModelError(f"{path} is not an ONNX model, or is cut short. Export or copy it again")
-    # Before IR version 4 every initializer is an input too; later it is one that the caller may
-    # replace.
+
+    # Initializers are inputs too: always before IR version 4, later if callers may replace them.
     constants = {tensor.name for tensor in model.graph.initializer}
-    nodes = [
-        *_nodes(model.graph),
-        *(node for function in model.functions for node in _nodes(function)),
-    ]
+    nodes = list(_nodes(model.graph))
+    for function in model.functions:
+        nodes += _nodes(function)
     tensors = list(_constants(model, nodes))
     operators = Counter((_domain(node.domain), _text(node.op_type)) for node in nodes)
+    producer = (_text(model.producer_name), _text(model.producer_version))
     return Inspection(
         file=str(path),
         size_bytes=path.stat().st_size,
@@ -76,14 +76,10 @@ def read(path: Path) -> Inspection:
         facts=OnnxFacts(
             ir_version=model.ir_version,
             opsets={_domain(opset.domain): opset.version for opset in model.opset_import},
-            producer=" ".join(
-                filter(None, map(_text, (model.producer_name, model.producer_version)))
-            ),
+            producer=" ".join(filter(None, producer)),
             metadata={_text(entry.key): _text(entry.value) for entry in model.metadata_props},
-            subgraphs=dict(
-                Counter(_text(node.op_type) for node in nodes for _ in _subgraphs(node))
-            ),
-            quantised=tuple(dict.fromkeys(_quantised(name for _, name in operators))),
+            subgraphs=_subgraph_counts(nodes),
+            quantised=_quantisation({name for _, name in operators}),
             functions=tuple(
                 Function(_text(function.domain), _text(function.name), len(function.node))
                 for function in model.functions
@@ -94,7 +90,7 @@ def read(path: Path) -> Inspection:
 
 
 def _text(value: Union[str, bytes]) -> str:
-    """Return a text of the file; protobuf gives the bytes of one that is not in UTF-8."""
+    """Return a text of the file; protobuf gives bytes if the text is not UTF-8."""
     return value if isinstance(value, str) else value.decode(errors="replace")
 
 
@@ -103,25 +99,27 @@ def _domain(name: Union[str, bytes]) -> str:
 
 
 def _tensor(value: onnx.ValueInfoProto) -> Tensor:
-    """Return an input or output; of a sequence or a map the type says what is in it, as ONNX
-    Runtime writes it.
-    """
+    """Return an input or output; sequences and maps have ONNX Runtime's type names."""
+    name = _text(value.name)
     kind = value.type
     if kind.optional_type.elem_type.HasField("tensor_type"):
         # An optional tensor is fed like any other.
         kind = kind.optional_type.elem_type
     if not kind.HasField("tensor_type"):
-        return Tensor(_text(value.name), _type_text(kind), None)
+        return Tensor(name, _type_text(kind), None)
+
+    element_type = _type_name(kind.tensor_type.elem_type)
     if not kind.tensor_type.HasField("shape"):
-        return Tensor(_text(value.name), _type_name(kind.tensor_type.elem_type), None)
+        return Tensor(name, element_type, None)
     sizes: list[Union[int, str]] = []
     for dimension in kind.tensor_type.shape.dim:
         is_known = dimension.HasField("dim_value") and dimension.dim_value >= 0
         sizes.append(dimension.dim_value if is_known else _text(dimension.dim_param))
-    return Tensor(_text(value.name), _type_name(kind.tensor_type.elem_type), tuple(sizes))
+    return Tensor(name, element_type, tuple(sizes))
 
 
 def _type_text(kind: onnx.TypeProto) -> str:
+    """Return the type of a value that is no tensor, in the notation of ONNX Runtime."""
     which = kind.WhichOneof("value")
     if which == "sequence_type":
         return f"seq({_type_text(kind.sequence_type.elem_type)})"
@@ -135,13 +133,13 @@ def _type_text(kind: onnx.TypeProto) -> str:
 
 
 def _type_name(number: int) -> str:
-    """Return what numpy calls the type of elements; "str" for text."""
+    """Return numpy's name for the type of elements; "str" for text."""
     name = _onnx_name(number)
     return {"float": "float32", "double": "float64", "string": TEXT}.get(name, name)
 
 
 def _onnx_name(number: int) -> str:
-    """Return what ONNX calls the type of elements."""
+    """Return ONNX's name for the type of elements."""
     try:
         return str(onnx.TensorProto.DataType.Name(number)).lower()
     except ValueError:
@@ -149,7 +147,7 @@ def _onnx_name(number: int) -> str:
 
 
 def _nodes(graph: Union[onnx.GraphProto, onnx.FunctionProto]) -> Iterator[onnx.NodeProto]:
-    """Yield the nodes of the graph and of the graphs in it."""
+    """Yield the nodes of the graph and of its subgraphs."""
     for node in graph.node:
         yield node
         for subgraph in _subgraphs(node):
@@ -163,12 +161,19 @@ def _subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
         yield from attribute.graphs
 
 
+def _subgraph_counts(nodes: Iterable[onnx.NodeProto]) -> dict[str, int]:
+    """Return the number of subgraphs, by the operator that runs them."""
+    counts: Counter[str] = Counter()
+    for node in nodes:
+        for _ in _subgraphs(node):
+            counts[_text(node.op_type)] += 1
+    return dict(counts)
+
+
 def _constants(
     model: onnx.ModelProto, nodes: Iterable[onnx.NodeProto]
 ) -> Iterator[onnx.TensorProto]:
-    """Yield the initializers of all graphs, and the tensors that operators have as attributes, as
-    Constant has.
-    """
+    """Yield the initializers of all graphs, and tensors in attributes of operators (Constant)."""
     graphs = [model.graph]
     for node in nodes:
         graphs += _subgraphs(node)
@@ -196,35 +201,43 @@ def _size_bytes(tensor: onnx.TensorProto) -> int:
     name = _type_name(tensor.data_type)
     if name == TEXT:
         return sum(map(len, tensor.string_data))
-    matched = _BITS.match(name.replace("bool", "uint8"))
     if len(tensor.dims) > _MOST_DIMENSIONS:
         return -1
-    return -(-math.prod(tensor.dims) * int(matched[1]) // 8) if matched else len(tensor.raw_data)
+    matched = _BITS.match(name.replace("bool", "uint8"))
+    if not matched:
+        return len(tensor.raw_data)
+    bits: int = math.prod(tensor.dims) * int(matched[1])
+    return -(-bits // 8)
 
 
 def _external_files(folder: Path, tensors: Iterable[onnx.TensorProto]) -> Iterator[ExternalFile]:
+    """Yield the weight files that the tensors name."""
     needed: dict[str, int] = {}
     for tensor in tensors:
-        if tensor.data_location == onnx.TensorProto.EXTERNAL:
-            entries = {entry.key: _text(entry.value) for entry in tensor.external_data}
-            name = entries.get("location", "")
-            offset, length = (entries.get(key, "") for key in ("offset", "length"))
-            end = _number(offset) + (_number(length) or _size_bytes(tensor))
-            needed[name] = max(needed.get(name, 0), end)
+        if tensor.data_location != onnx.TensorProto.EXTERNAL:
+            continue
+        entries = {entry.key: _text(entry.value) for entry in tensor.external_data}
+        name = entries.get("location", "")
+        offset = _number(entries.get("offset", ""))
+        length = _number(entries.get("length", "")) or _size_bytes(tensor)
+        needed[name] = max(needed.get(name, 0), offset + length)
     for name, end in needed.items():
         state = FileState.of(folder / name) if is_beside(name) else None
         yield ExternalFile(name, state.size_bytes if state else None, end)
 
 
 def _number(text: str) -> int:
-    """Return the number; 0 where it is not given, or is none."""
+    """Return the number; 0 if the text is empty or no number."""
     return int(text) if text.isdecimal() and len(text) < _LONGEST_NUMBER else 0
 
 
-def _quantised(operators: Iterable[str]) -> Iterator[str]:
-    names = set(operators)
-    for way, pattern in _QUANTISED.items():
-        if any(map(pattern.fullmatch, names)):
-            yield way
-    if "DequantizeLinear" in names and "QuantizeLinear" not in names:
-        yield "weights"
+def _quantisation(operators: set[str]) -> tuple[str, ...]:
+    """Return the kinds of quantisation that the operators show."""
+    kinds = []
+    for kind, pattern in _QUANTISED.items():
+        if any(pattern.fullmatch(name) for name in operators):
+            kinds.append(kind)
+    only_weights = "DequantizeLinear" in operators and "QuantizeLinear" not in operators
+    if only_weights and "weights" not in kinds:
+        kinds.append("weights")
+    return tuple(kinds)

@@ -1,15 +1,14 @@
-"""Reads .xml files of OpenVINO (its intermediate representation) without OpenVINO; of the weights
-their table alone.
+"""Reads .xml files of OpenVINO (its intermediate representation) without OpenVINO.
 
-The text is read piece by piece, whatever its size, and nothing that it defines for itself
-(entities) is expanded.
+The weights are in another file, which is not read. The text is read in pieces, whatever its size,
+and entities that it defines are not expanded.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Optional, Union
@@ -22,22 +21,21 @@ from reusebench.system.files import open_regular
 
 __all__ = ["read"]
 
-#: OpenVINO's names of types, as they stand in attributes of operators and of ports.
+#: OpenVINO's names of types, in attributes of operators and ports.
 _TYPE = re.compile(r"(f|fp|i|u)(\d+)")
 _NUMBERS = {"f": "float", "fp": "float", "i": "int", "u": "uint"}
 _OTHER_TYPES = {"bf16": BFLOAT16, "boolean": "bool", "bool": "bool", "string": TEXT}
-#: Between names of one port; a comma of a name has a backslash before it.
+#: Separator of a port's names; a comma inside a name has a backslash before it.
 _BETWEEN_NAMES = re.compile(r"(?<!\\),")
-#: The layers of the model itself; others are those of bodies of control flow.
+#: Path of the model's own layers; layers of control flow have longer paths.
 _OWN_LAYER = ["net", "layers", "layer"]
 
-
-#: Of characters: what is longer is no number of 64 bits.
+#: Upper bound for the characters of a number of 64 bits.
 _LONGEST_NUMBER = 40
 
 
 class _NoModel(Exception):
-    """The text is no model of OpenVINO's."""
+    """The text is not a model of OpenVINO."""
 
 
 @dataclass
@@ -57,26 +55,27 @@ class _Layer:
 
 
 class _Reader:
-    """What was read of a file so far."""
+    """A reader, with the contents of the file read so far."""
 
     def __init__(self) -> None:
         self.format = ""
         self.made_by = ""
         self.inputs: list[Tensor] = []
+        #: Number of uses, by domain and name.
         self.operators: Counter[tuple[str, str]] = Counter()
-        #: By where they are in the file: operators may use the same ones.
+        #: Types of constants, by their position and size; several operators may use one constant.
         self.constants: dict[tuple[int, int], Optional[str]] = {}
         self._results: list[_Layer] = []
-        #: Of the output ports of layers, by number of the layer and of the port.
+        #: Names of output ports, by the ids of layer and port.
         self._names: dict[tuple[str, str], list[str]] = {}
-        #: By number of the layer that reads it, the port that it reads.
+        #: Ids of the layer and port that a layer reads, by the id of the reading layer.
         self._sources: dict[str, tuple[str, str]] = {}
         self._path: list[str] = []
         self._layers: list[_Layer] = []
         self._text = ""
 
     def read(self, path: Path) -> None:
-        """Read the file; raise _NoModel, ExpatError or ValueError if it is none or damaged."""
+        """Read the file; raise _NoModel, ExpatError or ValueError if it is another or damaged."""
         parser = expat.ParserCreate()
         parser.StartDoctypeDeclHandler = _refuse
         parser.StartElementHandler = self._start
@@ -86,18 +85,17 @@ class _Reader:
             parser.ParseFile(file)
 
     def outputs(self) -> tuple[Tensor, ...]:
-        """Return the outputs: each is named by its own attribute or, in older files, by what it
-        reads.
-        """
+        """Return the outputs; older files name them by the port that they read."""
         tensors = []
         for layer in self._results:
             number = layer.attributes.get("id", "")
-            name = layer.attributes.get("name", "")
-            names = _names(layer.attributes.get("output_names", "")) or self._names.get(
-                self._sources.get(number, ("", "")), []
-            )
+            names = _names(layer.attributes.get("output_names", ""))
+            if not names:
+                source = self._sources.get(number, ("", ""))
+                names = self._names.get(source, [])
+            name = min(names, default=layer.attributes.get("name", ""))
             port = layer.ports[0] if layer.ports else _Port("", [], None)
-            tensors.append(Tensor(min(names, default=name), port.type, tuple(port.sizes)))
+            tensors.append(Tensor(name, port.type, tuple(port.sizes)))
         return tuple(tensors)
 
     def _start(self, tag: str, attributes: Mapping[str, str]) -> None:
@@ -108,21 +106,18 @@ class _Reader:
         if self._path == ["net"]:
             self.format = f"OpenVINO IR, version {int(attributes['version'])}"
         elif self._path[:2] == ["net", "rt_info"]:
-            self._note(tag, attributes)
+            self._note_maker(tag, attributes)
         elif tag == "layer":
             self._layers.append(_Layer(attributes, self._path == _OWN_LAYER))
         elif self._path == ["net", "edges", "edge"]:
-            self._sources[attributes["to-layer"]] = (
-                attributes["from-layer"],
-                attributes["from-port"],
-            )
+            source = (attributes["from-layer"], attributes["from-port"])
+            self._sources[attributes["to-layer"]] = source
         elif self._layers and tag == "data" and self._path[-2] == "layer":
             self._layers[-1].data = attributes
         elif self._layers and tag == "port":
             names = _names(attributes.get("names", ""))
-            self._layers[-1].ports.append(
-                _Port(attributes["id"], names, _type(attributes.get("precision", "")))
-            )
+            element_type = _type(attributes.get("precision", ""))
+            self._layers[-1].ports.append(_Port(attributes["id"], names, element_type))
 
     def _end(self, tag: str) -> None:
         self._path.pop()
@@ -130,46 +125,49 @@ class _Reader:
             size = int(self._text)
             self._layers[-1].ports[-1].sizes.append(size if size >= 0 else "")
         elif tag == "layer":
-            self._take(self._layers.pop())
+            self._add(self._layers.pop())
 
     def _character(self, text: str) -> None:
         if self._path[-1] == "dim" and len(self._text) < _LONGEST_NUMBER:
             self._text += text
 
-    def _note(self, tag: str, attributes: Mapping[str, str]) -> None:
-        """Take which OpenVINO wrote the file: the form depends on the version."""
+    def _note_maker(self, tag: str, attributes: Mapping[str, str]) -> None:
+        """Note the OpenVINO that wrote the file; the tag depends on its version."""
         words = f"{tag} {attributes.get('name', '')}"
         if "Runtime" in words and "value" in attributes:
             self.made_by = f"OpenVINO {attributes['value']}"
 
-    def _take(self, layer: _Layer) -> None:
+    def _add(self, layer: _Layer) -> None:
+        """Add a completely read layer to the contents."""
         kind = layer.attributes["type"]
-        domain = layer.attributes.get("version", "")
         if kind == "Const":
-            place = int(layer.data["offset"]), int(layer.data["size"])
-            if min(place) < 0:
-                raise ValueError(place)
-            self.constants[place] = _type(layer.data["element_type"])
+            offset = int(layer.data["offset"])
+            size = int(layer.data["size"])
+            if offset < 0 or size < 0:
+                raise ValueError((offset, size))
+            self.constants[offset, size] = _type(layer.data["element_type"])
         elif kind not in ("Parameter", "Result"):
-            self.operators["" if domain.startswith("opset") else domain, kind] += 1
+            domain = layer.attributes.get("version", "")
+            if domain.startswith("opset"):
+                domain = ""
+            self.operators[domain, kind] += 1
         if not layer.is_own:
             return
+
+        names = []
         for port in layer.ports:
             self._names[layer.attributes["id"], port.number] = port.names
+            names += port.names
         if kind == "Parameter":
-            names = [name for port in layer.ports for name in port.names]
             name = min(names, default=layer.attributes.get("name", ""))
-            self.inputs.append(
-                Tensor(name, _type(layer.data["element_type"]), _shape(layer.data["shape"]))
-            )
+            element_type = _type(layer.data["element_type"])
+            self.inputs.append(Tensor(name, element_type, _shape(layer.data["shape"])))
         elif kind == "Result":
             self._results.append(layer)
 
 
 def read(path: Path) -> Inspection:
-    """Return what the file shows; raise ModelError if it is no model of OpenVINO's, or not
-    whole.
-    """
+    """Return the contents of the file; raise ModelError if it is no complete OpenVINO model."""
     reader = _Reader()
     try:
         reader.read(path)
@@ -198,32 +196,29 @@ def read(path: Path) -> Inspection:
             {
                 "format": reader.format,
                 "made by": reader.made_by,
-                "weights in": _weights_file(path, max(map(sum, reader.constants), default=0)),
+                "weights in": _weight_file_text(path, reader.constants),
             }
         ),
     )
 
 
 def _refuse(*_: Any) -> None:
-    """Refuse a text that defines names of its own: no model does."""
+    """Refuse a text that defines entities: no model does."""
     raise _NoModel("doctype")
 
 
-def _weights_file(path: Path, needed_bytes: int) -> str:
-    """Return the name of the file with the weights, and whether it is there; empty if the model
-    needs none.
-    """
+def _weight_file_text(path: Path, constants: Iterable[tuple[int, int]]) -> str:
+    """Return the weight file's name and problem; empty if the model needs no weights."""
+    needed_bytes = max((offset + size for offset, size in constants), default=0)
     file = path.with_suffix(".bin")
     if not needed_bytes:
         return ""
     if not file.is_file():
         return f"{file.name}, which is not beside the model"
     size_bytes = file.stat().st_size
-    return (
-        file.name
-        if size_bytes >= needed_bytes
-        else f"{file.name}, cut short: {size_bytes:,} of {needed_bytes:,} bytes"
-    )
+    if size_bytes < needed_bytes:
+        return f"{file.name}, cut short: {size_bytes:,} of {needed_bytes:,} bytes"
+    return file.name
 
 
 def _names(text: str) -> list[str]:
@@ -231,19 +226,21 @@ def _names(text: str) -> list[str]:
 
 
 def _type(text: str) -> Optional[str]:
-    """Return what numpy calls a type; None if it has none."""
+    """Return numpy's name for a type; None if it has none."""
     text = text.lower()
     matched = _TYPE.fullmatch(text)
-    return f"{_NUMBERS[matched[1]]}{matched[2]}" if matched else _OTHER_TYPES.get(text)
+    if not matched:
+        return _OTHER_TYPES.get(text)
+    return f"{_NUMBERS[matched[1]]}{matched[2]}"
 
 
 def _shape(text: str) -> Optional[tuple[Union[int, str], ...]]:
-    """Return the sizes of an input: "1,3,?,1..640"; free ones have no names here. None if even
-    their number is.
-    """
+    """Return the sizes of an input such as "1,3,?,1..640"; None if their number is free."""
     if "..." in text:
         return None
     sizes: list[Union[int, str]] = []
-    for size in filter(None, (part.strip() for part in text.split(","))):
-        sizes.append(int(size) if size.isdecimal() else "")
+    for part in text.split(","):
+        size = part.strip()
+        if size:
+            sizes.append(int(size) if size.isdecimal() else "")
     return tuple(sizes)

@@ -1,9 +1,8 @@
-"""Reads .rknn files, of rknn-toolkit2, without a library of Rockchip's.
+"""Reads .rknn files, made by rknn-toolkit2, without a library of Rockchip's.
 
-Their format is not published. What is read here is what the open source viewer netron reads (its
-rknn-schema.js), and stands in the file in the clear: a header, the graph as FlatBuffers, and a
-description as JSON. The form of the mini runtime has no such graph. Everything else is unknown, and
-None.
+The format is not published. This module reads the parts that the open source viewer netron reads
+(its rknn-schema.js) and that the file has in the clear: a header, the graph as FlatBuffers, and a
+description as JSON. Files for the mini runtime have no such graph. Everything else is unknown.
 """
 
 from __future__ import annotations
@@ -25,25 +24,25 @@ from reusebench.system.files import open_regular
 
 __all__ = ["RknnOrigin", "origin", "read"]
 
-#: How files begin that no library of these chips reads, and what they are.
+#: First bytes, and descriptions, of files that no library of these chips reads.
 _FOREIGN = {
     b"RKNX": "is of RKNN3, for chips whose runtime reusebench does not measure",
     b"VPMN": "is of RKNN-Toolkit 1, for chips whose runtime reusebench does not measure",
 }
-#: The same of those that cannot be read here: librknnrt decrypts the first.
+#: The same for all files that cannot be read here; librknnrt decrypts the first kind.
 _OTHERS = {b"CYPTRKNN": "is encrypted", **_FOREIGN}
 _MAGIC = b"RKNN"
-#: Magic, four bytes of zero, version, size of the graph; a header of version 2 and later is longer.
+#: Magic, four zero bytes, version, size of the graph; the header is longer since version 2.
 _HEADER = struct.Struct("<4s4xQQ")
 _OLD_HEADER_SIZE = 24
 _HEADER_SIZE = 64
-#: The higher bytes of the version of a file for the mini runtime.
+#: Higher bytes of the version in files for the mini runtime.
 _MINI_VERSION = 0x10
-#: Stands before the description.
+#: Length of the description, before it.
 _LENGTH = struct.Struct("<Q")
 
-#: What reading a damaged file raises: its offsets lead anywhere, and its texts are no JSON, or not
-#: that JSON.
+#: Errors from reading a damaged file: its offsets lead anywhere, and its texts are not the expected
+#: JSON.
 _DAMAGED = (
     struct.error,
     ValueError,
@@ -55,7 +54,7 @@ _DAMAGED = (
     RecursionError,
 )
 
-#: Fields of the tables, by their numbers.
+#: Field numbers of the tables.
 _MODEL_GRAPHS = 2
 _MODEL_GENERATOR = 3
 _MODEL_COMPILER = 7
@@ -69,50 +68,38 @@ _TENSOR_KIND = 2
 _TENSOR_SIZE = 12
 #: Kinds of tensors that are constants.
 _CONSTANTS = (4, 5)
-#: By the number of a tensor's type; 0 is unknown.
-_TYPES = (
-    *(
-        None,
-        "float32",
-        "uint8",
-        "int8",
-        "uint16",
-        "int16",
-        "int32",
-        "int64",
-        "str",
-        "bool",
-        "float16",
-        "float64",
-    ),
-    *("uint32", "uint64", "complex64", "complex128", "bfloat16"),
+#: Names of tensor types, in the order of their numbers; 0 is unknown.
+_TYPE_NAMES = (
+    "float32 uint8 int8 uint16 int16 int32 int64 str bool float16 float64 uint32 uint64 complex64"
+    " complex128 bfloat16"
 )
+_TYPES = (None, *_TYPE_NAMES.split())
 _LITERAL = re.compile(r"""(?:'[^'\\]*'|"[^"\\]*"|-(?=\d)|[\d.]|True|False|None|[][(){},:\s])*""")
 _COMPILER = re.compile(r"compiler version: (\S+)")
 
 
 class RknnOrigin(NamedTuple):
-    """What a file says of how it was made."""
+    """Chips and toolkit that a file was made for and with."""
 
-    #: The chips, as rknn-toolkit2 names them.
+    #: Chips, as rknn-toolkit2 names them.
     platforms: tuple[str, ...]
     toolkit_version: str
 
 
 class _Graph(NamedTuple):
-    """What the graph shows beyond the description."""
+    """Facts that the graph adds to the description."""
 
     operators: tuple[Operator, ...]
     weights: tuple[Weights, ...]
     compiler_version: str
     #: Type and layout, by the name of an input or output.
     tensors: Mapping[str, Mapping[str, str]]
-    #: By the same; None: the toolkit did not write whether there are several.
+    #: Dynamic shapes by the same names; None if the toolkit did not write whether there are any.
     shapes: Optional[Mapping[str, Sequence[Sequence[int]]]]
 
 
 def read(path: Path) -> Inspection:
-    """Return what the file shows; raise ModelError if it is no whole .rknn file."""
+    """Return the contents of the file; raise ModelError if it is no complete .rknn file."""
     with (
         open_regular(path) as file,
         mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,
@@ -127,10 +114,10 @@ def read(path: Path) -> Inspection:
 
 
 def origin(path: Path) -> Optional[RknnOrigin]:
-    """Return how the file was made, from its two ends; None if it does not show.
+    """Return the origin of the file, read from its two ends; None if it is unknown.
 
-    Raises ModelError if it is certain that no library of these chips reads it: it is of other
-    software, or cut short (librknnrt aborts on some such files, and the mini runtime runs some).
+    Raises ModelError if certainly no library of these chips reads the file: it is from other
+    software, or cut short. (librknnrt aborts on some such files, and the mini runtime runs some.)
     """
     with (
         open_regular(path) as file,
@@ -163,9 +150,13 @@ def _read(path: Path, content: mmap.mmap) -> Inspection:
     graph = None if is_mini else _graph(content[begin : begin + graph_size])
     inputs, outputs = _tensors(description, graph)
     lacks_weights = None
-    if graph and sum(weights.size_bytes for weights in graph.weights) > graph_size:
-        # They are in the account, and there is no room for them in the file.
-        lacks_weights = True
+    has_dynamic_shapes = None
+    if graph:
+        if sum(weights.size_bytes for weights in graph.weights) > graph_size:
+            # The graph lists the weights, and the file has no room for them.
+            lacks_weights = True
+        if graph.shapes is not None:
+            has_dynamic_shapes = bool(graph.shapes)
     return Inspection(
         file=str(path),
         size_bytes=len(content),
@@ -179,37 +170,34 @@ def _read(path: Path, content: mmap.mmap) -> Inspection:
             compiler_version=graph.compiler_version if graph else None,
             source=description.get("ori_network_platform"),
             is_mini=is_mini,
-            has_dynamic_shapes=(
-                None if graph is None or graph.shapes is None else bool(graph.shapes)
-            ),
+            has_dynamic_shapes=has_dynamic_shapes,
             lacks_weights=lacks_weights,
         ),
     )
 
 
 def _header(content: mmap.mmap) -> tuple[int, int, int]:
-    """Return the version, where the graph begins, and its size."""
+    """Return the version, the position of the graph, and its size."""
     magic, version, graph_size = _HEADER.unpack_from(content)
     if magic != _MAGIC:
         raise ValueError(magic)
-    return (
-        version,
-        _HEADER_SIZE if version & 0xFF > 1 and graph_size else _OLD_HEADER_SIZE,
-        graph_size,
-    )
+    is_long = version & 0xFF > 1 and graph_size
+    return version, _HEADER_SIZE if is_long else _OLD_HEADER_SIZE, graph_size
 
 
 def _end(content: mmap.mmap, position: int) -> int:
-    """Return where the description ends whose length stands at the position, or should stand."""
+    """Return the end of the description whose length should be at `position`."""
     begin = position + _LENGTH.size
-    return begin + _LENGTH.unpack_from(content, position)[0] if begin <= len(content) else begin
+    if begin > len(content):
+        return begin
+    (length,) = _LENGTH.unpack_from(content, position)
+    return begin + int(length)
 
 
 def _description(content: mmap.mmap, position: int) -> Mapping[str, Any]:
-    description: Mapping[str, Any] = json.loads(
-        content[position + _LENGTH.size : _end(content, position)]
-    )
-    _check(
+    text = content[position + _LENGTH.size : _end(content, position)]
+    description: Mapping[str, Any] = json.loads(text)
+    _check_texts(
         *description["target_platform"],
         description["version"],
         description.get("ori_network_platform") or "",
@@ -221,7 +209,7 @@ def _graph(content: bytes) -> Optional[_Graph]:
     if content[4:8] != _MAGIC:
         return None
     model = root(content)
-    # One for each of several shapes, with the same operators and weights.
+    # Files with several shapes have a graph for each, with the same operators and weights.
     first, *_ = model.tables(_MODEL_GRAPHS)
     nodes = Counter(node.text(_NODE_TYPE) for node in first.tables(_GRAPH_NODES))
     compiler = model.text(_MODEL_COMPILER)
@@ -239,10 +227,9 @@ def _graph(content: bytes) -> Optional[_Graph]:
 
 
 def _python_literal(text: str) -> Any:
-    """Return what was written as Python prints it; ValueError if that is not numbers, texts and
-    lists of them.
+    """Return the value of a Python literal; ValueError if it has more than numbers, texts, lists.
 
-    Python's own reader may end the process with a text of thousands of operators.
+    ast.literal_eval alone may end the process, with a text of thousands of operators.
     """
     if not _LITERAL.fullmatch(text):
         raise ValueError(text)
@@ -261,7 +248,7 @@ def _weights(graph: FlatTable) -> tuple[Weights, ...]:
     return tuple(Weights(name, counts[name], size) for name, size in sizes.most_common())
 
 
-def _check(*texts: object) -> None:
+def _check_texts(*texts: object) -> None:
     """Raise TypeError or ValueError if one is no text that can be shown."""
     for text in texts:
         if not isinstance(text, str):
@@ -269,8 +256,8 @@ def _check(*texts: object) -> None:
         text.encode()  # UnicodeEncodeError: half a character
 
 
-def _check_sizes(*shapes: Sequence[object]) -> None:
-    for size in (size for shape in shapes for size in shape):
+def _check_sizes(shape: Sequence[object]) -> None:
+    for size in shape:
         if type(size) is not int or not 0 <= size < 2**63:
             raise ValueError(size)
 
@@ -284,16 +271,20 @@ def _tensors(
     for link in description["graph"]:
         tensor = declared[link["right_tensor_id"]]
         name = tensor["url"]
-        kind = graph.tensors.get(name, {}) if graph else {}
-        shapes = (graph.shapes or {}).get(name, ()) if graph else ()
+        kind: Mapping[str, str] = {}
+        shapes: Sequence[Sequence[int]] = ()
+        if graph:
+            kind = graph.tensors.get(name, {})
+            shapes = (graph.shapes or {}).get(name, ())
         shown = Tensor(
             name,
-            kind.get("dtype") or tensor["dtype"]["vx_type"] or None,
-            tuple(tensor["size"]),
-            kind.get("layout"),
-            tuple(map(tuple, shapes)),
+            type=kind.get("dtype") or tensor["dtype"]["vx_type"] or None,
+            dimensions=tuple(tensor["size"]),
+            layout=kind.get("layout"),
+            shapes=tuple(tuple(shape) for shape in shapes),
         )
-        _check(shown.name, shown.type or "", shown.layout or "")
-        _check_sizes(shown.dimensions or (), *shown.shapes)
+        _check_texts(shown.name, shown.type or "", shown.layout or "")
+        for shape in (shown.dimensions or (), *shown.shapes):
+            _check_sizes(shape)
         sides[link["left"]].append(shown)
     return tuple(sides["input"]), tuple(sides["output"])

@@ -1,1 +1,1 @@
-"""onnx2tf in an environment of its own, and the `.tflite` files that it makes of ONNX files."""
+"""onnx2tf in an environment of its own; it converts ONNX files into `.tflite` files."""

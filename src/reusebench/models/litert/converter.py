@@ -1,9 +1,8 @@
-"""Converts ONNX files to `.tflite`, in onnx2tf's own environment; models/conversion/loop.py runs
-it.
+"""Converts ONNX files to `.tflite`; models/conversion/loop.py runs it in onnx2tf's environment.
 
-A picture's input gets its channels last, as LiteRT's users have them; all other inputs and all
-outputs have the shapes of the ONNX file. Each file is compared with its source, by one inference of
-both. It imports nothing of this project.
+An input that is a picture gets its channels last, as users of LiteRT expect; all other inputs and
+all outputs keep the shapes of the ONNX file. Each file is compared with its source, by one
+inference of both. It imports nothing of this project.
 """
 
 from __future__ import annotations
@@ -22,30 +21,28 @@ from ai_edge_litert.interpreter import Interpreter
 from onnx2tf.onnx2tf import convert as convert_onnx  # type: ignore[import-not-found]
 from onnx2tf.tflite_builder.ir import OperatorIR, TensorIR  # type: ignore[import-not-found]
 
-#: By how much an output may differ, of its largest value: rounding in another order is below it,
-#: also through hundreds of layers, and another function is not.
+#: Tolerated difference of an output, relative to its largest value: above the effect of another
+#: rounding order through hundreds of layers, below that of a wrong function.
 _TOLERANCE = 1e-2
 _CHANNELS = (1, 3, 4)
 _PICTURE_DIMENSIONS = 4
-#: What XNNPACK transposes.
+#: Largest rank that XNNPACK transposes.
 _MOST_DIMENSIONS = 6
 
 
 class _RefusedError(Exception):
-    """Why a file is no faithful conversion."""
+    """The file is no faithful conversion; the message has the reason."""
 
 
 def convert(job: dict[str, Any]) -> dict[str, str] | None:
-    """Write job["output"]; return None, or the step that failed and the first line of its
-    exception.
-    """
+    """Write job["output"]; return None, or the failed step and the first line of its exception."""
     step = "reading the ONNX file"
     try:
         with tempfile.TemporaryDirectory() as folder:
             source = _with_sizes(job, Path(folder)) if job["has_free_sizes"] else job["onnx"]
             step = "running the ONNX file"
             arrays = [_array_of(tensor) for tensor in job["inputs"]]
-            # Before onnx2tf writes over the file.
+            # Later onnx2tf overwrites the file.
             expected = _outputs_of_onnx(job["onnx"], job["inputs"], arrays)
             step = "onnx2tf"
             written = _converted(source, job["inputs"], Path(folder))
@@ -54,37 +51,35 @@ def convert(job: dict[str, Any]) -> dict[str, str] | None:
             if any(order != tuple(range(len(order))) for order in orders):
                 _reorder(written, orders)
                 _orders(written, arrays, expected)
-            # Another file system, maybe.
-            Path(job["output"]).write_bytes(Path(written["output_tflite_path"]).read_bytes())
-    except Exception as error:  # onnx2tf raises what it likes
-        return {
-            "step": step,
-            "words": str(error).strip().partition("\n")[0] or type(error).__name__,
-        }
-    except SystemExit as error:  # and ends the process where it has printed why
+            # The output may be on another file system.
+            converted = Path(written["output_tflite_path"]).read_bytes()
+            Path(job["output"]).write_bytes(converted)
+    except Exception as error:  # onnx2tf raises exceptions of any type
+        first_line = str(error).strip().partition("\n")[0]
+        return {"step": step, "words": first_line or type(error).__name__}
+    except SystemExit as error:  # onnx2tf has printed the reason
         return {"step": step, "words": f"it ended with {error.code}"}
     return None
 
 
 def _with_sizes(job: dict[str, Any], folder: Path) -> str:
-    """Return a copy of the ONNX file whose inputs have the sizes that the job gives, and what
-    follows from them.
+    """Return a copy of the ONNX file whose inputs have the sizes from the job.
 
-    Sizes that the graph computes become constants: LiteRT 2.3 crashes where an output's follow from
-    computed ones.
+    Sizes that the graph computes become constants: LiteRT 2.3 crashes if an output's sizes follow
+    from computed ones.
     """
     model = onnx.load(job["onnx"])
     shapes = {tensor["name"]: tensor["shape"] for tensor in job["inputs"]}
     for tensor in model.graph.input:
         for dimension, size in zip(tensor.type.tensor_type.shape.dim, shapes.get(tensor.name, ())):
             dimension.dim_value = size
-    # What is said of the others was said of free sizes.
+    # The shapes of inner tensors were inferred from free sizes.
     del model.graph.value_info[:]
     sized = str(folder / "sized.onnx")
     folded = str(folder / "model.onnx")
     onnx.save(model, sized)
     options = onnxruntime.SessionOptions()
-    # Higher levels put operators of ONNX Runtime's own in.
+    # Higher levels insert ONNX Runtime's own operators.
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
     options.optimized_model_filepath = folded
     onnxruntime.InferenceSession(sized, options, providers=["CPUExecutionProvider"])
@@ -92,18 +87,17 @@ def _with_sizes(job: dict[str, Any], folder: Path) -> str:
 
 
 def _converted(source: str, inputs: list[dict[str, Any]], folder: Path) -> dict[str, Any]:
-    """Return what onnx2tf writes its float32 file with: its form of the model, and the file's
-    path.
-    """
+    """Return the arguments with which onnx2tf writes its float32 file: its model and the path."""
     written: dict[str, Any] = {}
     write = builder.write_model_file
 
     def write_and_keep(**arguments: Any) -> Any:
-        if not written:  # a file in float16 comes next
+        if not written:  # a file in float16 follows
             written.update(arguments)
         return write(**arguments)
 
-    # It would turn any input of three dimensions or more. In its own names there is no colon.
+    # Otherwise onnx2tf moves the channels of any input of three or more dimensions. It replaces
+    # colons in names.
     kept = [
         tensor["name"].replace(":", "__") for tensor in inputs if not _is_picture(tensor["shape"])
     ]
@@ -123,14 +117,14 @@ def _is_picture(shape: list[int]) -> bool:
 
 
 def _array_of(tensor: dict[str, Any]) -> Any:
-    """Return what an input is fed with here: the user's data, or noise."""
+    """Return the values for an input: the user's data, its fixed value, or noise."""
     if tensor["file"] is not None:
         return np.load(tensor["file"], allow_pickle=False).astype(tensor["type"])
     if tensor["value"] is not None:
         return np.full(tensor["shape"], tensor["value"], tensor["type"])
     noise = np.random.default_rng(0).random(tensor["shape"])
     is_index = not np.issubdtype(np.dtype(tensor["type"]), np.floating)
-    # Of a scalar numpy makes no array by itself.
+    # asarray, since the noise of a scalar is no array.
     return np.asarray(noise > 0.5 if is_index else noise, tensor["type"])
 
 
@@ -145,10 +139,9 @@ def _outputs_of_onnx(source: str, inputs: list[dict[str, Any]], arrays: list[Any
 def _orders(
     written: dict[str, Any], arrays: list[Any], expected: list[Any]
 ) -> list[tuple[int, ...]]:
-    """Return for each output the order of its dimensions in which it has the values of the ONNX
-    file.
+    """Return, per output, the order of dimensions that gives the values of the ONNX file.
 
-    Raises _RefusedError where an output has none.
+    Raises _RefusedError if an output has no such order.
     """
     interpreter = Interpreter(written["output_tflite_path"])
     interpreter.allocate_tensors()
@@ -170,11 +163,13 @@ def _orders(
 
 
 def _order(output: Any, expected: Any, name: str) -> tuple[int, ...]:
-    rank = output.ndim
+    axes = tuple(range(output.ndim))
+    orders = permutations(axes) if output.ndim <= _MOST_DIMENSIONS else [axes]
     least = np.inf
-    for order in permutations(range(rank)) if rank <= _MOST_DIMENSIONS else [tuple(range(rank))]:
-        if output.transpose(order).shape == expected.shape:
-            difference = _difference(output.transpose(order), expected)
+    for order in orders:
+        transposed = output.transpose(order)
+        if transposed.shape == expected.shape:
+            difference = _difference(transposed, expected)
             if difference <= _TOLERANCE:
                 return order
             least = min(least, difference)
@@ -186,7 +181,7 @@ def _order(output: Any, expected: Any, name: str) -> tuple[int, ...]:
 
 
 def _difference(output: Any, expected: Any) -> float:
-    """Return the largest difference of two arrays, as a part of the largest value."""
+    """Return the largest difference of two arrays, relative to the largest value."""
     given = output.astype(np.float64)
     wanted = expected.astype(np.float64)
     if not np.array_equal(np.isfinite(given), np.isfinite(wanted)):
@@ -200,7 +195,7 @@ def _difference(output: Any, expected: Any) -> float:
 
 
 def _reorder(written: dict[str, Any], orders: list[tuple[int, ...]]) -> None:
-    """Write the file again, with a transposition before each output that has another order."""
+    """Write the file again, with a transposition before each output of another order."""
     model = written["model_ir"]
     for name, order in zip(list(model.outputs), orders):
         if order == tuple(range(len(order))):

@@ -1,9 +1,8 @@
-"""onnx2tf: how it is installed in an environment of its own, and makes `.tflite` files of ONNX
-files.
+"""onnx2tf: its environment, and the converter of ONNX files into `.tflite` files.
 
-Of its two ways the one without TensorFlow is taken (flatbuffer_direct), which writes the file
-itself: the environment takes a fifth of what TensorFlow would, and a conversion seconds. The files
-are fp32, with the ONNX files' weights. Standard library only, since the harness imports it.
+It converts without TensorFlow (flatbuffer_direct): the environment has a fifth of the size that
+TensorFlow would need, and a conversion takes seconds. The files are fp32, with the ONNX files'
+weights. Standard library only: the harness imports this.
 """
 
 from __future__ import annotations
@@ -40,17 +39,17 @@ _TRY = "import onnx2tf.onnx2tf, onnx2tf.tflite_builder, onnxruntime, ai_edge_lit
 
 
 def install_onnx2tf(show_step: ShowStep, python: str | None = None) -> Path:
-    """Return onnx2tf's folder, made first where it is missing; raise ModelError, and leave nothing,
-    if it fails.
+    """Return onnx2tf's folder, made first if it is missing.
 
-    python is the interpreter to use, None: one that fits.
+    Raises ModelError, and leaves nothing, if that fails. `python` is the interpreter to use; None
+    means any that fits.
     """
 
     def fill(installation: Installation) -> None:
         installation.show_step("libraries")
         installation.install(_REQUIREMENTS)
         installation.show_step(f"{ONNX2TF.library}=={ONNX2TF.version}")
-        # It asks for Python 3.12, and runs on 3.10.
+        # onnx2tf requires Python 3.12, but runs on 3.10.
         installation.install(_LIBRARY, "--ignore-requires-python")
         installation.try_out("importing it", _TRY)
 
@@ -58,7 +57,7 @@ def install_onnx2tf(show_step: ShowStep, python: str | None = None) -> Path:
 
 
 class LiteRtConverter(NativeConverter):
-    """Has onnx2tf make `.tflite` files of ONNX files."""
+    """onnx2tf, which converts ONNX files into `.tflite` files."""
 
     environment = ONNX2TF
     installer = staticmethod(install_onnx2tf)
@@ -66,9 +65,7 @@ class LiteRtConverter(NativeConverter):
 
     @classmethod
     def form(cls) -> NativeForm:
-        """Return the form of the files; since v2 sizes that the ONNX file computes are
-        constants.
-        """
+        """Return the format; since v2 sizes that the ONNX file computes are constants."""
         return NativeForm(ONNX2TF.makes, f"onnx2tf{ONNX2TF.version}", revision=2)
 
 

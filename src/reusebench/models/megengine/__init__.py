@@ -1,3 +1,1 @@
-"""MegEngine in an environment of its own, and the `.mge` files that it makes of the same
-networks.
-"""
+"""MegEngine in an environment of its own; it builds the networks as `.mge` files."""

@@ -1,9 +1,8 @@
-"""Builds described networks and writes `.mge` files, in MegEngine's own environment;
-models/conversion/loop.py runs it.
+"""Builds described networks and writes `.mge` files.
 
-Nothing in a file depends on the height and width that it was made for, so that a runtime may change
-them: they are only the input's shape at first. It imports nothing of this project: MegEngine's
-Python may be 3.8.
+models/conversion/loop.py runs it in MegEngine's own environment. It imports nothing of this
+project: MegEngine's Python may be 3.8. Height and width are only the input's first shape; nothing
+in a file depends on them, so that a runtime may change them.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-# Otherwise it makes a folder of its own in the user's cache. It is read at the import.
+# Otherwise MegEngine makes a folder in the user's cache. It reads this variable when imported.
 os.environ["MGE_FASTRUN_CACHE_TYPE"] = "MEMORY"
 
 import megengine.functional as F  # type: ignore[import-not-found]
@@ -27,17 +26,15 @@ _ACTIVATIONS = {
     "none": lambda z: z,
     "relu": F.relu,
     "relu6": F.relu6,
-    # F.silu is one operator, and slower on x86: YOLOv5s at 320x320 takes 75 ms with it in place of
-    # 57 (1.13.0).
+    # F.silu is one operator, but slower on x86: YOLOv5s at 320x320 takes 75 ms instead of 57
+    # (1.13.0).
     "silu": lambda z: z * F.sigmoid(z),
     "sigmoid": F.sigmoid,
 }
 
 
 def convert(job: dict[str, Any]) -> dict[str, str] | None:
-    """Write job["output"]; return None, or the step that failed and the first line of its
-    exception.
-    """
+    """Write job["output"]; return None, or the failed step and the first line of its exception."""
     step = "reading the description"
     try:
         folder = Path(job["description"])
@@ -48,15 +45,14 @@ def convert(job: dict[str, Any]) -> dict[str, str] | None:
         traced = _traced(network, constants)
         step = "dumping it"
         _dump(traced, network, Path(job["output"]))
-    except (
-        Exception
-    ) as error:  # MegEngine raises RuntimeError with a backtrace below the first line.
+    except Exception as error:
+        # MegEngine raises RuntimeError with a backtrace below the first line.
         return {"step": step, "words": str(error).strip().partition("\n")[0]}
     return None
 
 
 def _traced(network: dict[str, Any], constants: dict[str, Any]) -> Any:
-    """Return the network's trace: it runs once, on zeros."""
+    """Return the trace of the network, which runs once, on zeros."""
 
     @trace(symbolic=True, capture_as_const=True)  # type: ignore[untyped-decorator]
     def run(image: Any) -> list[Any]:
@@ -70,20 +66,19 @@ def _traced(network: dict[str, Any], constants: dict[str, Any]) -> Any:
 
 
 def _dump(traced: Any, network: dict[str, Any], path: Path) -> None:
-    """Write the graph as the dumper's own optimisation leaves it when a further pass changes
-    nothing.
+    """Write the graph after as many optimisation passes of the dumper as change it.
 
-    That pass chooses no layout, which is for the runtime's options. But MegEngine Lite repeats it
-    where outputs are in memory of the user, and each pass merges a few more biases: outputs would
-    then differ in the last bits. no_change_graph was tried with 1.13.0 too: MobileNetV2 takes 27 ms
-    with it in place of 16.
+    The pass chooses no layout, which is left to the runtime's options. MegEngine Lite repeats it if
+    outputs are in the user's memory, and each pass merges a few more biases: outputs would then
+    differ in the last bits. no_change_graph is no alternative: with it MobileNetV2 takes 27 ms
+    instead of 16 (1.13.0).
     """
-    names = {"arg_names": [network["input"]["name"]], "output_names": network["outputs"]}
-    dumped = _dumped(traced, **names)
-    while (
-        again := _dumped(Network.load(BytesIO(dumped)), output_names=network["outputs"])
-    ) != dumped:
+    outputs = network["outputs"]
+    dumped = b""
+    again = _dumped(traced, arg_names=[network["input"]["name"]], output_names=outputs)
+    while again != dumped:
         dumped = again
+        again = _dumped(Network.load(BytesIO(dumped)), output_names=outputs)
     path.write_bytes(dumped)
 
 

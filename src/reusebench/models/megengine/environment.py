@@ -1,9 +1,8 @@
-"""MegEngine: how it is installed in an environment of its own, and builds `.mge` files of the
-networks.
+"""MegEngine: its environment, and the converter that builds `.mge` files of the networks.
 
-It needs numpy 1 and a Python that may be older than the project's. It brings MegEngine Lite, its
-runtime, with it. The files are fp32, with the ONNX files' weights. Standard library only, since the
-harness imports it.
+It needs numpy 1 and a Python that may be older than the project's. MegEngine Lite, its runtime,
+comes with it. The files are fp32, with the ONNX files' weights. Standard library only: the harness
+imports this.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from reusebench.system.cache import run_in_another_process
 
 __all__ = ["CONVERTER", "MEGENGINE", "MegEngineConverter", "install_megengine"]
 
-#: The one version that makes `.mge` files.
+#: The only version that makes `.mge` files.
 _VERSION = "1.13.0"
 
 #: v1: the first. v2: with PyAV, which decodes the frames of streams. v3: every version is pinned.
@@ -42,10 +41,11 @@ MEGENGINE = ConverterEnvironment(
 
 _REQUIREMENTS = Path(__file__).with_name("requirements.txt")
 _LIBRARY = Path(__file__).with_name("library.txt")
-#: One file of Python that was only published as source.
+#: A package of one Python file that was only published as source.
 _SOURCE_ONLY = "mprop"
 
-#: The proof that both work here. MegEngine shall not make a folder of its own in the user's cache.
+#: Code that proves that both work. The variable keeps MegEngine from making a folder in the user's
+#: cache.
 _TRY = (
     "import os; os.environ['MGE_FASTRUN_CACHE_TYPE'] = 'MEMORY'; import megengine.utils.network,"
     " megenginelite, av"
@@ -53,18 +53,18 @@ _TRY = (
 
 
 def install_megengine(show_step: ShowStep, python: str | None = None) -> Path:
-    """Return MegEngine's folder, made first where it is missing; raise ModelError, and leave
-    nothing, if it fails.
+    """Return MegEngine's folder, made first if it is missing.
 
-    python is the interpreter to use, None: one that fits.
+    Raises ModelError, and leaves nothing, if that fails. `python` is the interpreter to use; None
+    means any that fits.
     """
 
     def fill(installation: Installation) -> None:
         installation.show_step("libraries")
         installation.install(_REQUIREMENTS)
         installation.show_step(f"MegEngine=={_VERSION}")
-        # Built with the setuptools that are there: without isolation pip fetches none that has no
-        # hash.
+        # Without isolation mprop is built with the installed setuptools; otherwise pip would fetch
+        # one that has no hash.
         installation.install(_LIBRARY, "--no-build-isolation", "--no-binary", _SOURCE_ONLY)
         installation.try_out("importing it", _TRY)
 
@@ -72,7 +72,7 @@ def install_megengine(show_step: ShowStep, python: str | None = None) -> Path:
 
 
 class MegEngineConverter(NativeConverter):
-    """Has MegEngine make `.mge` files of descriptions."""
+    """MegEngine, which makes `.mge` files from descriptions of networks."""
 
     environment = MEGENGINE
     installer = staticmethod(install_megengine)
@@ -82,24 +82,26 @@ class MegEngineConverter(NativeConverter):
 
     @classmethod
     def form(cls) -> NativeForm:
-        """Return the form of .mge files; v1 is the first."""
+        """Return the format of .mge files; v1 is the first."""
         return NativeForm(".mge", f"megengine{_VERSION}", revision=1)
 
     def source(self, recipe: NativeRecipe) -> Path:
-        """Return the folder with the network's description, in place of the one before."""
+        """Return the folder with the network's description, which replaces the previous one."""
         network = recipe.source
         assert isinstance(network, Recipe)
         folder = self.folder() / "description"
         folder.mkdir(exist_ok=True)
-        size = str(network.size)
-        seed = str(network.seed)
         run_in_another_process(
-            "reusebench.models.conversion.description", network.name, size, seed, str(folder)
+            "reusebench.models.conversion.description",
+            network.name,
+            str(network.size),
+            str(network.seed),
+            str(folder),
         )
         return folder
 
     def job(self, recipe: NativeRecipe, source: Path) -> dict[str, Any]:  # noqa: ARG002 - the description has it all
-        """Return what converter.py reads."""
+        """Return the job for converter.py."""
         return {"description": str(source.absolute())}
 
 

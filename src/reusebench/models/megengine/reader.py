@@ -1,7 +1,7 @@
-"""Prints what a `.mge` file shows as JSON, in MegEngine's own environment; null where it is none.
-It runs nothing.
+"""Prints the contents of a `.mge` file as JSON, or null if it is no such file; runs no network.
 
-It imports nothing of this project: MegEngine's Python may be 3.8.
+It runs in MegEngine's own environment and imports nothing of this project: the Python there may be
+3.8.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ import sys
 from collections import Counter
 from typing import Any
 
-# Otherwise it makes a folder of its own in the user's cache. It is read at the import.
+# Otherwise MegEngine makes a folder in the user's cache. It reads this variable when imported.
 os.environ["MGE_FASTRUN_CACHE_TYPE"] = "MEMORY"
 
 import megengine  # type: ignore[import-not-found]
 import numpy as np
 from megengine.utils.network import Network  # type: ignore[import-not-found]
 
-#: Operators that are constants, of one tensor or several, and those that are inputs.
+#: Types of operators that are constants, of one tensor or several, or inputs.
 _CONSTANTS = (
     "ImmutableTensor",
     "SharedDeviceTensor",
@@ -30,27 +30,27 @@ _INPUTS = ("Host2DeviceCopy",)
 
 
 def main() -> None:
-    """Print what the file in the first argument shows."""
+    """Print the contents of the file in the first argument."""
     answer = os.fdopen(os.dup(1), "w")
-    # What MegEngine says of missing drivers goes to standard error.
+    # MegEngine's messages about missing drivers go to standard error.
     os.dup2(2, 1)
     try:
         network = Network.load(sys.argv[1])
     except RuntimeError:
         network = None
-    json.dump(_shown(network) if network else None, answer)
+    json.dump(_contents(network) if network else None, answer)
 
 
-def _shown(network: Any) -> dict[str, Any]:
+def _contents(network: Any) -> dict[str, Any]:
     counts: Counter[str] = Counter()
     sizes: Counter[str] = Counter()
     operators: Counter[str] = Counter()
     for operator in network.all_oprs:
         if operator.type in _CONSTANTS:
             for variable in operator.outputs:
-                name = np.dtype(variable.dtype).name
-                counts[name] += 1
-                sizes[name] += int(np.prod(variable.shape)) * np.dtype(variable.dtype).itemsize
+                element_type = np.dtype(variable.dtype)
+                counts[element_type.name] += 1
+                sizes[element_type.name] += int(np.prod(variable.shape)) * element_type.itemsize
         elif operator.type not in _INPUTS:
             operators[operator.type] += 1
     return {
@@ -63,13 +63,9 @@ def _shown(network: Any) -> dict[str, Any]:
 
 
 def _tensor(variable: Any) -> tuple[str, str, list[int] | None]:
-    # None if it follows from values alone.
-    shape = variable.shape
-    return (
-        variable.name,
-        np.dtype(variable.dtype).name,
-        None if shape is None else [int(size) for size in shape],
-    )
+    # The shape is None if it depends on values.
+    shape = None if variable.shape is None else [int(size) for size in variable.shape]
+    return variable.name, np.dtype(variable.dtype).name, shape
 
 
 if __name__ == "__main__":

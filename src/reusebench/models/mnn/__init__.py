@@ -1,1 +1,1 @@
-"""`.mnn` files of ONNX files, by the converter of MNN's own package."""
+"""Conversion of ONNX files into `.mnn` files, by the converter in MNN's own package."""

@@ -1,8 +1,7 @@
-"""Converts ONNX files, in the Python that has MNN; loop.py calls it.
+"""Converts ONNX files into `.mnn` files; models/conversion/loop.py runs it in the Python with MNN.
 
-Imports nothing of this project. The converter is called in MNN's extension module `_tools`:
-importing MNN's program mnnconvert installs a package for telemetry, and reports every conversion to
-MNN's maker.
+It imports nothing of this project. It calls MNN's extension module `_tools`: MNN's program
+mnnconvert would install a package for telemetry and report every conversion to MNN's maker.
 """
 
 from __future__ import annotations
@@ -17,30 +16,30 @@ from typing import Any
 import _tools
 import onnx
 
-#: Of its lines, those that say why it has failed.
+#: Pattern for lines of the log with the reason of a failure.
 _REASON = re.compile(r"not support|error|invalid|can't|cannot|fail", re.IGNORECASE)
-#: With these words it ends, whatever the reason.
+#: Last line of the log after any failure.
 _END = "Converted Failed"
-#: Time and line of the source before its words.
+#: Time and source line before each message.
 _PREFIX = re.compile(r"^\[[\d:]+\] \S*:\d+: ")
-#: In the folder of this process, in place of the one before.
+#: Copy of the model in the folder of this process; it replaces the previous one.
 _SIZED = "with-sizes.onnx"
 
 
 def convert(job: dict[str, Any]) -> dict[str, str] | None:
-    """Write the file; return None, or the step that failed with MNN's words."""
+    """Write job["output"]; return None, or the failed step and MNN's message."""
     output = Path(job["output"])
     output.unlink(missing_ok=True)
     source = _with_sizes(job) if job["has_free_sizes"] else job["onnx"]
     arguments = ["mnnconvert", "-f", "ONNX", "--modelFile", source, "--MNNModel", str(output)]
-    # What MNN prints goes to a file, the log of this process.
+    # MNN's output goes to a file, the log of this process.
     begin = os.fstat(sys.stderr.fileno()).st_size
     _tools.mnnconvert([*arguments, "--bizCode", "reusebench"])
     ctypes.CDLL(None).fflush(None)
     with Path(f"/proc/self/fd/{sys.stderr.fileno()}").open(errors="replace") as log:
         log.seek(begin)
         lines = [_PREFIX.sub("", line.strip()) for line in log if line.strip()]
-    # It says so in words alone: what it returns is always True.
+    # Only the log shows a failure: the function always returns True.
     if output.exists() and not any(_END in line for line in lines):
         return None
     reasons = [line for line in lines if _REASON.search(line) and _END not in line]
@@ -48,10 +47,9 @@ def convert(job: dict[str, Any]) -> dict[str, str] | None:
 
 
 def _with_sizes(job: dict[str, Any]) -> str:
-    """Return a copy of the ONNX file in the current folder, with the sizes of its inputs in place
-    of those left free.
+    """Return a copy of the ONNX file, in the current folder, whose inputs have the job's sizes.
 
-    MNN's converter itself can fix sizes (saveStaticModel), and then writes another graph.
+    MNN's converter can fix sizes itself (saveStaticModel), but then writes another graph.
     """
     model = onnx.load(job["onnx"])
     shapes = {tensor["name"]: tensor["shape"] for tensor in job["inputs"]}

@@ -1,6 +1,6 @@
-"""MNN's converter, which the package MNN brings: it makes `.mnn` files of ONNX files.
+"""MNN's converter of ONNX files into `.mnn` files, which is part of the package MNN.
 
-Standard library only: the harness imports it.
+Standard library only: the harness imports this.
 """
 
 from __future__ import annotations
@@ -17,16 +17,14 @@ PACKAGE = PythonPackage(library="MNN", module="MNN", makes=".mnn", install="pip 
 
 
 class MnnConverter(NativeConverter):
-    """Has MNN make `.mnn` files of ONNX files: built-in ones and the user's."""
+    """MNN, which converts built-in and users' ONNX files into `.mnn` files."""
 
     environment = PACKAGE
     program = Path(__file__).resolve().with_name("converter.py")
 
     @classmethod
     def form(cls) -> NativeForm:
-        """Return the form of .mnn files, v1 is the first; raise ModelError if MNN is not
-        installed.
-        """
+        """Return the format of .mnn files (v1 is the first); ModelError if MNN is not installed."""
         PACKAGE.check_installed()
         return NativeForm(".mnn", f"mnn{PACKAGE.version}", revision=1)
 

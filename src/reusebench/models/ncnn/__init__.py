@@ -1,3 +1,1 @@
-"""pnnx in an environment of its own, and the `.param` and `.bin` files that it makes of ONNX files
-for ncnn.
-"""
+"""pnnx in an environment of its own; it converts ONNX files into ncnn's `.param` and `.bin`."""

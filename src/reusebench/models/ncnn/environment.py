@@ -1,8 +1,8 @@
-"""pnnx: how it is installed in an environment of its own, and has ONNX files converted into ncnn's.
+"""pnnx: its environment, and the converter of ONNX files into ncnn's files.
 
-It is a program, and its package asks for PyTorch, which it needs for files of PyTorch alone. ncnn
-is beside it, to tell whether it can load what pnnx wrote. Standard library only: the harness
-imports it.
+Its package requires PyTorch, but the program needs that only for files of PyTorch. ncnn is
+installed beside it, to check whether it can load the converted files. Standard library only: the
+harness imports this.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from reusebench.models.recipe import NativeForm
 
 __all__ = ["CONVERTER", "PNNX", "NcnnConverter", "install_pnnx"]
 
-#: Of pnnx and of ncnn, which are released together.
+#: Version of pnnx and ncnn, which are released together.
 _VERSION = "20261020"
 
 #: v1: the first.
@@ -37,21 +37,19 @@ PNNX = ConverterEnvironment(
 
 _REQUIREMENTS = Path(__file__).with_name("requirements.txt")
 
-#: The proof that both work here; pnnx without arguments prints its usage and ends with 255.
+#: Code that proves that both work; pnnx without arguments prints its usage and ends with 255.
 _TRY = (
     "import importlib.util, subprocess; spec = importlib.util.find_spec('pnnx'); import ncnn; "
-    + (
-        "program = spec.submodule_search_locations[0] + '/pnnx'; "
-        "assert b'Usage' in subprocess.run([program], capture_output=True).stderr, program"
-    )
+    "program = spec.submodule_search_locations[0] + '/pnnx'; "
+    "assert b'Usage' in subprocess.run([program], capture_output=True).stderr, program"
 )
 
 
 def install_pnnx(show_step: ShowStep, python: str | None = None) -> Path:
-    """Return the folder of pnnx, made first where it is missing; raise ModelError, and leave
-    nothing, if it fails.
+    """Return the folder of pnnx, made first if it is missing.
 
-    python is the interpreter to use, None: one that fits.
+    Raises ModelError, and leaves nothing, if that fails. `python` is the interpreter to use; None
+    means any that fits.
     """
 
     def fill(installation: Installation) -> None:
@@ -63,7 +61,7 @@ def install_pnnx(show_step: ShowStep, python: str | None = None) -> Path:
 
 
 class NcnnConverter(NativeConverter):
-    """Has pnnx make `.param` and `.bin` files of ONNX files: built-in ones and the user's."""
+    """pnnx, which converts built-in and users' ONNX files into `.param` and `.bin` files."""
 
     environment = PNNX
     installer = staticmethod(install_pnnx)
@@ -71,7 +69,7 @@ class NcnnConverter(NativeConverter):
 
     @classmethod
     def form(cls) -> NativeForm:
-        """Return the form of .param files; v1 is the first."""
+        """Return the format of .param files; v1 is the first."""
         return NativeForm(".param", f"pnnx{_VERSION}", revision=1, weights=".bin")
 
 

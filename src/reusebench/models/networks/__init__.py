@@ -1,4 +1,4 @@
-"""The networks that model files can be made of; this file is the visible list of them."""
+"""The list of networks that model files can be made of."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ from reusebench.models.networks.yolov5s import yolov5s
 
 __all__ = ["NETWORKS", "NetworkEntry", "find_network"]
 
-#: Below it the deepest maps (stride 32) vanish.
+#: Smaller inputs would leave nothing of the deepest maps (stride 32).
 _SMALLEST_SIZE = 32
-#: Far above any use; there so that a slip of the finger is refused here and not as a shape that
-#: overflows.
+#: Far above any use: a typing error is refused here, before a shape overflows.
 _LARGEST_SIZE = 16384
 
 
@@ -28,24 +27,25 @@ class NetworkEntry:
     """One network on offer."""
 
     name: str
-    #: Makes the description for a size that check_size accepts.
+    #: Function that makes the description for a size that check_size accepts.
     make: Callable[[int], Network]
-    #: Height in pixels, and for all but `frame` width too, that the published figures are for.
+    #: Height in pixels that the published figures are for; also the width, except for `frame`.
     default_size: int
-    #: Valid sizes are the multiples of it.
+    #: Valid sizes are multiples of this number.
     size_step: int
     #: Millions of parameters as published (batch norm not folded); None for a network of our own.
     published_millions: float | None
-    #: Where the architecture and its parameter count were published.
+    #: Publication of the architecture and its parameter count.
     source: str
 
     def check_size(self, size: int) -> None:
         """Raise ModelError unless the network can be made for that size."""
         smallest = math.ceil(_SMALLEST_SIZE / self.size_step) * self.size_step
-        if not smallest <= size <= _LARGEST_SIZE or size % self.size_step:
-            number = "a whole number" if self.size_step == 1 else f"a multiple of {self.size_step}"
-            valid = f"{number} from {smallest} to {_LARGEST_SIZE}"
-            raise ModelError(f"{self.name} cannot be made for size {size}; valid: {valid}")
+        if smallest <= size <= _LARGEST_SIZE and size % self.size_step == 0:
+            return
+        number = "a whole number" if self.size_step == 1 else f"a multiple of {self.size_step}"
+        valid = f"{number} from {smallest} to {_LARGEST_SIZE}"
+        raise ModelError(f"{self.name} cannot be made for size {size}; valid: {valid}")
 
 
 NETWORKS: tuple[NetworkEntry, ...] = (
@@ -60,8 +60,7 @@ NETWORKS: tuple[NetworkEntry, ...] = (
         3.50,
         "arXiv:1801.04381; torchvision.models.mobilenet_v2",
     ),
-    # Two of its maps are upsampled and joined with others: only multiples of the largest stride
-    # fit.
+    # Two of its maps are upsampled and joined with others, so multiples of the largest stride fit.
     NetworkEntry("yolov5s", yolov5s, 640, 32, 7.2, "github.com/ultralytics/yolov5, tag v7.0"),
     NetworkEntry("tiny", tiny, 64, 1, None, "made up: for tests and for trying the tool"),
     NetworkEntry(

@@ -1,6 +1,4 @@
-"""A camera frame in and as large a one out, with next to nothing between: copies of input and
-output are its cost.
-"""
+"""A network that turns a camera frame into one of equal size, so that copying them is its cost."""
 
 from __future__ import annotations
 

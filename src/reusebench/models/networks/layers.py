@@ -1,10 +1,8 @@
-"""The layer kinds that networks are made of: a closed set of plain data, each with its rule for
-shapes.
+"""The kinds of layers that networks consist of: plain data, each with its rule for shapes.
 
-A layer writes one tensor, called by the layer's own name. Shapes are (1, channels, height, width)
-for feature maps and (1, features) for vectors; the batch is always 1. Kernels, strides and paddings
-are square and in pixels. Nothing here belongs to a file format: an emitter translates each kind
-into its own terms.
+A layer writes one tensor, which has the layer's name. Shapes are (1, channels, height, width) for
+feature maps and (1, features) for vectors; the batch is always 1. Kernels, strides and paddings are
+square and in pixels. Nothing here depends on a file format: each emitter translates the layers.
 """
 
 from __future__ import annotations
@@ -35,7 +33,7 @@ Shape = tuple[int, ...]
 
 
 class Activation(enum.Enum):
-    """What is applied to each element of a layer's result; z is the element."""
+    """The function that is applied to each element z of a layer's result."""
 
     NONE = "none"
     #: max(z, 0)
@@ -63,9 +61,9 @@ class LayerParameters:
 
 @dataclass(frozen=True)
 class Layer(ABC):
-    """What every layer kind has."""
+    """A layer of any kind."""
 
-    #: Unique in its network; also the name of the tensor that the layer writes.
+    #: Unique name in the network, and the name of the tensor that the layer writes.
     name: str
 
     @property
@@ -75,12 +73,10 @@ class Layer(ABC):
 
     @abstractmethod
     def output_shape(self, inputs: Sequence[Shape]) -> Shape:
-        """Return the shape written when the sources have these shapes; raise ModelError if they do
-        not fit.
-        """
+        """Return the output shape for inputs of these shapes; ModelError if they do not fit."""
 
     def parameters(self, inputs: Sequence[Shape]) -> LayerParameters | None:  # noqa: ARG002 - most kinds have none
-        """Return the shapes of the layer's parameters, or None for a layer without."""
+        """Return the shapes of the layer's parameters, or None if it has no parameters."""
         return None
 
 
@@ -92,7 +88,7 @@ class _OneSource(Layer):
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """The one source."""
+        """The only source."""
         return (self.source,)
 
 
@@ -106,7 +102,7 @@ class Convolution(_OneSource):
     stride: int = 1
     #: Zeros added on each of the four sides.
     padding: int = 0
-    #: As many as there are input channels makes the convolution depthwise.
+    #: Number of groups; equal to the number of input channels for a depthwise convolution.
     groups: int = 1
     activation: Activation = Activation.NONE
 
@@ -122,9 +118,7 @@ class Convolution(_OneSource):
         return (1, self.channels, height, width)
 
     def parameters(self, inputs: Sequence[Shape]) -> LayerParameters:
-        """Return weight (channels, input channels / groups, kernel, kernel) and bias
-        (channels,).
-        """
+        """Return the shapes (channels, input channels / groups, kernel, kernel) and (channels,)."""
         fan_in_channels = inputs[0][1] // self.groups
         return LayerParameters(
             (self.channels, fan_in_channels, self.kernel, self.kernel), (self.channels,)
@@ -133,7 +127,7 @@ class Convolution(_OneSource):
 
 @dataclass(frozen=True)
 class FullyConnected(_OneSource):
-    """Each feature out is a weighted sum of all features in, plus a bias."""
+    """A layer whose output features are weighted sums of all input features, plus a bias."""
 
     #: Output features.
     features: int
@@ -145,13 +139,13 @@ class FullyConnected(_OneSource):
         return (1, self.features)
 
     def parameters(self, inputs: Sequence[Shape]) -> LayerParameters:
-        """Return weight (features, input features) and bias (features,)."""
+        """Return the shapes (features, input features) and (features,)."""
         return LayerParameters((self.features, inputs[0][1]), (self.features,))
 
 
 @dataclass(frozen=True)
 class MaxPool(_OneSource):
-    """The largest value under a moving window; what lies outside the map never wins."""
+    """The largest value under a moving window; padding never wins."""
 
     kernel: int
     stride: int
@@ -212,7 +206,7 @@ class Add(Layer):
 
 @dataclass(frozen=True)
 class Concat(Layer):
-    """Feature maps of one size behind each other, along the channels."""
+    """Feature maps of one size, joined along the channels."""
 
     parts: tuple[str, ...]
 
@@ -223,14 +217,18 @@ class Concat(Layer):
 
     def output_shape(self, inputs: Sequence[Shape]) -> Shape:
         """Return the common size with the sum of the channels."""
-        maps = [_feature_map(self, shape) for shape in inputs]
-        sizes = {(height, width) for _, _, height, width in maps}
+        all_channels = 0
+        sizes = set()
+        for shape in inputs:
+            _, channels, height, width = _feature_map(self, shape)
+            all_channels += channels
+            sizes.add((height, width))
         if len(sizes) != 1:
             raise ModelError(
                 f"layer {self.name!r}: parts must have one height and width, not {sorted(sizes)}"
             )
         height, width = sizes.pop()
-        return (1, sum(channels for _, channels, _, _ in maps), height, width)
+        return (1, all_channels, height, width)
 
 
 def _feature_map(layer: Layer, shape: Shape) -> tuple[int, int, int, int]:
@@ -243,13 +241,13 @@ def _feature_map(layer: Layer, shape: Shape) -> tuple[int, int, int, int]:
 
 
 def _slide(layer: Layer, shape: Shape, kernel: int, stride: int, padding: int) -> tuple[int, int]:
-    """Return how often a window fits, down and across; a last part of a stride is left out."""
+    """Return the number of window positions, down and across, in whole strides."""
     _, _, height, width = _feature_map(layer, shape)
     if min(height, width) + 2 * padding < kernel:
         raise ModelError(
             f"layer {layer.name!r}: kernel {kernel} is larger than the padded map of {height} x"
             f" {width}"
         )
-    return (height + 2 * padding - kernel) // stride + 1, (
-        width + 2 * padding - kernel
-    ) // stride + 1
+    down = (height + 2 * padding - kernel) // stride + 1
+    across = (width + 2 * padding - kernel) // stride + 1
+    return down, across

@@ -56,7 +56,7 @@ def mobilenet_v2(size: int) -> Network:
                 net, f"features.{index}", x, channels, channels * expansion, out_channels, stride
             )
             channels = out_channels
-            index = index + 1
+            index += 1
     x = net.add(Convolution(f"features.{index}", x, _LAST_CHANNELS, kernel=1, activation=relu6))
     x = net.add(GlobalAveragePool("pool", x))
     logits = net.add(FullyConnected("classifier.1", x, _CLASSES))
@@ -72,9 +72,7 @@ def _inverted_residual(
     out_channels: int,
     stride: int,
 ) -> str:
-    """Add a block that widens to hidden channels, filters depthwise, and narrows without an
-    activation.
-    """
+    """Add a block that widens to `hidden` channels, filters depthwise, and narrows linearly."""
     relu6 = Activation.RELU6
     x = source
     if hidden != channels:

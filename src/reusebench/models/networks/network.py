@@ -1,6 +1,4 @@
-"""One network: its layers as a graph, and the shapes, parameters and bytes that follow from
-them.
-"""
+"""A network: its layers as a graph, with the shapes, parameters and sizes that follow from them."""
 
 from __future__ import annotations
 
@@ -21,13 +19,13 @@ _FP32_BYTES = 4
 
 @dataclass(frozen=True)
 class Network:
-    """A network for one input image; checked when made, so that every emitter may trust it."""
+    """A network for one input image; checked when made, so that every emitter can trust it."""
 
     name: str
-    #: Of the input, in pixels.
+    #: Height and width of the input in pixels.
     height: int
     width: int
-    #: In an order in which they can run: a layer comes after those whose tensors it reads.
+    #: The layers in an order in which they can run.
     layers: tuple[Layer, ...]
     #: Names of the tensors that the application reads, in order.
     outputs: tuple[str, ...]
@@ -73,23 +71,18 @@ class Network:
 
 
 class NetworkBuilder:
-    """Collects the layers of a network while its constructor walks through it."""
+    """Collects the layers of a network."""
 
     def __init__(self) -> None:
-        """Start without layers."""
         self._layers: list[Layer] = []
 
     def add(self, layer: Layer) -> str:
-        """Append the layer and return the name of the tensor it writes, for the next layer to
-        read.
-        """
+        """Append the layer and return the name of the tensor that it writes."""
         self._layers.append(layer)
         return layer.name
 
     def build(self, name: str, height: int, width: int, outputs: Sequence[str]) -> Network:
-        """Return the network of the layers added so far; raise ModelError if they do not fit
-        together.
-        """
+        """Return the network of the layers added so far; raise ModelError if they do not fit."""
         return Network(name, height, width, tuple(self._layers), tuple(outputs))
 
 

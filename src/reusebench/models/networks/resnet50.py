@@ -2,7 +2,7 @@
 
 He et al., "Deep Residual Learning for Image Recognition", arXiv:1512.03385, in the form that is
 deployed (torchvision.models.resnet50, "v1.5": a block's stride is in its 3x3 convolution). Layers
-are called as in torchvision; batch norm is folded.
+have the names of torchvision; batch norm is folded.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["resnet50"]
 
 #: Blocks and inner channels of the four stages (paper, table 1).
 _STAGES = ((3, 64), (4, 128), (6, 256), (3, 512))
-#: A block's output has so many times its inner channels.
+#: Ratio of a block's output channels to its inner channels.
 _EXPANSION = 4
 _CLASSES = 1000
 
@@ -48,9 +48,7 @@ def resnet50(size: int) -> Network:
 def _bottleneck(
     net: NetworkBuilder, name: str, source: str, channels: int, stride: int, *, project: bool
 ) -> str:
-    """Add a 1x1, 3x3, 1x1 block around which the input goes as it is, or projected where the shape
-    changes.
-    """
+    """Add a 1x1, 3x3, 1x1 block with a shortcut, which `project` fits to the new shape."""
     relu = Activation.RELU
     branch = net.add(Convolution(f"{name}.conv1", source, channels, kernel=1, activation=relu))
     branch = net.add(

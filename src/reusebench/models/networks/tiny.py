@@ -1,6 +1,4 @@
-"""A network of 0.3 MiB for tests and for trying the tool; it comes from no paper and is good for
-nothing else.
-"""
+"""A network of 0.3 MiB for tests and for trying the tool; it is good for nothing else."""
 
 from __future__ import annotations
 
@@ -20,9 +18,7 @@ _CLASSES = 100
 
 
 def tiny(size: int) -> Network:
-    """Return the tiny classifier for size x size pixels, 100 logits out: one layer or two of most
-    kinds.
-    """
+    """Return a classifier for size x size pixels, 100 logits out, with most kinds of layers."""
     relu = Activation.RELU
     net = NetworkBuilder()
     x = net.add(Convolution("stem", INPUT_NAME, 16, kernel=3, stride=2, padding=1, activation=relu))

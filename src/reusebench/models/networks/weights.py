@@ -1,7 +1,6 @@
-"""Weights from a seed: "different models" of equal size that compute something without having been
-trained.
+"""Weights from a seed, for untrained models of equal size whose activations keep a sensible level.
 
-Imports numpy: for the building process only, never for the harness.
+Only the building process imports this: it imports numpy, which the harness must not.
 """
 
 from __future__ import annotations
@@ -18,18 +17,19 @@ from reusebench.models.networks.network import INPUT_NAME, Network
 
 __all__ = ["LayerWeights", "draw_weights"]
 
-#: The root mean square that activations are held at, throughout a network.
+#: Root mean square of the activations, throughout a network.
 _LEVEL = 1.0
-#: SiLU is held higher, where it is nearly ReLU. At 1 it bends upwards: a level a little too low
-#: fades to nothing within 40 layers, one a little too high saturates the sigmoids at the end
-#: (observed).
+#: The same for SiLU, which is nearly ReLU at this level. At level 1 it bends upwards: a slightly
+#: lower level fades to nothing within 40 layers, a slightly higher one saturates the sigmoids at
+#: the end (observed).
 _SILU_LEVEL = 4.0
 
-#: Of pixels spread evenly over [0, 1].
+#: Root mean square of pixels spread evenly over [0, 1].
 _IMAGE_LEVEL = 1 / math.sqrt(3)
 
-#: Deviation of z, over the level, for which activation(z) is at the level; z normal with mean 0. So
-#: every layer passes its level on (He et al., arXiv:1502.01852; SiLU's by numeric integration).
+#: Standard deviation of z, relative to the level, for which activation(z) has the level; z is
+#: normal with mean 0. Thus every layer keeps the level (He et al., arXiv:1502.01852; SiLU's value
+#: is from numeric integration).
 _GAINS = {
     Activation.NONE: 1.0,
     Activation.RELU: math.sqrt(2),
@@ -56,9 +56,9 @@ class LayerWeights:
 def draw_weights(network: Network, seed: int) -> Iterator[LayerWeights]:
     """Yield the weights of each layer that has any, in layer order.
 
-    They depend on the layers and the seed alone, not on the input size, so that one model at two
-    resolutions has the same weights. Each seed differs from every other in every layer. Equal bytes
-    need the same numpy: its generators may change between versions.
+    They depend only on the layers and the seed, not on the input size: one model at two resolutions
+    has the same weights. Two seeds give different weights in every layer. Equal bytes need the same
+    numpy, since its generators may change between versions.
     """
     scales = _scales(network)
     for index, (name, parameters) in enumerate(network.parameters().items()):
@@ -66,16 +66,15 @@ def draw_weights(network: Network, seed: int) -> Iterator[LayerWeights]:
         fan_in = math.prod(parameters.weight[1:])
         weight = generator.standard_normal(parameters.weight, dtype=np.float32)
         weight *= np.float32(scales[name] / math.sqrt(fan_in))
-        bias = generator.standard_normal(parameters.bias, dtype=np.float32) * np.float32(
-            _BIAS_DEVIATION
-        )
+        bias = generator.standard_normal(parameters.bias, dtype=np.float32)
+        bias *= np.float32(_BIAS_DEVIATION)
         yield LayerWeights(name, weight, bias)
 
 
 def _scales(network: Network) -> dict[str, float]:
-    """Return for every layer how much larger its weighted sum shall be than what it reads."""
-    silu = any(_activation(layer) is Activation.SILU for layer in network.layers)
-    level = _SILU_LEVEL if silu else _LEVEL
+    """Return the ratio of the level of each layer's weighted sum to the level of its input."""
+    has_silu = any(_activation(layer) is Activation.SILU for layer in network.layers)
+    level = _SILU_LEVEL if has_silu else _LEVEL
     branches = {layer.branch for layer in network.layers if isinstance(layer, Add)}
     scales = {}
     for layer in network.layers:
@@ -83,9 +82,11 @@ def _scales(network: Network) -> dict[str, float]:
         if INPUT_NAME in layer.sources:
             scale *= level / _IMAGE_LEVEL
         if _activation(layer) is Activation.SIGMOID:
-            # An output: its values shall spread over (0, 1) and not lie at the ends.
+            # An output, whose values should spread over (0, 1) and not lie at the ends.
             scale /= level
-        scales[layer.name] = scale * (_BRANCH_SCALE if layer.name in branches else 1.0)
+        if layer.name in branches:
+            scale *= _BRANCH_SCALE
+        scales[layer.name] = scale
     return scales
 
 

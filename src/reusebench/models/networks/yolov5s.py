@@ -2,9 +2,9 @@
 
 Ultralytics, github.com/ultralytics/yolov5, models/yolov5s.yaml and models/common.py of tag v7.0:
 6x6 stem, C3 blocks, SPPF, three detection heads for the 80 classes of COCO; the yaml's depth
-multiple 0.33 and width multiple 0.50 are already applied to the numbers here. Layers are called as
-there; batch norm is folded. As NPU vendors export it, the graph ends at the three maps of sigmoids:
-turning them into boxes is left to the application.
+multiple 0.33 and width multiple 0.50 are already applied to the numbers here. Layers have the same
+names; batch norm is folded. The graph ends at the three maps of sigmoids, as NPU vendors export it:
+the application turns them into boxes.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def yolov5s(size: int) -> Network:
     maps = _head(net, *_backbone(net))
     outputs = []
     for index, source in enumerate(maps):
-        # Every anchor's values at every cell.
+        # All values of all anchors, at every cell.
         head = Convolution(
             f"model.24.m.{index}", source, _HEAD_CHANNELS, kernel=1, activation=Activation.SIGMOID
         )
@@ -61,9 +61,7 @@ def _backbone(net: NetworkBuilder) -> tuple[str, str, str]:
 def _head(
     net: NetworkBuilder, stride_8: str, stride_16: str, stride_32: str
 ) -> tuple[str, str, str]:
-    """Add modules 10 to 23, down to stride 8 and up again, and return the maps that are detected
-    on.
-    """
+    """Add modules 10 to 23, down to stride 8 and up again, and return the maps for detection."""
     lateral_32 = _conv(net, "model.10", stride_32, 256)
     x = net.add(Upsample("model.11", lateral_32, factor=2))
     x = net.add(Concat("model.12", (x, stride_16)))
@@ -93,9 +91,7 @@ def _conv(
     stride: int = 1,
     padding: int | None = None,
 ) -> str:
-    """Add the module Conv: convolution and SiLU; padded by half the kernel where padding is
-    None.
-    """
+    """Add the module Conv: convolution and SiLU; `padding` None means half the kernel."""
     if padding is None:
         padding = kernel // 2
     return net.add(
@@ -112,9 +108,7 @@ def _c3(
     *,
     shortcut: bool = True,
 ) -> str:
-    """Add the module C3: half the channels through bottlenecks, half around them, joined by a
-    convolution.
-    """
+    """Add the module C3: bottlenecks for half the channels, then a convolution over all."""
     half = channels // 2
     through = _conv(net, f"{name}.cv1", source, half)
     for index in range(bottlenecks):
@@ -127,12 +121,12 @@ def _c3(
 def _bottleneck(
     net: NetworkBuilder, name: str, source: str, channels: int, *, shortcut: bool
 ) -> str:
-    """Add the module Bottleneck: 1x1 and 3x3 at full width, with the input added in the backbone
-    only.
-    """
+    """Add the module Bottleneck: 1x1 and 3x3 at full width; the backbone's has a shortcut."""
     x = _conv(net, f"{name}.cv1", source, channels)
     x = _conv(net, f"{name}.cv2", x, channels, kernel=3)
-    return net.add(Add(f"{name}.add", source, x)) if shortcut else x
+    if not shortcut:
+        return x
+    return net.add(Add(f"{name}.add", source, x))
 
 
 def _sppf(net: NetworkBuilder, name: str, source: str, channels: int) -> str:

@@ -1,6 +1,6 @@
 """Writes a network as an ONNX file: fp32, opset 13, batch 1.
 
-Imports numpy and onnx: for the building process only, never for the harness.
+Only the building process imports this: it imports numpy and onnx, which the harness must not.
 """
 
 from __future__ import annotations
@@ -30,18 +30,16 @@ from reusebench.models.networks.weights import draw_weights
 
 __all__ = ["emit"]
 
-#: Old enough for ONNX Runtime 1.16, the oldest that the harness supports; newer ones read it as
-#: well.
+#: Old enough for ONNX Runtime 1.16, the oldest supported version; newer ones read it too.
 _OPSET = 13
 _IR_VERSION = 8
 
 
 def emit(network: Network, seed: int, path: Path) -> None:
-    """Write the network with the weights of that seed to path, which is overwritten; OSError if it
-    cannot be.
+    """Write the network, with the weights of the seed, to `path`; raise OSError if that fails.
 
-    The input is INPUT_NAME, pixels in [0, 1]; every tensor is called by the layer that writes it.
-    Equal network, seed and numpy give equal bytes.
+    The input is INPUT_NAME, pixels in [0, 1]; every tensor has the name of the layer that writes
+    it. Equal network, seed and numpy version give equal bytes.
     """
     graph = _Graph()
     for layer in network.layers:
@@ -126,7 +124,7 @@ class _Graph:
     def _upsample(self, layer: Upsample) -> None:
         factors = np.array([1, 1, layer.factor, layer.factor], dtype=np.float32)
         scales = self.constant(f"{layer.name}.scales", factors)
-        # The empty name is the region of interest, which nearest neighbour has no use for.
+        # The empty name is the region of interest, which nearest neighbour does not need.
         self._node(
             "Resize",
             [layer.source, "", scales],
@@ -147,9 +145,7 @@ class _Graph:
         self._node("Concat", layer.sources, layer.name, axis=1)
 
     def _activate(self, activation: Activation, source: str, result: str) -> None:
-        """Append the activation from source to result; nothing for NONE, whose two names are
-        one.
-        """
+        """Append the activation from `source` to `result`; for NONE both names are equal."""
         if activation is Activation.RELU:
             self._node("Relu", [source], result)
         elif activation is Activation.RELU6:

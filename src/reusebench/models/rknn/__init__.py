@@ -1,3 +1,1 @@
-"""rknn-toolkit2 in an environment of its own, and the `.rknn` files that it makes of the same
-networks.
-"""
+"""rknn-toolkit2 in an environment of its own; it converts ONNX files into `.rknn` files."""

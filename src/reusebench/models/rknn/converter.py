@@ -1,7 +1,7 @@
-"""Converts ONNX files into `.rknn` files, in rknn-toolkit2's own environment;
-models/conversion/loop.py runs it.
+"""Converts ONNX files into `.rknn` files.
 
-It imports nothing of this project: the toolkit's Python may be 3.8.
+models/conversion/loop.py runs it in rknn-toolkit2's own environment. It imports nothing of this
+project: the toolkit's Python may be 3.8.
 """
 
 from __future__ import annotations
@@ -12,19 +12,17 @@ from typing import Any
 import numpy as np
 from rknn.api import RKNN  # type: ignore[import-not-found]
 
-#: Of noise. It is the same for all models: what differs between them shall be their weights.
+#: Seed of the noise, the same for all models: only their weights should differ.
 _SEED = 0
 _DATASET = "calibration.txt"
 
-#: An input of so many dimensions is fed with pixels of 8 bits, as a camera gives them.
+#: Rank of inputs that are fed with pixels of 8 bits, as a camera gives them.
 _PICTURE_DIMENSIONS = 4
 _LARGEST_PIXEL = 255
 
 
 def convert(job: dict[str, Any]) -> dict[str, str] | None:
-    """Write job["output"]; return None, or the step that failed and its exception's words (empty:
-    no exception).
-    """
+    """Write job["output"]; return None, or the failed step and its exception's message, if any."""
     rknn = RKNN(verbose=False)
     step = "reading the inputs"
     try:
@@ -32,7 +30,7 @@ def convert(job: dict[str, Any]) -> dict[str, str] | None:
         for step, do in _steps(rknn, job, samples):
             if do() != 0:
                 return {"step": step, "words": ""}
-    except Exception as error:  # The toolkit raises whatever it met, as another type.
+    except Exception as error:  # The toolkit re-raises any exception as another type.
         return {"step": step, "words": _last_words(str(error))}
     finally:
         rknn.release()
@@ -40,30 +38,35 @@ def convert(job: dict[str, Any]) -> dict[str, str] | None:
 
 
 def _last_words(text: str) -> str:
-    """Return what follows the traceback that the toolkit puts into its exceptions, in one line."""
+    """Return the message behind the traceback in the toolkit's exceptions, as one line."""
     lines = text.strip().splitlines()
-    places = [number for number, line in enumerate(lines) if line.startswith("  File ")]
-    words = lines[places[-1] + 1 :] if places else lines[-1:]
+    words = lines[-1:]
+    for number, line in enumerate(lines):
+        if line.startswith("  File "):
+            words = lines[number + 1 :]
     return " ".join(line.strip() for line in words if not line.startswith("    "))
 
 
 class _Sample:
-    """One input: what the quantisation is calibrated with, and how pixels become what the network
-    takes.
-    """
+    """An input: the values to calibrate with, and the normalisation of pixels."""
 
     def __init__(self, tensor: dict[str, Any]) -> None:
         self.name = tensor["name"]
         self.shape = tensor["shape"]
         values = np.load(tensor["file"], allow_pickle=False) if tensor["file"] else None
-        #: Of each channel, as the toolkit calls them: it has (pixel - mean) / deviation. None: it
-        #: takes the values.
+        #: Mean and deviation per channel: the network gets (pixel - mean) / deviation. None: it
+        #: gets the values.
         self.means = self.deviations = None
         if len(self.shape) != _PICTURE_DIMENSIONS or "float" not in tensor["type"]:
             self.values = _noise(tensor) if values is None else values
             return
-        # Pixels span the range of the data; without data that from 0 to 1.
-        low, high = (0.0, 1.0) if values is None else (float(values.min()), float(values.max()))
+
+        # Pixels span the range of the data, or 0 to 1.
+        low = 0.0
+        high = 1.0
+        if values is not None:
+            low = float(values.min())
+            high = float(values.max())
         deviation = _LARGEST_PIXEL / ((high - low) or 1.0)
         self.means = [-low * deviation] * self.shape[1]
         self.deviations = [deviation] * self.shape[1]
@@ -76,9 +79,7 @@ class _Sample:
 
 
 def _noise(tensor: dict[str, Any]) -> Any:
-    """Return floats from 0 to 1; integers that index any table, or the value that the name asks
-    for.
-    """
+    """Return floats from 0 to 1, integers that index any table, or the input's fixed value."""
     random = np.random.default_rng(_SEED)
     if "float" in tensor["type"]:
         return random.random(tensor["shape"]).astype(tensor["type"])
@@ -90,6 +91,7 @@ def _noise(tensor: dict[str, Any]) -> Any:
 def _steps(
     rknn: Any, job: dict[str, Any], samples: list[_Sample]
 ) -> list[tuple[str, Callable[[], int]]]:
+    """Return the steps of a conversion by name; each returns 0 if it succeeds."""
     options = {"target_platform": job["platform"], "remove_weight": job["remove_weight"]}
     pixels = {
         "mean_values": [sample.means for sample in samples],
@@ -113,8 +115,9 @@ def _steps(
 
 
 def _write_dataset(samples: list[_Sample]) -> str:
-    """Write the calibration's one line, a file for each input; the toolkit looks for them from the
-    list's folder.
+    """Write the list of the calibration, one line with a file per input, and these files.
+
+    The toolkit looks for the files in the folder of the list.
     """
     names = []
     for number, sample in enumerate(samples):

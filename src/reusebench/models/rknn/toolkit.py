@@ -1,9 +1,8 @@
-"""rknn-toolkit2: how it is installed in an environment of its own, and has ONNX files converted
-into `.rknn` files.
+"""rknn-toolkit2: its environment, and the converter of ONNX files into `.rknn` files.
 
 Its pins (numpy 1, an old onnx and protobuf) clash with the project's. The files are INT8 by
 default, as such models are deployed and as the smaller chips demand. Standard library only: the
-harness imports it.
+harness imports this.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ from reusebench.models.recipe import OnnxFile, Recipe, RknnRecipe
 
 __all__ = ["CONVERTER", "TOOLKIT", "RknnConverter", "install_toolkit"]
 
-#: v1: the first. v2: every version is pinned, but for PyTorch's.
-#: Of the Pythons 3.11 comes first, on which the toolkit was tried most.
+#: v1: the first. v2: every version is pinned, except PyTorch's.
+#: Python 3.11 comes first, since the toolkit was tried most on it.
 TOOLKIT = ConverterEnvironment(
     library="rknn-toolkit2",
     version=TOOLKIT_VERSION,
@@ -39,23 +38,23 @@ TOOLKIT = ConverterEnvironment(
     suspects="pip's configuration, --torch",
 )
 
-#: The libraries of the toolkit, and of PyTorch without CUDA.
+#: The libraries that the toolkit, and PyTorch without CUDA, need.
 _REQUIREMENTS = Path(__file__).with_name("requirements.txt")
 _LIBRARY = Path(__file__).with_name("library.txt")
 _PIP = Path(__file__).with_name("pip.txt")
 
-#: The proof that the toolkit works here; PyTorch's builds for CUDA fail it.
+#: Code that proves that the toolkit works; it fails with PyTorch's builds for CUDA.
 _TRY = "import torch; from rknn.api import RKNN"
 
 
 def install_toolkit(
     show_step: ShowStep, python: str | None = None, torch: str | None = None
 ) -> Path:
-    """Return the toolkit's folder, made first where it is missing; raise ModelError, and leave
-    nothing, if it fails.
+    """Return the toolkit's folder, made first if it is missing.
 
-    python is the interpreter to use, None: one that fits; torch is the requirement that pip
-    installs as PyTorch, None: the newest build for CPUs that pip's own configuration offers.
+    Raises ModelError, and leaves nothing, if that fails. `python` is the interpreter to use; None
+    means any that fits. `torch` is the requirement that pip installs as PyTorch; None means the
+    newest build for CPUs that pip finds with the user's configuration.
     """
 
     def fill(installation: Installation) -> None:
@@ -65,7 +64,7 @@ def install_toolkit(
         installation.show_step(f"{TOOLKIT.library}=={TOOLKIT_VERSION}")
         installation.install(_LIBRARY)
         installation.show_step(pytorch)
-        # Its builds for CPUs are in an index of PyTorch's own, with the user's word for it.
+        # PyTorch's builds for CPUs are in an index of its own, which the user configures.
         installation.pip("install", "--no-deps", pytorch)
         installation.try_out(f"importing it with {pytorch}", _TRY)
 
@@ -73,8 +72,8 @@ def install_toolkit(
 
 
 def _cpu_torch(installation: Installation) -> str:
-    """Return the newest of pip's builds of PyTorch for CPUs; on 64-bit ARM the usual ones are."""
-    # One that has `index`: Debian 11 and Ubuntu 20.04 bring an older one.
+    """Return the newest build of PyTorch for CPUs; on 64-bit ARM the usual builds are for CPUs."""
+    # A pip that has `index`: Debian 11 and Ubuntu 20.04 bring an older one.
     installation.install(_PIP)
     builds = re.findall(r"[\w.]+\+cpu\b", installation.pip("index", "versions", "torch"))
     if builds:
@@ -90,7 +89,7 @@ def _cpu_torch(installation: Installation) -> str:
 
 
 class RknnConverter(Converter[RknnRecipe]):
-    """Has rknn-toolkit2 make `.rknn` files of ONNX files: built-in ones and the user's."""
+    """rknn-toolkit2, which converts built-in and users' ONNX files into `.rknn` files."""
 
     environment = TOOLKIT
     installer = staticmethod(install_toolkit)
@@ -100,9 +99,7 @@ class RknnConverter(Converter[RknnRecipe]):
     def recipe(
         cls, source: Recipe | OnnxFile, chip: str | None, weightless: bool, quantised: bool
     ) -> RknnRecipe:
-        """Return what makes a .rknn file of the source; raise ModelError if there can be none
-        for the chip.
-        """
+        """Return the recipe for the source; raise ModelError if the chip has no such files."""
         if chip is None:
             raise ModelError(
                 "a .rknn file is made for one chip, and the target's is not known; name one with"
@@ -116,17 +113,14 @@ class RknnConverter(Converter[RknnRecipe]):
         return chip is not None and find_platform(chip).removes_weights
 
     def remedy(self, recipe: RknnRecipe, words: str) -> str:
-        """Return what to do: a step that quantises may be left out for chips that have floats."""
-        if (
-            recipe.quantised
-            and find_platform(recipe.platform).has_floats
-            and words.startswith("build")
-        ):
+        """Return advice; quantisation can be left out if the chip has floating point."""
+        is_quantisation = recipe.quantised and words.startswith("build")
+        if is_quantisation and find_platform(recipe.platform).has_floats:
             return "Change the network, add --float, or convert it yourself and give the .rknn file"
         return super().remedy(recipe, words)
 
     def job(self, recipe: RknnRecipe, source: Path) -> dict[str, Any]:
-        """Return what converter.py reads."""
+        """Return the job for converter.py."""
         return {
             **super().job(recipe, source),
             "platform": recipe.platform,
