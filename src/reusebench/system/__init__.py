@@ -1,6 +1,5 @@
-"""What is taken from the operating system, and given back: files, the user's cache, processes and
-signals.
+"""The operating system's services: files, the user's cache, processes, signals.
 
-Standard library only: the harness asks for cached files, and a harness that imported numpy, onnx or
-PyAV would map libraries that the measured process maps too, which lowers the PSS of that process.
+Standard library only. A harness that imported numpy, onnx or PyAV for cached files would map
+libraries that the measured process also maps, which lowers that process's PSS.
 """

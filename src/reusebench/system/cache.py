@@ -1,6 +1,4 @@
-"""The user's cache: files that can be made again, written whole or not at all, and the processes
-that make them.
-"""
+"""The user's cache: reproducible files, written whole or not at all, and their makers."""
 
 from __future__ import annotations
 
@@ -38,14 +36,16 @@ __all__ = [
     "written_whole",
 ]
 
-#: Locked by whoever makes files in the folder that it is in.
+#: Lock file of a folder, held while files in the folder are made.
 _LOCK = ".lock"
 #: Prefix of the folders that scratch_folder makes; tempfile adds eight characters.
 _SCRATCH = ".scratch-"
 _SCRATCH_NAME = re.compile(rf"{re.escape(_SCRATCH)}\w{{8}}")
-#: Locked by the process whose temporary folder it is in; the names of those, and what they are in.
+#: Lock file in a temporary folder, held by the process that owns the folder.
 _OWNER = ".owner"
+#: Names of such folders, as tempfile makes them.
 _OWN_FOLDER = re.compile(r"tmp\w{8}")
+#: Names of the cache's folders that have such folders.
 _KINDS = ("prepared", "temporary")
 
 
@@ -54,18 +54,19 @@ class CacheError(Exception):
 
 
 def cache_root() -> Path:
-    """Return the folder for everything that can be made again: $XDG_CACHE_HOME/reusebench or
-    ~/.cache/reusebench.
+    """Return the folder for everything that can be made again.
 
-    It may not exist yet. A relative $XDG_CACHE_HOME is ignored, as the XDG base directory
-    specification asks.
+    It is $XDG_CACHE_HOME/reusebench or ~/.cache/reusebench, and may not exist yet. A relative
+    $XDG_CACHE_HOME is ignored, as the XDG base directory specification asks.
     """
     folder = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    return (folder if folder.is_absolute() else Path.home() / ".cache") / "reusebench"
+    if not folder.is_absolute():
+        folder = Path.home() / ".cache"
+    return folder / "reusebench"
 
 
 class ProcessError(CacheError):
-    """A process of the project failed; `words` is the last line of its errors."""
+    """A process of the project failed; `words` is the last line of its standard error."""
 
     def __init__(self, command: str, end: str, words: str) -> None:
         super().__init__(f"`{command}` failed ({end}): {words}")
@@ -74,8 +75,9 @@ class ProcessError(CacheError):
 
 @contextmanager
 def written_whole(path: Path) -> Iterator[Path]:
-    """Yield a temporary path that replaces path at the end, as files.replacing; an OSError becomes
-    a CacheError.
+    """Yield a temporary path that replaces `path` at the end; see files.replacing.
+
+    An OSError becomes a CacheError.
     """
     try:
         with replacing(path) as temporary:
@@ -85,10 +87,9 @@ def written_whole(path: Path) -> Iterator[Path]:
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder and what is missing above it; the cache, which has files made of the user's
-    models, is private.
+    """Make a folder and its missing parents; OSError if that fails.
 
-    OSError if it cannot be made.
+    The cache is private, since its files are made of the user's models.
     """
     root = cache_root()
     if root == path or root in path.parents:
@@ -98,10 +99,9 @@ def make_folder(path: Path) -> None:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold the lock of the folder that path is in; the kernel releases it when the process ends,
-    however it ends.
+    """Hold the lock of the folder of `path`; the kernel releases it however the process ends.
 
-    What is made meanwhile belongs to the cache, too: an OSError becomes a CacheError.
+    The caller makes files of the cache meanwhile: an OSError becomes a CacheError.
     """
     try:
         make_folder(path.parent)
@@ -116,23 +116,20 @@ def locked(path: Path) -> Iterator[None]:
 def scratch_folder(parent: Path) -> Iterator[Path]:
     """Yield a new folder in `parent`, a folder of the cache whose lock the caller holds.
 
-    It is removed at the end; if the process is killed, remove_leftovers finds it by its name.
+    It is removed at the end. If the process is killed, remove_leftovers finds it by its name.
     """
     with tempfile.TemporaryDirectory(dir=parent, prefix=_SCRATCH) as folder:
         yield Path(folder)
 
 
 class OwnFolder:
-    """A temporary folder in the cache, which is removed with this object, at the latest when Python
-    ends.
+    """A temporary folder in the cache, removed with this object, at the latest when Python ends.
 
     Its owner holds a lock, which the kernel releases however the owner ends: see remove_leftovers.
     """
 
     def __init__(self, kind: str = "temporary") -> None:
-        """Make it in the cache's folder of this name, one of _KINDS; raise CacheError if it
-        cannot be.
-        """
+        """Make the folder in the cache's folder `kind`, one of _KINDS; raise CacheError."""
         parent = cache_root() / kind
         # A signal in between would leave the folder without a finaliser.
         with uninterrupted():
@@ -150,7 +147,7 @@ class OwnFolder:
         self.close()
 
     def close(self) -> None:
-        """Remove it."""
+        """Remove the folder."""
         self._remove()
 
 
@@ -162,23 +159,18 @@ class CacheLeftover(NamedTuple):
 
 
 def remove_leftovers(dry_run: bool = False) -> Iterator[CacheLeftover]:
-    """Remove what killed processes have left in the cache, and yield it; OSError if something
-    cannot be removed.
+    """Remove the leftovers of killed processes from the cache, and yield them.
 
-    What has an owner that is alive stays, and so do links and all that has no name of ours.
+    Leftovers of living owners stay, and so do links and all names that are not ours. Raises OSError
+    if one cannot be removed.
     """
     for folder in _folders_in(cache_root()):
-        if folder.name in _KINDS:
-            own = [inner for inner in _folders_in(folder) if _OWN_FOLDER.fullmatch(inner.name)]
-            locks = [(inner / _OWNER, [inner]) for inner in own]
-        else:
-            files = [path for path in folder.iterdir() if _is_temporary(path.name)]
-            locks = [(folder / _LOCK, sorted(files))] if files else []
-        for lock, paths in locks:
-            # Else another process has removed it meanwhile.
+        for lock, paths in _possible_leftovers(folder):
+            # FileNotFoundError: another process has removed the folder meanwhile.
             with suppress(FileNotFoundError), _lock_if_free(lock) as is_free:
-                for path in paths if is_free else ():
-                    yield _removed(path, dry_run)
+                if is_free:
+                    for path in paths:
+                        yield _removed(path, dry_run)
 
 
 def run_in_another_process(module: str, *arguments: str) -> None:
@@ -191,16 +183,14 @@ def run_in_another_process(module: str, *arguments: str) -> None:
 
 
 def end_of(return_code: int) -> str:
-    """Return in words how a process ended; a negative return code is the signal that ended it."""
-    return (
-        f"exit code {return_code}"
-        if return_code >= 0
-        else f"killed by {signal.Signals(-return_code).name}"
-    )
+    """Return a description of a return code; a negative one is a signal's."""
+    if return_code >= 0:
+        return f"exit code {return_code}"
+    return f"killed by {signal.Signals(-return_code).name}"
 
 
 def cannot_write(path: Path, cause: OSError) -> CacheError:
-    """Return the error of a file or folder that the system does not let be written."""
+    """Return the error for a file or folder that cannot be written."""
     return CacheError(
         f"cannot write {path}: {cause.strerror or cause}; choose a folder that exists, is writable"
         " and has room (--output FILE, or XDG_CACHE_HOME for the cache)"
@@ -208,8 +198,9 @@ def cannot_write(path: Path, cause: OSError) -> CacheError:
 
 
 def _owned_folder(parent: Path) -> tuple[Path, IO[bytes]]:
-    """Return a new folder and its lock, which was taken; another process may take the folder for a
-    leftover before.
+    """Return a new folder and its lock, which this process holds.
+
+    Another process may take the folder for a leftover before it is locked; then the next is made.
     """
     while True:
         folder = Path(tempfile.mkdtemp(dir=parent))
@@ -224,7 +215,7 @@ def _owned_folder(parent: Path) -> tuple[Path, IO[bytes]]:
 
 
 def _remove_own(folder: Path, lock: IO[bytes]) -> None:
-    # A finaliser runs once: what a signal kept it from removing would stay.
+    # A finaliser runs only once, so a signal must not interrupt the removal.
     with uninterrupted():
         shutil.rmtree(folder, ignore_errors=True)
         lock.close()
@@ -232,7 +223,7 @@ def _remove_own(folder: Path, lock: IO[bytes]) -> None:
 
 @contextmanager
 def _lock_if_free(path: Path) -> Iterator[bool]:
-    """Take a lock, and yield whether nobody else has it."""
+    """Try to take a lock; yield whether nobody else has it."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -245,28 +236,40 @@ def _lock_if_free(path: Path) -> Iterator[bool]:
         os.close(descriptor)
 
 
+def _possible_leftovers(folder: Path) -> Iterator[tuple[Path, list[Path]]]:
+    """Yield each lock file in a folder of the cache, with what is left over if the lock is free."""
+    if folder.name in _KINDS:
+        for own_folder in _folders_in(folder):
+            if _OWN_FOLDER.fullmatch(own_folder.name):
+                yield own_folder / _OWNER, [own_folder]
+    else:
+        temporary = sorted(path for path in folder.iterdir() if _is_temporary(path.name))
+        if temporary:
+            yield folder / _LOCK, temporary
+
+
 def _folders_in(folder: Path) -> list[Path]:
-    """Return the folders in a folder, by name, without links; none where it is not there."""
-    return (
-        sorted(path for path in folder.iterdir() if stat.S_ISDIR(path.lstat().st_mode))
-        if folder.is_dir()
-        else []
-    )
+    """Return the folders in a folder by name, without links; empty if it is missing."""
+    if not folder.is_dir():
+        return []
+    return sorted(path for path in folder.iterdir() if stat.S_ISDIR(path.lstat().st_mode))
 
 
 def _is_temporary(name: str) -> bool:
-    """Whether a file or folder with this name is left over if nobody holds its folder's lock."""
+    """Whether a path of this name is temporary, and left over if its folder is unlocked."""
     return bool(UNFINISHED_NAME.fullmatch(name) or _SCRATCH_NAME.fullmatch(name))
 
 
 def _removed(path: Path, dry_run: bool) -> CacheLeftover:
-    is_folder = stat.S_ISDIR(path.lstat().st_mode)
-    files = (
-        [Path(at) / name for at, _, names in os.walk(path) for name in names]
-        if is_folder
-        else [path]
-    )
-    leftover = CacheLeftover(path, sum(file.lstat().st_size for file in files))
+    if not stat.S_ISDIR(path.lstat().st_mode):
+        leftover = CacheLeftover(path, path.lstat().st_size)
+        if not dry_run:
+            path.unlink()
+        return leftover
+
+    size_bytes = 0
+    for folder, _, names in os.walk(path):
+        size_bytes += sum(Path(folder, name).lstat().st_size for name in names)
     if not dry_run:
-        shutil.rmtree(path) if is_folder else path.unlink()
-    return leftover
+        shutil.rmtree(path)
+    return CacheLeftover(path, size_bytes)

@@ -1,5 +1,6 @@
-"""Files that somebody else made, opened so that none hangs, fills memory or leads elsewhere; ours,
-replaced whole.
+"""Safe opening of files that others made, and replacing of our files as a whole.
+
+A file of others must not block, fill memory, or lead elsewhere by a link.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ __all__ = [
 
 #: Suffix of the names of temporary files and folders.
 UNFINISHED = ".unfinished"
-#: Names of the temporary files that `replacing` makes, and of folders that are named alike.
+#: Names of the temporary files of `replacing`, and of folders that are named alike.
 UNFINISHED_NAME = re.compile(rf"\..+\.\d+{re.escape(UNFINISHED)}")
 
 _KINDS = (
@@ -43,20 +44,18 @@ _KINDS = (
     (stat.S_ISCHR, "a device"),
     (stat.S_ISBLK, "a device"),
 )
-#: A pipe without a writer would be waited for; a terminal would become this process's.
+#: Opening neither waits for a pipe's writer nor makes a terminal this process's own.
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
-#: What others may not do with files of ours.
+#: Rights of others to write, which files of ours do not have.
 _WRITING_OF_OTHERS = 0o022
-#: That of before keep_writing_to_user.
+#: The umask before keep_writing_to_user.
 _started_umask: int | None = None
 
 
 def keep_writing_to_user() -> None:
-    """Have what this process and its children make be writable for their user alone, whatever the
-    umask allows.
-    """
+    """Deny others to write to files of this process and its children, whatever the umask allows."""
     global _started_umask
     _started_umask = os.umask(0o077)
     os.umask(_started_umask | _WRITING_OF_OTHERS)
@@ -64,7 +63,7 @@ def keep_writing_to_user() -> None:
 
 @contextmanager
 def started_umask() -> Iterator[None]:
-    """Have the umask that this process was started with, for a program that is the user's."""
+    """Use the umask with which this process was started, for programs of the user."""
     own = os.umask(0o077)
     os.umask(own if _started_umask is None else _started_umask)
     try:
@@ -74,41 +73,39 @@ def started_umask() -> Iterator[None]:
 
 
 def open_regular(path: Path) -> BinaryIO:
-    """Open a regular file to be read, through links; every error is an OSError whose strerror says
-    what is wrong.
+    """Open a regular file for reading, through links.
+
+    Every error is an OSError whose strerror tells the problem.
     """
-    _check_regular(
-        path.stat(), path
-    )  # before it is opened: that alone arms a watchdog, or rewinds a tape
+    # Checked before opening, which alone would arm a watchdog or rewind a tape.
+    _check_regular(path.stat(), path)
     return _regular(os.open(path, _READ), path)
 
 
 def read_regular(path: Path, at_most_bytes: int) -> bytes:
-    """Return what is in a regular file; OSError if it is none, or has more than so many
-    bytes.
-    """
+    """Return a regular file's content; OSError if it is not one, or exceeds `at_most_bytes`."""
     with open_regular(path) as file:
         return _content(file, path, at_most_bytes)
 
 
 def open_inside(folder: Path, relative: str) -> BinaryIO:
-    """Open a regular file that a file of ours names, relative to the folder; no link below the
-    folder is followed.
+    """Open a regular file by its path relative to the folder, without following links below it.
 
-    OSError if the path is absolute or leads out of the folder, as where the file is missing.
+    Raises OSError if the file is missing, or if the path is absolute or leads out of the folder.
+    The path may come from a file of ours.
     """
+    path = folder / relative
     with _folder_inside(folder, relative) as (within, name):
-        _check_regular(
-            os.stat(name, dir_fd=within, follow_symlinks=False), folder / relative
-        )  # as above
-        return _regular(os.open(name, _READ | os.O_NOFOLLOW, dir_fd=within), folder / relative)
+        # Checked before opening, as in open_regular.
+        _check_regular(os.stat(name, dir_fd=within, follow_symlinks=False), path)
+        return _regular(os.open(name, _READ | os.O_NOFOLLOW, dir_fd=within), path)
 
 
 def remove_inside(folder: Path, relative: str) -> None:
-    """Remove a regular file, or an empty folder, by its path relative to the folder; OSError where
-    it is neither.
+    """Remove a regular file or an empty folder by its path relative to `folder`.
 
-    No link below the folder is followed, whatever anybody puts there meanwhile.
+    No link below the folder is followed, whatever anybody puts there meanwhile. Raises OSError if
+    the path is neither a regular file nor an empty folder.
     """
     with _folder_inside(folder, relative) as (within, name):
         status = os.stat(name, dir_fd=within, follow_symlinks=False)
@@ -121,7 +118,7 @@ def remove_inside(folder: Path, relative: str) -> None:
 
 @contextmanager
 def _folder_inside(folder: Path, relative: str) -> Iterator[tuple[int, str]]:
-    """Yield the open folder that the path's last part is in, and that part."""
+    """Yield the open folder of the path's last part, and that part."""
     parts = PurePosixPath(relative).parts
     if not parts or parts[0] == "/" or ".." in parts or "\0" in relative:
         raise OSError(errno.EACCES, "its path leads out of its folder", relative)
@@ -137,13 +134,13 @@ def _folder_inside(folder: Path, relative: str) -> Iterator[tuple[int, str]]:
 
 
 def open_emptied(path: Path) -> int:
-    """Return a descriptor of a regular file that others append to: made, or emptied, also through
-    links.
+    """Return a descriptor of a regular file, created or emptied, to which others append.
 
-    OSError if path is there and is no regular file.
+    Links are followed. Raises OSError if the path exists and is no regular file.
     """
+    # Checked before opening, as in open_regular.
     with suppress(FileNotFoundError):
-        _check_regular(path.stat(), path)  # as above
+        _check_regular(path.stat(), path)
     flags = os.O_RDWR | os.O_CREAT | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
     descriptor = os.open(path, flags, 0o666)
     try:
@@ -157,17 +154,16 @@ def open_emptied(path: Path) -> int:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Yield a temporary path to write to, in the same folder; at the end it replaces path in one
-    step.
+    """Yield a temporary path in the same folder, which replaces `path` in one step at the end.
 
-    Nobody ever sees half a file, not even after a power cut; if the writing fails, path stays as it
-    was. OSError also where path is there and is no regular file: replacing it would make a plain
-    file of a device such as /dev/null.
+    Nobody ever sees half a file, not even after a power cut. If writing fails, the file at `path`
+    stays. Raises OSError also if `path` is no regular file: replacing a device such as /dev/null
+    would make it a plain file.
     """
     if path.exists() and not path.is_file():
         raise OSError(errno.EEXIST, "it exists and is not a regular file", str(path))
     temporary = path.with_name(f".{path.name}.{os.getpid()}{UNFINISHED}")
-    # A folder that cannot be written to shows here, before any work.
+    # Shows before any work whether the folder can be written to.
     temporary.touch()
     try:
         yield temporary
@@ -175,27 +171,26 @@ def replacing(path: Path) -> Iterator[Path]:
             os.fsync(file.fileno())
         temporary.replace(path)
     finally:
-        # Gone already where all went well.
+        # Already gone if all went well.
         with suppress(OSError):
             temporary.unlink()
 
 
 def printable(text: str, keep: str = "") -> str:
-    """Return text of others as it may be shown: what moves a cursor, hides or cannot be encoded, is
-    escaped.
+    """Return text of others in a form that can be shown.
 
-    `keep` has characters that stay all the same, as "\\n" of what has lines.
+    Characters that move a cursor, hide or cannot be encoded are escaped, except those in `keep`,
+    such as "\\n" for text with lines.
     """
     if text.isprintable():
         return text
-    return "".join(
-        (
-            letter
-            if letter.isprintable() or letter in keep or unicodedata.category(letter) == "Zs"
-            else letter.encode("unicode_escape").decode()
-        )
-        for letter in text
-    )
+    letters = []
+    for letter in text:
+        is_space = unicodedata.category(letter) == "Zs"
+        if not letter.isprintable() and letter not in keep and not is_space:
+            letter = letter.encode("unicode_escape").decode()
+        letters.append(letter)
+    return "".join(letters)
 
 
 def _regular(descriptor: int, path: Path) -> BinaryIO:
@@ -215,7 +210,7 @@ def _check_regular(status: os.stat_result, path: Path) -> None:
 
 
 def _content(file: BinaryIO, path: Path, at_most_bytes: int) -> bytes:
-    content = file.read(at_most_bytes + 1)  # its size may be said wrongly, and may grow
+    content = file.read(at_most_bytes + 1)  # its size may be reported wrongly, and may grow
     if len(content) > at_most_bytes:
         raise OSError(
             errno.EFBIG,
@@ -238,7 +233,8 @@ def inside(folder: Path) -> Iterator[None]:
 
 
 def outside_user_folders() -> AbstractContextManager[None]:
-    """Work in a folder without modules, for a library that runs a Python which imports from its
-    working folder.
+    """Work in a folder without modules.
+
+    For libraries that start a Python which imports from its working folder.
     """
     return inside(Path("/"))

@@ -1,7 +1,7 @@
 """Ctrl-C, SIGTERM and SIGHUP: requests to end in order.
 
-The first one is raised as KeyboardInterrupt. While that is handled further ones do nothing: what
-was finished is being stored, and what was started ended.
+The first one is raised as KeyboardInterrupt. While that is handled, later ones do nothing: results
+are being stored, and started processes ended.
 """
 
 from __future__ import annotations
@@ -31,76 +31,72 @@ _NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Interrupted(KeyboardInterrupt):
-    """A request to end, by a signal of this number."""
+    """A request to end, by signal `number`."""
 
     def __init__(self, number: int) -> None:
         super().__init__(signal.Signals(number).name)
         self.number = number
 
 
-class _Hold:
-    """Keeps a signal back until what must not be cut in two is done."""
+class _State:
+    """State of the signals: held back while an operation must not be interrupted halfway."""
 
-    is_on = False
-    number: int | None = None
-    #: The last one that was raised.
+    is_holding = False
+    #: The signal that is held back.
+    held: int | None = None
+    #: The last signal that was raised.
     raised: int | None = None
 
 
 def shell_code(interrupt: KeyboardInterrupt) -> int:
-    """Return the exit code of a program that this has ended, as shells give it."""
-    return 128 + (interrupt.number if isinstance(interrupt, Interrupted) else signal.SIGINT)
+    """Return the exit code of a program ended by this interrupt, as shells give it."""
+    number = interrupt.number if isinstance(interrupt, Interrupted) else signal.SIGINT
+    return 128 + number
 
 
 def handle_signals() -> None:
-    """Have these signals raise Interrupted from now on. One that is ignored, as SIGHUP under nohup,
-    stays so.
+    """Have these signals raise Interrupted.
+
+    Ignored signals stay ignored, such as SIGHUP under nohup.
     """
-    _Hold.raised = None
+    _State.raised = None
     _set(_interrupt)
 
 
 def check_interrupted() -> None:
-    """Raise again what was raised since handle_signals, where the program goes on as if nothing had
-    been.
+    """Raise the interrupt again that was raised since handle_signals, if it got lost.
 
-    Python swallows what is raised in finalisers and callbacks.
+    Python swallows exceptions raised in finalisers and callbacks, and the program continues.
     """
-    if _Hold.raised is not None:
-        _interrupt(_Hold.raised, None)
+    if _State.raised is not None:
+        _interrupt(_State.raised, None)
 
 
 def ignore_signals() -> None:
-    """Have these signals do nothing from now on, since the end is near; processes that are started
-    get them.
-    """
-    _set(_nothing)
+    """Have these signals do nothing, since the end is near; started processes still get them."""
+    _set(_do_nothing)
 
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Keep these signals back while this is open: it takes a moment, and half of it would be in the
-    way.
-    """
-    if _Hold.is_on:
+    """Hold these signals back during a short operation that must not stop halfway."""
+    if _State.is_holding:
         yield
         return
-    _Hold.is_on = True
+    _State.is_holding = True
     try:
         yield
     finally:
-        _Hold.is_on = False
-        number = _Hold.number
-        _Hold.number = None
+        _State.is_holding = False
+        number = _State.held
+        _State.held = None
         if number is not None:
             _interrupt(number, None)
 
 
 @contextmanager
 def first_interrupt_calls(end: Callable[[], None]) -> Iterator[None]:
-    """While this is open, the first of these signals calls `end`; a second one does what it did
-    before.
-    """
+    """Have the first of these signals call `end`; a second one has its previous effect."""
 
     def handle(_number: int, _frame: FrameType | None) -> None:
         restore()
@@ -112,10 +108,9 @@ def first_interrupt_calls(end: Callable[[], None]) -> Iterator[None]:
 
 @contextmanager
 def forwarded() -> Iterator[Callable[[Callable[[int], None]], None]]:
-    """While this is open, what is given to the yielded function gets these signals, also those that
-    came before.
+    """Forward these signals to the receivers that are passed to the yielded function.
 
-    The first one is raised at the end.
+    A receiver also gets the signals that came before. The first signal is raised at the end.
     """
     numbers: list[int] = []
     receivers: list[Callable[[int], None]] = []
@@ -138,8 +133,9 @@ def forwarded() -> Iterator[Callable[[Callable[[int], None]], None]]:
 
 @contextmanager
 def _replaced(handler: Callable[[int, FrameType | None], None]) -> Iterator[Callable[[], None]]:
-    """Have another handler while this is open, and yield what puts the former ones back; only the
-    main thread can.
+    """Set another handler, and yield the function that restores the previous ones.
+
+    Only the main thread can set handlers.
     """
     is_main = threading.current_thread() is threading.main_thread()
     before = {number: signal.getsignal(number) for number in _NUMBERS} if is_main else {}
@@ -168,36 +164,32 @@ def _set(handler: Callable[[int, FrameType | None], None]) -> None:
 
 
 def _leave_terminal() -> None:
-    """Drop what is written from now on to a terminal that is gone: an error of writing would hide
-    that this ends.
-    """
+    """Redirect writing to a vanished terminal to nowhere: write errors would hide the interrupt."""
     null = os.open(os.devnull, os.O_RDWR)
     for link in list(_DESCRIPTORS.iterdir()):
-        with suppress(OSError):  # the listing's own
-            if str(link.readlink()).startswith(("/dev/pts/", "/dev/tty")) and not os.isatty(
-                int(link.name)
-            ):
-                os.dup2(null, int(link.name))
+        descriptor = int(link.name)
+        with suppress(OSError):  # the listing's own descriptor
+            is_terminal = str(link.readlink()).startswith(("/dev/pts/", "/dev/tty"))
+            if is_terminal and not os.isatty(descriptor):
+                os.dup2(null, descriptor)
     os.close(null)
 
 
 def _interrupt(number: int, _frame: FrameType | None) -> None:
-    if _Hold.is_on:
-        _Hold.number = number
+    if _State.is_holding:
+        _State.held = number
     elif not _is_ending():
-        _Hold.raised = number
+        _State.raised = number
         raise Interrupted(number)
 
 
 def _is_ending() -> bool:
-    """Whether a KeyboardInterrupt is being handled, in `except` or `finally`, however deep."""
+    """Whether a KeyboardInterrupt is being handled, in `except` or `finally`, at any depth."""
     error = sys.exc_info()[1]
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__context__
     return error is not None
 
 
-def _nothing(_number: int, _frame: FrameType | None) -> None:
-    """Be a handler: programs that are started do not inherit it, as they would that a signal is
-    ignored.
-    """
+def _do_nothing(_number: int, _frame: FrameType | None) -> None:
+    """Serve as a handler: started programs inherit no handlers, but would inherit SIG_IGN."""

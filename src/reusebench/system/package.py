@@ -1,4 +1,4 @@
-"""Where this package is, and how programs of it are started."""
+"""Paths of this package, and the command that starts its programs."""
 
 from __future__ import annotations
 
@@ -8,21 +8,20 @@ from typing import Optional
 
 __all__ = ["MEASURED", "NATIVE", "PACKAGE", "QUESTIONS", "START", "python_command"]
 
-#: The folder of `reusebench`: in a checkout or among installed packages.
+#: Folder of `reusebench`, in a checkout or among installed packages.
 PACKAGE = Path(__file__).resolve().parents[1]
-#: All that the measured process runs.
+#: Folder with everything that the measured process runs.
 MEASURED = PACKAGE / "measured"
-#: The sources in C.
+#: Folder of the C sources.
 NATIVE = PACKAGE / "native"
-#: The files that `reusebench bench` runs.
+#: Folder of the files that `reusebench bench` runs.
 QUESTIONS = PACKAGE / "bench"
-#: The script that starts every program of this package.
+#: Script that starts every program of this package.
 START = MEASURED / "start.py"
 
 
 def python_command(*program: str, python: Optional[str] = None) -> list[str]:
-    """Return the command that runs a module, ours or another's, with its arguments; without one,
-    the driver.
+    """Return the command that runs a module with its arguments; without a module, the driver.
 
     `python` is the interpreter, by default this one. The program may run in the user's working
     folder: nothing there is imported, as it would be with `python -m`.

@@ -1,7 +1,7 @@
-"""Processes that end with this one, however it ends, and what they have started with them.
+"""Processes that end with this one, however it ends, together with their descendants.
 
-The kernel kills the process itself, also one that is stopped or busy. It does not know what that
-one has started: a shell that waits for the end of a pipe kills their process groups.
+The kernel kills the process itself, even if it is stopped or busy, but not its descendants. Their
+process groups are killed by a shell that waits for the end of a pipe.
 """
 
 from __future__ import annotations
@@ -20,24 +20,26 @@ from reusebench.system.interrupts import forwarded, uninterrupted
 __all__ = ["end", "end_with", "run", "run_in_terminal", "start", "watch_ends"]
 
 _PRCTL = ctypes.CDLL(None).prctl
-#: Linux, sys/prctl.h. It is kept when another program is executed, unless that has rights of its
-#: own.
+#: Linux, sys/prctl.h. It survives the execution of another program, unless that program has rights
+#: of its own.
 _PR_SET_PDEATHSIG = 1
-#: Each line has all groups that there are; the last one counts.
+#: Each line has all current groups; the last line counts.
 _WATCHMAN = """
 exec 3<&0
-{ while read -r line; do groups=$line; done; [ -z "$groups" ] || kill -s KILL -- $groups; } <&3 3<&- &
+{ while read -r line; do groups=$line; done
+[ -z "$groups" ] || kill -s KILL -- $groups; } <&3 3<&- &
 """
 
-#: What a program may take to leave that is asked to.
+#: Time for a program to exit when it is asked to.
 _LEAVE_S = 3.0
 
 _Words = Sequence[Union[str, Path]]
 
 
 def end_with(parent: int) -> None:
-    """Have the kernel kill this process when the thread that made it ends; end now if that has
-    ended already.
+    """Have the kernel kill this process when the thread that made it ends.
+
+    Exits now if that has already ended.
     """
     _PRCTL(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
@@ -50,31 +52,29 @@ def start(
     environment: Mapping[str, str] | None = None,
     errors: IO[bytes] | None = None,
 ) -> subprocess.Popen[bytes]:
-    """Start a program with pipes to its standard input and output, to be given to `end`; `errors`
-    takes its errors.
+    """Start a program with pipes to its standard input and output, to be passed to `end`.
 
-    The thread must not end before it. It has a session of its own: Ctrl-C reaches this process
-    alone, which then ends all in order.
+    `errors` receives standard error. The calling thread must not end before the program. The
+    program has its own session: Ctrl-C reaches only this process, which then ends everything in
+    order.
     """
-    pipe = subprocess.PIPE
     return _begin(
         os.setsid,
         command,
         cwd=folder,
         env=environment,
-        stdin=pipe,
-        stdout=pipe,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
         stderr=errors,
         bufsize=0,
     )
 
 
 def run_in_terminal(command: _Words, output: IO[str] | None = None) -> int:
-    """Run a program that writes to the terminal, or to `output`, and return its exit code, as
-    subprocess gives it.
+    """Run a program that writes to the terminal or to `output`; return its return code.
 
-    Ctrl-C, SIGTERM and SIGHUP are passed on; when the program has ended in its own way, Interrupted
-    is raised.
+    Ctrl-C, SIGTERM and SIGHUP are forwarded. Interrupted is raised when the program has ended in
+    its own way.
     """
     with forwarded() as forward_to:
         process = _begin(os.setpgrp, command, stdin=subprocess.DEVNULL, stdout=output)
@@ -92,10 +92,10 @@ def run(
     time_limit_s: float | None = None,
     errors: int = subprocess.PIPE,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a program to its end and return what it printed; what it has left behind in its session
-    is killed.
+    """Run a program to its end and return its output.
 
-    Raises subprocess.TimeoutExpired. `errors` may be subprocess.STDOUT.
+    Processes that it left behind in its session are killed. Raises subprocess.TimeoutExpired.
+    `errors` may be subprocess.STDOUT.
     """
     process = _begin(
         os.setsid,
@@ -112,7 +112,7 @@ def run(
         output, words = process.communicate(timeout=time_limit_s)
     except BaseException:
         process.terminate()  # it may have files to remove
-        # Not until its pipes are closed, which what it has started may hold open.
+        # Its pipes are not waited for: its descendants may hold them open.
         with suppress(subprocess.TimeoutExpired):
             process.wait(_LEAVE_S)
         raise
@@ -122,24 +122,24 @@ def run(
 
 
 def end(process: subprocess.Popen[bytes] | subprocess.Popen[str]) -> None:
-    """Kill what is left of the process and of its group, wait for it, and close its pipes."""
+    """Kill the rest of the process and its group, wait for it, and close its pipes."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     for pipe in (process.stdin, process.stdout, process.stderr):
         if pipe:
-            with suppress(BrokenPipeError):  # it has ended before it read all
+            with suppress(BrokenPipeError):  # it has ended before reading everything
                 pipe.close()
     process.wait()
     _WATCH.remove(process.pid)
 
 
 def watch_ends() -> None:
-    """Start the shell now: what it takes is memory of the system, which is going to be read."""
+    """Start the shell now, before system memory is read, which includes the shell's."""
     _WATCH.start()
 
 
 def _begin(apart: Callable[[], None], command: _Words, **options: Any) -> subprocess.Popen[Any]:
-    """Start a program in a session or a group of its own."""
+    """Start a program in its own session or group."""
 
     def begin() -> None:
         end_with(parent)
@@ -149,7 +149,7 @@ def _begin(apart: Callable[[], None], command: _Words, **options: Any) -> subpro
     _WATCH.start()
     process = None
     try:
-        with uninterrupted():  # Python swallows what is raised in its callbacks of fork
+        with uninterrupted():  # Python swallows exceptions in its fork callbacks
             process = subprocess.Popen(command, preexec_fn=begin, **options)
             _WATCH.add(process.pid)
     except KeyboardInterrupt:
@@ -160,8 +160,9 @@ def _begin(apart: Callable[[], None], command: _Words, **options: Any) -> subpro
 
 
 class _Watch:
-    """The shell, which outlives this process by a moment; no child of it, for a recorder waits for
-    all its children.
+    """The shell, which outlives this process by a moment.
+
+    It is no child of this process, since a recorder waits for all its children.
     """
 
     def __init__(self) -> None:
@@ -169,17 +170,15 @@ class _Watch:
         self._pipe: int | None = None
 
     def start(self) -> int:
-        """Start it where it does not run, and return the pipe to it."""
+        """Start the shell if it is not running, and return the pipe to it."""
         if self._pipe is None:
             reading, self._pipe = os.pipe()
-            null = subprocess.DEVNULL
-            command = ["/bin/sh", "-c", _WATCHMAN]
             subprocess.run(
-                command,
+                ["/bin/sh", "-c", _WATCHMAN],
                 cwd="/",
                 stdin=reading,
-                stdout=null,
-                stderr=null,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
                 start_new_session=True,
                 check=True,
             )
@@ -199,7 +198,7 @@ class _Watch:
         pipe = self.start()
         try:
             os.write(pipe, line)
-        except BrokenPipeError:  # somebody has killed it
+        except BrokenPipeError:  # somebody has killed the shell
             os.close(pipe)
             self._pipe = None
             os.write(self.start(), line)

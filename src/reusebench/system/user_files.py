@@ -1,6 +1,4 @@
-"""Files that the user names: checked by the same rules whichever option names one, pinned while
-they are measured.
-"""
+"""Files that the user names: checked by the same rules for every option, pinned for a session."""
 
 from __future__ import annotations
 
@@ -27,10 +25,10 @@ __all__ = [
 ]
 
 _BLOCK_BYTES = 1 << 20
-#: Categories of Unicode that no name of a file here may have: control characters, and bytes that
-#: are no UTF-8.
+#: Unicode categories that names of files must not have: control characters, and bytes that are not
+#: UTF-8.
 _NOT_IN_NAMES = ("Cc", "Cs")
-#: What the system says of a path, as it is told.
+#: Key: errno of opening a path; the problem for the user.
 _PROBLEMS = {
     errno.ENOENT: "it does not exist",
     errno.ENOTDIR: "it does not exist, as a part of its path is no folder",
@@ -41,8 +39,9 @@ _PROBLEMS = {
 
 
 class UserFileError(Exception):
-    """A file cannot be used: the message has its path and the problem, without a full stop, for a
-    remedy to follow.
+    """A file cannot be used: the message has its path and the problem.
+
+    It has no full stop, so that a remedy can follow.
     """
 
     def __init__(self, path: Path, problem: str) -> None:
@@ -50,7 +49,7 @@ class UserFileError(Exception):
 
 
 class ChangedFile(UserFileError):
-    """A file is no longer the one that was read before."""
+    """A file has changed since it was read."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(
@@ -60,11 +59,10 @@ class ChangedFile(UserFileError):
 
 
 def check_file(path: Path, at_most_bytes: int | None = None) -> Path:
-    """Return the path with its links followed; raise UserFileError unless it is a regular file with
-    content.
+    """Return the path with its links followed; raise UserFileError if the file is not usable.
 
-    It can be read, has no more than so many bytes, and is called so that runtimes, results and
-    terminals can have it.
+    It must be a readable regular file, not empty, of at most `at_most_bytes`. Its path must suit
+    runtimes, results and terminals.
     """
     _check_name(path, path)
     try:
@@ -84,17 +82,16 @@ def check_file(path: Path, at_most_bytes: int | None = None) -> Path:
 
 
 def problem_of(error: OSError) -> str:
-    """Return what is wrong with a path that could not be opened, in words."""
+    """Return the problem with a path that could not be opened, as a clause."""
+    problem = _PROBLEMS.get(error.errno or 0)
+    if problem:
+        return problem
     words = error.strerror or str(error)
-    return _PROBLEMS.get(error.errno or 0) or (
-        words if words.startswith("it ") else f"it cannot be read: {words}"
-    )
+    return words if words.startswith("it ") else f"it cannot be read: {words}"
 
 
 def digest_of(paths: Iterable[Path]) -> str:
-    """Return the SHA-256 of the files, one behind the other, whatever their size; OSError if one
-    cannot be read.
-    """
+    """Return the SHA-256 of the concatenated files; OSError if one cannot be read."""
     digest = hashlib.sha256()
     for path in paths:
         with open_regular(path) as file:
@@ -105,18 +102,18 @@ def digest_of(paths: Iterable[Path]) -> str:
 
 @dataclass(frozen=True)
 class FileState:
-    """What changes when a file is written or replaced."""
+    """Attributes that change when a file is written or replaced."""
 
     device: int
     inode: int
     size_bytes: int
     modified_ns: int
-    #: Also when only its name or its rights do.
+    #: Changes also with the name or the rights.
     changed_ns: int
 
     @classmethod
     def of(cls, path: Path) -> FileState | None:
-        """Return it; None if there is no such file."""
+        """Return the state; None if there is no such file."""
         try:
             status = path.stat()
         except OSError:
@@ -126,9 +123,13 @@ class FileState:
         )
 
 
+def _states_of(paths: Iterable[Path]) -> tuple[Optional[FileState], ...]:
+    return tuple(FileState.of(path) for path in paths)
+
+
 @dataclass(frozen=True)
 class _Pin:
-    """Files as they were read together."""
+    """Files that were read together, with their digest."""
 
     paths: tuple[Path, ...]
     states: tuple[Optional[FileState], ...]
@@ -136,50 +137,48 @@ class _Pin:
 
     @classmethod
     def of(cls, paths: tuple[Path, ...]) -> _Pin:
-        states = tuple(map(FileState.of, paths))
+        states = _states_of(paths)
         try:
-            pin = cls(paths, states, digest_of(paths))
+            digest = digest_of(paths)
         except OSError as error:
             raise UserFileError(Path(error.filename or paths[0]), problem_of(error)) from None
-        if states != tuple(map(FileState.of, paths)):
+        if states != _states_of(paths):
             raise ChangedFile(paths[0])
-        return pin
+        return cls(paths, states, digest)
 
 
 @dataclass
 class Pins:
-    """The files of a session as they were when their digests were taken, by the first path of those
-    read together.
-    """
+    """The files of a session, as they were when their digests were taken."""
 
+    #: Key: the first of the files that were read together.
     _pins: dict[Path, _Pin] = field(default_factory=dict)
 
     def digest(self, *paths: Path) -> str:
-        """Return the SHA-256 of a file, and of those that belong to it; UserFileError if one
-        cannot be read.
+        """Return the SHA-256 of a file and its companions.
 
-        ChangedFile where they are not what they were at the first call.
+        Raises UserFileError if one cannot be read, ChangedFile if one has changed since the first
+        call.
         """
-        pin = self._pins.get(paths[0])
-        if pin is None:
-            pin = self._pins[paths[0]] = _Pin.of(paths)
+        first = paths[0]
+        if first in self._pins:
+            self.check(first)
         else:
-            self.check(paths[0])
-        return pin.digest
+            self._pins[first] = _Pin.of(paths)
+        return self._pins[first].digest
 
     def check(self, path: Path) -> None:
-        """Raise ChangedFile where this file, or one that was read with it, has other content; pin
-        it if it is new.
+        """Raise ChangedFile if this file, or one read with it, has changed; pin it if it is new.
 
-        As long as the system says that nobody has touched it, it is not read again. A new one that
-        cannot be read is for its user to complain of.
+        Files are read again only if the system says that they were touched. A new file that cannot
+        be read is left for its user to report.
         """
         pin = self._pins.get(path)
         if pin is None:
             with suppress(UserFileError):
                 self.digest(path)
             return
-        if tuple(map(FileState.of, pin.paths)) == pin.states:
+        if _states_of(pin.paths) == pin.states:
             return
         try:
             now = _Pin.of(pin.paths)
