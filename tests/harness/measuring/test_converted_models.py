@@ -18,15 +18,10 @@ import pytest
 from onnx import TensorProto, helper
 
 from reusebench.harness.errors import NoModels, UnusableModel
-from reusebench.harness.measuring import user_models
-from reusebench.harness.measuring.user_models import (
-    InputShape,
-    ModelFile,
-    UserModels,
-    assumptions,
-    conversion_text,
-    is_unchanged,
-)
+from reusebench.harness.measuring import model_trials
+from reusebench.harness.measuring.model_files import InputShape, ModelFile, is_unchanged
+from reusebench.harness.measuring.model_remarks import assumptions, conversion_text
+from reusebench.harness.measuring.user_models import UserModels
 from reusebench.measured.messages import Message
 from reusebench.measured.plan import Conversion, Plan
 from reusebench.measured.runtimes import find_runtime
@@ -57,7 +52,7 @@ def toolkit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         return None if plan.runtime == "rknn" else try_plan(target, plan, time_limit_s)
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(user_models, "try_plan", try_converted)
+    monkeypatch.setattr(model_trials, "try_plan", try_converted)
     return install_scripted_toolkit()
 
 
@@ -242,7 +237,7 @@ def test_what_the_chip_does_not_run(
         )
         return Failure("failed", "context", 0, words, "") if plan.runtime == "rknn" else None
 
-    monkeypatch.setattr(user_models, "try_plan", fail)
+    monkeypatch.setattr(model_trials, "try_plan", fail)
     words = (
         "with x=1x3x640x640; x=1x3x320x320: converted by rknn-toolkit2 2.5.0 it does not run: E"
         " RKNN: no Slice. Change"
@@ -311,7 +306,7 @@ def test_files_of_its_own_kind_come_first(
     own.path.write_bytes(b"RKNN")
     user = _user()
     interface = interface_of(ONNX_FORKS, "onnxruntime", str(onnx_file), TIME_LIMIT_S)
-    monkeypatch.setattr(user_models, "interface_of", lambda *_: interface)
+    monkeypatch.setattr(model_trials, "interface_of", lambda *_: interface)
     (model,) = user.of(_RKNN, [ModelFile(onnx_file), own])
     assert (model.path, model.conversion) == (str(own.path), None)
     assert user.left_out == [
@@ -336,7 +331,9 @@ def test_the_harness_imports_no_library_of_the_measured_process(
     code = (
         "import sys; from dataclasses import replace; from pathlib import Path;from"
         " reusebench.measured.runtimes import find_runtime;from"
-        " reusebench.harness.measuring.user_models import *; from reusebench.targets.target import"
+        " reusebench.harness.measuring.user_models import *; from"
+        " reusebench.harness.measuring.model_files import ModelFile;"
+        " from reusebench.targets.target import"
         " THIS_INTERPRETER;user = UserModels({'rknn': replace(THIS_INTERPRETER, chip='rk3588')},"
         " 60);print(user.of(find_runtime('rknn'),"
         f" [ModelFile(Path({str(path)!r}))])[0].name);print([name for name in ('numpy', 'onnx',"

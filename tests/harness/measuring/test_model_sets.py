@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from reusebench.harness.errors import NoModels, UserError
-from reusebench.harness.measuring import model_sets, user_models
+from reusebench.harness.measuring import model_sets, model_trials
+from reusebench.harness.measuring.model_files import ModelFile
 from reusebench.harness.measuring.model_sets import BuiltIn, ModelSets
-from reusebench.harness.measuring.user_models import ModelFile, UserModels
+from reusebench.harness.measuring.user_models import UserModels
 from reusebench.harness.plans.plan_file import PlanFile
 from reusebench.harness.plans.reading import read_plan_file
 from reusebench.measured.runtimes.base import DeclaredTensor, Interface
@@ -45,7 +46,7 @@ def pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have every file be a model that takes a picture: what a runtime reads in one is tested in
     test_user_models.py.
     """
-    monkeypatch.setattr(user_models, "interface_of", lambda *_: _PICTURE)
+    monkeypatch.setattr(model_trials, "interface_of", lambda *_: _PICTURE)
 
 
 def _sets(**changes: Any) -> ModelSets:
@@ -392,7 +393,7 @@ def test_a_plan_gives_its_models_their_inputs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each model its own shapes; what is wrong with one is told with the model's line."""
-    monkeypatch.setattr(user_models, "try_plan", lambda *_: None)
+    monkeypatch.setattr(model_trials, "try_plan", lambda *_: None)
     list(_write(tmp_path, "m.onnx"))
     text = (
         "[models]\nm = { file = 'm.onnx', shape = { picture = '1x3x8x8' } }\n[contexts]\na = {"

@@ -12,8 +12,10 @@ import pytest
 from onnx import TensorProto, helper
 
 from reusebench.harness.errors import NoModels, UnusableModel, UserError
-from reusebench.harness.measuring import user_models
-from reusebench.harness.measuring.user_models import InputShape, ModelFile, UserModels, assumptions
+from reusebench.harness.measuring import model_trials
+from reusebench.harness.measuring.model_files import InputShape, ModelFile
+from reusebench.harness.measuring.model_remarks import assumptions
+from reusebench.harness.measuring.user_models import UserModels
 from reusebench.measured.plan import Model
 from reusebench.measured.runtimes import find_runtime
 from reusebench.measured.runtimes.base import InputData, Interface
@@ -241,7 +243,7 @@ def test_a_file_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         calls.append(arguments)
         return interface_of(*arguments)
 
-    monkeypatch.setattr(user_models, "interface_of", read)
+    monkeypatch.setattr(model_trials, "interface_of", read)
     user = UserModels({"onnxruntime": ONNX_FORKS}, TIME_LIMIT_S)
     file = ModelFile(_picture(tmp_path, (1, 3, 8, 8)))
     assert user.of(_ONNX, [file, file]) == user.of(_ONNX, [file]) * 2
