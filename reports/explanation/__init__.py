@@ -1,3 +1,1 @@
-"""Why a saving is what it is: the plan's prediction, the measurement, and the error by
-component.
-"""
+"""The explanation of savings: the plan's prediction, the measurement, the error by component."""

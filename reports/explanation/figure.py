@@ -1,11 +1,11 @@
-"""The figure of the explanation: the claim, the prediction and the measurement of each scenario, by
-component.
-"""
+"""The figure of the explanation: claim, prediction and measurement of each scenario."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
+from matplotlib.axes import Axes
 from matplotlib.colors import to_rgba
 
 from reusebench.reports.base.drawing import (
@@ -21,11 +21,9 @@ from reusebench.reports.base.drawing import (
 from reusebench.reports.base.formatting import MIB, mib
 from reusebench.reports.base.statistics import Figure
 from reusebench.reports.base.texts import Texts
-from reusebench.reports.explanation.explanation import (
-    APPLICATION_COMPONENTS,
-    explain,
-    measured_memory,
-)
+from reusebench.reports.explanation.application_prediction import APPLICATION_COMPONENTS
+from reusebench.reports.explanation.explained_memory import ExplainedMemory
+from reusebench.reports.explanation.explanation import explain, measured_memory
 from reusebench.reports.results.colours import COMPONENT_COLOURS
 from reusebench.reports.results.rows import Row
 from reusebench.scenarios.catalogue import LEAN, scenarios_of
@@ -41,99 +39,122 @@ _APPLICATION_COLOURS = ("#999999", "#cc79a7", "#0072b2", "#e69f00", "#009e73")
 MEMORY_COLOURS = {**COMPONENT_COLOURS, **dict(zip(APPLICATION_COMPONENTS, _APPLICATION_COLOURS))}
 
 
+@dataclass(frozen=True)
+class _Lane:
+    """A bar: the claim, the prediction or the measurement of one scenario."""
+
+    #: "claim", "predicted" or "measured".
+    kind: str
+    figure: Figure
+    #: Key: component.
+    sizes: Mapping[str, Figure | None] = field(default_factory=dict)
+
+    @property
+    def end_mib(self) -> float:
+        return self.figure.median / MIB
+
+    @property
+    def spread_mib(self) -> float:
+        return (self.figure.spread or 0) / MIB
+
+
 def explanation_figure(rows: Sequence[Row], texts: Texts) -> str | None:
-    """Draw the claim, the prediction and the measurement of each scenario; None if nothing was
-    measured.
-    """
-    # Variants of lean are its steps.
-    own = [row for row in rows if not row.is_variant or row.scenario in _STEPS] or rows
-    memories = {
-        row: memory for row in own if row.info.plan.contexts and (memory := measured_memory(row))
-    }
-    # All of one memory, since they have one axis.
-    is_npu = any(memory.is_npu for memory in memories.values())
-    shown = {row: memory for row, memory in memories.items() if memory.is_npu == is_npu}
+    """Draw claim, prediction and measurement of each scenario; None if nothing was measured."""
+    shown = _shown_memories(rows)
     if not shown:
         return None
-    lanes: list[tuple[float, str, Figure, Mapping[str, Figure | None]]] = []
-    middles = []
+    is_npu = next(iter(shown.values())).is_npu
+
+    lanes: list[tuple[float, _Lane]] = []
+    row_middles = []
     end_px = 0.0
     for row, measured in shown.items():
-        own_lanes: list[tuple[str, Figure, Mapping[str, Figure | None]]] = []
-        explanation = explain(row)
-        if explanation and explanation.measured.is_npu == is_npu:
-            if explanation.naive_saved_bytes is not None:
-                left = explanation.baseline.total.median - explanation.naive_saved_bytes
-                own_lanes.append(("claim", Figure(left), {}))
-            own_lanes.append(
-                (
-                    "predicted",
-                    Figure(explanation.predicted.total.median),
-                    explanation.predicted.sizes,
-                )
-            )
-        own_lanes.append(("measured", measured.total, measured.sizes))
-        middles.append(end_px + (_GAP_PX + len(own_lanes) * _LANE_PX) / 2)
-        for number, lane in enumerate(own_lanes):
-            lanes.append((end_px + _GAP_PX / 2 + (number + 0.5) * _LANE_PX, *lane))
-        end_px += len(own_lanes) * _LANE_PX + _GAP_PX
+        row_lanes = _lanes(row, measured)
+        height_px = _GAP_PX + len(row_lanes) * _LANE_PX
+        row_middles.append(end_px + height_px / 2)
+        for number, lane in enumerate(row_lanes):
+            lanes.append((end_px + _GAP_PX / 2 + (number + 0.5) * _LANE_PX, lane))
+        end_px += height_px
+
     canvas = new_canvas(end_px + _AXIS_PX)
     axes = canvas.add_subplot()
-    ends = []
+    for middle, lane in lanes:
+        words = texts(f"lane_{lane.kind}", size=mib(lane.figure, is_npu, spread=False))
+        label(axes, words, lane.end_mib + lane.spread_mib, middle)
+    components = _draw_bars(axes, lanes)
+    named_rows(axes, [texts.scenario(row.scenario) for row in shown], row_middles, end_px)
+    longest_mib = max(lane.end_mib + lane.spread_mib for _, lane in lanes)
+    # There must be room for the words at the end of a bar.
+    axes.set_xlim(0, longest_mib * 1.3)
+    axes.set_xlabel(texts("axis_npu_memory" if is_npu else "axis_application_memory"))
+    legend = [
+        patch(texts(f"component_{name}"), colour)
+        for name, colour in MEMORY_COLOURS.items()
+        if name in components
+    ]
+    return svg_of(canvas, legend)
+
+
+def _shown_memories(rows: Sequence[Row]) -> dict[Row, ExplainedMemory]:
+    """Return the memory of each row to draw; as they have one axis, all of NPU or application."""
+    # Variants of lean are its steps.
+    main_rows = [row for row in rows if not row.is_variant or row.scenario in _STEPS]
+    memories = {}
+    for row in main_rows or rows:
+        memory = measured_memory(row)
+        if memory and row.info.plan.contexts:
+            memories[row] = memory
+    is_npu = any(memory.is_npu for memory in memories.values())
+    return {row: memory for row, memory in memories.items() if memory.is_npu == is_npu}
+
+
+def _lanes(row: Row, measured: ExplainedMemory) -> list[_Lane]:
+    """Return the lanes of a scenario: claim and prediction, if there are any, and measurement."""
+    lanes = []
+    explanation = explain(row)
+    if explanation and explanation.measured.is_npu == measured.is_npu:
+        if explanation.naive_saved_bytes is not None:
+            left = explanation.baseline.total.median - explanation.naive_saved_bytes
+            lanes.append(_Lane("claim", Figure(left)))
+        predicted = explanation.predicted
+        lanes.append(_Lane("predicted", Figure(predicted.total.median), predicted.sizes))
+    lanes.append(_Lane("measured", measured.total, measured.sizes))
+    return lanes
+
+
+def _draw_bars(axes: Axes, lanes: Sequence[tuple[float, _Lane]]) -> set[str]:
+    """Draw the bar of each lane, and return the components that are there."""
     claims = []
     parts = []
     colours = []
     components = set()
-    for middle, kind, figure, sizes in lanes:
-        end = figure.median / MIB
-        spread = (figure.spread or 0) / MIB
-        if kind == "claim":
-            claims.append((0.0, end, middle))
-        for name, (start, length) in component_parts(sizes).items():
+    for middle, lane in lanes:
+        if lane.kind == "claim":
+            claims.append((0.0, lane.end_mib, middle))
+        alpha = None if lane.kind == "measured" else _PREDICTED_ALPHA
+        for name, (start, length) in component_parts(lane.sizes).items():
             parts.append((start, length, middle))
-            colours.append(
-                to_rgba(MEMORY_COLOURS[name], None if kind == "measured" else _PREDICTED_ALPHA)
-            )
+            colours.append(to_rgba(MEMORY_COLOURS[name], alpha))
             components.add(name)
-        ends.append((end, middle, spread))
-        label(
-            axes,
-            texts(f"lane_{kind}", size=mib(figure, is_npu, spread=False)),
-            end + spread,
-            middle,
-        )
     bars(axes, parts, _BAR_PX, facecolors=colours)
-    bars(
-        axes,
-        claims,
-        _BAR_PX,
-        facecolors="none",
-        edgecolors=INK,
-        linewidth=1,
-        linestyles=[(0, (3, 2))],
-    )
-    whiskers(axes, ends)
-    named_rows(axes, [texts.scenario(row.scenario) for row in shown], middles, end_px)
-    longest = max((figure.median + (figure.spread or 0)) / MIB for _, _, figure, _ in lanes)
-    # Room for the words at its end.
-    axes.set_xlim(0, longest * 1.3)
-    axes.set_xlabel(texts("axis_npu_memory" if is_npu else "axis_application_memory"))
-    names = [name for name in MEMORY_COLOURS if name in components]
-    return svg_of(
-        canvas, [patch(texts(f"component_{name}"), MEMORY_COLOURS[name]) for name in names]
-    )
+    dashed = {"edgecolors": INK, "linewidth": 1, "linestyles": [(0, (3, 2))]}
+    bars(axes, claims, _BAR_PX, facecolors="none", **dashed)
+    whiskers(axes, [(lane.end_mib, middle, lane.spread_mib) for middle, lane in lanes])
+    return components
 
 
 def component_parts(sizes: Mapping[str, Figure | None]) -> dict[str, tuple[float, float]]:
-    """Return where each component begins and how long it is, in MiB; what was given back is off the
-    first.
-    """
-    known = {name: size.median / MIB for name, size in sizes.items() if size and size.median}
+    """Return (start, length) of each component in MiB; negative sizes shorten the first ones."""
+    known_mib = {}
+    for name, figure in sizes.items():
+        if figure and figure.median:
+            known_mib[name] = figure.median / MIB
+
     parts = {}
-    end = sum(min(size, 0) for size in known.values())
-    for name, size in known.items():
+    end = sum(min(size, 0) for size in known_mib.values())
+    for name, size in known_mib.items():
         if size > 0:
             start = max(end, 0)
-            end = end + size
+            end += size
             parts[name] = (start, max(end - start, 0))
     return parts

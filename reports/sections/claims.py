@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reusebench.reports.claims.claims import claim_tests, claims_table
-from reusebench.reports.explanation.table import prediction_summary
+from reusebench.reports.explanation.sentences import prediction_summary
 from reusebench.reports.results.published import published_breakdown
 from reusebench.reports.sections.section import Page, Section, Values
 

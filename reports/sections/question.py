@@ -9,7 +9,8 @@ from reusebench.reports.base.drawing import Draw
 from reusebench.reports.base.table import Table
 from reusebench.reports.base.texts import Texts
 from reusebench.reports.explanation.figure import explanation_figure
-from reusebench.reports.explanation.table import explanation_sentences, explanation_table
+from reusebench.reports.explanation.sentences import explanation_sentences
+from reusebench.reports.explanation.table import explanation_table
 from reusebench.reports.results.published import PublishedRow
 from reusebench.reports.results.rows import Group, Row
 from reusebench.reports.sections.mechanisms import mechanisms_table

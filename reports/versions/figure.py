@@ -13,7 +13,8 @@ from reusebench.reports.base.drawing import (
 )
 from reusebench.reports.base.formatting import MIB, mib
 from reusebench.reports.base.texts import Texts
-from reusebench.reports.explanation.explanation import MeasuredMemory, measured_memory
+from reusebench.reports.explanation.explained_memory import ExplainedMemory
+from reusebench.reports.explanation.explanation import measured_memory
 from reusebench.reports.explanation.figure import MEMORY_COLOURS, component_parts
 from reusebench.reports.versions.table import configuration_name
 from reusebench.reports.versions.versions import ComparedConfiguration, Version, VersionSet
@@ -49,7 +50,7 @@ def versions_figure(versions: VersionSet, texts: Texts) -> str | None:
     components: set[str] = set()
     is_npu = versions.measures_npu
     for configuration in shown:
-        lanes: dict[str, MeasuredMemory | None] = {
+        lanes: dict[str, ExplainedMemory | None] = {
             configuration_name(versions, configuration, texts): None
         }
         lanes |= {version.name: memory for version, memory in memories[configuration].items()}
@@ -91,7 +92,7 @@ def versions_figure(versions: VersionSet, texts: Texts) -> str | None:
 
 def _memories(
     configuration: ComparedConfiguration, versions: VersionSet
-) -> dict[Version, MeasuredMemory]:
+) -> dict[Version, ExplainedMemory]:
     """Return the memory by version, of the NPU in all of them or in none."""
     measured = {one: row for one in versions.versions if (row := configuration.measured(one))}
     memories = {one: memory for one, row in measured.items() if (memory := measured_memory(row))}
@@ -101,7 +102,7 @@ def _memories(
 
 
 def _most_telling(
-    memories: dict[ComparedConfiguration, dict[Version, MeasuredMemory]],
+    memories: dict[ComparedConfiguration, dict[Version, ExplainedMemory]],
 ) -> list[ComparedConfiguration]:
     """Return the configurations to draw, in their order."""
     own = [one for one in memories if not one.newest.is_variant]

@@ -27,7 +27,7 @@ ENGLISH = texts_of("en")
 
 
 def figure(rows: Sequence[Row]) -> str:
-    """Return the figure."""
+    """Return the figure as SVG."""
     svg = explanation_figure(rows, ENGLISH)
     assert svg is not None
     return svg
@@ -40,7 +40,7 @@ def legend(svg: str) -> list[str]:
 
 
 def measured_bars(svg: str) -> list[tuple[float, float]]:
-    """Return where each solid bar begins and ends, from the first one down."""
+    """Return (start, end) of each solid bar, from the first one down."""
     bars: dict[str, list[float]] = {}
     for path in re.findall(r'd="M ([^"]+) z ?"[^>]*clip-path[^>]*style="fill: #\w{6}"', svg):
         points = [point.split() for point in re.split(" [ML] ", path)]
@@ -69,7 +69,7 @@ def test_each_lane_says_what_its_number_is(tmp_path: Path) -> None:
 
 
 def test_application_memory_is_drawn_by_what_contexts_took(tmp_path: Path) -> None:
-    """Without an account the bars are of application memory, and so are the colours."""
+    """Without an account, bars and colours show the parts of application memory."""
     rows = group_of(
         tmp_path,
         result(tmp_path, "no_reuse_one_model", even(40)),
@@ -86,7 +86,7 @@ def test_application_memory_is_drawn_by_what_contexts_took(tmp_path: Path) -> No
 
 
 def test_colours_are_those_of_the_components_that_are_there(tmp_path: Path) -> None:
-    """A component that nothing takes has no colour in the legend, and no two have the same."""
+    """A component of size zero has no colour in the legend; the others have different ones."""
     write_run(tmp_path, [result(tmp_path, "no_reuse_one_model", even(3), npu=npu_account)])
     svg = figure(groups_of(tmp_path)[0].rows)
     assert legend(svg) == [
@@ -99,8 +99,8 @@ def test_colours_are_those_of_the_components_that_are_there(tmp_path: Path) -> N
     assert [svg.count(colour) for colour in COMPONENT_COLOURS.values()] == [2, 2, 2, 2, 2, 0]
 
 
-def test_what_nobody_claims_has_no_such_lane(tmp_path: Path) -> None:
-    """Zero copy reuses no context: there is a prediction beside the measurement, and no claim."""
+def test_without_a_claim_there_is_no_lane_for_it(tmp_path: Path) -> None:
+    """Zero copy reuses no context: it has a prediction and a measurement, but no claim."""
     write_run(
         tmp_path,
         [result(tmp_path, "copied_io", even(40)), result(tmp_path, "zero_copy_io", even(38))],
@@ -111,7 +111,7 @@ def test_what_nobody_claims_has_no_such_lane(tmp_path: Path) -> None:
 
 
 def test_variants_are_left_out(tmp_path: Path) -> None:
-    """Scenarios that show the same mechanism at another size are in the table alone."""
+    """Scenarios that show the same mechanism at another size are only in the table."""
     names = ("copied_io", "zero_copy_io", "copied_io_1080p", "zero_copy_io_1080p")
     write_run(tmp_path, [result(tmp_path, name, even(40)) for name in names])
     svg = figure(groups_of(tmp_path)[0].rows)
@@ -120,8 +120,8 @@ def test_variants_are_left_out(tmp_path: Path) -> None:
 
 
 def test_what_was_given_back_is_off_the_bar(tmp_path: Path) -> None:
-    """The bars of 510 and of 156 MiB, 24 given back, are as long as their numbers say and begin at
-    the same place.
+    """Bars of 510 and 156 MiB, with 24 given back, start at the same x and have lengths in
+    proportion.
     """
     infos = [
         result(tmp_path, "no_reuse_one_model", even(40)),
@@ -138,6 +138,6 @@ def test_what_was_given_back_is_off_the_bar(tmp_path: Path) -> None:
 
 
 def test_without_measurements_there_is_no_figure(tmp_path: Path) -> None:
-    """A failure alone leaves nothing to draw."""
+    """If all have failed, there is nothing to draw."""
     rows = group_of(tmp_path, result(tmp_path, "no_reuse", [], failure=FAILED)).rows
     assert explanation_figure(rows, ENGLISH) is None

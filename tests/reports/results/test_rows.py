@@ -112,7 +112,7 @@ def test_fewer_files_than_streams_are_said(tmp_path: Path) -> None:
 
 
 def test_another_chip_or_limit_makes_another_group(tmp_path: Path) -> None:
-    """NPU memory of two chips never stands in one table; runs without a stored chip are one group."""
+    """Two chips never stand in one table; runs without a stored chip are one group."""
     infos = [
         result(tmp_path, name, even(3), npu=npu_account)
         for name in ("no_reuse_one_model", "full_dup")
