@@ -307,7 +307,7 @@ def test_spreads_of_both_sides_add(tmp_path: Path) -> None:
 
 
 def test_the_claim_can_be_reached(tmp_path: Path) -> None:
-    """The claim holds if contexts that reuse another one take nothing, and neither does the rest."""
+    """The claim holds if contexts that reuse another one take nothing, nor does the rest."""
     baseline = result(tmp_path, "no_reuse_one_model", even(3), npu=npu_account)
     shared = result(tmp_path, "shared_context", even(3), npu=first_only)
     assert explained(tmp_path, baseline, shared).claim_is_reached
@@ -324,7 +324,7 @@ def test_only_what_was_compared_is_explained(tmp_path: Path) -> None:
 
 
 def test_a_baseline_of_other_things_explains_nothing(tmp_path: Path) -> None:
-    """Only a changed file has a baseline without the decoders, or without a context of the model."""
+    """Only a changed file has a baseline without decoders, or without a context of the model."""
     infos = [
         result(tmp_path, "no_reuse_one_model", even(40)),
         result(tmp_path, "full_dup", dup(40, 10)),
