@@ -1,14 +1,16 @@
 """The measured process: walks a Plan on a runtime and stops at a barrier after every step.
 
-Run as `python .../measured/start.py`. It reads one JSON line from standard input, the command, and
-writes one JSON line per barrier to standard output. At a barrier nothing runs: it waits until the
-harness has read the memory and writes `go`. Instead of `go` the harness may write `trim`: the
-process returns its free heap to the kernel (malloc_trim) and stops at one more barrier, so that
-this state can be read too. While streams run it writes a line `frames` every second, and the
-harness may write `stop` to end them. Of a plan that fills `stop` in place of `go` means that no
-further context is to be made.
+Run as `python .../measured/start.py`. The process reads its command, a line of JSON, from standard
+input, and writes a line of JSON for each barrier to standard output. At a barrier nothing runs: the
+process waits until the harness has read the memory and writes `go`.
 
-What is imported here is weighed with the runtime: standard library only, and little of it. Python
+Instead of `go` the harness may write `trim`. The process then returns its free heap to the kernel
+(malloc_trim) and stops at one more barrier, so that this state can be read too. While streams run,
+the process writes a line `frames` every second, and the harness may write `stop` to end them. In a
+plan that adds contexts until one fails, `stop` instead of `go` means that no more contexts are
+made.
+
+Every import here adds to the memory being measured: standard library only, and little of it. Python
 3.8.
 """
 
@@ -44,12 +46,11 @@ from reusebench.measured.schedule import FairSemaphore, Worker, run_on_all
 
 __all__ = ["main"]
 
-#: Of the thread of each context, where there may be hundreds: of the usual 8 MiB, 300 use up a
-#: 32-bit process.
+#: Stack of each context's thread, if there may be hundreds: 300 of the usual 8 MiB fill the address
+#: space of a 32-bit process.
 _SMALL_STACK_BYTES = 1 << 20
-#: Of address space, which is given back where a step fails: it may have used up all that there is,
-#: and is to be told. Nothing writes to it, so that a page of it is in memory, and it is too small
-#: for a huge page.
+#: Memory reserved at start and freed when a step fails, so that the failure can still be reported.
+#: It is never written, so it costs one page, and it is too small for a huge page.
 _RESERVE_BYTES = 1 << 20
 
 
@@ -61,7 +62,7 @@ class HarnessPipes:
         self._messages = messages
 
     def command(self) -> str:
-        """Return the next line from the harness; end the process where the harness is gone."""
+        """Return the next line from the harness; end the process if the harness is gone."""
         line = self._commands.readline()
         if not line:
             os._exit(1)
@@ -69,13 +70,12 @@ class HarnessPipes:
 
     def send(self, event: str, **fields: Any) -> None:
         """Write one message."""
-        self._messages.write(
-            json.dumps({"event": event, "at_ns": time.monotonic_ns(), **fields}) + "\n"
-        )
+        message = {"event": event, "at_ns": time.monotonic_ns(), **fields}
+        self._messages.write(json.dumps(message) + "\n")
         self._messages.flush()
 
     def barrier(self, step: Step, data: Dict[str, Any]) -> str:
-        """Write which step has ended, wait for `go` or `stop` and return which of them came."""
+        """Tell the harness that a step has ended, and return its answer: `go` or `stop`."""
         self.send("barrier", phase=step.phase, context=step.context, data=data)
         while True:
             command = self.command()
@@ -85,26 +85,27 @@ class HarnessPipes:
                 self.send("barrier", phase="trimmed", context=None, data={"trimmed": _trim_heap()})
 
     def stopped_within(self, seconds: float) -> bool:
-        """Wait so long, or until the harness writes `stop`; return whether it did."""
+        """Wait up to `seconds`; return True as soon as the harness writes `stop`."""
         readable, _, _ = select.select([self._commands], [], [], seconds)
         return bool(readable) and self.command() == "stop"
 
 
 class Walk:
-    """A plan being walked: each step ends at its barrier, with its data."""
+    """The walk through a plan: each step ends at its barrier, with its data."""
 
-    def __init__(self, plan: Plan, runtime: Runtime, channel: HarnessPipes) -> None:
+    def __init__(self, plan: Plan, runtime: Runtime, pipes: HarnessPipes) -> None:
         self._plan = plan
         self._runtime = runtime
-        self._channel = channel
+        self._pipes = pipes
         self._contexts: List[RuntimeContext] = []
         self._workers: List[Worker] = []
-        #: Of all cycles: threads that come and go leave memory behind in an emulator, and spread
-        #: the heap over arenas.
+        #: Thread of all cycles. Threads that come and go would leave memory behind in an emulator,
+        #: and spread the heap over arenas.
         self._cycling = Worker("cycles") if plan.cycles else None
         self._decoders: List[Any] = []
-        #: Contexts that have run, of a plan that fills; and whether no further one is made.
+        #: Number of contexts that have run.
         self._ran = 0
+        #: Whether no more contexts are made, in a plan that adds them until one fails.
         self._is_full = False
         if plan.fills:
             threading.stack_size(_SMALL_STACK_BYTES)
@@ -121,7 +122,7 @@ class Walk:
         }
 
     def steps(self) -> Iterator[Step]:
-        """Yield the steps in order, each when the one before it was taken."""
+        """Yield the steps in order, each after the one before it has been taken."""
         for step in self._plan.steps():
             yield step
             if self._is_full:
@@ -133,32 +134,33 @@ class Walk:
     def take(self, step: Step) -> None:
         """Take one step and stop at its barrier.
 
-        Of a plan that fills the failure of a further context is the answer: it has a barrier,
-        `full`, in place of the step's, and nothing of the context is touched before the harness has
-        read memory there.
+        In a plan that adds contexts until one fails, the failure of an additional context is the
+        answer. It has a barrier of its own, `full`, instead of the step's. Nothing of the context
+        is touched before the harness has read the memory there.
         """
-        do = self._steps[step.phase]
+        take = self._steps[step.phase]
+        arguments = () if step.context is None else (step.context,)
         try:
-            data = do() if step.context is None else do(step.context)
+            data = take(*arguments)
         except Exception as error:
             if isinstance(error, NotSupported) or not self._plan.may_be_full_at(step):
                 raise
-            data = {
-                "failure": {
-                    "phase": step.phase,
-                    "kind": kind_of(error),
-                    "message": asdict(message_of(error)),
-                }
+            failure = {
+                "phase": step.phase,
+                "kind": kind_of(error),
+                "message": asdict(message_of(error)),
             }
+            data = {"failure": failure}
             step = Step("full", step.context)
             self._is_full = True
+
         if self._plan.cycles is not None:
-            from reusebench.measured.usage import usage  # weighs nothing in plans without cycles
+            from reusebench.measured.usage import usage  # adds nothing to plans without cycles
 
             data["usage"] = usage(_trim_heap)
         if step.phase == "first_inference":
             self._ran += 1
-        if self._channel.barrier(step, data) == "stop":
+        if self._pipes.barrier(step, data) == "stop":
             self._is_full = True
 
     def _imported(self) -> Dict[str, Any]:
@@ -179,9 +181,7 @@ class Walk:
         return {"load_ns": load_ns, **self._versions(), **_account(context)}
 
     def _worker_of(self, index: int) -> Worker:
-        """Return the thread of the context's chain, which is there as soon as one of its contexts
-        is.
-        """
+        """Return the thread of the context's chain; the first context of a chain starts it."""
         if self._cycling is not None:
             return self._cycling
         for other in self._plan.chain_of(index):
@@ -195,29 +195,26 @@ class Walk:
         memory = _memory(spec, self._plan.cores, self._plan.options_of(index))
         inputs = {tensor.name: tensor for tensor in model.inputs}
         if spec.source is None:
-            return self._runtime.load(
-                model.path,
-                model.prepared if self._plan.needs_prepared(index) else None,
-                memory,
-                inputs,
-            )
+            prepared = model.prepared if self._plan.needs_prepared(index) else None
+            return self._runtime.load(model.path, prepared, memory, inputs)
+
         source = self._contexts[spec.source]
         if spec.mechanism == SHARED_WEIGHTS:
-            return self._runtime.share_weights(
-                model.prepared or model.weightless or model.path, source, memory, inputs
-            )
+            path = model.prepared or model.weightless or model.path
+            return self._runtime.share_weights(path, source, memory, inputs)
         if spec.mechanism == SHARED_WEIGHT_MEMORY:
             return self._runtime.share_weight_memory(model.path, source, memory, inputs)
-        make = self._runtime.dup if spec.mechanism == DUP else self._runtime.shared_context
-        return make(source, memory)
+        if spec.mechanism == DUP:
+            return self._runtime.dup(source, memory)
+        return self._runtime.shared_context(source, memory)
 
     def _share_internal(self, index: int) -> Dict[str, Any]:
         for first, *others in self._plan.internal_memories().values():
-            if index in others:  # of a plan that fills
+            if index in others:  # in a plan that adds contexts until one fails
                 self._runtime.join_internal(self._contexts[index], self._contexts[first])
             elif index == first:
-                made = [other for other in others if other < len(self._contexts)]
-                self._runtime.share_internal([self._contexts[member] for member in (first, *made)])
+                members = [member for member in (first, *others) if member < len(self._contexts)]
+                self._runtime.share_internal([self._contexts[member] for member in members])
         return {"allocations": _account(self._contexts[index])["allocations"]}
 
     def _first_inference(self, index: int) -> Dict[str, Any]:
@@ -235,9 +232,8 @@ class Walk:
         return {**data, **_account(context)}
 
     def _open_decoders(self) -> Dict[str, Any]:
-        from reusebench.measured.streams.pipeline import (
-            open_decoders,
-        )  # weighs nothing in plans without streams
+        # Imported only now: it adds nothing to plans without streams.
+        from reusebench.measured.streams.pipeline import open_decoders
 
         assert self._plan.schedule is not None
         self._decoders = open_decoders(self._plan.schedule)
@@ -249,14 +245,15 @@ class Walk:
         return {}
 
     def _streams(self) -> Dict[str, Any]:
-        from reusebench.measured.streams.pipeline import (
-            Pipeline,
-        )  # weighs nothing in plans without streams
+        # Imported only now: it adds nothing to plans without streams.
+        from reusebench.measured.streams.pipeline import Pipeline
 
         pipeline = Pipeline(self._plan, self._contexts, self._workers, self._decoders)
-        return pipeline.run(
-            lambda progress: self._channel.send("frames", **progress), self._channel.stopped_within
-        )
+
+        def send_progress(progress: Dict[str, Any]) -> None:
+            self._pipes.send("frames", **progress)
+
+        return pipeline.run(send_progress, self._pipes.stopped_within)
 
     def _rounds(self) -> Dict[str, Any]:
         any_core = FairSemaphore(self._plan.cores)
@@ -272,9 +269,11 @@ class Walk:
                 turns.append(_Turn(self._contexts[index], gate, latencies[index]))
             workers.append(self._workers[chain[0]])
             tasks.append(_rounds(turns, self._plan.rounds))
+
         started = time.monotonic_ns()
         run_on_all(workers, tasks)
         elapsed_ns = time.monotonic_ns() - started
+
         return {
             "elapsed_ns": elapsed_ns,
             "latencies_ns": [of_context.tolist() for of_context in latencies],
@@ -309,47 +308,55 @@ class Walk:
 
 def main() -> int:
     """Serve one command from the harness and return the exit code."""
-    # The harness's pipe is kept apart from what a runtime prints: standard output becomes standard
-    # error.
+    # The harness gets a pipe of its own, apart from what a runtime prints: standard output becomes
+    # standard error.
     messages = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
-    channel = HarnessPipes(sys.stdin, messages)
+    pipes = HarnessPipes(sys.stdin, messages)
     reserve = bytes(_RESERVE_BYTES)
-    command = json.loads(channel.command())
+    command = json.loads(pipes.command())
     step = Step("imported" if command["command"] == "run" else command["command"])
     try:
         runtime = open_runtime(command["runtime"])
         if command["command"] == "prepare":
-            prepared: Dict[str, Any] = {}
-            for model in command["models"]:
-                path = model["path"]
-                digest = model["digest"]
-                inputs = {tensor.name: tensor for tensor in inputs_from_json(model["inputs"])}
-                preparation = runtime.prepare(
-                    path, digest, command["folder"], lambda: channel.send("preparing"), inputs
-                )
-                prepared[digest] = preparation and asdict(preparation)
-            channel.send("prepared", models=prepared)
-            return 0
-        if command["command"] == "inspect":
-            channel.send("interface", interface=runtime.interface(command["model"]))
-            return 0
-        plan = Plan.from_json(command["plan"])
-        walk = Walk(plan, runtime, channel)
-        for step in walk.steps():
-            walk.take(step)
+            _prepare(runtime, command, pipes)
+        elif command["command"] == "inspect":
+            pipes.send("interface", interface=runtime.interface(command["model"]))
+        else:
+            walk = Walk(Plan.from_json(command["plan"]), runtime, pipes)
+            for step in walk.steps():
+                walk.take(step)
     except Exception as error:  # every failure of the runtime is a result
         del reserve
-        message = asdict(message_of(error))
-        channel.send(
-            "failure", phase=step.phase, context=step.context, kind=kind_of(error), message=message
+        pipes.send(
+            "failure",
+            phase=step.phase,
+            context=step.context,
+            kind=kind_of(error),
+            message=asdict(message_of(error)),
         )
         return 1
     return 0
 
 
+def _prepare(runtime: Runtime, command: Dict[str, Any], pipes: HarnessPipes) -> None:
+    """Prepare the command's models, and tell the harness which files were made."""
+    prepared: Dict[str, Any] = {}
+    for model in command["models"]:
+        inputs = {tensor.name: tensor for tensor in inputs_from_json(model["inputs"])}
+        preparation = runtime.prepare(
+            model["path"],
+            model["digest"],
+            command["folder"],
+            lambda: pipes.send("preparing"),
+            inputs,
+        )
+        prepared[model["digest"]] = preparation and asdict(preparation)
+    pipes.send("prepared", models=prepared)
+
+
 def _memory(spec: Context, cores: int, options: Tuple[str, ...]) -> Memory:
-    """Return the runtime's part of the context; on one core there is none to choose."""
+    """Return the runtime's part of a context; with one core there is none to choose."""
     core = spec.core if cores > 1 else None
     return Memory(
         spec.internal,
@@ -370,11 +377,11 @@ def _account(context: RuntimeContext) -> Dict[str, Any]:
 
 
 class _Turn(NamedTuple):
-    """A context's turn in the rounds of its chain."""
+    """The turn of one context in the rounds of its chain."""
 
     context: RuntimeContext
     gate: FairSemaphore
-    #: Of each round, to be filled.
+    #: Latency of each round, filled in as the rounds go.
     latencies_ns: array[int]
 
 
@@ -391,9 +398,10 @@ def _rounds(turns: List[_Turn], rounds: int) -> Callable[[], None]:
 def _warm_up(context: RuntimeContext) -> int:
     """Run the first inference and one more, and return the latency of the first.
 
-    The second belongs to what a context costs: runtimes plan their memory in the first and allocate
-    by the plan from the second on (ONNX Runtime 1.31, YOLOv5s at 320x320: 6.6 of a dup's 16 MiB;
-    only in orders of its nodes that are not chosen did more come after the second).
+    The second one belongs to the cost of a context. Runtimes plan their memory in the first
+    inference and allocate by the plan from the second on: with ONNX Runtime 1.31 and YOLOv5s at
+    320x320, 6.6 of a dup's 16 MiB. More came after the second only in node orders that are not
+    chosen.
     """
     latency_ns = _timed(context.infer)
     context.infer()
@@ -406,14 +414,14 @@ def _infer(context: RuntimeContext, count: int) -> None:
 
 
 def _timed(call: Callable[[], None]) -> int:
-    """Return how long the call took in nanoseconds of the monotonic clock."""
+    """Return the duration of the call, in nanoseconds."""
     started = time.perf_counter_ns()
     call()
     return time.perf_counter_ns() - started
 
 
 def _trim_heap() -> bool:
-    """Return free heap pages to the kernel; False where the C library has no malloc_trim."""
+    """Return free heap pages to the kernel; False if the C library has no malloc_trim."""
     import ctypes  # only now: nothing is measured "as allocated" after a trim
 
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)

@@ -1,5 +1,6 @@
-"""What a step's exception is to the harness: a kind of failure, and a message. Standard library
-only, Python 3.8.
+"""The kind of failure and the message that the harness gets for a step's exception.
+
+Runs in the measured process: standard library only, Python 3.8.
 """
 
 from __future__ import annotations
@@ -11,19 +12,19 @@ from reusebench.measured.runtimes.base import AdapterError, NotSupported, OutOfM
 
 __all__ = ["kind_of", "message_of", "tells_of_memory"]
 
-#: A text in a message is cut here: some runtimes print whole graphs.
+#: Longest text in a message: some runtimes print whole graphs.
 _TEXT_CHARACTERS = 2000
-#: How Python, C++ and runtimes say that there is no memory, or no address space, left.
+#: Phrases of Python, C++ and runtimes for a lack of memory or address space.
 _NO_MEMORY = ("MemoryError", "bad_alloc", "Failed to allocate memory")
-#: How the loader, C and OpenBLAS say it. An adapter knows better what it means: all mappings can be
-#: used up, too.
+#: Phrases of the loader, C and OpenBLAS. If an adapter's error has one, the adapter knows better
+#: what it means: all mappings can be used up, too.
 _NO_MEMORY_OF_SYSTEM = (
     "failed to map segment",
     "Cannot allocate memory",
     "cannot allocate memory",
     "Memory allocation still failed",
 )
-#: The loader's, of an order of libraries that it cannot have, however much memory there is.
+#: Phrase of the loader for an order of libraries that it cannot load, however much memory there is.
 _NO_PLACE_FOR_THREADS = "cannot allocate memory in static TLS block"
 
 
@@ -32,8 +33,8 @@ def kind_of(error: Exception) -> str:
     if isinstance(error, NotSupported):
         return "not_supported"
     cause: Optional[BaseException] = error
-    while cause is not None:  # an import that fails for it is told by another error
-        words = str(cause.args)  # str(error) of an AdapterError would read the texts
+    while cause is not None:  # an import that fails for lack of memory raises another error
+        words = str(cause.args)  # str() of an AdapterError would read the texts
         if isinstance(cause, (MemoryError, OutOfMemory)) or any(
             phrase in words for phrase in _NO_MEMORY
         ):
@@ -45,13 +46,13 @@ def kind_of(error: Exception) -> str:
 
 
 def tells_of_memory(words: str) -> bool:
-    """Whether what a library or a process says is that it got no memory."""
+    """Whether the words of a library or a process tell of a lack of memory."""
     words = words.replace(_NO_PLACE_FOR_THREADS, "")
     return any(phrase in words for phrase in (*_NO_MEMORY, *_NO_MEMORY_OF_SYSTEM))
 
 
 def message_of(error: Exception) -> Message:
-    """Return the error's message; of one that is no AdapterError its type and text."""
+    """Return the error's message; its type and text if it is no AdapterError."""
     if isinstance(error, AdapterError):
         message = error.message
     else:

@@ -1,9 +1,9 @@
-"""What start.py does for modules other than the driver, and why there is start.py.
+"""The part of start.py for modules other than the driver, and the reasons for start.py.
 
-Nothing has to be installed for the Python that runs it: the package is found beside it. `-m` and
-`-c` would search the working folder first, so that a json.py of the user's would run; `-P`, which
-does not, is Python 3.11. The name `reusebench` is an empty package at first, so a board needs the
-folder `measured` alone.
+The Python that runs it needs nothing installed: the package is found beside the script. `-m` and
+`-c` would search the working folder first, and run a json.py of the user's; `-P` prevents that, but
+needs Python 3.11. The name `reusebench` is an empty package at first, so a board needs only the
+folder `measured`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _MEASURED = "reusebench.measured"
 
 
 def main() -> int:
-    """Run the module that is named first, with the other arguments as its own; return 0."""
+    """Run the module that the first argument names, with the remaining arguments; return 0."""
     del sys.argv[0]
     module = sys.argv[0]
     if not module.startswith(_MEASURED):
@@ -29,9 +29,7 @@ def main() -> int:
 
 
 def _import_package() -> None:
-    """Put `reusebench` with all of its content in place of the empty package, whatever is
-    installed.
-    """
+    """Replace the empty package `reusebench` by the one beside this file, whatever is installed."""
     (folder,) = sys.modules["reusebench"].__path__
     file = os.path.join(folder, "__init__.py")
     spec = importlib.util.spec_from_file_location(

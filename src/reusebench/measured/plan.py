@@ -1,4 +1,4 @@
-"""The Plan: plain data of the contexts to make, what they reuse of each other, and how they run.
+"""The Plan: the contexts to make, what they reuse of each other, and how they run, as plain data.
 
 A Plan crosses the process boundary as JSON, so this module runs in the harness and in the measured
 process: standard library only, Python 3.8.
@@ -53,35 +53,34 @@ __all__ = [
     "inputs_from_json",
 ]
 
-#: The context is made from the model, and reuses nothing.
+#: A context made from the model, which reuses nothing.
 LOAD = "load"
-#: A further context over the weights of its source, with internal memory of its own
+#: Another context over the weights of its source, with internal memory of its own
 #: (rknn_dup_context).
 DUP = "dup"
-#: No further context: the source itself is run from one more thread.
+#: The source itself, run from one more thread.
 SHARED_CONTEXT = "shared_context"
-#: A context of another resolution of the source's network, over the source's weights
+#: A context of the source's network at another resolution, over the source's weights
 #: (RKNN_FLAG_SHARE_WEIGHT_MEM).
 SHARED_WEIGHTS = "shared_weights"
-#: A further context of the model, whose weights are the memory that the application gave its source
-#: (rknn_set_weight_mem of one memory for several contexts).
+#: Another context of the model, whose weights are the memory that the application gave its source
+#: (one memory in rknn_set_weight_mem of several contexts).
 SHARED_WEIGHT_MEMORY = "shared_weight_memory"
 
 MECHANISMS = (LOAD, DUP, SHARED_CONTEXT, SHARED_WEIGHTS, SHARED_WEIGHT_MEMORY)
 
-#: What the application may allocate instead of the runtime (Context.outside).
+#: Memory that the application may allocate instead of the runtime (Context.outside).
 WEIGHTS = "weights"
 INTERNAL = "internal"
-#: What may be used in place and not copied (Context.zero_copy): tensors as the application has
-#: them; an output as the device leaves it, in an order of its own; the model's file, in memory that
-#: the device reads.
+#: Data that may be used in place and not copied (Context.zero_copy): tensors as the application has
+#: them; an output in the device's own order; the model's file, in memory that the device reads.
 INPUT = "input"
 OUTPUT = "output"
 NATIVE_OUTPUT = "native_output"
 MODEL = "model"
 ZERO_COPY = (INPUT, OUTPUT, NATIVE_OUTPUT, MODEL)
 
-#: The source of memory that the application allocates: the runtime's own call, a dma-heap's file
+#: Sources of memory that the application allocates: the runtime's own call, a dma-heap's file
 #: descriptor, a physical address, Rockchip's media memory zone.
 CREATE_MEM = "create_mem"
 DMA_HEAP = "dma_heap"
@@ -89,36 +88,34 @@ PHYSICAL = "physical"
 MMZ = "mmz"
 ALLOCATORS = (CREATE_MEM, DMA_HEAP, PHYSICAL, MMZ)
 
-#: A device that a runtime may use besides the one that it infers on by itself (Context.device).
+#: Device that a runtime may use instead of its default (Context.device).
 CUDA = "cuda"
 DEVICES = (CUDA,)
 
-#: What a cycle does: infers often; makes a context, infers and destroys it; makes a dup of a
-#: context that lives on, infers and destroys it; gives back the memory of input and output and
-#: infers with new; makes a context, infers and destroys the oldest of those that live.
+#: Kinds of cycles. A cycle infers several times; makes a context, infers and destroys it; does so
+#: with a dup of a context that stays; replaces the memory of input and output and infers; or makes
+#: a context, infers and destroys the oldest one.
 INFERENCES = "inferences"
 CONTEXTS = "contexts"
 DUPS = "dups"
 IO_MEMORY = "io_memory"
 REPLACED = "replaced"
-#: With how many contexts live from cycle to cycle, the first of the plan; the last of the plan is
-#: the one that is made.
+#: Number of contexts, the first ones of the plan, that stay alive between cycles. Cycles that make
+#: contexts make the plan's last.
 CYCLE_KINDS = {INFERENCES: 1, CONTEXTS: 0, DUPS: 1, IO_MEMORY: 1, REPLACED: 2}
-#: Of a cycle of inferences: what one of them leaks counts as often, so that little is seen in a few
-#: cycles.
+#: Inferences in a cycle of them: a leak of one inference counts ten times, so that few cycles show
+#: it.
 INFERENCES_PER_CYCLE = 10
 
-#: No board serves as many; a plan that is stored may come from anywhere.
+#: More than any board serves; a stored plan may come from anywhere.
 MOST_STREAMS = 1024
 
 
 class InvalidPlan(ValueError):
-    """The plan contradicts itself; the message names the contexts and what would be valid."""
+    """A plan that contradicts itself; the message names the contexts and what would be valid."""
 
     def __init__(self, problem: str, where: str = "", contexts: Tuple[int, ...] = ()) -> None:
-        """Take what is wrong, and where: in words, and as indices into Plan.contexts where it is of
-        some of them.
-        """
+        """`where` is for the message; `contexts` are the indices concerned, if any."""
         super().__init__(f"{where}: {problem}" if where else problem)
         self.problem = problem
         self.contexts = contexts
@@ -126,18 +123,18 @@ class InvalidPlan(ValueError):
 
 @dataclass(frozen=True)
 class Conversion:
-    """How a model file was made of one that the runtime does not read."""
+    """The conversion that made a model file from one that the runtime does not read."""
 
-    #: Absolute path of that file.
+    #: Absolute path of the file that was converted.
     source: str
     #: The converter and its version.
     by: str
-    #: What the NPU computes with: INT8 or FP16.
+    #: Type that the NPU computes with: INT8 or FP16.
     precision: str
-    #: What the source takes.
+    #: Inputs of the source.
     inputs: Tuple[InputData, ...]
-    #: Whether their data, or noise, have calibrated INT8; else the source has scales of its own, or
-    #: there are none.
+    #: Whether data of the inputs, or noise, calibrated INT8. Otherwise the source has its own
+    #: scales, or none.
     is_calibrated: bool = True
 
 
@@ -145,26 +142,26 @@ class Conversion:
 class Model:
     """A model file that contexts are made from."""
 
-    #: What tables call it.
+    #: Name in tables.
     name: str
     #: Absolute path of the file.
     path: str
-    #: SHA-256 of the file and of the external data it names, and of its inputs where the file does
-    #: not give their shapes or the user gives them: equal digests are equal models with equal
+    #: SHA-256 of the file, of the external data that it names, and of its inputs if the file does
+    #: not give their shapes or the user gives them. Equal digests are equal models with equal
     #: inputs.
     digest: str
-    #: What the runtime made from the file beforehand so that weights can be shared, or given, if it
-    #: needs that.
+    #: File that the runtime made beforehand so that weights can be shared or given; None if it
+    #: needs none.
     prepared: Optional[str] = None
-    #: The same model without its weights, for a context that shares those of another one; None:
-    #: there is none.
+    #: The same model without weights, for a context that shares another one's; None if there is
+    #: none.
     weightless: Optional[str] = None
-    #: What it is fed with, one for each of its inputs; empty: what the file declares, and noise.
+    #: Data of each input; empty means noise of the shapes that the file declares.
     inputs: Tuple[InputData, ...] = ()
-    #: None: the file is as the user gave it, or built in.
+    #: None if the file is built in, or as the user gave it.
     conversion: Optional[Conversion] = None
-    #: What the files of every runtime are made of, with equal inputs: the name of a built-in
-    #: network, or the digest of the user's file; None: the file itself.
+    #: Source of the files of every runtime, with equal inputs: the name of a built-in network, or
+    #: the digest of the user's file. None means the file itself.
     origin: Optional[str] = field(default=None, compare=False)
 
 
@@ -172,44 +169,46 @@ class Model:
 class Context:
     """One context of a plan."""
 
-    #: The stream whose frames it serves, counted from 0; None: the frames of every stream.
+    #: Stream whose frames the context serves, counted from 0; None means every stream.
     stream: Optional[int]
     #: Index into Plan.models.
     model: int
     #: One of MECHANISMS.
     mechanism: str = LOAD
-    #: Index into Plan.contexts of the context that it reuses; None for LOAD.
+    #: Index into Plan.contexts of the context that is reused; None for LOAD.
     source: Optional[int] = None
-    #: Contexts with the same number share one internal memory of the application; None: an own one.
+    #: Contexts with the same number share one internal memory of the application; None means its
+    #: own.
     internal: Optional[int] = None
-    #: What the application allocates for this context: WEIGHTS, INTERNAL.
+    #: Memory that the application allocates for this context: WEIGHTS, INTERNAL.
     outside: Tuple[str, ...] = ()
-    #: The source of memory that the application allocates.
+    #: Source of that memory: one of ALLOCATORS.
     allocator: str = CREATE_MEM
-    #: What is not copied: some of ZERO_COPY.
+    #: Data that is used in place: some of ZERO_COPY.
     zero_copy: Tuple[str, ...] = ()
     #: Contexts of one model with the same number have the tensors of zero_copy in one memory of the
-    #: application.
+    #: application; None means its own.
     io: Optional[int] = None
-    #: Input and output stay in the memory of the device that infers; the application neither sends
-    #: nor fetches them.
+    #: Whether input and output stay in the memory of the device that infers; the application
+    #: neither sends nor fetches them.
     device_io: bool = False
-    #: CUDA; None: the device that the runtime infers on by itself.
+    #: CUDA; None means the runtime's default device.
     device: Optional[str] = None
-    #: The core that runs it, whose contexts run in turn; None: any free one.
+    #: Core that runs the context; contexts of one core run in turn. None means any free one.
     core: Optional[int] = None
-    #: The runtime's own options, NAME=VALUE each in its own words; those of a context that reuses
-    #: another are its.
+    #: The runtime's own options, NAME=VALUE each. A context that reuses another one has its
+    #: options.
     options: Tuple[str, ...] = ()
-    #: What the user calls it, which changes nothing of what is measured; None: it has no name.
+    #: The user's name for the context, which changes nothing that is measured; None if there is
+    #: none.
     name: Optional[str] = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
 class Video:
-    """A file of frames, as its decoder describes it."""
+    """A video file, as its decoder describes it."""
 
-    #: What tables call it.
+    #: Name in tables.
     name: str
     #: Absolute path of the file.
     path: str
@@ -220,41 +219,37 @@ class Video:
     height: int
     #: Frames per second that the file was made for; a schedule has its own.
     fps: float
-    #: 0: the file does not say.
+    #: Number of frames; 0 if the file does not say.
     frames: int
 
 
 @dataclass(frozen=True)
 class Streams:
-    """A schedule: streams of camera frames, each at its pace, whose frames the contexts take in
-    turn.
+    """A schedule of streams of camera frames, each at its pace, which the contexts take in turn.
 
     A frame is decoded when it is due, then scaled into the inputs of the chain of contexts that
-    takes it. Frames are due at equal intervals, those of different streams evenly between each
-    other.
+    takes it. Frames of a stream are due at equal intervals, and streams are evenly apart within an
+    interval.
     """
 
     count: int
-    #: Frames per second of each stream; 0: as fast as contexts take them. A frame is then due when
+    #: Frames per second of each stream; 0 means as fast as contexts take them: a frame is due when
     #: its stream begins with it, and none is dropped.
     fps: float
-    #: So many frames of a stream may wait where no context is free; a further one is dropped. 0:
-    #: none waits.
+    #: Frames per stream that may wait for a free context before new ones are dropped.
     queue: int
-    #: Frames that are due before this time are not counted.
+    #: Warm-up: frames that are due within it are not counted.
     warm_up_s: float
-    #: The steady state, which frames are counted in.
+    #: Steady state, in which frames are counted.
     duration_s: float
-    #: Every stream plays it, again from the start at its end; None: nothing is decoded, inputs stay
-    #: as they are.
+    #: Video that every stream plays in a loop; None if nothing is decoded and inputs stay as they
+    #: are.
     video: Optional[Video]
 
 
 @dataclass(frozen=True)
 class Cycles:
-    """The same again and again: whatever is read after each cycle should be what it was after the
-    one before.
-    """
+    """Repetitions of the same work, after each of which the same resources should be in use."""
 
     #: A key of CYCLE_KINDS.
     kind: str
@@ -267,43 +262,41 @@ class Step(NamedTuple):
     #: "imported", "decoders", "context", "internal_memory", "first_inference", "steady", "cycle",
     #: "decoders_closed", "destroy".
     phase: str
-    #: Index into Plan.contexts where the step is of one context; of an internal memory, its first
-    #: context.
+    #: Index into Plan.contexts of the context concerned, or the first one of an internal memory;
+    #: None if the step is of none.
     context: Optional[int] = None
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What one measured process does: make the contexts in order, run them, destroy them in reverse
-    order.
-    """
+    """The work of one measured process: make contexts in order, run them, destroy them."""
 
     scenario: str
-    #: The scenario with the same models and no reuse, which a saving is taken against; None for a
+    #: Scenario with the same models and no reuse, which savings are relative to; None for a
     #: baseline.
     baseline: Optional[str]
     runtime: str
     models: Tuple[Model, ...]
     contexts: Tuple[Context, ...]
-    #: At most so many contexts infer at once; each chain runs on a thread of its own. In a schedule
-    #: of streams only contexts that share an internal memory wait for each other: the rest is left
-    #: to the system, as in an application.
+    #: Number of contexts that may infer at once; each chain runs on its own thread. In a schedule
+    #: of streams only contexts that share an internal memory wait for each other: the system
+    #: schedules the others, as in an application.
     cores: int
     #: Timed inferences of each context in the steady phase of a plan without a schedule.
     rounds: int
-    #: None: every context infers `rounds` times.
+    #: Schedule of streams; None if every context infers `rounds` times.
     schedule: Optional[Streams] = None
-    #: Indices into contexts: one thread runs those of a chain one after the other, in this order,
-    #: for each round or for each frame. A context that is in none is a chain of its own.
+    #: Indices into contexts. One thread runs the contexts of a chain in this order, in each round
+    #: or for each frame. A context in no chain is a chain of its own.
     chains: Tuple[Tuple[int, ...], ...] = ()
-    #: None: there is a steady phase.
+    #: Cycles instead of a steady phase; None if there is one.
     cycles: Optional[Cycles] = None
-    #: Each context is made, given its internal memory and run before the next one is made, until
-    #: one fails: the contexts are the most that are tried.
+    #: Whether contexts are added until one fails: each is made, given its internal memory and run
+    #: before the next. `contexts` are the most that are tried.
     fills: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse a plan that no runtime could walk, or that would compute nonsense."""
+        """Refuse a plan that no runtime could walk, or whose figures would mean nothing."""
         if self.cores < 1 or self.rounds < 1:
             raise InvalidPlan(f"cores ({self.cores}) and rounds ({self.rounds}) must be 1 or more")
         for index, context in enumerate(self.contexts):
@@ -347,7 +340,8 @@ class Plan:
             )
         if cycles.count < 1 or self.schedule is not None:
             raise self._refusal("cycles are 1 or more, and in no schedule of streams")
-        wanted = CYCLE_KINDS[cycles.kind] + (cycles.kind in (CONTEXTS, DUPS))
+        makes_one_more = cycles.kind in (CONTEXTS, DUPS)
+        wanted = CYCLE_KINDS[cycles.kind] + makes_one_more
         if len(self.contexts) != wanted:
             raise self._refusal(
                 f"cycles of {cycles.kind} have {wanted} contexts, not {len(self.contexts)}"
@@ -458,12 +452,12 @@ class Plan:
             raise self._refusal(
                 "they share memory for tensors, and have none in place: add zero_copy", *members
             )
-        if any(
-            (other.model, other.zero_copy) != (first.model, first.zero_copy) for other in others
-        ):
-            raise self._refusal(
-                "memory for tensors is shared by contexts of one model and one zero_copy", *members
-            )
+        for other in others:
+            if (other.model, other.zero_copy) != (first.model, first.zero_copy):
+                raise self._refusal(
+                    "memory for tensors is shared by contexts of one model and one zero_copy",
+                    *members,
+                )
         if self.schedule is not None:
             raise self._refusal(
                 "in streams a frame is prepared while another one is run: leave io out", *members
@@ -481,37 +475,32 @@ class Plan:
                 )
 
     def _refusal(self, problem: str, *contexts: int) -> InvalidPlan:
-        """Return the error of the scenario, or of these contexts of it."""
+        """Return an error about the scenario, or about these contexts."""
         where = f"scenario {self.scenario!r}"
         if contexts:
-            where = (
-                f"context{'s' * (len(contexts) > 1)} {' and '.join(map(str, contexts))} of {where}"
-            )
+            noun = "contexts" if len(contexts) > 1 else "context"
+            where = f"{noun} {' and '.join(map(str, contexts))} of {where}"
         return InvalidPlan(problem, where, contexts)
 
     def all_chains(self) -> List[Tuple[int, ...]]:
-        """Return every chain, those of a single context too, in the order of their first made
-        contexts.
-        """
+        """Return every chain, also of single contexts, ordered by their first made contexts."""
         chained = {index for chain in self.chains for index in chain}
         alone = [(index,) for index in range(len(self.contexts)) if index not in chained]
         return sorted([*self.chains, *alone], key=min)
 
     def chain_of(self, index: int) -> Tuple[int, ...]:
-        """Return the contexts that run in turn with this one, and itself, in their order."""
+        """Return the contexts that run in turn with this one, in their order and including it."""
         return next((chain for chain in self.chains if index in chain), (index,))
 
     def is_first_of_model(self, index: int) -> bool:
-        """Whether no context of the plan that is made before has the same model; those of cycles
-        come after them.
+        """Whether it is the first context of its model; contexts made by cycles come after all
+        others.
         """
         models = [context.model for context in self.contexts]
         return index < len(models) and models[index] not in models[:index]
 
     def options_of(self, index: int) -> Tuple[str, ...]:
-        """Return the runtime's own options of a context: those of its source, where it reuses
-        one.
-        """
+        """Return a context's options, which are its source's if it reuses one."""
         context = self.contexts[index]
         return context.options if context.source is None else self.contexts[context.source].options
 
@@ -519,62 +508,60 @@ class Plan:
         """Whether the schedule lets these two contexts infer at the same time."""
         if other in self.chain_of(one):
             return False
-        cores = self.contexts[one].core, self.contexts[other].core
-        return self.cores > 1 and (None in cores or cores[0] != cores[1])
+        if self.cores == 1:
+            return False
+        core = self.contexts[one].core
+        other_core = self.contexts[other].core
+        return core is None or other_core is None or core != other_core
 
     def internal_memories(self) -> Dict[int, List[int]]:
-        """Return, for each shared internal memory, the contexts that use it, in order."""
+        """Return the contexts of each shared internal memory, by its number."""
         return _members([context.internal for context in self.contexts])
 
     def io_memories(self) -> Dict[int, List[int]]:
-        """Return, for each shared memory of tensors, the contexts that use it, in order."""
+        """Return the contexts of each shared memory for tensors, by its number."""
         return _members([context.io for context in self.contexts])
 
     def shares_weights(self, index: int) -> bool:
-        """Whether the weights of this context are also those of another one."""
+        """Whether this context and another one have the same weights."""
         mechanisms = (DUP, SHARED_WEIGHTS, SHARED_WEIGHT_MEMORY)
         if self.contexts[index].mechanism in mechanisms:
             return True
-        return any(
-            other.mechanism in mechanisms and other.source == index for other in self.contexts
-        )
+        for other in self.contexts:
+            if other.mechanism in mechanisms and other.source == index:
+                return True
+        return False
 
     def needs_prepared(self, index: int) -> bool:
-        """Whether this context is made from what the runtime prepared.
+        """Whether this context is made from the file that the runtime prepared.
 
-        Its weights are shared, or the application's, or used where their file is.
+        It is if its weights are shared, given by the application, or used where their file is.
         """
         context = self.contexts[index]
-        return (
-            self.shares_weights(index) or WEIGHTS in context.outside or MODEL in context.zero_copy
-        )
+        uses_file = WEIGHTS in context.outside or MODEL in context.zero_copy
+        return uses_file or self.shares_weights(index)
 
     def models_to_prepare(self) -> List[Model]:
-        """Return the models, each once, that some context needs prepared."""
-        indices = {
-            context.model
-            for index, context in enumerate(self.contexts)
-            if self.needs_prepared(index)
-        }
-        return list(
-            {self.models[index].digest: self.models[index] for index in sorted(indices)}.values()
-        )
+        """Return the models that some context needs prepared, each once."""
+        indices = set()
+        for index, context in enumerate(self.contexts):
+            if self.needs_prepared(index):
+                indices.add(context.model)
+        by_digest = {self.models[index].digest: self.models[index] for index in sorted(indices)}
+        return list(by_digest.values())
 
     def with_prepared(self, paths: Mapping[str, Optional[str]]) -> Plan:
-        """Return the plan with the path of what was made of each model, by the model's digest."""
-        return replace(
-            self,
-            models=tuple(replace(model, prepared=paths.get(model.digest)) for model in self.models),
-        )
+        """Return the plan with the paths of prepared files, by the digests of their models."""
+        models = [replace(model, prepared=paths.get(model.digest)) for model in self.models]
+        return replace(self, models=tuple(models))
 
     def steps(self) -> Iterator[Step]:
-        """Yield the steps of a walk in order; contexts are destroyed last made first, so a dup
-        before its source.
-        """
+        """Yield the steps of a walk in order; the context made last is destroyed first."""
         if self.fills:
             yield from self._filling_steps()
             return
-        indices = range(CYCLE_KINDS[self.cycles.kind] if self.cycles else len(self.contexts))
+        count = CYCLE_KINDS[self.cycles.kind] if self.cycles else len(self.contexts)
+        indices = range(count)
         decodes = self.schedule is not None and self.schedule.video is not None
         yield Step("imported")
         if decodes:
@@ -603,19 +590,16 @@ class Plan:
         yield from self.steps_when_full(count, count)
 
     def steps_when_full(self, made: int, ran: int) -> Iterator[Step]:
-        """Yield the steps of a plan that fills when no further context is made: those that ran do
-        so once more.
+        """Yield the steps after the last context was added: the first `ran` contexts run once more.
 
-        A context that was made and failed then is destroyed first.
+        A context that was made but failed is destroyed first.
         """
         yield from (Step("destroy", index) for index in range(ran, made))
         yield Step("steady")
         yield from (Step("destroy", index) for index in reversed(range(ran)))
 
     def may_be_full_at(self, step: Step) -> bool:
-        """Whether a failure of this step is the answer to how many contexts fit; the first must
-        always fit.
-        """
+        """Whether a failure of this step tells how many contexts fit; the first one always must."""
         return (
             self.fills
             and bool(step.context)
@@ -623,30 +607,31 @@ class Plan:
         )
 
     def limited_to(self, contexts: int) -> Plan:
-        """Return the plan with its first contexts alone, which are those that fitted."""
+        """Return the plan with its first `contexts` contexts, those that fitted."""
         return replace(self, contexts=self.contexts[:contexts])
 
     def to_json(self) -> Dict[str, Any]:
-        """Return the plan as what the json module writes."""
+        """Return the plan as data for the json module."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, data: Dict[str, Any]) -> Plan:
-        """Return the plan that to_json gave."""
+        """Return the plan from the data of to_json()."""
         fields = dict(data)
         fields["models"] = tuple(map(_model_from_json, data["models"]))
         fields["contexts"] = tuple(_context_from_json(context) for context in data["contexts"])
         fields["chains"] = tuple(map(tuple, data["chains"]))
         if data["schedule"] is not None:
             video = data["schedule"]["video"]
-            fields["schedule"] = Streams(**{**data["schedule"], "video": video and Video(**video)})
+            schedule = {**data["schedule"], "video": video and Video(**video)}
+            fields["schedule"] = Streams(**schedule)
         if data["cycles"] is not None:
             fields["cycles"] = Cycles(**data["cycles"])
         return cls(**fields)
 
 
 def _members(numbers: List[Optional[int]]) -> Dict[int, List[int]]:
-    """Return, by number, the indices of the contexts that have it."""
+    """Return the indices of the contexts that have each number."""
     members: Dict[int, List[int]] = {}
     for index, number in enumerate(numbers):
         if number is not None:
@@ -655,14 +640,11 @@ def _members(numbers: List[Optional[int]]) -> Dict[int, List[int]]:
 
 
 def inputs_from_json(data: List[Dict[str, Any]]) -> Tuple[InputData, ...]:
-    """Return the inputs of a model, as they stand in Plan.to_json()."""
+    """Return the inputs of a model from their data in Plan.to_json()."""
     inputs = []
     for tensor in data:
-        inputs.append(
-            InputData(
-                **{**tensor, "shape": tuple(tensor["shape"]), "assumed": tuple(tensor["assumed"])}
-            )
-        )
+        lists = {name: tuple(tensor[name]) for name in ("shape", "assumed")}
+        inputs.append(InputData(**{**tensor, **lists}))
     return tuple(inputs)
 
 

@@ -1,6 +1,4 @@
-"""Threads of the measured process: one worker per context, and a gate that lets so many infer at
-once.
-"""
+"""Threads of the measured process: one worker per context, and a fair semaphore for the cores."""
 
 from __future__ import annotations
 
@@ -13,10 +11,10 @@ __all__ = ["FairSemaphore", "Worker", "run_on_all"]
 
 
 class FairSemaphore:
-    """A semaphore that is fair: the thread that waits longest enters first.
+    """A semaphore that lets the thread enter that has waited longest.
 
-    threading.Semaphore lets a thread that leaves enter again before the ones that wait, so that the
-    last contexts of a run would infer alone and throughput would be understated.
+    With threading.Semaphore a thread that leaves may enter again before those that wait. The last
+    contexts of a run would then infer alone, and throughput would be understated.
     """
 
     def __init__(self, capacity: int) -> None:
@@ -43,7 +41,7 @@ class FairSemaphore:
 
 
 class Worker:
-    """A thread that runs one task at a time; `finish` raises the task's exception."""
+    """A thread that runs one task at a time."""
 
     def __init__(self, name: str) -> None:
         self._tasks: SimpleQueue[Optional[Callable[[], Any]]] = SimpleQueue()
@@ -75,10 +73,10 @@ class Worker:
             outcome: Tuple[Any, Optional[BaseException]]
             try:
                 outcome = (task(), None)
-            except BaseException as error:  # it is raised by finish()
+            except BaseException as error:  # raised by finish()
                 outcome = (None, error)
-            # Nothing may keep the task's objects (a context to be destroyed) alive while the worker
-            # waits.
+            # Drop the task's objects before waiting: one of them may be a context that is to be
+            # destroyed.
             task = None
             self._results.put(outcome)
             del outcome

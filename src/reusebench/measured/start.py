@@ -1,10 +1,11 @@
-"""Starts the driver, or a module: `python .../measured/start.py [MODULE [ARGUMENT...]]`; launch.py
-says why.
+"""Starts the driver or a module: `python .../measured/start.py [MODULE [ARGUMENT...]]`.
+
+launch.py has the reasons.
 """
 
 import sys
 
-# Short: Python compiles a script anew in every process, and the memory of that is measured.
+# This file is short, because Python compiles a script in every process and that memory is measured.
 _FOLDER = __file__.rpartition("/")[0]
 sys.path[:] = [path for path in sys.path if path != _FOLDER]
 _package = type(sys)("reusebench")

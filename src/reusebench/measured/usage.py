@@ -1,8 +1,7 @@
-"""What the measured process holds after a cycle, read by itself: memory, heap in use, descriptors,
-mappings, threads.
+"""Resources that the measured process holds after a cycle, read by itself.
 
-Under an emulator /proc/PID/maps of the host has the emulator's own mappings, and there are
-hundreds; what the process itself reads is its own. Standard library only, Python 3.8.
+Under an emulator the host's /proc/PID/maps has hundreds of mappings of the emulator; the process
+itself reads only its own. Standard library only, Python 3.8.
 """
 
 from __future__ import annotations
@@ -19,12 +18,11 @@ _heap = Heap()
 
 
 def usage(trim: Callable[[], object]) -> Dict[str, Any]:
-    """Return what is held now: bytes of memory as allocated and of the heap, None if nothing
-    says, and counts.
+    """Return memory and heap in bytes, and counts; `heap_bytes` is None if nothing reports it.
 
-    Python's garbage is collected before, which it would free sooner or later. Then the heap is
-    trimmed: what a process holds that waits at a barrier is what nobody has freed, and not what the
-    C library keeps.
+    Python's garbage is collected first, since it would be freed sooner or later. Then `trim`
+    returns the free heap, so that the counts have what nobody freed and not what the C library
+    keeps.
     """
     gc.collect()
     allocated_bytes = _resident_bytes()
@@ -35,7 +33,7 @@ def usage(trim: Callable[[], object]) -> Dict[str, Any]:
     return {
         "allocated_bytes": allocated_bytes,
         "heap_bytes": _heap.take_lowest(),
-        # Without the descriptor that lists them.
+        # one less: the descriptor of the listing
         "fds": len(os.listdir("/proc/self/fd")) - 1,
         "mappings": mappings,
         "threads": len(os.listdir("/proc/self/task")),
@@ -43,7 +41,7 @@ def usage(trim: Callable[[], object]) -> Dict[str, Any]:
 
 
 def _resident_bytes() -> int:
-    """Return anonymous and shared memory, as the kernel counts it: within some pages per CPU."""
+    """Return anonymous and shared memory as the kernel counts it, exact to a few pages per CPU."""
     size_bytes = 0
     with open("/proc/self/status", "rb") as status:
         for line in status:

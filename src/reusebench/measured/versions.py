@@ -1,6 +1,4 @@
-"""Prints the versions of this Python and of a runtime: `start.py reusebench.measured.versions
-ADAPTER`.
-"""
+"""Prints the versions of Python and a runtime: `start.py reusebench.measured.versions ADAPTER`."""
 
 from __future__ import annotations
 
@@ -8,20 +6,18 @@ import importlib
 import platform
 import sys
 
-# Nothing of it is used: Python has it compiled from now on, so that no measured process compiles
-# it.
+# Imported so that Python has it compiled from now on, and no measured process compiles it.
 from reusebench.measured import driver  # noqa: F401
 from reusebench.measured.runtimes.base import AdapterError
 
 __all__ = ["MARK"]
 
-#: Precedes the versions: a library may print words of its own, before them or when its process
-#: ends.
+#: Word before the versions: a library may print words of its own, earlier or when its process ends.
 MARK = "reusebench-versions"
 
 
 def _main(adapter: str) -> None:
-    """Print the mark and both versions; the version of the runtime may have spaces."""
+    """Print the mark and both versions; the runtime's version may have spaces."""
     try:
         runtime = importlib.import_module(adapter).open_runtime()
     except AdapterError as error:

@@ -1,7 +1,7 @@
-"""Events are stored as a code with values; their texts, in each language, are in `LANGUAGE.json`.
+"""Messages about events: a code with values, whose texts in each language are in `LANGUAGE.json`.
 
 Messages are made in the measured process too: standard library only, Python 3.8, and no file is
-read before a message is put into words.
+read before the text of a message is needed.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Dict, Mapping, Union
 __all__ = ["ENGLISH", "LANGUAGES", "Message", "Value", "words"]
 
 ENGLISH = "en"
-#: English first: exported tables are English, and so is what nobody chose a language for. The keys
-#: of each language's file are the codes of all messages.
+#: All languages. English is first: exported tables are English, and it is the default. The keys of
+#: each language's file are the codes of all messages.
 LANGUAGES = (ENGLISH, "zh-CN")
 
-#: Of one field of a text.
+#: A value for one field of a text.
 Value = Union["Message", str, int, float]
 
 _FOLDER = os.path.dirname(os.path.abspath(__file__))
@@ -27,20 +27,18 @@ _FOLDER = os.path.dirname(os.path.abspath(__file__))
 
 @dataclass(frozen=True)
 class Message:
-    """One event: its code, and the values that its text has fields for."""
+    """One event: its code, and the values for the fields of its text."""
 
     code: str
     values: Mapping[str, Value] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        """Return the English words."""
+        """Return the text in English."""
         return words(self)
 
 
 def words(message: Message, language: str = ENGLISH) -> str:
-    """Return the message in a language of LANGUAGES; its code and values if it is of another
-    version.
-    """
+    """Return the text of a message; its code and values if another version wrote it."""
     values: Dict[str, Value] = {}
     for name, value in message.values.items():
         values[name] = words(value, language) if isinstance(value, Message) else value

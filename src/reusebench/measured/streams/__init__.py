@@ -1,1 +1,1 @@
-"""Frames of video: who decodes, scales and offers them, and which context takes each."""
+"""Frames of video: decoding, scaling, and handing them to the contexts."""

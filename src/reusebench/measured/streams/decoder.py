@@ -1,5 +1,6 @@
-"""Decodes a video over and over; runs in the measured process (standard library and PyAV, Python
-3.8).
+"""Decodes a video over and over.
+
+Runs in the measured process: standard library and PyAV, Python 3.8.
 """
 
 from __future__ import annotations
@@ -16,13 +17,12 @@ __all__ = ["Decoder", "describe"]
 
 
 class Decoder:
-    """One stream of frames, without an end: after the last frame of the clip comes its first. Not
-    for two threads.
+    """An endless stream of frames: the first frame of the clip follows its last. Not thread-safe.
 
-    It decodes in the thread that calls, as one context infers with one core: FFmpeg's own threads
-    would take cores that the plan does not know of, and each of them holds a further frame. A
-    damaged packet is passed over, as recordings of cameras have them; its frames are missing, and
-    the next frame has the next index.
+    It decodes in the calling thread, as one context infers with one core. FFmpeg's own threads
+    would take cores that the plan does not know, and each would hold one more frame. Damaged
+    packets, which recordings of cameras have, are skipped: their frames are missing, and the next
+    frame has the next index.
     """
 
     def __init__(self, path: str) -> None:
@@ -31,13 +31,11 @@ class Decoder:
         self._container, self._stream = _open(path)
         self._frames = self._decoded()
         self._index = -1
-        #: Where the first frame is in time, by which a seek to the start is checked.
+        #: Time of the first frame, to check a seek to the start.
         self._first_pts: Optional[int] = None
 
     def next_frame(self) -> Tuple[int, Any]:
-        """Return the next frame in the order of display (av.VideoFrame), and its index within the
-        clip from 0 on.
-        """
+        """Return the next frame's index in the clip, from 0 on, and the frame (av.VideoFrame)."""
         frame = next(self._frames, None)
         if frame is None:
             self.restart()
@@ -57,7 +55,7 @@ class Decoder:
         self._index = -1
 
     def close(self) -> None:
-        """Release the file and the memory of the decoder; frames that were returned stay valid."""
+        """Release the file and the decoder's memory; frames that were returned stay valid."""
         self._frames = iter(())
         self._container.close()
 
@@ -78,7 +76,7 @@ class Decoder:
     def _to_start(self) -> None:
         try:
             if self._seeks:
-                # Flushes the decoder as well.
+                # Seeking also flushes the decoder.
                 self._container.seek(self._stream.start_time or 0, stream=self._stream)
                 return
         except FFmpegError:
@@ -86,20 +84,18 @@ class Decoder:
         self._reopen()
 
     def _reopen(self) -> None:
-        """Begin with a new container; the old one is in a reference cycle (PyAV 12), and has frames
-        of megabytes.
+        """Open the file anew; a reference cycle (PyAV 12) holds the old container, with megabytes
+        of frames.
         """
         self.close()
         self._container, self._stream = _open(self._path)
         gc.collect()
 
     def _checked_first(self, frame: Any) -> Any:
-        """Return the first frame of the clip: containers without an index may silently seek to
-        another one.
-        """
+        """Return the clip's first frame; without an index, containers may seek to another one."""
         if self._first_pts is None:
             self._first_pts = frame.pts
-            # Without times it cannot be known where a seek went.
+            # Without times nobody knows where a seek went.
             self._seeks = frame.pts is not None
         elif self._seeks and frame.pts != self._first_pts:
             self._seeks = False
@@ -112,10 +108,9 @@ class Decoder:
 
 
 def describe(path: str) -> Dict[str, Any]:
-    """Return codec, width and height in pixels, fps, and the number of frames of a video of which a
-    frame was decoded.
+    """Return codec, width and height in pixels, fps, and the number of frames of a video.
 
-    fps and frames are 0 if they are not in the file.
+    fps and frames are 0 if they are not in the file. One frame is decoded, to prove that it can be.
     """
     decoder = Decoder(path)
     try:
@@ -135,7 +130,7 @@ def describe(path: str) -> Dict[str, Any]:
 def _open(path: str) -> Tuple[Any, Any]:
     """Return the open container and its first video stream, with a decoder without threads."""
     try:
-        # With the protocol, as a colon in a path would be taken for one.
+        # The protocol is given, because a colon in a path would be taken for one.
         container = av.open(f"file:{path}")
     except FFmpegError as error:
         raise AdapterError("video_unreadable", path=path, reason=_words(error)) from None

@@ -1,6 +1,4 @@
-"""Prints what a video is, as a line of JSON: `start.py reusebench.measured.streams.describe
-FILE`.
-"""
+"""Prints a video's description as JSON: `start.py reusebench.measured.streams.describe FILE`."""
 
 from __future__ import annotations
 
@@ -13,9 +11,7 @@ __all__ = ["main"]
 
 
 def main(path: str) -> int:
-    """Print the description; return 0, or 2 after a sentence on standard error where it cannot be
-    decoded here.
-    """
+    """Print the description and return 0; print an error and return 2 if it cannot be decoded."""
     try:
         from reusebench.measured.streams.decoder import describe
 

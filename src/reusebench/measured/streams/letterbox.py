@@ -1,11 +1,12 @@
-"""Scales frames into a context's input; runs in the measured process (standard library and PyAV,
-Python 3.8).
+"""Scales frames into a context's input.
+
+Runs in the measured process: standard library and PyAV, Python 3.8.
 """
 
 from __future__ import annotations
 
 import struct
-from typing import Any, NamedTuple
+from typing import Any, Dict, NamedTuple
 
 import av
 from av.video.reformatter import Colorspace, Interpolation, VideoReformatter
@@ -14,40 +15,43 @@ from reusebench.measured.runtimes.base import ImageInput, NotSupported
 
 __all__ = ["Letterbox"]
 
-#: The grey of the borders: YOLO's habit (ultralytics, LetterBox).
+#: Grey of the borders, as YOLO has it (ultralytics, LetterBox).
 _GREY = 114
-#: SWS_ACCURATE_RND (libswscale/swscale.h): without it FFmpeg's short cut from YUV to planar RGB
-#: where nothing is scaled was seen to leave chance values in the last columns. It costs no time.
-#: PyAV before 14 takes no flags.
+#: SWS_ACCURATE_RND (libswscale/swscale.h). Without it FFmpeg takes a short cut from YUV to planar
+#: RGB if nothing is scaled, which was seen to leave chance values in the last columns. It costs no
+#: time. PyAV before 14 takes no flags.
 _ACCURATE = 0x40000
-#: Each pixel of the source counts alike: what is right for scaling far down, and as fast as
-#: bilinear.
+#: Area interpolation counts each pixel of the source alike: right for scaling far down, and as fast
+#: as bilinear.
 _AREA: Any = Interpolation.AREA
 _INTERPOLATION = int(_AREA) | _ACCURATE if isinstance(_AREA, int) else _AREA
-#: FFmpeg's planar RGB has green, blue, red.
+#: Positions of red, green and blue in FFmpeg's planar RGB, which has green first.
 _PLANES_OF_RGB = (2, 0, 1)
 
 
 class _Type(NamedTuple):
-    """How FFmpeg writes elements of a type."""
+    """FFmpeg's names for elements of a type."""
 
     size_bytes: int
     grey: bytes
-    #: FFmpeg's formats with 3 planes and with 1.
+    #: Formats with 3 planes and with 1.
     planar: str
-    gray: str
+    single: str
 
 
 _TYPES = {
     "float32": _Type(4, struct.pack("=f", _GREY / 255), "gbrpf32le", "grayf32le"),
     "uint8": _Type(1, bytes((_GREY,)), "gbrp", "gray"),
 }
-#: PyAV scales with threads on all cores by default from 17 on; before, it has none.
-_ONE_THREAD = {"threads": 1} if int(av.__version__.partition(".")[0]) >= 17 else {}
+#: Argument against threads: from version 17 on PyAV scales on all cores by default; before, it has
+#: no threads.
+_ONE_THREAD: Dict[str, int] = {}
+if int(av.__version__.partition(".")[0]) >= 17:
+    _ONE_THREAD["threads"] = 1
 
 
 class _Area(NamedTuple):
-    """Of the picture in the input, in pixels."""
+    """The area of the picture in the input, in pixels."""
 
     left: int
     top: int
@@ -56,28 +60,27 @@ class _Area(NamedTuple):
 
 
 class Letterbox:
-    """Fills the image input of one context with frames: scaled with their aspect kept, in the
-    middle, on grey.
+    """The image input of one context, which frames are scaled into: centred on grey, aspect kept.
 
-    Values are RGB (brightness with one channel), 0..255 or as float 0..1. Not for two threads at
-    once; the input's memory must outlive it.
+    Values are RGB (brightness if there is one channel), 0..255, or 0..1 as floats. Not thread-safe.
+    The input's memory must outlive it.
     """
 
     def __init__(self, image: ImageInput) -> None:
         self._image = image
         self._type = _type_of(image)
         self._in_planes = image.layout == "nchw" or image.channels == 1
-        self._format = self._type.gray if image.channels == 1 else self._type.planar
+        self._format = self._type.single if image.channels == 1 else self._type.planar
         if not self._in_planes and image.type == "uint8":
             self._format = "rgb24"
-        #: Keeps what it works out for one size of frame.
+        #: Keeps its scaling tables for one size of frame.
         self._reformatter = VideoReformatter()
         self._source = (0, 0)
         self._area = _Area(0, 0, 0, 0)
 
     def fill(self, frame: Any) -> None:
-        """Write the frame (av.VideoFrame) into the input; borders are written only where frames
-        change their size.
+        """Write the frame (av.VideoFrame) into the input; borders are painted when the size
+        changes.
         """
         if (frame.width, frame.height) != self._source:
             self._fit(frame.width, frame.height)
@@ -91,25 +94,25 @@ class Letterbox:
                 self._put_plane(picture.planes[index], channel)
 
     def _fit(self, width: int, height: int) -> None:
-        """Compute the area of frames of this size, and paint all grey."""
+        """Compute the area of frames of this size, and paint the input grey."""
         image = self._image
         self._area = _centred(width, height, image.width, image.height)
         self._source = (width, height)
-        rows, channels = (
-            (image.height * image.channels, 1)
-            if self._in_planes
-            else (image.height, image.channels)
-        )
-        row = self._type.grey * (image.width * channels)
+        rows = image.height
+        row = self._type.grey * image.width
+        if self._in_planes:
+            rows *= image.channels
+        else:
+            row *= image.channels
         for number in range(rows):
             start = number * image.pitch_bytes
             image.memory[start : start + len(row)] = row
 
     def _scaled(self, frame: Any) -> Any:
-        """Return the picture in RGB, by the frame's own matrix: PyAV before 17 uses it where
-        another one is requested.
+        """Return the picture in RGB, by the frame's own matrix.
 
-        For an RGB picture the requested matrix has no meaning.
+        PyAV before 17 uses that matrix if another one is requested; for an RGB picture the
+        requested matrix has no meaning.
         """
         return self._reformatter.reformat(
             frame,
@@ -128,9 +131,7 @@ class Letterbox:
             self._put_between(plane, channel)
 
     def _put_rows(self, plane: Any, first_row: int, channels: int) -> None:
-        """Copy rows whose elements stand as they do in the plane, `channels` of them for each
-        pixel.
-        """
+        """Copy rows whose elements are as in the plane, `channels` of them per pixel."""
         pixel = channels * self._type.size_bytes
         memory = self._image.memory
         pitch = self._image.pitch_bytes
@@ -143,12 +144,12 @@ class Letterbox:
             row = row * height
             height = 1
         for number in range(height):
-            to = start + number * pitch
-            of = number * source_pitch
-            memory[to : to + row] = source[of : of + row]
+            target = start + number * pitch
+            begin = number * source_pitch
+            memory[target : target + row] = source[begin : begin + row]
 
     def _put_between(self, plane: Any, channel: int) -> None:
-        """Copy floats into pixels whose channels stand side by side."""
+        """Copy floats into pixels whose channels are side by side."""
         source = memoryview(plane).cast("f")
         source_pitch = plane.line_size // self._type.size_bytes
         target = self._image.memory.cast("f")
@@ -157,9 +158,9 @@ class Letterbox:
         channels = self._image.channels
         start = self._area.top * pitch + self._area.left * channels + channel
         for number in range(self._area.height):
-            to = start + number * pitch
-            of = number * source_pitch
-            target[to : to + width * channels : channels] = source[of : of + width]
+            first = start + number * pitch
+            begin = number * source_pitch
+            target[first : first + width * channels : channels] = source[begin : begin + width]
 
 
 def _type_of(image: ImageInput) -> _Type:
@@ -169,12 +170,10 @@ def _type_of(image: ImageInput) -> _Type:
 
 
 def _centred(width: int, height: int, target_width: int, target_height: int) -> _Area:
-    """Return the area for a picture of this size: as large as fits, in the middle."""
+    """Return the area for a picture of this size: as large as fits, centred."""
     scale = min(target_width / width, target_height / height)
-    scaled_width, scaled_height = (
-        min(most, max(1, round(size * scale)))
-        for size, most in ((width, target_width), (height, target_height))
-    )
+    scaled_width = min(target_width, max(1, round(width * scale)))
+    scaled_height = min(target_height, max(1, round(height * scale)))
     left = (target_width - scaled_width) // 2
     top = (target_height - scaled_height) // 2
     return _Area(left, top, scaled_width, scaled_height)

@@ -1,8 +1,7 @@
-"""Streams of frames in the measured process: each frame is decoded when it is due, and a chain
-takes it in turn.
+"""Streams in the measured process: frames are decoded when due, and chains take them in turn.
 
-Standard library only, Python 3.8; the decoder is imported when a plan has a video, and is weighed
-with it.
+Standard library only, Python 3.8. The decoder is imported when a plan has a video, and adds to the
+memory then.
 """
 
 from __future__ import annotations
@@ -33,30 +32,27 @@ if TYPE_CHECKING:
 
 __all__ = ["Pipeline", "open_decoders"]
 
-#: Decoded with each decoder before anything is measured: more than H.264 lets it hold for reference
-#: (16).
+#: Frames that each decoder decodes before anything is measured: H.264 may hold up to 16 for
+#: reference.
 _FIRST_FRAMES = 20
-#: How often the heap is read, and after how many readings the harness gets the frames that are
-#: done.
+#: Interval between readings of the heap.
 _READING_NS = 100_000_000
+#: Number of readings between two reports of progress to the harness.
 _READINGS = 10
-#: The codes of a model without an input for frames.
+#: Codes of the reasons that a model has no input for frames.
 _NO_PICTURE = ("no_picture_input", "rknn_no_picture_input")
 
-#: Sends the harness what was done since the last time.
+#: Sends the harness the progress since the last call.
 SendProgress = Callable[[Dict[str, Any]], None]
-#: Waits for so many seconds, or until the harness ends the run; returns whether it did.
+#: Waits up to the given seconds; returns True as soon as the harness ends the run.
 StoppedWithin = Callable[[float], bool]
 
 
 def open_decoders(schedule: Streams) -> List[Decoder]:
-    """Return a decoder for each stream, with all the frames in memory that it keeps while it
-    decodes.
-    """
+    """Return a decoder for each stream, with all memory that it keeps while it decodes."""
     assert schedule.video is not None
-    from reusebench.measured.streams.decoder import (
-        Decoder,  # only now: what it imports belongs to the memory of decoding
-    )
+    # Imported only now: PyAV belongs to the memory of decoding.
+    from reusebench.measured.streams.decoder import Decoder
 
     decoders = [Decoder(schedule.video.path) for _ in range(schedule.count)]
     for decoder in decoders:
@@ -67,7 +63,7 @@ def open_decoders(schedule: Streams) -> List[Decoder]:
 
 
 class Pipeline:
-    """The threads of one steady phase: one for each stream, and that of each chain of contexts."""
+    """The threads of a steady phase: one for each stream, and one for each chain of contexts."""
 
     def __init__(
         self,
@@ -76,8 +72,8 @@ class Pipeline:
         workers: Sequence[Worker],
         decoders: Sequence[Decoder],
     ) -> None:
-        """Take the plan's contexts, each with its chain's thread, and a decoder for each stream;
-        none: none decodes.
+        """`workers` has the thread of each context's chain; `decoders` is empty if nothing is
+        decoded.
         """
         assert plan.schedule is not None
         self._plan = plan
@@ -92,9 +88,7 @@ class Pipeline:
         self._stop = threading.Event()
 
     def run(self, send_progress: SendProgress, stopped_within: StoppedWithin) -> Dict[str, Any]:
-        """Run for the schedule's duration, or until the harness ends it; return the barrier's
-        data.
-        """
+        """Run for the schedule's duration, or until the harness ends it; return the step's data."""
         clock = Clock(self._schedule)
         self._start_chains(clock)
         streams = self._start_streams(clock)
@@ -117,10 +111,11 @@ class Pipeline:
                 spec = self._plan.contexts[index]
                 letterbox = _letterbox(context, index == chain[0]) if self._decoders else None
                 links.append(Link(context, letterbox, gates[index], self._checksums[spec.model]))
-            thread = ChainThread(links, self._pools[self._plan.contexts[chain[0]].stream or 0])
-            self._workers[chain[0]].start(
-                self._ending_all(partial(thread.run, self._tallies, clock))
-            )
+            first = chain[0]
+            pool = self._pools[self._plan.contexts[first].stream or 0]
+            thread = ChainThread(links, pool)
+            task = partial(thread.run, self._tallies, clock)
+            self._workers[first].start(self._ending_all(task))
 
     def _start_streams(self, clock: Clock) -> List[Worker]:
         workers = [Worker(f"stream-{stream}") for stream in range(self._schedule.count)]
@@ -134,13 +129,11 @@ class Pipeline:
     def _wait(
         self, clock: Clock, send_progress: SendProgress, stopped_within: StoppedWithin
     ) -> int:
-        """Read the heap and send what is done, until the end; return when that was."""
+        """Read the heap and send progress until the end; return the time of the end."""
         for number in count(1):
             next_ns = min(clock.start_ns + number * _READING_NS, clock.end_ns)
-            if (
-                stopped_within(max(0.0, (next_ns - time.monotonic_ns()) / 1e9))
-                or self._stop.is_set()
-            ):
+            left_s = (next_ns - time.monotonic_ns()) / 1e9
+            if stopped_within(max(0.0, left_s)) or self._stop.is_set():
                 break
             if next_ns == clock.end_ns:
                 return next_ns
@@ -158,7 +151,7 @@ class Pipeline:
         }
 
     def _finish(self, streams: Sequence[Worker]) -> None:
-        """Let the last frames through; raises the exception of a stream or a context."""
+        """Wait for the last frames; raise the exception of a stream or a context."""
         for worker in streams:
             worker.finish()
             worker.stop()
@@ -168,9 +161,7 @@ class Pipeline:
             self._workers[chain[0]].finish()
 
     def _ending_all(self, task: Callable[[], None]) -> Callable[[], None]:
-        """Return the task, which ends all other threads if it fails, so that `_finish` raises its
-        exception.
-        """
+        """Return a task that ends all other threads if `task` fails, so that `_finish` raises."""
 
         def run() -> None:
             try:
@@ -185,9 +176,7 @@ class Pipeline:
 
 
 def _pools(plan: Plan) -> List[Pool]:
-    """Return the pool of each stream: one of its own, or one for all where contexts serve every
-    stream.
-    """
+    """Return the pool of each stream: its own, or the same one if contexts serve every stream."""
     assert plan.schedule is not None
     if plan.contexts and plan.contexts[0].stream is None:
         return [Pool(plan.schedule.queue)] * plan.schedule.count
@@ -195,9 +184,7 @@ def _pools(plan: Plan) -> List[Pool]:
 
 
 def _gates(plan: Plan) -> List[ContextManager[Any]]:
-    """Return the gate of each context: one for all that share an internal memory, an open one for
-    the others.
-    """
+    """Return a lock for each context: the same one for all that share an internal memory."""
     gates: List[ContextManager[Any]] = [nullcontext()] * len(plan.contexts)
     for members in plan.internal_memories().values():
         gate = FairSemaphore(1)
@@ -207,9 +194,7 @@ def _gates(plan: Plan) -> List[ContextManager[Any]]:
 
 
 def _letterbox(context: RuntimeContext, is_first: bool) -> Any:
-    """Return what fills the context's input; None if it takes no pictures, and is not the first
-    of its chain.
-    """
+    """Return the letterbox of a context; None for a later one of its chain without a picture."""
     from reusebench.measured.streams.letterbox import Letterbox  # as late as the decoder
 
     try:

@@ -1,6 +1,4 @@
-"""The chains of contexts that take the frames of some streams: those that are free, and frames that
-wait for one.
-"""
+"""The chains of contexts that take the frames of streams, and the frames that wait for them."""
 
 from __future__ import annotations
 
@@ -20,8 +18,8 @@ class Frame:
     def __init__(
         self, stream: int, number: int, due_ns: int, begun_ns: int, decoded_ns: int, image: Any
     ) -> None:
-        """Take its number in the clip from 0, when its stream began with it, and the decoder's
-        image, if any.
+        """`number` counts in the clip, `begun_ns` is when its stream began, `image` is the
+        decoder's.
         """
         self.stream = stream
         self.number = number
@@ -31,21 +29,17 @@ class Frame:
         self._image = image
 
     def take_image(self) -> Any:
-        """Return the decoder's image, whose memory (3 MiB at 1080p) the decoder reuses once the
-        caller drops it.
-        """
+        """Return the decoder's image, once; its memory (3 MiB at 1080p) is reused when dropped."""
         image = self._image
         self._image = None
         return image
 
 
 class Pool:
-    """Gives each frame to the chain that has been free for longest, so that they take frames in
-    turn.
-    """
+    """A queue that gives each frame to the chain that has been free longest."""
 
     def __init__(self, queue: int) -> None:
-        """Let at most so many frames of each stream wait for a chain."""
+        """At most `queue` frames of each stream wait for a chain."""
         self._queue = queue
         self._changed = threading.Condition()
         self._idle: Deque[SimpleQueue[Optional[Frame]]] = deque()
@@ -55,18 +49,17 @@ class Pool:
         self._is_closed = False
 
     def add(self) -> SimpleQueue[Optional[Frame]]:
-        """Return the inbox of a further chain, which is free; None in it means that no further
-        frame will come.
-        """
+        """Return the inbox of one more chain, which is free; None in it means no more frames."""
         inbox: SimpleQueue[Optional[Frame]] = SimpleQueue()
         with self._changed:
             self._idle.append(inbox)
         return inbox
 
     def offer(self, frame: Frame, waits: bool = False) -> bool:
-        """Give the frame to a chain, or queue it; False where it is dropped, as the queue is full.
+        """Give the frame to a chain, or queue it; return False if the queue is full and it is
+        dropped.
 
-        With `waits` the caller waits for a free chain or an entry of the queue, and nothing is
+        With `waits` the caller waits for a free chain or for room in the queue, and nothing is
         dropped.
         """
         with self._changed:
@@ -87,9 +80,7 @@ class Pool:
             return True
 
     def done(self, inbox: SimpleQueue[Optional[Frame]]) -> None:
-        """Give the chain, which is done with its frame, the next one that waits; without one it is
-        free.
-        """
+        """Give the chain its next frame from the queue; if there is none, the chain is free."""
         with self._changed:
             if self._is_closed:
                 inbox.put(None)
@@ -103,7 +94,7 @@ class Pool:
             self._changed.notify_all()
 
     def fail(self) -> None:
-        """Take no further frames, and wait for none: a context has failed."""
+        """Drop all frames and accept no more: a context has failed."""
         with self._changed:
             self._is_closed = True
             self._working = 0
@@ -111,7 +102,7 @@ class Pool:
             self._changed.notify_all()
 
     def drain(self) -> None:
-        """Wait until every frame that was taken is done, and put None into the inboxes."""
+        """Wait until all accepted frames are done, then put None into the inboxes."""
         with self._changed:
             self._changed.wait_for(lambda: not self._working)
             self._is_closed = True

@@ -1,5 +1,4 @@
-"""The threads of a pipeline: when a frame is due, whether it was done, dropped or missed, and how
-long its stages took.
+"""The threads of a pipeline, and the clock and counters of their frames.
 
 Runs in the measured process: standard library only, Python 3.8.
 """
@@ -43,30 +42,30 @@ __all__ = [
     "Tally",
 ]
 
-#: Of a frame, in order. A row of figures is when it was due and then the time of each stage, in ns;
-#: the stages add up to its latency. wait: from when it is due to when its stream begins with it;
-#: queue: from decoded to when a context begins with it.
+#: Stages of a frame, in order. A row of figures has the time when the frame was due, then the
+#: duration of each stage, all in ns; the durations add up to the frame's latency. `wait` ends when
+#: the frame's stream begins with it, `queue` is from decoded to taken by a context.
 STAGES = ("wait", "decode", "queue", "resize", "inference", "output")
 
-#: Streams begin one after the other within this time, of the warm-up: cameras send a key frame a
-#: second or so, and not all at the same moment. All at once would keep every core for as long as it
-#: takes to decode one.
+#: Time within which streams begin, one after the other, during the warm-up. Cameras send a key
+#: frame about once a second, not all at the same moment. All at once would keep every core busy
+#: while they are decoded.
 BEGIN_WITHIN_S = 1.0
-#: A stream that is later than this begins again with the newest frame, as a player of a camera's
+#: A stream that is later than this continues with the newest frame, as a player of a camera's
 #: stream does.
 _MOST_BEHIND_NS = 1_000_000_000
-#: How often a thread that waits for a frame checks whether the run is to end.
+#: Interval at which a thread that waits for a frame checks whether the run is to end.
 _CHECK_S = 0.1
-#: Outputs of so many frames from the start of the clip are compared: what is kept of them does not
-#: grow.
+#: Number of frames from the start of the clip whose outputs are compared, so that what is kept does
+#: not grow.
 _COMPARED_FRAMES = 300
 
 
 class Clock:
-    """When the frames of each stream are due, and which of them count."""
+    """The times at which frames are due, and the steady state."""
 
     def __init__(self, schedule: Streams) -> None:
-        """Begin now."""
+        """Begin the warm-up now."""
         self._streams = schedule.count
         self._interval_ns = 1e9 / schedule.fps if schedule.fps else 0.0
         self._apart_ns = min(BEGIN_WITHIN_S, schedule.warm_up_s) / schedule.count * 1e9
@@ -76,11 +75,11 @@ class Clock:
 
     @property
     def is_paced(self) -> bool:
-        """Whether frames are due at times of their own; else whenever a context takes one."""
+        """Whether frames have times of their own; otherwise they are due when their stream begins."""
         return self._interval_ns > 0
 
     def due_ns(self, stream: int, number: int) -> int:
-        """Return when the stream's frame is due; streams are evenly apart within an interval."""
+        """Return the time when a frame is due; streams are evenly apart within an interval."""
         return self._begin_ns(stream) + round(number * self._interval_ns)
 
     def newest(self, stream: int, now_ns: int) -> int:
@@ -88,68 +87,67 @@ class Clock:
         return int((now_ns - self._begin_ns(stream)) / self._interval_ns)
 
     def _begin_ns(self, stream: int) -> int:
-        """Return when the stream's first frame is due: some intervals after the first stream's and
-        a part of one.
+        """Return the time of a stream's first frame.
+
+        It is whole intervals after that of the first stream, so that streams begin one by one, and
+        a part of an interval, so that they are evenly apart.
         """
         late = int(stream * self._apart_ns / self._interval_ns) + stream / self._streams
         return self.start_ns + round(late * self._interval_ns)
 
     def counts(self, due_ns: int) -> bool:
-        """Whether a frame that is due then belongs to the steady state."""
+        """Whether a frame that is due at this time belongs to the steady state."""
         return self.begin_ns <= due_ns < self.end_ns
 
     def measured_s(self, now_ns: int) -> float:
-        """Return how much of the steady state has passed."""
+        """Return the seconds of the steady state that have passed."""
         return max(0.0, (min(now_ns, self.end_ns) - self.begin_ns) / 1e9)
 
 
 class Tally:
-    """The frames of one stream that count: those done, dropped and missed."""
+    """Counters of the frames of one stream: done, dropped and missed."""
 
     def __init__(self) -> None:
         self.dropped = 0
         self.missed = 0
-        #: Of frames that are done; contexts append, `take` empties it.
+        #: Rows of the frames that are done; contexts append, `take` empties it.
         self._rows: Deque[Tuple[int, ...]] = deque()
 
     def note(self, frame: Frame, later_ns: Tuple[int, ...] = ()) -> None:
-        """Keep the row of a frame that is done; `later_ns` is when each stage after decoding
-        ended.
-        """
+        """Keep the row of a frame that is done; `later_ns` are the ends of its later stages."""
         ends_ns = (frame.begun_ns, frame.decoded_ns, *later_ns)
-        stages = (end - start for start, end in zip((frame.due_ns, *ends_ns), ends_ns))
-        self._rows.append((frame.due_ns, *stages))
+        starts_ns = (frame.due_ns, *ends_ns)
+        stages_ns = (end - start for start, end in zip(starts_ns, ends_ns))
+        self._rows.append((frame.due_ns, *stages_ns))
 
     def take(self) -> Dict[str, Any]:
-        """Return what was counted so far, and the rows since the last time."""
+        """Return the counts since the start, and the rows since the last call."""
         rows = [self._rows.popleft() for _ in range(len(self._rows))]
         return {"dropped": self.dropped, "missed": self.missed, "rows": rows}
 
 
 class Checksums:
-    """Of the outputs of each frame of the clip, which must be the same in every loop, on whatever
-    context.
-    """
+    """Checksums of each frame's outputs, which must be the same in every loop."""
 
     def __init__(self) -> None:
         self._first = array("q", [-1]) * _COMPARED_FRAMES
-        #: How many frames gave other outputs than before.
+        #: Number of frames whose outputs changed.
         self.unequal = 0
 
     def note(self, number: int, value: int) -> None:
-        """Keep the checksum of the frame's outputs, or compare it with the one that is kept."""
+        """Keep the checksum of a frame's outputs, or compare it with the one that was kept."""
         if number < _COMPARED_FRAMES:
             if self._first[number] < 0:
                 self._first[number] = value
             self.unequal += self._first[number] != value
 
     def known(self) -> Dict[int, int]:
-        """Return the checksum of each frame that was seen."""
+        """Return the checksums, by frame number."""
         return {number: value for number, value in enumerate(self._first) if value >= 0}
 
 
 class StreamThread:
-    """Paces the frames of one stream, decodes them and hands them over."""
+    """The thread that decodes the frames of one stream when they are due, and hands them over."""
 
     def __init__(
         self,
@@ -160,7 +158,7 @@ class StreamThread:
         clock: Clock,
         stop: threading.Event,
     ) -> None:
-        """Take no decoder if nothing is decoded, and no pool if there is no context."""
+        """`decoder` is None if nothing is decoded, `pool` if there is no context."""
         self._stream = stream
         self._decoder = decoder
         self._pool = pool
@@ -169,7 +167,7 @@ class StreamThread:
         self._stop = stop
 
     def run(self) -> None:
-        """Run until the end of the schedule, or until it is to stop."""
+        """Run until the end of the schedule, or until `stop` is set."""
         number = 0
         while True:
             due_ns = self._await(number)
@@ -183,12 +181,10 @@ class StreamThread:
                 number += 1
 
     def _await(self, number: int) -> Optional[int]:
-        """Wait until the frame is due and return when that is; None if the run ends before."""
-        due_ns = (
-            self._clock.due_ns(self._stream, number)
-            if self._clock.is_paced
-            else time.monotonic_ns()
-        )
+        """Wait until the frame is due and return that time; None if the run ends before."""
+        due_ns = time.monotonic_ns()
+        if self._clock.is_paced:
+            due_ns = self._clock.due_ns(self._stream, number)
         while due_ns < self._clock.end_ns and not self._stop.is_set():
             left_s = (due_ns - time.monotonic_ns()) / 1e9
             if left_s <= 0:
@@ -197,7 +193,7 @@ class StreamThread:
         return None
 
     def _catch_up(self, number: int, now_ns: int) -> int:
-        """Pass over the frames until the newest, and return its number."""
+        """Skip the frames before the newest one, and return its number."""
         newest = self._clock.newest(self._stream, now_ns)
         for missed in range(number, newest):
             self._tally.missed += self._clock.counts(self._clock.due_ns(self._stream, missed))
@@ -206,8 +202,11 @@ class StreamThread:
         return newest
 
     def _hand_over(self, due_ns: int, begun_ns: int) -> None:
-        """Decode the next frame and give it to a context; this thread keeps nothing of it."""
-        number, image = self._decoder.next_frame() if self._decoder else (0, None)
+        """Decode the next frame and give it to a context; this thread keeps no reference to it."""
+        number = 0
+        image = None
+        if self._decoder:
+            number, image = self._decoder.next_frame()
         frame = Frame(self._stream, number, due_ns, begun_ns, time.monotonic_ns(), image)
         counts = self._clock.counts(due_ns)
         if self._pool is None:
@@ -218,29 +217,27 @@ class StreamThread:
 
 
 class Link(NamedTuple):
-    """A context of a chain, and what a frame meets there."""
+    """A context of a chain, with its letterbox and its checksums."""
 
     context: RuntimeContext
-    #: None if frames have no image, or the context does not take it.
+    #: None if frames have no image, or the context takes no picture.
     letterbox: Optional[Letterbox]
-    #: Held by each inference.
+    #: Lock that each inference holds.
     gate: ContextManager[None]
     checksums: Checksums
 
 
 class ChainThread:
-    """Takes frames, scales each into the inputs of a chain's contexts, infers in order and reads
-    the outputs.
-    """
+    """The thread of a chain: takes frames, scales them, infers in order and reads the outputs."""
 
     def __init__(self, links: Sequence[Link], pool: Pool) -> None:
-        """Take the contexts in the order in which they run."""
+        """`links` are in the order in which they run."""
         self._links = links
         self._pool = pool
         self._inbox: SimpleQueue[Optional[Frame]] = pool.add()
 
     def run(self, tallies: Any, clock: Clock) -> None:
-        """Run until no further frame will come; `tallies` has one for each stream."""
+        """Run until no more frames come; `tallies` has one for each stream."""
         while True:
             frame = self._inbox.get()
             if frame is None:
@@ -251,7 +248,7 @@ class ChainThread:
             self._pool.done(self._inbox)
 
     def _serve(self, frame: Frame) -> Tuple[int, ...]:
-        """Return when it was taken, scaled, inferred and read."""
+        """Return the times when the frame was taken, scaled, inferred and read."""
         taken_ns = time.monotonic_ns()
         self._resize(frame)
         resized_ns = time.monotonic_ns()
@@ -267,7 +264,7 @@ class ChainThread:
         return taken_ns, resized_ns, inferred_ns, read_ns
 
     def _resize(self, frame: Frame) -> None:
-        """Fill the inputs; the image is let go at the end."""
+        """Fill the inputs; the image is released at the end."""
         image = frame.take_image()
         for link in self._links:
             if link.letterbox:
