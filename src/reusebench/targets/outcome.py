@@ -60,8 +60,8 @@ class Failure(msgspec.Struct, frozen=True):
         kind = Message(f"kind_{self.kind}")
         phase = Message(f"phase_{self.phase}")
         if self.context is None:
-            values = {"kind": kind, "phase": phase, "message": self.message}
-            return words(Message("failure", values), language)
+            message = Message("failure", {"kind": kind, "phase": phase, "message": self.message})
+            return words(message, language)
         message = Message(
             "failure_of_context",
             {"kind": kind, "phase": phase, "context": self.context, "message": self.message},

@@ -75,7 +75,7 @@ class Clock:
 
     @property
     def is_paced(self) -> bool:
-        """Whether frames have times of their own; otherwise they are due when their stream begins."""
+        """Whether frames have times of their own, and are not due when their stream begins."""
         return self._interval_ns > 0
 
     def due_ns(self, stream: int, number: int) -> int:
