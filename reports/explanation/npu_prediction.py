@@ -15,7 +15,7 @@ from reusebench.reports.explanation.explained_memory import (
     means_by_model,
     model_digests,
 )
-from reusebench.reports.results.breakdown import component_memory
+from reusebench.reports.results.memory_use import component_memory
 from reusebench.reports.results.rows import Row
 
 _Sizes = dict[str, Optional[float]]

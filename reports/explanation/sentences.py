@@ -11,7 +11,7 @@ from reusebench.reports.base.statistics import Figure, total
 from reusebench.reports.base.texts import Texts
 from reusebench.reports.explanation.explanation import ACCOUNT, Explanation, explain
 from reusebench.reports.explanation.table import component_name, rounded_mib
-from reusebench.reports.results.breakdown import findings_of
+from reusebench.reports.results.memory_use import findings_of
 from reusebench.reports.results.rows import Group, Row
 
 #: The components of memory that a runtime reports for contexts on a CPU. Key: the name in its

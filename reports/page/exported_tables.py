@@ -19,7 +19,7 @@ from reusebench.reports.page.exported_table import (
     table_of_groups,
     table_of_rows,
 )
-from reusebench.reports.results.breakdown import context_components
+from reusebench.reports.results.memory_use import context_components
 from reusebench.reports.results.programs import programs_in
 from reusebench.reports.results.rows import Row
 from reusebench.reports.sections.contexts import (

@@ -7,8 +7,8 @@ from pathlib import Path
 from reusebench.measured.plan import Model
 from reusebench.reports.base.formatting import counted_mib, to_the_minute
 from reusebench.reports.base.texts import Texts
-from reusebench.reports.results.breakdown import npu_source
 from reusebench.reports.results.labels import driver_label
+from reusebench.reports.results.memory_use import npu_source
 from reusebench.reports.results.rows import Group
 from reusebench.reports.sections.node_orders import node_order_note
 from reusebench.reports.sections.section import GroupSection, GroupView, Page, Values

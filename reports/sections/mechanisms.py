@@ -29,11 +29,11 @@ from reusebench.reports.base.formatting import (
 from reusebench.reports.base.statistics import rounded, rounded_spread
 from reusebench.reports.base.table import Table, heads_of
 from reusebench.reports.base.texts import LANGUAGES, Texts, texts_of
-from reusebench.reports.results.breakdown import SharedMemory, domain_memories, shared_memories
 from reusebench.reports.results.colours import RUNTIME_COLOURS, RUNTIME_MARKERS
 from reusebench.reports.results.combined_mechanisms import combined_mechanisms, combines
 from reusebench.reports.results.copies import avoided_bytes
 from reusebench.reports.results.labels import group_id
+from reusebench.reports.results.memory_use import SharedMemory, domain_memories, shared_memories
 from reusebench.reports.results.rows import Group, Row
 from reusebench.reports.results.savings import LESS, MORE, Saving, best_percent
 from reusebench.reports.sections.failures import phase_in_words

@@ -11,13 +11,13 @@ from reusebench.reports.base.drawing import INK, Draw, line, new_canvas, patch, 
 from reusebench.reports.base.formatting import MIB
 from reusebench.reports.base.table import Table, heads_of
 from reusebench.reports.base.texts import Texts
-from reusebench.reports.results.breakdown import npu_source
 from reusebench.reports.results.colours import (
     OTHER_COLOUR,
     PHASE_ALPHA,
     PHASE_COLOURS,
     scenario_colour,
 )
+from reusebench.reports.results.memory_use import npu_source
 from reusebench.reports.results.rows import Group, Row
 from reusebench.reports.sections.section import GroupSection, GroupView, Values
 from reusebench.reports.shared.comparison import comparison_columns, figure_cells

@@ -19,13 +19,13 @@ from reusebench.reports.base.formatting import (
 )
 from reusebench.reports.base.statistics import Figure, difference
 from reusebench.reports.base.texts import Texts
-from reusebench.reports.results.breakdown import FindingSummary, findings_of
 from reusebench.reports.results.combined_mechanisms import (
     combined_mechanisms,
     combines,
     lacking_mechanisms,
 )
 from reusebench.reports.results.copies import copied
+from reusebench.reports.results.memory_use import FindingSummary, findings_of
 from reusebench.reports.results.rows import Group, Row
 from reusebench.reports.results.savings import APPLICATION, LESS, MORE, NPU, OVER_BASELINE, SAME
 from reusebench.reports.shared.shortage import short_row

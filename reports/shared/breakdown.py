@@ -8,7 +8,7 @@ from reusebench.accounting.sizes import COMPONENTS
 from reusebench.reports.base.formatting import component_mib, mib
 from reusebench.reports.base.table import Table
 from reusebench.reports.base.texts import Texts
-from reusebench.reports.results.breakdown import PAGE_KINDS, component_memory, page_memory
+from reusebench.reports.results.memory_use import PAGE_KINDS, component_memory, page_memory
 from reusebench.reports.results.rows import Row
 
 

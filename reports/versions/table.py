@@ -10,7 +10,7 @@ from reusebench.reports.base.formatting import EMPTY, metric_number, whole
 from reusebench.reports.base.statistics import Figure, rounded, rounded_spread
 from reusebench.reports.base.table import Table
 from reusebench.reports.base.texts import Texts
-from reusebench.reports.results.breakdown import component_memory
+from reusebench.reports.results.memory_use import component_memory
 from reusebench.reports.results.rows import Row
 from reusebench.reports.versions.versions import ComparedConfiguration, Version, VersionSet
 from reusebench.storage.metrics import Metric, find_metric

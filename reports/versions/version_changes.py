@@ -15,7 +15,7 @@ from reusebench.reports.compare.difference import (
     Difference,
     difference_of_means,
 )
-from reusebench.reports.results.breakdown import context_components
+from reusebench.reports.results.memory_use import context_components
 from reusebench.reports.results.rows import Row
 from reusebench.reports.results.savings import NPU
 from reusebench.reports.versions.versions import Version, VersionSet

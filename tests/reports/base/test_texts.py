@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from reusebench.accounting.sizes import COMPONENTS
 from reusebench.measured.messages import Message
 from reusebench.reports.base.texts import LANGUAGES, texts_of
-from reusebench.reports.results.breakdown import PAGE_KINDS
 from reusebench.reports.results.colours import PHASE_COLOURS
+from reusebench.reports.results.memory_use import PAGE_KINDS
 from reusebench.reports.results.rows import Group
 from reusebench.reports.sections.environment import memory_sources_table
 from reusebench.reports.sections.failures import failures

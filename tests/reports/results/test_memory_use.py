@@ -10,7 +10,7 @@ from reusebench.accounting.domains import DOMAIN_BYTES, DomainUse
 from reusebench.accounting.sharing import Finding, Shared
 from reusebench.accounting.sizes import COMPONENTS
 from reusebench.reports.base.texts import texts_of
-from reusebench.reports.results.breakdown import (
+from reusebench.reports.results.memory_use import (
     FindingSummary,
     component_memory,
     context_components,
