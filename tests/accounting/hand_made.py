@@ -17,7 +17,7 @@ from tests.helpers.support import barrier
 
 PAGE = 4096
 
-#: What the library reports of every context: weights, internal memory, and both with register
+#: Report of the library for every context: weights, internal memory, and the total with register
 #: commands and task list.
 ACCOUNT = {"weights_bytes": 8 * PAGE, "internal_bytes": 3 * PAGE, "dma_bytes": 14 * PAGE}
 
@@ -72,7 +72,7 @@ def steady_of(barriers: Sequence[BarrierReading]) -> int:
 
 
 def during(barriers: Sequence[BarrierReading], phase: str, context: int | None = None) -> int:
-    """Return a time at which that step was under way."""
+    """Return a time within that step."""
     times_ns = (
         reached.at_ns
         for reached in barriers
@@ -82,7 +82,7 @@ def during(barriers: Sequence[BarrierReading], phase: str, context: int | None =
 
 
 def make_buffer(number: int, size: int, born_ns: int, **fields: Any) -> Buffer:
-    """Return a buffer of so many bytes, in whole pages; the requested size is the size itself."""
+    """Return a buffer of `size_bytes` in whole pages; the requested size is the size itself."""
     whole = -(-size // PAGE) * PAGE
     common: dict[str, Any] = {
         "asked_bytes": size,
@@ -106,7 +106,7 @@ def make_ledger(
 
 
 def make_submit(task_buffer: int, registers: int, *reads: Read, at_ns: int = 0) -> Submit:
-    """Return a run of that task list, with its register commands in that buffer."""
+    """Return a submit of that task list, with its register commands in that buffer."""
     return Submit(at_ns, task_buffer, (registers,), reads)
 
 

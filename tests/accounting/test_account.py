@@ -73,9 +73,7 @@ def _account(plan: Plan, barriers: list[BarrierReading], ledger: Ledger) -> Acco
 
 
 def test_a_dup_to_the_byte() -> None:
-    """Every buffer is in its context's row, shared weights once, and the rows add up to the
-    total.
-    """
+    """Every buffer is in its context's row, shared weights once; the rows add up to the total."""
     barriers = make_barriers(_DUP)
     assert _account(_DUP, barriers, _dup_ledger(barriers)) == Account(
         source="ledger",
@@ -94,8 +92,9 @@ def test_a_dup_to_the_byte() -> None:
 
 
 def test_buffers_of_the_application_are_counted_with_what_inferences_name() -> None:
-    """By kind: of three inputs one died early and one is named, by the first submit; of outputs
-    none is.
+    """Buffers are counted by kind: one of the inputs and no output is read.
+
+    A third input died early.
     """
     plan = make_plan(Context(0, 0))
     step = Step("first_inference", 0)
@@ -121,9 +120,7 @@ def test_buffers_of_the_application_are_counted_with_what_inferences_name() -> N
 
 
 def test_what_belongs_to_no_context_and_what_was_there_before() -> None:
-    """It is in the total and in no row; a buffer that an init needs for a moment is in the peak
-    alone.
-    """
+    """Memory of no context is in the total only; a short-lived buffer of an init is in the peak."""
     barriers = make_barriers(_DUP)
     made = during(barriers, "context", 0)
     imported = make_buffer(1, 5 * PAGE, during(barriers, "imported"), died_ns=10**9)
@@ -138,7 +135,7 @@ def test_what_belongs_to_no_context_and_what_was_there_before() -> None:
 
 
 def test_what_is_left_is_a_leak() -> None:
-    """When all contexts have been destroyed every byte that is still there is a finding."""
+    """Bytes that remain after all contexts were destroyed are a finding."""
     barriers = make_barriers(_DUP)
     left = make_buffer(99, 3 * PAGE, during(barriers, "steady"))
     ledger = make_ledger(*_dup_ledger(barriers).buffers.values(), left)
@@ -149,7 +146,7 @@ def test_what_is_left_is_a_leak() -> None:
 
 @pytest.mark.parametrize("missing", [1, 2])
 def test_a_process_that_did_not_destroy_all_has_no_leak(missing: int) -> None:
-    """It died while it destroyed its contexts: what is there belongs to those that are left."""
+    """A process that dies while it destroys contexts has no leak: other contexts still live."""
     barriers = make_barriers(_DUP)
     account = _account(_DUP, barriers[:-missing], _dup_ledger(barriers))
     assert account.left_bytes is None
@@ -158,7 +155,7 @@ def test_a_process_that_did_not_destroy_all_has_no_leak(missing: int) -> None:
 
 
 def test_a_process_that_did_not_get_through_has_no_account() -> None:
-    """Before the end of the steady phase there is nothing to compare."""
+    """There is no account before the end of the steady phase."""
     barriers = make_barriers(_DUP)
     before = steady_of(barriers)
     assert account_of_ledger(_DUP, barriers[:before], _dup_ledger(barriers)) is None
@@ -167,7 +164,7 @@ def test_a_process_that_did_not_get_through_has_no_account() -> None:
 
 
 def test_internal_memory_of_a_group_is_its_first_contexts() -> None:
-    """The others have none of their own, and are its readers."""
+    """The other contexts have no such memory, and are its readers."""
     plan = make_plan(Context(0, 0, internal=0), Context(0, 1, internal=0))
     allocation = Allocation("internal", 7 * PAGE, 55)
     barriers = make_barriers(plan, allocations={Step("internal_memory", 0): [allocation]})
@@ -196,7 +193,7 @@ _WITH_CONTEXTS = [
 
 @pytest.mark.parametrize("seed", range(2 * len(_WITH_CONTEXTS)))
 def test_parts_add_up_to_the_ledger_whatever_is_in_it(seed: int) -> None:
-    """Every byte that lives is in one row or in none's, for any plan, any buffers and any runs."""
+    """Every live byte is counted once, for any plan, buffers and submits."""
     chance = random.Random(seed)
     scenario = _WITH_CONTEXTS[seed % len(_WITH_CONTEXTS)]
     plan = make_scenario(scenario, *"abcd", streams=2, contexts=2, cores=chance.choice((1, 2)))
@@ -214,9 +211,7 @@ def test_parts_add_up_to_the_ledger_whatever_is_in_it(seed: int) -> None:
 
 
 def _any_run(plan: Plan, chance: random.Random) -> tuple[list[BarrierReading], Ledger]:
-    """Return a walk with arbitrary buffers: of any size, life, flags and kind, and arbitrary runs
-    over them.
-    """
+    """Return barriers and a ledger with arbitrary buffers and arbitrary submits."""
     sizes = [chance.randrange(0, 9 * PAGE) for _ in range(6)]
     accounts = {
         index: {

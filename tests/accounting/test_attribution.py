@@ -1,4 +1,4 @@
-"""Whose each NPU buffer is, and which component of that context's memory."""
+"""The context and the component of NPU buffers."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _parts(plan: Plan, ledger: Ledger, **options: Any) -> list[tuple[int, int | 
 
 
 def test_a_buffer_belongs_to_the_context_whose_step_it_was_made_in() -> None:
-    """Made while the context was, while it first ran, or while it got its internal memory."""
+    """A buffer belongs to the context in whose step it was made."""
     plan = make_plan(Context(0, 0, internal=0), Context(0, 1, internal=0))
     barriers = make_barriers(plan)
     steps = [step for step in plan.steps() if step.context is not None and step.phase != "destroy"]
@@ -63,7 +63,7 @@ def test_a_buffer_belongs_to_the_context_whose_step_it_was_made_in() -> None:
 
 @pytest.mark.parametrize("step", [Step("imported"), Step("steady")])
 def test_a_buffer_of_no_context(step: Step) -> None:
-    """What the runtime makes on import, or while all run, belongs to none of them."""
+    """Buffers of the import, and of the steady phase, belong to no context."""
     barriers = make_barriers(_LOADS)
     assert _parts(_LOADS, make_ledger(make_buffer(1, PAGE, during(barriers, *step)))) == [
         (1, None, "other", 1)
@@ -71,7 +71,7 @@ def test_a_buffer_of_no_context(step: Step) -> None:
 
 
 def test_only_what_lives_is_attributed() -> None:
-    """A buffer that was given back, or is not made yet, is no part."""
+    """Freed and future buffers are no parts."""
     barriers = make_barriers(_LOADS)
     made = during(barriers, "context", 0)
     gone = make_buffer(1, PAGE, made, died_ns=during(barriers, "first_inference", 0))
@@ -81,14 +81,14 @@ def test_only_what_lives_is_attributed() -> None:
     ]
 
 
-# Which component
+# Components
 
 
 def test_the_buffers_of_an_init() -> None:
-    """Task list by the driver's flag, internal memory by its size, the rest is weights and register
-    commands.
+    """Without submits, flags and sizes tell the task list and internal memory.
 
-    Where internal memory has no buffer of its own, as with librknnmrt, it is beside the weights.
+    The rest is weights and register commands. Without a buffer of its own, as with librknnmrt,
+    internal memory is in the same buffer.
     """
     made = during(make_barriers(_LOADS), "context", 1)
     tasks = make_buffer(1, 100, made, flags=3 | KERNEL_MAPPING)
@@ -109,9 +109,7 @@ def test_the_buffers_of_an_init() -> None:
 
 @pytest.mark.parametrize("context", [Context(0, 0, internal=0), Context(0, 0, outside=(INTERNAL,))])
 def test_internal_memory_of_the_application_is_not_beside_weights(context: Context) -> None:
-    """Of contexts that share it, only the first has its buffer; the library reports its size of
-    each.
-    """
+    """Only the first sharing context has the buffer; the library reports the size for each."""
     plan = make_plan(context, context)
     large = make_buffer(1, 12 * PAGE, during(make_barriers(plan), "context", 1))
     assert _parts(plan, make_ledger(large)) == [
@@ -121,9 +119,7 @@ def test_internal_memory_of_the_application_is_not_beside_weights(context: Conte
 
 
 def test_submits_decide_what_sizes_do_not() -> None:
-    """A task list without the flag, and register commands beside weights, are known by what a run
-    does with them.
-    """
+    """Submits tell a task list without the flag, and register commands beside weights."""
     made = during(make_barriers(_LOADS), "context", 0)
     ledger = make_ledger(
         make_buffer(1, PAGE, made),
@@ -140,7 +136,7 @@ def test_submits_decide_what_sizes_do_not() -> None:
 
 
 def test_weights_stand_apart_where_a_run_reads_them_elsewhere() -> None:
-    """Register commands in a buffer of their own are no weights, however large."""
+    """Register commands in their own buffer are no weights, however large."""
     made = during(make_barriers(_LOADS), "context", 0)
     ledger = make_ledger(
         make_buffer(1, PAGE, made, flags=KERNEL_MAPPING),
@@ -154,9 +150,7 @@ def test_weights_stand_apart_where_a_run_reads_them_elsewhere() -> None:
 @pytest.mark.parametrize("walked", [True, False])
 @pytest.mark.parametrize("mechanism", [DUP, SHARED_WEIGHTS])
 def test_shared_weights_count_once(mechanism: str, walked: bool) -> None:
-    """The library reports the weights of a dup and a slave again; they are in the source's buffer,
-    and only there.
-    """
+    """The reported weights of a dup or slave are in the source's buffer, not in its own."""
     plan = make_plan(Context(0, 0), Context(0, 0, mechanism, 0))
     barriers = make_barriers(plan)
     source, further = (during(barriers, "context", index) for index in (0, 1))
@@ -179,7 +173,7 @@ def test_shared_weights_count_once(mechanism: str, walked: bool) -> None:
 
 
 def test_what_the_first_inference_makes_is_input_and_output() -> None:
-    """The library makes its own no sooner."""
+    """Buffers that the library makes in the first inference are input and output."""
     barriers = make_barriers(_LOADS)
     ledger = make_ledger(make_buffer(1, 2 * PAGE, during(barriers, "first_inference", 1)))
     assert _parts(_LOADS, ledger) == [(1, 1, "io", 2)]
@@ -191,9 +185,7 @@ def test_what_the_first_inference_makes_is_input_and_output() -> None:
 )
 @pytest.mark.parametrize("flags", [3, KERNEL_MAPPING])
 def test_what_the_adapter_allocated(kind: str, component: str, flags: int) -> None:
-    """Its component is the adapter's, by its inode, whatever its size and flags, from any later
-    barrier.
-    """
+    """The adapter's allocations, matched by inode, win over size and flags."""
     plan = make_plan(Context(0, 0, outside=(WEIGHTS, INTERNAL)))
     made = during(make_barriers(plan), "context", 0)
     allocation = Allocation(kind, 10 * PAGE, 77)
@@ -203,9 +195,7 @@ def test_what_the_adapter_allocated(kind: str, component: str, flags: int) -> No
 
 
 def test_a_buffer_without_an_inode_is_not_the_adapters() -> None:
-    """Memory without a file descriptor has inode 0, and so has a buffer that never had one: no
-    match.
-    """
+    """Inode 0, of memory without a file descriptor, matches no buffer."""
     made = during(make_barriers(_LOADS), "context", 0)
     allocation = Allocation("input", PAGE, 0)
     parts = _parts(
@@ -228,9 +218,7 @@ def test_a_buffer_without_an_inode_is_not_the_adapters() -> None:
 def test_internal_memory_is_recognised_by_its_size(
     size: int, internal: int, component: str
 ) -> None:
-    """It is the library's, rounded up to a page and no further; an account of zero bytes matches no
-    buffer.
-    """
+    """Internal memory has the reported size, rounded up to a page; zero bytes match no buffer."""
     ledger = make_ledger(make_buffer(1, size, during(make_barriers(_LOADS), "context", 0)))
     ((_, _, name, _),) = _parts(
         _LOADS, ledger, accounts={0: {**ACCOUNT, "internal_bytes": internal}}
@@ -239,7 +227,7 @@ def test_internal_memory_is_recognised_by_its_size(
 
 
 def test_parts_keep_every_byte() -> None:
-    """Weights that fill no page leave the rest of their buffer to the register commands."""
+    """Weights leave the rest of their buffer to the register commands."""
     barriers = make_barriers(_DUP, accounts={0: {**ACCOUNT, "weights_bytes": 8 * PAGE - 123}})
     steady = barriers[steady_of(barriers)]
     ledger = make_ledger(make_buffer(1, 9 * PAGE - 7, during(barriers, "context", 0)))

@@ -1,4 +1,4 @@
-"""How full each domain of the IOMMU was."""
+"""The use of the IOMMU's domains."""
 
 from __future__ import annotations
 
@@ -15,9 +15,7 @@ def _uses(*mappings: Mapping) -> list[DomainUse]:
 
 
 def test_a_domain_at_its_fullest() -> None:
-    """What had gone before its peak, or came after it, is not in it; an import takes addresses of
-    its own.
-    """
+    """The peak counts the mappings of its time only; an import takes addresses of its own."""
     first, second = (during(_BARRIERS, "context", context) for context in (0, 1))
     ran = during(_BARRIERS, "first_inference", 0)
     uses = _uses(
@@ -31,16 +29,14 @@ def test_a_domain_at_its_fullest() -> None:
 
 
 def test_addresses_that_are_given_back_may_be_given_out_at_once() -> None:
-    """At one time what goes is gone before what comes."""
+    """At equal times, mappings end before others begin."""
     first = during(_BARRIERS, "context", 0)
     uses = _uses(Mapping(1, 0, PAGE, first, first + 1), Mapping(2, 0, PAGE, first + 1))
     assert [use.peak_bytes for use in uses] == [PAGE]
 
 
 def test_domains_are_told_apart() -> None:
-    """Each with the contexts that have addresses there; what no context's step made belongs to
-    none.
-    """
+    """Each domain lists the contexts with addresses in it; other buffers have no context."""
     early = during(_BARRIERS, "imported")
     made = during(_BARRIERS, "context", 1)
     assert _uses(Mapping(1, 7, PAGE, made), Mapping(2, 2, 2 * PAGE, early)) == [

@@ -1,4 +1,4 @@
-"""The ledger's file, and what lives when."""
+"""The file of a ledger, and the lifetimes of its buffers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _lines(*events: dict[str, Any]) -> bytes:
 
 
 def test_a_buffer_lives_from_its_birth_to_its_death() -> None:
-    """At its birth it is there, at its death it is gone; without a death it stays."""
+    """A buffer lives from its birth until before its death; without a death it stays."""
     events = _lines(
         _create(1, at_ns=10), _create(2, at_ns=20, requested=PAGE), _destroy(1, at_ns=30)
     )
@@ -42,9 +42,7 @@ def test_a_buffer_lives_from_its_birth_to_its_death() -> None:
 
 
 def test_all_facts_of_a_buffer_are_kept() -> None:
-    """The requested size, what it takes in whole pages, flags, source, and the inode that is known
-    later.
-    """
+    """A buffer has all values of its events, and an inode that is known later."""
     inode = {"event": "inode", "at_ns": 11, "buffer": 1, "inode": 4242}
     ledger = read_ledger(_lines(_create(1, at_ns=10), inode, _create(2, at_ns=12)))
     buffer = ledger.buffers[1]
@@ -59,7 +57,7 @@ def test_all_facts_of_a_buffer_are_kept() -> None:
 
 
 def test_the_timeline_and_its_peak() -> None:
-    """Each birth and death is a step; the peak may lie between two barriers."""
+    """Each birth and death is a step; the peak may be between two barriers."""
     ledger = make_ledger(
         make_buffer(1, PAGE, 10, died_ns=40),
         make_buffer(2, 2 * PAGE, 20, died_ns=30),
@@ -72,9 +70,7 @@ def test_the_timeline_and_its_peak() -> None:
 
 
 def test_submits_are_read_with_all_their_reads() -> None:
-    """Also of an address where no buffer was, with the buffer that ends last before it, and how far
-    away.
-    """
+    """A read outside all buffers names the last buffer before it, and the distance from its end."""
     known = {
         "register": "0x1110",
         "buffer": 2,
@@ -103,7 +99,7 @@ def test_submits_are_read_with_all_their_reads() -> None:
 
 
 def test_addresses_are_taken_and_given_back() -> None:
-    """Each mapping has its domain and its time; of equal ones that of the last is over first."""
+    """Each mapping has its domain and time; the last of equal mappings ends first."""
     mapped = {"event": "map", "at_ns": 1, "buffer": 1, "domain": 3, "bytes": PAGE}
     events = _lines(
         mapped,
@@ -119,9 +115,7 @@ def test_addresses_are_taken_and_given_back() -> None:
 
 
 def test_other_events_make_no_buffer() -> None:
-    """An import is a further name of a buffer; a start has the mode; what was refused is kept
-    once.
-    """
+    """Imports make no buffer, a start has the mode, and a refused path is kept once."""
     refused = {"event": "refused", "at_ns": 4, "call": "open", "path": "/dev/dri/card0"}
     events = _lines(
         {
@@ -147,7 +141,7 @@ def test_other_events_make_no_buffer() -> None:
 
 
 def test_a_last_line_that_was_cut_is_left_out() -> None:
-    """A process that is killed while it writes leaves half a line; what stands before it counts."""
+    """A killed process may leave half a line; the lines before it count."""
     whole = _lines(_create(1, at_ns=10), _create(2, at_ns=20))
     first = whole.index(b"\n") + 1
     for end in (first, first + 1, len(whole) - 2, len(whole) - 1):
@@ -156,14 +150,12 @@ def test_a_last_line_that_was_cut_is_left_out() -> None:
 
 
 def test_a_process_without_buffers_has_an_empty_ledger() -> None:
-    """It wrote nothing."""
+    """A ledger without events is empty."""
     assert read_ledger(b"") == Ledger()
 
 
 def test_a_buffer_whose_creation_was_not_written() -> None:
-    """A process that may open no file more cannot write: what follows of such a buffer is left
-    out.
-    """
+    """Without a free file descriptor the creation is missing; later events are ignored."""
     inode = {"event": "inode", "at_ns": 11, "buffer": 2, "inode": 4242}
     unmap = {"event": "unmap", "at_ns": 12, "buffer": 2, "domain": 0, "bytes": PAGE}
     ledger = read_ledger(_lines(_create(1, at_ns=10), inode, unmap, _destroy(2, at_ns=12)))

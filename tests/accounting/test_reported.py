@@ -36,9 +36,7 @@ def _pages(account: Account, component: str) -> list[float]:
 
 
 def test_loaded_contexts() -> None:
-    """Weights and internal memory, and the rest of the total as other; what has no figure of its
-    own is None.
-    """
+    """Weights and internal memory are reported; the rest of the total is other."""
     account = _account(make_plan(Context(0, 0), Context(0, 0)))
     row = ContextMemory(
         weights_bytes=8 * PAGE, internal_bytes=3 * PAGE, other_bytes=3 * PAGE, io_bytes=0
@@ -50,14 +48,14 @@ def test_loaded_contexts() -> None:
 
 
 def test_input_and_output_that_the_library_copies() -> None:
-    """They are what the total grows by with the first inference, of a dup as of any context."""
+    """Input and output are the growth of the total by the first inference, for a dup too."""
     account = _account(make_plan(Context(0, 0), Context(0, 0, DUP, 0)), io=2 * PAGE)
     assert _pages(account, "io") == [2, 2]
     assert _pages(account, "other") == [3, 0]
 
 
 def test_input_and_output_in_place() -> None:
-    """The library does not count what it is given; the adapter does."""
+    """The library does not count memory of the application; the adapter does."""
     allocations = [Allocation("input", 5 * PAGE, 1), Allocation("output", PAGE, 2)]
     plan = make_plan(Context(0, 0, zero_copy=(INPUT,)), Context(0, 0))
     account = _account(plan, allocations={Step("first_inference", 0): allocations})
@@ -67,9 +65,7 @@ def test_input_and_output_in_place() -> None:
 
 @pytest.mark.parametrize("dups", [1, 3, 11])
 def test_a_dups_weights_are_never_summed_again(dups: int) -> None:
-    """The total of a dup has the weights and register commands of its source: what it adds is the
-    difference.
-    """
+    """The total of a dup includes its source's memory: it adds the difference."""
     plan = make_plan(Context(0, 0), *[Context(0, 0, DUP, 0)] * dups)
     dup = {**ACCOUNT, "dma_bytes": _TOTAL + 2 * PAGE}
     account = _account(plan, accounts={index + 1: dup for index in range(dups)})
@@ -80,7 +76,7 @@ def test_a_dups_weights_are_never_summed_again(dups: int) -> None:
 
 
 def test_a_slaves_weights_are_its_masters() -> None:
-    """It reports its full weights, which are not in its total."""
+    """A slave reports its full weights, which are not in its total."""
     plan = make_plan(Context(0, 0), Context(0, 1, SHARED_WEIGHTS, 0))
     account = _account(plan, accounts={1: {**ACCOUNT, "dma_bytes": 5 * PAGE}})
     assert (_pages(account, "weights"), _pages(account, "internal")) == ([8, 0], [3, 3])
@@ -89,7 +85,7 @@ def test_a_slaves_weights_are_its_masters() -> None:
 
 
 def test_weights_and_internal_memory_from_outside() -> None:
-    """They are in no total of the library's, which is then all rest."""
+    """Memory of the application is in no total of the library."""
     allocations = [Allocation("weights", 8 * PAGE, 1), Allocation("internal", 3 * PAGE, 2)]
     plan = make_plan(Context(0, 0, outside=(WEIGHTS, INTERNAL)))
     account = _account(
@@ -106,9 +102,7 @@ def test_weights_and_internal_memory_from_outside() -> None:
 
 
 def test_internal_memory_of_a_group_counts_once() -> None:
-    """It is as large as was allocated, and belongs to the first context; the rest of each context
-    is in full.
-    """
+    """Shared internal memory has its allocated size, and belongs to the first context."""
     contexts = [Context(0, 0, internal=core, core=core) for core in (0, 1, 0, 1)]
     plan = make_plan(*contexts, cores=2)
     allocations = {
@@ -123,7 +117,7 @@ def test_internal_memory_of_a_group_counts_once() -> None:
 
 
 def test_dups_in_one_internal_memory() -> None:
-    """Both totals are without the internal memory, so their difference is what the dup adds."""
+    """Neither total has the internal memory, so the dup adds their difference."""
     plan = make_plan(Context(0, 0, internal=0), Context(0, 0, DUP, 0, internal=0))
     source = {**ACCOUNT, "dma_bytes": 11 * PAGE}
     dup = {**ACCOUNT, "dma_bytes": 13 * PAGE}
@@ -133,14 +127,14 @@ def test_dups_in_one_internal_memory() -> None:
 
 
 def test_a_shared_context_adds_nothing() -> None:
-    """It is its source, run from another thread: it reports what its source reports."""
+    """A shared context is its source, run from another thread, and reports the same memory."""
     account = _account(make_plan(Context(0, 0), Context(0, 0, SHARED_CONTEXT, 0)), io=PAGE)
     assert account.total_bytes == _TOTAL + PAGE
     assert account.contexts[1].total_bytes == 0
 
 
 def test_a_total_that_is_less_than_its_parts() -> None:
-    """Nothing becomes negative where a library counts otherwise."""
+    """No figure is negative if a library counts otherwise."""
     account = _account(
         make_plan(Context(0, 0)), accounts={0: {**ACCOUNT, "dma_bytes": PAGE}}, io=-5 * PAGE
     )
@@ -148,6 +142,6 @@ def test_a_total_that_is_less_than_its_parts() -> None:
 
 
 def test_a_runtime_without_an_account() -> None:
-    """One context without an account is enough: a sum over the others would be too small."""
+    """One context without a report is enough for None: a sum over the others would be too small."""
     plan = make_plan(Context(0, 0), Context(0, 0))
     assert account_of_runtime(plan, make_barriers(plan, accounts={1: {}})) is None

@@ -1,4 +1,4 @@
-"""What runs really read, compared with the plan."""
+"""The actual reads of submits, compared with the plan."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _shared(plan: Plan, *submits: Submit) -> list[tuple[int, int, tuple[int, ...
 
 
 def test_own_memory_is_no_finding() -> None:
-    """Each context reads its own buffers, and those that belong to no context."""
+    """Reads of a context's own buffers, and of buffers without a context, are right."""
     runs = [
         make_submit(1, 2, weights_in(2), tensors_in(3)),
         make_submit(11, 12, weights_in(12), tensors_in(99)),
@@ -68,9 +68,7 @@ def test_own_memory_is_no_finding() -> None:
 
 
 def test_freed_memory() -> None:
-    """A read of a buffer that was given back names the buffer, its owner of then, also itself, and
-    the addresses.
-    """
+    """A read of a freed buffer names the buffer and its former owner, and counts the addresses."""
     assert _findings(_LOADS, make_submit(11, 12, weights_in(2, "dead", 4))) == [
         Finding("reads_freed", 1, 2, 0, 4)
     ]
@@ -80,14 +78,14 @@ def test_freed_memory() -> None:
 
 
 def test_foreign_memory() -> None:
-    """Another context's buffer that the plan does not share."""
+    """A read of another context's buffer, which the plan does not share, is foreign."""
     assert _findings(_LOADS, make_submit(1, 2, weights_in(12))) == [
         Finding("reads_foreign", 0, 12, 1, 5)
     ]
 
 
 def test_addresses_of_no_buffer() -> None:
-    """They are counted together and belong to nobody; the run is not called wrong for them."""
+    """Unknown addresses are counted together, without an owner; they are no wrong read."""
     runs = [make_submit(1, 2, weights_in(0, "unknown"), tensors_in(0, "unknown"))]
     assert _findings(_LOADS, *runs) == [Finding("reads_unknown", 0, None, None, 12)]
     assert "reads_unknown" not in WRONG_READS
@@ -95,7 +93,7 @@ def test_addresses_of_no_buffer() -> None:
 
 
 def test_addresses_past_an_end_belong_to_the_buffer_before_them() -> None:
-    """They name that buffer, its owner, and the least distance from its end."""
+    """Addresses past a buffer name it, its owner, and the least distance from its end."""
     reads = [
         Read(register, 0, "unknown", 3, 12, past)
         for register, past in (("0x1070", 2 * PAGE), ("0x4020", PAGE))
@@ -106,9 +104,7 @@ def test_addresses_past_an_end_belong_to_the_buffer_before_them() -> None:
 
 
 def test_one_finding_for_all_reads_of_a_buffer() -> None:
-    """Over registers and over submits the addresses add up; another buffer, or another context, is
-    another finding.
-    """
+    """Addresses add up over registers and submits; each buffer and context has its own finding."""
     runs = [
         make_submit(1, 2, weights_in(12, count=1), tensors_in(12, count=2)),
         make_submit(1, 2, tensors_in(12, count=4), tensors_in(13, count=8)),
@@ -122,16 +118,16 @@ def test_one_finding_for_all_reads_of_a_buffer() -> None:
 
 
 def test_a_run_of_nobody_is_not_judged() -> None:
-    """A task list that belongs to no context is no finding of any."""
+    """A task list without a context gives no finding."""
     assert _findings(_LOADS, make_submit(99, 2, weights_in(2, "dead"))) == []
 
 
-# What plans share
+# Memory that plans share
 
 
 @pytest.mark.parametrize("mechanism", [DUP, SHARED_WEIGHTS])
 def test_a_source_lends_its_weights(mechanism: str) -> None:
-    """Reading the source's weights is what the mechanism is for, and is shared memory."""
+    """Reading the source's weights is planned, and counts as shared memory."""
     plan = make_plan(Context(0, 0), Context(0, 0, mechanism, 0))
     runs = [make_submit(1, 2, weights_in(2)), make_submit(11, 12, weights_in(2))]
     assert _findings(plan, *runs) == []
@@ -139,7 +135,7 @@ def test_a_source_lends_its_weights(mechanism: str) -> None:
 
 
 def test_the_source_borrows_nothing_in_return() -> None:
-    """A source that reads its dup's buffers, or a dup another dup's, reads what is not its own."""
+    """A source must not read its dup's buffers, nor a dup those of another dup."""
     runs = [make_submit(1, 2, tensors_in(13)), make_submit(11, 12, weights_in(2), tensors_in(23))]
     assert _findings(_DUPS, *runs) == [
         Finding("reads_foreign", 0, 13, 1, 7),
@@ -148,9 +144,7 @@ def test_the_source_borrows_nothing_in_return() -> None:
 
 
 def test_internal_memory_is_read_by_its_group_alone() -> None:
-    """The memory belongs to the group's first context; the other members read it, and nobody
-    else.
-    """
+    """Internal memory belongs to the group's first context; only the other members may read it."""
     contexts = [Context(0, 0, internal=core, core=core) for core in (0, 1, 0)]
     plan = make_plan(*contexts, cores=2)
     members = [make_submit(1, 2, tensors_in(3)), make_submit(21, 22, tensors_in(3))]
@@ -162,9 +156,7 @@ def test_internal_memory_is_read_by_its_group_alone() -> None:
 
 
 def test_dups_in_one_internal_memory() -> None:
-    """A dup may read its source's weights and its group's internal memory, which may be another
-    context's.
-    """
+    """A dup may read its source's weights, and internal memory of its group's first context."""
     contexts = [
         Context(0, 0, internal=0, core=0),
         Context(0, 0, DUP, 0, internal=1, core=1),
@@ -179,9 +171,7 @@ def test_dups_in_one_internal_memory() -> None:
 
 @pytest.mark.parametrize("mechanism", [DUP, SHARED_WEIGHTS])
 def test_weights_that_should_be_shared_and_are_not(mechanism: str) -> None:
-    """A dup or a slave that reads weights of its own saves nothing; that is a finding of the
-    context and its source.
-    """
+    """A dup or slave that reads its own weights saves nothing, which is a finding of the plan."""
     plan = make_plan(Context(0, 0), Context(0, 0, mechanism, 0))
     assert _findings(plan, make_submit(11, 12, weights_in(12))) == [
         Finding("not_shared", 1, None, 0, 0)
@@ -193,12 +183,12 @@ def test_weights_that_should_be_shared_and_are_not(mechanism: str) -> None:
 
 
 def test_what_did_not_run_is_not_blamed() -> None:
-    """Without a walked submit of the context nothing is known of what it shares."""
+    """Without a submit of the context nothing is known about its sharing."""
     assert _findings(_DUPS, make_submit(1, 2, weights_in(2))) == []
 
 
 def test_readers_of_a_buffer_are_distinct_and_in_order() -> None:
-    """However often, and in whichever order they ran; reads of freed memory are no sharing."""
+    """Readers count once, in any order; reads of freed memory are no sharing."""
     runs = [
         make_submit(21, 22, weights_in(2), tensors_in(2)),
         make_submit(11, 12, weights_in(2)),

@@ -1,4 +1,4 @@
-"""Demands, and costs that are known beforehand."""
+"""Demands, and costs that are known in advance."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ def demand_of(
     binds: bool = True,
     are_resolutions: bool = False,
 ) -> Demand:
-    """Return a demand of as many models as there are numbers of streams."""
+    """Return a demand with a model for each number of streams."""
     models = models_of(*(f"/models/{number}" for number in range(len(streams))))
     return Demand("scripted", models, tuple(streams), contexts, cores, binds, are_resolutions)
 
 
 @dataclass(frozen=True)
 class MadeUpCosts:
-    """What forms take: of the first context, of each further one, and once per core."""
+    """Costs of forms: the first context, each additional one, and once per core."""
 
     sizes_of: Mapping[tuple[int, Form], tuple[int, int, int, int]]
     cores: int
-    #: By model: inferences per second of one core; empty: not known.
+    #: Key: model; value: inferences per second of one core. Empty: unknown.
     rates: Mapping[int, Figure]
     shares: Mapping[int, float]
 
     def missing(self) -> list[Layout]:
-        """Return none."""
+        """Return nothing."""
         return []
 
     def unproven(self, layout: Layout) -> list[Layout]:  # noqa: ARG002
-        """Return none."""
+        """Return nothing."""
         return []
 
     def forms(self, model: int) -> Iterator[Form]:
-        """Yield those that have sizes."""
+        """Yield the forms with sizes."""
         yield from (form for of_model, form in self.sizes_of if of_model == model)
 
     def sizes(self, model: int, form: Form) -> tuple[float, ...]:
@@ -50,7 +50,7 @@ class MadeUpCosts:
         return self.sizes_of[model, form]
 
     def predict(self, layout: Layout) -> Prediction:
-        """Add them up."""
+        """Return the sum of the costs."""
         internal = [0] * len(layout.groups[0].per_core)
         total = 0
         for group in layout.groups:

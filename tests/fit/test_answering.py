@@ -1,4 +1,4 @@
-"""An answer in the form that is stored."""
+"""The stored form of an answer."""
 
 from __future__ import annotations
 
@@ -22,9 +22,7 @@ from tests.reports import stored
 
 @pytest.fixture
 def answer(tmp_path: Path) -> FitAnswer:
-    """Return an answer whose frontier has every form of a resolution, each of one context and of
-    four.
-    """
+    """Return an answer whose frontier has every form, with one context and with four."""
     demand = demand_of((2, 2), contexts=2, are_resolutions=True)
     points = []
     for form in forms(demand, 1):
@@ -44,9 +42,7 @@ def answer(tmp_path: Path) -> FitAnswer:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_form_has_words_of_its_own(answer: FitAnswer, language: str) -> None:
-    """No two layouts of four contexts are told alike; of a single one there is nothing to share
-    weights with.
-    """
+    """Descriptions of four contexts all differ; a single one has nothing to share."""
     told = []
     for point in answer.frontier:
         (group,) = point.layout
@@ -56,20 +52,20 @@ def test_every_form_has_words_of_its_own(answer: FitAnswer, language: str) -> No
 
 
 def test_the_limit_is_of_the_peak(answer: FitAnswer) -> None:
-    """It is compared with what must be there while contexts are made, and the answer says both."""
+    """The limit applies to the peak while contexts are made; the answer has both figures."""
     assert (answer.predicted_npu_memory_bytes, answer.predicted_npu_peak_bytes) == (7, 9)
     assert answer.fits
 
 
 def test_an_answer_is_read_as_it_was_stored(answer: FitAnswer, tmp_path: Path) -> None:
-    """The newest of a runtime and target replaces the one before."""
+    """The newest answer of a runtime and target replaces the former one."""
     for _ in range(2):
         write_answer(tmp_path, answer)
     assert list(read_answers(tmp_path)) == [answer]
 
 
 def test_plans_that_were_measured_while_memory_was_short(answer: FitAnswer, tmp_path: Path) -> None:
-    """They are named, that of --verify too, and what shows it is kept with the answer."""
+    """Plans with a shortage are named, also that of --verify, with the evidence."""
     short = stored.with_short_memory(
         stored.result(tmp_path, "no_reuse", stored.even(1), npu=stored.npu_account)
     )

@@ -1,4 +1,4 @@
-"""Layouts, and the plans that they are."""
+"""Layouts and their plans."""
 
 from __future__ import annotations
 
@@ -31,9 +31,7 @@ _DEMANDS = [
 
 @pytest.mark.parametrize("demand", _DEMANDS)
 def test_every_form_makes_a_valid_plan_on_all_cores(demand: Demand) -> None:
-    """A Plan refuses what contradicts itself: every form of every model, at every number of
-    contexts, is none.
-    """
+    """Plan accepts every form of every model, at every number of contexts."""
     for model, most in enumerate(demand.most):
         for form in forms(demand, model):
             for count in range(1, most + 1):
@@ -53,7 +51,7 @@ def test_every_form_makes_a_valid_plan_on_all_cores(demand: Demand) -> None:
 
 
 def test_contexts_take_the_cores_in_turn() -> None:
-    """Of five contexts on two of three cores the first has three."""
+    """Five contexts on two of three cores: the first core has three."""
     assert spread(5, (2, 0), 3) == (2, 0, 3)
     layout = Layout((ContextGroup(0, Form(DUP, shares_internal=True), (2, 0, 3)),))
     plan = plan_of(layout, demand_of((5,)), "mine", rounds=1)
@@ -64,7 +62,7 @@ def test_contexts_take_the_cores_in_turn() -> None:
 
 
 def test_memory_of_tensors_is_shared_by_contexts_of_one_model_and_core() -> None:
-    """Each model has its own on each core."""
+    """Each model has its own memory for tensors on each core."""
     form = Form(zero_copy=(INPUT, OUTPUT), shares_io=True)
     layout = Layout((ContextGroup(0, form, (2, 2)), ContextGroup(1, form, (2, 2))))
     plan = plan_of(layout, demand_of((4, 4), cores=2), "mine", rounds=1)
@@ -74,9 +72,7 @@ def test_memory_of_tensors_is_shared_by_contexts_of_one_model_and_core() -> None
 
 
 def test_one_weight_memory_is_the_application_s() -> None:
-    """The first context's weights are outside, those of the others are its; internal memory is
-    outside of all.
-    """
+    """Only the first context has weights outside; all have internal memory outside."""
     layout = Layout((ContextGroup(0, Form(SHARED_WEIGHT_MEMORY), (2,)),))
     first, second = plan_of(layout, demand_of((2,), cores=1), "mine", rounds=1).contexts
     assert (first.mechanism, first.outside) == (LOAD, (WEIGHTS, INTERNAL))
@@ -88,9 +84,7 @@ def test_one_weight_memory_is_the_application_s() -> None:
 
 
 def test_a_dup_of_a_context_with_its_weights_outside() -> None:
-    """Such a dup has no internal memory of the library's: each has its own of the application, or
-    that of its core.
-    """
+    """A dup of such a context needs internal memory of the application: its own, or its core's."""
     demand = demand_of((2,), cores=1)
     first, second = plan_of(
         Layout((ContextGroup(0, Form(DUP, outside=True), (2,)),)), demand, "mine", rounds=1
@@ -105,7 +99,7 @@ def test_a_dup_of_a_context_with_its_weights_outside() -> None:
 
 
 def test_resolutions_have_the_weights_of_the_first_model() -> None:
-    """The first context of the first model is the source of them all."""
+    """The first context of the first model is the source of all others."""
     layout = Layout(
         (ContextGroup(0, Form(DUP), (2, 0)), ContextGroup(1, Form(SHARED_WEIGHTS), (1, 1)))
     )
@@ -119,7 +113,7 @@ def test_resolutions_have_the_weights_of_the_first_model() -> None:
 
 
 def test_a_plan_has_the_models_that_it_uses() -> None:
-    """A model without contexts is left out, and the others are numbered anew."""
+    """A model without contexts is left out, and the others are renumbered."""
     demand = demand_of((1, 1, 1))
     plan = plan_of(Layout((ContextGroup(2, NO_REUSE, (1, 0, 0)),)), demand, "mine", rounds=1)
     assert plan.models == (demand.models[2],)
@@ -128,14 +122,14 @@ def test_a_plan_has_the_models_that_it_uses() -> None:
 
 @pytest.mark.parametrize("demand", _DEMANDS)
 def test_forms_are_all_different(demand: Demand) -> None:
-    """No form stands twice in the list, and the first is the plainest."""
+    """Forms are distinct, and the first is the plainest."""
     listed = list(forms(demand, 0))
     assert listed[0] == NO_REUSE
     assert not [pair for pair in combinations(listed, 2) if pair[0] == pair[1]]
 
 
 def test_without_arithmetic_each_context_infers_once() -> None:
-    """A virtual board has no figure of speed to be made better by more rounds."""
+    """A virtual board has no speed, so more rounds would show nothing."""
     layout = Layout((ContextGroup(0, NO_REUSE, (1, 0, 0)),))
     demand = demand_of((1,))
     assert Study(demand, computes=False).plan(layout).rounds == 1

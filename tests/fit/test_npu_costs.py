@@ -1,4 +1,4 @@
-"""NPU memory by components, on accounts that are known beforehand."""
+"""Predicted NPU memory, for accounts that are known in advance."""
 
 from __future__ import annotations
 
@@ -29,22 +29,23 @@ from tests.fit.made_up import demand_of
 from tests.reports import stored
 
 _PAGE = 4096
-#: By the model's name: weights, internal memory, register commands, input and output, in pages.
+#: Key: name of a model; value: pages of weights, internal memory, register commands, input and
+#: output.
 _SIZES = {"model-0": (900, 70, 11, 5), "model-1": (300, 110, 7, 3)}
-#: With weights outside the library rounds them up, and has fewer register commands.
+#: Changes with weights outside: the library rounds them up, and has fewer register commands.
 _OUTSIDE = 1
 _FEWER = 2
-#: What the full library refuses, and what the mini runtime does.
+#: Mechanisms that the full library refuses, and that the mini runtime refuses.
 _FULL = (SHARED_CONTEXT,)
 _MINI = (SHARED_CONTEXT, DUP)
 _REFUSED = Failure("not_supported", "context", 1, Message("rknn_one_thread"))
 
 
 def _account(plan: Plan, is_mini: bool) -> Account:
-    """Return what a plan takes by rules that are simple, and no simpler than a library's.
+    """Return the account of a plan by simple rules, as complex as those of a library.
 
-    Memory that is shared belongs to the first context that has it; that for tensors in place has a
-    page more. The mini runtime has weights outside where internal memory is.
+    Shared memory belongs to the first context that has it; memory of tensors in place has an
+    additional page. The mini runtime allocates weights outside if internal memory is outside.
     """
     contexts = []
     internal_of: dict[int, int] = {}
@@ -84,7 +85,7 @@ def _account(plan: Plan, is_mini: bool) -> Account:
 
 
 def _result(folder: Path, plan: Plan, refused: tuple[str, ...]) -> Result:
-    """Return the result of a plan; of one with a refused mechanism a failure."""
+    """Return the result of a plan; a failure if the plan has a refused mechanism."""
     failure = _REFUSED if any(context.mechanism in refused for context in plan.contexts) else None
     sizes = [] if failure else [[2**20] * len(plan.contexts)]
     account = partial(_account, is_mini=DUP in refused)
@@ -96,7 +97,7 @@ def _result(folder: Path, plan: Plan, refused: tuple[str, ...]) -> Result:
 def _calibrated(
     folder: Path, demand: Demand, refused: tuple[str, ...] = _FULL
 ) -> tuple[Study, NpuCosts]:
-    """Return a study in which everything is measured that was missing."""
+    """Return a study in which all missing layouts are measured."""
     study = Study(demand, computes=False)
     costs = NpuCosts(study)
     while missing := costs.missing():
@@ -137,7 +138,7 @@ def _layouts(demand: Demand, costs: NpuCosts, count: int) -> list[Layout]:
 def test_a_layout_that_was_not_measured_is_predicted_to_the_byte(
     demand: Demand, refused: tuple[str, ...], tmp_path: Path
 ) -> None:
-    """By component too: what was measured is two contexts of each choice by itself, on one core."""
+    """Predictions are exact by component, though only two contexts of each choice were measured."""
     study, costs = _calibrated(tmp_path, demand, refused)
     few = len(study.results)
     for layout in _layouts(demand, costs, 60):
@@ -151,7 +152,7 @@ def test_a_layout_that_was_not_measured_is_predicted_to_the_byte(
 
 
 def test_a_mechanism_that_the_library_lacks_is_in_no_form(tmp_path: Path) -> None:
-    """As dup on the mini runtime: no form with it is left, and all others are."""
+    """A failed choice, such as dup on the mini runtime, rules out its forms, and no others."""
     demand = demand_of((3,))
     _, costs = _calibrated(tmp_path, demand, _MINI)
     possible = [form for form in forms(demand, 0) if form.mechanism not in (DUP, SHARED_CONTEXT)]
@@ -159,7 +160,7 @@ def test_a_mechanism_that_the_library_lacks_is_in_no_form(tmp_path: Path) -> Non
 
 
 def test_a_composed_form_is_to_be_measured_before_it_is_recommended(tmp_path: Path) -> None:
-    """Those that were measured themselves are proven."""
+    """Forms that were measured as a whole are proven."""
     demand = demand_of((3,))
     study, costs = _calibrated(tmp_path, demand)
     for form in costs.forms(0):
@@ -173,7 +174,7 @@ def test_a_composed_form_is_to_be_measured_before_it_is_recommended(tmp_path: Pa
     "demand", [demand_of((4,)), demand_of((2, 2)), demand_of((2, 2), are_resolutions=True)]
 )
 def test_nothing_takes_less_than_the_lower_bound(demand: Demand, tmp_path: Path) -> None:
-    """Of all forms of all models, on all cores."""
+    """The lower bound holds for all forms of all models, on all cores."""
     study, costs = _calibrated(tmp_path, demand)
     most = [
         ContextGroup(model, next(costs.forms(model)), spread(count, range(3), 3))

@@ -1,4 +1,4 @@
-"""Figures with their uncertainty, and frames."""
+"""Predicted figures with uncertainty, and frames."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from reusebench.storage.measured_figure import Figure
 
 
 def test_a_limit_is_of_npu_memory_where_there_is_any() -> None:
-    """Its peak; layouts are compared by what they take afterwards. Else of the whole process, its
-    import included.
+    """The limit applies to the peak of NPU memory; layouts are compared by steady memory.
+
+    Without an NPU both are the memory of the process.
     """
     over_baseline = Figure(10.0, 1.0)
     baseline = Figure(40.0, 0.0)
@@ -23,9 +24,7 @@ def test_a_limit_is_of_npu_memory_where_there_is_any() -> None:
 
 
 def test_a_model_alone_does_what_its_cores_do() -> None:
-    """Two cores of 30 inferences per second serve 60 frames; a third core without contexts adds
-    none.
-    """
+    """Two cores of 30 inferences per second serve 60 frames; a core without contexts adds none."""
     layout = Layout((ContextGroup(0, NO_REUSE, (2, 1, 0)),))
     frames = frames_per_s(layout, {0: 4.0}, {0: Figure(30.0, 3.0)}, 3)
     assert frames is not None
@@ -33,9 +32,7 @@ def test_a_model_alone_does_what_its_cores_do() -> None:
 
 
 def test_a_slow_model_on_a_core_of_its_own_leaves_the_other_s_idle() -> None:
-    """Both get as many frames: the slow one's core decides, and more cores for the other change
-    nothing.
-    """
+    """With equal frames, the slow model's core decides; more cores for the other change nothing."""
     layout = Layout((ContextGroup(0, NO_REUSE, (1, 0, 0)), ContextGroup(1, NO_REUSE, (0, 1, 1))))
     frames = frames_per_s(layout, {0: 1.0, 1: 1.0}, {0: Figure(10.0), 1: Figure(100.0)}, 3)
     assert frames is not None
@@ -44,9 +41,7 @@ def test_a_slow_model_on_a_core_of_its_own_leaves_the_other_s_idle() -> None:
 
 @pytest.mark.parametrize("seed", range(25))
 def test_frames_are_the_largest_flow_from_models_to_cores(seed: int) -> None:
-    """A linear program that gives each model time on the cores of its contexts comes to the
-    same.
-    """
+    """A linear program over the time on each core has the same result."""
     chance = random.Random(seed)
     cores = chance.randint(1, 4)
     models = chance.randint(1, 3)
@@ -67,8 +62,9 @@ def test_frames_are_the_largest_flow_from_models_to_cores(seed: int) -> None:
 def _largest_flow(
     groups: list[ContextGroup], shares: dict[int, float], rates: dict[int, Figure]
 ) -> float:
-    """Return the most frames per share; the variables are these, then the time of each model on
-    each core.
+    """Return the most frames per share.
+
+    Variables: the frames, then the time of each model on each of its cores.
     """
     models = len(groups)
     cores = len(groups[0].per_core)

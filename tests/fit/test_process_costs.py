@@ -1,4 +1,4 @@
-"""Memory of a process on a CPU, on results that are known beforehand."""
+"""Predicted memory of a process on a CPU, for results that are known in advance."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from tests.reports import stored
 _MIB = 2**20
 _BASELINE = 50 * _MIB
 _REFUSED = Failure("not_supported", "context", 1, Message("rknn_one_thread"))
-#: MiB of the first context and of each further one.
+#: MiB of the first context, and of each additional one.
 _OF_MECHANISM = {LOAD: (40, 40), DUP: (44, 12), SHARED_CONTEXT: (42, 3)}
-#: What a second model in the process spares of what both have.
+#: MiB that a second model in the process saves.
 _COMMON = -5
 
 
@@ -37,7 +37,7 @@ def _mib(plan: Plan) -> float:
 
 
 def _result(folder: Path, plan: Plan) -> Result:
-    """Return the result of a plan, of two repeats that lie 1 MiB from each other."""
+    """Return the result of a plan, with two repeats 1 MiB apart."""
     if any(context.mechanism == SHARED_WEIGHT_MEMORY for context in plan.contexts):
         return stored.result(folder, "fit", [], plan=plan, failure=_REFUSED)
     made = stored.result(folder, "fit", [[_MIB] * len(plan.contexts)] * 2, plan=plan)
@@ -72,9 +72,7 @@ def _of_one(form: Form, count: int, cores: int) -> Layout:
 def test_memory_is_on_lines_between_measured_numbers_of_contexts(
     count: int, tmp_path: Path
 ) -> None:
-    """Above the baseline, trimmed, and of the whole process; beyond the largest number on the last
-    line.
-    """
+    """All figures lie on lines between measurements, and beyond the last one on its line."""
     demand = demand_of((12,), cores=2, binds=False)
     costs = _calibrated(tmp_path, demand)
     for form in costs.forms(0):
@@ -90,7 +88,7 @@ def test_memory_is_on_lines_between_measured_numbers_of_contexts(
 
 
 def test_a_mechanism_that_the_runtime_lacks_is_in_no_form(tmp_path: Path) -> None:
-    """Of the others the form without reuse is kept, and those that take the least."""
+    """The form without reuse is kept, and those with the least memory."""
     plans: list[Plan] = []
     costs = _calibrated(tmp_path, demand_of((6,), cores=2, binds=False), plans.append)
     kept = list(costs.forms(0))
@@ -100,7 +98,7 @@ def test_a_mechanism_that_the_runtime_lacks_is_in_no_form(tmp_path: Path) -> Non
 
 
 def test_what_models_have_in_common_counts_once(tmp_path: Path) -> None:
-    """It was seen where all were in one process."""
+    """The saving was measured with all models in one process."""
     demand = demand_of((4, 4), cores=2, binds=False)
     costs = _calibrated(tmp_path, demand)
     groups = [ContextGroup(model, NO_REUSE, (2, 1)) for model in range(2)]
@@ -110,7 +108,7 @@ def test_what_models_have_in_common_counts_once(tmp_path: Path) -> None:
 
 
 def test_frames_are_those_of_contexts_that_run_at_once(tmp_path: Path) -> None:
-    """Two cores do twice as many as one; contexts beyond the cores wait."""
+    """Two cores do twice as many frames as one; contexts beyond the cores wait."""
     costs = _calibrated(tmp_path, demand_of((6,), cores=2, binds=False))
     rates = []
     for count in (1, 2, 6):

@@ -1,4 +1,4 @@
-"""The search, on costs that are known beforehand."""
+"""The search, with costs that are known in advance."""
 
 from __future__ import annotations
 
@@ -48,9 +48,7 @@ def _costs(demand: Demand, seed: int, with_frames: bool = False) -> MadeUpCosts:
 
 
 def _every_layout(demand: Demand, costs: MadeUpCosts) -> Iterator[Layout]:
-    """Yield the layouts with every form, and every number of contexts of every model on every
-    core.
-    """
+    """Yield all layouts: every form, and every number of contexts per model and core."""
     choices = []
     for model, most in enumerate(demand.most):
         spreads = [
@@ -76,9 +74,7 @@ _DEMANDS = (
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("demand", _DEMANDS)
 def test_nothing_takes_less_than_what_is_recommended(demand: Demand, seed: int) -> None:
-    """Of all layouts with as many contexts, as many at once, however they are spread over the
-    cores.
-    """
+    """The recommendation has the least memory of all layouts with equal contexts and lanes."""
     costs = _costs(demand, seed)
     answer = search(demand, costs, Wish())
     able = (answer.today.layout.lanes, sum(demand.most))
@@ -94,9 +90,7 @@ def test_nothing_takes_less_than_what_is_recommended(demand: Demand, seed: int) 
 @pytest.mark.parametrize("with_frames", [False, True])
 @pytest.mark.parametrize("demand", _DEMANDS)
 def test_nothing_is_better_than_the_frontier(demand: Demand, with_frames: bool) -> None:
-    """Its points rise in memory and in what they do, and no layout at all does as much in less
-    memory.
-    """
+    """The frontier rises in memory and performance, and no layout beats it."""
     costs = _costs(demand, 5, with_frames)
     frontier = search(demand, costs, Wish()).frontier
     for low, high in zip(frontier, frontier[1:]):
@@ -127,9 +121,7 @@ def _frames(answer: Answer) -> float:
 
 
 def test_fewer_frames_need_less_memory() -> None:
-    """With --fps contexts are left out until the frames are just enough; what nothing reaches is
-    not recommended.
-    """
+    """With --fps just enough contexts are recommended; none if no layout does the frames."""
     demand = demand_of((4,))
     costs = _costs(demand, 1, with_frames=True)
     usual = search(demand, costs, Wish())
@@ -143,7 +135,7 @@ def test_fewer_frames_need_less_memory() -> None:
 
 
 def test_the_limit_includes_the_uncertainty() -> None:
-    """What may be above the limit does not fit, although its median is below."""
+    """A layout that may exceed the limit does not fit, although its median is below."""
     layout = Layout((ContextGroup(0, NO_REUSE, (1,)),))
     point = Candidate(
         layout, Prediction(None, None, Figure(900.0, 50.0), None, Figure(100.0, 0.0), None)
@@ -152,7 +144,7 @@ def test_the_limit_includes_the_uncertainty() -> None:
 
 
 def test_what_is_exactly_known_fits_to_the_byte() -> None:
-    """Without uncertainty a layout fits a limit of its own size, and none of a byte less."""
+    """Without uncertainty a layout fits a limit of its own size, but not one byte less."""
     demand = demand_of((2,))
     answer = search(demand, _costs(demand, 2), Wish())
     assert answer.recommended is not None
@@ -165,7 +157,9 @@ def test_what_is_exactly_known_fits_to_the_byte() -> None:
 
 
 def test_one_process_on_a_cpu_has_one_form() -> None:
-    """What several forms have in common was not measured."""
+    """All models of a process have one form: memory common to several forms was not measured."""
     demand = demand_of((2, 2), cores=2, binds=False)
     answer = search(demand, _costs(demand, 3, with_frames=True), Wish())
-    assert {len({group.form for group in point.layout.groups}) for point in answer.points} == {1}
+    assert {len({group.form for group in point.layout.groups}) for point in answer.candidates} == {
+        1
+    }

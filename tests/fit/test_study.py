@@ -1,4 +1,4 @@
-"""Which stored results a study may predict from."""
+"""The stored results that a study may use."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NEEDED = ("baseline_memory_bytes", "context_memory_bytes")
 
 @pytest.fixture
 def npu_result(tmp_path: Path) -> Result:
-    """Return a whole result of an NPU."""
+    """Return a complete result of an NPU."""
     return result(tmp_path, "no_reuse", even(90), npu=npu_account, computes=False)
 
 
@@ -27,15 +27,13 @@ def _can_use(info: Result, is_npu: bool = True) -> bool:
 
 
 def test_a_whole_result_is_used(npu_result: Result) -> None:
-    """What has all figures of all repeats is predicted from."""
+    """A result with all figures of all repeats is used."""
     assert _can_use(npu_result)
 
 
 @pytest.mark.parametrize("name", _NEEDED)
 def test_a_result_without_a_needed_figure_is_not_used(npu_result: Result, name: str) -> None:
-    """An empty list, which a stored result may have, is as good as no result: its plan is measured
-    again.
-    """
+    """An empty list, which the schema allows, makes a result useless: it is measured again."""
     assert not _can_use(with_memory(npu_result, **{name: ()}))
 
 
@@ -43,19 +41,19 @@ def test_a_result_without_a_needed_figure_is_not_used(npu_result: Result, name: 
 def test_a_result_with_a_figure_of_some_repeats_alone_is_not_used(
     npu_result: Result, name: str
 ) -> None:
-    """A repeat that has not given the figure makes the result as good as none."""
+    """A repeat without the figure makes the result useless."""
     first, *others = getattr(npu_result.memory, name)
     assert first is not None
     assert not _can_use(with_memory(npu_result, **{name: [None, *others]}))
 
 
 def test_other_figures_may_be_missing(npu_result: Result) -> None:
-    """What nothing is predicted from keeps no result from being used."""
+    """Figures that no prediction needs may be missing."""
     assert _can_use(with_memory(npu_result, residue_memory_bytes=(), system_memory_noise_bytes=()))
 
 
 def test_an_npu_needs_accounts(npu_result: Result) -> None:
-    """Without the account of NPU memory a result is of no use to an NPU; a CPU has none."""
+    """An NPU needs the account of NPU memory; a CPU has none."""
     repeats = tuple(msgspec.structs.replace(repeat, npu=None) for repeat in npu_result.repeats)
     without = changed(npu_result, repeats=repeats)
     assert not _can_use(without)
@@ -63,7 +61,7 @@ def test_an_npu_needs_accounts(npu_result: Result) -> None:
 
 
 def test_what_failed_is_known_to_fail(tmp_path: Path) -> None:
-    """A layout that does not run has no figures, and is not measured again for that."""
+    """A failed layout needs no figures, and is not measured again."""
     assert _can_use(
         result(tmp_path, "no_reuse", [], failure=FAILED, npu=npu_account, computes=False)
     )

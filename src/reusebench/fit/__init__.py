@@ -1,3 +1,4 @@
-"""Which contexts should share what, within a limit of memory: layouts, their costs by small plans,
-and the search.
+"""The choice of what contexts share within a limit of memory.
+
+It has layouts, their costs by small plans, and the search.
 """

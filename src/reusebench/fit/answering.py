@@ -1,13 +1,16 @@
-"""An answer in the form that is stored and shown."""
+"""The stored and shown form of an answer."""
 
 from __future__ import annotations
 
 import datetime
+from collections import Counter
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import msgspec
 
 from reusebench.fit.layouts import ContextGroup, Demand
+from reusebench.fit.prediction import Prediction
 from reusebench.fit.search import Answer, Candidate, Wish
 from reusebench.fit.study import Study
 from reusebench.measured.messages import Message
@@ -27,18 +30,20 @@ from reusebench.storage.result import Result
 
 __all__ = ["stored_answer", "with_measured"]
 
-#: The codes of who has the weights, and of what is in place.
+#: Codes of messages for weights and for tensors in place.
 _WEIGHTS = {LOAD: "fit_load", DUP: "fit_dup", SHARED_WEIGHT_MEMORY: "fit_shared_weight_memory"}
 _TENSORS = {INPUT: "input", OUTPUT: "output", NATIVE_OUTPUT: "fit_native_output"}
+#: Fields of FitAnswer with the prediction for the recommended layout.
+_PREDICTED = tuple(name for name in FitAnswer.__struct_fields__ if name.startswith("predicted_"))
 
 
 def stored_answer(study: Study, wish: Wish, answer: Answer) -> FitAnswer:
-    """Return the answer as it is stored."""
-    sample = next(iter(study.results.values()))
+    """Return the stored form of the answer."""
+    results = list(study.results.values())
+    sample = results[0]
     demand = study.demand
     best = answer.recommended
-    prediction = best.prediction if best else None
-    frames = prediction.frames_per_s if prediction else None
+    busy_percent = [max(result.speed.idle_cpu_percent, default=0.0) for result in results]
     return FitAnswer(
         recorded_at=datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
         runtime=demand.runtime,
@@ -54,63 +59,65 @@ def stored_answer(study: Study, wish: Wish, answer: Answer) -> FitAnswer:
         limit_bytes=wish.limit_bytes,
         fits=best is not None and best.fits(wish.limit_bytes),
         recommended=study.plan(best.layout, "fit-recommended") if best else None,
-        predicted_npu_memory_bytes=prediction.npu_bytes if prediction else None,
-        predicted_npu_peak_bytes=prediction.npu_peak_bytes if prediction else None,
-        predicted_npu_components_bytes=dict(prediction.npu)
-        if prediction and prediction.npu
-        else None,
-        predicted_application_memory_bytes=_bytes(prediction.application if prediction else None),
-        predicted_application_memory_plus_minus_bytes=round(prediction.application.spread or 0)
-        if prediction
-        else None,
-        predicted_application_memory_over_baseline_bytes=_bytes(
-            prediction.over_baseline if prediction else None
-        ),
-        predicted_application_memory_trimmed_over_baseline_bytes=_bytes(
-            prediction.trimmed if prediction else None
-        ),
-        predicted_frames_per_s=frames.median if frames else None,
-        predicted_frames_per_s_plus_minus=frames.spread if frames else None,
+        **_predicted_figures(best.prediction if best else None),
         least_bytes=answer.least_bytes,
         today=_point(answer.today, demand),
         best=_point(best, demand) if best else None,
-        frontier=tuple(_point(point, demand) for point in answer.frontier),
-        points=tuple(_distinct(answer.points)),
-        layouts=len(answer.points),
+        frontier=tuple(_point(candidate, demand) for candidate in answer.frontier),
+        points=tuple(_distinct_points(answer.candidates)),
+        layouts=len(answer.candidates),
         short=study.short,
-        busy_percent=max(
-            max(result.speed.idle_cpu_percent, default=0.0) for result in study.results.values()
-        ),
+        busy_percent=max(busy_percent),
     )
 
 
+def _predicted_figures(prediction: Prediction | None) -> dict[str, Any]:
+    """Return the fields _PREDICTED; all None without a prediction."""
+    if prediction is None:
+        return dict.fromkeys(_PREDICTED)
+
+    application = prediction.application
+    frames = prediction.frames_per_s
+    return {
+        "predicted_npu_memory_bytes": prediction.npu_bytes,
+        "predicted_npu_peak_bytes": prediction.npu_peak_bytes,
+        "predicted_npu_components_bytes": dict(prediction.npu) if prediction.npu else None,
+        "predicted_application_memory_bytes": _bytes(application),
+        "predicted_application_memory_plus_minus_bytes": round(application.spread or 0),
+        "predicted_application_memory_over_baseline_bytes": _bytes(prediction.over_baseline),
+        "predicted_application_memory_trimmed_over_baseline_bytes": _bytes(prediction.trimmed),
+        "predicted_frames_per_s": _median(frames),
+        "predicted_frames_per_s_plus_minus": frames.spread if frames else None,
+    }
+
+
 def with_measured(answer: FitAnswer, result: Result) -> FitAnswer:
-    """Return the answer with what its recommended layout took when it was measured."""
+    """Return the answer with the measured figures of its recommended layout."""
     memory = result.memory
     account = result.repeats[0].npu
-    components: dict[str, int] = {}
+    components: Counter[str] = Counter()
     for context in account.contexts if account else ():
         for component in answer.predicted_npu_components_bytes or ():
-            components[component] = components.get(component, 0) + (
-                context.size_bytes(component) or 0
-            )
-    signs = result.shortage_signs
+            components[component] += context.size_bytes(component) or 0
+
     trimmed = Figure.of(memory.application_memory_trimmed_bytes)
     baseline = Figure.of(memory.baseline_memory_bytes)
-    frames = Figure.of(result.speed.throughput_per_s)
     over_baseline = Figure.of(memory.application_memory_over_baseline_bytes)
+    short = answer.short
+    if result.shortage_signs:
+        short += (FitShortage(result.scenario, result.shortage_signs),)
     return msgspec.structs.replace(
         answer,
         measured_npu_memory_bytes=_bytes(Figure.of(memory.npu_memory_bytes)),
         measured_npu_peak_bytes=_bytes(Figure.of(memory.npu_peak_bytes)),
-        measured_npu_components_bytes=components or None,
+        measured_npu_components_bytes=dict(components) or None,
         measured_application_memory_bytes=_bytes(Figure.of(memory.application_memory_bytes)),
         measured_application_memory_over_baseline_bytes=_bytes(over_baseline),
         measured_application_memory_trimmed_over_baseline_bytes=(
             round(trimmed.median - baseline.median) if trimmed and baseline else None
         ),
-        measured_frames_per_s=frames.median if frames else None,
-        short=(*answer.short, *([FitShortage(result.scenario, signs)] if signs else [])),
+        measured_frames_per_s=_median(Figure.of(result.speed.throughput_per_s)),
+        short=short,
     )
 
 
@@ -118,43 +125,45 @@ def _bytes(figure: Figure | None) -> int | None:
     return round(figure.median) if figure else None
 
 
-def _point(point: Candidate, demand: Demand) -> FitPoint:
-    frames = point.prediction.frames_per_s
-    limited = point.prediction.limited
+def _median(figure: Figure | None) -> float | None:
+    return figure.median if figure else None
+
+
+def _point(candidate: Candidate, demand: Demand) -> FitPoint:
+    prediction = candidate.prediction
+    layout = candidate.layout
+    groups = []
+    for group in layout.groups:
+        words = tuple(_description(group, demand))
+        groups.append(FitGroup(demand.models[group.model].name, words))
     return FitPoint(
-        layout=tuple(
-            FitGroup(demand.models[group.model].name, tuple(_words(group, demand)))
-            for group in point.layout.groups
-        ),
-        contexts=point.layout.contexts,
-        lanes=point.layout.lanes,
-        bytes=point.bytes,
-        plus_minus_bytes=point.prediction.steady.spread or 0.0,
-        limited_bytes=limited.median + (limited.spread or 0.0),
-        frames_per_s=frames.median if frames else None,
-        frames_per_s_plus_minus=frames.spread if frames else None,
+        layout=tuple(groups),
+        contexts=layout.contexts,
+        lanes=layout.lanes,
+        bytes=candidate.bytes,
+        plus_minus_bytes=prediction.steady.spread or 0.0,
+        limited_bytes=prediction.limited.median + (prediction.limited.spread or 0.0),
+        frames_per_s=_median(prediction.frames_per_s),
+        frames_per_s_plus_minus=prediction.frames_per_s.spread if prediction.frames_per_s else None,
     )
 
 
-def _distinct(points: Iterable[Candidate]) -> Iterator[FitPoint]:
-    """Yield points that differ, without their layouts."""
-    known = {(round(point.bytes), *point.able): point for point in points}
-    for key in sorted(known):
-        point = known[key]
-        frames = point.prediction.frames_per_s
-        contexts = point.layout.contexts
-        lanes = point.layout.lanes
+def _distinct_points(candidates: Iterable[Candidate]) -> Iterator[FitPoint]:
+    """Yield a point for each pair of memory and performance, without its layout."""
+    distinct = {(round(candidate.bytes), *candidate.able): candidate for candidate in candidates}
+    for key in sorted(distinct):
+        candidate = distinct[key]
         yield FitPoint(
-            contexts=contexts,
-            lanes=lanes,
-            bytes=point.bytes,
-            limited_bytes=point.prediction.limited.median,
-            frames_per_s=frames.median if frames else None,
+            contexts=candidate.layout.contexts,
+            lanes=candidate.layout.lanes,
+            bytes=candidate.bytes,
+            limited_bytes=candidate.prediction.limited.median,
+            frames_per_s=_median(candidate.prediction.frames_per_s),
         )
 
 
-def _words(group: ContextGroup, demand: Demand) -> Iterator[Message]:
-    """Yield what the group's contexts are, in parts of a sentence."""
+def _description(group: ContextGroup, demand: Demand) -> Iterator[Message]:
+    """Yield the description of the group's contexts, in parts of a sentence."""
     form = group.form
     if group.count == 1:
         yield Message("fit_context")
@@ -164,15 +173,18 @@ def _words(group: ContextGroup, demand: Demand) -> Iterator[Message]:
         yield Message("fit_contexts_in_turn", {"count": group.count})
     else:
         yield Message("fit_contexts", {"count": group.count, "cores": group.cores})
+
     if group.count == 1 and form.has_weights_outside:
         yield Message("fit_weights_outside")
     elif form.mechanism == SHARED_WEIGHTS:
         yield Message("fit_shared_weights", {"model": demand.models[0].name})
     elif group.count > 1 and form.mechanism in _WEIGHTS:
         yield Message("fit_dup_outside" if form.outside else _WEIGHTS[form.mechanism])
+
     if form.shares_internal:
         yield Message("fit_internal")
     if form.zero_copy:
-        one, *others = (Message(_TENSORS[tensor]) for tensor in form.zero_copy)
-        tensors = Message("fit_both", {"one": one, "other": others[0]}) if others else one
+        tensors, *others = (Message(_TENSORS[tensor]) for tensor in form.zero_copy)
+        if others:
+            tensors = Message("fit_both", {"one": tensors, "other": others[0]})
         yield Message("fit_io" if form.shares_io else "fit_in_place", {"tensors": tensors})

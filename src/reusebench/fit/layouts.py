@@ -1,6 +1,4 @@
-"""A layout: how many contexts each model has, on which cores, and what they reuse; and the Plan
-that it is.
-"""
+"""Layouts: the contexts of each model, their cores and their reuse, and the Plan of a layout."""
 
 from __future__ import annotations
 
@@ -23,55 +21,52 @@ __all__ = ["NO_REUSE", "ContextGroup", "Demand", "Form", "Layout", "plan_of", "s
 
 @dataclass(frozen=True)
 class Demand:
-    """What is to be served, and by what."""
+    """The workload to plan for: models, streams and runtime."""
 
     runtime: str
     models: tuple[Model, ...]
-    #: How many streams each of the models serves.
+    #: Number of streams per model.
     streams: tuple[int, ...]
-    #: How many contexts a stream has at most.
+    #: Contexts per stream, at most.
     contexts: int
-    #: At most so many contexts infer at once.
+    #: Number of contexts that may infer at once.
     cores: int
     #: Whether contexts are bound to cores, as on an NPU.
     binds: bool
-    #: Whether the models are resolutions of one network, whose first has the weights that the
-    #: others may have too.
+    #: Whether the models are resolutions of one network; all may then have the first one's weights.
     are_resolutions: bool = False
 
     @property
     def most(self) -> tuple[int, ...]:
-        """How many contexts each model has at most."""
+        """The largest number of contexts per model."""
         return tuple(streams * self.contexts for streams in self.streams)
 
 
 @dataclass(frozen=True)
 class Form:
-    """What the contexts of one model reuse."""
+    """The reuse among the contexts of one model."""
 
-    #: Of the contexts after the first, one of scenarios.plan.MECHANISMS; of all of them where it is
-    #: SHARED_WEIGHTS, whose source is the first context of the first model.
+    #: One of plan.MECHANISMS, for the contexts after the first. SHARED_WEIGHTS is for all contexts;
+    #: their source is the first context of the first model.
     mechanism: str = LOAD
-    #: Whether they have one internal memory with the other contexts of their core.
+    #: Whether the contexts of a core share internal memory.
     shares_internal: bool = False
-    #: As in Context.
+    #: Tensors in place, as in Context.
     zero_copy: tuple[str, ...] = ()
-    #: Whether those of one core have these tensors in one memory.
+    #: Whether the contexts of a core have these tensors in one memory.
     shares_io: bool = False
-    #: Of dups: whether the first context's weights, and internal memory, are the application's. The
-    #: library then has less of its own for the first one than where it allocates them.
+    #: Dups only: whether the application allocates weights and internal memory of the first
+    #: context. The library then needs less memory of its own for it.
     outside: bool = False
 
     @property
     def has_weights_outside(self) -> bool:
-        """Whether the first context's weights are in memory of the application; internal memory
-        then is too.
-        """
+        """Whether the application allocates the first context's weights, and internal memory."""
         return self.outside or self.mechanism == SHARED_WEIGHT_MEMORY
 
     @property
     def needs_cores(self) -> bool:
-        """Whether contexts share what only contexts that run in turn can share."""
+        """Whether contexts share memory that only contexts running in turn can share."""
         return self.shares_internal or self.shares_io
 
 
@@ -85,17 +80,17 @@ class ContextGroup:
     #: Index into Demand.models.
     model: int
     form: Form
-    #: How many of them each core runs.
+    #: Number of contexts on each core.
     per_core: tuple[int, ...]
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """The number of contexts."""
         return sum(self.per_core)
 
     @property
     def cores(self) -> int:
-        """How many cores run one of them."""
+        """The number of cores that run at least one context."""
         return sum(bool(count) for count in self.per_core)
 
 
@@ -107,30 +102,27 @@ class Layout:
 
     @property
     def contexts(self) -> int:
-        """How many contexts there are."""
+        """The number of contexts."""
         return sum(group.count for group in self.groups)
 
     @property
     def lanes(self) -> int:
-        """How many cores run a context, which is how many contexts may infer at once."""
+        """The number of cores with a context, and so of contexts that may infer at once."""
         return sum(any(counts) for counts in zip(*(group.per_core for group in self.groups)))
 
 
-def spread(count: int, cores: Sequence[int], of: int) -> tuple[int, ...]:
-    """Return how many of `count` contexts each of `of` cores runs where these cores take them in
-    turn.
-    """
-    per_core = [0] * of
+def spread(count: int, cores: Sequence[int], core_count: int) -> tuple[int, ...]:
+    """Return the number of contexts on each core, if `cores` take `count` contexts in turn."""
+    per_core = [0] * core_count
     for index in range(count):
         per_core[cores[index % len(cores)]] += 1
     return tuple(per_core)
 
 
 def plan_of(layout: Layout, demand: Demand, name: str, rounds: int) -> Plan:
-    """Return the plan of a layout, whose contexts run `rounds` times each; it has the models that
-    are used.
+    """Return the plan of a layout, with the models that it uses; contexts run `rounds` times each.
 
-    A group whose weights are those of the first model stands behind that one's.
+    A group that shares the weights of the first model must follow the first model's group.
     """
     cores = len(layout.groups[0].per_core)
     has_cores = demand.binds or any(group.form.needs_cores for group in layout.groups)
@@ -165,24 +157,29 @@ def _cores_in_turn(per_core: Sequence[int]) -> Iterator[int]:
 
 
 def _context(form: Form, model: int, lender: int, index: int) -> Context:
+    """Return the context with this index in the plan; it is loaded if it is its own lender."""
     mechanism = LOAD if lender == index else form.mechanism
-    outside: tuple[str, ...] = ()
-    if form.has_weights_outside:
-        outside = (WEIGHTS,) if mechanism == LOAD else ()
-        outside += () if form.shares_internal else (INTERNAL,)
+    is_loaded = mechanism == LOAD
+    outside: list[str] = []
+    if form.has_weights_outside and is_loaded:
+        outside.append(WEIGHTS)
+    if form.has_weights_outside and not form.shares_internal:
+        outside.append(INTERNAL)
     return Context(
         stream=None,
         model=model,
         mechanism=mechanism,
-        source=None if mechanism == LOAD else lender,
-        outside=outside,
+        source=None if is_loaded else lender,
+        outside=tuple(outside),
         zero_copy=form.zero_copy,
     )
 
 
 def _on_core(context: Context, form: Form, core: int, io: int) -> Context:
-    """Return the context bound to a core, with what it shares there; `io` is the number of its
-    tensors' memory.
-    """
-    internal = core if form.shares_internal else None
-    return replace(context, core=core, internal=internal, io=io if form.shares_io else None)
+    """Return the context bound to a core; `io` is the number of a shared memory for tensors."""
+    return replace(
+        context,
+        core=core,
+        internal=core if form.shares_internal else None,
+        io=io if form.shares_io else None,
+    )

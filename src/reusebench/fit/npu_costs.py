@@ -1,6 +1,4 @@
-"""What contexts take of an NPU's memory: to the byte by the ledger, each choice of a form measured
-by itself.
-"""
+"""The NPU memory of contexts, exact by the ledger; each choice of a form is measured by itself."""
 
 from __future__ import annotations
 
@@ -9,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from reusebench.accounting.sizes import COMPONENTS, ContextMemory
-from reusebench.fit.layouts import NO_REUSE, Form, Layout
+from reusebench.fit.layouts import NO_REUSE, ContextGroup, Form, Layout
 from reusebench.fit.prediction import Prediction, frames_per_s
 from reusebench.fit.study import TENSORS, WEIGHTS, Study, forms
 from reusebench.measured.plan import DUP, LOAD, SHARED_WEIGHT_MEMORY, SHARED_WEIGHTS
@@ -18,10 +16,10 @@ from reusebench.storage.result import Result
 
 __all__ = ["NpuCosts"]
 
-#: Contexts of a form that are measured: the first, and one that shows what each further one takes.
+#: Number of contexts in a measurement of a form: the first, and one for each additional context.
 _CONTEXTS = 2
-#: Beside the components of NPU memory: memory of the process; and what making a context takes
-#: (study.Load).
+#: Keys of a cost besides the components of NPU memory: memory of the process, and the two of
+#: study.Load.
 _PROCESS = "process"
 _MADE = "made"
 _TRANSIENT = "transient"
@@ -29,26 +27,27 @@ _TRANSIENT = "transient"
 
 @dataclass(frozen=True)
 class _Cost:
-    """What contexts of one form take, in bytes by component."""
+    """The memory of contexts of one form, in bytes by component."""
 
     first: Counter[str]
+    #: Each additional context.
     further: Counter[str]
-    #: What the contexts of a core have once.
+    #: Memory that the contexts of a core share.
     internal: int = 0
     io: int = 0
 
 
 class NpuCosts:
-    """Predicts by adding what was measured."""
+    """Predictions that add measured costs."""
 
     def __init__(self, study: Study) -> None:
         self._study = study
-        #: By model and form; emptied when there are further results.
+        #: Key: model and form; emptied when there are more results.
         self._costs: dict[tuple[int, Form], _Cost | None] = {}
-        self._known = 0
+        self._known_results = 0
 
     def missing(self) -> list[Layout]:
-        """Return what has to be measured before anything can be predicted."""
+        """Return the layouts to measure before anything can be predicted."""
         layouts = []
         for model in range(len(self._study.demand.models)):
             layouts += [self._alone(model, form) for form in self._single_choices(model)]
@@ -58,7 +57,7 @@ class NpuCosts:
         return [layout for layout in layouts if self._study.result(layout) is None]
 
     def unproven(self, layout: Layout) -> list[Layout]:
-        """Return what has to be measured so that no form of the layout is composed of others."""
+        """Return the layouts to measure so that every form of `layout` was measured as a whole."""
         layouts = [self._alone(group.model, group.form) for group in layout.groups]
         return [alone for alone in layouts if self._study.result(alone) is None]
 
@@ -69,11 +68,8 @@ class NpuCosts:
                 yield form
 
     def sizes(self, model: int, form: Form) -> tuple[float, ...]:
-        """Return sizes in bytes: where none is larger than that of another form, no layout of it
-        is.
-        """
-        cost = self._cost(model, form)
-        assert cost is not None
+        """Return sizes in bytes that compare forms, as Costs says."""
+        cost = self._known_cost(model, form)
         sizes: list[float] = [cost.internal, cost.io]
         for context in (cost.first, cost.further):
             sizes += [sum(context[component] for component in COMPONENTS), context[_MADE]]
@@ -85,16 +81,14 @@ class NpuCosts:
         total: Counter[str] = Counter()
         internal = [0] * len(layout.groups[0].per_core)
         for group in layout.groups:
-            cost = self._cost(group.model, group.form)
-            assert cost is not None
+            cost = self._known_cost(group.model, group.form)
             total.update(cost.first)
             for component, size in cost.further.items():
                 total[component] += size * (group.count - 1)
             total["io"] += cost.io * group.cores
-            for core, count in enumerate(group.per_core):
-                if count:
-                    internal[core] = max(internal[core], cost.internal)
+            _raise_to(internal, group, cost.internal)
         total["internal"] += sum(internal)
+
         npu = {component: total[component] for component in COMPONENTS}
         first = self._measured(0, NO_REUSE)
         return Prediction(
@@ -107,51 +101,45 @@ class NpuCosts:
         )
 
     def _peak_bytes(self, layout: Layout, internal: int) -> int:
-        """Return the most that is taken at once until contexts infer.
-
-        Shared internal memory comes when all are made.
-        """
+        """Return the peak before contexts infer; shared internal memory comes after them all."""
         live = peak = 0
         for group in layout.groups:
-            cost = self._cost(group.model, group.form)
-            assert cost is not None
+            cost = self._known_cost(group.model, group.form)
             for context in [cost.first] + [cost.further] * (group.count - 1):
                 live += context[_MADE]
                 peak = max(peak, live + context[_TRANSIENT])
         return max(peak, live + internal)
 
     def least_bytes(self, layout: Layout) -> int:
-        """Return what no layout of these contexts on these cores can take less than.
+        """Return a lower bound for all layouts of these contexts on these cores.
 
-        That is the weights once, the largest internal memory of each core once, and of each context
-        the least that was seen of everything else.
+        It has the weights once, the largest internal memory of each core once, and for each context
+        the least of everything else that was seen.
         """
         internal = [0] * len(layout.groups[0].per_core)
         total = 0
         for group in layout.groups:
-            costs = [
-                cost for form in self.forms(group.model) if (cost := self._cost(group.model, form))
-            ]
+            costs = [self._known_cost(group.model, form) for form in self.forms(group.model)]
             total += min(cost.first["weights"] for cost in costs)
-            total += group.count * min(_own(cost) for cost in costs) + group.cores * min(
-                _tensors(cost) for cost in costs
-            )
+            total += group.count * min(_unshared_bytes(cost) for cost in costs)
+            total += group.cores * min(cost.io or cost.further["io"] for cost in costs)
             smallest = min(cost.internal or cost.further["internal"] for cost in costs)
-            for core, count in enumerate(group.per_core):
-                if count:
-                    internal[core] = max(internal[core], smallest)
+            _raise_to(internal, group, smallest)
         return total + sum(internal)
 
     def _cost(self, model: int, form: Form) -> _Cost | None:
-        """Return the cost of a form, as measured or by adding its choices; None if one is
-        impossible.
-        """
-        if self._known != len(self._study.results):
+        """Return the cost of a form, measured or added up; None if one of its choices fails."""
+        if self._known_results != len(self._study.results):
             self._costs = {}
-            self._known = len(self._study.results)
+            self._known_results = len(self._study.results)
         if (model, form) not in self._costs:
             self._costs[model, form] = self._new_cost(model, form)
         return self._costs[model, form]
+
+    def _known_cost(self, model: int, form: Form) -> _Cost:
+        cost = self._cost(model, form)
+        assert cost is not None
+        return cost
 
     def _new_cost(self, model: int, form: Form) -> _Cost | None:
         if self._study.result(self._alone(model, form)) is not None:
@@ -159,42 +147,43 @@ class NpuCosts:
         plain = self._measured_cost(model, NO_REUSE)
         if plain is None:
             return None
-        cost = _Cost(plain.first.copy(), plain.further.copy())
+
+        first = plain.first.copy()
+        further = plain.further.copy()
+        internal = io = 0
         for choice in _choices(form):
             single = self._measured_cost(model, choice)
             if single is None:
                 return None
-            for total, one, other in (
-                (cost.first, single.first, plain.first),
-                (cost.further, single.further, plain.further),
-            ):
-                # What the library holds for a moment is the same buffers, whichever choice they are
-                # for.
-                transient = max(total[_TRANSIENT], one[_TRANSIENT])
-                _add_difference(total, one, other)
-                total[_TRANSIENT] = transient
-            cost = _Cost(
-                cost.first, cost.further, cost.internal + single.internal, cost.io + single.io
-            )
+            _add_difference(first, single.first, plain.first)
+            _add_difference(further, single.further, plain.further)
+            internal += single.internal
+            io += single.io
         if form.zero_copy and not form.shares_io:
-            cost.first["io"] += cost.io
-            cost.further["io"] += cost.io
-            cost = _Cost(cost.first, cost.further, cost.internal)
-        return cost
+            first["io"] += io
+            further["io"] += io
+            io = 0
+        return _Cost(first, further, internal, io)
 
     def _measured_cost(self, model: int, form: Form) -> _Cost | None:
-        result = self._study.result(self._alone(model, form))
-        account = result.repeats[0].npu if result and result.outcome == "ok" else None
-        if result is None or account is None:
+        layout = self._alone(model, form)
+        result = self._study.result(layout)
+        if result is None or result.outcome != "ok":
             return None
-        # Before a slave stands the context that has the weights.
-        start = form.mechanism == SHARED_WEIGHTS
-        added = result.memory.context_memory_bytes[0]
+        account = result.repeats[0].npu
+        if account is None:
+            return None
+
+        # A context with the weights precedes those that share the weights of another model.
+        start = 1 if form.mechanism == SHARED_WEIGHTS else 0
         contexts = [Counter(_sizes(context)) for context in account.contexts[start:]]
-        for context, process_bytes in zip(contexts, (added or ())[start:]):
-            context[_PROCESS] = process_bytes
-        for context, load in zip(contexts, self._study.loads_of(self._alone(model, form))[start:]):
-            context[_MADE], context[_TRANSIENT] = load.made_bytes, load.transient_bytes
+        process_bytes = result.memory.context_memory_bytes[0] or ()
+        for context, size_bytes in zip(contexts, process_bytes[start:]):
+            context[_PROCESS] = size_bytes
+        for context, load in zip(contexts, self._study.loads_of(layout)[start:]):
+            context[_MADE] = load.made_bytes
+            context[_TRANSIENT] = load.transient_bytes
+
         first, further = contexts
         internal = first["internal"] - further["internal"] if form.shares_internal else 0
         io = first["io"] - further["io"] if form.shares_io else 0
@@ -211,13 +200,18 @@ class NpuCosts:
         return self._study.alone(model, form, _CONTEXTS, 1)
 
     def _single_choices(self, model: int) -> list[Form]:
-        """Return the forms with one choice that is not the plainest."""
+        """Return the forms that differ in one choice from the plainest one."""
         singles = [Form(mechanism) for mechanism in WEIGHTS]
         if self._study.demand.are_resolutions and model:
             singles.append(Form(SHARED_WEIGHTS))
-        singles += [Form(shares_internal=True), Form(SHARED_WEIGHT_MEMORY, shares_internal=True)]
-        singles += [Form(DUP, shares_internal, outside=True) for shares_internal in (False, True)]
-        return singles + [Form(zero_copy=tensors, shares_io=True) for tensors in TENSORS if tensors]
+        singles += [
+            Form(shares_internal=True),
+            Form(SHARED_WEIGHT_MEMORY, shares_internal=True),
+            Form(DUP, outside=True),
+            Form(DUP, shares_internal=True, outside=True),
+        ]
+        singles += [Form(zero_copy=tensors, shares_io=True) for tensors in TENSORS if tensors]
+        return singles
 
     def _frames(self, layout: Layout) -> Figure | None:
         demand = self._study.demand
@@ -229,16 +223,15 @@ class NpuCosts:
             if rate is None:
                 return None
             rates[group.model] = rate.scaled(1 / lanes)
-        return frames_per_s(
-            layout, dict(enumerate(map(float, demand.streams))), rates, demand.cores
-        )
+        shares = dict(enumerate(map(float, demand.streams)))
+        return frames_per_s(layout, shares, rates, demand.cores)
 
 
 def _choices(form: Form) -> Iterator[Form]:
-    """Yield the form's choices that are not the plainest, each by itself.
+    """Yield a form for each choice that differs from the plainest one.
 
-    Weight memory and internal memory of the application are one: librknnmrt takes both outside,
-    whichever is wanted.
+    Weight memory and internal memory of the application are one choice: librknnmrt needs both from
+    the application if it is given one.
     """
     if form.has_weights_outside:
         yield Form(form.mechanism, form.shares_internal, outside=form.outside)
@@ -255,17 +248,22 @@ def _sizes(context: ContextMemory) -> dict[str, int]:
     return {component: context.size_bytes(component) or 0 for component in COMPONENTS}
 
 
-def _add_difference(total: Counter[str], one: Counter[str], other: Counter[str]) -> None:
-    for component in one.keys() | other.keys():
-        total[component] += one[component] - other[component]
+def _add_difference(total: Counter[str], single: Counter[str], plain: Counter[str]) -> None:
+    """Add the difference that one choice makes to the plain form."""
+    # The transient buffers are the same ones, whichever choice needs them.
+    transient_bytes = max(total[_TRANSIENT], single[_TRANSIENT])
+    for component in single.keys() | plain.keys():
+        total[component] += single[component] - plain[component]
+    total[_TRANSIENT] = transient_bytes
 
 
-def _own(cost: _Cost) -> int:
-    """Return what a further context has by itself, without weights, internal tensors and
-    tensors.
-    """
+def _raise_to(internal: list[int], group: ContextGroup, size_bytes: int) -> None:
+    """Raise the internal memory of the group's cores to at least `size_bytes`."""
+    for core, count in enumerate(group.per_core):
+        if count:
+            internal[core] = max(internal[core], size_bytes)
+
+
+def _unshared_bytes(cost: _Cost) -> int:
+    """Return the size of an additional context without weights, internal memory and tensors."""
     return sum(cost.further[component] for component in ("register_commands", "task_list", "other"))
-
-
-def _tensors(cost: _Cost) -> int:
-    return cost.io or cost.further["io"]

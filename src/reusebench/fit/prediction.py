@@ -1,8 +1,8 @@
-"""What a layout is predicted to take and to do."""
+"""The predicted memory and frames of a layout."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Optional
@@ -15,24 +15,24 @@ __all__ = ["Prediction", "frames_per_s"]
 
 @dataclass(frozen=True)
 class Prediction:
-    """Memory in bytes, and frames."""
+    """Predicted memory in bytes, and frames."""
 
-    #: NPU memory by component, of all contexts; None: the runtime has no memory of an NPU.
+    #: NPU memory of all contexts by component; None if the runtime has no NPU.
     npu: Optional[Mapping[str, int]]
-    #: The most of it at once, from when the first context is made.
+    #: Peak of NPU memory since the first context was made.
     npu_peak_bytes: Optional[int]
-    #: Of the process, above its do-nothing baseline, as allocated.
+    #: Memory of the process above its do-nothing baseline, as allocated.
     over_baseline: Figure
-    #: The same after malloc_trim(0), which is steadier; None: not predicted.
+    #: The same after malloc_trim(0), which is steadier; None if it is not predicted.
     trimmed: Optional[Figure]
     #: The do-nothing baseline: the process with the runtime imported.
     baseline: Figure
-    #: Of all streams together, as fast as they can; None: not known.
+    #: All streams together, as fast as they can; None if unknown.
     frames_per_s: Optional[Figure]
 
     @property
     def npu_bytes(self) -> int | None:
-        """NPU memory."""
+        """NPU memory of all contexts; None if the runtime has no NPU."""
         return None if self.npu is None else sum(self.npu.values())
 
     @property
@@ -42,40 +42,47 @@ class Prediction:
 
     @property
     def steady(self) -> Figure:
-        """What layouts are compared by: NPU memory where there is any, else the memory of the
-        process.
-        """
+        """The figure that layouts are compared by: NPU memory, or the memory of the process."""
         return self.application if self.npu_bytes is None else Figure(self.npu_bytes, 0.0)
 
     @property
     def limited(self) -> Figure:
-        """What must be within a limit: of NPU memory the peak, since a buffer more fails."""
+        """The figure that a limit applies to: the peak of NPU memory, or the process's memory."""
         return self.application if self.npu_peak_bytes is None else Figure(self.npu_peak_bytes, 0.0)
 
 
 def frames_per_s(
     layout: Layout, shares: Mapping[int, float], rates: Mapping[int, Figure], cores: int
 ) -> Figure | None:
-    """Return how many frames the layout does where models get frames in these shares.
+    """Return the frames per second of the layout; `shares` are the models' shares of the frames.
 
-    `rates` are the inferences per second that one core does of each model while all run. No set of
-    models can be given more time than the cores have that run one of them; the tightest set
-    decides, as in any flow from models to cores.
+    `rates` are the inferences per second that one core does of each model while all run. A set of
+    models cannot get more time than the cores have that run one of them; the tightest set decides,
+    as in any flow from models to cores.
     """
     limits = []
-    for groups in _subsets(layout.groups):
-        lanes = min(Layout(groups).lanes, cores)
-        seconds = uncertain_s = 0.0
-        for group in groups:
-            rate = rates[group.model]
-            seconds += shares[group.model] / rate.median
-            uncertain_s += shares[group.model] / rate.median * (rate.spread or 0.0) / rate.median
-        limits.append(Figure(lanes / seconds, lanes / seconds * uncertain_s / seconds))
-    return (
-        min(limits, key=lambda limit: limit.median).scaled(sum(shares.values())) if limits else None
-    )
+    for size in range(1, len(layout.groups) + 1):
+        for groups in combinations(layout.groups, size):
+            limits.append(_limit_of(groups, shares, rates, cores))
+    if not limits:
+        return None
+    tightest = min(limits, key=lambda limit: limit.median)
+    return tightest.scaled(sum(shares.values()))
 
 
-def _subsets(groups: tuple[ContextGroup, ...]) -> Iterable[tuple[ContextGroup, ...]]:
-    for size in range(1, len(groups) + 1):
-        yield from combinations(groups, size)
+def _limit_of(
+    groups: tuple[ContextGroup, ...],
+    shares: Mapping[int, float],
+    rates: Mapping[int, Figure],
+    cores: int,
+) -> Figure:
+    """Return the limit that these groups set to the frames per second, per share."""
+    lanes = min(Layout(groups).lanes, cores)
+    seconds = uncertain_s = 0.0
+    for group in groups:
+        rate = rates[group.model]
+        group_seconds = shares[group.model] / rate.median
+        seconds += group_seconds
+        uncertain_s += group_seconds * (rate.spread or 0.0) / rate.median
+    per_s = lanes / seconds
+    return Figure(per_s, per_s * uncertain_s / seconds)

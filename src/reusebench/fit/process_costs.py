@@ -1,14 +1,13 @@
-"""What contexts take of a process's memory on a CPU: measured at several numbers of contexts, and
-in between by lines.
+"""The process memory of contexts on a CPU, measured at several numbers of contexts.
 
-Such memory does not add up by choices, as an NPU's does: a heap is shared by all, and arenas by
-those that run at once.
+Lines give the memory at numbers in between. Costs of choices do not add up, as they do on an NPU:
+all contexts share a heap, and contexts that run at once share arenas.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from reusebench.fit.layouts import NO_REUSE, ContextGroup, Form, Layout, spread
 from reusebench.fit.prediction import Prediction, frames_per_s
@@ -19,42 +18,44 @@ from reusebench.storage.result import Result
 
 __all__ = ["ProcessCosts"]
 
-#: So many forms, those that take the least, are measured at every number of contexts.
+#: Number of forms, those with the least memory, that are measured at every number of contexts.
 _KEPT = 2
 
-#: Without a spread a sum would have none.
+_PLAIN_FORMS = [Form(mechanism) for mechanism in WEIGHTS]
+
+#: The start of sums; it has a spread, since a sum with a figure without one would have none.
 _NONE = Figure(0.0, 0.0)
 _Metric = Callable[[Result], Figure]
 
 
 class ProcessCosts:
-    """Predicts by lines between what was measured of one model, less what several models have in
-    common.
-    """
+    """Predictions by lines between measurements of one model, corrected for several models."""
 
     def __init__(self, study: Study) -> None:
         self._study = study
         cores = study.demand.cores
-        #: How many contexts of one model are measured together, besides all of them: what a heap
-        #: has left over grows unevenly, and contexts beyond the cores cost frames.
+        self._models = range(len(study.demand.models))
+        #: Numbers of contexts to measure, besides the largest one: unused memory of a heap grows
+        #: unevenly, and contexts beyond the cores cost frames.
         self._counts = sorted({1, cores, 2 * cores})
 
     def missing(self) -> list[Layout]:
-        """Return what has to be measured next before anything can be predicted; none in the end."""
-        for stage in (
+        """Return the layouts to measure next before anything can be predicted; none in the end."""
+        stages = (
             self._first,
             self._mechanisms,
             self._combinations,
             self._curves,
             self._together,
-        ):
+        )
+        for stage in stages:
             layouts = [layout for layout in stage() if self._study.result(layout) is None]
             if layouts:
                 return layouts
         return []
 
     def unproven(self, layout: Layout) -> list[Layout]:  # noqa: ARG002
-        """Return nothing: every form is measured as it is."""
+        """Return nothing: every form is measured as a whole."""
         return []
 
     def forms(self, model: int) -> Iterator[Form]:
@@ -62,9 +63,7 @@ class ProcessCosts:
         yield from self._kept(model)
 
     def sizes(self, model: int, form: Form) -> tuple[float, ...]:
-        """Return sizes in bytes: where none is larger than that of another form, no layout of it
-        is.
-        """
+        """Return sizes in bytes that compare forms, as Costs says."""
         return tuple(_over_baseline(self._at(model, form, count)).median for count in self._counts)
 
     def predict(self, layout: Layout) -> Prediction:
@@ -84,74 +83,69 @@ class ProcessCosts:
     def least_bytes(self, layout: Layout) -> None:
         """Return None: without an account by component there is no bound."""
 
-    # What is measured, stage by stage
+    # The stages of measurement
 
     def _first(self) -> Iterator[Layout]:
-        """Yield one context of each model: how long an inference takes."""
-        for model in self._models():
+        """Yield one context of each model, to know the time of an inference."""
+        for model in self._models:
             yield self._alone(model, NO_REUSE, 1)
 
     def _mechanisms(self) -> Iterator[Layout]:
-        """Yield each way to have weights, of as many contexts as are measured."""
-        for model in self._models():
-            for form in self._plain_forms():
+        """Yield each way to have weights, with the most contexts that are measured."""
+        for model in self._models:
+            for form in _PLAIN_FORMS:
                 yield self._alone(model, form, self._counts[-1])
 
     def _combinations(self) -> Iterator[Layout]:
-        """Yield the best of them with internal memory and tensors shared too, and the shared
-        context with tensors.
-        """
-        for model in self._models():
+        """Yield the best mechanism with shared internal memory and tensors, and shared contexts."""
+        for model in self._models:
             for form in self._combined_forms(model):
                 yield self._alone(model, form, self._counts[-1])
 
     def _curves(self) -> Iterator[Layout]:
-        for model in self._models():
+        """Yield the kept forms with all numbers of contexts."""
+        for model in self._models:
             for form in self._kept(model):
-                counts = (*self._counts, self._study.demand.most[model])
-                yield from (self._alone(model, form, count) for count in counts)
+                for count in (*self._counts, self._study.demand.most[model]):
+                    yield self._alone(model, form, count)
 
     def _together(self) -> Iterator[Layout]:
-        """Yield all models in one process, where there are several: once with the fewest, once with
-        more contexts.
-        """
-        if len(self._study.demand.models) == 1:
+        """Yield several models in one process: with one context each, and with one per core."""
+        if len(self._models) == 1:
             return
-        for form in dict.fromkeys(form for model in self._models() for form in self._kept(model)):
-            if all(form in self._kept(model) for model in self._models()):
-                yield from (self._all(form, count) for count in (1, self._study.demand.cores))
-
-    def _models(self) -> range:
-        return range(len(self._study.demand.models))
-
-    def _plain_forms(self) -> list[Form]:
-        return [Form(mechanism) for mechanism in WEIGHTS]
+        kept = [self._kept(model) for model in self._models]
+        for form in kept[0]:
+            if all(form in forms for forms in kept):
+                yield self._all(form, 1)
+                yield self._all(form, self._study.demand.cores)
 
     def _combined_forms(self, model: int) -> list[Form]:
-        plain = self._measured(model, self._plain_forms())
+        plain = self._possible(model, _PLAIN_FORMS)
         loaded = [form for form in plain if form.mechanism != SHARED_CONTEXT]
         combined = []
         if loaded:
-            best = min(loaded, key=lambda form: self._most(model, form)).mechanism
+            best = min(loaded, key=lambda form: self._size(model, form)).mechanism
             combined += [Form(best, True), Form(best, True, (INPUT, OUTPUT), True)]
         if Form(SHARED_CONTEXT) in plain:
             combined.append(Form(SHARED_CONTEXT, False, (INPUT, OUTPUT), True))
         return combined
 
     def _kept(self, model: int) -> list[Form]:
-        """Return the form without reuse, and those that take the least."""
-        measured = self._measured(model, [*self._plain_forms(), *self._combined_forms(model)])
-        measured.sort(key=lambda form: self._most(model, form))
-        return list(dict.fromkeys([NO_REUSE, *measured[:_KEPT]]))
+        """Return the form without reuse, and those with the least memory."""
+        possible = self._possible(model, [*_PLAIN_FORMS, *self._combined_forms(model)])
+        possible.sort(key=lambda form: self._size(model, form))
+        return list(dict.fromkeys([NO_REUSE, *possible[:_KEPT]]))
 
-    def _measured(self, model: int, forms: list[Form]) -> list[Form]:
-        """Return those of the forms that the runtime has."""
-        results = [
-            (form, self._study.result(self._alone(model, form, self._counts[-1]))) for form in forms
-        ]
-        return [form for form, result in results if result and result.outcome == "ok"]
+    def _possible(self, model: int, forms: Iterable[Form]) -> list[Form]:
+        """Return the forms that were measured and did not fail."""
+        possible = []
+        for form in forms:
+            result = self._study.result(self._alone(model, form, self._counts[-1]))
+            if result and result.outcome == "ok":
+                possible.append(form)
+        return possible
 
-    def _most(self, model: int, form: Form) -> float:
+    def _size(self, model: int, form: Form) -> float:
         return _over_baseline(self._at(model, form, self._counts[-1])).median
 
     def _alone(self, model: int, form: Form, count: int) -> Layout:
@@ -170,12 +164,10 @@ class ProcessCosts:
         return Layout(tuple(groups))
 
     def _in_order(self) -> list[int]:
-        """Return the models, the largest first: memory that is shared has the size that its first
-        user needs.
-        """
-        return sorted(self._models(), key=lambda model: -sum(self.sizes(model, NO_REUSE)))
+        """Return the models, largest first: shared memory has the size its first user needs."""
+        return sorted(self._models, key=lambda model: -sum(self.sizes(model, NO_REUSE)))
 
-    # What follows from it
+    # The predictions
 
     def _total(self, layout: Layout, figure: _Metric) -> Figure:
         total = _NONE
@@ -186,31 +178,26 @@ class ProcessCosts:
         return total
 
     def _between(self, model: int, form: Form, count: int, figure: _Metric) -> Figure:
-        """Return the figure at a number of contexts, on the line through the two nearest that were
-        measured.
-        """
+        """Return the figure at `count` contexts, on the line of the two nearest measurements."""
         counts = self._counts_of(model, form)
         index = min(max(1, bisect_left(counts, count)), len(counts) - 1)
         low = counts[index - 1]
         high = counts[index]
-        lower, upper = (figure(self._at(model, form, measured)) for measured in (low, high))
+        lower = figure(self._at(model, form, low))
+        upper = figure(self._at(model, form, high))
         share = (count - low) / (high - low)
         return lower.scaled(1 - share) + upper.scaled(share)
 
     def _counts_of(self, model: int, form: Form) -> list[int]:
-        """Return the numbers of contexts with a figure; so many that they do not run have none."""
+        """Return the measured numbers of contexts, without the largest one if it failed."""
         most = self._study.demand.most[model]
-        all_contexts = self._study.result(self._alone(model, form, most))
-        return (
-            sorted({*self._counts, most})
-            if all_contexts and all_contexts.outcome == "ok"
-            else self._counts
-        )
+        result = self._study.result(self._alone(model, form, most))
+        if result and result.outcome == "ok":
+            return sorted({*self._counts, most})
+        return self._counts
 
     def _common(self, layout: Layout, figure: _Metric) -> Figure:
-        """Return what several models take together more, or less where negative, than one by
-        one.
-        """
+        """Return the difference of the models in one process to the sum of each alone."""
         form = layout.groups[0].form
         cores = self._study.demand.cores
         count = 1 if all(group.count < cores for group in layout.groups) else cores
@@ -226,17 +213,15 @@ class ProcessCosts:
         lanes = min(layout.contexts, demand.cores)
         rates: dict[int, Figure] = {}
         for group in layout.groups:
-            counts = self._counts_of(group.model, group.form)
-            # Lines end where nothing was measured.
-            rate = self._between(
-                group.model, group.form, min(layout.contexts, counts[-1]), _throughput
-            )
+            # The line is not continued beyond the last measurement.
+            most = self._counts_of(group.model, group.form)[-1]
+            count = min(layout.contexts, most)
+            rate = self._between(group.model, group.form, count, _throughput)
             if not rate.median:
                 return None
             rates[group.model] = rate.scaled(1 / lanes)
-        return frames_per_s(
-            layout, dict(enumerate(map(float, demand.streams))), rates, demand.cores
-        )
+        shares = dict(enumerate(map(float, demand.streams)))
+        return frames_per_s(layout, shares, rates, demand.cores)
 
 
 def _over_baseline(result: Result) -> Figure:
@@ -246,9 +231,8 @@ def _over_baseline(result: Result) -> Figure:
 def _trimmed_over_baseline(result: Result) -> Figure:
     memory = result.memory
     differences: list[float] = []
-    for trimmed, baseline in zip(
-        memory.application_memory_trimmed_bytes, memory.baseline_memory_bytes
-    ):
+    pairs = zip(memory.application_memory_trimmed_bytes, memory.baseline_memory_bytes)
+    for trimmed, baseline in pairs:
         if trimmed is not None and baseline is not None:
             differences.append(trimmed - baseline)
     return Figure.of(differences) or _NONE

@@ -1,12 +1,11 @@
-"""Every layout that could be the best: predicted, the frontier of memory against frames, and the
-one to recommend.
-"""
+"""The search for the best layout by predictions: the frontier of memory and frames."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
+from math import prod
 from typing import Optional, Protocol
 
 from reusebench.fit.layouts import NO_REUSE, ContextGroup, Demand, Form, Layout, spread
@@ -14,113 +13,111 @@ from reusebench.fit.prediction import Prediction
 
 __all__ = ["Answer", "Candidate", "Costs", "Wish", "search"]
 
-#: With more layouts than these the cores of each model are the first ones only.
+#: Limit of layouts; beyond it, each model runs on the first cores only, not on any set of cores.
 _MOST_LAYOUTS = 100_000
-#: Of frames: less is no difference that anybody would see.
+#: Share of frames; nobody would notice a smaller loss.
 _NO_LOSS = 0.05
 
 
 class Costs(Protocol):
-    """What predicts: NpuCosts or ProcessCosts."""
+    """The source of predictions: NpuCosts or ProcessCosts."""
 
     def missing(self) -> list[Layout]:
-        """Return what has to be measured next before anything can be predicted."""
+        """Return the layouts to measure next before anything can be predicted."""
 
     def unproven(self, layout: Layout) -> list[Layout]:
-        """Return what has to be measured so that no form of the layout is composed of others."""
+        """Return the layouts to measure so that every form of `layout` was measured as a whole."""
 
     def forms(self, model: int) -> Iterator[Form]:
         """Yield the forms that are not known to be impossible."""
 
     def sizes(self, model: int, form: Form) -> tuple[float, ...]:
-        """Return sizes in bytes: where none is larger than that of another form, no layout of it
-        is.
+        """Return sizes in bytes that compare forms.
+
+        If none of them exceeds another form's, no layout of this form is larger either.
         """
 
     def predict(self, layout: Layout) -> Prediction:
         """Return the prediction of a layout."""
 
     def least_bytes(self, layout: Layout) -> int | None:
-        """Return what no layout of these contexts on these cores takes less than; None if that
-        is not known.
-        """
+        """Return a lower bound for all layouts of these contexts and cores; None if unknown."""
 
 
 @dataclass(frozen=True)
 class Wish:
-    """What a layout must keep to."""
+    """The requirements of a layout."""
 
-    #: None: there is no limit.
+    #: None: no limit.
     limit_bytes: Optional[int] = None
-    #: Of each stream; None: as many as without reuse.
+    #: Frames per second of each stream; None: as many as without reuse.
     fps: Optional[float] = None
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A layout with what it is predicted to be."""
+    """A layout with its prediction."""
 
     layout: Layout
     prediction: Prediction
 
     @property
     def bytes(self) -> float:
-        """What layouts are compared by."""
+        """The figure that layouts are compared by."""
         return self.prediction.steady.median
 
     @property
     def able(self) -> tuple[float, ...]:
-        """What it does, larger is more: frames per second; where they are not known, contexts at
-        once, and contexts.
-        """
+        """The performance, to compare: frames per second, or parallel contexts and contexts."""
         frames = self.prediction.frames_per_s
-        return (self.layout.lanes, self.layout.contexts) if frames is None else (frames.median,)
+        if frames is None:
+            return (self.layout.lanes, self.layout.contexts)
+        return (frames.median,)
 
     def fits(self, limit_bytes: int | None) -> bool:
-        """Whether it is within the limit, the uncertainty included."""
+        """Whether the layout is within the limit, including the uncertainty."""
         limited = self.prediction.limited
         return limit_bytes is None or limited.median + (limited.spread or 0.0) <= limit_bytes
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What the search came to."""
+    """The result of a search."""
 
-    #: As the application is today: every context loaded, nothing shared.
+    #: The application as it is today: every context loaded, nothing shared.
     today: Candidate
-    #: The least memory with the frames that are wished for, of what fits, or of all if nothing
-    #: does; None: nothing has these frames.
+    #: The candidate with the least memory of those that do the wished frames and fit, or, if none
+    #: fits, of those that do the frames. None if there are none.
     recommended: Optional[Candidate]
-    #: No other layout has more frames in the same memory, or less memory with the same frames; by
-    #: memory.
+    #: Candidates that no other beats in both memory and frames, by memory.
     frontier: tuple[Candidate, ...]
-    points: tuple[Candidate, ...]
-    #: What no layout of the recommended contexts takes less than.
+    candidates: tuple[Candidate, ...]
+    #: Lower bound for all layouts of the recommended contexts.
     least_bytes: Optional[int]
 
 
 def search(demand: Demand, costs: Costs, wish: Wish) -> Answer:
-    """Return the answer, by predictions alone."""
-    today = _today(demand)
-    first = Candidate(today, costs.predict(today))
-    points = [first]
+    """Return the answer, by predictions only."""
+    layout_today = _layout_today(demand)
+    today = Candidate(layout_today, costs.predict(layout_today))
+    candidates = [today]
     for layout in _layouts(demand, costs):
-        points.append(Candidate(layout, costs.predict(layout)))
-    enough = [point for point in points if _is_enough(point, first, demand, wish)]
-    recommended = _recommended(
-        [point for point in enough if point.fits(wish.limit_bytes)] or enough
-    )
+        candidates.append(Candidate(layout, costs.predict(layout)))
+
+    enough = [candidate for candidate in candidates if _is_enough(candidate, today, demand, wish)]
+    fitting = [candidate for candidate in enough if candidate.fits(wish.limit_bytes)]
+    recommended = _recommended(fitting or enough)
     return Answer(
-        today=first,
+        today=today,
         recommended=recommended,
-        frontier=_frontier(points),
-        points=tuple(points),
+        frontier=_frontier(candidates),
+        candidates=tuple(candidates),
         least_bytes=costs.least_bytes(recommended.layout) if recommended else None,
     )
 
 
-def _today(demand: Demand) -> Layout:
-    """Return all contexts, on all cores in turn, none with anything of another."""
+def _layout_today(demand: Demand) -> Layout:
+    """Return the layout of all contexts on all cores in turn, without any reuse."""
     groups: list[ContextGroup] = []
     placed = 0
     for model, count in enumerate(demand.most):
@@ -130,37 +127,37 @@ def _today(demand: Demand) -> Layout:
     return Layout(tuple(groups))
 
 
-def _is_enough(point: Candidate, today: Candidate, demand: Demand, wish: Wish) -> bool:
-    """Whether a layout does what is wished for."""
-    frames = point.prediction.frames_per_s
-    usual = today.prediction.frames_per_s
-    if frames is None or usual is None:
-        return point.able >= today.able
+def _is_enough(candidate: Candidate, today: Candidate, demand: Demand, wish: Wish) -> bool:
+    """Whether a candidate does the wished frames."""
+    frames = candidate.prediction.frames_per_s
+    frames_today = today.prediction.frames_per_s
+    if frames is None or frames_today is None:
+        return candidate.able >= today.able
     if wish.fps is not None:
         return frames.median >= wish.fps * sum(demand.streams)
-    return frames.median + (frames.spread or 0.0) >= usual.median * (1 - _NO_LOSS) - (
-        usual.spread or 0.0
-    )
+    needed = frames_today.median * (1 - _NO_LOSS) - (frames_today.spread or 0.0)
+    return frames.median + (frames.spread or 0.0) >= needed
 
 
 def _layouts(demand: Demand, costs: Costs) -> Iterator[Layout]:
-    """Yield the layouts that no other one is better than in everything: forms that are never
-    smaller are left out.
-    """
-    models = range(len(demand.models))
-    forms = [_smallest(costs, model) for model in models]
+    """Yield all layouts that may be the best: forms that are never smaller are left out."""
+    forms = [_smallest_forms(costs, model) for model in range(len(demand.models))]
     counts = [_counts(demand, most) for most in demand.most]
-    cores = _core_sets(demand)
-    size = 1
-    for model in models:
-        size *= len(forms[model]) * len(counts[model]) * len(cores)
-    every = cores if size <= _MOST_LAYOUTS else cores[: demand.cores]
+    core_sets = _core_sets(demand)
+    layout_count = prod(
+        len(forms_of_model) * len(counts_of_model) * len(core_sets)
+        for forms_of_model, counts_of_model in zip(forms, counts)
+    )
+    if layout_count > _MOST_LAYOUTS:
+        core_sets = core_sets[: demand.cores]
+
     order = _in_order(demand, costs)
-    for chosen in product(*forms):
-        if not _is_whole(demand, chosen):
+    for chosen_forms in product(*forms):
+        # Models in one process on a CPU have one form: their common memory was measured with one.
+        if not demand.binds and len(set(chosen_forms)) > 1:
             continue
-        for count in product(*counts):
-            yield from _placed(demand, order, chosen, count, every)
+        for chosen_counts in product(*counts):
+            yield from _placed(demand, order, chosen_forms, chosen_counts, core_sets)
 
 
 def _placed(
@@ -170,111 +167,92 @@ def _placed(
     counts: Sequence[int],
     core_sets: Sequence[tuple[int, ...]],
 ) -> Iterator[Layout]:
-    """Yield the ways to place the contexts on cores; which core is which makes no difference to the
-    first model.
-    """
+    """Yield the ways to place the contexts on sets of cores."""
     choices = []
     for model, count in enumerate(counts):
-        # On a CPU the system places the contexts, and they were measured on all cores that they can
-        # have.
-        firsts = (
-            core_sets[: demand.cores] if demand.binds else [core_sets[min(count, demand.cores) - 1]]
-        )
-        sets = core_sets if demand.binds and model else firsts
+        if not demand.binds:
+            # The system places contexts on a CPU; they were measured on all cores they can have.
+            sets = [core_sets[min(count, demand.cores) - 1]]
+        elif model == 0:
+            # Cores are equal, so the first model may as well have the first ones.
+            sets = list(core_sets[: demand.cores])
+        else:
+            sets = list(core_sets)
         choices.append([cores for cores in sets if len(cores) <= count])
+
     for chosen in product(*choices):
         groups = []
         for model in order:
-            groups.append(
-                ContextGroup(
-                    model, forms[model], spread(counts[model], chosen[model], demand.cores)
-                )
-            )
+            per_core = spread(counts[model], chosen[model], demand.cores)
+            groups.append(ContextGroup(model, forms[model], per_core))
         yield Layout(tuple(groups))
 
 
 def _in_order(demand: Demand, costs: Costs) -> list[int]:
-    """Return the models, the largest first: what is shared has the size that its first user
-    needs.
-    """
+    """Return the models, largest first: shared memory has the size that its first user needs."""
     order = sorted(range(len(demand.models)), key=lambda model: -sum(costs.sizes(model, NO_REUSE)))
-    # The first has the weights that the others may have too.
-    return sorted(order, key=bool) if demand.are_resolutions else order
+    if demand.are_resolutions:
+        # The first model has the weights that the others may share.
+        order.sort(key=bool)
+    return order
 
 
-def _smallest(costs: Costs, model: int) -> list[Form]:
-    """Return the forms that are smaller than every other in some size; of equal ones the
-    plainest.
-    """
+def _smallest_forms(costs: Costs, model: int) -> list[Form]:
+    """Return the forms that no other form beats; the plainest of equal ones."""
     sizes = {form: costs.sizes(model, form) for form in costs.forms(model)}
-    kept: list[Form] = []
-    for form, own in sizes.items():
-        others = [
-            other
-            for other in sizes
-            if other != form and all(a <= b for a, b in zip(sizes[other], own))
-        ]
-        if all(
-            sizes[other] == own and list(sizes).index(other) > list(sizes).index(form)
-            for other in others
-        ):
-            kept.append(form)
-    return kept
+    ranks = {form: rank for rank, form in enumerate(sizes)}
+
+    def beats(other: Form, form: Form) -> bool:
+        if sizes[other] == sizes[form]:
+            return ranks[other] < ranks[form]
+        return all(size <= own for size, own in zip(sizes[other], sizes[form]))
+
+    return [form for form in sizes if not any(beats(other, form) for other in sizes)]
 
 
 def _counts(demand: Demand, most: int) -> list[int]:
-    """Return how many contexts a model may have; of several models none between the number of cores
-    and all.
+    """Return the numbers of contexts to try for a model.
 
-    Contexts beyond the cores only wait for each other.
+    With several models, numbers between that of the cores and `most` are left out: contexts beyond
+    the cores only wait for each other.
     """
-    return sorted(
-        {*range(1, (min(demand.cores, most) if len(demand.models) > 1 else most) + 1), most}
-    )
+    highest = most if len(demand.models) == 1 else min(demand.cores, most)
+    return sorted({*range(1, highest + 1), most})
 
 
 def _core_sets(demand: Demand) -> list[tuple[int, ...]]:
-    """Return sets of cores: first those of the first ones, from one to all; then the others."""
-    firsts = [tuple(range(size)) for size in range(1, demand.cores + 1)]
-    every = [
-        cores
-        for size in range(1, demand.cores + 1)
-        for cores in combinations(range(demand.cores), size)
-    ]
-    return firsts + [cores for cores in every if cores not in firsts]
+    """Return all sets of cores; the sets of the first one, two and so on stand at the start."""
+    sizes = range(1, demand.cores + 1)
+    core_sets = [tuple(range(size)) for size in sizes]
+    for size in sizes:
+        for cores in combinations(range(demand.cores), size):
+            if cores not in core_sets:
+                core_sets.append(cores)
+    return core_sets
 
 
-def _is_whole(demand: Demand, forms: Sequence[Form]) -> bool:
-    """Whether a process of a CPU has one form: what several have in common was measured with
-    one.
-    """
-    return demand.binds or len(set(forms)) == 1
-
-
-def _recommended(points: Sequence[Candidate]) -> Candidate | None:
-    """Return the point of the least memory; of those that cannot be told from it the one that does
-    most.
-    """
-    least = min(points, key=_order, default=None)
+def _recommended(candidates: Sequence[Candidate]) -> Candidate | None:
+    """Return the candidate with the least memory; within its uncertainty, the most able one."""
+    least = min(candidates, key=_order, default=None)
     if least is None:
         return None
     uncertainty = least.prediction.steady.spread
     if not uncertainty:
         return least
-    alike = [point for point in points if point.bytes - least.bytes <= uncertainty]
-    return max(alike, key=lambda point: point.able)
+    alike = [candidate for candidate in candidates if candidate.bytes - least.bytes <= uncertainty]
+    return max(alike, key=lambda candidate: candidate.able)
 
 
-def _order(point: Candidate) -> tuple[float, ...]:
-    """Return what points are sorted by: less memory first, of equal memory what does more."""
-    return (point.bytes, *(-amount for amount in point.able))
+def _order(candidate: Candidate) -> tuple[float, ...]:
+    """Return the sort key: less memory first, then better performance."""
+    return (candidate.bytes, *(-amount for amount in candidate.able))
 
 
-def _frontier(points: Sequence[Candidate]) -> tuple[Candidate, ...]:
-    """Return the points by memory, without those that take more and do no more."""
+def _frontier(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
+    """Return the candidates by memory, without those that take more and do no more."""
     frontier: list[Candidate] = []
-    # Of equal ones the first stays, which is the plainest.
-    for point in sorted(points, key=_order):
-        if not frontier or point.able > frontier[-1].able:
-            frontier.append(point)
+    # The first of equal candidates stays, which is the plainest.
+    for candidate in sorted(candidates, key=_order):
+        if not frontier or candidate.able > frontier[-1].able:
+            frontier.append(candidate)
     return tuple(frontier)

@@ -277,7 +277,7 @@ def test_metrics_leave_out_the_others(storage: Path) -> None:
 
 
 def test_several_storages_make_one_frame(tmp_path: Path) -> None:
-    """A repeat has rows for its phases; a program without any has one in the wide form."""
+    """Folders of boards, their common folder, and files of runs mix without duplicates."""
     paths = [
         full_run(tmp_path / name, number, machine=machine(board=name))
         for number, name in enumerate("ab", start=1)
