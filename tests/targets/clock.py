@@ -1,6 +1,4 @@
-"""A clock that goes on when a measured process has come to some point: nobody waits for a time
-limit.
-"""
+"""A clock that moves on once a measured process has come to some point, so no test waits."""
 
 from __future__ import annotations
 
@@ -15,8 +13,9 @@ from tests.helpers.support import StubObserver
 
 
 class Clock(StubObserver):
-    """An observer for whom an hour passes as soon as a file has a line; then there is a file
-    `passed` beside it.
+    """An observer for whom an hour passes once a file has a line.
+
+    It then makes a file `passed` next to it.
     """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, file: Path, line: str) -> None:
@@ -31,7 +30,7 @@ class Clock(StubObserver):
         return time.monotonic() + self._passed_s
 
     def sample(self) -> None:
-        """Look whether the line has come."""
+        """Let the hour pass if the line has come."""
         if self._file.exists() and self._line in self._file.read_text().splitlines():
             self._passed_s = 3600.0
             self._file.with_name("passed").touch()

@@ -1,6 +1,4 @@
-"""The preload library, compiled once for this machine's own architecture, and clients that run
-under it.
-"""
+"""The preload library, compiled once for this machine's architecture, and clients that use it."""
 
 from __future__ import annotations
 
@@ -34,8 +32,9 @@ def preload(compiler: Compiler, shared_folder: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def lower_preload(compiler: Compiler, shared_folder: Path) -> Path:
-    """Return a second copy with variables of its own (LOWER_BOARD, ...), to play the board below
-    the first one.
+    """Return a second copy that simulates the board below the first one.
+
+    It has variables of its own (LOWER_BOARD, ...).
     """
     return _compiled_preload(compiler, shared_folder / "lower", '-DVARIABLES="LOWER"')
 
@@ -52,8 +51,9 @@ def _compiled_preload(compiler: Compiler, folder: Path, *options: str) -> Path:
 
 @pytest.fixture
 def on_board(preload: Path, tmp_path: Path) -> RunOnBoard:
-    """Return a function that runs a script on the virtual board, with a new ledger; the script must
-    end well.
+    """Return a function that runs a script on the virtual board with a new ledger.
+
+    The script must succeed.
     """
 
     def run(script: str, chip: str = "rk3588", faults: str = "", memory: str = "") -> Ended:
@@ -73,5 +73,5 @@ def on_board(preload: Path, tmp_path: Path) -> RunOnBoard:
 
 @pytest.fixture
 def own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Have nothing installed: the test has a cache of its own."""
+    """Give the test an empty cache of its own."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))

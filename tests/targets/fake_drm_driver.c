@@ -1,6 +1,6 @@
 /*
- * Plays the NPU's driver in its DRM form for tests of the pass-through mode: preloaded after the library under test,
- * where the kernel would be. Buffers are memfds. /dev/dri/card0 is a display's driver, /dev/dri/card1 the NPU's.
+ * Stands in for the NPU's driver in its DRM form, to test the pass-through mode: preloaded after the library under test,
+ * in place of the kernel. Buffers are memfds. /dev/dri/card0 is a display's driver, /dev/dri/card1 the NPU's.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -16,7 +16,7 @@
 #define OFFSET 0x100000u
 
 static int display = -1, npu = -1;
-static int memory[HANDLES]; /* by handle; 0: none */
+static int memory[HANDLES]; /* index: handle; 0: none */
 static uint64_t address[HANDLES], next_address = 0x20000000;
 
 static void drop(int fd)

@@ -1,4 +1,4 @@
-/* Tries by system calls alone, as a library may that no preload library sees, what a confined program must not do. */
+/* Tries what a sandboxed program must not do, by system calls, which no preload library sees. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

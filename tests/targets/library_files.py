@@ -1,6 +1,4 @@
-"""Files that look like Rockchip's libraries to whoever reads their headers and versions, and are
-not.
-"""
+"""Files with the headers and versions of Rockchip's libraries, and no code."""
 
 from __future__ import annotations
 

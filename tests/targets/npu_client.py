@@ -1,8 +1,7 @@
-"""Speaks the NPU driver's ioctls, as Rockchip's runtime does: what the tests of the preload library
-run under it.
+"""A client of the NPU driver's ioctls, for the tests of the preload library.
 
 Every call goes through ctypes to the C library's symbol of that name, and so to the preload library
-where it has one.
+if it has that symbol.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ TASK_BYTES = 40
 
 
 class Memory(NamedTuple):
-    """What the driver gave."""
+    """Memory as the driver gave it."""
 
     handle: int
     bytes: int
@@ -40,9 +39,7 @@ class Memory(NamedTuple):
 
 
 def call(fd: int, kind: str, number: int, data: bytes) -> bytes:
-    """Make an ioctl that reads and writes a structure, and return the structure; OSError if it
-    fails.
-    """
+    """Make an ioctl with a structure, and return the structure; raise OSError if it fails."""
     buffer = ctypes.create_string_buffer(data, len(data))
     request = 3 << 30 | len(data) << 16 | ord(kind) << 8 | number
     if LIBC.ioctl(fd, request, buffer) == -1:
@@ -62,7 +59,7 @@ class Npu:
         return call(self.fd, self._kind, self._first + number, data)
 
     def action(self, number: int, value: int = 0) -> int:
-        """Ask for a value, or set one."""
+        """Get or set a value."""
         answer: int = struct.unpack("Ii", self.call(ACTION, struct.pack("Ii", number, value)))[1]
         return answer
 
@@ -75,8 +72,9 @@ class Npu:
         whole: bool = True,
         domain: int = 0,
     ) -> Memory:
-        """Make a buffer, or an object of the buffer with that handle; `whole`: with today's
-        structure of 48 bytes.
+        """Make a buffer, or an object of the buffer with this handle.
+
+        `whole`: use today's structure of 48 bytes.
         """
         data = (
             struct.pack("IIQQQQ", handle, flags, size, 0, 0, sram)
@@ -86,11 +84,11 @@ class Npu:
         return Memory(handle, *rest)
 
     def destroy(self, memory: Memory) -> None:
-        """Give an object back."""
+        """Destroy an object."""
         self.call(DESTROY, struct.pack("IIQ", memory.handle, 0, memory.object))
 
     def free(self, memory: Memory) -> None:
-        """Give an object back and close the buffer's file descriptor, as the runtime does."""
+        """Destroy an object and close the buffer's file descriptor, as the runtime does."""
         self.destroy(memory)
         os.close(memory.handle)
 
@@ -104,7 +102,7 @@ class Npu:
         cores: tuple[tuple[int, int], ...] = (),
         domain: int = 0,
     ) -> tuple[int, ...]:
-        """Run tasks."""
+        """Submit tasks of a task list."""
         ranges = [*cores, *[(0, 0)] * (5 - len(cores))]
         data = struct.pack(
             "IIIIIiQiIQqIi", 1, 6000, start, count, 0, 0, tasks.object, domain, 0, base, 0, mask, -1
@@ -136,7 +134,7 @@ def mapped(fd: int, size: int, offset: int = 0) -> int:
 
 
 def write(address: int, data: bytes) -> None:
-    """Write into mapped memory."""
+    """Write to mapped memory."""
     ctypes.memmove(address, data, len(data))
 
 

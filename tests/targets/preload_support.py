@@ -1,4 +1,4 @@
-"""Runs clients under the preload library, and reads their ledgers."""
+"""Clients under the preload library, and their ledgers."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class Ended:
     code: int
     output: str
     errors: str
-    #: All but those that only name the inode of a buffer, and those of addresses.
+    #: All events except those about inodes and addresses of buffers.
     events: list[dict[str, Any]]
     inodes: dict[int, int]
-    #: "map" and "unmap".
+    #: The events "map" and "unmap".
     addresses: list[dict[str, Any]] = field(default_factory=list)
 
     def named(self, name: str) -> list[dict[str, Any]]:
-        """Return the events of that name."""
+        """Return the events of this name."""
         return [event for event in self.events if event["event"] == name]
 
     def buffers(self) -> list[tuple[str, int]]:
@@ -61,14 +61,14 @@ def run_client(script: str, preload: str | Path, ledger: Path | None, **variable
 
 
 class RunOnBoard(Protocol):
-    """Runs a script on the virtual board (tests/targets/conftest.py)."""
+    """A function that runs a script on the virtual board (tests/targets/conftest.py)."""
 
     def __call__(self, script: str, chip: str = ..., faults: str = ..., memory: str = ...) -> Ended:
-        """Return how it ended."""
+        """Run the script, and return its end."""
 
 
 def read_ledger(path: Path | None) -> list[dict[str, Any]]:
-    """Return the events of a ledger; every line must be whole."""
+    """Return the events of a ledger; every line must be complete."""
     if path is None or not path.exists():
         return []
     text = path.read_text(encoding="ascii")
@@ -77,7 +77,7 @@ def read_ledger(path: Path | None) -> list[dict[str, Any]]:
 
 
 def live_bytes(events: list[dict[str, Any]]) -> int:
-    """Return what is alive after these events."""
+    """Return the size of all live buffers after these events."""
     alive: dict[int, int] = {}
     for event in events:
         if event["event"] == "create":

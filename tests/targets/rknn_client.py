@@ -1,8 +1,7 @@
-"""Uses Rockchip's library by its C API, small and plain: what the tests of the virtual board run on
-it.
+"""A small, plain client of Rockchip's C API, for the tests of the virtual board.
 
-The project's own binding is measured/runtimes/rknn; this one shares nothing with it, so that either
-can be wrong alone.
+It shares nothing with the project's own binding, measured/runtimes/rknn, so that either can be
+wrong alone.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _LIBRARY = c.CDLL(os.environ["REUSEBENCH_RKNN_LIBRARY"])
 
 
 class Attributes(c.Structure):
-    """rknn_tensor_attr, of which only some fields are read."""
+    """rknn_tensor_attr, with names for the fields that are read."""
 
     _fields_ = (
         ("index", c.c_uint32),
@@ -68,7 +67,7 @@ class Input(c.Structure):
 
 
 class Extension(c.Structure):
-    """rknn_init_extend, of which only the context is used."""
+    """rknn_init_extend, with a name for the context only."""
 
     _fields_ = (("context", c.c_size_t), ("_rest", c.c_uint8 * 128))
 
@@ -106,9 +105,7 @@ class Context:
         return other
 
     def sizes(self) -> tuple[int, ...]:
-        """Return the bytes of weights, of internal tensors and of all NPU memory, as the library
-        reports.
-        """
+        """Return the bytes of weights, internal tensors and all NPU memory by the library."""
         buffer = c.create_string_buffer(64)
         _LIBRARY.rknn_query(self.handle, _SIZES, buffer, 64)
         return struct.unpack_from("IIQ", buffer.raw)
@@ -144,9 +141,7 @@ class Context:
         return call("rknn_run", self.handle, None)
 
     def set_io(self) -> list[c._Pointer[TensorMemory]]:
-        """Give every input and output memory in its native form, which is all that the mini runtime
-        has.
-        """
+        """Give all inputs and outputs memory in native form, the only form of the mini runtime."""
         memories = []
         for tensor in [
             *self.tensors(inputs=True, native=True),
@@ -162,7 +157,7 @@ class Context:
         memory: c._Pointer[TensorMemory] = _LIBRARY.rknn_create_mem_from_fd(
             self.handle, c.c_int32(fd), c.c_void_p(address), c.c_uint32(size), c.c_int32(0)
         )
-        # With the lowest bit set, librknnrt 1.5.2 and 1.6.0 hang on a foreign buffer.
+        # If the lowest bit is set, librknnrt 1.5.2 and 1.6.0 hang on a foreign buffer.
         flags = memory.contents.flags
         memory.contents.flags = memory.contents.flags & ~1
         call("rknn_set_internal_mem", self.handle, memory)
@@ -184,8 +179,9 @@ class Context:
 
 
 def multiply_in_domain(domain: int) -> None:
-    """Make and destroy a multiplication of INT8 matrices, 4x64 and 64x32; rknn_matmul_info of
-    librknnrt 2.3.2.
+    """Make and destroy a multiplication of INT8 matrices, 4x64 by 64x32.
+
+    The struct is rknn_matmul_info of librknnrt 2.3.2.
     """
     handle = c.c_size_t(0)
     information = c.create_string_buffer(struct.pack("4i4hi36x", 4, 64, 32, 2, 0, 0, 0, 0, domain))

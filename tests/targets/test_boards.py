@@ -1,4 +1,4 @@
-"""The boards that the user has given a name."""
+"""The boards that the user has named."""
 
 from __future__ import annotations
 
@@ -12,15 +12,13 @@ from reusebench.targets.errors import TargetError
 
 @pytest.fixture(autouse=True)
 def configuration(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """Return the file of the names."""
+    """Return the file with the names."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     return tmp_path / "reusebench" / "boards.json"
 
 
 def test_boards_are_remembered() -> None:
-    """By name, with all that was said of them, until they are removed; a second one of a name
-    replaces the first.
-    """
+    """A board is kept as it was given until it is removed; a second one replaces it."""
     assert boards() == {}
     add_board("rv1106", Board("ssh:root@192.168.1.5", folder="/userdata"))
     add_board("rock", Board("adb:1234", python="/opt/venv/bin/python"))
@@ -37,13 +35,13 @@ def test_boards_are_remembered() -> None:
 
 @pytest.mark.parametrize("name", ["", "a b", "-x", "../x", "ssh", "python", "adb", "board"])
 def test_names_that_cannot_be(name: str) -> None:
-    """What --target takes itself, and what is no plain word."""
+    """Values that --target takes by itself, and text that is not a plain word."""
     with pytest.raises(TargetError, match=r"cannot be a board's name; valid: "):
         add_board(name, Board("ssh:host"))
 
 
 def test_a_file_that_cannot_be_read(configuration: Path) -> None:
-    """It is named, with what to do."""
+    """The error names the file and says what to do."""
     configuration.parent.mkdir()
     configuration.write_text("{")
     with pytest.raises(TargetError, match=r"boards\.json, .* cannot be read: .*Mend or remove it$"):

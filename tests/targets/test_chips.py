@@ -1,4 +1,4 @@
-"""The table of chips, and what a file of Rockchip's runtime is for."""
+"""The table of chips, and the chips of a library file."""
 
 from __future__ import annotations
 
@@ -19,9 +19,7 @@ from tests.targets.library_files import write_library
 
 
 def test_the_table_of_chips(tmp_path: Path) -> None:
-    """Every chip is under its name, and has cores and architectures; the mini runtime is for the
-    small ones.
-    """
+    """Every chip is under its name; small ones have the mini runtime."""
     assert all(
         name == chip.name and chip.npu_cores and chip.architectures for name, chip in CHIPS.items()
     )
@@ -35,7 +33,7 @@ def test_the_table_of_chips(tmp_path: Path) -> None:
 def test_a_library_does_not_know_chips_that_came_after_it(
     tmp_path: Path, version: str, later: set[str]
 ) -> None:
-    """It crashes on them, so they are none of its chips."""
+    """It crashes on them, so they are not among its chips."""
     chips = set(read_library(write_library(tmp_path / "library", version=version)).chips())
     assert chips & {"rk3576", "rv1126b"} == later
     assert chips >= {"rk3562", "rk3566", "rk3568", "rk3588"}
@@ -51,12 +49,12 @@ def test_a_library_does_not_know_chips_that_came_after_it(
         ("rk3588", "rk3576", False),
         ("rk3576", "rv1126b", False),
         ("rv1106", "rk3562", False),
-        # Not in the table: the library knows.
+        # Chips that are not in the table are left to the library.
         ("rv1106", "rv1106b", True),
     ],
 )
 def test_models_of_other_chips(chip: str, platform: str, runs: bool) -> None:
-    """They run where the NPU is the same."""
+    """They run if the NPU is the same."""
     assert runs_models_for(chip, platform) == runs
 
 
@@ -74,7 +72,7 @@ def test_models_of_other_chips(chip: str, platform: str, runs: bool) -> None:
     ],
 )
 def test_the_chip_of_a_board(tmp_path: Path, compatible: bytes | None, chip: str | None) -> None:
-    """From its names in the device tree, the most exact first."""
+    """It is among the names in the device tree, which has the most exact one first."""
     if compatible is not None:
         (tmp_path / "proc/device-tree").mkdir(parents=True)
         (tmp_path / "proc/device-tree/compatible").write_bytes(compatible)
@@ -90,7 +88,7 @@ def test_the_chip_of_a_board(tmp_path: Path, compatible: bytes | None, chip: str
     ],
 )
 def test_a_library_file(tmp_path: Path, kind: str, version: str, architecture: str) -> None:
-    """Its kind, version and architecture; the name of the file does not matter."""
+    """Kind, version and architecture do not depend on the name of the file."""
     path = write_library(tmp_path / "any name", kind, version, architecture)
     library = read_library(path)
     assert (library.kind, library.version, library.architecture) == (kind, version, architecture)
@@ -98,9 +96,7 @@ def test_a_library_file(tmp_path: Path, kind: str, version: str, architecture: s
 
 
 def test_files_that_are_no_library(tmp_path: Path) -> None:
-    """None, a folder, an empty file, a text, a library for another processor, and a program: a
-    sentence for each.
-    """
+    """The error is different for no file, a folder, an empty file, a text and other binaries."""
     text = tmp_path / "text"
     empty = tmp_path / "empty"
     text.write_text("librknnrt version: 1.6.0 (")

@@ -1,4 +1,4 @@
-"""Which Python has which runtime, without importing it."""
+"""The interpreters that have a runtime, found without importing it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _BROKEN = replace(_ONNXRUNTIME, module="broken_module")
 
 
 def test_this_interpreter_comes_first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """An environment of its own is for a runtime that is not here."""
+    """The environment of a runtime is only used if the runtime is not here."""
     assert python_with(_ONNXRUNTIME) == sys.executable
     monkeypatch.setattr(
         interpreters, "_own_environment", own_environment("onnxruntime", Path("/own/python"))
@@ -32,7 +32,7 @@ def test_this_interpreter_comes_first(monkeypatch: pytest.MonkeyPatch, tmp_path:
     assert python_with(_ONNXRUNTIME) == "/own/python"
     assert python_with(find_runtime("rknn")) is None
     monkeypatch.undo()
-    # With an empty cache MegEngine Lite is nowhere.
+    # The cache is empty, so MegEngine Lite is nowhere.
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(interpreters, "available", lambda _: False)
     assert python_with(_MEGENGINE_LITE) is None
@@ -49,9 +49,7 @@ def test_megengine_lite_in_its_environment() -> None:
 def test_a_module_is_looked_up_and_not_imported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One that fails when it is imported is there all the same; one in the current folder is not,
-    for the driver.
-    """
+    """A module whose import fails is there all the same; one in the current folder is not."""
     python = tmp_path / "python"
     python.write_text(f'#!/bin/sh\nPYTHONPATH={tmp_path} exec {sys.executable} "$@"\n')
     python.chmod(0o755)

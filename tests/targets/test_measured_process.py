@@ -52,22 +52,20 @@ pytestmark = pytest.mark.process
 
 @pytest.fixture(autouse=True, scope="module")
 def nothing_is_left() -> Iterator[None]:
-    """Hold that the tests leave no child, no zombie and no open file of the harness behind."""
+    """Check that the tests leave no child, no zombie and no open file of the harness behind."""
     gc.collect()
     watch_ends()  # which stays
     files = _own_files()
     children = set(psutil.Process().children(recursive=True))
     yield
     gc.collect()
-    # What was there before and has gone since is another test's.
+    # Processes that were there before and have gone since belong to another test.
     assert _own_files() - files == Counter()
     assert set(psutil.Process().children(recursive=True)) - children == set()
 
 
 def _own_files() -> Counter[str]:
-    """Return what the open file descriptors of this process are, without pytest's own that come and
-    go.
-    """
+    """Return the targets of this process's file descriptors, except those of pytest."""
     targets = []
     for link in Path("/proc/self/fd").iterdir():
         with contextlib.suppress(OSError):
@@ -76,7 +74,7 @@ def _own_files() -> Counter[str]:
 
 
 def _is_gone(pid: int) -> bool:
-    """Whether the process ends soon; an orphan that init has not waited for yet counts as ended."""
+    """Return whether the process ends soon; an unreaped orphan counts as ended."""
     end_s = time.monotonic() + TIME_LIMIT_S
     with contextlib.suppress(psutil.NoSuchProcess):
         while psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
@@ -96,9 +94,7 @@ def _failure(run: MeasuredRun) -> Failure:
 
 
 def _script(tmp_path: Path, body: str) -> Target:
-    """Return a target whose process is this script, in that folder; it can `send` a message and
-    `read` a line.
-    """
+    """Return a target whose process is this script, with helpers `send` and `read`."""
     path = tmp_path / "script.py"
     opening = "import json, os, signal, sys, time\n"
     opening += "read = lambda: sys.stdin.readline().strip()\n"
@@ -112,24 +108,22 @@ def _script(tmp_path: Path, body: str) -> Target:
     return Target("script", (sys.executable, str(path)), folder=tmp_path)
 
 
-# The order of things
+# The order of steps
 
 
 class _Announced(StubListener):
-    """Keeps the steps that were announced."""
+    """A listener that keeps the announced steps."""
 
     def __init__(self) -> None:
         self.steps: list[Step] = []
 
     def step(self, step: Step) -> None:
-        """Keep it."""
+        """Keep the step."""
         self.steps.append(step)
 
 
 def test_a_walk(tmp_path: Path) -> None:
-    """A barrier ends every announced step, with its data; while memory is read there the process
-    does nothing.
-    """
+    """A barrier with data ends every step; while memory is read the process does nothing."""
     log = tmp_path / "log"
     log.touch()
 
@@ -166,7 +160,7 @@ def test_a_walk(tmp_path: Path) -> None:
     assert steady.digests == (first.digest,) * 2
     assert [len(latencies) for latencies in steady.latencies_ns] == [plan.rounds] * 2
     assert steady.elapsed_ns >= max(map(sum, steady.latencies_ns)) / plan.cores
-    # The driver's own answer on this C library marks what follows.
+    # The driver's own answer with this C library marks later readings.
     marks = [reading.malloc_trimmed for reading in run.barriers]
     assert marks == [False] * 6 + [data[Step("trimmed")].trimmed] * 3
     done: dict[Step, list[str]] = {}
@@ -192,7 +186,7 @@ def test_a_walk(tmp_path: Path) -> None:
     }
 
 
-#: A process that walks a plan of one context; `steady` is what it does in the steady phase.
+#: A process that walks a plan of one context; `steady` is its code for the steady phase.
 _ONE_CONTEXT = """
 commands = open("commands", "a", buffering=1)
 def command():
@@ -200,7 +194,8 @@ def command():
     commands.write(line[:6] + chr(10))
     return line
 command()
-for phase, context in (("imported", None), ("context", 0), ("first_inference", 0), ("steady", None), ("destroy", 0)):
+steps = ("imported", None), ("context", 0), ("first_inference", 0), ("steady", None), ("destroy", 0)
+for phase, context in steps:
     if phase == "steady":
         {steady}
     barrier(phase, context, latency_ns={latency_ns})
@@ -213,9 +208,7 @@ for phase, context in (("imported", None), ("context", 0), ("first_inference", 0
 def test_trimming_disturbs_nothing_that_is_read_as_allocated(
     tmp_path: Path, has_trim: bool
 ) -> None:
-    """The process is to trim only after the steady reading; what is read later is marked, if it was
-    trimmed.
-    """
+    """The process trims only after the steady reading; later readings are marked if it did."""
     target = _script(tmp_path, _ONE_CONTEXT.format(steady="pass", latency_ns=1, trimmed=has_trim))
     observer = StubObserver(lambda _: (tmp_path / "commands").read_text().split().count("trim"))
     run = walk(make_plan("no_reuse", "plain", contexts=1), target, observer)
@@ -225,9 +218,7 @@ def test_trimming_disturbs_nothing_that_is_read_as_allocated(
 
 
 def test_the_command_is_the_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first line is the plan as JSON; a target's variables are added to the harness's, or
-    replace them.
-    """
+    """The first line is the plan as JSON; a target's variables override the harness's."""
     monkeypatch.setenv("REUSEBENCH_TEST_KEPT", "kept")
     monkeypatch.setenv("REUSEBENCH_TEST_CHANGED", "before")
     body = "open('received', 'w').write(json.dumps([read(), dict(os.environ)]))"
@@ -249,7 +240,7 @@ def test_the_command_is_the_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_what_a_runtime_prints_does_not_reach_the_protocol() -> None:
-    """A runtime that writes to standard output is in the last words, and the walk goes on."""
+    """Text that a runtime writes to standard output is in the last words, and the walk goes on."""
     failure = _failure(walk(make_plan("full_dup", "print@load0;print@infer0;raise@infer1")))
     assert (failure.phase, failure.context) == ("first_inference", 1)
     assert failure.last_words.count("printed by the runtime") >= 2
@@ -270,7 +261,7 @@ def _signal(name: str) -> Message:
 def test_a_process_that_cannot_be_started_is_a_result(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The reason is said: there is no room for its errors, or it cannot be executed."""
+    """The reason is given: there is no room for its errors, or it cannot be executed."""
     plan = make_plan("full_dup", "")
     failure = _failure(walk(plan, replace(SCRIPTED, command=(str(tmp_path / "python"),))))
     assert failure.kind == "failed"
@@ -297,9 +288,7 @@ def test_a_process_that_cannot_be_started_is_a_result(
     ],
 )
 def test_a_failure_is_a_result(script: str, kind: str, step: Step, message: Message) -> None:
-    """Its kind, step, message and last words are kept, and the barriers before it; the observer is
-    detached.
-    """
+    """Kind, step, message, last words and earlier barriers are kept; the observer is detached."""
     plan = make_plan("full_dup", script)
     observer = StubObserver(lambda pid: Path(f"/proc/{pid}").exists())
     listener = _Announced()
@@ -348,9 +337,7 @@ def _children(log: Path) -> list[int]:
 def test_rounds_that_take_long_are_no_hang(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, latency_s: int, is_hang: bool
 ) -> None:
-    """The steady phase has as much more time as its rounds need by what the first inferences took,
-    twice over.
-    """
+    """The steady phase has extra time: twice its rounds, at the speed of the first inferences."""
     steady = f"""
         open("started", "w").write("rounds")
         while {is_hang} or not os.path.exists("passed"):
@@ -363,7 +350,7 @@ def test_rounds_that_take_long_are_no_hang(
 
 @pytest.mark.parametrize(("script", "kind"), [("", None), ("exit3@infer0", "crashed")])
 def test_children_of_the_process_go_with_it(tmp_path: Path, script: str, kind: str | None) -> None:
-    """What a runtime has started in the background does not outlive the measurement."""
+    """A process that a runtime has started in the background does not outlive the measurement."""
     log = tmp_path / "log"
     run = walk(make_plan("no_reuse", f"log={log};spawn@load0;{script}", contexts=1))
     assert (run.failure.kind if run.failure else None) == kind
@@ -380,7 +367,7 @@ _HALF_A_FAILURE = (
 
 @pytest.mark.parametrize("garbage", ["Segmentation fault", "{}", _HALF_A_FAILURE, "\\xff"])
 def test_a_process_that_writes_nonsense_has_failed(tmp_path: Path, garbage: str) -> None:
-    """A line that is not of the protocol is quoted, and is no traceback in the harness."""
+    """A line that is not a message is quoted, and does not crash the harness."""
     body = f"read(); barrier('imported'); read(); os.write(1, b'''{garbage}\\n'''); read()"
     failure = _failure(walk(make_plan("full_dup", "plain"), _script(tmp_path, body)))
     assert (failure.kind, failure.phase, failure.context) == ("failed", "context", 0)
@@ -428,9 +415,7 @@ _LAST_WORDS = (
 def test_a_process_that_leaves(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, message: Message, last_words: str
 ) -> None:
-    """Before the first barrier it has crashed; one that has closed its pipe and stays is ended
-    after a while.
-    """
+    """Before the first barrier it has crashed; if it closed its pipe but stays, it is killed."""
     if "sleep" in body:
         monkeypatch.setattr(reusebench.targets.process, "_LEAVE_S", 0.1)
     failure = _failure(walk(make_plan("full_dup", "plain"), _script(tmp_path, body)))
@@ -440,9 +425,7 @@ def test_a_process_that_leaves(
 
 
 def test_a_process_killed_while_it_is_read_is_a_result() -> None:
-    """The kernel, or a user, may end a process that waits at a barrier: it cannot be read any
-    more.
-    """
+    """The kernel or a user may kill a process that waits at a barrier; then it cannot be read."""
 
     class Killer(Observer):
         readings = 0
@@ -462,13 +445,11 @@ def test_a_process_killed_while_it_is_read_is_a_result() -> None:
 
 
 def test_an_allocation_that_fails_is_out_of_memory(mobile_model: Path) -> None:
-    """A real process whose address space is full fails in words, whichever allocation fails
-    first.
-    """
+    """A real process with a full address space says so, whichever allocation fails first."""
 
     def limit(pid: int) -> None:
         size_bytes = psutil.Process(pid).memory_info().vms
-        # Once the runtime is imported there is room for a thread's stack and no model.
+        # After the import of the runtime there is room for a thread's stack, but not for a model.
         resource.prlimit(pid, resource.RLIMIT_AS, (size_bytes + (12 << 20), resource.RLIM_INFINITY))
 
     plan = make_plan("no_reuse", mobile_model, contexts=4, runtime="onnxruntime")
@@ -478,9 +459,7 @@ def test_an_allocation_that_fails_is_out_of_memory(mobile_model: Path) -> None:
 
 
 def test_an_import_without_address_space_is_out_of_memory() -> None:
-    """Whether Python, the loader or OpenBLAS finds none, and whoever hides that, but where no word
-    of it is left.
-    """
+    """Python, the loader or OpenBLAS may find no memory, and a library may hide that."""
     kinds = []
     for size_mib in range(50, 121, 10):
         limited = (
@@ -501,7 +480,7 @@ def test_an_import_without_address_space_is_out_of_memory() -> None:
 
 
 def test_interrupting_the_harness_ends_the_process() -> None:
-    """Ctrl-C is not swallowed, and leaves no process behind."""
+    """Ctrl-C is raised, and leaves no process behind."""
 
     def interrupt(_: int) -> None:
         raise KeyboardInterrupt
@@ -537,7 +516,7 @@ def test_a_process_ends_when_the_harness_is_gone(barriers: int) -> None:
     ][:barriers]
 
 
-# Preparing
+# Preparation
 
 
 def _prepared(plan: Plan, folder: Path) -> Plan:
@@ -548,7 +527,7 @@ def _prepared(plan: Plan, folder: Path) -> Plan:
 
 
 def test_only_models_whose_weights_are_shared_are_prepared(tmp_path: Path) -> None:
-    """A plan without dups starts no process at all; of several models each is prepared once."""
+    """A plan without dups starts no process at all; each of several models is prepared once."""
     plain = make_plan("no_reuse", "abort@prepare0")
     assert _prepared(plain, tmp_path) == plain
     logs = [f"log={tmp_path / name}" for name in "ab"]
@@ -559,9 +538,7 @@ def test_only_models_whose_weights_are_shared_are_prepared(tmp_path: Path) -> No
 
 
 def test_prepared_models_are_loaded(tmp_path: Path) -> None:
-    """For dups and shared weights, of which the master comes first; a context without dups has the
-    model itself.
-    """
+    """Dups and shared weights use them, the master first; other contexts use the model itself."""
     log = tmp_path / "log"
     for scenario in ("full_dup", "shared_context"):
         assert walk(_prepared(make_plan(scenario, f"log={log}"), tmp_path)).failure is None
@@ -580,7 +557,7 @@ def test_prepared_models_are_loaded(tmp_path: Path) -> None:
 
 
 def test_preparing_may_take_longer_than_a_step(tmp_path: Path) -> None:
-    """As long as the process says from time to time that it goes on."""
+    """The process only has to report from time to time that it goes on."""
     body = "read()\nfor _ in range(6):\n    time.sleep(0.2)\n    send(event='preparing')\n"
     body += "send(event='prepared', models={'digest': {'path': 'here'}})"
     made = prepare_models(

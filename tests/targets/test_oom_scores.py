@@ -1,4 +1,4 @@
-"""Whom the kernel ends where memory runs out."""
+"""The scores by which the kernel kills when memory runs out."""
 
 from __future__ import annotations
 
@@ -16,9 +16,7 @@ _TELL = "import subprocess; subprocess.run(['cat', '/proc/self/oom_score_adj']);
 
 
 def test_the_measured_process_is_the_first_and_the_harness_the_last(tmp_path: Path) -> None:
-    """What the process starts inherits it; the harness has its own score again when the process has
-    ended.
-    """
+    """Children of the process inherit its score; the harness has its old score again at the end."""
     before = _OWN.read_text()
     process = LocalProcess(
         (sys.executable, "-c", "input();" + _TELL), tmp_path, {}, keeps_ledger=False

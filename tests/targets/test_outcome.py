@@ -16,7 +16,7 @@ from reusebench.targets.outcome import (
     oom_kills_in,
 )
 
-#: As Linux 6.1 writes it, shortened.
+#: Shortened output of Linux 6.1.
 _VMSTAT = """nr_free_pages 5646218
 pgfault 2950950
 oom_kill 3
@@ -26,7 +26,7 @@ numa_hit 3012594
 
 
 def test_killed_processes_are_counted() -> None:
-    """By the kernel's line of that very name, which Linux before 4.13 has not."""
+    """The count is in the line of exactly that name, which Linux before 4.13 does not have."""
     assert oom_kills_in(_VMSTAT) == 3
     assert oom_kills_in(_VMSTAT.replace("oom_kill", "other")) is None
 
@@ -42,14 +42,14 @@ def test_killed_processes_are_counted() -> None:
     ],
 )
 def test_how_a_process_ended(code: int, killed_for_memory: bool, kind: str, word: str) -> None:
-    """Only a SIGKILL while the kernel killed for memory is taken for that."""
+    """Only a SIGKILL while the kernel killed for memory counts as out of memory."""
     kind_of_exit, message = classify_exit(Ending(code, killed_for_memory))
     assert kind_of_exit == kind
     assert word in str(message)
 
 
 def test_every_signal_has_a_sentence() -> None:
-    """Also those without a name, such as the real-time signals in between."""
+    """Even those without a name, such as the real-time signals in between."""
     for number in range(1, 65):
         kind, message = classify_exit(Ending(-number, memory_ran_out=False))
         assert kind == "crashed"
@@ -58,9 +58,7 @@ def test_every_signal_has_a_sentence() -> None:
 
 
 def test_a_failure_as_a_sentence() -> None:
-    """Kind, phase and context come before what happened, in every language; what is stored of it
-    comes back.
-    """
+    """Kind, phase and context come first in every language; a stored failure reads back."""
     failure = Failure(
         "out_of_memory", "context", 3, Message("text", {"text": "an allocation failed"})
     )
@@ -92,7 +90,7 @@ def test_a_failure_as_a_sentence() -> None:
 def test_a_process_that_could_not_begin_for_want_of_memory(
     code: int, last_words: str, kind: str
 ) -> None:
-    """It ends without a message of its own, as under a small address space; what it wrote tells."""
+    """It ends without a message, as with a small address space; its output has the reason."""
     assert classify_exit(Ending(code, False), last_words)[0] == kind
 
 
@@ -113,7 +111,7 @@ def test_a_process_that_could_not_begin_for_want_of_memory(
 def test_an_import_whose_cause_is_on_standard_error_alone(
     type_name: str, last_words: str, kind: str
 ) -> None:
-    """What else has failed may have nothing to do with memory that was short before."""
+    """Other failures may have nothing to do with memory that was short before."""
     message = Message("exception", {"type": type_name, "text": "import numpy failed"})
     assert classify_failure("failed", message, last_words) == kind
     assert classify_failure("not_supported", message, last_words) == "not_supported"

@@ -1,4 +1,4 @@
-"""Processes that make contexts until one fails, and what becomes of the contexts that fitted."""
+"""Processes that add contexts until one fails, and the contexts that fit."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _plan(script: str, scenario: str = "limit_no_reuse", most: int = 6, cores: i
 
 
 def _steps(run: MeasuredRun) -> list[Step]:
-    """Return the barriers without that of the trimmed heap."""
+    """Return the steps of the barriers, without the barrier of the trimmed heap."""
     return [
         Step(barrier.phase, barrier.context)
         for barrier in run.barriers
@@ -37,7 +37,7 @@ def _steps(run: MeasuredRun) -> list[Step]:
 
 
 def _made(contexts: int) -> list[Step]:
-    """Return the steps in which so many contexts are made and run."""
+    """Return the steps that make and run `contexts` contexts."""
     steps = [Step("imported")]
     for index in range(contexts):
         steps += [Step("context", index), Step("first_inference", index)]
@@ -45,20 +45,19 @@ def _made(contexts: int) -> list[Step]:
 
 
 def _gone(contexts: int) -> list[Step]:
-    """Return the steps in which they run once more and go."""
+    """Return the steps in which `contexts` contexts run once more and go."""
     return [Step("steady"), *(Step("destroy", index) for index in reversed(range(contexts)))]
 
 
 def test_threads_of_many_contexts_have_small_stacks() -> None:
-    """Those of other plans have the usual ones: 300 of 8 MiB use up the addresses of a 32-bit
-    process.
-    """
+    """Otherwise stacks have their usual size, and 300 of 8 MiB use up a 32-bit address space."""
     script = """if True:
         import threading
         from reusebench.measured.driver import Walk
         from reusebench.measured.plan import Context, Model, Plan
         for fills in (False, True):
-            plan = Plan("mine", None, "rknn", (Model("m", "m", "0"),), (Context(None, 0),), 1, 1, fills=fills)
+            models = (Model("m", "m", "0"),)
+            plan = Plan("mine", None, "rknn", models, (Context(None, 0),), 1, 1, fills=fills)
             Walk(plan, None, None)
             print(threading.stack_size())
     """
@@ -70,7 +69,7 @@ def test_threads_of_many_contexts_have_small_stacks() -> None:
 
 
 def test_all_fit() -> None:
-    """Where none fails the plan is walked to its end."""
+    """If none fails, the plan is walked to its end."""
     run = walk(_plan("plain", most=3))
     assert (run.failure, run.full) == (None, None)
     assert _steps(run) == _made(3) + _gone(3)
@@ -78,9 +77,7 @@ def test_all_fit() -> None:
 
 @pytest.mark.parametrize("word", ["raise", "memory"])
 def test_a_context_that_is_not_made(word: str) -> None:
-    """Memory is read as it was then; the others run once more and are destroyed, and the process
-    ends well.
-    """
+    """Memory is read then; the others run once more and go, and the process ends."""
     run = walk(_plan(f"{word}@load3"))
     assert run.failure is None
     assert (known(run.full).kind, known(run.full).phase, known(run.full).context) == (
@@ -95,7 +92,7 @@ def test_a_context_that_is_not_made(word: str) -> None:
 
 
 def test_a_context_that_does_not_run() -> None:
-    """It was made, so it is destroyed, before the others run again."""
+    """It was made, so it is destroyed before the others run again."""
     run = walk(_plan("raise@infer2"))
     assert (run.failure, known(run.full).phase) == (None, "first_inference")
     assert _steps(run) == [
@@ -108,7 +105,7 @@ def test_a_context_that_does_not_run() -> None:
 
 
 def test_further_contexts_join_the_internal_memory_of_their_core(tmp_path: Path) -> None:
-    """The first of a core is given one; a failure there is a limit too."""
+    """The first context of a core gets it; a failure there also is a limit."""
     calls = tmp_path / "calls"
     run = walk(_plan(f"calls={calls};raise@join_internal2", "limit_internal_reuse"))
     assert (run.failure, known(run.full).phase, known(run.full).context) == (
@@ -140,16 +137,14 @@ def test_further_contexts_join_the_internal_memory_of_their_core(tmp_path: Path)
     ],
 )
 def test_a_process_that_does_not_go_on(script: str, kind: str, step: Step) -> None:
-    """One that crashes, one whose first context fails, and one that lacks the mechanism end as in
-    every other plan.
-    """
+    """A crash, a failing first context and a missing mechanism are failures as in other plans."""
     run = walk(_plan(script))
     failure = known(run.failure)
     assert (failure.kind, Step(failure.phase, failure.context), run.full) == (kind, step, None)
 
 
 def test_the_others_fail_then() -> None:
-    """Both failures are told: that of the further context, and that of those which had fitted."""
+    """Both failures are reported: of the additional context, and of the contexts that did fit."""
     run = walk(_plan("raise@load2;raise@destroy0"))
     assert (known(run.full).context, known(run.failure).phase, known(run.failure).context) == (
         2,
@@ -159,10 +154,10 @@ def test_the_others_fail_then() -> None:
 
 
 class _ScarceMemory(StubObserver):
-    """Reads that less and less of the system's memory is available."""
+    """An observer that reads less and less available memory of the system."""
 
     def snapshot(self) -> Reading:
-        """Return a reading; from the seventh on less than a tenth is left."""
+        """Return a reading; from the seventh on less than a tenth is available."""
         reading = super().snapshot()
         available = 100 if len(self.answers) < 7 else 9
         return Reading(
@@ -171,19 +166,17 @@ class _ScarceMemory(StubObserver):
 
 
 def test_the_systems_memory_is_not_filled() -> None:
-    """No further context is made as soon as little is available after one has run: that is no
-    failure.
-    """
+    """No more contexts are added if little is available after one has run: not a failure."""
     run = walk(_plan("plain"), observer=_ScarceMemory())
     assert (run.failure, run.full) == (None, None)
     assert _steps(run) == _made(3) + _gone(3)
-    # The other plans are walked whatever is left.
+    # Other plans are walked in any case.
     plan = replace(_plan("plain", most=4), fills=False)
     assert _steps(walk(plan, observer=_ScarceMemory())) == list(plan.steps())
 
 
 def test_words_of_the_failure() -> None:
-    """What the runtime had written by then belongs to it."""
+    """Output of the runtime up to that point belongs to the failure."""
     run = walk(_plan("print@load1;raise@load1"))
     full = known(run.full)
     assert "printed by the runtime" in full.last_words

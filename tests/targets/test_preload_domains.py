@@ -1,6 +1,4 @@
-"""The IOMMU's domains: address spaces of 4 GiB, 16 of them, of which a runtime names one with each
-call.
-"""
+"""The IOMMU's domains: 16 address spaces of 4 GiB, one of which a runtime names in each call."""
 
 from __future__ import annotations
 
@@ -25,9 +23,7 @@ def fill(domain):
 
 
 def test_each_domain_is_full_by_itself(on_board: RunOnBoard) -> None:
-    """A buffer that a domain has no addresses for fails, and fits into another; addresses that are
-    free serve again.
-    """
+    """A buffer that does not fit fails, but fits into another domain; addresses are reused."""
     script = """
 first = npu.create(1 << 29)
 print(fill(0), attempt(lambda: npu.create(1 << 29)), fill(15))
@@ -42,13 +38,12 @@ print(attempt(lambda: npu.create(1 << 29)), attempt(lambda: npu.create(1 << 29))
 
 @pytest.mark.parametrize(("chip", "invalid"), [("rk3588", (-1, 16)), ("rv1106", (-1, 1, 16))])
 def test_domains_that_are_none(on_board: RunOnBoard, chip: str, invalid: tuple[int, ...]) -> None:
-    """Calls that name one fail; without an IOMMU there is the first alone, and no domain in the
-    ledger.
-    """
+    """Calls with such a domain fail; without an IOMMU there is only the first."""
     script = f"""
 tasks = npu.create(4096)
 for domain in {invalid}:
-    print(attempt(lambda: npu.create(4096, domain=domain)), attempt(lambda: npu.submit(tasks, 0, 0, domain=domain)))
+    made = attempt(lambda: npu.create(4096, domain=domain))
+    print(made, attempt(lambda: npu.submit(tasks, 0, 0, domain=domain)))
     print(attempt(lambda: npu.action(25, domain)))
 """
     ended = on_board(_ATTEMPT + script, chip=chip)
@@ -57,7 +52,7 @@ for domain in {invalid}:
 
 
 def test_every_call_switches_the_domain(on_board: RunOnBoard) -> None:
-    """The driver tells the one it has, which was that of the last buffer, job, or setting."""
+    """The driver reports the current one, set by the last buffer, job or setting."""
     script = """
 print(npu.action(24))
 memory = npu.create(4096, domain=3); print(npu.action(24))
@@ -70,9 +65,7 @@ npu.free(memory); print(npu.action(24))
 
 
 def test_the_ledger_tells_what_a_domain_holds(on_board: RunOnBoard) -> None:
-    """Each object takes addresses of its own, in the domain that its creation named, and gives them
-    back.
-    """
+    """Each object takes addresses in the domain that its creation named, and gives them back."""
     script = """
 npu, heap = Npu(), Heap()
 memory = npu.create(5000, domain=2)
@@ -110,9 +103,7 @@ npu.submit(tasks, 0, 1, domain=1)
 
 
 def test_addresses_that_another_domain_gives_out(on_board: RunOnBoard) -> None:
-    """A job that reads a buffer which its domain has lost reads a dead one, whatever another domain
-    has there.
-    """
+    """A job that reads a buffer that its domain has lost reads a dead one."""
     script = """
 npu = Npu()
 data, tasks, commands = npu.create(1 << 20), npu.create(4096), npu.create(4096)

@@ -1,4 +1,4 @@
-"""Faults that the virtual board has on demand, and the memory that it is given."""
+"""Faults of the virtual board on demand, and its memory limit."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_no_device(on_board: RunOnBoard) -> None:
 
 
 def test_no_permission(on_board: RunOnBoard) -> None:
-    """The NPU's device is there, and not for this user."""
+    """The NPU's device exists, but not for this user."""
     script = """
         try: Npu()
         except PermissionError as error: print(error.filename)
@@ -38,12 +38,11 @@ def test_no_permission(on_board: RunOnBoard) -> None:
 
 
 def test_memory_runs_out(on_board: RunOnBoard) -> None:
-    """A buffer that would take the live total over the limit is not made; room comes back when
-    others have gone.
-    """
+    """A buffer over the limit is not made; there is room again after others have gone."""
     script = """
 first = npu.create(8192)
-print(attempt(lambda: npu.create(4097)), attempt(lambda: npu.create(4096)), attempt(lambda: Heap().allocate(1)))
+made = [attempt(lambda: npu.create(size)) for size in (4097, 4096)]
+print(*made, attempt(lambda: Heap().allocate(1)))
 npu.free(first)
 print(attempt(lambda: npu.create(8192)))
 """
@@ -62,7 +61,7 @@ print(attempt(lambda: npu.create(8192)))
     ],
 )
 def test_jobs_fail(on_board: RunOnBoard, fault: str, expected: list[str]) -> None:
-    """From the Nth submit on, with the error of that name or number."""
+    """The error is named or numbered, and begins with the Nth submit."""
     script = (
         "tasks = npu.create(4096)\nprint(*(attempt(lambda: npu.submit(tasks, 0, 0)) for _ in"
         " '123'))"
@@ -73,9 +72,7 @@ def test_jobs_fail(on_board: RunOnBoard, fault: str, expected: list[str]) -> Non
 
 
 def test_sram_of_an_old_driver(on_board: RunOnBoard) -> None:
-    """Faults are combined by commas: buffers that request SRAM get what is free of it, and give it
-    back.
-    """
+    """Commas combine faults; buffers that request SRAM get its free part and give it back."""
     script = """
         npu = Npu()
         free = lambda: npu.action(23)
@@ -115,7 +112,7 @@ _BAD = (
 
 @pytest.mark.parametrize("fault", [*_BAD, "sram"])
 def test_an_unknown_fault_ends_the_process(preload: Path, fault: str) -> None:
-    """A test that needs a fault must not pass for lack of it."""
+    """Otherwise a test that needs a fault might pass without it."""
     ended = run_client(
         "print('ran')",
         preload,

@@ -1,6 +1,4 @@
-"""The ledger of the preload library on its virtual board: every requested byte, and when it was
-given back.
-"""
+"""The ledger of the virtual board: every requested byte, and when it was given back."""
 
 from __future__ import annotations
 
@@ -18,9 +16,7 @@ _PAGE = 4096
 
 
 def test_the_ledger_begins_with_the_mode_and_the_process(on_board: RunOnBoard) -> None:
-    """The first line describes the rest; times are of Python's monotonic clock, to be put between
-    barriers.
-    """
+    """The first line describes the rest; times are of Python's monotonic clock, as for barriers."""
     script = """
         import time
         npu = Npu()
@@ -47,9 +43,7 @@ def test_no_ledger_is_kept_without_the_variable(preload: Path) -> None:
 
 
 def test_sizes_are_rounded_up_to_pages(on_board: RunOnBoard) -> None:
-    """The ledger has the requested bytes and those taken, with the old structure and with the new
-    one.
-    """
+    """The ledger has requested and allocated bytes, with the old structure and with the new one."""
     script = """
         npu = Npu()
         for whole in (True, False):
@@ -67,9 +61,7 @@ def test_sizes_are_rounded_up_to_pages(on_board: RunOnBoard) -> None:
 
 
 def test_everything_given_back_leaves_nothing(on_board: RunOnBoard) -> None:
-    """The live total is the sum of what was not given back, and zero in the end; numbers are not
-    given out again.
-    """
+    """The live total is the sum of what was not given back; numbers are never reused."""
     script = """
         npu = Npu()
         memories = [npu.create(size) for size in (5000, 10000, 20000)]
@@ -94,7 +86,8 @@ def test_everything_given_back_leaves_nothing(on_board: RunOnBoard) -> None:
             """
             first = npu.create(5000)
             second = npu.create(0, handle=first.handle)
-            assert second.bytes == first.bytes and second.address != first.address and second.object != first.object
+            assert second.bytes == first.bytes
+            assert second.address != first.address and second.object != first.object
             npu.free(first); npu.create(1); npu.destroy(second)
             """,
             [("create", 1), ("import", 1), ("create", 2), ("destroy", 1)],
@@ -148,17 +141,13 @@ def test_everything_given_back_leaves_nothing(on_board: RunOnBoard) -> None:
     ],
 )
 def test_a_buffer_lives(on_board: RunOnBoard, script: str, events: list[tuple[str, int]]) -> None:
-    """As in the kernel: memory does not go while an object or a file descriptor of this process
-    holds it.
-    """
+    """An object or a file descriptor of this process keeps its memory, as in the kernel."""
     ended = on_board("npu = Npu()\n" + dedent(script))
     assert ended.buffers() == events
 
 
 def test_buffers_are_known_by_their_inodes(on_board: RunOnBoard) -> None:
-    """So that the kernel's account of a process's file descriptors can be put together with the
-    ledger.
-    """
+    """Inodes match the kernel's account of file descriptors with the ledger."""
     script = """
         memory, fd = Npu().create(1), Heap().allocate(5000)
         foreign = os.memfd_create("foreign"); os.ftruncate(foreign, 12288)
@@ -177,14 +166,13 @@ def test_buffers_are_known_by_their_inodes(on_board: RunOnBoard) -> None:
 
 
 def test_bad_handles_are_refused(on_board: RunOnBoard) -> None:
-    """What is no file descriptor, an object that was given back before, and no size, as by the
-    driver.
-    """
+    """The driver also refuses numbers that are not descriptors, destroyed objects, and size 0."""
     script = """
         npu = Npu()
         memory = npu.create(1)
         npu.destroy(memory)
-        for bad in (lambda: npu.create(1, handle=999), lambda: npu.destroy(memory), lambda: npu.create(0)):
+        unknown = lambda: npu.create(1, handle=999)
+        for bad in (unknown, lambda: npu.destroy(memory), lambda: npu.create(0)):
             try: bad()
             except OSError as error: print(error.errno)
     """
@@ -192,7 +180,7 @@ def test_bad_handles_are_refused(on_board: RunOnBoard) -> None:
 
 
 def test_many_threads_write_whole_lines(on_board: RunOnBoard) -> None:
-    """Buffers of several threads do not mix, and no line is torn."""
+    """Events of several threads do not mix, and no line is torn."""
     script = """
         npu = Npu()
         def work():
@@ -209,14 +197,14 @@ def test_many_threads_write_whole_lines(on_board: RunOnBoard) -> None:
 
 
 def test_programs(on_board: RunOnBoard) -> None:
-    """A started one loads the library and writes no line; one that the process becomes begins the
-    ledger anew.
-    """
+    """A child loads the library and writes nothing; a program in its place starts again."""
     script = """
         import resource, subprocess
-        assert resource.getrlimit(resource.RLIMIT_CORE) == (0, 0)  # runtimes crash in tests, many times
+        # Runtimes crash in tests, many times.
+        assert resource.getrlimit(resource.RLIMIT_CORE) == (0, 0)
         Npu().create(1)
-        child = [sys.executable, "-S", "-c", "from tests.targets.npu_client import *; Npu().create(1); print('made')"]
+        script = "from tests.targets.npu_client import *; Npu().create(1); print('made')"
+        child = [sys.executable, "-S", "-c", script]
         subprocess.run(child, check=True)
         os.execv(sys.executable, child)
     """
@@ -228,9 +216,7 @@ def test_programs(on_board: RunOnBoard) -> None:
 
 @pytest.mark.parametrize("chip", CHIPS)
 def test_a_chip_answers_as_the_table_has_it(on_board: RunOnBoard, chip: str) -> None:
-    """The C source and targets/chips.py agree on versions; without an IOMMU an import has the
-    buffer's address.
-    """
+    """Versions are those of targets/chips.py; without an IOMMU imports share an address."""
     script = """
         npu = Npu()
         memory = npu.create(5000)
@@ -249,16 +235,14 @@ def test_a_chip_answers_as_the_table_has_it(on_board: RunOnBoard, chip: str) -> 
 
 
 def test_a_chip_that_cannot_be_played_ends_the_process(preload: Path) -> None:
-    """At once, before anything runs."""
+    """It ends at once, before anything runs."""
     ended = run_client("print('ran')", preload, None, REUSEBENCH_BOARD="rk3399pro")
     assert (ended.code, ended.output) == (2, "")
     assert ended.errors == "reusebench preload: no chip rk3399pro can be played\n"
 
 
 def test_a_process_without_file_descriptors_left(on_board: RunOnBoard) -> None:
-    """Its ledger goes on: every buffer that it got is there, and it has no descriptor more than
-    before.
-    """
+    """Its ledger goes on with every buffer, and the process has no additional descriptor."""
     script = """
         import resource
         npu = Npu()
@@ -268,7 +252,8 @@ def test_a_process_without_file_descriptors_left(on_board: RunOnBoard) -> None:
         try:
             while True: memories.append(npu.create(1))
         except OSError as error:
-            print(len(memories), errno.errorcode[error.errno], resource.getrlimit(resource.RLIMIT_NOFILE) == (32, hard))
+            is_unchanged = resource.getrlimit(resource.RLIMIT_NOFILE) == (32, hard)
+            print(len(memories), errno.errorcode[error.errno], is_unchanged)
         for memory in memories: npu.free(memory)
     """
     ended = on_board(script)

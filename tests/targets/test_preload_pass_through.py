@@ -1,7 +1,7 @@
-"""The preload library on a real driver: the same ledger, kept from what the driver answers.
+"""The preload library with a real driver: the same ledger, from the driver's answers.
 
-Stand-ins play the driver: a second copy of the library in virtual mode, and fake_drm_driver.c its
-DRM form.
+Two stand-ins replace the driver: a second copy of the library in virtual mode, and
+fake_drm_driver.c for its DRM form.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from tests.targets.preload_support import Ended, read_ledger, run_client
 
 pytestmark = pytest.mark.process
 
-#: The parts of an event that two copies of the library may see differently: they run one after the
-#: other.
+#: Parts of an event that two copies of the library may see differently, since they run one after
+#: the other.
 _OWN = ("at_ns", "mode", "chip")
 
 
@@ -32,9 +32,7 @@ def drm_driver(compiler: Compiler, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 def test_both_ledgers_agree(preload: Path, lower_preload: Path, tmp_path: Path) -> None:
-    """On buffers, imports, addresses and jobs above a virtual board, to the byte; a failed call
-    changed nothing.
-    """
+    """Buffers, imports, addresses and jobs agree to the byte; a failed call changed nothing."""
     script = """
         npu, heap = Npu(), Heap()
         assert npu.action(18), "that it has an IOMMU is known by this"
@@ -72,7 +70,7 @@ def test_both_ledgers_agree(preload: Path, lower_preload: Path, tmp_path: Path) 
 def test_registers_are_those_of_the_chip_that_the_driver_tells(
     preload: Path, lower_preload: Path, tmp_path: Path
 ) -> None:
-    """Once the runtime has asked it for the hardware's version, as it does before anything else."""
+    """The runtime asks the driver for the hardware's version before anything else."""
     script = """
         npu = Npu()
         npu.action(0)
@@ -147,7 +145,7 @@ def test_buffers_of_the_drm_driver(
 def test_drm_jobs_are_read_where_the_device_maps_them(
     preload: Path, drm_driver: Path, tmp_path: Path
 ) -> None:
-    """A DRM buffer is mapped from the device, at the offset that it was given."""
+    """A DRM buffer is mapped from the device at its offset."""
     script = """
 def view(memory):
     offset = struct.unpack("IIQ", npu.call(MAP, struct.pack("IIQ", memory.handle, 0, 0)))[2]

@@ -1,6 +1,4 @@
-"""What the preload library reads in a submitted job: whose memory its register commands read and
-write.
-"""
+"""Submitted jobs: the memory that their register commands read and write."""
 
 from __future__ import annotations
 
@@ -17,7 +15,8 @@ pytestmark = pytest.mark.process
 _JOB = """
 npu = Npu()
 data = npu.create(8192)
-job = Job(npu, [command(0x1070, data.address + 16), command(0x1010, data.address), command(0x5038, 0)])
+reads = command(0x1070, data.address + 16)
+job = Job(npu, [reads, command(0x1010, data.address), command(0x5038, 0)])
 """
 _Read = tuple[str, int, str, int, int, int]
 
@@ -27,18 +26,14 @@ def _submits(on_board: RunOnBoard, script: str, chip: str = "rk3588") -> list[di
 
 
 def _reads(submit: dict[str, Any]) -> list[_Read]:
-    """Return register, buffer, state, count, lowest and highest of what was read but for the
-    command lists.
-    """
+    """Return register, buffer, state, count, lowest and highest of all reads of data."""
     fields = ("register", "buffer", "state", "count", "lowest", "highest")
     reads = [tuple(read[field] for field in fields) for read in submit["reads"]]
     return [read for read in reads if read[0] != "0x0010"]
 
 
 def test_addresses_are_attributed_to_live_buffers(on_board: RunOnBoard) -> None:
-    """Registers that hold addresses are followed; settings that look like one, and unused units,
-    are not.
-    """
+    """Registers with addresses are followed, but not settings that look alike or unused units."""
     ended = on_board(_JOB + "job.run(mask=2); print(npu.submit(job.tasks, 0, 1, mask=2)[4])")
     # The driver's counter: all tasks are done at once.
     assert ended.output == "1\n"
@@ -69,7 +64,7 @@ def test_addresses_are_attributed_to_live_buffers(on_board: RunOnBoard) -> None:
 def test_chips_have_other_registers_for_addresses(
     on_board: RunOnBoard, chip: str, registers: str
 ) -> None:
-    """What holds an address on one chip is a setting on another."""
+    """A register with an address on one chip is a setting on another."""
     script = (
         "Job(npu, [command(register, data.address) for register in (0x1070, 0x1088, 0x4018)]).run()"
     )
@@ -109,23 +104,21 @@ Job(npu, [command(0x1070, npu.create(4096, handle=fd).address)]).run()""",
     ],
 )
 def test_the_state_of_what_is_read(on_board: RunOnBoard, script: str, read: _Read) -> None:
-    """Live, dead where it was given back before, unknown where no buffer ever was."""
+    """Live; dead if it was given back before; unknown if no buffer was ever there."""
     (submit,) = _submits(on_board, script)
     assert _reads(submit) == [read]
 
 
 @pytest.mark.parametrize(
     ("offset", "after", "past_end"),
-    # The task list and the commands are made after the data, of two pages, with a page between
-    # buffers.
+    # The task list and the commands are made after the data, which has two pages; there is a page
+    # between buffers.
     [(8192, 1, 0), (8192 + 64, 1, 64), (0x4000000, 3, 0x4000000 - 6 * 4096)],
 )
 def test_an_address_past_an_end_names_the_buffer_before_it(
     on_board: RunOnBoard, offset: int, after: int, past_end: int
 ) -> None:
-    """Of addresses where no buffer ever was, the last buffer before the lowest is named, and how
-    far its end is.
-    """
+    """Addresses outside all buffers name the last buffer before, and the distance to its end."""
     script = f"Job(npu, [command(0x1070, data.address + {offset} + at) for at in (128, 0)]).run()"
     (submit,) = _submits(on_board, script)
     (unknown,) = (read for read in submit["reads"] if not read["buffer"])
@@ -134,11 +127,12 @@ def test_an_address_past_an_end_names_the_buffer_before_it(
 
 
 def test_addresses_may_be_relative(on_board: RunOnBoard) -> None:
-    """On RV1106 registers hold distances from the job's base address, which may go backwards."""
+    """On RV1106 registers hold distances from the job's base address, which may be negative."""
     script = """
 middle, above = npu.create(4096), npu.create(4096)
 distances = (data.address - middle.address, 8, above.address - middle.address)
-Job(npu, [command(0x1070, distance & 0xffffffff) for distance in distances]).run(base=middle.address)
+commands = [command(0x1070, distance & 0xffffffff) for distance in distances]
+Job(npu, commands).run(base=middle.address)
 """
     (submit,) = _submits(on_board, script, "rv1106")
     assert _reads(submit) == [
@@ -147,7 +141,7 @@ Job(npu, [command(0x1070, distance & 0xffffffff) for distance in distances]).run
 
 
 def test_a_job_is_written_again_only_when_it_differs(on_board: RunOnBoard) -> None:
-    """A thousand runs cost a line; other commands, and memory that has gone, another one each."""
+    """A thousand equal runs cost one line; other commands, or freed memory, one line more."""
     script = """
 for _ in range(1000): job.run()
 spare = npu.create(1); job.run()
@@ -177,9 +171,7 @@ for _ in range(5):
 
 
 def test_cores_take_their_own_tasks(on_board: RunOnBoard) -> None:
-    """One core or two take the entries of their own number, three the last three; any core may be
-    any of them.
-    """
+    """One or two cores take the entries of their numbers, three the last three."""
     script = """
 job = Job(npu, [])
 for index in range(6):
@@ -193,16 +185,14 @@ for mask in (2, 3, 7, 0): npu.submit(job.tasks, 0, 6, mask=mask, cores=cores)
 
 
 def test_a_core_that_is_not_there_has_no_tasks(on_board: RunOnBoard) -> None:
-    """librknnrt writes for it that its tasks begin nowhere, as for the third of RK3576."""
+    """librknnrt writes that its tasks start nowhere, for example for the third core of RK3576."""
     script = "npu.submit(job.tasks, 0, 1, cores=((0, 1), (0, 1), (0xffffffff, 1)))"
     (submit,) = on_board(_JOB + script, chip="rk3576").named("submit")
     assert (submit["tasks"], "walked" in submit) == (1, False)
 
 
 def test_what_cannot_be_read_is_not_guessed(on_board: RunOnBoard) -> None:
-    """Where the process has not mapped the task list or the commands, the event has that the walk
-    is not whole.
-    """
+    """If task list or commands are not mapped, the event says that the walk is incomplete."""
     for unmapped in ("task_map", "command_map"):
         (submit,) = on_board(_JOB + f"LIBC.munmap(job.{unmapped}, 4096); job.run()").named("submit")
         assert submit["walked"] is False

@@ -1,4 +1,4 @@
-"""How the C programs of native/ are compiled, and when they are compiled again."""
+"""The compilation of the C programs of native/."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ pytestmark = [pytest.mark.process, pytest.mark.usefixtures("own_cache")]
 
 @pytest.fixture
 def source(compiler: Compiler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the one source of the small library."""
+    """Return the only source of the small library."""
     assert compiler
     source = tmp_path / "native" / "small" / "small.c"
     source.parent.mkdir(parents=True)
@@ -97,7 +97,7 @@ def _program(path: Path, script: str) -> Path:
 def test_a_fetched_compiler_compiles_for_one(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """The architecture that is needed, and no other; for librknnmrt its C library too."""
+    """Only the needed architecture is compiled; for librknnmrt also its stand-in for uClibc."""
     zig = Compiler(
         (str(_program(tmp_path / "zig", 'while [ "$1" != -o ]; do shift; done; touch "$2"')),)
     )
@@ -118,7 +118,7 @@ def test_a_fetched_compiler_compiles_for_one(
 
 
 def test_compilers_have_known_names(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Debian's cross compilers, and any C compiler for this machine's own architecture."""
+    """Debian's cross compilers, and any C compiler for this machine's architecture."""
     monkeypatch.setenv("PATH", str(tmp_path))
     assert find_compiler("armhf") is None
     assert find_compiler(_OWN) is None
@@ -129,7 +129,7 @@ def test_compilers_have_known_names(monkeypatch: pytest.MonkeyPatch, tmp_path: P
 
 
 def test_a_compiler_that_cannot_be_fetched(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The sentence has pip's reason and the package to install by hand."""
+    """The error has pip's reason and the package to install instead."""
     python = _program(tmp_path / "python", "echo 'No module named pip' >&2; exit 1")
     monkeypatch.setattr(sys, "executable", str(python))
     monkeypatch.setattr(compilers, "find_compiler", lambda _: None)
@@ -145,9 +145,7 @@ def test_a_compiler_that_cannot_be_fetched(monkeypatch: pytest.MonkeyPatch, tmp_
 
 
 def test_the_driver_for_uclibc(tmp_path: Path) -> None:
-    """It needs uClibc's loader and its libc.so.0 alone, and its preload library hides nothing
-    behind newer tables.
-    """
+    """It needs only uClibc's loader and libc.so.0; its preload library has both symbol tables."""
     compiler = find_compiler("armhf")
     driver = tmp_path / "reusebench-driver"
     if compiler is not None:

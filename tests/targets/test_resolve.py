@@ -1,4 +1,4 @@
-"""From the text of --target to a runtime's target, or to a sentence of what is wrong."""
+"""The way from --target to a runtime's target, or to an error."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _DRIVER = (str(START),)
 _ONNXRUNTIME = find_runtime("onnxruntime")
 _MEGENGINE_LITE = find_runtime("megengine_lite")
 _RKNN = find_runtime("rknn")
-#: Its module is in every Python.
+#: A module that every Python has.
 _ANYWHERE = replace(_ONNXRUNTIME, name="anywhere", module="json")
 _NOWHERE = replace(_ONNXRUNTIME, name="nowhere", module="no_such_module")
 
@@ -39,9 +39,7 @@ def _own_library(path: Path) -> Path:
 
 
 def test_this_interpreter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It gets the library by a variable, with the absolute path; it computes, and keeps no
-    ledger.
-    """
+    """The library's absolute path is in a variable; the target computes and keeps no ledger."""
     target = parse_target(Selection("python"), _ONNXRUNTIME)
     assert (target.name, target.command) == ("python", (sys.executable, *_DRIVER))
     assert target.environment == {}
@@ -56,7 +54,7 @@ def test_this_interpreter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_another_interpreter(tmp_path: Path) -> None:
-    """By its path; a link to a Python stays the link, as that of a virtual environment must."""
+    """It is named by its path; a link stays a link, as a virtual environment requires."""
     link = tmp_path / "python-link"
     link.symlink_to(sys.executable)
     target = parse_target(Selection(f"python:{link}"), _ANYWHERE)
@@ -66,9 +64,7 @@ def test_another_interpreter(tmp_path: Path) -> None:
 def test_a_runtime_with_an_environment_of_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where this interpreter lacks it, it runs under that environment's, by the same name and also
-    on a board.
-    """
+    """If this interpreter lacks the runtime, its environment's is used, also on a board."""
     own = tmp_path / "own" / "python"
     monkeypatch.setattr(interpreters, "available", lambda _: False)
     monkeypatch.setattr(interpreters, "_own_environment", own_environment("megengine_lite", own))
@@ -91,7 +87,7 @@ def test_a_runtime_with_an_environment_of_its_own(
 
 
 def test_another_interpreter_must_have_the_runtime(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is looked up there; what this interpreter or an own environment has does not count."""
+    """Only that interpreter counts, not this one or the runtime's own environment."""
     monkeypatch.setattr(
         interpreters, "_own_environment", own_environment("nowhere", Path(sys.executable))
     )
@@ -107,9 +103,7 @@ def test_another_interpreter_must_have_the_runtime(monkeypatch: pytest.MonkeyPat
 
 
 def test_rockchips_runtime_is_its_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is on any interpreter where the user names the library, and else where one is
-    installed.
-    """
+    """Any interpreter has it if the user names the library, or if one is installed."""
     monkeypatch.setattr(interpreters, "available", lambda _: False)
     for text in ("python", f"python:{sys.executable}"):
         parse_target(Selection(text, _own_library(tmp_path / "library.so")), _RKNN)
@@ -120,7 +114,7 @@ def test_rockchips_runtime_is_its_library(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_the_virtual_board_has_one_runtime() -> None:
-    """Another one cannot be there, whatever else is wrong."""
+    """Another runtime cannot be there, whatever else is wrong."""
     words = "--runtime onnxruntime: vboard:rk3588 has Rockchip's runtime only. Leave out --runtime"
     with pytest.raises(RuntimeMissing, match=re.escape(words)):
         parse_target(Selection("vboard:rk3588"), _ONNXRUNTIME)
@@ -150,20 +144,20 @@ def test_an_interpreter_that_is_none(tmp_path: Path, script: str | None, reason:
     "text", ["", "pyhton", "vboard", "vboard:", "python:", "board:rk3588", ":", "local"]
 )
 def test_unknown_targets(text: str) -> None:
-    """The sentence lists what is valid."""
+    """The error lists the valid ones."""
     with pytest.raises(TargetError, match="valid: python, python:PATH, vboard:CHIP, board"):
         parse_target(Selection(text), _ONNXRUNTIME)
 
 
 def test_the_library_is_read_first(tmp_path: Path) -> None:
-    """Whatever the target."""
+    """This does not depend on the target."""
     for text in ("python", "vboard:rk3588", "board"):
         with pytest.raises(TargetError, match=r"--rknn-library .*none: it does not exist"):
             parse_target(Selection(text, tmp_path / "none"), _RKNN)
 
 
 def test_a_library_of_another_architecture(tmp_path: Path) -> None:
-    """It cannot be loaded by this Python; the virtual board can."""
+    """This Python cannot load it; the virtual board can."""
     other = write_library(tmp_path / "library.so", "librknnmrt", architecture="armhf")
     if architecture_of_this_python() == "armhf":
         pytest.skip("this Python is for armhf itself")
@@ -192,7 +186,7 @@ def test_a_virtual_board_is_emulated_where_its_processor_is_another(
 
 
 def test_a_limit_of_npu_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The virtual board gets it in bytes, and the target has it; no other target can be limited."""
+    """The virtual board and its target have it in bytes; other targets cannot be limited."""
     monkeypatch.setattr(resolve, "missing_parts", lambda _: [])
     library = _own_library(tmp_path / "library.so")
     target = parse_target(Selection("vboard:rk3588", library, 2**29), _RKNN)
@@ -213,9 +207,7 @@ def test_a_limit_of_npu_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
 
 
 def test_targets_that_are_not_ready(tmp_path: Path) -> None:
-    """The virtual board's chips, library and parts, and the board's ledger: the sentences have the
-    commands.
-    """
+    """The errors about a virtual board's chips and parts, and a board's ledger, have commands."""
     library = write_library(tmp_path / "library.so", "librknnrt")
     for text, path, sentence in (
         (
@@ -242,7 +234,7 @@ def test_targets_that_are_not_ready(tmp_path: Path) -> None:
 
 
 def test_a_board(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """This interpreter, with the preload library before whatever else is preloaded."""
+    """This interpreter, with the preload library before all other preloaded ones."""
     preload = PRELOAD.path(architecture_of_this_python() or "")
     preload.parent.mkdir(parents=True)
     preload.touch()
@@ -265,7 +257,7 @@ def test_a_board(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def test_a_board_keeps_a_ledger(
     preload: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """The target's process writes one as soon as it starts."""
+    """The target's process writes it from its start."""
     installed = PRELOAD.path(architecture_of_this_python() or "")
     installed.parent.mkdir(parents=True)
     installed.symlink_to(preload)

@@ -1,4 +1,4 @@
-"""Which of Rockchip's libraries are found."""
+"""The search for Rockchip's libraries."""
 
 from __future__ import annotations
 
@@ -14,9 +14,7 @@ from tests.targets.library_files import write_library
 
 
 def test_libraries_of_files_and_folders(tmp_path: Path) -> None:
-    """By kind, the oldest version first; the same build once, and what else a folder has is passed
-    over.
-    """
+    """Each build is there once, by kind and version; other files of a folder are skipped."""
     folder = tmp_path / "libraries"
     (folder / "deeper").mkdir(parents=True)
     (folder / "model.rknn").write_bytes(b"RKNN")
@@ -36,9 +34,7 @@ def test_libraries_of_files_and_folders(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("own_cache")
 def test_the_usual_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a path the cache folder and the folders of boards are searched; that they are not
-    there is no error.
-    """
+    """Without a path the cache folder and the boards' folders are searched; they may be missing."""
     monkeypatch.setattr(library_file, "_FOLDERS", (str(tmp_path / "lib"),))
     assert find_libraries() == []
     for folder, version in ((cache_root() / "rknn", "2.3.2"), (tmp_path / "lib", "1.6.0")):
@@ -49,7 +45,7 @@ def test_the_usual_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.parametrize("name", ["missing.so", "model.rknn"])
 def test_a_named_file_must_be_a_library(name: str, tmp_path: Path) -> None:
-    """Where it is not there, or something else, that is said."""
+    """The error says if it is missing or something else."""
     (tmp_path / "model.rknn").write_bytes(b"RKNN")
     with pytest.raises(TargetError, match=name):
         find_libraries([tmp_path / name])

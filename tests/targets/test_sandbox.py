@@ -1,6 +1,4 @@
-"""What a confined program reaches, tried by system calls, and that the harness reads and ends it as
-any other.
-"""
+"""The sandbox: system calls that must fail in it, and a harness that reads and ends its process."""
 
 from __future__ import annotations
 
@@ -42,7 +40,7 @@ pytestmark = [
 
 @pytest.fixture
 def compiled_sandbox() -> None:
-    """Compile the sandbox, and skip where the kernel lets this user have none."""
+    """Compile the sandbox; skip the test if the kernel does not let this user have one."""
     ensure_sandbox(lambda _: None)
     reason = sandbox_problem()
     if reason:
@@ -51,13 +49,13 @@ def compiled_sandbox() -> None:
 
 @pytest.fixture
 def intruder(compiler: Compiler, tmp_path: Path) -> Path:
-    """Return the program that tries what it must not do."""
+    """Return the program that tries what must fail."""
     compiler.compile(["-O2", "-Wall", "-Werror", "-o", str(tmp_path / "intruder"), str(_INTRUDER)])
     return tmp_path / "intruder"
 
 
 def _attempts(program: Path, *words: object, reach: Reach | None = None) -> list[str]:
-    """Return what came of attempts, each a kind and a subject, in the sandbox."""
+    """Run attempts in the sandbox, each a kind and a subject, and return their results."""
     machine = SandboxedMachine(reach or Reach())
     command, _ = machine.confine((str(program), *map(str, words)), {}, Reach((str(program),)))
     done = subprocess.run(
@@ -70,9 +68,7 @@ def _attempts(program: Path, *words: object, reach: Reach | None = None) -> list
 
 
 def test_devices_of_the_host_are_not_there(intruder: Path) -> None:
-    """Not by a direct system call either, and root cannot make them again; those without hardware
-    are.
-    """
+    """Direct system calls do not reach them, and root cannot make them again."""
     devices = [
         path
         for path in ("/dev/kmsg", "/dev/tty", "/dev/ptmx", "/dev/fuse", "/dev/mem")
@@ -89,9 +85,7 @@ def test_devices_of_the_host_are_not_there(intruder: Path) -> None:
 
 
 def test_files_of_the_user_are_not_there(intruder: Path, tmp_path: Path) -> None:
-    """But for those that the program needs, of which it may write to what is for that; /tmp is
-    empty, and its own.
-    """
+    """Only needed files are there, writable if that is needed; /tmp is empty and its own."""
     model = tmp_path / "model"
     secret = tmp_path / "secret"
     folder = tmp_path / "made"
@@ -129,7 +123,7 @@ def test_files_of_the_user_are_not_there(intruder: Path, tmp_path: Path) -> None
 
 
 def test_a_link_leads_to_its_file(intruder: Path, tmp_path: Path) -> None:
-    """Under the name that the user gave; what it points to has no other one there."""
+    """The file is there under the link's name only."""
     target = tmp_path / "target"
     link = tmp_path / "link"
     target.touch()
@@ -142,7 +136,7 @@ def test_a_link_leads_to_its_file(intruder: Path, tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may read what is another user's")
 def test_root_has_the_files_in_another_users_folder(intruder: Path, tmp_path: Path) -> None:
-    """As with sudo, in a home that is private: what is needed is shown, and no more of it."""
+    """Only the needed files of a private home are there, as with sudo."""
     home = tmp_path / "home"
     home.mkdir()
     for name in ("model", "secret"):
@@ -154,7 +148,7 @@ def test_root_has_the_files_in_another_users_folder(intruder: Path, tmp_path: Pa
 
 
 def test_there_is_no_network(intruder: Path) -> None:
-    """No loopback of the host's, and no abstract socket."""
+    """Loopback and abstract sockets of the host are not reachable."""
     name = f"reusebench-{os.getpid()}"
     with socket.create_server(("127.0.0.1", 0)) as server, socket.socket(socket.AF_UNIX) as other:
         other.bind(f"\0{name}")
@@ -164,7 +158,7 @@ def test_there_is_no_network(intruder: Path) -> None:
 
 
 def test_other_processes_are_not_there(intruder: Path) -> None:
-    """Neither to look at nor to signal, and a namespace of its own gives no rights again."""
+    """They cannot be seen or signalled, and a namespace of its own gives no rights again."""
     own = os.getpid()
     words = (
         "read",
@@ -186,7 +180,7 @@ def test_other_processes_are_not_there(intruder: Path) -> None:
 
 
 def test_no_capability_is_left() -> None:
-    """Not even to root, whose name it keeps."""
+    """Not even root has one, although it keeps its name."""
     command, _ = SandboxedMachine(Reach()).confine(("cat", "/proc/self/status"), {}, Reach())
     status = subprocess.run(command, cwd="/", capture_output=True, text=True, check=True).stdout
     lines = dict(line.split(":\t") for line in status.splitlines() if ":\t" in line)
@@ -196,7 +190,7 @@ def test_no_capability_is_left() -> None:
 
 @pytest.fixture
 def waiting() -> Iterator[LocalProcess]:
-    """Return a confined process that holds 20 MB and waits for its standard input."""
+    """Return a sandboxed process that holds 20 MB and waits for its standard input."""
     script = (
         "import sys; held = bytearray(b'x') * 20_000_000; print('ready', end='', flush=True);"
         " sys.stdin.read()"
@@ -211,9 +205,7 @@ def waiting() -> Iterator[LocalProcess]:
 
 
 def test_the_harness_reads_its_memory(waiting: LocalProcess) -> None:
-    """By the id that it was started with: nothing is between the two, and no other process
-    stays.
-    """
+    """It is the process that was started, without another one in between or left behind."""
     assert waiting.receive(TIME_LIMIT_S) == b"ready"
     process = psutil.Process(waiting.pid)
     assert process.ppid() == os.getpid()
@@ -227,7 +219,7 @@ def test_the_harness_reads_its_memory(waiting: LocalProcess) -> None:
 
 
 def test_it_ends_as_it_would_elsewhere(intruder: Path, waiting: LocalProcess) -> None:
-    """A signal from outside and an abort of its own are seen as they are."""
+    """A signal from outside and an abort look the same as without a sandbox."""
     os.kill(waiting.pid, signal.SIGTERM)
     assert waiting.ending().exit_code == -signal.SIGTERM
     command, _ = SandboxedMachine(Reach((str(intruder),))).confine(
@@ -237,7 +229,7 @@ def test_it_ends_as_it_would_elsewhere(intruder: Path, waiting: LocalProcess) ->
 
 
 def test_variables_of_the_loader_are_the_programs_alone(tmp_path: Path) -> None:
-    """The sandbox's own program loads nothing of them; the ledger's folder is writable."""
+    """The sandbox's own program does not load them; the ledger's folder is writable."""
     ledger = tmp_path / "ledger.jsonl"
     variables = {"LD_LIBRARY_PATH": "/nowhere", "REUSEBENCH_LEDGER": str(ledger)}
     script = 'echo "$LD_LIBRARY_PATH" > "$REUSEBENCH_LEDGER"'
@@ -248,7 +240,7 @@ def test_variables_of_the_loader_are_the_programs_alone(tmp_path: Path) -> None:
 
 
 def test_a_kernel_that_refuses(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The reason is the kernel's; here inside a sandbox, where no other may be made."""
+    """The reason is the kernel's. Here a sandbox may not be made inside another one."""
     (tmp_path / "root").mkdir()
     confined = (
         f"{sandbox_program()} {new_root(sandbox_program())} -r {sandbox_program().parent} -r"
@@ -262,7 +254,7 @@ def test_a_kernel_that_refuses(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
 
 
 def test_a_program_that_is_not_there() -> None:
-    """It is the sandbox's error, in one line."""
+    """The sandbox reports this in one line."""
     command, _ = SandboxedMachine(Reach()).confine(("/no/such/program",), {}, Reach())
     done = subprocess.run(command, cwd="/", capture_output=True, text=True, check=False)
     assert done.returncode == 125

@@ -1,4 +1,4 @@
-"""Streams in a measured process: their messages, how Ctrl-C ends them, and how they fail."""
+"""Streams in a measured process: their messages, their end by Ctrl-C, and their failures."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def _plan(script: str, duration_s: float) -> Plan:
 
 
 class _Messages(StubListener):
-    """Keeps the messages; interrupts this process after so many."""
+    """A listener that keeps the messages and interrupts this process after `interrupt_after`."""
 
     def __init__(self, interrupt_after: int | None = None) -> None:
         self.kept: list[Frames] = []
         self._interrupt_after = interrupt_after
 
     def frames(self, message: Frames, run: MeasuredRun) -> None:
-        """Keep it."""
+        """Keep the message."""
         assert run.barriers[-1].phase == "first_inference"
         self.kept.append(message)
         if len(self.kept) == self._interrupt_after:
@@ -52,9 +52,7 @@ def default_interrupt() -> Iterator[None]:
 
 
 def test_frames_are_reported_while_they_run() -> None:
-    """Once a second and at the end; every frame is in one of the messages, and memory is read at
-    the same barriers.
-    """
+    """Messages come once a second and at the end; memory is read at the same barriers."""
     messages = _Messages()
     run = walk(_plan("plain", duration_s=1.4), listener=messages)
     assert run.failure is None
@@ -74,9 +72,7 @@ def test_frames_are_reported_while_they_run() -> None:
 
 
 def test_ctrl_c_ends_streams_in_order() -> None:
-    """What they did is measured, the plan is walked to its end, and the run is marked as
-    interrupted.
-    """
+    """Frames until then are measured, the walk goes on to its end, and the run is marked."""
     messages = _Messages(interrupt_after=1)
     run = walk(_plan("plain", duration_s=3600.0), listener=messages)
     assert run.interrupted
@@ -88,7 +84,7 @@ def test_ctrl_c_ends_streams_in_order() -> None:
 
 
 def test_a_second_ctrl_c_is_not_waited_for() -> None:
-    """The user wants an end at once."""
+    """The user wants to end at once."""
     ended: list[bool] = []
     before = signal.getsignal(signal.SIGINT)
 
@@ -105,14 +101,14 @@ def test_a_second_ctrl_c_is_not_waited_for() -> None:
 
 
 def test_an_ignored_ctrl_c_stays_ignored() -> None:
-    """As that of a job in the background."""
+    """A job in the background ignores it, too."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with first_interrupt_calls(lambda: pytest.fail("it was called")):
         os.kill(os.getpid(), signal.SIGINT)
 
 
 def test_only_the_main_thread_takes_ctrl_c() -> None:
-    """Elsewhere handlers cannot be set; nothing fails there."""
+    """Other threads cannot set handlers, and nothing fails there."""
     handlers = []
 
     def enter() -> None:
@@ -126,7 +122,7 @@ def test_only_the_main_thread_takes_ctrl_c() -> None:
 
 
 def test_a_context_that_fails_among_frames_is_a_result() -> None:
-    """With the runtime's error and the phase."""
+    """It has the runtime's error and the phase."""
     failure = walk(_plan("raise@outputs9", duration_s=3600.0)).failure
     assert failure is not None
     assert (failure.kind, failure.phase, failure.context) == ("failed", "steady", None)
@@ -136,7 +132,7 @@ def test_a_context_that_fails_among_frames_is_a_result() -> None:
 def test_streams_that_hang_are_ended_at_the_time_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However long they are to run: they are silent when the last frames do not come through."""
+    """They end at the limit for silence, however long they are to run."""
     log = tmp_path / "log"
     clock = Clock(monkeypatch, log, "outputs9")
     failure = walk(_plan(f"log={log};hang@outputs9", duration_s=0.5), observer=clock).failure

@@ -1,4 +1,4 @@
-"""The installation of the virtual board, with a package manager that is a few lines of shell."""
+"""The installation of the virtual board, with a few lines of shell as the package manager."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from tests.targets.library_files import write_library
 
 pytestmark = pytest.mark.process
 
-#: What stands in for Debian: packages are tar archives in $POOL, dependencies are text files beside
-#: them.
+#: The stand-in for Debian: packages are tar archives in $POOL, and dependencies are text files next
+#: to them.
 _TOOLS = {
     "apt-get": (
         """#!/bin/sh
@@ -41,7 +41,10 @@ _TOOLS = {
         shift
         for name in "$@"; do
             case "$name" in -o | *=*) continue ;; esac
-            if [ ! -f "$POOL/$name.tar" ]; then echo "E: Unable to locate package $name" >&2; exit 100; fi
+            if [ ! -f "$POOL/$name.tar" ]; then
+                echo "E: Unable to locate package $name" >&2
+                exit 100
+            fi
             cp "$POOL/$name.tar" "$name.deb"
         done
     """
@@ -60,7 +63,7 @@ _TOOLS = {
 
 
 class Pool:
-    """The packages that there are."""
+    """The available packages."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -79,7 +82,7 @@ class Pool:
         )
 
     def calls(self) -> list[str]:
-        """Return what apt-get was called with."""
+        """Return the arguments of all calls of apt-get."""
         calls = self.folder / "calls"
         return calls.read_text(encoding="ascii").splitlines() if calls.exists() else []
 
@@ -123,9 +126,7 @@ def _quiet(_step: str) -> None:
 
 
 def test_the_system_is_made_of_the_distributions_own_python(pool: Pool) -> None:
-    """The release decides on the version, and on the names of the libraries; nothing that is not
-    used is taken.
-    """
+    """The release decides on the version and on names of libraries; unused files are not kept."""
     ensure_system("armhf", None, _quiet)
     system = sysroot("armhf")
     assert is_installed("armhf")
@@ -141,7 +142,7 @@ def test_the_system_is_made_of_the_distributions_own_python(pool: Pool) -> None:
     calls = pool.calls()
     ensure_system("armhf", None, _quiet)
     assert pool.calls() == calls
-    # A damaged one, and one of another layout, is made anew.
+    # A damaged root file system, and one with another layout, are made again.
     for stamp in ("", "{", "[]", '{"layout": 0}'):
         (system / "installed.json").write_text(stamp, encoding="ascii")
         assert not is_installed("armhf")
@@ -150,9 +151,7 @@ def test_the_system_is_made_of_the_distributions_own_python(pool: Pool) -> None:
 
 
 def test_apt_works_for_the_other_architecture_in_folders_of_its_own(pool: Pool) -> None:
-    """The host's lists, state and cache are neither read nor changed, and nothing is left of
-    them.
-    """
+    """The host's lists, state and cache are neither read nor changed, and no file is left."""
     ensure_system("aarch64", None, _quiet)
     configuration = (pool.folder / "configuration").read_text(encoding="ascii")
     assert 'APT::Architecture "arm64";' in configuration
@@ -162,7 +161,7 @@ def test_apt_works_for_the_other_architecture_in_folders_of_its_own(pool: Pool) 
 
 
 def test_packages_that_are_not_offered(pool: Pool) -> None:
-    """The sentence has apt's reason and the way out; nothing half is left behind."""
+    """The error has apt's reason and the remedy; no partial file is left."""
     (pool.folder / "libffi9.tar").unlink()
     with pytest.raises(
         TargetError, match=r"offer no .*libffi9.* for armhf \(Unable to locate package libffi9\)"
@@ -180,7 +179,7 @@ def test_packages_that_are_not_offered(pool: Pool) -> None:
 def test_other_sources_replace_the_hosts(
     pool: Pool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A relative path is that of the caller."""
+    """A relative path starts in the caller's folder."""
     monkeypatch.chdir(tmp_path)
     ensure_system("armhf", Path("ports.list"), _quiet)
     configuration = (pool.folder / "configuration").read_text(encoding="ascii")
@@ -213,13 +212,13 @@ def test_packages_that_nobody_signed(tmp_path: Path, option: str) -> None:
     with pytest.raises(TargetError, match="offer no unsigned for x86_64"):
         source.fetch(["unsigned"])
     assert not list((tmp_path / "apt/packages").iterdir())
-    # With the user's word for it, as before: what was refused is whole.
+    # The source is complete: if the user permits it, apt takes the package.
     sources.write_text(f"deb [trusted=yes] file:{pool} ./\n", encoding="ascii")
     assert PackageSource("x86_64", tmp_path / "other", sources).fetch(["unsigned"])
 
 
 def test_a_machine_without_apt(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The sentence has what is missing and what to do."""
+    """The error has the missing programs and what to do."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(TargetError, match="has no apt-get and no apt-cache and no dpkg-deb"):
@@ -243,10 +242,8 @@ def test_an_emulator_is_fetched(
     plain: list[str],
     is_fetched: bool,
 ) -> None:
-    """From the package that has a static one; the rest is not kept. Else the sentence has the
-    package to install.
-    """
-    # The shell's tools and no qemu, which this machine may have.
+    """It comes from the package with a static one; otherwise the error names the package."""
+    # The shell's tools without qemu, which this machine may have.
     bare = tmp_path / "bare"
     bare.mkdir()
     for name in ("sh", "cp", "cat", "echo", "mkdir", "tar"):
@@ -269,7 +266,7 @@ def test_an_emulator_is_fetched(
 
 
 def test_an_emulator_on_the_path_is_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Under either of its names."""
+    """It may have either of its names."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))
     assert find_emulator("aarch64") is None
@@ -282,7 +279,7 @@ def test_an_emulator_on_the_path_is_used(monkeypatch: pytest.MonkeyPatch, tmp_pa
 def test_a_library_that_does_not_load_is_refused(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """The installation ends with a trial; its last line of errors is the reason."""
+    """The installation ends with a trial, whose last error line is the reason."""
     script = tmp_path / "python"
     script.write_text(
         "#!/bin/sh\necho first >&2\necho 'libfoo.so: not found' >&2\nexit 1\n", encoding="ascii"
@@ -301,7 +298,7 @@ def test_a_library_that_does_not_load_is_refused(
 
 @pytest.mark.parametrize("name", ["my cache", "a,b", "a:b"])
 def test_a_cache_with_separators_in_its_path(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    """Paths are separated by these characters, and there is no way to write them otherwise."""
+    """These characters separate paths, and they cannot be escaped."""
     monkeypatch.setenv("XDG_CACHE_HOME", f"/tmp/{name}")
     with pytest.raises(TargetError, match="XDG_CACHE_HOME=FOLDER"):
         check_usable()

@@ -1,7 +1,7 @@
 """Rockchip's own libraries on the installed virtual board.
 
-They run where the libraries are in reusebench/rknn in the user's cache (any file name) with models
-beside them or in reusebench/models, and where `reusebench board install` was run for them.
+The tests need the libraries in reusebench/rknn in the user's cache, under any file name, models
+next to them or in reusebench/models, and `reusebench board install` done for each library.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from tests.targets.preload_support import Ended, live_bytes, read_ledger
 
 pytestmark = pytest.mark.process
 
-# Read when the tests are collected, before any of them has a cache of its own.
+# Read when the tests are collected, before any test has a cache of its own.
 _CACHE = cache_root()
-#: Before it, librknnrt takes models of its time alone.
+#: Earlier versions of librknnrt only take models of their time.
 _NEWER = "1.5"
 _HEAD = "import os, sys, ctypes\nfrom tests.targets.rknn_client import *\n"
 
 
 class Board(NamedTuple):
-    """A library, the chip it plays on, and a model that it takes."""
+    """A library, a chip that it runs on, and a model that it takes."""
 
     library: RknnLibrary
     chip: str
@@ -45,7 +45,7 @@ class Board(NamedTuple):
 
 
 def _libraries(kind: str) -> list[Any]:
-    """Return the libraries of a kind; older versions are slow variants of the newest."""
+    """Return the libraries of a kind; versions before the newest are slow variants."""
     folder = _CACHE / "rknn"
     libraries = (
         [one for one in find_libraries([folder]) if one.kind == kind] if folder.is_dir() else []
@@ -86,8 +86,9 @@ def board(request: pytest.FixtureRequest) -> Board:
 
 @pytest.fixture(scope="module")
 def parent_and_dup(board: Board, tmp_path_factory: pytest.TempPathFactory) -> Ended:
-    """Return the run of a context and its duplicate, in a guest whose host has a Python with its
-    own `json`.
+    """Return the run of a context and its dup in a guest.
+
+    The host's Python has a `json` of its own.
     """
     folder = tmp_path_factory.mktemp("run")
     (folder / "json.py").write_text("raise SystemExit('the host's')")
@@ -98,7 +99,8 @@ def parent_and_dup(board: Board, tmp_path_factory: pytest.TempPathFactory) -> En
         for _ in range(20): parent.run()
         other = parent.dup(); other.run()
         parent.destroy(); other.run(); other.destroy()
-        print("python", sys.version_info[0], [path for path in sys.path if "packages" in path], sys.pycache_prefix)
+        packages = [path for path in sys.path if "packages" in path]
+        print("python", sys.version_info[0], packages, sys.pycache_prefix)
     """
     return _run(board, script, folder, PYTHONPATH=str(folder), PYTHONHOME=str(folder))
 
@@ -133,9 +135,7 @@ def _run(
 
 
 def _assert_well(ended: Ended) -> None:
-    """Every call returned 0, no error was logged, everything was given back, and no job read what
-    was not there.
-    """
+    """Check that all calls succeeded, all memory is back, and all reads are of live memory."""
     assert ended.code == 0, ended.errors
     assert "E RKNN" not in ended.errors
     assert set(re.findall(r"^rknn_\w+ (-?\d+)$", ended.output, re.MULTILINE)) == {"0"}
@@ -152,16 +152,14 @@ def _buffers(submit: dict[str, Any], register: str) -> set[int]:
 
 
 def _assert_sources(board: Board, created: list[dict[str, Any]], imported: list[int]) -> None:
-    """Where there is a dma-heap, as on the virtual board, librknnrt 2 takes its buffers from it and
-    imports them.
-    """
+    """Check that librknnrt 2 takes buffers from a dma-heap, if there is one, and imports them."""
     takes_heap = board.library.version >= "2"
     assert {event["source"] for event in created} == {"dma_heap" if takes_heap else "rknpu"}
     assert imported == ([event["buffer"] for event in created] if takes_heap else [])
 
 
 def test_the_ledger_is_the_librarys_own_total(board: Board, parent_and_dup: Ended) -> None:
-    """After rknn_init, to the byte; equal jobs are written once."""
+    """It is the same to the byte after rknn_init; equal jobs are written once."""
     _assert_well(parent_and_dup)
     created = parent_and_dup.named("create")
     _assert_sources(board, created, [event["buffer"] for event in parent_and_dup.named("import")])
@@ -175,9 +173,7 @@ def test_the_ledger_is_the_librarys_own_total(board: Board, parent_and_dup: Ende
 
 
 def test_a_duplicate_reads_the_weights_of_its_parent(parent_and_dup: Ended) -> None:
-    """Weights are shared, and nothing else is: the duplicate has its own commands, tasks and
-    internal tensors.
-    """
+    """Only weights are shared: the dup has its own commands, tasks and internal tensors."""
     jobs = {submit["task_buffer"]: submit for submit in parent_and_dup.named("submit")}
     first, second = jobs.values()
     assert _buffers(first, "0x1110") == _buffers(second, "0x1110")
@@ -186,16 +182,14 @@ def test_a_duplicate_reads_the_weights_of_its_parent(parent_and_dup: Ended) -> N
 
 
 def test_the_guest_takes_nothing_from_the_hosts_python(parent_and_dup: Ended) -> None:
-    """Variables, packages and compiled files of the host's Python are not its own."""
+    """Variables, packages and bytecode of the host's Python are not used."""
     assert re.search(
         rf"^python 3 \[\] {re.escape(str(_CACHE))}", parent_and_dup.output, re.MULTILINE
     )
 
 
 def test_internal_memory_from_a_dma_heap(board: Board, tmp_path: Path) -> None:
-    """A buffer of a dma-heap holds the internal tensors: it is imported, counts once, and jobs read
-    and write it.
-    """
+    """A buffer of a dma-heap holds the internal tensors: it counts once, and jobs use it."""
     script = """
         from tests.targets.npu_client import Heap, mapped
         context = Context(*models(), flags=INTERNAL_OUTSIDE)
@@ -222,9 +216,7 @@ def test_internal_memory_from_a_dma_heap(board: Board, tmp_path: Path) -> None:
 
 
 def test_reading_freed_weights_is_seen(board: Board, tmp_path: Path) -> None:
-    """The library lets a slave run after its master has gone, at return code 0; the ledger has what
-    it read.
-    """
+    """The library runs a slave without its master, with return code 0; the ledger shows it."""
     slaves = sorted((_CACHE / "models").glob("tiny-96-seed1-rk3588-weightless-*.rknn"))
     masters = [Path(str(path).replace("-weightless", "")) for path in slaves]
     if board.library.version < _NEWER or not masters or not masters[0].exists():
@@ -248,14 +240,12 @@ def test_reading_freed_weights_is_seen(board: Board, tmp_path: Path) -> None:
 
 
 def test_no_device_leaves_the_host_alone(board: Board, tmp_path: Path) -> None:
-    """Without /dev/rknpu the library goes for /dev/dri, as root with mkdir and mknod: the host sees
-    none.
-    """
+    """Without /dev/rknpu the library tries /dev/dri, as root with mknod; the host has none."""
     before = sorted(Path("/dev/dri").glob("*")), Path("/dev/dri").exists()
     ended = _run(board, "Context(*models())", tmp_path, REUSEBENCH_FAULTS="no-device")
     assert "rknn_init -" in ended.output
     refused = ended.named("refused")
-    # As an ordinary user it only looks.
+    # An ordinary user's process only looks.
     assert {event["call"] for event in refused} >= (
         {"mkdir", "open"} if os.geteuid() == 0 else set()
     )
@@ -266,9 +256,7 @@ def test_no_device_leaves_the_host_alone(board: Board, tmp_path: Path) -> None:
 
 @pytest.mark.skipif(sandbox_problem() is not None, reason="no sandbox here")
 def test_the_guest_reaches_nothing_of_the_host(board: Board, tmp_path: Path) -> None:
-    """By calls that no preload library answers: no file of the user's, no device, no network, no
-    process.
-    """
+    """Calls that no preload library answers reach no user files, devices, network or processes."""
     (tmp_path / "secret").touch()
     (tmp_path / "ledger").mkdir()
     script = """
@@ -278,7 +266,8 @@ def test_the_guest_reaches_nothing_of_the_host(board: Board, tmp_path: Path) -> 
             except OSError as error: print("attempt", error.errno)
             else: print("attempt done")
         secret, port, harness = sys.argv[2:]
-        for path in (secret, "/dev/tty", "/etc/passwd", f"/proc/{harness}/maps"): attempt(os.stat, path)
+        for path in (secret, "/dev/tty", "/etc/passwd", f"/proc/{harness}/maps"):
+            attempt(os.stat, path)
         attempt(socket.create_connection, ("127.0.0.1", int(port)))
         attempt(os.kill, int(harness), 0)
     """
@@ -294,9 +283,7 @@ def test_the_guest_reaches_nothing_of_the_host(board: Board, tmp_path: Path) -> 
 def test_the_library_believes_the_board(
     board: Board, parent_and_dup: Ended, tmp_path: Path
 ) -> None:
-    """An old driver and memory that runs out fail the init, a submit that fails fails its run, here
-    the second one.
-    """
+    """An old driver and a lack of memory fail the init; a submit that fails fails its run."""
     old = _run(board, "Context(*models())", tmp_path, REUSEBENCH_FAULTS="driver=0.5.0")
     assert "rknn_init -" in old.output
     assert "Mismatch driver version" in old.errors
@@ -313,7 +300,7 @@ def test_the_library_believes_the_board(
 
 
 def test_models_are_in_the_first_domain_alone(board: Board, tmp_path: Path) -> None:
-    """When its 4 GiB are full a further buffer fails, and the library tries no other domain."""
+    """When its 4 GiB are full, the next buffer fails, and the library tries no other domain."""
     script = """
         context = Context(*models())
         made = [context.create_memory(700 << 20) for _ in range(6)]

@@ -1,6 +1,4 @@
-"""What two drivers must have in common: all that a run says, but times and what differs between two
-processes.
-"""
+"""Comparison of two drivers by all parts of a run that do not differ between any two processes."""
 
 from __future__ import annotations
 
@@ -27,19 +25,19 @@ SCHEDULE = Streams(count=2, fps=20.0, queue=1, warm_up_s=0.1, duration_s=0.3, vi
 
 _TIMES = ("load_ns", "latency_ns", "elapsed_ns", "begin_ns", "seconds")
 _OF_A_PROCESS = ("at_ns", "pid", "thread", "inode", "call")
-#: How much memory is free changes between two runs.
+#: The amount of free memory changes between two runs.
 _FREE = re.compile(r"('(?:available|cma)': )\d+")
 
 
 def in_c(target: Target, *command: str) -> Target:
-    """Return the target with the driver in C, started by this command."""
+    """Return the target with the C driver, started by this command."""
     return replace(target, command=command, protocol=C_PROTOCOL)
 
 
 def plans_of(
     scenario: str, models: tuple[Model, ...], cores: int, schedule: Streams = SCHEDULE
 ) -> list[Plan]:
-    """Return every plan of a scenario of the catalogue; none where it needs more models."""
+    """Return all plans of a scenario of the catalogue; empty if it needs more models."""
     parameters = Parameters(
         *("rknn", models, 2, 2, cores),
         rounds=2,
@@ -56,7 +54,7 @@ def plans_of(
 
 
 def told(run: MeasuredRun) -> list[Any]:
-    """Return the barriers with their data, and how the run ended."""
+    """Return the barriers with their data, and the end of the run."""
     barriers = [(barrier.phase, barrier.context, _data(barrier.data)) for barrier in run.barriers]
     return [*barriers, ("failure", _failure(run.failure)), ("full", _failure(run.full))]
 
@@ -89,8 +87,9 @@ def _shown(message: object) -> str:
 
 
 def events(ledger: bytes | None) -> list[dict[str, Any]]:
-    """Return the events of a ledger without times, threads, inodes of buffers, and the C library's
-    name of a call.
+    """Return the events of a ledger without the parts that differ between two processes.
+
+    These are times, threads, inodes of buffers, and the C library's name of a call.
     """
     kept = []
     for line in (ledger or b"").splitlines():
@@ -100,8 +99,9 @@ def events(ledger: bytes | None) -> list[dict[str, Any]]:
 
 
 def without_leaving(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the events but those at the end by which buffers go: a process that has failed is
-    ended as it leaves.
+    """Return the events without those at the end by which buffers go.
+
+    A process that has failed may be killed while it leaves.
     """
     count = len(events)
     while count and events[count - 1]["event"] in ("destroy", "unmap"):
@@ -110,10 +110,9 @@ def without_leaving(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def by_context(log: Path) -> dict[str, list[str]]:
-    """Return the calls that a double of the library saw, in the order of each context; threads take
-    turns as they like.
+    """Return the calls that a double of the library saw, per context.
 
-    Of streams the number of inferences depends on time.
+    Threads take turns in any order. For streams the number of inferences depends on time.
     """
     calls: dict[str, list[str]] = defaultdict(list)
     for call in log.read_text().splitlines() if log.exists() else []:

@@ -1,10 +1,8 @@
-"""Every RKNN plan of the catalogue through both drivers on the installed virtual board, with
-Rockchip's own libraries.
+"""Every RKNN plan of the catalogue with both drivers on the virtual board.
 
-They run where the libraries are in reusebench/rknn in the user's cache, with models in
-reusebench/models, and where the virtual board was installed for them and the driver in C was
-compiled. The one for uClibc runs there where reusebench/uclibc-armhf has ld-uClibc.so.0 and
-libc.so.0.
+The tests need Rockchip's libraries in reusebench/rknn in the user's cache, models in
+reusebench/models, the virtual board installed for the libraries and the C driver compiled. The C
+driver for uClibc also needs reusebench/uclibc-armhf with ld-uClibc.so.0 and libc.so.0.
 """
 
 from __future__ import annotations
@@ -35,13 +33,13 @@ from tests.targets.native.drift import SCHEDULE, events, in_c, plans_of, told, w
 
 pytestmark = pytest.mark.process
 
-# Read when the tests are collected, before any of them has a cache of its own.
+# Read when the tests are collected, before any test has a cache of its own.
 _CACHE = cache_root()
-#: As tests/helpers/board.py expects it.
+#: The folder that tests/helpers/board.py expects.
 _UCLIBC = _CACHE / "uclibc-armhf"
-#: Before it, librknnrt takes models of its time alone.
+#: Earlier versions of librknnrt only take models of their time.
 _OLDEST = "1.5"
-#: Of plans that fill: some contexts fit, and not all.
+#: Limit for plans that add contexts until one fails: some contexts fit, but not all.
 _MEMORY_BYTES = 700_000
 
 
@@ -56,12 +54,13 @@ def _libraries() -> Iterator[Any]:
             yield pytest.param((library, form), id=f"{library.kind}-{library.version}-{form}")
 
 
-#: What the driver in Python did, by library and plan: the one for uClibc is compared with the same.
+#: Runs of the Python driver by library and plan; the C driver for uClibc is compared with them,
+#: too.
 _PYTHON_RUNS: dict[Any, MeasuredRun] = {}
 
 
 class Board:
-    """Both drivers with one library, on a chip of its; the driver in C in one of its forms."""
+    """Both drivers with one library, on one of its chips; the C driver in one of its forms."""
 
     def __init__(self, library: RknnLibrary, form: str, folder: Path) -> None:
         missing = [
@@ -99,7 +98,7 @@ class Board:
     def targets(
         self, npu_memory_bytes: int | None = None, **environment: str
     ) -> tuple[Target, Target]:
-        """Return the target of the driver in Python and that of the one in C."""
+        """Return the targets of the Python driver and of the C driver."""
         python = guest(self._chip, self._library, npu_memory_bytes)
         native = guest_program(DRIVER.path(self._form), self._chip, self._library, npu_memory_bytes)
         if self._form == UCLIBC:
@@ -114,8 +113,9 @@ class Board:
         )
 
     def _on_uclibc(self, native: Guest) -> Guest:
-        """Return the same in a system that has nothing but uClibc, which reads no variable of the
-        other loader.
+        """Return the program in a root file system that only has uClibc.
+
+        The loader of uClibc does not read the same variables.
         """
         system = self._folder / "lib"
         if not system.exists():
@@ -132,8 +132,9 @@ class Board:
     def walk(
         self, plan: Plan, npu_memory_bytes: int | None = None, **environment: str
     ) -> MeasuredRun:
-        """Walk the plan with both, which must say and do the same; return what Python's driver
-        did.
+        """Walk the plan with both drivers, and return the run of the Python driver.
+
+        Both must report and do the same.
         """
         of_python, of_native = self.targets(npu_memory_bytes, **environment)
         key = (self._library, plan, npu_memory_bytes, *environment.items())
@@ -155,7 +156,7 @@ class Board:
 
 @pytest.fixture(scope="module", params=[*_libraries()] or [None])
 def board(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Board:
-    """Return each library on its board, with each form of the driver."""
+    """Return each library on its board with each form of the driver."""
     if request.param is None:
         pytest.skip(f"no library of Rockchip's in {_CACHE / 'rknn'}")
     library, form = request.param
@@ -164,7 +165,7 @@ def board(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 @pytest.mark.parametrize("scenario", [scenario.name for scenario in SCENARIOS])
 def test_every_plan_of_the_catalogue(board: Board, scenario: str) -> None:
-    """Every event of the ledger, digest, account, allocation, copy and failure is the same."""
+    """All ledger events, digests, accounts, allocations, copies and failures are the same."""
     for plan in plans_of(scenario, board.models, cores=1)[:1]:
         board.walk(plan, _MEMORY_BYTES if plan.fills else None)
 
@@ -176,7 +177,7 @@ def _plan(path: Path) -> Plan:
 
 
 def test_a_model_that_is_cut_short(board: Board, tmp_path: Path) -> None:
-    """Both drivers tell the same error, or the same crash."""
+    """Both drivers report the same error, or crash alike."""
     path = tmp_path / "half.rknn"
     content = Path(board.models[0].path).read_bytes()
     path.write_bytes(content[: len(content) // 2])
@@ -196,12 +197,12 @@ def test_a_model_of_another_chip(board: Board, tmp_path: Path) -> None:
     "faults", ["no-device", "no-permission", "driver=0.1.0", "submit-error=ETIMEDOUT@2"]
 )
 def test_faults_of_the_board(board: Board, faults: str) -> None:
-    """Why the NPU cannot be used is told alike: the driver in C sees the same nodes."""
+    """The reason why the NPU cannot be used is the same: the C driver sees the same nodes."""
     assert board.walk(_plan(Path(board.models[0].path)), REUSEBENCH_FAULTS=faults).failure
 
 
 def test_streams_that_fail(board: Board) -> None:
-    """A job that fails while streams run ends them all; the failure is the steady phase's."""
+    """A job that fails while streams run ends all streams; the failure is in the steady phase."""
     submits = 40
     contexts = (Context(None, 0), Context(None, 0))
     schedule = replace(SCHEDULE, fps=0.0, duration_s=30.0)
@@ -211,8 +212,8 @@ def test_streams_that_fail(board: Board) -> None:
         failure = walk(plan, target).failure
         assert failure
         assert isinstance(failure.message, Message)
-        # Whose job is the 40th, and which of two streams reads the library's complaint first, is a
-        # race.
+        # It is a race whose job is the 40th, and which of two streams reads the library's complaint
+        # first.
         failures.append(
             (failure.kind, failure.phase, failure.message.code, failure.message.values["cause"])
         )
@@ -227,7 +228,7 @@ def test_too_little_npu_memory(board: Board) -> None:
 
 
 def test_the_interface_of_a_model(board: Board) -> None:
-    """Both read the same of the library."""
+    """Both drivers read the same from the library."""
     python, native = (
         interface_of(target, "rknn", board.models[0].path, TIME_LIMIT_S)
         for target in board.targets()

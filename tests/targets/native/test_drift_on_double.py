@@ -1,6 +1,4 @@
-"""Every RKNN plan of the catalogue through both drivers, on the double of Rockchip's library: the
-same calls.
-"""
+"""Every RKNN plan of the catalogue with both drivers on the double of Rockchip's library."""
 
 from __future__ import annotations
 
@@ -44,21 +42,20 @@ pytestmark = pytest.mark.process
 
 _FULL = "librknnrt version: 1.6.0 (double)"
 _MINI = "librknnmrt version: 2.3.2 (double)"
-#: What the double reads of a model: bytes of weights and of internal memory, and the number of
-#: inputs.
+#: Content of a model for the double: bytes of weights and of internal memory, and number of inputs.
 _MODELS = ("9000 5000 1 ", "7000 12345 1 ", "8000 100 1 ")
 _PLAIN = Context(0, 0)
 _DUP = Context(0, 0, DUP, 0)
-#: Of plans that fill: some contexts fit, and not all.
+#: Limit for plans that add contexts until one fails: some contexts fit, but not all.
 _MEMORY = "40000"
-#: The double infers in no time: as many frames as on a board, in less.
+#: The double infers in no time: as many frames as on a board in a shorter time.
 _SCHEDULE = replace(SCHEDULE, fps=50.0, warm_up_s=0.04, duration_s=0.12)
 
 Compile = Callable[..., Path]
 
 
 class Pair:
-    """Both drivers on one double."""
+    """Both drivers with one double."""
 
     def __init__(self, library: Path, driver: Path, folder: Path) -> None:
         self._library = library
@@ -66,7 +63,7 @@ class Pair:
         self._folder = folder
 
     def targets(self, **environment: str) -> list[tuple[Target, Path]]:
-        """Return a target for each driver, and the file where the double leaves its calls."""
+        """Return a target for each driver, and the file in which the double records its calls."""
         targets = []
         for name in ("python", "c"):
             log = self._folder / f"calls-{name}"
@@ -81,8 +78,9 @@ class Pair:
         return targets
 
     def walk(self, plan: Plan, **environment: str) -> MeasuredRun:
-        """Walk the plan with both, which must say the same and make the same calls; return what
-        Python's driver did.
+        """Walk the plan with both drivers, and return the run of the Python driver.
+
+        Both must report the same and make the same calls.
         """
         runs = []
         logs = []
@@ -107,19 +105,19 @@ def _without_content(call: str) -> str:
 
 @pytest.fixture
 def pair(rknn_double: Compile, native_driver: Path, tmp_path: Path) -> Pair:
-    """Return both drivers on the full runtime."""
+    """Return both drivers with the full runtime."""
     return Pair(rknn_double(_FULL), native_driver, tmp_path)
 
 
 @pytest.fixture
 def mini(rknn_double: Compile, native_driver: Path, tmp_path: Path) -> Pair:
-    """Return both drivers on the mini runtime."""
+    """Return both drivers with the mini runtime."""
     return Pair(rknn_double(_MINI), native_driver, tmp_path)
 
 
 @pytest.fixture
 def models(tmp_path: Path) -> tuple[Model, ...]:
-    """Return models of the double."""
+    """Return models for the double."""
     return _models(tmp_path, *_MODELS)
 
 
@@ -142,7 +140,7 @@ def _distinct_plans(cores: int) -> list[Any]:
     """Return the plans of the catalogue, each with the scenarios that have it.
 
     The lean scenarios have many forms: the first and the last have most and fewest mechanisms. A
-    plan of the first contexts of another plan is left out.
+    plan that is the beginning of another plan is left out.
     """
     models = tuple(
         Model(f"model-{number}", "", str(number), weightless="") for number in range(len(_MODELS))
@@ -162,7 +160,7 @@ def _distinct_plans(cores: int) -> list[Any]:
 def _without_unused_models(plan: Plan) -> Plan:
     """Return the plan with the first models in place of those that it uses, in their order.
 
-    The models of the double differ in sizes alone.
+    The models of the double only differ in size.
     """
     used = sorted({context.model for context in plan.contexts})
     contexts = tuple(replace(context, model=used.index(context.model)) for context in plan.contexts)
@@ -170,7 +168,7 @@ def _without_unused_models(plan: Plan) -> Plan:
 
 
 def _begins(plan: Plan, other: Plan) -> bool:
-    """Return whether the plan is the other one with further contexts of the same models."""
+    """Return whether the other plan is this one with additional contexts of the same models."""
     count = len(other.contexts)
     are_first = len(plan.contexts) > count and plan.contexts[:count] == other.contexts
     return are_first and {**vars(plan), "contexts": ()} == {**vars(other), "contexts": ()}
@@ -184,9 +182,7 @@ def _walk_with(pair: Pair, plan: Plan, models: tuple[Model, ...]) -> MeasuredRun
 
 @pytest.mark.parametrize("plan", _distinct_plans(cores=2))
 def test_every_plan_of_the_catalogue(pair: Pair, models: tuple[Model, ...], plan: Plan) -> None:
-    """Barriers, accounts, allocations, copies, digests, failures, and every call of the library are
-    the same.
-    """
+    """Barriers, accounts, allocations, digests, failures and all library calls are the same."""
     _walk_with(pair, plan, models)
 
 
@@ -194,7 +190,7 @@ def test_every_plan_of_the_catalogue(pair: Pair, models: tuple[Model, ...], plan
 def test_every_plan_of_the_catalogue_on_the_mini_runtime(
     mini: Pair, models: tuple[Model, ...], plan: Plan
 ) -> None:
-    """They are the same there too."""
+    """They are also the same there."""
     _walk_with(mini, plan, models)
 
 
@@ -216,7 +212,7 @@ def test_every_plan_of_the_catalogue_on_the_mini_runtime(
     ],
 )
 def test_other_plans(pair: Pair, models: tuple[Model, ...], contexts: tuple[Context, ...]) -> None:
-    """Combinations that are in no scenario are done, or refused, alike."""
+    """Combinations that no scenario has are done, or refused, alike."""
     pair.walk(_plan(models, *contexts))
 
 
@@ -250,9 +246,7 @@ _ALL = (
 
 @pytest.mark.parametrize("call", _CALLS)
 def test_a_call_that_fails(pair: Pair, models: tuple[Model, ...], call: str) -> None:
-    """By its code, or by a line alone: kind, phase, context and message are the same, and so is
-    what is given back.
-    """
+    """Both drivers fail and clean up alike, if the code or only a line shows the failure."""
     assert pair.walk(_plan(models, *_ALL, cores=2), DOUBLE_FAIL=f"{call}=-7").failure
     says = f"{call}=\x1b[31mE RKNN: [10:01:02.345] words\twith a \\ that no cause explains\x1b[0m"
     assert pair.walk(_plan(models, *_ALL, cores=2), DOUBLE_SAY=says).failure
@@ -273,9 +267,7 @@ _WORDS = (
 
 @pytest.mark.parametrize("words", _WORDS)
 def test_what_the_library_says(pair: Pair, models: tuple[Model, ...], words: str) -> None:
-    """The cause is found with what the driver saw of its machine; a context left behind goes, or
-    stays, alike.
-    """
+    """The driver's facts of its machine give the cause; a context left behind is treated alike."""
     failing = {
         "DOUBLE_FAIL": "rknn_init=-1",
         "DOUBLE_SAY": f"rknn_init=E RKNN: {words}",
@@ -285,7 +277,7 @@ def test_what_the_library_says(pair: Pair, models: tuple[Model, ...], words: str
 
 
 def test_weights_that_are_overwritten(pair: Pair, models: tuple[Model, ...]) -> None:
-    """Both notice."""
+    """Both drivers notice."""
     sharing = Context(0, 0, SHARED_WEIGHT_MEMORY, 0, outside=(INTERNAL,))
     run = pair.walk(
         _plan(models, Context(0, 0, outside=(WEIGHTS, INTERNAL)), sharing), DOUBLE_REWRITES="1"
@@ -301,7 +293,7 @@ def test_a_crash(pair: Pair, models: tuple[Model, ...]) -> None:
     assert run.failure.kind == "crashed"
 
 
-#: How the tensors of a context get in and out.
+#: The ways by which tensors get in and out of a context.
 _WAYS = ((), (INPUT,), (INPUT, OUTPUT), (INPUT, NATIVE_OUTPUT))
 _ONE_VALUE = (InputData("input", "uint8", (1, 5, 10, 3), value=3),)
 
@@ -317,9 +309,7 @@ def _every_way(models: tuple[Model, ...], ways: Iterable[tuple[str, ...]] = _WAY
 def _fed(
     folder: Path, kinds: Iterable[str], inputs: tuple[InputData, ...] = ()
 ) -> tuple[Model, ...]:
-    """Return models with two inputs of these kinds, which are fed with `inputs`, or with noise if
-    there are none.
-    """
+    """Return models with two inputs of these kinds, filled with `inputs` or, if empty, noise."""
     folder.mkdir()
     return _models(folder, *(f"9000 5000 2 {kind} " for kind in kinds), inputs=inputs)
 
@@ -344,7 +334,7 @@ def test_kinds_of_inputs(pair: Pair, mini: Pair, tmp_path: Path) -> None:
 def test_kinds_of_inputs_that_are_refused(
     pair: Pair, mini: Pair, tmp_path: Path, kind: str, way: tuple[str, ...]
 ) -> None:
-    """A type that cannot be written, no model, and a library that aborts: both say the same."""
+    """A type that cannot be written, no model, and a library that aborts have the same effect."""
     noise = _fed(tmp_path / "noise", [kind])
     value = _fed(tmp_path / "value", [kind], _ONE_VALUE)
     assert pair.walk(_every_way(noise, [way])).failure
@@ -352,15 +342,14 @@ def test_kinds_of_inputs_that_are_refused(
 
 
 _BYTES = np.arange(300).reshape(1, 10, 10, 3).astype(np.uint8)
-#: Kinds of inputs with data for them that both runtimes take in every way.
+#: Kinds of inputs, with data for them, that both runtimes take in every way.
 _DATA: tuple[tuple[str, Any], ...] = (
     ("picture", _BYTES),
     ("numbers", np.array([[0.0, 0.49999, 2.5e-3, 1e30, -7.0, np.nan]], np.float32)),
     ("halves", np.array([[1 / 3, 6e-8, 5.97e-8, 65520.0, -2049.0, 1e-9]], np.float32)),
     ("tokens", np.array([[3, 1, 4, 1, 5, 2**62 + 1]])),
 )
-#: The same of pixels that are no bytes and of an order of the NPU's own, which are refused in some
-#: ways.
+#: Pixels that are not bytes, and an order of the NPU's own, which some ways refuse.
 _ODD_DATA: tuple[tuple[str, Any], ...] = (
     ("picture", np.linspace(0, 1, 300, dtype=np.float32).reshape(1, 10, 10, 3)),
     ("features", np.linspace(-1, 2, 96, dtype=np.float32).reshape(1, 2, 3, 16)),
@@ -368,7 +357,7 @@ _ODD_DATA: tuple[tuple[str, Any], ...] = (
 
 
 def _with_data(folder: Path, kind: str, values: Any) -> Model:
-    """Return a model whose input is fed with these values, from a file."""
+    """Return a model whose input has these values, from a file."""
     folder.mkdir()
     path = folder / "data.npy"
     np.save(path, values)
@@ -381,7 +370,7 @@ def _with_data(folder: Path, kind: str, values: Any) -> Model:
 
 
 def test_data_of_a_file(pair: Pair, mini: Pair, tmp_path: Path) -> None:
-    """They are brought to the type that is taken, to the bit."""
+    """They are converted to the type of the input, bit by bit the same."""
     models = tuple(_with_data(tmp_path / str(number), *data) for number, data in enumerate(_DATA))
     for drivers in (pair, mini):
         assert drivers.walk(_every_way(models, [(), (INPUT,)])).failure is None
@@ -391,7 +380,7 @@ def test_data_of_a_file(pair: Pair, mini: Pair, tmp_path: Path) -> None:
 def test_data_of_a_file_that_not_every_way_takes(
     pair: Pair, mini: Pair, tmp_path: Path, kind: str, values: Any
 ) -> None:
-    """Both refuse the same ones."""
+    """Both drivers refuse the same ones."""
     models = (_with_data(tmp_path / "model", kind, values),)
     plans = [_every_way(models, [way]) for way in ((), (INPUT,))]
     failures = [drivers.walk(plan).failure for drivers in (pair, mini) for plan in plans]
@@ -403,7 +392,7 @@ def test_data_of_a_file_that_not_every_way_takes(
 def test_data_of_a_file_that_is_missing(
     pair: Pair, mini: Pair, tmp_path: Path, way: tuple[str, ...]
 ) -> None:
-    """Both say so."""
+    """Both drivers say so."""
     plan = _every_way((_with_data(tmp_path / "model", "picture", _BYTES),), [way])
     (tmp_path / "model" / "data.npy").unlink()
     for drivers in (pair, mini):
@@ -418,7 +407,7 @@ def test_a_function_that_is_missing(
     models: tuple[Model, ...],
     without: str,
 ) -> None:
-    """It is named, or done without."""
+    """It is named in the failure, or not needed."""
     pair = Pair(rknn_double(_FULL, without), native_driver, tmp_path)
     pair.walk(_plan(models, *_ALL, Context(0, 2, zero_copy=(MODEL,), core=1), cores=2))
 
@@ -429,7 +418,7 @@ def test_a_function_that_is_missing(
 def test_a_library_that_cannot_be_used(
     native_driver: Path, tmp_path: Path, models: tuple[Model, ...], content: bytes | None
 ) -> None:
-    """Missing, foreign, or of another machine."""
+    """The library is missing, something else, or for another machine."""
     library = tmp_path / "library.so"
     if content is not None:
         library.write_bytes(content)
@@ -439,7 +428,7 @@ def test_a_library_that_cannot_be_used(
 
 
 def test_no_preload_library(pair: Pair, models: tuple[Model, ...]) -> None:
-    """Where a ledger or a board was asked for, Rockchip's library is not even loaded."""
+    """Without it Rockchip's library is not even loaded if a ledger or a board was asked for."""
     for variable in ("REUSEBENCH_BOARD", "REUSEBENCH_LEDGER"):
         run = pair.walk(_plan(models, _PLAIN), **{variable: "rk3588"})
         assert run.failure
@@ -448,7 +437,7 @@ def test_no_preload_library(pair: Pair, models: tuple[Model, ...]) -> None:
 
 @pytest.mark.parametrize("kind", ["picture", "dynamic", "tokens", "features", "garbage"])
 def test_the_interface_of_a_model(pair: Pair, mini: Pair, tmp_path: Path, kind: str) -> None:
-    """Names, types, sizes, layouts, and the shapes that it allows."""
+    """Names, types, sizes, layouts, and the shapes that the model allows."""
     (model,) = _models(tmp_path, f"9000 5000 2 {kind} ")
     for drivers in (pair, mini):
         answers = [
@@ -465,9 +454,7 @@ def test_the_interface_of_a_model(pair: Pair, mini: Pair, tmp_path: Path, kind: 
     ("leak", "field"), [("heap", "heap_bytes"), ("fd", "fds"), ("mapping", "mappings")]
 )
 def test_leaks(pair: Pair, models: tuple[Model, ...], leak: str, field: str) -> None:
-    """What the library leaks in each inference is in what the driver says that it holds; it leaks
-    nothing itself.
-    """
+    """The driver's report includes what the library leaks; the driver itself leaks nothing."""
     grown = []
     for environment in ({}, {"DOUBLE_LEAK": f"rknn_run={leak}"}):
         _, (target, _) = pair.targets(**environment)
@@ -477,12 +464,12 @@ def test_leaks(pair: Pair, models: tuple[Model, ...], leak: str, field: str) -> 
         if None in values:
             pytest.skip("this C library does not report its heap")
         grown.append(values[-1] - values[1])
-    # The C library counts what it keeps of each size for the next call as in use.
+    # The C library counts memory that it keeps for later calls of each size as in use.
     assert grown[1] > 10 * (grown[0] + 1)
 
 
 def test_a_plan_with_a_video_is_refused(pair: Pair, models: tuple[Model, ...]) -> None:
-    """Nothing decodes there; the sentence has what to use."""
+    """This driver decodes nothing; the message says what to use."""
     video = Video("clip", "/no/clip.mp4", "0", "h264", 64, 64, 30.0, 1)
     plan = _plan(models, Context(None, 0), schedule=replace(_SCHEDULE, video=video))
     failure = walk(plan, pair.targets()[1][0]).failure
@@ -492,7 +479,7 @@ def test_a_plan_with_a_video_is_refused(pair: Pair, models: tuple[Model, ...]) -
 
 
 def test_the_harness_ends_streams(pair: Pair, models: tuple[Model, ...]) -> None:
-    """`stop` ends them before their time; what was done is told."""
+    """`stop` ends them before their time; frames until then are reported."""
     target = pair.targets()[1][0]
     protocol = target.protocol
     process = target.start(Reach())

@@ -1,4 +1,4 @@
-"""How the C driver ends, and what the library prints in it, without a harness."""
+"""The C driver without a harness: its end, and the library's output in it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _run(driver: Path, text: bytes, **environment: str) -> subprocess.CompletedP
 
 
 def test_it_ends_with_the_harness(native_driver: Path, rknn_double: Compile) -> None:
-    """Before a step that is in order; at a barrier, where it waits for a word, it is not."""
+    """The end of input is in order before a step, but not at a barrier, which waits for a word."""
     library = str(rknn_double("librknnrt version: 1.6.0 (double)"))
     assert _run(native_driver, b"").returncode == 0
     assert _run(native_driver, b"imported\ngo\n", **{LIBRARY_VARIABLE: library}).returncode == 0
@@ -30,7 +30,7 @@ def test_it_ends_with_the_harness(native_driver: Path, rknn_double: Compile) -> 
 
 
 def test_a_step_that_it_does_not_know(native_driver: Path) -> None:
-    """It says so, and leaves."""
+    """It reports this and exits."""
     ended = _run(native_driver, b"dance\twith=me\n")
     assert ended.returncode == 1
     assert b"code=native_unknown_step" in ended.stdout
@@ -40,13 +40,12 @@ def test_a_step_that_it_does_not_know(native_driver: Path) -> None:
 def test_what_the_library_prints_into_a_pipe(
     native_driver: Path, rknn_double: Compile, tmp_path: Path, says: str, is_failure: bool
 ) -> None:
-    """It goes on to standard error, as on a board far away, and not into the messages; error lines
-    count there, too.
-    """
+    """Output goes on to standard error, not into messages, and error lines count."""
     model = tmp_path / "model.rknn"
     model.write_text("9000 5000 1 ")
     library = str(rknn_double("librknnrt version: 1.6.0 (double)"))
-    steps = f"imported\ngo\ncontext\tmechanism=load\tpath={model}\ngo\nfirst_inference\tcontext=0\ngo\n".encode()
+    context = f"context\tmechanism=load\tpath={model}"
+    steps = f"imported\ngo\n{context}\ngo\nfirst_inference\tcontext=0\ngo\n".encode()
     ended = _run(
         native_driver, steps, **{LIBRARY_VARIABLE: library, "DOUBLE_SAY": f"rknn_run={says}"}
     )
@@ -59,7 +58,7 @@ def test_what_the_library_prints_into_a_pipe(
 def test_last_words_of_a_crash_come_through_a_pipe(
     native_driver: Path, rknn_double: Compile, tmp_path: Path
 ) -> None:
-    """They were held back when the signal came; the signal still ends the process."""
+    """They are passed on when the signal comes, which still ends the process."""
     model = tmp_path / "model.rknn"
     model.write_text("9000 5000 1 ")
     library = str(rknn_double("librknnrt version: 1.6.0 (double)"))

@@ -1,4 +1,4 @@
-"""The lines that the driver in C is told, and what is made of its answers."""
+"""The protocol of the C driver: the lines of steps, and the messages of its answers."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _told(plan: Plan, phase: str, context: int | None = None) -> list[tuple[str,
 
 
 def test_any_text_is_a_value() -> None:
-    """Tab, newline and backslash are escaped; what is no UTF-8 does not end the protocol."""
+    """Tab, newline and backslash are escaped; invalid UTF-8 does not end the protocol."""
     text = "a\tb\nc\\d\\t\\ e=f"
     kind, fields = read_line(
         write_line("kind", [("name", text), ("name", ""), ("number", 7)]).rstrip(b"\n")
@@ -54,7 +54,7 @@ def test_any_text_is_a_value() -> None:
 
 
 def test_a_context_is_told_what_it_is() -> None:
-    """Its file, its memory, the thread of its chain, and each input before what it is fed with."""
+    """File, memory, thread of its chain, and each input before its data."""
     feeding = Model(
         "fed",
         "/m",
@@ -81,13 +81,13 @@ def test_a_context_is_told_what_it_is() -> None:
 
 
 def test_a_slave_is_made_of_the_file_without_weights() -> None:
-    """As by the driver in Python."""
+    """The Python driver uses the same file."""
     plan = _plan(Context(0, 0), Context(0, 0, SHARED_WEIGHTS, 0))
     assert ("path", "/models/small.rknn") in _told(plan, "context", 1)
 
 
 def test_the_gates_of_rounds() -> None:
-    """The first lets as many infer as there are cores; each core has one of its own."""
+    """The first gate lets as many infer as there are cores; then each core has its own gate."""
     turns = [
         value
         for name, value in _told(_plan(Context(0, 0), Context(0, 0)), "steady")
@@ -100,7 +100,7 @@ def test_the_gates_of_rounds() -> None:
 
 
 def test_streams_have_a_pool_each_or_one_for_all() -> None:
-    """Contexts of one internal memory hold one gate, the others none."""
+    """Contexts of one internal memory hold one gate, other contexts none."""
     schedule = Streams(2, 25.0, 1, 1.0, 2.0, None)
     contexts = tuple(
         Context(index % 2, 0, internal=index % 2 or None, core=index % 2) for index in range(4)
@@ -114,7 +114,7 @@ def test_streams_have_a_pool_each_or_one_for_all() -> None:
 
 
 def test_internal_memory_of_a_plan_that_fills() -> None:
-    """The first context gets it alone, and each further one joins."""
+    """The first context gets it alone, and each additional one joins."""
     contexts = (Context(0, 0, internal=0, core=0),) * 3
     filling = _plan(*contexts, fills=True)
     assert _told(filling, "internal_memory", 0)[-1:] == [("member", "0")]
@@ -127,7 +127,7 @@ def test_internal_memory_of_a_plan_that_fills() -> None:
 
 
 def test_cycles_ask_for_usage_at_every_step() -> None:
-    """And tell how often to infer, or what to make."""
+    """They also have the number of inferences, or the context to make."""
     inferring = _plan(Context(0, 0), cycles=Cycles("inferences", 2))
     assert ("usage", "1") in _told(inferring, "imported")
     assert int(dict(_told(inferring, "cycle"))["inferences"]) > 1
@@ -136,8 +136,11 @@ def test_cycles_ask_for_usage_at_every_step() -> None:
 
 
 def test_frames_are_by_stream() -> None:
-    """A row belongs to the stream before it; a heap that is not known is None."""
-    line = b"frames\tseconds_ns=1500000000\theap_bytes=-1\tstream=1,2\trow=5,6,7\trow=8,9,10\tstream=0,0"
+    """A row belongs to the stream before it; an unknown heap size is None."""
+    line = (
+        b"frames\tseconds_ns=1500000000\theap_bytes=-1"
+        b"\tstream=1,2\trow=5,6,7\trow=8,9,10\tstream=0,0"
+    )
     assert C_PROTOCOL.decode(line) == Frames(
         1.5, (StreamCount(1, 2, ((5, 6, 7), (8, 9, 10))), StreamCount(0, 0, ())), None
     )
@@ -158,7 +161,7 @@ def test_frames_are_by_stream() -> None:
     ],
 )
 def test_a_line_that_is_none(line: bytes) -> None:
-    """It is shown, and is no crash."""
+    """It is quoted, and does not crash the harness."""
     with pytest.raises(InvalidMessage):
         C_PROTOCOL.decode(line)
 
@@ -175,7 +178,7 @@ def _call(words: str, *facts: str) -> DriverFailure:
 
 
 def test_a_message_with_values_and_a_message_inside() -> None:
-    """Texts, numbers, and the values of the message inside."""
+    """Texts, numbers, and the values of the inner message."""
     values = (
         "number.code=-3\ttext.one=a\tmessage.reason=no_rknn_version\ttext.reason.architecture=armhf"
     )
@@ -188,7 +191,7 @@ def test_a_message_with_values_and_a_message_inside() -> None:
 
 
 def test_errors_of_the_system() -> None:
-    """They are what Python would have raised, and a lack of memory is one."""
+    """They are the exceptions that Python would have raised, such as MemoryError."""
     missing = _failure("errno=2\tpath=/no/model")
     assert missing.kind == "failed"
     assert missing.message.values["type"] == "FileNotFoundError"
