@@ -96,7 +96,7 @@ def test_signs_say_how_much() -> None:
     shortage = _walk(_pressure(), _pressure(faults=70, refaulted_mib=1, stalled_ms=1200), 30, 8)
     assert [str(sign) for sign in shortage.signs] == [
         "30.0 MiB of its mapped files were evicted",
-        "8.0 MiB of it were swapped out",
+        "8.0 MiB of its memory were swapped out",
         "in the steady state 70 page faults waited for evicted pages",
         "work waited for memory for 12 % of the time",
     ]

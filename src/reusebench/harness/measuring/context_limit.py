@@ -1,8 +1,6 @@
-"""How many contexts fitted: the figures of one process that made contexts until one failed."""
+"""The limit of contexts, from one process that made contexts until one failed."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 from reusebench.accounting.domains import domain_uses
 from reusebench.accounting.ledger import Ledger
@@ -14,47 +12,46 @@ __all__ = ["limit_of"]
 
 
 def limit_of(plan: Plan, run: MeasuredRun, ledger: Ledger | None) -> ContextLimit | None:
-    """Return the limit; None if the plan does not fill, or the process failed otherwise than by
-    one context more.
+    """Return the limit; None if the plan does not fill, or the run does not tell the limit.
 
-    A process that crashed, hung or was killed over a further context has told the limit too.
+    A run tells the limit even if the process crashed, hung or was killed over one more context.
     """
-    end = run.failure
-    dies_of_it = end is not None and plan.may_be_full_at(Step(end.phase, end.context))
-    if not plan.fills or (
-        end is not None and (end.kind == "not_supported" or not (run.full or dies_of_it))
-    ):
+    if not plan.fills:
         return None
-    ran = [barrier for barrier in run.barriers if barrier.phase == "first_inference"]
-    first = ran[0]
-    last = ran[-1]
+    end = run.failure
+    is_fatal = end is not None and plan.may_be_full_at(Step(end.phase, end.context))
+    if end is not None:
+        if end.kind == "not_supported":
+            return None
+        if run.full is None and not is_fatal:
+            return None
+
+    inferences = [barrier for barrier in run.barriers if barrier.phase == "first_inference"]
+    contexts = len(inferences)
+    first = inferences[0]
+    last = inferences[-1]
     steady = next((barrier for barrier in run.barriers if barrier.phase == "steady"), None)
-    end_of_all = run.barriers[-1] if end is None else None
-    memory = [barrier.npu_held_bytes for barrier in (first, last)]
     return ContextLimit(
-        contexts=len(ran),
+        contexts=contexts,
         bound=len(plan.contexts),
-        failure=run.full or (end if dies_of_it else None),
-        survived=not dies_of_it,
-        afterwards=None if dies_of_it else end,
-        npu_memory_bytes=memory[1],
-        further_npu_bytes=_per_context(memory, len(ran)),
+        failure=end if is_fatal and run.full is None else run.full,
+        survived=not is_fatal,
+        afterwards=None if is_fatal else end,
+        npu_memory_bytes=last.npu_held_bytes,
+        further_npu_bytes=_per_context(first.npu_held_bytes, last.npu_held_bytes, contexts),
         npu_after_failure_bytes=steady.npu_held_bytes if steady else None,
-        npu_left_bytes=end_of_all.npu_held_bytes if end_of_all else None,
+        npu_left_bytes=run.barriers[-1].npu_held_bytes if end is None else None,
         domains=tuple(domain_uses(run.barriers, ledger)) if ledger else (),
         application_memory_bytes=last.process.pss_bytes,
         system_available_bytes=last.system.available_bytes,
         fd_count=last.process.fd_count,
-        further_fds=_per_context([first.process.fd_count, last.process.fd_count], len(ran)),
+        further_fds=_per_context(first.process.fd_count, last.process.fd_count, contexts),
         fd_limit=last.process.fd_limit,
     )
 
 
-def _per_context(ends: Sequence[int | None], contexts: int) -> float | None:
-    """Return the mean that a context after the first added, by what there was with the first and
-    with all.
-    """
-    first, last = ends
-    return (
-        None if first is None or last is None or contexts < 2 else (last - first) / (contexts - 1)
-    )
+def _per_context(first: int | None, last: int | None, contexts: int) -> float | None:
+    """Return the mean growth by each context after the first."""
+    if first is None or last is None or contexts < 2:
+        return None
+    return (last - first) / (contexts - 1)

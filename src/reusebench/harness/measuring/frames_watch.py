@@ -1,5 +1,5 @@
-"""The figures of the frames of streams, gathered while they run, in memory that does not grow with
-time.
+"""Figures of the frames of streams, gathered during the run in an amount of memory that does not
+grow with time.
 """
 
 from __future__ import annotations
@@ -20,26 +20,23 @@ from reusebench.targets.barriers import Frames, StreamCount
 
 __all__ = ["FramesWatch"]
 
-#: A point of the series for each second, or for such a share of the duration: an hour or a day
-#: gives as many.
+#: Most points of a series: a segment is a second, or this share of the duration if that is longer.
 _POINTS = 1000
 _SHORTEST_SEGMENT_S = 1.0
 #: Messages come every second, give or take some milliseconds.
 _EARLY_S = 0.1
-#: So many latencies stand for all of them in pytest-benchmark's statistics.
+#: Number of latencies that stand for all of them in pytest-benchmark's statistics.
 _SAMPLED = 2000
-#: So many frames from the start, and as many before the end, are in the trace with their times:
-#: eight seconds of 4 streams at 30 frames a second.
+#: Number of frames from the start, and from the end, that are in the trace with their times: eight
+#: seconds of 4 streams at 30 frames a second.
 _TRACED = 1000
 
 
 class FramesWatch:
-    """Takes the message of each second, and reads the machine beside it."""
+    """Takes the message of each second, and reads the machine at the same time."""
 
     def __init__(self, plan: Plan, observer: Observer, computes: bool) -> None:
-        """Take the plan, which has a schedule, and the process's observer; where nothing computes
-        there is no speed.
-        """
+        """Begin with a plan that has a schedule; if nothing computes, there is no speed."""
         assert plan.schedule is not None
         self._schedule = plan.schedule
         self._observer = observer
@@ -48,66 +45,85 @@ class FramesWatch:
         self._all = _Count()
         self._stages = {name: Histogram() for name in STAGES}
         self._sample = _Reservoir(_SAMPLED)
-        self._times = _Ends(_TRACED)
+        self._ends = _Ends(_TRACED)
         self._machine: MachineWatch | None = None
         self._points = _Points(max(_SHORTEST_SEGMENT_S, plan.schedule.duration_s / _POINTS))
-        self._rss: list[int] = []
-        self._heap: list[int] = []
+        #: Readings since the last point.
+        self._rss_bytes: list[int] = []
+        self._heap_bytes: list[int] = []
+        #: Time since the steady state began.
         self.seconds = 0.0
 
     @property
     def lost(self) -> int:
-        """How many were dropped or missed."""
+        """Number of frames that were dropped or missed."""
         return self._all.dropped + self._all.missed
 
     def take(self, message: Frames) -> bool:
-        """Take the message of a second; return whether the series got a further point."""
+        """Take the message of a second; return whether the series has a new point."""
         rss_bytes = self._observer.take_recent()
         if not message.seconds:
             return False
         if self._machine is None:
-            # Its first reading, and from here on those of memory: what came before was in part of
-            # the warm-up.
+            # The steady state begins: some of the readings until now are of the warm-up.
             self._machine = MachineWatch(self._observer.host, self._observer.pid)
             rss_bytes = []
         self._machine.read()
         self.seconds = message.seconds
         self._take_counts(message)
-        self._rss += rss_bytes
+        self._rss_bytes += rss_bytes
         if rss_bytes and message.heap_bytes is not None:
-            self._heap.append(message.heap_bytes)
-        if not self._rss or not self._points.is_due(self.seconds, self._schedule.duration_s):
+            self._heap_bytes.append(message.heap_bytes)
+        if not self._rss_bytes:
             return False
-        memory = (min(self._rss), min(self._heap, default=None), self._observer.npu_bytes())
-        self._points.add(self.seconds, *memory, done=self._all.latency.count, lost=self.lost)
-        self._rss = []
-        self._heap = []
+        if not self._points.is_due(self.seconds, self._schedule.duration_s):
+            return False
+        self._points.add(
+            self.seconds,
+            rss_bytes=min(self._rss_bytes),
+            heap_bytes=min(self._heap_bytes, default=None),
+            npu_bytes=self._observer.npu_bytes(),
+            done=self._all.latency.count,
+            lost=self.lost,
+        )
+        self._rss_bytes = []
+        self._heap_bytes = []
         return True
 
     def latencies_ns(self) -> list[int]:
-        """Return the latencies of all frames, or a random sample of them where there are many."""
+        """Return the latencies of all frames, or a random sample if there are many."""
         return self._sample.values
 
     def times(self) -> FrameTimes | None:
         """Return the times of the first and the last frames; None if nothing computes."""
-        return self._times.kept() if self._computes else None
+        return self._ends.times() if self._computes else None
 
     def summary(self, interrupted: bool) -> StreamsRun | None:
-        """Return what is stored of one process; None before the steady state."""
+        """Return the stored figures of one process; None before the steady state."""
         if not self.seconds or self._machine is None:
             return None
-        computes = self._computes
-        seconds = self.seconds
-        stages_ns = {name: histogram.percentiles() for name, histogram in self._stages.items()}
+        machine = self._machine.machine()
+        series = self._points.series(self._computes)
+        if not self._computes:
+            return StreamsRun(
+                seconds=self.seconds,
+                interrupted=interrupted,
+                all=None,
+                streams=None,
+                stages_ns=None,
+                cpu=None,
+                machine=machine,
+                series=series,
+            )
         return StreamsRun(
-            seconds=seconds,
+            seconds=self.seconds,
             interrupted=interrupted,
-            all=self._all.figures(seconds) if computes else None,
-            streams=tuple(count.figures(seconds) for count in self._streams) if computes else None,
-            stages_ns=stages_ns if computes else None,
-            cpu=self._machine.cpu() if computes else None,
-            machine=self._machine.machine(),
-            series=self._points.series(computes),
+            all=self._all.figures(self.seconds),
+            streams=tuple(count.figures(self.seconds) for count in self._streams),
+            stages_ns={name: stage.percentiles() for name, stage in self._stages.items()},
+            cpu=self._machine.cpu(),
+            machine=machine,
+            series=series,
         )
 
     def _take_counts(self, message: Frames) -> None:
@@ -121,7 +137,7 @@ class FramesWatch:
                 self._sample.add(latency_ns)
                 for histogram, stage_ns in zip(self._stages.values(), stages_ns):
                     histogram.add(stage_ns)
-        self._times.add(message.streams)
+        self._ends.add(message.streams)
         self._all.dropped = sum(count.dropped for count in self._streams)
         self._all.missed = sum(count.missed for count in self._streams)
 
@@ -135,9 +151,7 @@ class _Count:
     latency: Histogram = field(default_factory=Histogram)
 
     def figures(self, seconds: float) -> FrameCount:
-        """Return what is stored; frames that are still on their way count as neither due nor
-        done.
-        """
+        """Return the stored figures; frames that are still on their way do not count."""
         done = self.latency.count
         return FrameCount(
             due=done + self.dropped + self.missed,
@@ -150,13 +164,15 @@ class _Count:
 
 
 class _Points:
-    """Points over time, each of a segment. Memory is the lowest reading: frames on their way only
-    add to it.
+    """The points of a series, each for a segment of time.
+
+    Memory is the lowest reading of a segment: frames on their way only add to it.
     """
 
     def __init__(self, segment_s: float) -> None:
         self._segment_s = segment_s
-        self._done = self._lost = 0
+        self._done = 0
+        self._lost = 0
         self._seconds: list[float] = []
         self._rss_bytes: list[int] = []
         self._heap_bytes: list[int | None] = []
@@ -165,46 +181,57 @@ class _Points:
         self._lost_per_s: list[float] = []
 
     def is_due(self, seconds: float, duration_s: float) -> bool:
-        """Whether it is time for a further point; the last segment may be shorter, but not by
-        much.
-        """
-        since_s = seconds - (self._seconds[-1] if self._seconds else 0.0)
-        return since_s >= (
-            self._segment_s - _EARLY_S if seconds < duration_s else self._segment_s / 2
-        )
+        """Whether the segment ends here; the last one may be shorter, down to a half."""
+        passed_s = self._passed_s(seconds)
+        if seconds < duration_s:
+            return passed_s >= self._segment_s - _EARLY_S
+        return passed_s >= self._segment_s / 2
 
     def add(
-        self, seconds: float, rss: int, heap: int | None, npu: int | None, *, done: int, lost: int
+        self,
+        seconds: float,
+        *,
+        rss_bytes: int,
+        heap_bytes: int | None,
+        npu_bytes: int | None,
+        done: int,
+        lost: int,
     ) -> None:
-        """Add the segment that ends here, memory in bytes; the counts are from the beginning."""
-        passed_s = seconds - (self._seconds[-1] if self._seconds else 0.0)
+        """Add the segment that ends here; `done` and `lost` are counted from the beginning."""
+        passed_s = self._passed_s(seconds)
         self._seconds.append(round(seconds, 3))
-        self._rss_bytes.append(rss)
-        self._heap_bytes.append(heap)
-        self._npu_memory_bytes.append(npu)
+        self._rss_bytes.append(rss_bytes)
+        self._heap_bytes.append(heap_bytes)
+        self._npu_memory_bytes.append(npu_bytes)
         self._done_per_s.append(round((done - self._done) / passed_s, 2))
         self._lost_per_s.append(round((lost - self._lost) / passed_s, 2))
         self._done = done
         self._lost = lost
 
     def series(self, computes: bool) -> Series:
-        """Return the points; None for a list without any figure."""
+        """Return the points; a list without figures is None."""
         return Series(
             seconds=tuple(self._seconds),
             rss_bytes=tuple(self._rss_bytes),
-            heap_bytes=_known(self._heap_bytes),
-            npu_memory_bytes=_known(self._npu_memory_bytes),
+            heap_bytes=_none_if_unknown(self._heap_bytes),
+            npu_memory_bytes=_none_if_unknown(self._npu_memory_bytes),
             done_per_s=tuple(self._done_per_s) if computes else None,
             lost_per_s=tuple(self._lost_per_s) if computes else None,
         )
 
+    def _passed_s(self, seconds: float) -> float:
+        last_s = self._seconds[-1] if self._seconds else 0.0
+        return seconds - last_s
 
-def _known(values: Sequence[int | None]) -> tuple[int | None, ...] | None:
-    return None if set(values) == {None} else tuple(values)
+
+def _none_if_unknown(values: Sequence[int | None]) -> tuple[int | None, ...] | None:
+    if set(values) == {None}:
+        return None
+    return tuple(values)
 
 
 class _Ends:
-    """The first and the last frames of all streams, so many of each."""
+    """The first and the last frames of all streams, up to `size` of each."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -213,25 +240,26 @@ class _Ends:
         self._last: deque[FrameTime] = deque(maxlen=size)
 
     def add(self, streams: Sequence[StreamCount]) -> None:
-        """Take the frames of a message in, in the order in which they were due."""
-        rows = [(row, stream) for stream, count in enumerate(streams) for row in count.rows]
+        """Add the frames of a message, in the order in which they were due."""
+        rows = []
+        for stream, count in enumerate(streams):
+            rows += [(row, stream) for row in count.rows]
         for row, stream in sorted(rows):
             self._count += 1
-            (self._first if self._count <= self._size else self._last).append(
-                FrameTime(stream, row[0], row[1:])
-            )
+            frame = FrameTime(stream, row[0], row[1:])
+            if self._count <= self._size:
+                self._first.append(frame)
+            else:
+                self._last.append(frame)
 
-    def kept(self) -> FrameTimes:
-        """Return the frames, and how many between them are not kept."""
-        return FrameTimes(
-            self._first, list(self._last), self._count - len(self._first) - len(self._last)
-        )
+    def times(self) -> FrameTimes:
+        """Return the frames, and the number of those between that are left out."""
+        left_out = self._count - len(self._first) - len(self._last)
+        return FrameTimes(self._first, list(self._last), left_out)
 
 
 class _Reservoir:
-    """A random sample of fixed size: every value has the same chance to be in it (Vitter's
-    algorithm R, 1985).
-    """
+    """A random sample of fixed size, with an equal chance for all (Vitter's algorithm R, 1985)."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -240,7 +268,7 @@ class _Reservoir:
         self.values: list[int] = []
 
     def add(self, value: int) -> None:
-        """Take the value in, perhaps instead of another."""
+        """Add the value, perhaps instead of another."""
         self._seen += 1
         if len(self.values) < self._size:
             self.values.append(value)

@@ -6,16 +6,14 @@ from reusebench.storage.result import Percentiles
 
 __all__ = ["Histogram"]
 
-#: Each doubling of a duration is divided into so many buckets of equal width: a percentile is off
-#: by 0.4 % at most.
+#: Number of buckets of equal width for each doubling of a duration: a percentile is off by 0.4 % at
+#: most.
 _BUCKETS_PER_DOUBLING = 128
 _BITS = _BUCKETS_PER_DOUBLING.bit_length() - 1
 
 
 class Histogram:
-    """Counts durations in buckets whose width grows with them, as HdrHistogram does; the maximum is
-    exact.
-    """
+    """Counts of durations in buckets that widen with them, as in HdrHistogram; an exact maximum."""
 
     def __init__(self) -> None:
         self._counts: dict[int, int] = {}
@@ -23,14 +21,14 @@ class Histogram:
         self.count = 0
 
     def add(self, duration_ns: int) -> None:
-        """Count a duration; what is below 0 counts as 0."""
+        """Count a duration; a negative one counts as 0."""
         bucket = _bucket(max(0, duration_ns))
         self._counts[bucket] = self._counts.get(bucket, 0) + 1
         self._max_ns = max(self._max_ns, duration_ns)
         self.count += 1
 
     def percentiles(self) -> Percentiles | None:
-        """Return what so many percent of the durations do not exceed; None without any."""
+        """Return the stored percentiles; None without any duration."""
         if not self.count:
             return None
         return Percentiles(
@@ -38,7 +36,7 @@ class Histogram:
         )
 
     def value(self, percent: int) -> int:
-        """Return the duration that so many percent of all do not exceed; 0 without any."""
+        """Return the duration that `percent` of all do not exceed; 0 without any."""
         wanted = -(-percent * self.count // 100)
         seen = 0
         for bucket in sorted(self._counts):

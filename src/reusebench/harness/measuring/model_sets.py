@@ -1,10 +1,8 @@
-"""Which model files a session measures: the user's, or the built-in ones in the form that the
-runtime reads.
-"""
+"""The models of a session: the user's, or built-in ones in the form that each runtime reads."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -34,15 +32,15 @@ from reusebench.system.user_files import Pins
 
 __all__ = ["BuiltIn", "ModelSets"]
 
-#: What the user may give instead of built-in models.
+#: Options that replace the built-in models of a set.
 _INSTEAD = {
     **dict.fromkeys((STREAMS, IN_TURN, CYCLES), "--model FILE"),
     RESOLUTIONS: "--resolution FILE[,WEIGHTLESS]",
 }
-#: The network that takes a camera frame and gives one, and its rows.
+#: The network that takes and returns a camera frame, and its number of rows.
 _FRAMES = {FRAMES_1080P: ("frame", 1080), FRAMES_4K: ("frame", 2160)}
-#: What is made and run again and again: small, so that there are many cycles in little time.
-_OF_CYCLES = ("mobilenet_v2", 96)
+#: The network of scenarios with cycles: small, for many cycles in little time.
+_CYCLES_MODEL = ("mobilenet_v2", 96)
 
 
 @dataclass(frozen=True)
@@ -56,11 +54,11 @@ class BuiltIn:
     resolutions: tuple[tuple[str, int], ...]
 
     def recipes(self, model_set: str, streams: int) -> list[Recipe]:
-        """Return what the models of a set are made from."""
+        """Return the recipes of a set's models."""
         if model_set in _FRAMES:
             return [Recipe(*_FRAMES[model_set], seed=1)]
         if model_set == CYCLES:
-            return [Recipe(*_OF_CYCLES, seed=1)]
+            return [Recipe(*_CYCLES_MODEL, seed=1)]
         if model_set == STREAMS:
             name, size = self.stream
             return [Recipe(name, size, seed) for seed in range(1, streams + 1)]
@@ -75,66 +73,87 @@ class ModelSets:
     built_in: BuiltIn
     streams: int
     user: UserModels
-    #: The user's --model and --resolution; empty: the built-in ones.
+    #: Files of --model and --resolution; empty: the built-in models.
     files: Sequence[ModelFile] = ()
     resolutions: Sequence[ModelFile] = ()
     #: The chip that RKNN models are for; None: not known.
     chip: str | None = None
-    #: By runtime and set: the models, or why there are none, since a conversion that fails takes
-    #: its time too.
+    #: Key: runtime and set. The models, or why there are none: a conversion that fails takes its
+    #: time, too.
     _known: dict[tuple[str, str], tuple[Model, ...] | NoModels] = field(default_factory=dict)
 
     def of(self, runtime: str, model_set: str) -> tuple[Model, ...]:
-        """Return the models of a set for a runtime; raise UserError if they cannot be had."""
-        key = (runtime, model_set)
+        """Return the models of a set for a runtime; raise NoModels or UserError."""
+
+        def make() -> tuple[Model, ...]:
+            try:
+                return self._models(find_runtime(runtime), model_set)
+            except (CacheError, ModelError) as error:
+                instead = ""
+                if model_set in _INSTEAD:
+                    instead = f". Give your own with {_INSTEAD[model_set]}"
+                raise NoModels(f"a built-in model could not be built: {error}{instead}") from None
+
+        return self._made_once((runtime, model_set), make)
+
+    def of_plan(self, runtime: str, plan: PlanFile) -> tuple[Model, ...]:
+        """Return the models of a user's plan for a runtime; raise NoModels or UserError."""
+
+        def make() -> tuple[Model, ...]:
+            try:
+                return self._models_of_plan(find_runtime(runtime), plan)
+            except (CacheError, ModelError) as error:
+                raise NoModels(
+                    f"{plan.document.title}: a network could not be built: {error}"
+                ) from None
+
+        return self._made_once((runtime, plan.scenarios[0]), make)
+
+    def changed(self, files: Sequence[ModelFile], streams: int) -> ModelSets:
+        """Return the models with other files or for another number of streams.
+
+        Files are still read once.
+        """
+        return replace(self, files=files, streams=streams, _known={})
+
+    def assumptions(self) -> list[str]:
+        """Return a line for each assumption about the models that were read or made, for each
+        conversion, and for each file that was left out.
+        """
+        lines = []
+        for models in self._known.values():
+            if isinstance(models, NoModels):
+                continue
+            for model in models:
+                lines += [assumptions(model), conversion_text(model)]
+        lines += self.user.left_out
+        return [line for line in dict.fromkeys(lines) if line]
+
+    def _made_once(
+        self, key: tuple[str, str], make: Callable[[], tuple[Model, ...]]
+    ) -> tuple[Model, ...]:
         if key not in self._known:
             try:
-                self._known[key] = self._models(find_runtime(runtime), model_set)
+                self._known[key] = make()
             except NoModels as error:
                 self._known[key] = error
-            except (CacheError, ModelError) as error:
-                instead = (
-                    f". Give your own with {_INSTEAD[model_set]}" if model_set in _INSTEAD else ""
-                )
-                self._known[key] = NoModels(
-                    f"a built-in model could not be built: {error}{instead}"
-                )
         models = self._known[key]
         if isinstance(models, NoModels):
             raise models
         return models
 
-    def changed(self, files: Sequence[ModelFile], streams: int) -> ModelSets:
-        """Return the models with other files, or of another number of streams; files are still read
-        once.
-        """
-        return replace(self, files=files, streams=streams, _known={})
-
-    def assumptions(self) -> list[str]:
-        """Return what was assumed of the models that were asked for, made of them and left out, a
-        line each.
-        """
-        models = [
-            model
-            for of_set in self._known.values()
-            if not isinstance(of_set, NoModels)
-            for model in of_set
-        ]
-        lines = [text(model) for model in models for text in (assumptions, conversion_text)]
-        return list(dict.fromkeys(filter(None, lines + self.user.left_out)))
-
     def _models(self, runtime: RuntimeEntry, model_set: str) -> tuple[Model, ...]:
         if model_set == RESOLUTIONS:
             return self._resolutions(runtime)
-        if self.files:
-            if model_set in _FRAMES:
-                raise NoModels(
-                    "--model is given, and this scenario needs the built-in network that takes and"
-                    " returns a camera frame. Leave --model out to measure it"
-                )
-            return self.user.of(runtime, self.files)
-        recipes = self.built_in.recipes(model_set, self.streams)
-        return tuple(map(self._built_in, recipes, self._built(runtime, recipes)))
+        if not self.files:
+            recipes = self.built_in.recipes(model_set, self.streams)
+            return tuple(map(self._built_in, recipes, self._built(runtime, recipes)))
+        if model_set in _FRAMES:
+            raise NoModels(
+                "--model is given, and this scenario needs the built-in network that takes and"
+                " returns a camera frame. Leave --model out to measure it"
+            )
+        return self.user.of(runtime, self.files)
 
     def _resolutions(self, runtime: RuntimeEntry) -> tuple[Model, ...]:
         if self.resolutions:
@@ -148,47 +167,26 @@ class ModelSets:
         recipes = self.built_in.recipes(RESOLUTIONS, self.streams)
         files = self._built(runtime, recipes)
         # The first has the weights that the others share.
-        return tuple(
-            map(self._built_in, recipes, files, [None, *self._weightless(runtime, recipes[1:])])
-        )
+        weightless = [None, *self._weightless(runtime, recipes[1:])]
+        return tuple(map(self._built_in, recipes, files, weightless))
 
-    def of_plan(self, runtime: str, plan: PlanFile) -> tuple[Model, ...]:
-        """Return the models of a user's plan for a runtime; raise UserError if they cannot be
-        had.
-        """
-        key = (runtime, plan.scenarios[0])
-        if key not in self._known:
-            try:
-                self._known[key] = self._of_plan(find_runtime(runtime), plan)
-            except NoModels as error:
-                self._known[key] = error
-            except (CacheError, ModelError) as error:
-                self._known[key] = NoModels(
-                    f"{plan.document.title}: a network could not be built: {error}"
-                )
-        models = self._known[key]
-        if isinstance(models, NoModels):
-            raise models
-        return models
-
-    def _of_plan(self, runtime: RuntimeEntry, plan: PlanFile) -> tuple[Model, ...]:
+    def _models_of_plan(self, runtime: RuntimeEntry, plan: PlanFile) -> tuple[Model, ...]:
         if plan.runtime not in (None, runtime.name):
             raise NoModels(
                 f"{plan.document.title} was measured on {plan.runtime}: add --runtime"
                 f" {plan.runtime}"
             )
         networks = [model for model in plan.models if isinstance(model.source, Recipe)]
-        # Those that have the weights of another one need none of their own.
-        slaves = [model for model in networks if model in plan.slaves]
         files = dict(zip(networks, self._built(runtime, [model.recipe for model in networks])))
-        weightless = dict(
-            zip(slaves, self._weightless(runtime, [model.recipe for model in slaves]))
-        )
+        # Slaves have the weights of another model, and need none of their own.
+        slaves = [model for model in networks if model in plan.slaves]
+        slave_files = self._weightless(runtime, [model.recipe for model in slaves])
+        weightless = dict(zip(slaves, slave_files))
         models = []
         for model in plan.models:
             if model in files:
-                made = self._built_in(model.recipe, files[model], weightless.get(model))
-                models.append(replace(made, name=model.name))
+                built = self._built_in(model.recipe, files[model], weightless.get(model))
+                models.append(replace(built, name=model.name))
             elif isinstance(model.source, Model):
                 models.append(_stored(model.source, plan, self.user.pins))
             else:
@@ -197,37 +195,34 @@ class ModelSets:
 
     def _user_model(self, runtime: RuntimeEntry, plan: PlanFile, model: PlanModel) -> Model:
         """Return the model of a file, with the inputs that the plan gives it."""
-        shapes = [InputShape(name, sizes) for name, sizes in model.shape]
-        of_session = self.user
         user = UserModels(
-            of_session.targets,
-            of_session.time_limit_s,
-            shapes,
+            self.user.targets,
+            self.user.time_limit_s,
+            [InputShape(name, sizes) for name, sizes in model.shape],
             model.inputs,
-            of_session.quantised,
-            of_session.pins,
+            self.user.quantised,
+            self.user.pins,
         )
         path = Path(str(model.source))
         file = ModelFile(path, "file", model.weightless)
+        slaves = [file] if model in plan.slaves else []
         try:
-            (read,) = user.of(runtime, [file], slaves=[file] if model in plan.slaves else ())
+            (read,) = user.of(runtime, [file], slaves)
         except UserError as error:
-            raise type(error)(
-                str(plan.document.error(("models", model.name), str(error)))
-            ) from None
-        # Behind the file's name stand shapes that the file leaves free, and the precision of a
+            in_plan = plan.document.error(("models", model.name), str(error))
+            raise type(error)(str(in_plan)) from None
+        # After the file's name come shapes that the file leaves free, and the precision of a
         # conversion.
-        return replace(read, name=model.name + read.name[len(path.stem) :])
+        suffix = read.name[len(path.stem) :]
+        return replace(read, name=model.name + suffix)
 
     def _built_in(self, recipe: Recipe, path: Path, weightless: Path | None = None) -> Model:
         return built_in_model(self.user.pins, recipe, path, weightless)
 
     def _built(self, runtime: RuntimeEntry, recipes: Sequence[Recipe]) -> list[Path]:
-        return (
-            ensure_all(runtime.suffix, recipes, self.chip, quantised=self.user.quantised)
-            if recipes
-            else []
-        )
+        if not recipes:
+            return []
+        return ensure_all(runtime.suffix, recipes, self.chip, quantised=self.user.quantised)
 
     def _weightless(self, runtime: RuntimeEntry, recipes: Sequence[Recipe]) -> list[Path | None]:
         """Return files of these networks without weights; None for each if there are no such
@@ -242,9 +237,7 @@ class ModelSets:
 
 
 def _stored(model: Model, plan: PlanFile, pins: Pins) -> Model:
-    """Return a model as a plan was stored with it; raise UserError if its file is another one
-    now.
-    """
+    """Return a model as a plan was stored with it; raise UserError if its file has changed."""
     if not is_unchanged(model, pins):
         raise UserError(
             f"{plan.document.title}: {model.path} has changed since the plan was stored. Put the"

@@ -1,4 +1,4 @@
-"""What runtimes make of models beforehand: of each model once in a session."""
+"""Models that a runtime prepares before they are measured, each of them once in a session."""
 
 from __future__ import annotations
 
@@ -21,15 +21,14 @@ class Preparations:
 
     def __init__(self, time_limit_s: float) -> None:
         self._time_limit_s = time_limit_s
-        #: By runtime, then by the model's digest.
+        #: Key: runtime, then the model's digest.
         self._known: dict[str, dict[str, Preparation | None]] = {}
         self._folder: OwnFolder | None = None
 
     def of(self, plan: Plan, target: Target) -> dict[str, Preparation | None] | Failure:
-        """Return what the plan's runtime needs made of its models, by digest; a Failure where it
-        could not be made.
+        """Return the plan's prepared models by digest; a Failure if one cannot be prepared.
 
-        Where the runtime refuses to make it, the mechanism is not supported: the model runs
+        If the runtime refuses to prepare it, the mechanism is not supported: the model runs
         without.
         """
         if not find_runtime(plan.runtime).prepares:
@@ -41,24 +40,22 @@ class Preparations:
             try:
                 folder = self._folder_of(plan.runtime)
             except CacheError as error:
-                reason = getattr(error.__cause__, "strerror", None) or str(error)
-                message = Message(
-                    "cache_not_writable", {"folder": str(cache_root()), "reason": reason}
-                )
-                return Failure("failed", "prepare", None, message)
-            made = prepare_models(target, plan.runtime, missing, folder, self._time_limit_s)
-            if isinstance(made, Failure):
-                return _without_preparation(made)
-            known.update(made)
+                return _cache_failure(error)
+            prepared = prepare_models(target, plan.runtime, missing, folder, self._time_limit_s)
+            if isinstance(prepared, Failure):
+                return _failure_to_prepare(prepared)
+            known.update(prepared)
         return {model.digest: known[model.digest] for model in models}
 
     def node_orders(self, plan: Plan) -> dict[str, NodeOrder]:
-        """Return which orders were found for the models of the plan, by digest; empty before they
-        are prepared.
-        """
+        """Return the node orders of the plan's models by digest; empty before they are prepared."""
         known = self._known.get(plan.runtime, {})
-        made = {model.digest: known.get(model.digest) for model in plan.models_to_prepare()}
-        return {digest: one.node_order for digest, one in made.items() if one and one.node_order}
+        orders = {}
+        for model in plan.models_to_prepare():
+            preparation = known.get(model.digest)
+            if preparation and preparation.node_order:
+                orders[model.digest] = preparation.node_order
+        return orders
 
     def _folder_of(self, runtime: str) -> Path:
         if self._folder is None:
@@ -66,7 +63,14 @@ class Preparations:
         return self._folder.path / runtime
 
 
-def _without_preparation(failure: Failure) -> Failure:
+def _cache_failure(error: CacheError) -> Failure:
+    reason = getattr(error.__cause__, "strerror", None) or str(error)
+    message = Message("cache_not_writable", {"folder": str(cache_root()), "reason": reason})
+    return Failure("failed", "prepare", None, message)
+
+
+def _failure_to_prepare(failure: Failure) -> Failure:
+    """Return the failure of the plan: a runtime's refusal means that it lacks the mechanism."""
     if failure.kind != "failed":
         return failure
     message = Message("not_prepared", {"reason": failure.message})

@@ -1,4 +1,4 @@
-"""One repeat: one measured process, what reads it, and what comes of it."""
+"""One measured process: it is walked through its plan while samplers read it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from reusebench.accounting.account import account_of_ledger, account_of_runtime
+from reusebench.accounting.account import Account, account_of_ledger, account_of_runtime
 from reusebench.accounting.ledger import Ledger, read_ledger
 from reusebench.harness.measuring.context_limit import limit_of
 from reusebench.harness.measuring.frames_watch import FramesWatch
@@ -27,15 +27,15 @@ from reusebench.targets.target import Target
 
 __all__ = ["RepeatMeasurement"]
 
-#: Shows the share of the process that is done, and what is under way: a phase, and its context
-#: where it has one.
+#: Shows the share of the process that is done, and the step that begins: its phase, and its context
+#: if it has one.
 ShowStep = Callable[[float, str, "int | None"], None]
-#: Stores the repeat as it is if the session is cut off now.
+#: Stores the unfinished repeat, in case the session is cut off now.
 Keep = Callable[[Repeat], None]
 
-#: While streams run, readings are rarer: they share the CPUs with what is timed.
+#: While streams run, readings are rarer: they share the CPUs with the frames that are timed.
 _STREAMS_INTERVAL_S = 1 / 20
-#: What streams have done is kept this often, if there is anything new.
+#: The unfinished repeat is kept at this interval if it has anything new.
 _KEEP_EVERY_S = 5.0
 
 
@@ -51,7 +51,7 @@ class RepeatMeasurement:
         show_step: ShowStep,
         keep: Keep,
     ) -> None:
-        """`npu` is None if NPU memory cannot be read."""
+        """Make the observer; `npu` is None if NPU memory cannot be read."""
         self._plan = plan
         self._target = target
         self._settings = settings
@@ -69,39 +69,39 @@ class RepeatMeasurement:
         self.interrupted = False
 
     def measure(self, write_trace: Callable[[Trace], str]) -> Repeat:
-        """Walk the plan in a fresh process; write_trace keeps the trace and returns its path."""
+        """Walk the plan in a fresh process; `write_trace` keeps the trace and returns its path."""
         try:
             self._idle = observe_idle(self._host, self._settings.idle_s)
             run, ledger = self._walk()
-        except TargetError as error:  # a board far away that cannot be reached any more
+        except TargetError as error:  # the connection to a remote board is lost
             run = MeasuredRun(failure=failure_of_target(error))
             ledger = None
         self.interrupted = run.interrupted
-        npu = None
         limit = limit_of(self._plan, run, ledger)
-        if self._on_npu:  # by the most exact source there is
-            plan = self._plan.limited_to(limit.contexts) if limit else self._plan
-            barriers = run.barriers
-            npu = (
-                account_of_ledger(plan, barriers, ledger)
-                if ledger
-                else account_of_runtime(plan, barriers)
-            )
-        # What ends a plan that fills is its result.
-        failure = None if limit else run.failure
-        trace = write_trace(self._trace(run, ledger))
-        return replace(self._repeat(run), trace=trace, npu=npu, limit=limit, failure=failure)
+        plan = self._plan.limited_to(limit.contexts) if limit else self._plan
+        npu = self._npu_account(plan, run, ledger)
+        return replace(
+            self._repeat(run),
+            trace=write_trace(self._trace(run, ledger)),
+            npu=npu,
+            limit=limit,
+            # The failure that ends a plan that fills is its result.
+            failure=None if limit else run.failure,
+        )
 
     def latencies_ns(self, repeat: Repeat) -> list[int]:
-        """Return the latencies of the repeat's inferences, or of its frames; none where nothing
-        computes.
-        """
+        """Return the latencies of the repeat's inferences or frames; empty if nothing computes."""
         if not self._target.computes or repeat.limit:
             return []
         if self._frames:
             return self._frames.latencies_ns()
         steady = repeat.last("steady")
-        return [ns for latencies in steady.data.latencies_ns for ns in latencies] if steady else []
+        if steady is None:
+            return []
+        all_latencies_ns: list[int] = []
+        for latencies_ns in steady.data.latencies_ns:
+            all_latencies_ns += latencies_ns
+        return all_latencies_ns
 
     def step(self, step: Step) -> None:
         """Take note of a step before it begins."""
@@ -117,17 +117,33 @@ class RepeatMeasurement:
         assert self._plan.schedule is not None
         has_new = self._frames.take(message)
         seconds = self._frames.seconds
-        of_s = self._plan.schedule.duration_s
-        share = (self._begun - 1 + seconds / of_s) / self._steps
-        self._show_step(
-            share, f"streams {seconds:.0f} of {of_s:.0f} s, {self._frames.lost} lost", None
-        )
+        duration_s = self._plan.schedule.duration_s
+        share = (self._begun - 1 + seconds / duration_s) / self._steps
+        label = f"streams {seconds:.0f} of {duration_s:.0f} s, {self._frames.lost} lost"
+        self._show_step(share, label, None)
         if has_new and time.monotonic() - self._kept_at >= _KEEP_EVERY_S:
             self._kept_at = time.monotonic()
-            failure = Failure(
-                "cut_off", "steady", None, Message("session_cut_off", {"seconds": round(seconds)})
-            )
+            message_of_end = Message("session_cut_off", {"seconds": round(seconds)})
+            failure = Failure("cut_off", "steady", None, message_of_end)
             self._keep(replace(self._repeat(run), failure=failure))
+
+    def _walk(self) -> tuple[MeasuredRun, Ledger | None]:
+        """Walk the plan in one process; return the run, and its ledger if the target keeps one."""
+        run = run_plan(self._target, self._plan, self._observer, self._settings.time_limit_s, self)
+        if run.ledger is None:
+            return run, None
+        ledger = read_ledger(run.ledger)
+        for barrier in run.barriers:
+            barrier.npu_live_bytes = ledger.live_bytes(barrier.at_ns)
+        return run, ledger
+
+    def _npu_account(self, plan: Plan, run: MeasuredRun, ledger: Ledger | None) -> Account | None:
+        """Return the account of NPU memory by the most exact source there is."""
+        if not self._on_npu:
+            return None
+        if ledger:
+            return account_of_ledger(plan, run.barriers, ledger)
+        return account_of_runtime(plan, run.barriers)
 
     def _repeat(self, run: MeasuredRun) -> Repeat:
         """Return the repeat as far as the run has come."""
@@ -142,28 +158,16 @@ class RepeatMeasurement:
             frames=self._frames.summary(run.interrupted) if self._frames else None,
         )
 
-    def _walk(self) -> tuple[MeasuredRun, Ledger | None]:
-        """Walk the plan in one process; with the ledger that it wrote, where the target keeps
-        one.
-        """
-        run = run_plan(self._target, self._plan, self._observer, self._settings.time_limit_s, self)
-        if run.ledger is None:
-            return run, None
-        ledger = read_ledger(run.ledger)
-        for barrier in run.barriers:
-            barrier.npu_live_bytes = ledger.live_bytes(barrier.at_ns)
-        return run, ledger
-
     def _trace(self, run: MeasuredRun, ledger: Ledger | None) -> Trace:
         readings = self._observer.timeline
         timeline = Timeline(
             readings.times_ns.tolist(), readings.rss_bytes.tolist(), readings.system_bytes.tolist()
         )
-        live = None
+        npu_timeline = None
         if ledger is not None:
             changes = ledger.timeline()
-            live = NpuTimeline(
-                [time_ns for time_ns, _ in changes], [size for _, size in changes], ledger
-            )
+            times_ns = [time_ns for time_ns, _ in changes]
+            sizes = [size for _, size in changes]
+            npu_timeline = NpuTimeline(times_ns, sizes, ledger)
         frames = self._frames.times() if self._frames else None
-        return Trace(run.barriers, timeline, live, run.start_ns, frames)
+        return Trace(run.barriers, timeline, npu_timeline, run.start_ns, frames)

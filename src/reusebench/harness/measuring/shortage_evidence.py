@@ -1,4 +1,4 @@
-"""Whether the figures of a repeat were taken while memory was short: what its barriers show."""
+"""The evidence in a process's barriers that memory was short while it was measured."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ __all__ = ["shortage_of"]
 
 
 def shortage_of(barriers: Sequence[BarrierReading], start_ns: int) -> Shortage | None:
-    """Return what the barriers of one process show, which was started then; None if nothing was
-    counted.
-    """
+    """Return the shortage of a process started at `start_ns`; None if nothing was counted."""
     counted = barriers[-1].pressure if barriers else None
     if counted is None:
         return None
@@ -37,24 +35,22 @@ def shortage_of(barriers: Sequence[BarrierReading], start_ns: int) -> Shortage |
 
 
 def _steady_faults(barriers: Sequence[BarrierReading]) -> int | None:
-    """Return the major faults of the steady state; None if they are not known, or it was not
-    reached.
-    """
+    """Return the major faults of the steady state; None if unknown, or it was not reached."""
     for before, after in zip(barriers, barriers[1:]):
-        if after.phase == "steady":
-            counts = [
-                barrier.pressure.major_faults if barrier.pressure else None
-                for barrier in (before, after)
-            ]
-            return None if counts[0] is None or counts[1] is None else counts[1] - counts[0]
+        if after.phase != "steady":
+            continue
+        faults_before = before.pressure.major_faults if before.pressure else None
+        faults_after = after.pressure.major_faults if after.pressure else None
+        if faults_before is None or faults_after is None:
+            return None
+        return faults_after - faults_before
     return None
 
 
 def _lost_file_bytes(barriers: Sequence[BarrierReading]) -> int | None:
-    """Return by how much mapped files fell at most, before anything was destroyed; None if they
-    are not told.
-    """
-    highest = lost = 0
+    """Return the largest decrease of mapped files before a destruction; None if unknown."""
+    highest = 0
+    lost = 0
     for barrier in barriers:
         held = barrier.process.rss_file_bytes
         if held is None:

@@ -1,6 +1,4 @@
-"""Which video the streams of a session play: the user's, or the default clip, as each runtime's
-Python reads it.
-"""
+"""The video that the streams of a session play: the user's, or the default clip."""
 
 from __future__ import annotations
 
@@ -26,13 +24,13 @@ class Videos:
     """The video of each runtime, read once per interpreter: they may differ in what they decode."""
 
     targets: Mapping[str, Target]
-    #: The user's --video; None: the clip.
+    #: File of --video; None: the clip.
     file: Path | None = None
     #: The session's files as they were when they were first read.
     pins: Pins = field(default_factory=Pins)
-    #: What streams play, again and again.
+    #: The default clip.
     clip: Clip = field(default_factory=Clip)
-    #: By interpreter: the video, or why it has none.
+    #: Key: interpreter. The video, or why there is none.
     _videos: dict[str, Video | VideoError] = field(default_factory=dict)
 
     @property
@@ -44,13 +42,12 @@ class Videos:
     def of(self, runtime: str) -> Video | None:
         """Return the video for a runtime; None if nothing is decoded.
 
-        Raises UserError if the user's video cannot be read, NoModels where the clip cannot be
-        made.
+        Raises UserError if the user's video cannot be read, NoModels if the clip cannot be made.
         """
         target = self.targets[runtime]
         if not target.decodes:
             return None
-        # What a board far away decodes is described here, where the file is.
+        # Videos for a remote board are described here, where the file is.
         interpreter = target.command[0] if target.machine is LOCAL else sys.executable
         if interpreter not in self._videos:
             self._videos[interpreter] = self._describe(interpreter)
@@ -63,9 +60,9 @@ class Videos:
         try:
             path = check_file(self.file or ensure_clip(self.clip))
             digest = self.pins.digest(path)
-            described = probe_with(interpreter, path)
+            description = probe_with(interpreter, path)
         except UserFileError as error:
             return VideoError(f"{error}. Give a file that FFmpeg reads")
         except VideoError as error:
             return error
-        return Video(name=path.name, path=str(path), digest=digest, **described)
+        return Video(name=path.name, path=str(path), digest=digest, **description)
