@@ -18,9 +18,9 @@ from reusebench.reports.base.drawing import (
     new_canvas,
     patch,
     svg_of,
-    text_width,
 )
 from reusebench.reports.base.formatting import in_metric_unit, metric_number, metric_unit
+from reusebench.reports.base.text_width import text_width
 from reusebench.reports.base.texts import Texts
 from reusebench.reports.history.series import History, LevelChange, MetricSeries
 

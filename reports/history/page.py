@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Optional
 
-from reusebench.reports.base.drawing import finished, start_drawing
+from reusebench.reports.base.drawing_pool import finished, start_drawing
 from reusebench.reports.base.pages import page_name, write_page
 from reusebench.reports.base.texts import LANGUAGES, Texts, texts_of
 from reusebench.reports.compare.names import common_words, short_names

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from reusebench.reports.base.drawing import Draw, FigureKey, Figures, finished, start_drawing
+from reusebench.reports.base.drawing import Draw
+from reusebench.reports.base.drawing_pool import FigureKey, Figures, finished, start_drawing
 from reusebench.reports.base.formatting import to_the_minute, whole_mib
 from reusebench.reports.base.pages import page_name, write_page
 from reusebench.reports.base.texts import LANGUAGES, Texts, texts_of

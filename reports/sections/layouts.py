@@ -22,19 +22,18 @@ from reusebench.measured.plan import (
     Plan,
 )
 from reusebench.reports.base.drawing import (
-    WIDTH_PX,
     bars,
     label,
     named_rows,
     new_canvas,
     patch,
-    shortened,
     svg_of,
-    text_width,
     whiskers,
 )
+from reusebench.reports.base.figure_layout import WIDTH_PX
 from reusebench.reports.base.formatting import EMPTY, MIB, mib, percent
 from reusebench.reports.base.table import Table, heads_of
+from reusebench.reports.base.text_width import shortened, text_width
 from reusebench.reports.base.texts import Texts
 from reusebench.reports.results.labels import group_id
 from reusebench.reports.results.recommendation import (

@@ -10,7 +10,8 @@ from rich.console import Console
 
 from reusebench.commands.known_runs import warn
 from reusebench.commands.options import language, output, storages
-from reusebench.reports.base.drawing import finished, write_figures
+from reusebench.reports.base.drawing_pool import finished
+from reusebench.reports.base.svg import write_figures
 from reusebench.reports.base.table import TABLE_FORMATS
 from reusebench.reports.base.texts import LANGUAGES, texts_of
 from reusebench.reports.errors import ReportError

@@ -21,17 +21,18 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
-from reusebench.reports.base import drawing
+from reusebench.reports.base import drawing_pool
 from reusebench.reports.base.drawing import (
     INK,
-    WIDTH_PX,
     bars,
     line,
     new_canvas,
     patch,
     svg_of,
-    write_figures,
 )
+from reusebench.reports.base.figure_layout import WIDTH_PX, lay_out
+from reusebench.reports.base.svg import TextWidthRenderer, write_figures
+from reusebench.reports.base.text_width import text_width
 from reusebench.reports.base.texts import LANGUAGES, texts_of
 from reusebench.reports.history.figure import history_figure
 from reusebench.reports.material import Material
@@ -85,8 +86,8 @@ def test_nothing_is_left_that_makes_no_difference() -> None:
 
 def test_figures_of_a_page_share_no_ids(monkeypatch: pytest.MonkeyPatch) -> None:
     """Clips and markers are found, and two figures of the same data have ids of their own."""
-    monkeypatch.setattr(drawing, "_jobs", {("en", name): _figure for name in ("one", "other")})
-    svgs = [drawing._draw(("en", name)) or "" for name in ("one", "other")]
+    monkeypatch.setattr(drawing_pool, "_jobs", {("en", name): _figure for name in ("one", "other")})
+    svgs = [drawing_pool._draw(("en", name)) or "" for name in ("one", "other")]
     ids = [set(re.findall(r' id="([^"]+)"', svg)) for svg in svgs]
     for names, svg in zip(ids, svgs):
         assert names == set(re.findall(r'(?:url\(|href=")#([^")]+)', svg)) != set()
@@ -95,9 +96,10 @@ def test_figures_of_a_page_share_no_ids(monkeypatch: pytest.MonkeyPatch) -> None
 
 #: Draws, and prints, two figures and one that there is nothing for.
 _DRAW = """
-from reusebench.reports.base.drawing import finished, start_drawing
+from reusebench.reports.base.drawing_pool import finished, start_drawing
 names = {"one": "<svg>1</svg>", "other": "<svg>2</svg>", "nothing": None}
-print(finished(start_drawing({("en", name): lambda svg=svg: svg for name, svg in names.items()}), "en"))
+jobs = {("en", name): lambda svg=svg: svg for name, svg in names.items()}
+print(finished(start_drawing(jobs), "en"))
 """
 
 
@@ -163,7 +165,7 @@ def crowded(canvas: Canvas) -> Iterator[str]:
     both directions.
     """
     width, height = canvas.get_size_inches() * 72
-    renderer: Any = drawing._Renderer(width, height, io.StringIO())  # type: ignore[no-untyped-call]
+    renderer: Any = TextWidthRenderer(width, height, io.StringIO())  # type: ignore[no-untyped-call]
     boxes = []
     beyond = set(_beyond_the_ends(canvas))
     for text in canvas.findobj(Text):
@@ -193,13 +195,12 @@ def _beyond_the_ends(canvas: Canvas) -> Iterator[Any]:
 def canvases(monkeypatch: pytest.MonkeyPatch) -> list[Canvas]:
     """Return the list in which every figure will be that is drawn."""
     drawn: list[Canvas] = []
-    lay_out = drawing.lay_out
 
     def lay_out_and_keep(canvas: Canvas, *legend: Any) -> None:
         lay_out(canvas, *legend)
         drawn.append(canvas)
 
-    monkeypatch.setattr(drawing, "lay_out", lay_out_and_keep)
+    monkeypatch.setattr("reusebench.reports.base.drawing.lay_out", lay_out_and_keep)
     return drawn
 
 
@@ -298,8 +299,8 @@ def test_a_crowd_is_seen() -> None:
 def test_chinese_characters_are_as_wide_as_high(text: str) -> None:
     """Matplotlib's font has none of them; others are no narrower than in their own font."""
     wide = sum(character > "\u2e80" for character in text)
-    assert drawing.text_width(text, 10) >= 10 * wide + 4 * (len(text) - wide)
-    assert drawing.text_width(text, 20) == pytest.approx(2 * drawing.text_width(text, 10))
+    assert text_width(text, 10) >= 10 * wide + 4 * (len(text) - wide)
+    assert text_width(text, 20) == pytest.approx(2 * text_width(text, 10))
 
 
 # Figures as files
