@@ -14,7 +14,7 @@ from tests.reports.stored_programs import Repeat, program
 
 @pytest.mark.parametrize("is_short", [False, True])
 def test_short_memory(is_short: bool, capsys: pytest.CaptureFixture[str]) -> None:
-    """A sentence gives the reason, and all figures are marked except those of an NPU."""
+    """A sentence gives the reason; all figures are marked except those of an NPU."""
     signs = (Message("shortage_swapped", {"mib": "5.0"}),) if is_short else ()
     print_summary(
         program("pipeline", [Repeat({"run": 20}, npu=True, signs=signs)]),

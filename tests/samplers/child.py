@@ -1,4 +1,4 @@
-"""A process that does what a test asks of it, and stands still in between."""
+"""A process that runs lines of Python for a test, and stands still between them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 
-#: What a child takes in the tests: far above all that moves by itself.
+#: Memory that a child takes in the tests, far above any noise.
 SIZE = 48 << 20
 
 _PROGRAM = """
@@ -50,7 +50,7 @@ class Child:
         assert self._popen.stdout.readline() == "done\n"
 
     def kill(self) -> None:
-        """End the process, and leave it to be waited for."""
+        """End the process, which becomes a zombie."""
         self._popen.kill()
         os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
 

@@ -19,7 +19,7 @@ def child() -> Iterator[Child]:
 
 @pytest.fixture
 def second_child() -> Iterator[Child]:
-    """Return another one."""
+    """Return another child."""
     child = Child()
     yield child
     child.reap()

@@ -1,4 +1,4 @@
-"""Hosts for tests: one that counts round trips, and trees that have a process of this machine."""
+"""Hosts for tests: one that counts round trips, and trees with a process of this machine."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["CountingHost", "link_process"]
 
 
 class CountingHost:
-    """A host whose requests are counted: each is a round trip on a far board."""
+    """A host that counts its requests: each is a round trip to a remote board."""
 
     def __init__(self, host: Host = LOCAL_HOST) -> None:
         self._host = host
@@ -20,59 +20,57 @@ class CountingHost:
         self.round_trips = 0
 
     def read(self, path: str) -> bytes:
-        """Count, and read."""
+        """Count and read."""
         self.round_trips += 1
         return self._host.read(path)
 
     def read_all(self, paths: Sequence[str]) -> list[bytes | OSError]:
-        """Count, and read."""
+        """Count and read."""
         self.round_trips += 1
         return self._host.read_all(paths)
 
     def names(self, folder: str) -> list[str]:
-        """Count, and list."""
+        """Count and list."""
         self.round_trips += 1
         return self._host.names(folder)
 
     def links(self, paths: Sequence[str]) -> list[str | OSError]:
-        """Count, and read the links."""
+        """Count and read the links."""
         self.round_trips += 1
         return self._host.links(paths)
 
     def inodes(self, paths: Sequence[str]) -> list[int | OSError]:
-        """Count, and look."""
+        """Count and look."""
         self.round_trips += 1
         return self._host.inodes(paths)
 
     def write(self, path: str, data: bytes) -> None:
-        """Count, and write."""
+        """Count and write."""
         self.round_trips += 1
         self._host.write(path, data)
 
     def now_ns(self) -> int:
-        """Count, and return the clock."""
+        """Count and return the clock."""
         self.round_trips += 1
         return self._host.now_ns()
 
     def clocks(self) -> Clocks:
-        """Count, and return the clocks."""
+        """Count and return the clocks."""
         self.round_trips += 1
         return self._host.clocks()
 
     def usable_cpus(self) -> int:
-        """Count, and return the CPUs."""
+        """Count and return the CPUs."""
         self.round_trips += 1
         return self._host.usable_cpus()
 
     def sampler(self, pid: int, interval_s: float) -> Sampler:
-        """Return a sampler, whose readings come by themselves from a far board: they are not
-        counted.
-        """
+        """Return a sampler, uncounted: a remote board sends samples by itself."""
         return self._host.sampler(pid, interval_s)
 
 
 def link_process(root: Path, pid: int) -> None:
-    """Let the tree have the memory of a process of this machine, and of the machine, as its own."""
+    """Give the tree the memory of this machine and of one of its processes."""
     folder = root / "proc" / str(pid)
     folder.mkdir(parents=True, exist_ok=True)
     for name in (

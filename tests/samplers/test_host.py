@@ -1,4 +1,4 @@
-"""This machine, and trees in its place, as samplers read them."""
+"""Local hosts: this machine, and trees in its place."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def host(tmp_path: Path) -> LocalHost:
 
 
 def test_a_file_is_read_whole(host: LocalHost) -> None:
-    """Whatever its bytes and its length are; one that is not there raises the kernel's error."""
+    """The length and the bytes do not matter; a missing file raises the kernel's error."""
     assert host.read("/proc/maps") == bytes(range(256)) * 1000
     assert host.read("/proc/stat") == b"cpu\n"
     with pytest.raises(FileNotFoundError):
@@ -32,7 +32,7 @@ def test_a_file_is_read_whole(host: LocalHost) -> None:
 
 
 def test_each_of_several_has_its_own_error(host: LocalHost) -> None:
-    """What can be read is there, in order, beside the reasons why others cannot."""
+    """Contents and errors come in the order of the paths."""
     paths = ["/proc/nothing", "/proc/stat", "/proc"]
     gone, content, folder = host.read_all(paths)
     assert isinstance(gone, FileNotFoundError)
@@ -49,7 +49,7 @@ def test_each_of_several_has_its_own_error(host: LocalHost) -> None:
 
 
 def test_texts_are_of_what_can_be_read(host: LocalHost) -> None:
-    """Others are left out; bytes that are no text are replaced."""
+    """Unreadable files are left out; invalid bytes are replaced."""
     texts = read_texts(host, ["/proc/nothing", "/proc/stat", "/proc/maps", "/proc/stat"])
     assert list(texts) == ["/proc/stat", "/proc/maps"]
     assert texts["/proc/stat"] == "cpu\n"
@@ -58,7 +58,7 @@ def test_texts_are_of_what_can_be_read(host: LocalHost) -> None:
 
 
 def test_names_of_a_folder(host: LocalHost) -> None:
-    """Sorted, those that begin so; of a folder that is not there none."""
+    """Names with the prefix are sorted; a missing folder has none."""
     assert names_in(host, "/proc") == ["maps", "self", "stat"]
     assert names_in(host, "/proc", "s") == ["self", "stat"]
     assert names_in(host, "/sys") == []
@@ -67,7 +67,7 @@ def test_names_of_a_folder(host: LocalHost) -> None:
 
 
 def test_only_files_that_exist_are_written(host: LocalHost) -> None:
-    """The kernel's files are there; nothing is made."""
+    """The kernel's files exist; no file is created."""
     host.write("/proc/stat", b"5")
     assert host.read("/proc/stat")[:1] == b"5"
     with pytest.raises(FileNotFoundError):
@@ -75,9 +75,7 @@ def test_only_files_that_exist_are_written(host: LocalHost) -> None:
 
 
 def test_this_machine() -> None:
-    """Its clock is the monotonic one, its pages and CPUs are those of this process, who reads is
-    this process.
-    """
+    """Its clock is the monotonic one; pages, CPUs and pid are this process's."""
     before_ns = time.monotonic_ns()
     assert before_ns <= LOCAL_HOST.now_ns() <= time.monotonic_ns()
     assert LOCAL_HOST.page_bytes == os.sysconf("SC_PAGE_SIZE")
@@ -87,7 +85,7 @@ def test_this_machine() -> None:
 
 @pytest.mark.process
 def test_samples_end_with_the_process(child: Child) -> None:
-    """One for each call while it is there, then none; a process that has gone cannot be sampled."""
+    """Each call gives a sample until the process has gone; then there are none."""
     sampler = LOCAL_HOST.sampler(child.pid, 0.01)
     (sample,) = sampler.take()
     assert sample.rss_bytes > 0

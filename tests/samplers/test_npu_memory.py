@@ -1,4 +1,4 @@
-"""NPU memory of the system and of the driver: the sources, and which of them is read."""
+"""NPU memory of the system and of the driver: the sources, and the choice of one."""
 
 from __future__ import annotations
 
@@ -33,8 +33,9 @@ Board = Callable[[str], Path]
 
 @pytest.fixture
 def board(tmp_path: Path) -> Board:
-    """Return a function that copies a fixture, so that a test may change it; each has this process,
-    without buffers.
+    """Return a function that copies a fixture, which a test may change.
+
+    Each copy has this process, without buffers.
     """
 
     def copy(name: str) -> Path:
@@ -63,9 +64,7 @@ def board(tmp_path: Path) -> Board:
     ],
 )
 def test_each_source_in_bytes(name: str, source: FileSource[object], expected: object) -> None:
-    """Each file gives the total that its kernel writes; a file that is not there gives None, and
-    not 0.
-    """
+    """Each file gives the total that its kernel writes; a missing file gives None, not 0."""
     assert source.read(LocalHost(_FIXTURES / name)) == expected
 
 
@@ -88,7 +87,7 @@ def test_each_source_in_bytes(name: str, source: FileSource[object], expected: o
 def test_what_the_kernel_does_not_write_is_not_read(
     tmp_path: Path, source: FileSource[object], text: str
 ) -> None:
-    """A text in another form gives None, and never an error or another number."""
+    """Text in another format gives None, never an error or another number."""
     path = tmp_path / source.path.lstrip("/")
     path.parent.mkdir(parents=True)
     path.write_text(text)
@@ -96,9 +95,7 @@ def test_what_the_kernel_does_not_write_is_not_read(
 
 
 def test_buffers_that_the_kernel_lists(board: Board) -> None:
-    """One without a size is no figure: the others' sum would pass for all. One that is freed
-    meanwhile is 0 bytes.
-    """
+    """A buffer without a size makes the sum unknown; one freed meanwhile counts as 0 bytes."""
     root = board("mainline")
     size = root / "sys/kernel/dmabuf/buffers/117/size"
     for text in ("", "many\n"):
@@ -106,7 +103,7 @@ def test_buffers_that_the_kernel_lists(board: Board) -> None:
         assert _BUFFERS.read(LocalHost(root)) is None
     size.unlink()
     assert _BUFFERS.read(LocalHost(root)) == 2 * 8294400
-    size.mkdir()  # unreadable, though it is there
+    size.mkdir()  # present but unreadable
     assert _BUFFERS.read(LocalHost(root)) is None
     shutil.rmtree(size.parents[1])
     size.parents[1].mkdir()
@@ -118,7 +115,7 @@ def _read(root: Path, pid: int = os.getpid()) -> NpuMemory:
 
 
 def test_a_reading_of_a_board_with_an_iommu(board: Board) -> None:
-    """Process, system and SRAM; Rockchip's heaps are not on such a board."""
+    """Process, system and SRAM have figures; such a board has none of Rockchip's heaps."""
     assert _read(board("rk3588")) == NpuMemory(
         process_dmabuf_bytes=0,
         process_dmabuf_count=0,
@@ -132,9 +129,7 @@ def test_a_reading_of_a_board_with_an_iommu(board: Board) -> None:
 
 
 def test_a_reading_of_a_process(board: Board) -> None:
-    """Its buffers are counted, and distinguished by who made them; of one that has gone the reading
-    raises.
-    """
+    """Buffers are counted by exporter; if the process has gone, the reading raises."""
     root = board("rk3588")
     links = root / "proc/4321/fd"
     links.mkdir()
@@ -153,7 +148,7 @@ def test_a_reading_of_a_process(board: Board) -> None:
 
 
 def test_a_reading_of_a_board_without_an_iommu(board: Board) -> None:
-    """The heap's total is there, and buffers of other kinds are unknown."""
+    """The heap's total is known; buffers of other kinds are unknown."""
     memory = _read(board("rv1106"))
     assert memory.rk_dma_heap_bytes == _RV1106_HEAP_BYTES
     assert (memory.system_dmabuf_bytes, memory.system_dmabuf_source, memory.sram_total_bytes) == (
@@ -164,7 +159,7 @@ def test_a_reading_of_a_board_without_an_iommu(board: Board) -> None:
 
 
 def test_the_cheapest_source_is_used(board: Board) -> None:
-    """Of several with the same figure the first that can be read; its path is in the reading."""
+    """The first readable of several equivalent sources is read; the reading has its path."""
     root = board("rk3588")
     shutil.copytree(_FIXTURES / "mainline/sys/kernel/dmabuf", root / "sys/kernel/dmabuf")
     used = []
@@ -180,9 +175,7 @@ def test_the_cheapest_source_is_used(board: Board) -> None:
 
 
 def test_sources_are_found_once(board: Board) -> None:
-    """Later readings read the same files: new figures are seen, and one that is gone is None with
-    its source.
-    """
+    """Later readings use the same files; if one vanishes, its figure and source are None."""
     root = board("rk3588")
     sources = find_npu_sources(LocalHost(root))
     (root / "proc/rk_dmabuf/size").write_text("Total: 4 KiB\n")
@@ -207,9 +200,7 @@ def test_a_process_that_may_not_be_seen(board: Board, monkeypatch: pytest.Monkey
 
 
 def test_this_machine() -> None:
-    """Whatever this kernel has, a reading of this process never fails, and its buffers are some of
-    the system's.
-    """
+    """A reading never fails on any kernel, and the process's buffers are among the system's."""
     memory = _read(Path("/"))
     assert memory.process_dmabuf_bytes is not None
     if memory.system_dmabuf_bytes is not None:
@@ -221,16 +212,14 @@ def test_this_machine() -> None:
     [("rk3588", "0.9.8", True), ("rv1106", "0.9.2", True), ("mainline", None, False)],
 )
 def test_the_driver(name: str, version: str | None, is_rockchips: bool) -> None:
-    """The version's number alone, from whichever node there is; a laptop has none of what
-    Rockchip's kernels have.
-    """
+    """The version is read from any of its nodes; a laptop has no node of Rockchip's kernels."""
     assert rknpu_driver_version(LocalHost(_FIXTURES / name)) == version
     assert has_npu(LocalHost(_FIXTURES / name)) is is_rockchips
 
 
 @pytest.mark.parametrize("text", ["DRIVER_MAJOR.DRIVER_MINOR.DRIVER_PATCHLEVEL\n", "", "v1\n"])
 def test_a_module_without_its_version(board: Board, text: str) -> None:
-    """The driver's own node is read then; without it the version is unknown."""
+    """The driver's own node is read instead; without it the version is unknown."""
     root = board("rk3588")
     (root / "sys/module/rknpu/version").write_text(text)
     assert rknpu_driver_version(LocalHost(root)) == "0.9.8"
@@ -239,9 +228,7 @@ def test_a_module_without_its_version(board: Board, text: str) -> None:
 
 
 def test_the_npu_is_not_powered_on() -> None:
-    """Of the driver's nodes only version, mm and load are named in the code: freq powers the NPU
-    on.
-    """
+    """The code names only the driver's nodes version, mm and load: freq powers the NPU on."""
     folder = Path(find_npu_sources.__code__.co_filename).parent
     nodes = {
         node
@@ -261,9 +248,7 @@ def _npu_rows(root: Path, user_id: int = 0) -> list[tuple[str, bool, str]]:
 
 
 def test_the_sources_of_a_board(board: Board) -> None:
-    """The one that is used of each kind, and what the kernel lacks; without an NPU there are no
-    such rows.
-    """
+    """Each kind has the source in use, or what the kernel lacks; without an NPU no rows."""
     assert _npu_rows(board("rk3588")) == [
         ("/proc/PID/fdinfo", True, "dma-bufs of the process"),
         ("/proc/rk_dmabuf/size", True, "dma-bufs of the system"),
@@ -278,9 +263,7 @@ def test_the_sources_of_a_board(board: Board) -> None:
 
 
 def test_what_needs_root(board: Board, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file that is refused is named before one that the kernel lacks: that is what the user can
-    change.
-    """
+    """A refused file is named rather than one that the kernel lacks: the user can change that."""
     root = board("rv1106")
     reads = LocalHost.read
 
@@ -299,7 +282,7 @@ def test_what_needs_root(board: Board, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_process_that_is_not_shown(board: Board) -> None:
-    """The remark has what is missed."""
+    """The remark says what is missing."""
     root = board("rk3588")
     (root / "proc" / str(os.getpid()) / "maps").write_text("x-y rw-s 0 0 0 /dmabuf:\n")
     _, readable, remark = _npu_rows(root)[0]

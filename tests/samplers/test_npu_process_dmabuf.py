@@ -1,6 +1,4 @@
-"""The dma-bufs of one process: fixtures of boards, and the buffers of this kernel where it lets us
-make one.
-"""
+"""The dma-bufs of one process: fixtures of boards, and buffers of this kernel if it allows them."""
 
 from __future__ import annotations
 
@@ -55,9 +53,7 @@ def rk3588(tmp_path: Path) -> Path:
 
 
 def test_each_buffer_counts_once(rk3588: Path) -> None:
-    """Two descriptors, or a descriptor and a mapping, of one buffer are one; other files are
-    none.
-    """
+    """Several descriptors and mappings of one buffer count once; other files do not count."""
     buffers = process_dmabufs(LocalHost(rk3588), 4321)
     assert buffers is not None
     assert sorted(buffers, key=lambda buffer: buffer.inode) == [
@@ -69,9 +65,7 @@ def test_each_buffer_counts_once(rk3588: Path) -> None:
 
 
 def test_a_mapping_keeps_a_buffer(rk3588: Path) -> None:
-    """A buffer whose descriptors are all closed still takes memory: as much as is mapped, in
-    however many pieces.
-    """
+    """A mapping alone keeps a buffer in memory, with its mapped size in any number of pieces."""
     shutil.rmtree(rk3588 / "proc/4321/fd")
     (rk3588 / "proc/4321/fd").mkdir()
     buffers = process_dmabufs(LocalHost(rk3588), 4321)
@@ -85,7 +79,7 @@ def test_a_mapping_keeps_a_buffer(rk3588: Path) -> None:
 def test_before_linux_5_14_the_link_has_the_inode(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where fdinfo lacks the inode, it is that of the file behind the link."""
+    """If fdinfo lacks the inode, the link's file has it."""
     root = board("rv1106", tmp_path)
     inodes = {"4": 14, "5": 15, "6": 14}
     monkeypatch.setattr(
@@ -98,7 +92,7 @@ def test_before_linux_5_14_the_link_has_the_inode(
 
 
 def test_round_trips_do_not_grow_with_descriptors(rk3588: Path) -> None:
-    """A far board is asked as often for a hundred buffers as for three."""
+    """A hundred buffers take as many round trips to a remote board as three."""
     process = rk3588 / "proc/4321"
     few = CountingHost(LocalHost(rk3588))
     many = CountingHost(LocalHost(rk3588))
@@ -113,9 +107,7 @@ def test_round_trips_do_not_grow_with_descriptors(rk3588: Path) -> None:
 
 
 def test_a_name_cannot_pose_as_a_size(rk3588: Path) -> None:
-    """Programs name buffers as they like, also with line ends in the name; one that is closed
-    meanwhile is left out.
-    """
+    """A buffer's name may hold anything, even line ends; a buffer closed meanwhile is left out."""
     info = rk3588 / "proc/4321/fdinfo/6"
     info.write_text(info.read_text().replace("camera0", "x\nsize:\t1\nino:\t1201"))
     info.with_name("4").unlink()
@@ -138,7 +130,7 @@ def test_a_name_cannot_pose_as_a_size(rk3588: Path) -> None:
     ],
 )
 def test_what_the_kernel_does_not_show_is_not_guessed(rk3588: Path, name: str, text: str) -> None:
-    """A part of the buffers would pass for all: there is no figure then."""
+    """An incomplete sum would pass for all buffers, so there is no figure."""
     (rk3588 / "proc/4321" / name).write_text(text)
     assert process_dmabufs(LocalHost(rk3588), 4321) is None
 
@@ -153,7 +145,7 @@ def test_kernels_before_5_3(rk3588: Path) -> None:
 
 @pytest.fixture
 def nobody() -> Iterator[None]:
-    """Be an ordinary user during the test; skip where the first process is the user's own."""
+    """Run the test as an ordinary user; skip it if the first process is the user's own."""
     root = os.geteuid() == 0
     if not root and Path("/proc/1").stat().st_uid == os.geteuid():
         pytest.skip("process 1 is this user's own: nobody else's is known here")
@@ -166,15 +158,13 @@ def nobody() -> Iterator[None]:
 
 @pytest.mark.usefixtures("nobody")
 def test_a_process_of_somebody_else() -> None:
-    """Its descriptors are not shown: None, and no error."""
+    """Hidden descriptors give None, and no error."""
     assert process_dmabufs(LOCAL_HOST, 1) is None
 
 
 @pytest.mark.process
 def test_a_process_of_this_machine(child: Child) -> None:
-    """Without buffers the list is empty, and not None; when it has gone, waited for or not, the
-    reading raises.
-    """
+    """Without buffers the list is empty, not None; for a gone process or a zombie it raises."""
     assert process_dmabufs(LOCAL_HOST, child.pid) == []
     for end in (child.kill, child.reap):
         end()
@@ -212,9 +202,7 @@ def real(request: pytest.FixtureRequest) -> int:
 
 
 def test_a_buffer_of_this_kernel(real: int) -> None:
-    """A real one is seen with its size, once with two descriptors, by its mapping alone, and not
-    when it is gone.
-    """
+    """A real buffer has its size, with two descriptors or only a mapping, until it is freed."""
     inode = os.fstat(real).st_ino
     held = process_dmabufs(LOCAL_HOST, os.getpid()) or []
     (buffer,) = (buffer for buffer in held if buffer.inode == inode)

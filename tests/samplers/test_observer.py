@@ -1,4 +1,4 @@
-"""The observer of one measured process, and which sources there are."""
+"""The observer of one measured process, and the available sources."""
 
 from __future__ import annotations
 
@@ -34,9 +34,7 @@ def observer(child: Child) -> Iterator[Observer]:
 
 
 def test_samples_are_a_timeline(observer: Observer, child: Child) -> None:
-    """Each sample adds a time, the RSS and the system's memory, in order; the rate is an
-    interval.
-    """
+    """Each sample adds a time, the RSS and system memory, in order; the rate is an interval."""
     assert observer.interval_s == pytest.approx(0.02)
     started = time.monotonic_ns()
     for _ in range(3):
@@ -54,7 +52,7 @@ def test_samples_are_a_timeline(observer: Observer, child: Child) -> None:
 def test_the_system_is_read_more_rarely(
     observer: Observer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It costs more and moves slowly: the last reading stands for the next samples too."""
+    """System memory costs more and moves slowly: a reading is repeated in the next samples."""
     paths: list[str] = []
     reads = LocalHost.read
 
@@ -71,9 +69,7 @@ def test_the_system_is_read_more_rarely(
 
 
 def test_a_process_that_has_gone_gives_no_samples(observer: Observer, child: Child) -> None:
-    """The timeline ends with the last true reading, and not with zeros; it stays when the observer
-    is detached.
-    """
+    """The timeline ends with the last real reading, without zeros, and stays after detaching."""
     observer.sample()
     for end in (child.kill, child.reap):
         end()
@@ -85,9 +81,7 @@ def test_a_process_that_has_gone_gives_no_samples(observer: Observer, child: Chi
 
 
 def test_a_process_that_had_gone_before(child: Child) -> None:
-    """A driver that cannot start may have ended when the observer begins: there are no samples, and
-    no snapshot.
-    """
+    """A driver that cannot start may have ended before: there are no samples and no snapshot."""
     child.reap()
     observer = Observer(LOCAL_HOST, sample_hz=50)
     observer.attach(child.pid)
@@ -99,7 +93,7 @@ def test_a_process_that_had_gone_before(child: Child) -> None:
 
 
 def test_a_snapshot_is_a_full_reading(observer: Observer, child: Child) -> None:
-    """Of the process, which stands still, and of the system."""
+    """The snapshot has figures of the process, which stands still, and of the system."""
     snapshot = observer.snapshot()
     process = snapshot.process
     now = read_process(LOCAL_HOST, child.pid)
@@ -117,9 +111,7 @@ def test_a_snapshot_is_a_full_reading(observer: Observer, child: Child) -> None:
 def test_a_snapshot_starts_a_new_phase(
     observer: Observer, monkeypatch: pytest.MonkeyPatch, is_reset: bool
 ) -> None:
-    """The peak is reset after each reading; where the kernel refuses, only that of the first phase
-    is known.
-    """
+    """The peak is reset after each reading; if the kernel refuses, only the first phase has one."""
     resets: list[int] = []
 
     def reset(_: object, pid: int) -> bool:
@@ -133,9 +125,7 @@ def test_a_snapshot_starts_a_new_phase(
 
 
 def test_a_snapshot_is_a_few_round_trips(child: Child, tmp_path: Path) -> None:
-    """Ten on a board with an NPU, however many descriptors and files the process has: a few
-    milliseconds over ssh.
-    """
+    """Ten round trips suffice on a board with an NPU, with any number of descriptors and files."""
     root = Path(
         shutil.copytree(Path(__file__).with_name("npu_fixtures") / "rk3588", tmp_path / "rk3588")
     )
@@ -151,9 +141,7 @@ def test_a_snapshot_is_a_few_round_trips(child: Child, tmp_path: Path) -> None:
 
 
 def test_samples_of_a_far_host_come_together(child: Child, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A far host takes them by itself, at the observer's interval, with the times of its own
-    clock.
-    """
+    """A remote host samples by itself, at the observer's interval, with times of its own clock."""
     sampler = _FarSampler()
     monkeypatch.setattr(LocalHost, "sampler", sampler.begin)
     observer = Observer(LocalHost(), sample_hz=50)
@@ -169,7 +157,7 @@ def test_samples_of_a_far_host_come_together(child: Child, monkeypatch: pytest.M
 
 
 class _FarSampler:
-    """Three samples that have come, and then none."""
+    """A sampler with three samples that have arrived, and none afterwards."""
 
     def __init__(self) -> None:
         self._samples = [Sample(7, 70, 1), Sample(8, 80, 1), Sample(9, 90, 1)]
@@ -177,30 +165,28 @@ class _FarSampler:
         self.is_closed = False
 
     def begin(self, pid: int, interval_s: float) -> _FarSampler:
-        """Be the sampler of a process."""
+        """Pose as the sampler of a process."""
         assert pid
         self.set_interval(interval_s)
         return self
 
     def take(self) -> list[Sample]:
-        """Return what has come."""
+        """Return the arrived samples."""
         samples = self._samples
         self._samples = []
         return samples
 
     def set_interval(self, interval_s: float) -> None:
-        """Note it."""
+        """Note the interval."""
         self.intervals_s.append(interval_s)
 
     def close(self) -> None:
-        """Note it."""
+        """Note the end."""
         self.is_closed = True
 
 
 def test_a_timeline_is_bounded() -> None:
-    """A long run loses every second reading, from its begin to its end; figures are 8 bytes
-    each.
-    """
+    """A long run loses every second reading over its whole length; a figure takes 8 bytes."""
     timeline = SampledTimeline()
     for number in range(300_000):
         timeline.add(number, number + 1, number + 2)
@@ -219,7 +205,7 @@ def test_a_timeline_is_bounded() -> None:
 
 
 def test_recent_readings_are_taken_once(observer: Observer) -> None:
-    """Those since the last time, in bytes."""
+    """A call returns the RSS since the last call, in bytes."""
     observer.sample()
     observer.sample()
     assert observer.take_recent() == observer.timeline.rss_bytes.tolist()
@@ -243,14 +229,14 @@ def test_the_sources_of_this_machine() -> None:
 
 
 def test_a_kernel_without_pss_has_no_other_source(tmp_path: Path) -> None:
-    """Without PSS the list ends with what the kernel lacks, and nothing else is tried."""
+    """Without PSS the list ends with what the kernel lacks; no other source is tried."""
     (source,) = memory_sources(LocalHost(tmp_path), os.getpid())
     assert not source.readable
     assert "CONFIG_PROC_PAGE_MONITOR" in str(source.remark)
 
 
 def test_a_source_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Instead of what it is for, the remark has what follows from its absence."""
+    """The remark says what follows from its absence, in place of its purpose."""
     monkeypatch.setattr(sources_module, "rollup_readable", lambda *_: False)
     monkeypatch.setattr(sources_module, "reset_peak", lambda *_: False)
     sources = memory_sources(LOCAL_HOST, os.getpid())
@@ -260,7 +246,7 @@ def test_a_source_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_proc_that_is_not_whole(tmp_path: Path) -> None:
-    """Without what system memory is read from the remark says what to do, in every language."""
+    """If system memory cannot be read, the remark says what to do, in every language."""
     link_process(tmp_path, os.getpid())
     (tmp_path / "proc/meminfo").unlink()
     *_, source = memory_sources(LocalHost(tmp_path), os.getpid())

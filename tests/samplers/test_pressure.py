@@ -1,4 +1,4 @@
-"""What shows that memory was short, of the process's control group or of the system."""
+"""Evidence of short memory, from the process's control group or from the system."""
 
 from __future__ import annotations
 
@@ -40,8 +40,9 @@ def _watch(root: Path) -> PressureWatch:
 
 
 def test_the_system_is_read_where_there_is_no_group(tmp_path: Path) -> None:
-    """Counters are told since the start of the watch, in bytes and nanoseconds; faults since that
-    of the process.
+    """Counters are relative to the start of the watch, in bytes and nanoseconds.
+
+    Faults are relative to the start of the process.
     """
     _stat(tmp_path, 2, 1)
     _write(tmp_path, "proc/vmstat", _VMSTAT.format(10, 20, 30, 40))
@@ -74,7 +75,7 @@ def test_the_system_is_read_where_there_is_no_group(tmp_path: Path) -> None:
 def test_the_group_of_the_process_comes_before_the_system(
     tmp_path: Path, cgroup: str, folder: str, is_2: bool
 ) -> None:
-    """What other processes of the machine read again, or wait for, is not this one's."""
+    """Refaults and stalls of the machine's other processes do not count."""
     _stat(tmp_path, 0, 0)
     _write(tmp_path, f"proc/{_PID}/cgroup", cgroup)
     _write(tmp_path, "proc/vmstat", _VMSTAT.format(0, 0, 5, 5))
@@ -96,9 +97,7 @@ def test_the_group_of_the_process_comes_before_the_system(
 
 
 def test_the_uppermost_group_is_the_system(tmp_path: Path) -> None:
-    """Beside version 1 all processes are in the one group of version 2, whose waiting is
-    everybody's.
-    """
+    """The root group of version 2 has all processes and their stalls if version 1 is in use."""
     _write(tmp_path, f"proc/{_PID}/cgroup", "0::/\n")
     _write(tmp_path, "sys/fs/cgroup/unified/memory.pressure", _STALLS.format(1, 1))
     _write(tmp_path, "proc/pressure/memory", _STALLS.format(1, 1))
@@ -106,7 +105,7 @@ def test_the_uppermost_group_is_the_system(tmp_path: Path) -> None:
 
 
 def test_an_older_kernel_has_one_counter_of_refaults(tmp_path: Path) -> None:
-    """Before Linux 5.9 it was of files alone."""
+    """Before Linux 5.9 it counted only refaults of files."""
     _write(tmp_path, "proc/vmstat", "workingset_refault 3\n")
     watch = _watch(tmp_path)
     _write(tmp_path, "proc/vmstat", "workingset_refault 5\n")
@@ -115,16 +114,12 @@ def test_an_older_kernel_has_one_counter_of_refaults(tmp_path: Path) -> None:
 
 
 def test_a_kernel_that_counts_nothing_tells_nothing(tmp_path: Path) -> None:
-    """As on a small board, whose kernel has neither event counters nor PSI, and where the process
-    has gone.
-    """
+    """A small board's kernel may have neither event counters nor PSI; the process may have gone."""
     assert _watch(tmp_path).read() == Pressure()
 
 
 def test_this_machine_counts_faults_in_one_round_trip() -> None:
-    """Every Linux tells the major faults of a process; a reading costs a far board one round
-    trip.
-    """
+    """Every Linux counts major faults; a reading is one round trip to a remote board."""
     host = CountingHost(LOCAL_HOST)
     watch = PressureWatch(host, os.getpid())
     before = host.round_trips
@@ -135,9 +130,7 @@ def test_this_machine_counts_faults_in_one_round_trip() -> None:
 
 @pytest.mark.parametrize("gone", ["memory.stat", "memory.pressure", ""])
 def test_a_group_that_vanishes_leaves_what_was_read_last(tmp_path: Path, gone: str) -> None:
-    """It does so with its last process; the system's counters, which begin elsewhere, do not take
-    its place.
-    """
+    """A group vanishes with its last process; the system's counters do not replace it."""
     folder = tmp_path / "sys/fs/cgroup/user.slice/a.scope"
     _stat(tmp_path, 0, 0)
     _write(tmp_path, f"proc/{_PID}/cgroup", "0::/user.slice/a.scope\n")
@@ -162,9 +155,7 @@ def test_a_group_that_vanishes_leaves_what_was_read_last(tmp_path: Path, gone: s
 
 
 def test_counters_that_come_later_have_no_beginning(tmp_path: Path) -> None:
-    """As where a source was unreadable for a moment: what it counted before the start is not
-    known.
-    """
+    """A source may be unreadable at the start: its counts before the start are unknown."""
     _write(tmp_path, "proc/vmstat", "workingset_refault_file 3\n")
     _write(tmp_path, "proc/pressure/memory", "some avg10=0.00 avg60=0.00 avg300=0.00 total=3\n")
     watch = _watch(tmp_path)

@@ -28,15 +28,13 @@ pytestmark = pytest.mark.process
 
 @pytest.fixture
 def kernel_with_parts(child: Child) -> None:
-    """Skip where the kernel does not split PSS."""
+    """Skip if the kernel does not split PSS."""
     if read_process(LOCAL_HOST, child.pid).pss_anon_bytes is None:
         pytest.skip("PSS by kind needs Linux 5.9 or later")
 
 
 def _growth(child: Child, line: str) -> Callable[[str], float]:
-    """Run the line; return a function from a field's name to how much it has grown, as a share of
-    the size.
-    """
+    """Run the line; return a function from a field's name to its growth, as a share of the size."""
     before = read_process(LOCAL_HOST, child.pid)
     child.run(line)
     after = read_process(LOCAL_HOST, child.pid)
@@ -44,9 +42,7 @@ def _growth(child: Child, line: str) -> Callable[[str], float]:
 
 
 def test_a_standing_process_reads_as_psutil_reads_it(child: Child) -> None:
-    """Nothing of it moves; RSS, PSS, USS and swap are psutil's, and the counts of files and threads
-    too.
-    """
+    """RSS, PSS, USS, swap, and the numbers of files and threads equal psutil's."""
     process = psutil.Process(child.pid)
     end_s = time.monotonic() + TIME_LIMIT_S
     while True:  # other processes share pages, and come and go
@@ -57,9 +53,9 @@ def test_a_standing_process_reads_as_psutil_reads_it(child: Child) -> None:
             break
         assert time.monotonic() < end_s, "a process that stands still was never read the same twice"
     assert (ours.uss_bytes, ours.swap_bytes) == (theirs.uss, theirs.swap)
-    # Another process that comes and goes between the two readings takes its share of common pages.
+    # A process that comes and goes between the two readings takes its share of common pages.
     assert ours.pss_bytes == pytest.approx(theirs.pss, rel=0.01)
-    # The kernel's RSS counter lags behind the pages by some per CPU; smaps_rollup counts the pages.
+    # The kernel's RSS counter lags behind by some pages per CPU; smaps_rollup counts the pages.
     assert ours.rss_bytes == pytest.approx(theirs.rss, rel=0.05)
     assert ours.fd_limit == resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     assert ours.fd_count == len(list(Path(f"/proc/{child.pid}/fd").iterdir()))
@@ -85,8 +81,7 @@ def test_the_parts_are_parts_of_the_whole(child: Child) -> None:
 
 @pytest.mark.usefixtures("kernel_with_parts")
 def test_anonymous_memory_counts_when_it_is_touched(child: Child) -> None:
-    """Mapping costs nothing; touching raises RSS, PSS, USS and the anonymous parts by the size, and
-    no other part.
+    """Touched memory raises RSS, PSS, USS and anonymous parts by its size; mapping does not.
 
     The cheap counter follows.
     """
@@ -108,9 +103,7 @@ def test_anonymous_memory_counts_when_it_is_touched(child: Child) -> None:
 
 @pytest.mark.usefixtures("kernel_with_parts")
 def test_shared_memory_is_a_part_of_its_own(child: Child) -> None:
-    """Buffers of devices are such pages: they count as shmem, neither as anonymous nor as a
-    file.
-    """
+    """Such pages, as device buffers have, count as shmem, not as anonymous or file memory."""
     touched = _growth(child, f"held.append(write(mmap.mmap(-1, {SIZE})))")
     for field in ("pss_bytes", "pss_shmem_bytes", "rss_shmem_bytes"):
         assert touched(field) == pytest.approx(1, abs=0.05), field
@@ -121,11 +114,10 @@ def test_shared_memory_is_a_part_of_its_own(child: Child) -> None:
 def test_a_mapped_file_is_shared_between_processes(
     child: Child, second_child: Child, tmp_path: Path
 ) -> None:
-    """One process that maps a file has all of it in its PSS, two have half of it each, and RSS
-    counts it twice.
+    """The only process that maps a file has all of it in its PSS; two have half of it each.
 
-    Why PSS is the application's memory: RSS also counts a second mapping of the same weights in one
-    process again.
+    RSS counts the file twice, and again if one process maps the same weights twice. Therefore PSS
+    is the application's memory.
     """
     path = tmp_path / "weights.bin"
     path.write_bytes(bytes(SIZE))
@@ -148,9 +140,7 @@ def test_a_mapped_file_is_shared_between_processes(
 
 
 def test_the_peak_is_of_the_phase(child: Child) -> None:
-    """A spike that is over before anybody could sample it is in the peak, and is not in that of the
-    next phase.
-    """
+    """A spike too short for any sample is in the peak, and not in the next phase's."""
     if not reset_peak(LOCAL_HOST, child.pid):
         pytest.skip("this kernel does not let VmHWM be reset")
     spike = _growth(child, f"memory = write(mmap.mmap(-1, {SIZE}, flags=PRIVATE)); memory.close()")
@@ -170,7 +160,7 @@ def tree(tmp_path: Path, child: Child) -> Path:
 
 
 def test_without_smaps_rollup_smaps_is_summed_up(child: Child, tree: Path) -> None:
-    """The totals are the same from an older kernel's smaps; only the parts of PSS are missing."""
+    """An older kernel's smaps has the same totals, but not the parts of PSS."""
     host = LocalHost(tree.parents[1])
     whole = read_process(host, child.pid)
     (tree / "smaps_rollup").unlink()
@@ -193,7 +183,7 @@ def test_without_smaps_rollup_smaps_is_summed_up(child: Child, tree: Path) -> No
 
 
 def test_an_old_kernel_has_no_parts(child: Child, tree: Path) -> None:
-    """Lines that a kernel does not write yet are None, and never 0."""
+    """Lines that an older kernel does not write are None, never 0."""
     rollup = (
         "5 [rollup]\nRss: 2000 kB\nPss: 1500 kB\nPrivate_Clean: 100 kB\nPrivate_Dirty: 900 kB\n"
     )
@@ -216,7 +206,7 @@ def test_an_old_kernel_has_no_parts(child: Child, tree: Path) -> None:
 
 
 def test_round_trips_of_a_reading(child: Child) -> None:
-    """Two, whatever the process has open."""
+    """There are two, however many files the process has open."""
     host = CountingHost()
     before = read_process(host, child.pid)
     child.run("held += [os.dup(0) for _ in range(50)]")
@@ -232,8 +222,9 @@ def test_a_peak_that_cannot_be_reset(child: Child, tree: Path) -> None:
 
 @pytest.mark.parametrize("end", [Child.kill, Child.reap])
 def test_a_process_that_has_gone(child: Child, tree: Path, end: Callable[[Child], None]) -> None:
-    """Waited for or not, a full reading raises, also of a kernel without smaps_rollup, and a cheap
-    one is None.
+    """A full reading raises for a gone process or a zombie, with or without smaps_rollup.
+
+    A cheap reading is None.
     """
     counter = ResidentCounter(child.pid)
     end(child)

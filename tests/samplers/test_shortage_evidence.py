@@ -1,5 +1,6 @@
-"""What shows that memory was short, where not all is known;
-tests/harness/measuring/test_shortage.py has the rest.
+"""Signs of short memory from partial evidence.
+
+tests/harness/measuring/test_shortage.py has the other cases.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _S = 10**9
 def test_signs_of_a_recorded_program(
     pss_mib: int, swapped_mib: int, stalled_ms: int, codes: list[str]
 ) -> None:
-    """A hundredth of PSS swapped out, or two of the time waited."""
+    """The limits are a hundredth of PSS swapped out, or two hundredths of the time waited."""
     evidence = Evidence(
         counted=Pressure(stalled_some_ns=stalled_ms * 10**6),
         elapsed_ns=10 * _S,

@@ -1,4 +1,4 @@
-"""Memory of the system, its noise, and what of the machine bears on memory."""
+"""Memory of the system, its noise, and the facts about the machine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from reusebench.samplers.sources import memory_sources
 from reusebench.samplers.system_memory import observe_idle, oom_kills, read_system
 from tests.samplers.hosts import link_process
 
-#: As a board with a 5.10 kernel writes it, shortened.
+#: The file of a board with a 5.10 kernel, shortened.
 _BOARD = """MemTotal:        3936932 kB
 MemFree:          194920 kB
 MemAvailable:    2213456 kB
@@ -38,9 +38,7 @@ CmaFree:           61232 kB
 
 
 def test_a_board_with_cma() -> None:
-    """Each figure is the line of its name, in bytes; what the kernel does not have is None, and not
-    0.
-    """
+    """Each figure is its line in bytes; a line that the kernel lacks gives None, not 0."""
     memory = parse_meminfo(_BOARD)
     assert memory == SystemMemory(
         total_bytes=3936932 * 1024,
@@ -59,14 +57,14 @@ def test_a_board_with_cma() -> None:
 
 
 def test_this_machine() -> None:
-    """The real file holds together."""
+    """The figures of the real file are consistent."""
     memory = read_system(LOCAL_HOST)
     assert 0 < memory.free_bytes <= memory.total_bytes
     assert 0 < memory.used_bytes < memory.total_bytes
 
 
 def test_sizes_are_the_lines_with_a_unit() -> None:
-    """Counts, headings and flags are left out; those of several mappings are summed up."""
+    """Counts, headings and flags are left out; sizes of several mappings are summed."""
     text = (
         "55d0-7ffe ---p 00000000 00:00 0   [rollup]\nRss:     12 kB\nThreads:\t4\nVmFlags: rd"
         " ex\nName: a: 3 kB\n\n"
@@ -76,7 +74,7 @@ def test_sizes_are_the_lines_with_a_unit() -> None:
 
 
 class _PlayedHost(LocalHost):
-    """A machine whose used memory, in KiB, and lines of CPU time come one by one."""
+    """A machine that returns given values of used memory, in KiB, and lines of CPU time."""
 
     def __init__(self, used_kib: list[int], cpus: list[str]) -> None:
         super().__init__()
@@ -111,10 +109,10 @@ def test_noise_is_half_the_range(
     noise_kib: int,
     cpu_percent: float,
 ) -> None:
-    """System figures are given +- this, so the range is halved; work of others is its share of all
-    CPUs' time.
+    """Noise is half the range, since figures are given with ±.
 
-    Time passes only by sleeping. Constant memory and clocks that stand give zeros.
+    Other work is a share of all CPUs' time. Time passes only by sleeping. Constant memory and
+    clocks that stand still give zeros.
     """
     now_s = [0.0]
     clock = SimpleNamespace(
@@ -131,16 +129,14 @@ def test_noise_is_half_the_range(
 
 
 def test_noise_of_this_machine() -> None:
-    """The real one is a share, and a size."""
+    """The real noise is a size, and the load a share."""
     idle = observe_idle(LOCAL_HOST, 0.05)
     assert idle.memory_noise_bytes >= 0
     assert 0 <= idle.cpu_percent <= 100
 
 
 def test_the_environment_is_plain_data(tmp_path: Path) -> None:
-    """It survives JSON, has the machine's sizes, and only the variables that bear on memory or
-    speed.
-    """
+    """It survives JSON, has the machine's sizes, and only variables that affect memory or speed."""
     link_process(tmp_path, os.getpid())
     (tmp_path / "proc/self").symlink_to(str(os.getpid()))
     (tmp_path / "proc/self/environ").write_text(
@@ -154,7 +150,7 @@ def test_the_environment_is_plain_data(tmp_path: Path) -> None:
 
 
 def test_the_environment_of_this_machine() -> None:
-    """The real one names its board, and has the sources of its figures."""
+    """The real environment names its board, and has the sources of its figures."""
     facts = environment(LOCAL_HOST, "board")
     assert (facts.board, facts.page_size_bytes) == ("board", LOCAL_HOST.page_bytes)
     assert facts.memory_sources == tuple(memory_sources(LOCAL_HOST, os.getpid()))
@@ -187,9 +183,7 @@ _FACTS = {
 
 @pytest.mark.parametrize("is_board", [True, False])
 def test_facts_of_a_board(tmp_path: Path, is_board: bool) -> None:
-    """The device tree's words, the driver's version, the word in brackets; None on a laptop or in a
-    container.
-    """
+    """A board has device tree strings and a driver version; a laptop or a container has None."""
     link_process(tmp_path, os.getpid())
     (tmp_path / "proc/self").symlink_to(str(os.getpid()))
     driver = ("/sys/module/rknpu/version", "0.9.8\n")
@@ -205,7 +199,7 @@ def test_facts_of_a_board(tmp_path: Path, is_board: bool) -> None:
 
 
 def test_processes_that_were_killed_for_memory_are_counted(tmp_path: Path) -> None:
-    """A kernel that does not count them gives 0, and this machine's count never falls."""
+    """A kernel that does not count them gives 0; this machine's count never falls."""
     vmstat = tmp_path / "proc/vmstat"
     vmstat.parent.mkdir()
     for text, kills in (("nr_free_pages 12\noom_kill 3\n", 3), ("nr_free_pages 12\n", 0)):

@@ -1,4 +1,4 @@
-"""The user's cache: where it is, whole files, and processes that make them."""
+"""The user's cache: its place, whole files, and the processes that make them."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _write_half(path: Path) -> None:
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
-    """When writing fails half-way, the file is as it was before and nothing lies beside it."""
+    """If writing fails halfway, the old file stays, and no other file."""
     path = tmp_path / "model.onnx"
     path.write_bytes(b"old")
     with pytest.raises(CacheError, match=r"model\.onnx: No space left on device; choose a folder"):
@@ -65,8 +65,8 @@ def _make_what_fails(path: Path) -> None:
         (path.parent / "missing" / "new").mkdir()
 
 
-def test_what_cannot_be_made_in_the_cache_is_said(tmp_path: Path) -> None:
-    """An OSError while the lock is held has the reason, too, and the lock is free again."""
+def test_a_failure_in_the_cache_has_its_reason(tmp_path: Path) -> None:
+    """An OSError while the lock is held becomes an error with its reason; the lock is released."""
     path = tmp_path / "programs" / "compiled"
     for _ in range(2):
         with pytest.raises(
@@ -75,7 +75,7 @@ def test_what_cannot_be_made_in_the_cache_is_said(tmp_path: Path) -> None:
             _make_what_fails(path)
 
 
-def test_what_is_not_a_file_is_not_replaced(tmp_path: Path) -> None:
+def test_only_files_are_replaced(tmp_path: Path) -> None:
     """A pipe or a device such as /dev/null is refused as output, and stays what it is."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
@@ -85,7 +85,7 @@ def test_what_is_not_a_file_is_not_replaced(tmp_path: Path) -> None:
 
 
 def test_a_folder_is_locked_for_one_process_at_a_time(tmp_path: Path) -> None:
-    """Another one cannot have the lock meanwhile, and can afterwards."""
+    """Another process cannot take the lock meanwhile, and can afterwards."""
     path = tmp_path / "models" / ".lock"
     with (
         locked(tmp_path / "models" / "a.onnx"),
@@ -100,7 +100,7 @@ def test_a_folder_is_locked_for_one_process_at_a_time(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("code", "words"),
     [
-        # As the kernel does when memory runs out.
+        # The kernel does the same when memory runs out.
         (
             "import os, signal; os.kill(os.getpid(), signal.SIGKILL)",
             r"\(killed by SIGKILL\): it printed nothing",
@@ -112,7 +112,7 @@ def test_a_folder_is_locked_for_one_process_at_a_time(tmp_path: Path) -> None:
 def test_a_failed_build_is_reported(
     code: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With its exit code or signal, and with the last line of its errors."""
+    """The error has the exit code or signal, and the last line of standard error."""
     (tmp_path / "failing.py").write_text(code)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     with pytest.raises(CacheError, match=rf"start\.py failing` failed {words}"):
@@ -120,8 +120,9 @@ def test_a_failed_build_is_reported(
 
 
 def test_the_cache_is_private(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """What is made of the user's models is in it; folders above it, and elsewhere, are as the umask
-    has them.
+    """The cache, which has files made of the user's models, is private.
+
+    Folders above it and elsewhere follow the umask.
     """
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     make_folder(cache_root() / "prepared")
@@ -136,7 +137,7 @@ def test_the_cache_is_private(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Give the test a cache of its own."""
+    """Give the test its own cache."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     return tmp_path / "reusebench"
 
@@ -162,11 +163,12 @@ with locked(model), written_whole(model) as temporary, scratch_folder(model.pare
 
 
 @pytest.mark.process
-def test_what_killed_processes_left_is_removed(root: Path) -> None:
-    """Folders of their own and half files, each with its size; a dry run tells the same and removes
-    nothing.
+def test_leftovers_of_killed_processes_are_removed(root: Path) -> None:
+    """Temporary folders and half files are removed, and listed with their sizes.
+
+    A dry run lists the same and removes nothing.
     """
-    (root / "prepared" / "tmpaaaaaaaa").mkdir(parents=True)  # of version 0.1.0, which had no locks
+    (root / "prepared" / "tmpaaaaaaaa").mkdir(parents=True)  # from 0.1.0, without locks
     done = subprocess.run([sys.executable, "-c", _KILLED], cwd=CHECKOUT, check=False)
     assert done.returncode == -9
     left = _removed(dry_run=True)
@@ -177,10 +179,8 @@ def test_what_killed_processes_left_is_removed(root: Path) -> None:
     assert _removed() == {}
 
 
-def test_what_has_an_owner_stays(root: Path) -> None:
-    """Sessions that run at the same time leave each other's things alone; an owner removes its
-    own.
-    """
+def test_owned_folders_stay(root: Path) -> None:
+    """Concurrent sessions leave each other's files alone; an owner removes its own."""
     folder = OwnFolder("prepared")
     assert folder.path.stat().st_mode & 0o777 == 0o700
     model = root / "models" / "a.onnx"
@@ -194,7 +194,7 @@ def test_what_has_an_owner_stays(root: Path) -> None:
 
 
 def test_a_signal_leaves_no_folder(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is raised when the folder has an owner, and when it is gone, however early it comes."""
+    """However early a signal comes, it is raised once the folder has an owner or is removed."""
     make = tempfile.mkdtemp
     remove = shutil.rmtree
 
@@ -220,8 +220,8 @@ def test_a_signal_leaves_no_folder(root: Path, monkeypatch: pytest.MonkeyPatch) 
     assert not folder.path.exists()
 
 
-def test_what_is_not_ours_stays(root: Path, tmp_path: Path) -> None:
-    """Other names, links to folders elsewhere, and files of the cache itself."""
+def test_foreign_paths_stay(root: Path, tmp_path: Path) -> None:
+    """Other names, links to folders elsewhere, and the cache's own files stay."""
     elsewhere = tmp_path / "elsewhere" / "tmpaaaaaaaa"
     elsewhere.mkdir(parents=True)
     (root / "models").mkdir(parents=True)
@@ -235,6 +235,6 @@ def test_what_is_not_ours_stays(root: Path, tmp_path: Path) -> None:
 
 
 def test_no_cache_has_no_leftovers(root: Path) -> None:
-    """Nor is one made."""
+    """No cache is made for that."""
     assert _removed() == {}
     assert not root.exists()

@@ -1,6 +1,4 @@
-"""Files of others are opened safely, files of ours replaced whole, text of others made
-printable.
-"""
+"""Safe opening of others' files, replacing of our files, printable text of others."""
 
 from __future__ import annotations
 
@@ -25,7 +23,7 @@ from tests.helpers.support import CHECKOUT
 
 
 def test_what_is_no_regular_file_is_refused_at_once(tmp_path: Path) -> None:
-    """Also through a link: a pipe without a writer, a folder, a socket, an endless device."""
+    """Pipes without a writer, folders, sockets and devices are refused, also through links."""
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "link").symlink_to(tmp_path / "pipe")
     with socket.socket(socket.AF_UNIX) as listener:
@@ -42,7 +40,7 @@ def test_what_is_no_regular_file_is_refused_at_once(tmp_path: Path) -> None:
 
 
 def test_no_more_is_read_than_allowed(tmp_path: Path) -> None:
-    """A file of just the most bytes is read, through a link too, one of a byte more is not."""
+    """A file of the allowed size is read, also through a link; one byte more is refused."""
     (tmp_path / "file").write_bytes(b"12345")
     (tmp_path / "link").symlink_to("file")
     assert read_regular(tmp_path / "link", 5) == b"12345"
@@ -54,7 +52,7 @@ def test_no_more_is_read_than_allowed(tmp_path: Path) -> None:
     "path", ["../outside", "/etc/passwd", "inner/../../outside", "", "linked/file", "link", "a\0b"]
 )
 def test_nothing_leads_out_of_a_folder(path: str, tmp_path: Path) -> None:
-    """Neither a path nor a link below the folder."""
+    """Neither a path nor a link below the folder leads out."""
     (tmp_path / "outside").write_bytes(b"")
     folder = tmp_path / "folder"
     (folder / "inner").mkdir(parents=True)
@@ -75,7 +73,7 @@ def test_a_file_inside_is_opened(tmp_path: Path) -> None:
 
 
 def test_a_replacement_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
-    """And nothing beside it."""
+    """Nothing else is left in the folder."""
     (tmp_path / "page").write_text("old")
 
     def fail() -> None:
@@ -98,22 +96,21 @@ def test_a_replacement_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
     ],
 )
 def test_text_of_others_is_made_printable(text: str, shown: str) -> None:
-    """Escape sequences, turns of the direction of writing, and what no encoding has, are shown as
-    escapes.
-    """
+    """Escape sequences, changes of writing direction, and unencodable characters become escapes."""
     assert printable(text) == shown
     assert printable(text).encode()
 
 
 def test_line_breaks_stay_where_they_may() -> None:
-    """As of the last words of a process."""
+    """The last words of a process have lines, for example."""
     assert printable("a\nb\tc\x1b", keep="\n\t") == "a\nb\tc\\x1b"
 
 
 @pytest.mark.process
 def test_others_may_not_write(tmp_path: Path) -> None:
-    """Whatever the umask allows: to what this process makes. What the umask forbids besides stays;
-    a program of the user's has the user's umask.
+    """Others may not write to files of this process, whatever the umask allows.
+
+    Other rights that the umask denies stay denied. A program of the user's has the user's umask.
     """
     script = """
         import os, pathlib, sys
@@ -122,7 +119,8 @@ def test_others_may_not_write(tmp_path: Path) -> None:
         pathlib.Path("file").touch(); pathlib.Path("folder").mkdir()
         with started_umask(): pathlib.Path("users").touch()
         pathlib.Path("last").touch()
-        print(*(oct(os.stat(name).st_mode & 0o777)[2:] for name in ("file", "folder", "users", "last")))
+        for name in ("file", "folder", "users", "last"):
+            print(oct(os.stat(name).st_mode & 0o777)[2:])
     """
     environment = {**os.environ, "PYTHONPATH": str(CHECKOUT)}
     modes = {}
@@ -146,7 +144,7 @@ def test_others_may_not_write(tmp_path: Path) -> None:
 
 
 def test_only_what_is_inside_is_removed(tmp_path: Path) -> None:
-    """A regular file or an empty folder; neither through a link nor out of the folder."""
+    """A regular file or an empty folder is removed, not through a link nor outside the folder."""
     folder = tmp_path / "folder"
     outside = tmp_path / "outside"
     for path in (folder / "a" / "file", outside / "file"):

@@ -23,7 +23,7 @@ _NUMBERS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 
 @pytest.fixture(autouse=True)
 def handlers() -> Iterator[None]:
-    """Handle the signals in the test, and restore what was before."""
+    """Handle the signals in the test, and restore the handlers afterwards."""
     before = {number: signal.getsignal(number) for number in _NUMBERS}
     for number in _NUMBERS:
         signal.signal(number, signal.SIG_DFL)
@@ -39,7 +39,7 @@ def _send(number: int = signal.SIGTERM) -> None:
 
 @pytest.mark.parametrize("number", _NUMBERS)
 def test_the_first_one_is_raised(number: int) -> None:
-    """As KeyboardInterrupt, with the exit code that shells give."""
+    """The first signal is raised as KeyboardInterrupt, with the exit code that shells give."""
     with pytest.raises(Interrupted) as interrupt:
         _send(number)
     assert shell_code(interrupt.value) == 128 + number
@@ -67,16 +67,14 @@ def _end_twice() -> list[str]:
 
 
 def test_what_handles_it_is_not_interrupted() -> None:
-    """Neither is what cleans up on the way, also while that handles errors of its own; later
-    another one is raised.
-    """
+    """Cleaning up is not interrupted, even while it handles errors; a later signal is raised."""
     assert _end_twice() == ["cleaned", "stored"]
     with pytest.raises(Interrupted):
         _send()
 
 
 def test_what_must_be_whole_is_not_cut() -> None:
-    """The signal comes when it is done, once."""
+    """The signal is raised once, when the operation is done."""
     done = []
 
     def write() -> None:
@@ -92,14 +90,14 @@ def test_what_must_be_whole_is_not_cut() -> None:
 
 
 def test_one_that_is_ignored_stays_so() -> None:
-    """As SIGHUP under nohup."""
+    """SIGHUP under nohup is such a signal."""
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     handle_signals()
     _send(signal.SIGHUP)
 
 
 def test_near_the_end_they_do_nothing() -> None:
-    """Programs that are started then can be interrupted all the same."""
+    """Programs started then can still be interrupted."""
     ignore_signals()
     for number in _NUMBERS:
         _send(number)
@@ -107,7 +105,7 @@ def test_near_the_end_they_do_nothing() -> None:
 
 
 def test_one_that_python_swallows_is_raised_again() -> None:
-    """As it does with one that comes while an object is finalised, or in a callback of fork."""
+    """Python swallows exceptions in finalisers and in fork callbacks."""
     check_interrupted()
     with suppress(KeyboardInterrupt):
         _send()

@@ -1,4 +1,4 @@
-"""Processes that end with the one that started them, in whatever way that ends."""
+"""Processes that end with the process that started them, however that ends."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ started.stdout.readline()
 print(flush=True)
 time.sleep(600)
 """
-#: Deaf to all that asks it to end, busy, and with a child; it writes both ids.
+#: Ignores all requests to end, is busy, has a child, and writes both ids.
 _DEAF = """
 import os, pathlib, signal, sys, time
 
@@ -56,7 +56,7 @@ def _wait_until(holds: Callable[[], bool]) -> None:
 
 
 def _has_gone(pid: int) -> bool:
-    """Whether it has ended; nobody may have waited for it yet."""
+    """Whether the process has ended, zombies included."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
     except FileNotFoundError:
@@ -66,7 +66,7 @@ def _has_gone(pid: int) -> bool:
 @pytest.mark.parametrize("state", ["busy", "stopped"])
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGSEGV])
 def test_it_ends_with_its_owner(number: int, state: str, tmp_path: Path) -> None:
-    """However that ends, and however stuck it is; and so does what it has started."""
+    """A process and its descendants end with its owner, however the owner ends, even if stuck."""
     ids = tmp_path / "ids"
     words = [sys.executable, "-c", _OWNER, sys.executable, "-c", _DEAF, str(ids), state]
     with subprocess.Popen(words, cwd=CHECKOUT, stdout=subprocess.PIPE) as owner:
@@ -78,7 +78,7 @@ def test_it_ends_with_its_owner(number: int, state: str, tmp_path: Path) -> None
 
 
 def test_it_does_not_begin_without_its_owner() -> None:
-    """The owner may have ended before the kernel knew what to do then."""
+    """The owner may have ended before the kernel was told to end its process."""
     pid = os.fork()
     if not pid:
         processes.end_with(parent=1 << 30)
@@ -87,14 +87,14 @@ def test_it_does_not_begin_without_its_owner() -> None:
 
 
 def test_the_end_of_a_program_is_that_of_all_it_started() -> None:
-    """What stays behind in its session is killed, and what it printed is returned."""
+    """Processes left behind in its session are killed; its output is returned."""
     done = processes.run(["sh", "-c", "sleep 600 >/dev/null 2>&1 & echo $!; echo no >&2; exit 3"])
     assert (done.returncode, done.stderr) == (3, "no\n")
     _wait_until(lambda: _has_gone(int(done.stdout)))
 
 
 def test_a_program_that_takes_too_long(tmp_path: Path) -> None:
-    """It is killed, with its children."""
+    """The program and its children are killed."""
     pids = tmp_path / "pids"
     with pytest.raises(subprocess.TimeoutExpired):
         processes.run(["sh", "-c", f"sleep 600 & echo $! $$ > {pids}; wait"], time_limit_s=0.5)
@@ -102,7 +102,7 @@ def test_a_program_that_takes_too_long(tmp_path: Path) -> None:
 
 
 def test_signals_are_passed_on() -> None:
-    """A program that runs in the terminal ends in its own way, and then this one is interrupted."""
+    """A program in the terminal ends in its own way; then this one is interrupted."""
     with pytest.raises(Interrupted) as interrupt:
         processes.run_in_terminal(
             ["sh", "-c", f"trap 'exit 3' TERM; kill -TERM {os.getpid()}; sleep 600 & wait"]
@@ -111,7 +111,7 @@ def test_signals_are_passed_on() -> None:
 
 
 def _shells(mark: str) -> list[int]:
-    """Return the processes that have this in their environment, without this one."""
+    """Return the processes with this text in their environment, without this one."""
     own = [process.pid for process in psutil.process_iter() if _is_marked(process, mark)]
     return [pid for pid in own if pid != os.getpid()]
 
@@ -124,7 +124,7 @@ def _is_marked(process: psutil.Process, mark: str) -> bool:
 
 
 def test_the_shell_is_started_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Somebody may kill what watches; it is no child of this process, and ends with it."""
+    """The shell may be killed; it is no child of this process, and ends with it."""
     monkeypatch.setenv("REUSEBENCH_TEST", str(tmp_path))
     code = (
         "import os, signal, sys, psutil; from reusebench.system import processes;"

@@ -1,4 +1,4 @@
-"""Files that the user names are checked by the same rules, and noticed when they change."""
+"""Files that the user names: checked by the same rules, and checked for changes."""
 
 from __future__ import annotations
 
@@ -19,9 +19,7 @@ def test_a_file_behind_links(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_used(tmp_path: Path) -> None:
-    """Each problem is told in words of its own, with a path that can be printed, and nothing is
-    waited for.
-    """
+    """Each problem has its own words, with a printable path, and nothing blocks."""
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "loop").symlink_to("loop")
     (tmp_path / "empty").touch()
@@ -58,8 +56,9 @@ def test_what_cannot_be_used(tmp_path: Path) -> None:
 
 
 def test_a_pinned_file_that_changes(tmp_path: Path) -> None:
-    """Other content is noticed, whether written or put in its place; other rights, and equal
-    content, are none.
+    """Changed content is noticed, whether written or replaced.
+
+    Other rights, or equal content, are no change.
     """
     model = tmp_path / "model"
     weights = tmp_path / "weights"
@@ -87,7 +86,7 @@ def test_a_pinned_file_that_changes(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_not_there_is_not_pinned(tmp_path: Path) -> None:
-    """Who needs it says that; once it is there it is known."""
+    """The code that needs the file reports it; once it exists, it is pinned."""
     pins = Pins()
     file = tmp_path / "file"
     pins.check(file)

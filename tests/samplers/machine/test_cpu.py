@@ -19,7 +19,7 @@ from tests.helpers.support import TIME_LIMIT_S
 _PID = 4321
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
-#: A program whose main thread rests; its argument decides whether a second one does not.
+#: A program whose main thread rests; its argument decides whether a second thread does.
 _THREADED = """
 import sys, threading, time
 def spin():
@@ -44,9 +44,7 @@ class _Clock(LocalHost):
     def count(
         self, seconds: int, cores: dict[int, str], process_s: float = 0, harness_s: float = 0
     ) -> None:
-        """Read at that second: fields of each core, and the CPU time that the two processes have
-        had.
-        """
+        """Read at that second: fields of each core, and the CPU time of the two processes."""
         self._seconds = seconds
         lines = [
             "cpu  9 9 9 9 9 9 9 9 9 9",
@@ -73,13 +71,14 @@ class _Clock(LocalHost):
 
 @pytest.fixture
 def clock(tmp_path: Path) -> _Clock:
-    """A machine of which nothing has been read."""
+    """A machine before its first reading."""
     return _Clock(tmp_path)
 
 
 def test_busy_is_what_is_neither_idle_nor_waiting_nor_stolen(clock: _Clock) -> None:
-    """Of 100 ticks 30 are busy, 30 rest and 40 are stolen: half of what the machine had. Guest is
-    part of user.
+    """The machine was half busy: 30 ticks were busy, 30 rested, and 40 were stolen.
+
+    Guest time is part of user time.
     """
     clock.count(0, {0: "0 0 0 0 0 0 0 0 0 0"})
     clock.count(1, {0: "10 5 5 20 10 5 5 40 10 0"})
@@ -87,9 +86,7 @@ def test_busy_is_what_is_neither_idle_nor_waiting_nor_stolen(clock: _Clock) -> N
 
 
 def test_means_are_over_all(clock: _Clock) -> None:
-    """Three seconds, of which the first was busy; what was before the first reading does not
-    count.
-    """
+    """The first of three seconds was busy; time before the first reading does not count."""
     clock.count(10, {0: "900 0 0 100 0 0 0 0"}, process_s=500, harness_s=7)
     clock.count(11, {0: "1000 0 0 100 0 0 0 0"}, process_s=502, harness_s=7.1)
     clock.count(13, {0: "1000 0 0 300 0 0 0 0"}, process_s=502.5, harness_s=7.3)
@@ -103,8 +100,9 @@ def test_means_are_over_all(clock: _Clock) -> None:
     "back", [("0 0 0 3 0 0 0", "40 0 0 63 0 0 0"), ("520 0 0 780 0 0 0", "560 0 0 840 0 0 0")]
 )
 def test_a_core_that_goes_offline_and_comes_back(clock: _Clock, back: tuple[str, str]) -> None:
-    """Its mean is that of its time online, whether its counters begin again or go on; others keep
-    their numbers.
+    """The mean of a core is over its time online, whether its counters restart or continue.
+
+    Other cores keep their numbers.
     """
     clock.count(0, {0: "0 0 0 0 0 0 0", 1: "500 0 0 500 0 0 0", 2: "0 0 0 0 0 0 0"})
     clock.count(1, {0: "0 0 0 100 0 0 0", 1: "520 0 0 580 0 0 0", 2: "100 0 0 0 0 0 0"})
@@ -115,7 +113,7 @@ def test_a_core_that_goes_offline_and_comes_back(clock: _Clock, back: tuple[str,
 
 
 def test_counters_that_decrease(clock: _Clock) -> None:
-    """They add nothing: a share stays between 0 and 100 %."""
+    """A decrease adds nothing: a share stays between 0 and 100 %."""
     clock.count(0, {0: "50 0 0 50 900 0 0"})
     clock.count(1, {0: "60 0 0 60 20 0 0"})
     assert clock.watch.cpu().cores_percent == (100,)
@@ -124,7 +122,7 @@ def test_counters_that_decrease(clock: _Clock) -> None:
 
 
 def test_a_process_that_has_gone(clock: _Clock) -> None:
-    """Its mean is up to the last reading that there was."""
+    """The mean ends with the last successful reading."""
     clock.count(0, {})
     clock.count(2, {}, process_s=1)
     clock.end_process()
@@ -140,7 +138,7 @@ def test_one_reading_is_no_interval(clock: _Clock) -> None:
 
 @pytest.mark.process
 def test_a_busy_thread_on_this_machine() -> None:
-    """It counts for its process, beside one that rests, and for a core; no core is over 100 %."""
+    """The thread counts for its process and for a core, and no core exceeds 100 %."""
     with ExitStack() as children:
         watches = []
         for how in ("busy", "idle"):

@@ -1,4 +1,4 @@
-"""Temperatures, frequencies, NPU load and throttling, on trees as boards and PCs show them."""
+"""Temperatures, frequencies, NPU load and throttling, on trees like those of boards and PCs."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _RASPBERRY_PI = {
     f"{_THERMAL}/thermal_zone0/temp": "61342",
     f"{_CPU}/cpufreq/policy0/related_cpus": "0 1 2 3",
     f"{_CPU}/cpufreq/policy0/scaling_cur_freq": "1800000",
-    # Under-voltage and capping since boot, nothing now.
+    # Under-voltage and capping since boot, none of them now.
     _FIRMWARE: "30000",
 }
 
@@ -94,7 +94,7 @@ class _Machine:
             path.write_text(f"{text}\n")
 
     def read(self, **changes: Mapping[str, str]) -> MachineState:
-        """Read once with each change, and return what is stored."""
+        """Read once with each change, and return the stored state."""
         for files in changes.values():
             self.write(files)
             self.watch.read()
@@ -108,9 +108,7 @@ def machine(tmp_path: Path) -> Callable[[str], _Machine]:
 
 
 def test_a_board_with_an_npu(machine: Callable[[str], _Machine]) -> None:
-    """First, highest and last temperatures, lowest, mean and highest frequencies, and the load of
-    each NPU core.
-    """
+    """Temperatures, frequencies and the load of each NPU core are summarised."""
     board = machine("rk3588").read(
         cool={},
         hot={
@@ -140,9 +138,7 @@ def test_a_board_with_an_npu(machine: Callable[[str], _Machine]) -> None:
 
 
 def test_throttled_is_the_share_of_readings(machine: Callable[[str], _Machine]) -> None:
-    """A clock that is held down in one of four readings is throttled for 25 %; a fan that turns is
-    not throttling.
-    """
+    """A clock held down in one of four readings is throttled for 25 %; a spinning fan is not."""
     cooling = f"{_THERMAL}/cooling_device"
     board = machine("rk3588").read(
         cool={},
@@ -169,7 +165,7 @@ def test_throttled_is_the_share_of_readings(machine: Callable[[str], _Machine]) 
     ],
 )
 def test_which_cooling_devices_slow_the_machine(tmp_path: Path, kind: str, slows: bool) -> None:
-    """Those of what computes; where only others are, throttling is unknown."""
+    """Devices of processors count; if there are only others, throttling is unknown."""
     device = f"{_THERMAL}/cooling_device0"
     board = _Machine(tmp_path, {f"{device}/type": kind, f"{device}/cur_state": "1"}).read(now={})
     assert board.throttled == ((Throttle(kind, "cooling_device", 100),) if slows else None)
@@ -178,8 +174,9 @@ def test_which_cooling_devices_slow_the_machine(tmp_path: Path, kind: str, slows
 def test_a_raspberry_pi_reports_what_its_firmware_does_now(
     machine: Callable[[str], _Machine], tmp_path: Path
 ) -> None:
-    """The low bits are the present, what happened since boot is not of this run; a Pi 5 has the
-    address in the name.
+    """The low bits are the current state; events since boot may be older than the run.
+
+    On a Pi 5 the name has the address.
     """
     board = machine("raspberry_pi")
     assert board.read(before={}).throttled == ()
@@ -194,9 +191,7 @@ def test_a_raspberry_pi_reports_what_its_firmware_does_now(
 
 
 def test_a_pc_counts_its_throttling_since_boot(machine: Callable[[str], _Machine]) -> None:
-    """What counts is growth from one reading to the next, on any core: the first reading is the
-    base.
-    """
+    """Growth between two readings counts, on any core; the first reading is the base."""
     pc = machine("pc")
     count = f"{_CPU}/cpu1/thermal_throttle/package_throttle_count"
     assert pc.read(first={}, second={}).throttled == ()
@@ -214,7 +209,7 @@ def test_devices_of_one_type(machine: Callable[[str], _Machine]) -> None:
 
 
 def test_a_container_that_shows_nothing(machine: Callable[[str], _Machine]) -> None:
-    """Nothing is read then: NPU load and throttling are unknown rather than none."""
+    """NPU load and throttling are unknown then, rather than none."""
     container = machine("container")
     assert container.read(first={}, second={}) == MachineState((), (), None, None)
     assert container.watch.cpu() == CpuUse((), 0, 0)
@@ -224,14 +219,14 @@ def test_a_container_that_shows_nothing(machine: Callable[[str], _Machine]) -> N
 def test_a_reading_without_a_figure_is_left_out(
     machine: Callable[[str], _Machine], text: str
 ) -> None:
-    """The figures are those of the other readings."""
+    """The figures come from the other readings."""
     zones = {f"{_THERMAL}/thermal_zone{number}/temp": text for number in (0, 6)}
     assert machine("rk3588").read(good={}, bad=zones).temperatures[0].last_celsius == 45.307
 
 
 @pytest.mark.parametrize("name", _BOARDS)
 def test_files_that_vanish(machine: Callable[[str], _Machine], name: str) -> None:
-    """What was read before stays, to the last file."""
+    """Earlier readings stay, even if every file vanishes."""
     board = machine(name)
     before = board.read(good={})
     for path in board.root.rglob("*"):
@@ -258,7 +253,7 @@ def test_files_that_vanish(machine: Callable[[str], _Machine], name: str) -> Non
 def test_the_driver_s_load(
     tmp_path: Path, source: Any, text: str, cores: list[float] | None
 ) -> None:
-    """In both of its forms, and nothing else."""
+    """Both formats are read, and nothing else."""
     path = tmp_path / source.path.lstrip("/")
     path.parent.mkdir(parents=True)
     path.write_text(text)
@@ -266,16 +261,14 @@ def test_the_driver_s_load(
 
 
 def test_devfreq_does_not_have_the_load_of_the_npu(machine: Callable[[str], _Machine]) -> None:
-    """Rockchip's driver fills nothing in there: without its own node there is no figure, and not
-    100 %.
-    """
+    """Rockchip's driver leaves it empty: without the driver's own node there is no figure."""
     board = machine("rk3588")
     (board.root / _NPU_LOAD).unlink()
     assert MachineWatch(board.host, os.getpid()).machine().npu_load_percent is None
 
 
 def test_memory_does_not_grow_with_readings(machine: Callable[[str], _Machine]) -> None:
-    """Two hundred readings are kept in what ten take."""
+    """Two hundred readings take as much memory as ten."""
     watch = machine("rk3588").watch
     sizes = []
     for readings in (10, 190):
@@ -287,7 +280,7 @@ def test_memory_does_not_grow_with_readings(machine: Callable[[str], _Machine]) 
 
 @pytest.mark.parametrize("name", _BOARDS)
 def test_a_reading_is_two_round_trips(machine: Callable[[str], _Machine], name: str) -> None:
-    """One for all files, and one for the time, however many files a board has."""
+    """One is for all files and one for the time, however many files a board has."""
     board = machine(name)
     before = board.host.round_trips
     board.watch.read()
@@ -295,7 +288,7 @@ def test_a_reading_is_two_round_trips(machine: Callable[[str], _Machine], name: 
 
 
 def test_the_sources_of_a_machine(machine: Callable[[str], _Machine]) -> None:
-    """Whether each can be read; NPU load is tried only where there is an NPU."""
+    """Each source is readable or not; NPU load is tried only if there is an NPU."""
     readable = {
         name: [source.readable for source in machine_sources(machine(name).host)]
         for name in _BOARDS
@@ -309,7 +302,7 @@ def test_the_sources_of_a_machine(machine: Callable[[str], _Machine]) -> None:
 
 
 def test_this_machine() -> None:
-    """Whatever it shows is in its bounds."""
+    """Every figure that it shows is within its bounds."""
     watch = MachineWatch(LOCAL_HOST, os.getpid())
     watch.read()
     watch.read()

@@ -1,4 +1,4 @@
-"""Boards to test against: servers on the loopback that run for the session of tests."""
+"""Boards to test against: servers on the loopback for the whole test session."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.helpers.adb_boards import AdbBoards, adb_boards
 from tests.helpers.board import PYTHON, Board, running_board
 from tests.helpers.far_servers import SshServer, dropbear, openssh
 
-#: The program, and whether its sessions have the board's shell in place of this machine's.
+#: The program, and whether its sessions have the board's shell rather than this machine's.
 _SERVERS = {
     "openssh": (openssh, False),
     "dropbear": (dropbear, False),

@@ -1,7 +1,6 @@
-"""Plays what an old adbd gives: a shell on a terminal, with echo, CR LF, merged errors, and exit
-code 0 whatever ends.
+"""Plays an old adbd: a shell on a terminal, with echo, CR LF, merged errors, and exit code 0.
 
-    python old_adbd.py COMMAND...
+python old_adbd.py COMMAND...
 
 As over adb, the end of this program's input is not passed on.
 """
@@ -18,7 +17,7 @@ def main() -> None:
     child, terminal = pty.fork()
     if not child:
         os.execvp(sys.argv[1], sys.argv[1:])
-    # A thread for each direction: a terminal may take no input until its echo has been read.
+    # Each direction has a thread: a terminal may take no input until its echo has been read.
     threading.Thread(target=_pass_input, args=(terminal,), daemon=True).start()
     while True:
         try:

@@ -1,4 +1,4 @@
-"""Boards that a real adb knows: what it does with each form of adbd."""
+"""Boards that a real adb knows, with each form of adbd."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ def test_a_new_adbd_gives_clean_pipes(adb: AdbBoards) -> None:
 
 
 def test_an_old_adbd_gives_a_terminal(adb: AdbBoards) -> None:
-    """It echoes, ends lines with CR LF, merges standard error, tells no exit code; made raw, it
-    passes every byte.
+    """It echoes, ends lines with CR LF, merges standard error, and has no exit code.
+
+    In raw mode it passes every byte.
     """
     serial = adb.connect(OLD)
     done = adb.run("shell", "read line; echo got $line; echo error >&2; exit 7", data=b"abc\n")
@@ -36,9 +37,7 @@ def test_an_old_adbd_gives_a_terminal(adb: AdbBoards) -> None:
 
 @pytest.mark.parametrize("form", [NEW, OLD])
 def test_a_pulled_cable_ends_both_sides(adb: AdbBoards, form: str) -> None:
-    """The client ends (adb 1.0.41 with exit code 0), and what it started gets a hangup on the
-    board.
-    """
+    """The client (adb 1.0.41) ends with exit code 0; its processes on the board get a hangup."""
     serial = adb.connect(form)
     with adb.start("shell", "echo $$; exec sleep 1000") as client:
         pid = int(known(client.stdout).readline())
@@ -48,7 +47,7 @@ def test_a_pulled_cable_ends_both_sides(adb: AdbBoards, form: str) -> None:
 
 
 def test_adb_says_what_it_lacks(adb: AdbBoards) -> None:
-    """No board, one that does not accept the host's key, several, and another than was named."""
+    """adb sees no board, one that rejects the host's key, several, or none of the given name."""
     assert b"no devices/emulators found" in adb.run("shell", "true").stderr
     adb.connect(UNAUTHORIZED)
     assert b"device unauthorized." in adb.run("shell", "true").stderr

@@ -1,4 +1,4 @@
-"""The board in a namespace: what runs there runs as on a board of another architecture."""
+"""The board in a namespace: programs run there as on a board of another architecture."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ def test_it_is_a_small_board(board: Board) -> None:
 
 @pytest.mark.parametrize(("form", "code"), [(NEW, 7), (OLD, 0)])
 def test_adb_gives_its_shell(adb: AdbBoards, board: Board, form: str, code: int) -> None:
-    """Through either form of adbd."""
+    """Either form of adbd works."""
     adb.connect(form, str(board.shell))
     done = adb.run("shell", "uname -m; exit 7")
     assert (done.stdout.strip(), done.returncode) == (b"armv7l", code)
 
 
 def test_what_runs_ends_with_its_power(tmp_path: Path) -> None:
-    """Everything on it is gone at once; what is on its disk is there when it is on again."""
+    """All its processes end at once; its disk keeps its content for the next start."""
     with running_board(tmp_path) as board:
         with subprocess.Popen(
             [board.shell, "-c", "sleep 1000 & echo; exec sleep 1000"], stdout=-1
@@ -66,7 +66,7 @@ def test_what_runs_ends_with_its_power(tmp_path: Path) -> None:
 
 
 def test_its_npu_is_below_what_is_preloaded(python_board: Board) -> None:
-    """A ledger that is kept on the board is of the buffers that its NPU gave, as on hardware."""
+    """The board's ledger lists the buffers that its NPU gave, as on hardware."""
     home = python_board.root / "root"
     shutil.copy(PRELOAD.path("armhf"), home / "preload.so")
     shutil.copy(_NPU_CLIENT, home)
@@ -86,8 +86,9 @@ def test_its_npu_is_below_what_is_preloaded(python_board: Board) -> None:
 
 
 def test_the_driver_in_c_runs_on_uclibc(tmp_path: Path) -> None:
-    """It begins there with the library of the ledger, and says what it cannot load; nothing runs
-    there afterwards.
+    """The driver starts with the ledger's library, and reports what it cannot load.
+
+    Nothing runs on the board afterwards.
     """
     try:
         DRIVER.ensure(FORM_OF_UCLIBC, lambda _: None)

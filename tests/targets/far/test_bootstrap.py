@@ -1,4 +1,4 @@
-"""From a shell to the reader: the architecture, the folder, and what can be wrong."""
+"""The start from a shell to the reader: architecture, folder, and possible problems."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ def _candidate(
         ("armv7l", 0, "armhf"),
         ("aarch64", 64, "aarch64"),
         ("aarch64", 0, "aarch64"),
-        # A 32-bit user space on a 64-bit kernel, as many boards have it.
+        # A 32-bit user space on a 64-bit kernel, as many boards have.
         ("aarch64", 32, "armhf"),
         ("armv8l", 32, "armhf"),
         ("x86_64", 64, "x86_64"),
     ],
 )
 def test_the_architecture_is_that_of_programs(machine: str, bits: int, architecture: str) -> None:
-    """The reader is made for what the shell was made for."""
+    """The reader matches the word size of the shell."""
     assert _survey(machine=machine, bits=bits).architecture == architecture
 
 
@@ -63,13 +63,13 @@ def test_the_architecture_is_that_of_programs(machine: str, bits: int, architect
     ("machine", "bits"), [("riscv64", 64), ("x86_64", 32), ("mips", 32), ("", 0), ("armv6l", 32)]
 )
 def test_a_machine_without_a_reader(machine: str, bits: int) -> None:
-    """The sentence says which machines have one."""
+    """The sentence names the machines with a reader."""
     with pytest.raises(TargetError, match="made for aarch64, ARMv7"):
         _ = _survey(machine=machine, bits=bits).architecture
 
 
 def test_the_first_folder_that_can_be_used() -> None:
-    """What is in memory, read-only, noexec, not writable or full is passed over."""
+    """Folders in memory, read-only, noexec, not writable or full are skipped."""
     survey = _survey(
         "/dev/root / ext4 ro,relatime",
         "/dev/ubi0 /home ubifs rw",
@@ -89,7 +89,7 @@ def test_the_first_folder_that_can_be_used() -> None:
 
 
 def test_a_folder_that_was_used_stays() -> None:
-    """What is there need not be pushed again, however little room is left."""
+    """Files in it need not be pushed again, however little room remains."""
     survey = _survey(
         "/dev/root / ext4 rw",
         first=_candidate("/root/.cache"),
@@ -99,7 +99,7 @@ def test_a_folder_that_was_used_stays() -> None:
 
 
 def test_an_overlay_is_where_its_upper_folder_is() -> None:
-    """An overlay in memory is memory, one on flash is not."""
+    """An overlay in memory is memory; an overlay on flash is not."""
     mounts = ("tmpfs /rw tmpfs rw", "/dev/mtd /flash ubifs rw")
     memory, flash = (
         f"overlay / overlay rw,lowerdir=/rom,upperdir={upper}/up,workdir=/x"
@@ -114,7 +114,7 @@ def test_an_overlay_is_where_its_upper_folder_is() -> None:
 
 
 def test_every_refusal_is_told() -> None:
-    """Where no folder can be used, each is named with its reason."""
+    """If no folder can be used, each is named with its reason."""
     survey = _survey(
         "/dev/root / ext4 rw",
         "none /var/tmp tmpfs rw",
@@ -130,13 +130,13 @@ def test_every_refusal_is_told() -> None:
 
 
 def test_a_mount_with_blanks() -> None:
-    """The kernel writes them as octal numbers."""
+    """The kernel writes spaces as octal escapes."""
     assert Mount.parse(r"/dev/sda1 /media/a\040disk vfat rw 0 0").point == "/media/a disk"
 
 
 @pytest.mark.parametrize("before", ["", TERMINAL], ids=["pipe", "terminal"])
 def test_a_second_session_finds_the_reader(tmp_path: Path, before: str) -> None:
-    """It is pushed once, whole, and executable; the folder is below the home's cache."""
+    """The reader is pushed once, complete and executable, below the home's cache."""
     home = tmp_path / "a home"
     home.mkdir()
     changed = []
@@ -152,7 +152,7 @@ def test_a_second_session_finds_the_reader(tmp_path: Path, before: str) -> None:
 
 
 def test_half_a_reader_is_pushed_again(tmp_path: Path) -> None:
-    """What a session left that was cut off while it pushed is written anew."""
+    """A reader that was pushed only in part is pushed again."""
     with connected(tmp_path) as connection:
         (program,) = Path(connection.folder).iterdir()
     content = program.read_bytes()
@@ -163,7 +163,7 @@ def test_half_a_reader_is_pushed_again(tmp_path: Path) -> None:
 
 
 def test_a_given_folder(tmp_path: Path) -> None:
-    """The user's folder is used; one that does not exist is not made."""
+    """The user's folder is used; a missing one is not created."""
     with connected(tmp_path):
         connection = connect("pipe:sh", print, str(tmp_path))
         assert connection.folder == str(tmp_path / "reusebench-board")
@@ -174,7 +174,7 @@ def test_a_given_folder(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="no /dev/shm")
 def test_a_folder_in_memory_is_refused() -> None:
-    """What is pushed there would be weighed."""
+    """Files pushed there would add to the measured memory."""
     with pytest.raises(TargetError, match="/dev/shm is in memory"):
         connect("pipe:sh", print, "/dev/shm")
 
@@ -192,7 +192,7 @@ def test_a_folder_in_memory_is_refused() -> None:
     ],
 )
 def test_what_is_no_shell(target: str, sentence: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The sentence has what the command said last; nothing is waited for without end."""
+    """The sentence has the command's last words; nothing is waited for without a limit."""
     monkeypatch.setattr("reusebench.targets.far.bootstrap._SHELL_LIMIT_S", 0.5)
     monkeypatch.setattr("reusebench.targets.far.bootstrap._SLOWEST_BYTES_PER_S", 10_000)
     monkeypatch.setattr("reusebench.targets.far.channel._END_S", 0.5)
@@ -201,18 +201,18 @@ def test_what_is_no_shell(target: str, sentence: str, monkeypatch: pytest.Monkey
 
 
 def test_our_folder_is_nobody_elses(tmp_path: Path) -> None:
-    """Whatever the umask: what is run there, and the models, are there for one user alone."""
+    """Programs and models are there for one user alone, whatever the umask."""
     with connected(tmp_path) as connection:
         folder = Path(connection.folder)
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    folder.chmod(0o755)  # as versions before made it
+    folder.chmod(0o755)  # as earlier versions made it
     with connected(tmp_path) as connection:
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
 
 @pytest.mark.parametrize("kind", ["link", "foreign"])
 def test_a_folder_that_somebody_else_made(tmp_path: Path, kind: str) -> None:
-    """What is in it could be changed before it is run: it is refused."""
+    """A folder that others can change is refused: they could change the programs in it."""
     with connected(tmp_path) as connection:
         folder = Path(connection.folder)
     if kind == "link":
@@ -229,7 +229,7 @@ def test_a_folder_that_somebody_else_made(tmp_path: Path, kind: str) -> None:
 
 
 def test_a_reader_that_cannot_run(tmp_path: Path) -> None:
-    """Such as one of another machine: the sentence has the shell's words."""
+    """If the reader is of another machine, for example, the sentence has the shell's words."""
     with connected(tmp_path) as connection:
         (program,) = Path(connection.folder).iterdir()
     program.write_bytes(b"\x7fELF\x01\x01\x01" + bytes(9) + b"\x02\x00\xff\xff" + bytes(100))
@@ -237,11 +237,11 @@ def test_a_reader_that_cannot_run(tmp_path: Path) -> None:
         connect(shell_at(tmp_path), print)
 
 
-#: A shell whose home is an overlay on a small disk in memory that cannot be seen any more: to the
-#: harness a full disk.
+#: A shell whose home is an overlay on a small, hidden disk in memory: for the harness a full disk.
 _SMALL_DISK = """
 mkdir low disk home && mount -t tmpfs -o size={size} none disk && mkdir disk/up disk/work &&
-mount -t overlay none -o lowerdir=low,upperdir=disk/up,workdir=disk/work home && umount -l disk && exec sh
+mount -t overlay none -o lowerdir=low,upperdir=disk/up,workdir=disk/work home &&
+umount -l disk && exec sh
 """
 
 
@@ -261,7 +261,7 @@ def _small_disk(folder: Path, size: str) -> str:
 
 
 def test_a_full_disk_while_the_reader_is_pushed(tmp_path: Path) -> None:
-    """The sentence says what was to be written where, and what is free."""
+    """The sentence says what could not be written to which folder, and what is free."""
     target = _small_disk(tmp_path, "4k")
     with pytest.raises(
         TargetError, match=r"the reader \(\d+ KiB\) cannot be written to .*KiB are free"
@@ -272,8 +272,9 @@ def test_a_full_disk_while_the_reader_is_pushed(tmp_path: Path) -> None:
 def test_a_full_disk_while_a_file_is_pushed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Room is looked at before; a disk that fills up meanwhile is told the same way, and nothing is
-    left there.
+    """Room is checked beforehand; a disk that fills up meanwhile is reported the same way.
+
+    Nothing is left there.
     """
     connection = connect(_small_disk(tmp_path, "512k"), print, str(tmp_path / "home"))
     files = FarFiles(connection)

@@ -1,4 +1,4 @@
-"""A connection that breaks: in every phase there is one sentence, and nothing runs on."""
+"""A connection that breaks: in every phase there is one sentence, and no process stays."""
 
 from __future__ import annotations
 
@@ -34,9 +34,7 @@ def connection(tmp_path: Path) -> Iterator[Connection]:
 
 @pytest.mark.parametrize("passed_bytes", [0, 10, 300, 900, 1500, 5000, 10_000, 15_000])
 def test_a_connection_that_ends_while_it_is_made(tmp_path: Path, passed_bytes: int) -> None:
-    """Wherever the board's input ends, in a question or in the middle of the reader's program, a
-    sentence tells.
-    """
+    """A sentence reports the end of the board's input, in a question or in the reader's program."""
     target = f'pipe:sh -c "dd bs=1 count={passed_bytes} 2>/dev/null | HOME={tmp_path} sh"'
     with pytest.raises(TargetError, match="`sh` ended") as caught:
         connect(target, print)
@@ -62,9 +60,7 @@ _WORK: dict[str, Callable[[Connection, FarProcess, Path], object]] = {
 
 @pytest.mark.parametrize("work", _WORK)
 def test_a_board_that_is_gone(connection: Connection, tmp_path: Path, work: str) -> None:
-    """Both of the reader's processes are killed at once, as by a restart: whatever is done next
-    tells of the loss.
-    """
+    """Both of the reader's processes are killed, as by a restart; any next call reports it."""
     process = FarProcess(connection, ["sleep", "1000"], "/", {}, True)
     sampler = FarHost(lambda: connection).sampler(process.pid, 0.1)
     model = tmp_path / "model"
@@ -81,9 +77,7 @@ def test_a_board_that_is_gone(connection: Connection, tmp_path: Path, work: str)
 
 
 def test_a_board_that_goes_silent(connection: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A reader that is not heard any more is not waited for, and ends all when it does not hear the
-    harness.
-    """
+    """A silent reader is not waited for; a reader that hears nothing ends its processes."""
     monkeypatch.setattr("reusebench.targets.far.connection._SILENCE_S", 0.3)
     monkeypatch.setattr("reusebench.targets.far.connection._PING_S", 0.1)
     monkeypatch.setattr("reusebench.targets.far.channel._END_S", 0.1)
@@ -98,7 +92,7 @@ def test_a_board_that_goes_silent(connection: Connection, monkeypatch: pytest.Mo
 
 
 def test_a_harness_that_is_gone(tmp_path: Path) -> None:
-    """The end of its input ends the reader and all that it has started."""
+    """The end of its input ends the reader and all processes that it has started."""
     connection = connect(shell_at(tmp_path), print)
     process = FarProcess(
         connection, ["sh", "-c", "setsid sleep 1000 & exec sleep 1001"], "/", {}, False
@@ -110,19 +104,18 @@ def test_a_harness_that_is_gone(tmp_path: Path) -> None:
 
 
 def test_a_process_that_writes_much(connection: Connection) -> None:
-    """A reading comes between its output; none of that is lost."""
+    """A reading may come between pieces of its output; nothing is lost."""
     process = FarProcess(connection, ["seq", "1000000"], "/", {}, False)
     assert FarHost(lambda: connection).read("/proc/version")
     assert output_of(process).split() == [b"%d" % number for number in range(1, 1000001)]
-    # That of memory would be of any process on the machine which the kernel has killed meanwhile.
+    # The flag for memory would be of any process on the machine that the kernel has killed
+    # meanwhile.
     assert process.ending().exit_code == 0
     process.close()
 
 
 def test_a_harness_that_is_busy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It reads nothing for longer than the reader's patience, while a process writes more than
-    pipes hold.
-    """
+    """The harness reads nothing beyond the reader's patience, while output exceeds the pipes."""
     monkeypatch.setattr("reusebench.targets.far.connection._PING_S", 0.1)
     monkeypatch.setattr("reusebench.targets.far.connection._PATIENCE_S", 0.5)
     with connected(tmp_path) as connection:

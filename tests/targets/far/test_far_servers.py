@@ -1,4 +1,4 @@
-"""The servers that stand for boards: what they serve is what a board would."""
+"""The servers that stand for boards, which behave as boards do."""
 
 from __future__ import annotations
 
@@ -14,9 +14,7 @@ pytestmark = pytest.mark.process
 
 
 def test_a_session_is_a_clean_pipe_with_an_exit_code(ssh_server: SshServer) -> None:
-    """Every byte comes back as it was sent, standard error apart; neither home nor machine of a
-    board is the user's.
-    """
+    """Every byte comes back, standard error apart; home and machine are not the user's."""
     data = bytes(range(256)) * 300
     done = ssh_server.run(HOSTS.good, "echo $HOME $(uname -m) >&2; cat; exit 7", data=data)
     assert (done.stdout, done.returncode) == (data, 7)
@@ -38,14 +36,14 @@ def test_a_session_is_a_clean_pipe_with_an_exit_code(ssh_server: SshServer) -> N
 def test_a_client_that_cannot_connect_says_why(
     ssh_server: SshServer, host: str, words: str
 ) -> None:
-    """Each of the other names of the server has one thing that is wrong."""
+    """Each of the server's other names has one defect."""
     done = ssh_server.run(host, "true")
     assert (done.returncode, done.stdout) == (255, b"")
     assert re.search(words, done.stderr.decode())
 
 
 def test_a_connection_has_processes_of_the_server(ssh_server: SshServer) -> None:
-    """They are there as long as a session is."""
+    """The processes live as long as a session."""
     with ssh_server.start(HOSTS.good, "echo; cat") as session:
         known(session.stdout).readline()
         assert ssh_server.connections()

@@ -1,6 +1,4 @@
-"""Faults of real connections: after each, nothing runs on the board, and a sentence says what
-happened.
-"""
+"""Faults of real connections: no process stays on the board, and a sentence reports the fault."""
 
 from __future__ import annotations
 
@@ -28,10 +26,10 @@ from tests.helpers.support import TIME_LIMIT_S
 pytestmark = pytest.mark.process
 
 _TARGET = f"ssh:{HOSTS.good}"
-#: A measured process that tells when it is there.
+#: A measured process that reports its start.
 _COMMAND = ("/bin/sh", "-c", "echo begun; exec sleep 1000")
-#: One with a child that has left its session. qemu 7.2 does not let the reader adopt such orphans
-#: (it refuses PR_SET_CHILD_SUBREAPER), so they are for servers of this machine alone.
+#: A process with a child that has left its session. qemu 7.2 does not let the reader adopt such
+#: orphans (it refuses PR_SET_CHILD_SUBREAPER), so only servers of this machine use it.
 _COMMAND_WITH_ORPHAN = ("/bin/sh", "-c", "setsid sleep 1000 & echo begun; exec sleep 1000")
 
 
@@ -39,7 +37,7 @@ _COMMAND_WITH_ORPHAN = ("/bin/sh", "-c", "setsid sleep 1000 & echo begun; exec s
 _ELF_MACHINE_AT = 18
 _ELF_MACHINE_MIPS = 8
 
-#: Control groups for memory, of version 1 and 2, and the file with their limit.
+#: Memory control groups of version 1 and 2, and the file with their limit.
 _MEMORY_GROUPS = (
     ("/sys/fs/cgroup/memory", "memory.limit_in_bytes"),
     ("/sys/fs/cgroup", "memory.max"),
@@ -55,7 +53,7 @@ def server(ssh_server: SshServer, monkeypatch: pytest.MonkeyPatch) -> SshServer:
 
 @pytest.fixture
 def own_adb(adb: AdbBoards, monkeypatch: pytest.MonkeyPatch) -> AdbBoards:
-    """Return an adb, which is the harness's."""
+    """Return the harness's adb."""
     _put_first_in_path(adb.programs, monkeypatch)
     return adb
 
@@ -65,9 +63,7 @@ def _put_first_in_path(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _ssh(server: SshServer) -> AbstractContextManager[Connection]:
-    """Connect; what is pushed to a board has the folder that the harness chooses, and on this
-    machine one of ours.
-    """
+    """Connect; a board gets the harness's choice of a folder, this machine one of the test's."""
     return _reached(_TARGET, None if server.board else str(server.home))
 
 
@@ -81,7 +77,7 @@ def _reached(target: str, folder: str | None = None) -> Iterator[Connection]:
 
 
 def _begin(connection: Connection, command: tuple[str, ...] = _COMMAND) -> FarProcess:
-    """Start the measured process; return when it is there."""
+    """Start the measured process; return once it has started."""
     process = FarProcess(connection, command, "/", {}, False)
     assert process.receive(TIME_LIMIT_S) == b"begun\n"
     return process
@@ -121,8 +117,9 @@ def _kill_keeper(server: SshServer, connection: Connection) -> None:
 def test_a_connection_that_ends_ends_all(
     server: SshServer, fault: Callable[[SshServer, Connection], None], words: str
 ) -> None:
-    """Whichever part of it is killed, the loss is told, nothing is left, and the board can be
-    reached again.
+    """If any part of it is killed, the loss is reported and no process stays.
+
+    The board can be reached again.
     """
     with _ssh(server) as connection:
         process = _begin(connection, _COMMAND if server.board else _COMMAND_WITH_ORPHAN)
@@ -139,7 +136,7 @@ def test_a_connection_that_ends_ends_all(
 def test_a_connection_that_ends_while_a_file_is_pushed(
     server: SshServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The loss is told; the next session pushes the file whole."""
+    """The loss is reported; the next session pushes the whole file."""
     file = tmp_path / "model.rknn"
     file.write_bytes(os.urandom(1 << 20) * 8)
     with _ssh(server) as connection:
@@ -167,8 +164,9 @@ def test_a_connection_that_ends_while_a_file_is_pushed(
 
 
 def test_a_killed_process_is_no_loss(server: SshServer) -> None:
-    """Its end has the signal's number; what it started ends with it, and the board can be measured
-    on.
+    """Its ending has the signal's number; its descendants end with it.
+
+    Measuring on the board can continue.
     """
     with _ssh(server) as connection:
         process = _begin(connection)
@@ -182,8 +180,9 @@ def test_a_killed_process_is_no_loss(server: SshServer) -> None:
 
 
 def test_memory_that_runs_out(server: SshServer) -> None:
-    """The kernel kills the measured process and not the reader, and that is told; the board can be
-    measured on.
+    """The kernel kills the measured process, not the reader, and the result says so.
+
+    Measuring on the board can continue.
     """
     if server.board:
         pytest.skip("a limit is set for processes of this machine")
@@ -202,9 +201,7 @@ def test_memory_that_runs_out(server: SshServer) -> None:
 
 @contextmanager
 def _memory_limit(limit_bytes: int, *pids: int) -> Iterator[None]:
-    """Have these processes, and what they start, take no more memory than that; skip where it
-    cannot be limited.
-    """
+    """Limit the memory of these processes and their descendants; skip if that is impossible."""
     for hierarchy, file in _MEMORY_GROUPS:
         group = Path(hierarchy) / f"reusebench-test-{os.getpid()}"
         with suppress(OSError):
@@ -228,9 +225,7 @@ def _memory_limit(limit_bytes: int, *pids: int) -> Iterator[None]:
 
 
 def test_a_network_that_goes_silent(server: SshServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither side waits for ever: the reader ends all when its patience is over, the harness tells
-    of the silence.
-    """
+    """Neither side waits forever: the reader ends its processes, the harness reports the loss."""
     monkeypatch.setattr(far_connection, "_PING_S", 0.1)
     monkeypatch.setattr(far_connection, "_SILENCE_S", 1.0)
     with _ssh(server) as connection:
@@ -250,9 +245,7 @@ def test_a_network_that_goes_silent(server: SshServer, monkeypatch: pytest.Monke
 
 
 def test_a_board_that_restarts(server: SshServer) -> None:
-    """The loss is told; when the board is on again, the reader is still there, and nothing of
-    before runs.
-    """
+    """The loss is reported; after the restart the reader is there, and no old process runs."""
     board = server.board
     if board is None:
         pytest.skip("this machine is not restarted")
@@ -279,7 +272,7 @@ def test_a_board_that_restarts(server: SshServer) -> None:
     ],
 )
 def test_a_board_that_cannot_be_reached(server: SshServer, host: str, words: str) -> None:
-    """The sentence says why, and what to do; nothing has run there."""
+    """The sentence says why and what to do; nothing has run there."""
     with pytest.raises(TargetError, match=f"^ssh:{host}: .*{words}") as error:
         connect(f"ssh:{host}", print)
     assert not isinstance(error.value, ConnectionLost)
@@ -287,7 +280,7 @@ def test_a_board_that_cannot_be_reached(server: SshServer, host: str, words: str
 
 
 def test_two_sessions_on_one_board(server: SshServer) -> None:
-    """The second is told who holds it; it may have it once the first has ended, even by force."""
+    """The second is told the holder, and gets the board when the first ends, even by force."""
     with _ssh(server) as first, _ssh(server) as second:
         FarFiles(first).lock()
         with pytest.raises(
@@ -310,8 +303,8 @@ def _is_locked(connection: Connection) -> bool:
 
 
 def test_a_disk_that_is_full(board: Board, tmp_path: Path) -> None:
-    """Room is looked at before a file is pushed; what is there stays."""
-    # An overlay's room is that of its upper folder, wherever that is mounted.
+    """Room is checked before a file is pushed; existing files stay."""
+    # An overlay has the room of its upper folder, wherever that is mounted.
     board.run(
         "mkdir -p /mnt/small && mount -t tmpfs -o size=1m none /mnt/small && mkdir /mnt/small/upper"
         " /mnt/small/work && mkdir -p /media && mount -t overlay -o"
@@ -351,7 +344,7 @@ def test_a_disk_that_is_full(board: Board, tmp_path: Path) -> None:
     ],
 )
 def test_a_folder_that_cannot_be_used(board: Board, mount: str, words: str) -> None:
-    """The sentence says why, and that another one is to be given; nothing was written there."""
+    """The sentence says why, and to give another folder; nothing was written there."""
     board.run(mount)
     try:
         with pytest.raises(TargetError, match=f"/userdata .*{words}.*give another"):
@@ -362,7 +355,7 @@ def test_a_folder_that_cannot_be_used(board: Board, mount: str, words: str) -> N
 
 
 def test_a_program_of_another_machine(board: Board, tmp_path: Path) -> None:
-    """It is told at its start, as what it is; the next program can be started."""
+    """Its start reports the wrong machine; the next program can be started."""
     program = tmp_path / "driver"
     content = bytearray((board.root / "bin" / "busybox").read_bytes())
     content[_ELF_MACHINE_AT] = _ELF_MACHINE_MIPS
@@ -379,8 +372,9 @@ def test_a_program_of_another_machine(board: Board, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", [NEW, OLD])
 def test_a_cable_that_is_pulled(own_adb: AdbBoards, board: Board, form: str) -> None:
-    """The loss is told, and the reader ends all that it started; plugged in again, the board can be
-    reached.
+    """The loss is reported, and the reader ends its processes.
+
+    Once it is plugged in again, the board can be reached.
     """
     serial = own_adb.connect(form, str(board.shell))
     with _reached(f"adb:{serial}") as connection:
@@ -397,7 +391,7 @@ def test_a_cable_that_is_pulled(own_adb: AdbBoards, board: Board, form: str) -> 
 
 
 def test_adb_without_the_board(own_adb: AdbBoards) -> None:
-    """Each of adb's complaints becomes what to do."""
+    """Each error message of adb becomes a remedy."""
     with pytest.raises(TargetError, match=r"adb sees no board; is its cable plugged in"):
         connect("adb", print)
     own_adb.connect(UNAUTHORIZED)

@@ -1,4 +1,4 @@
-"""Files of ours on a far board."""
+"""The project's files on a remote board."""
 
 from __future__ import annotations
 
@@ -40,8 +40,9 @@ def model(tmp_path: Path) -> Path:
 
 
 def test_a_file_is_pushed_once(connection: Connection, model: Path) -> None:
-    """It keeps its name; neither a second call nor a second session writes it again, and no
-    unfinished one stays.
+    """It keeps its name; later calls and sessions do not write it again.
+
+    No unfinished file stays.
     """
     there = Path(FarFiles(connection).push(model))
     assert there.name == model.name
@@ -53,7 +54,7 @@ def test_a_file_is_pushed_once(connection: Connection, model: Path) -> None:
 
 
 def test_a_file_that_changes_is_another(connection: Connection, model: Path) -> None:
-    """What was measured with the old content keeps it."""
+    """Runs with the old content keep the old file."""
     files = FarFiles(connection)
     before = Path(files.push(model))
     model.write_bytes(b"another")
@@ -62,7 +63,7 @@ def test_a_file_that_changes_is_another(connection: Connection, model: Path) -> 
 
 
 def test_a_file_that_changes_in_secret_is_another(connection: Connection, model: Path) -> None:
-    """Also where neither its size nor its time tells."""
+    """The change is noticed even if size and time are the same."""
     files = FarFiles(connection)
     files.push(model)
     status = model.stat()
@@ -86,9 +87,7 @@ def test_a_file_that_changes_while_it_is_pushed(
     content: bytes | None,
     words: str,
 ) -> None:
-    """It is refused in a sentence, and the board has nothing that is not what its fingerprint
-    says.
-    """
+    """It is refused in a sentence; the board has no file that does not match its fingerprint."""
     before = model.read_bytes()
     ask = connection.request
 
@@ -109,7 +108,7 @@ def test_a_file_that_changes_while_it_is_pushed(
 
 
 def test_companions_are_beside_it(connection: Connection, model: Path, tmp_path: Path) -> None:
-    """Files that belong together lie together."""
+    """Files that belong together are in one folder."""
     weights = tmp_path / "weights.bin"
     weights.write_bytes(b"")
     there = Path(FarFiles(connection).push(model, [weights]))
@@ -117,7 +116,7 @@ def test_companions_are_beside_it(connection: Connection, model: Path, tmp_path:
 
 
 def test_a_tree_is_pushed_whole(connection: Connection, tmp_path: Path) -> None:
-    """Files lie under their relative paths, and a program can be run."""
+    """Files keep their relative paths, and a program can be run."""
     program = tmp_path / "program"
     program.write_text("#!/bin/sh\ncat package/deep/module", encoding="utf-8")
     program.chmod(0o755)
@@ -130,7 +129,7 @@ def test_a_tree_is_pushed_whole(connection: Connection, tmp_path: Path) -> None:
 
 
 def test_half_a_push_is_done_again(connection: Connection, model: Path) -> None:
-    """What a session left that was cut off is removed first."""
+    """The rest of an interrupted session is removed first."""
     there = Path(FarFiles(connection).push(model))
     left = Path(f"{there.parent}.unfinished")
     there.parent.rename(left)
@@ -142,9 +141,7 @@ def test_half_a_push_is_done_again(connection: Connection, model: Path) -> None:
 
 
 def test_two_sessions_on_one_board(connection: Connection, tmp_path: Path) -> None:
-    """The second is told who holds it and since when; the lock ends with the first, however that
-    ends.
-    """
+    """The second is told the holder and the time; the lock ends with the first session."""
     FarFiles(connection).lock()
     with connected(tmp_path / "home") as second:
         with pytest.raises(
@@ -156,7 +153,7 @@ def test_two_sessions_on_one_board(connection: Connection, tmp_path: Path) -> No
 
 
 def test_cleaning_removes_what_was_pushed(connection: Connection, model: Path) -> None:
-    """Nothing of ours stays, and the sizes of the files are told; links are not followed."""
+    """None of our files stays, and their sizes are reported; links are not followed."""
     files = FarFiles(connection)
     there = Path(files.push(model))
     files.lock()
@@ -173,7 +170,7 @@ def test_cleaning_removes_what_was_pushed(connection: Connection, model: Path) -
 
 
 def test_what_was_prepared_is_removed(connection: Connection, model: Path) -> None:
-    """Files that runtimes made in an earlier session go, and what was pushed stays."""
+    """Files that runtimes made in an earlier session go; pushed files stay."""
     files = FarFiles(connection)
     there = Path(files.push(model))
     files.remove_prepared()
@@ -186,7 +183,7 @@ def test_what_was_prepared_is_removed(connection: Connection, model: Path) -> No
 
 
 def test_cleaning_removes_nothing_else(connection: Connection, model: Path) -> None:
-    """What somebody else has put into the folder stays there."""
+    """Files of others in the folder stay."""
     files = FarFiles(connection)
     files.push(model)
     other = Path(connection.folder, "other", "file")
@@ -199,7 +196,7 @@ def test_cleaning_removes_nothing_else(connection: Connection, model: Path) -> N
 def test_a_pc_as_a_board_keeps_its_cache(
     connection: Connection, model: Path, tmp_path: Path
 ) -> None:
-    """What this project itself keeps in a user's cache is no place for what is pushed."""
+    """A user's cache of this project is no place for pushed files."""
     own = tmp_path / "home" / ".cache" / "reusebench" / "models" / "model"
     own.parent.mkdir(parents=True)
     own.touch()

@@ -1,6 +1,4 @@
-"""A board far away as a machine: its Python, the files that it gets, and its return after the
-connection was lost.
-"""
+"""A remote board as a machine: its Python, its files, and its return after a lost connection."""
 
 from __future__ import annotations
 
@@ -30,7 +28,7 @@ pytestmark = pytest.mark.process
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Iterator[FarMachine]:
-    """Return this machine as one far away, with this Python."""
+    """Return this machine as a remote board, with this Python."""
     (tmp_path / "home").mkdir()
     machine = _machine(tmp_path)
     yield machine
@@ -42,7 +40,7 @@ def _machine(folder: Path) -> FarMachine:
 
 
 def test_its_python(machine: FarMachine) -> None:
-    """The one that is named for the board, and its modules; nothing is imported to know them."""
+    """It is the interpreter named for the board; its modules are known without importing them."""
     python = known(machine.python())
     assert (python.path, python.version) == (sys.executable, sys.version.split()[0])
     assert python.architecture == machine.architecture
@@ -52,7 +50,7 @@ def test_its_python(machine: FarMachine) -> None:
 
 @pytest.mark.parametrize("python", ["/bin/false", "/no/python", "sh"])
 def test_a_board_without_python(tmp_path: Path, python: str) -> None:
-    """What is no Python that runs the driver counts as none."""
+    """An interpreter that cannot run the driver does not count."""
     machine = FarMachine("here", Board(shell_at(tmp_path), python=python), print)
     assert machine.python() is None
     with pytest.raises(TargetError, match=r"here has no Python from 3\.8 on\..* --python PATH$"):
@@ -61,9 +59,7 @@ def test_a_board_without_python(tmp_path: Path, python: str) -> None:
 
 
 def test_the_driver_is_there_once_and_compiled(machine: FarMachine) -> None:
-    """The folder of the measured process and nothing else of this project; a second session finds
-    it.
-    """
+    """Only the measured process's folder is pushed; a second session finds it."""
     start = machine.push_driver(known(machine.python()))
     folder = Path(start).parent
     assert [path.name for path in folder.parent.iterdir()] == ["measured"]
@@ -73,9 +69,7 @@ def test_the_driver_is_there_once_and_compiled(machine: FarMachine) -> None:
 
 
 def test_the_files_of_a_plan(machine: FarMachine, tmp_path: Path) -> None:
-    """Models with their weights beside them, inputs and video have other paths there and the same
-    content.
-    """
+    """Models with separate weights, inputs and video get other paths and keep their content."""
     for name in ("net.param", "net.bin", "small.param", "frame.npy", "clip.mp4"):
         (tmp_path / name).write_text(name)
     (model,) = models_of(tmp_path / "net.param")
@@ -101,7 +95,7 @@ def test_the_files_of_a_plan(machine: FarMachine, tmp_path: Path) -> None:
 
 
 def test_a_walk_is_the_same_as_near(machine: FarMachine, tiny_model: Path) -> None:
-    """Equal barriers and outputs."""
+    """Barriers and outputs equal the local ones."""
     plan = make_plan("no_reuse", tiny_model, runtime="onnxruntime")
     near = walk(plan, THIS_INTERPRETER)
     far = walk(plan, far_target(machine, None, find_runtime("onnxruntime"), None))
@@ -122,15 +116,13 @@ class _Cut(StubListener):
         self._machine = machine
 
     def step(self, step: Step) -> None:
-        """Kill it at the first inference."""
+        """Kill the reader at the first inference."""
         if step.phase == "first_inference":
             os.kill(self._machine.connection.reader_pid, signal.SIGKILL)
 
 
 def test_it_comes_back(machine: FarMachine, tiny_model: Path) -> None:
-    """A connection that breaks is the result of one run, with what was measured until then; the
-    next one is whole.
-    """
+    """A lost connection ends one run, which keeps its readings; the next run is complete."""
     target = far_target(machine, None, find_runtime("onnxruntime"), None)
     plan = make_plan("no_reuse", tiny_model, runtime="onnxruntime")
     broken = walk(plan, target, Observer(machine.host, 200), listener=_Cut(machine))
@@ -144,7 +136,7 @@ def test_it_comes_back(machine: FarMachine, tiny_model: Path) -> None:
 def test_what_a_session_has_left_is_removed_by_the_next(
     machine: FarMachine, tmp_path: Path
 ) -> None:
-    """Models that were prepared there serve one session."""
+    """Models that were prepared on the board serve one session."""
     left = Path(machine.folder_there(Path("onnxruntime")))
     left.mkdir(parents=True)
     (left / "model.onnx").touch()
@@ -159,5 +151,5 @@ def test_what_a_session_has_left_is_removed_by_the_next(
 
 
 def test_the_readers_weight(machine: FarMachine) -> None:
-    """It is a small part of what a measured process takes, and is known."""
+    """It is known, and a small part of a measured process's."""
     assert 0 < machine.reader_bytes() < 1 << 20

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.process
 
 _ALL_BYTES = bytes(range(256))
 
-#: Starts a child that leaves its session and its parent, and tells the numbers of all.
+#: Starts a child that leaves its session and its parent, and writes the numbers of all.
 _WITH_ORPHAN = "(setsid sh -c 'echo $$; exec sleep 1000' &); echo $$; exec sleep 1001"
 
 
@@ -59,9 +59,7 @@ def _lines(process: FarProcess, count: int) -> list[str]:
 
 
 def test_every_byte_passes_both_ways(connection: Connection) -> None:
-    """Whatever lies between, what a process is sent is what it gets, and what it writes is what
-    comes.
-    """
+    """Input and output of a process pass unchanged, whatever the transport."""
     process = _start(connection, "cat")
     data = _ALL_BYTES * 300  # more than a pipe holds
     process.send(data)
@@ -73,16 +71,14 @@ def test_every_byte_passes_both_ways(connection: Connection) -> None:
 
 
 def test_files_hold_every_byte(host: FarHost, tmp_path: Path) -> None:
-    """A file is read as it is, also one that takes several frames."""
+    """A file is read unchanged, also if it takes several frames."""
     file = tmp_path / "file"
     file.write_bytes(_ALL_BYTES * 1000)
     assert host.read(str(file)) == file.read_bytes()
 
 
 def test_many_files_are_one_round_trip(host: FarHost, tmp_path: Path) -> None:
-    """200 files come with one call, in order, and a missing one among them is an error of its
-    own.
-    """
+    """One call reads 200 files in order; a missing file among them is its own error."""
     paths = [tmp_path / f"file{index}" for index in range(200)]
     for path in paths:
         path.write_text(path.name * 50, encoding="utf-8")
@@ -95,7 +91,7 @@ def test_many_files_are_one_round_trip(host: FarHost, tmp_path: Path) -> None:
 
 
 def test_a_folder_and_its_links(host: FarHost, tmp_path: Path) -> None:
-    """Names, links and inodes are those that this machine sees; errors have their number."""
+    """Names, links and inodes are this machine's; errors have their number."""
     names = [f"a name of some length {index}" for index in range(1000)]
     for name in names:
         (tmp_path / "folder" / name).mkdir(parents=True)
@@ -111,14 +107,14 @@ def test_a_folder_and_its_links(host: FarHost, tmp_path: Path) -> None:
 
 
 def test_a_file_that_never_ends_is_refused(connection: Connection) -> None:
-    """A request bounds what it reads; the reader goes on."""
+    """A request bounds the size that it reads; the reader continues."""
     with pytest.raises(OSError, match="too large"):
         connection.request(Request("r", struct.pack("<I", 1000) + b"/dev/zero"))
     assert FarHost(lambda: connection).read("/proc/self/comm")
 
 
 def test_a_write_is_one_to_a_file_that_exists(host: FarHost, tmp_path: Path) -> None:
-    """Files of the kernel take a write as a command; a file is not made."""
+    """Kernel files take a write as a command; no file is created."""
     file = tmp_path / "file"
     file.write_bytes(b"before")
     host.write(str(file), b"af")
@@ -136,15 +132,17 @@ def test_what_the_host_is(host: FarHost) -> None:
 
 
 def test_an_unknown_request_is_an_error(connection: Connection) -> None:
-    """A reader that does not know a request says so."""
+    """A reader answers an unknown request with an error."""
     with pytest.raises(OSError, match="not implemented"):
         connection.request(Request("?"))
 
 
 def test_a_process_is_what_was_asked_for(connection: Connection, tmp_path: Path) -> None:
-    """Its folder, its variables, which replace those of the reader, and its session are its own."""
-    process = _start(connection, "sh", "-c", "pwd; echo $HOME $MORE; cut -d' ' -f6 /proc/$$/stat", folder=str(tmp_path),
-                     HOME="/elsewhere", MORE="more")  # fmt: skip
+    """It has its own folder and session, and its variables replace the reader's."""
+    script = "pwd; echo $HOME $MORE; cut -d' ' -f6 /proc/$$/stat"
+    process = _start(
+        connection, "sh", "-c", script, folder=str(tmp_path), HOME="/elsewhere", MORE="more"
+    )
     assert output_of(process).decode().splitlines() == [
         str(tmp_path),
         "/elsewhere more",
@@ -154,8 +152,9 @@ def test_a_process_is_what_was_asked_for(connection: Connection, tmp_path: Path)
 
 
 def test_a_program_is_looked_for_as_shells_do(connection: Connection, tmp_path: Path) -> None:
-    """What may not be run is passed over in PATH, as is what is no folder; without another the
-    reason is told.
+    """Files in PATH that cannot be run, and entries that are no folders, are skipped.
+
+    If no other is found, the reason is reported.
     """
     (tmp_path / "echo").write_text("not a program", encoding="utf-8")
     (tmp_path / "file").touch()
@@ -169,7 +168,7 @@ def test_a_program_is_looked_for_as_shells_do(connection: Connection, tmp_path: 
 
 
 def test_an_exit_code_is_true(connection: Connection) -> None:
-    """Also where the transport has none of its own."""
+    """The exit code is true even if the transport has none."""
     process = _start(connection, "sh", "-c", "exit 7")
     assert output_of(process) == b""
     assert process.ending().exit_code == 7
@@ -177,7 +176,7 @@ def test_an_exit_code_is_true(connection: Connection) -> None:
 
 
 def test_a_signal_is_true(connection: Connection) -> None:
-    """A process that a signal ended has its number, as subprocess gives it."""
+    """The result has the signal's number, as subprocess gives it."""
     process = _start(connection, "sleep", "1000")
     process.signal(signal.SIGSEGV)
     assert process.receive(TIME_LIMIT_S) == b""
@@ -188,11 +187,9 @@ def test_a_signal_is_true(connection: Connection) -> None:
 
 
 def test_streams_are_kept_apart(connection: Connection) -> None:
-    """Output, errors and ledger are three; who has read an output has the errors and the ledger
-    before it.
-    """
-    process = _start(connection, "sh", "-c", 'echo event > "$REUSEBENCH_LEDGER"; echo words >&2; echo line; read line',
-                     ledger=True)  # fmt: skip
+    """Output, errors and ledger are separate; output comes after the other two."""
+    script = 'echo event > "$REUSEBENCH_LEDGER"; echo words >&2; echo line; read line'
+    process = _start(connection, "sh", "-c", script, ledger=True)
     assert process.receive(TIME_LIMIT_S) == b"line\n"
     assert process.last_words() == "words"
     assert process.ledger() == b"event\n"
@@ -200,7 +197,7 @@ def test_streams_are_kept_apart(connection: Connection) -> None:
 
 
 def test_errors_are_always_drained(connection: Connection) -> None:
-    """A process may write errors without end; the last are kept."""
+    """A process may write errors without end; the last ones are kept."""
     process = _start(connection, "sh", "-c", "seq 100000 >&2; echo done")
     assert output_of(process) == b"done\n"
     assert process.last_words().endswith("\n99999\n100000")
@@ -209,9 +206,7 @@ def test_errors_are_always_drained(connection: Connection) -> None:
 
 
 def test_errors_are_a_file_that_the_process_can_read(connection: Connection) -> None:
-    """A driver finds there what its library has written; it is passed on, also of a process that
-    crashes.
-    """
+    """A driver finds its library's messages there; they are passed on even after a crash."""
     script = "echo 'E RKNN: one' >&2; grep -c RKNN /proc/self/fd/2; echo two >&2; kill -SEGV $$"
     process = _start(connection, "sh", "-c", script)
     assert output_of(process) == b"1\n"
@@ -223,7 +218,7 @@ def test_errors_are_a_file_that_the_process_can_read(connection: Connection) -> 
 def test_a_process_that_does_not_read_is_no_end(
     connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its input is given up after a while; the connection goes on."""
+    """Its input is given up after a while; the connection stays."""
     monkeypatch.setattr("reusebench.targets.far.process._INPUT_LIMIT_S", 0.1)
     process = _start(connection, "sleep", "1000")
     process.send(bytes(1 << 20))
@@ -249,7 +244,7 @@ def test_a_process_that_does_not_read_is_no_end(
 def test_a_program_that_cannot_be_run(
     connection: Connection, tmp_path: Path, content: bytes | None, mode: int, reason: str
 ) -> None:
-    """The reason is told at the start, and the next program can be started."""
+    """The start reports the reason, and the next program can be started."""
     program = tmp_path / "program"
     if content is not None:
         program.write_bytes(content)
@@ -262,7 +257,7 @@ def test_a_program_that_cannot_be_run(
 
 
 def test_there_is_one_process_at_a_time(connection: Connection) -> None:
-    """A second one is refused until the first is closed."""
+    """A second process is refused until the first is closed."""
     process = _start(connection, "sleep", "1000")
     with pytest.raises(TargetError, match="the process before it"):
         _start(connection, "true")
@@ -271,9 +266,7 @@ def test_there_is_one_process_at_a_time(connection: Connection) -> None:
 
 
 def test_the_first_victim_where_memory_runs_out(connection: Connection, host: FarHost) -> None:
-    """The kernel ends the measured process before all others, and the reader after them where it
-    may.
-    """
+    """The kernel ends the measured process before all others, and then the reader."""
     process = _start(connection, "sleep", "1000")
     assert host.read(f"/proc/{process.pid}/oom_score_adj") == b"1000\n"
     assert int(host.read(f"/proc/{connection.reader_pid}/oom_score_adj")) <= 0
@@ -281,7 +274,7 @@ def test_the_first_victim_where_memory_runs_out(connection: Connection, host: Fa
 
 
 def test_a_program_of_the_users_is_no_victim(connection: Connection, host: FarHost) -> None:
-    """What is recorded is ended as early or late as if it had been started without the reader."""
+    """A recorded program is as likely to be killed as without the reader."""
     program = FarProgram(connection, ["sleep", "1000"], {}, has_marks=False)
     assert (
         host.read(f"/proc/{program.pid}/oom_score_adj")
@@ -291,9 +284,7 @@ def test_a_program_of_the_users_is_no_victim(connection: Connection, host: FarHo
 
 
 def test_samples_come_at_their_rate(connection: Connection, host: FarHost) -> None:
-    """Their times rise by the interval, or a multiple where one was missed; the RSS is the
-    process's.
-    """
+    """Times rise by the interval, or a multiple if one was missed; the RSS is the process's."""
     process = _start(connection, "sleep", "1000")
     sampler = host.sampler(process.pid, 0.005)
     samples = sampler.take()
@@ -305,7 +296,7 @@ def test_samples_come_at_their_rate(connection: Connection, host: FarHost) -> No
     spacing_ns = (times_ns[-1] - times_ns[0]) / (len(times_ns) - 1)
     assert spacing_ns >= 0.99 * 5e6
     statm = host.read(f"/proc/{process.pid}/statm").split()
-    # The counter that the kernel keeps is folded in batches.
+    # The kernel's counter is folded in batches.
     assert samples[-1].rss_bytes == pytest.approx(int(statm[1]) * host.page_bytes, abs=1 << 20)
     assert samples[-1].system_bytes > samples[-1].rss_bytes
     sampler.set_interval(1000.0)
@@ -317,7 +308,7 @@ def test_samples_come_at_their_rate(connection: Connection, host: FarHost) -> No
 
 
 def test_samples_are_there_at_a_barrier(connection: Connection, host: FarHost) -> None:
-    """Those that were taken before a process wrote a line have come when the line has."""
+    """Samples taken before a process wrote a line arrive before the line."""
     process = _start(connection, "sh", "-c", "sleep 0.05; echo; read line")
     sampler = host.sampler(process.pid, 0.001)
     assert _lines(process, 1) == []
@@ -327,7 +318,7 @@ def test_samples_are_there_at_a_barrier(connection: Connection, host: FarHost) -
 
 
 def test_closing_ends_all_descendants(connection: Connection) -> None:
-    """Also those that have left the session of the process, and their parent."""
+    """Descendants that left the process's session and their parent end too."""
     process = _start(connection, "sh", "-c", _WITH_ORPHAN)
     pids = map(int, _lines(process, 2))
     process.close()
@@ -349,8 +340,9 @@ def test_a_word_from_a_signal_handler(connection: Connection) -> None:
 def test_an_interrupted_message_is_the_last(
     connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What follows half a message would be taken for its rest: the connection is of no use, and its
-    reader ends.
+    """Later data would be taken for the rest of half a message, so the connection is unusable.
+
+    Its reader ends.
     """
 
     def interrupt(*_: object) -> NoReturn:
@@ -375,8 +367,9 @@ def test_an_interrupted_message_is_the_last(
 
 @pytest.mark.parametrize("victim", ["reader_pid", "keeper_pid"])
 def test_a_killed_reader_leaves_nothing(connection: Connection, victim: str) -> None:
-    """Of the reader's two processes each ends all where the other is killed, and the loss is
-    told.
+    """If one of the reader's two processes is killed, the other ends everything.
+
+    The loss is reported.
     """
     process = _start(connection, "sh", "-c", _WITH_ORPHAN)
     pids = map(int, _lines(process, 2))
@@ -388,12 +381,10 @@ def test_a_killed_reader_leaves_nothing(connection: Connection, victim: str) -> 
 
 
 def test_an_impatient_reader_ends_all(connection: Connection) -> None:
-    """A harness that is not heard any more, as behind a cable that was pulled, is not waited
-    for.
-    """
+    """A harness that is silent, as behind a pulled cable, is not waited for."""
     process = _start(connection, "sh", "-c", _WITH_ORPHAN)
     pids = map(int, _lines(process, 2))
-    connection.set_patience(0.2)  # less than there is between two signs of life
+    connection.set_patience(0.2)  # less than the interval of pings
     wait_until_gone(*pids, connection.reader_pid, connection.keeper_pid)
 
 
@@ -406,10 +397,9 @@ def test_the_program_is_small(connection: Connection) -> None:
 
 
 def test_a_watched_file_tells_of_itself(connection: Connection, tmp_path: Path) -> None:
-    """It is made, or emptied; what is written to it comes as an event, without a question; there is
-    one at a time.
+    """The file is created or emptied; writing to it comes as an event. There is one at a time.
 
-    What was written before it was watched is told at first.
+    Text written before the watch began is reported first.
     """
     files = FarFiles(connection)
     old = tmp_path / "old"
@@ -419,7 +409,7 @@ def test_a_watched_file_tells_of_itself(connection: Connection, tmp_path: Path) 
     watched = files.watch(str(path))
     assert (old.read_bytes(), path.read_bytes()) == (b"", b"")
     assert (before.changed(), watched.changed()) == (b"", b"")
-    # What empties the file first is two changes, and may come as two events.
+    # Emptying the file is another change, and may come as another event.
     with path.open("a") as file:
         file.write("load\n")
     deadline = time.monotonic() + TIME_LIMIT_S
@@ -435,7 +425,7 @@ def test_a_watched_file_tells_of_itself(connection: Connection, tmp_path: Path) 
 
 
 def test_a_program_whose_output_is_passed_on(connection: Connection) -> None:
-    """Each piece comes once, with its file descriptor; the input ends where it is told to."""
+    """Each piece comes once, with its file descriptor; the input ends on request."""
     program = FarProgram(
         connection, ["sh", "-c", "cat; echo three >&3; echo two >&2; exit 4"], {}, has_marks=True
     )
@@ -455,7 +445,7 @@ def test_a_program_whose_output_is_passed_on(connection: Connection) -> None:
 
 @pytest.mark.parametrize("words", ["read -r answer <&3; echo $answer", "exit"])
 def test_a_program_reads_answers_where_it_marks(connection: Connection, words: str) -> None:
-    """One that reads none, as one that has ended, is not waited for, however many there are."""
+    """A program that reads no answers, or has ended, is not waited for, however many there are."""
     program = FarProgram(connection, ["sh", "-c", f"echo load >&3; {words}"], {}, has_marks=True)
     written: list[tuple[int, bytes]] = []
     while (3, b"load\n") not in written:
@@ -475,7 +465,7 @@ def test_a_program_reads_answers_where_it_marks(connection: Connection, words: s
 
 
 def test_a_signal_is_for_the_group(connection: Connection) -> None:
-    """As a terminal sends it: a shell that waits for another program does not end without it."""
+    """A terminal signals the group as well: a shell that waits for a program ends only then."""
     process = _start(connection, "sh", "-c", "sleep 1000 & echo $!; wait; echo $?; exit 6")
     (child,) = map(int, _lines(process, 1))
     process.signal(signal.SIGTERM)
@@ -485,7 +475,7 @@ def test_a_signal_is_for_the_group(connection: Connection) -> None:
 
 
 def test_the_clocks_of_a_board(host: FarHost) -> None:
-    """Both go forward; what is read there takes CPU time there."""
+    """Both clocks advance; readings take CPU time of the reader."""
     before = host.clocks()
     for _ in range(20):
         host.read("/proc/self/smaps")

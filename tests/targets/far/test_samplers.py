@@ -1,4 +1,4 @@
-"""What samplers read of a machine through a reader is what they read of it at once."""
+"""Readings of a machine through a reader equal its local readings."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ def child() -> Iterator[Child]:
 
 
 def test_the_machine_is_the_same(host: FarHost) -> None:
-    """Its name, its facts and its sources; who reads is another process."""
+    """Name, facts and sources are equal; the reading process is another one."""
     assert board_name(host) == board_name(LOCAL_HOST)
-    # Variables are those that the process was started with; the tests may have set some since.
+    # Variables are those at the process's start; the tests may have set others since.
     far, near = (replace(environment(read, "board"), variables={}) for read in (host, LOCAL_HOST))
     assert far == near
     assert list(machine_sources(host)) == list(machine_sources(LOCAL_HOST))
@@ -54,8 +54,9 @@ def test_the_machine_is_the_same(host: FarHost) -> None:
 
 
 def test_a_process_is_the_same(host: FarHost, child: Child) -> None:
-    """Every figure of a full reading; other processes that share its pages come and go, so it is
-    tried again.
+    """Every figure of a full reading is equal.
+
+    Other processes that share its pages come and go, so the test tries again.
     """
     end_s = time.monotonic() + TIME_LIMIT_S
     while (far := read_process(host, child.pid)) != read_process(LOCAL_HOST, child.pid):
@@ -64,9 +65,7 @@ def test_a_process_is_the_same(host: FarHost, child: Child) -> None:
 
 
 def test_an_observer_of_a_far_process(host: FarHost, child: Child) -> None:
-    """Snapshots are a few round trips, samples come by themselves in order, and end with the
-    process.
-    """
+    """Snapshots take a few round trips; samples come by themselves, until the process ends."""
     counting = CountingHost(host)
     observer = Observer(counting, 500, find_npu_sources(counting))
     observer.attach(child.pid)
@@ -87,9 +86,7 @@ def test_an_observer_of_a_far_process(host: FarHost, child: Child) -> None:
 
 
 def test_the_machine_beside_a_far_process(host: FarHost, child: Child) -> None:
-    """CPU use is that of the board's cores, of the process there, and of the reader in place of the
-    harness.
-    """
+    """CPU use is of the board's cores, the measured process, and the reader."""
     watch = MachineWatch(host, child.pid)
     watch.read()
     end_s = time.monotonic() + TIME_LIMIT_S

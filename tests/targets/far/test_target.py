@@ -1,6 +1,4 @@
-"""A board far away as the target of Rockchip's runtime: the driver, the library and the ledger that
-it gets.
-"""
+"""A remote board as the target of Rockchip's runtime: its driver, library and ledger."""
 
 from __future__ import annotations
 
@@ -29,7 +27,7 @@ _VERSION = "librknnrt version: 2.3.2 (429f97ae6b@2025-04-09T09:09:27)"
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Iterator[FarMachine]:
-    """Return this machine as one far away, with this Python."""
+    """Return this machine as a remote board, with this Python."""
     (tmp_path / "home").mkdir()
     machine = FarMachine(
         "here", Board(shell_at(tmp_path / "home"), python=sys.executable), lambda _: None
@@ -39,8 +37,9 @@ def machine(tmp_path: Path) -> Iterator[FarMachine]:
 
 
 def test_the_drivers(machine: FarMachine, rknn_double: Callable[..., Path], tmp_path: Path) -> None:
-    """By itself the one in Python, where there is one; both walk a plan there with the library that
-    was pushed.
+    """The Python driver is preferred if the board has Python.
+
+    Both drivers run a plan there with the pushed library.
     """
     library = rknn_double(_VERSION)
     (tmp_path / "model.rknn").write_text("9000 5000 1")
@@ -70,7 +69,7 @@ def test_the_drivers(machine: FarMachine, rknn_double: Callable[..., Path], tmp_
 def test_a_board_without_python_has_the_driver_in_c(
     tmp_path: Path, rknn_double: Callable[..., Path]
 ) -> None:
-    """The one in Python is refused there."""
+    """The Python driver is refused there."""
     machine = FarMachine("here", Board(shell_at(tmp_path), python="/no/python"), lambda _: None)
     library = rknn_double(_VERSION)
     assert far_target(machine, library, _RKNN, None).protocol.driver == C
@@ -84,7 +83,7 @@ def test_a_board_without_python_has_the_driver_in_c(
 def test_libraries_that_cannot_be(
     machine: FarMachine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """None at all, one of another architecture, and one for another chip: each has its sentence."""
+    """A missing library, another architecture, and another chip each have their sentence."""
     monkeypatch.setattr(far, "usual_paths", lambda: [str(tmp_path / "none.so")])
     with pytest.raises(
         RuntimeMissing, match="here has no library of Rockchip's in the usual folders"
@@ -109,7 +108,7 @@ def test_the_boards_own_library(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
-    """It is found in the usual folders of the board, and used where it is."""
+    """It is found in the board's usual folders, and used in place."""
     own = tmp_path / "librknnrt.so"
     own.symlink_to(rknn_double(_VERSION))
     monkeypatch.setattr(far, "usual_paths", lambda: [str(tmp_path / "none.so"), str(own)])

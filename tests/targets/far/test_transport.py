@@ -1,4 +1,4 @@
-"""The commands behind far targets, and what their complaints mean."""
+"""The commands for remote boards, and the meanings of their error messages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from reusebench.targets.far.transport import transport_of
     ],
 )
 def test_a_target_is_a_command(target: str, begin: tuple[str, ...], end: tuple[str, ...]) -> None:
-    """Every form runs a program of the system; what the user wrote stays one argument."""
+    """Each form runs a program of the system; the user's text stays one argument."""
     command = transport_of(target).command
     assert command[: len(begin)] == begin
     assert command[-len(end) :] == end
@@ -29,12 +29,12 @@ def test_a_target_is_a_command(target: str, begin: tuple[str, ...], end: tuple[s
 
 @pytest.mark.parametrize("target", ["ssh:", "ssh", "telnet:board", "pipe:", "pipe: ", "pipe:'", ""])
 def test_what_is_no_target(target: str) -> None:
-    """The sentence says what was written and what is valid."""
+    """The sentence has the user's text and the valid forms."""
     with pytest.raises(TargetError, match=r"valid are ssh:HOST|write"):
         transport_of(target)
 
 
-#: As OpenSSH 9.2 and adb 1.0.41 print them.
+#: Messages of OpenSSH 9.2 and adb 1.0.41.
 _COMPLAINTS = [
     (
         "ssh:far",
@@ -90,13 +90,13 @@ _COMPLAINTS = [
 
 @pytest.mark.parametrize(("target", "words", "sentence"), _COMPLAINTS)
 def test_a_complaint_is_explained(target: str, words: str, sentence: str) -> None:
-    """What the program printed becomes what it means and what to do."""
+    """An error message becomes its meaning and a remedy."""
     explained = transport_of(target).explain(f"Pseudo-terminal will not be allocated\n{words}\n")
     assert explained is not None
     assert re.search(sentence, explained)
 
 
 def test_other_words_are_not_explained() -> None:
-    """They are passed on as they are, by who asks."""
+    """The caller passes them on unchanged."""
     assert transport_of("ssh:far").explain("sh: out of memory") is None
     assert transport_of("pipe:sh").explain("Host key verification failed.") is None
