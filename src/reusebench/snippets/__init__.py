@@ -1,6 +1,4 @@
-"""What to write in an application: a plan as a program, with the runtime's calls in the order that
-works.
-"""
+"""Plans as programs for an application, with the runtime's calls in the order that works."""
 
 from __future__ import annotations
 
@@ -17,18 +15,15 @@ __all__ = ["Snippet", "snippet_of"]
 
 
 def snippet_of(plan: Plan, chip: Optional[str] = None) -> Snippet:
-    """Return the program of a plan, for its runtime; `chip` is Rockchip's, a name of targets.chips,
-    where it is known.
+    """Return the program of a plan, for its runtime; `chip` is a name in targets.chips, if known.
 
-    Raises NotSupported of what the runtime lacks, and of plans that no program of an application
-    does.
+    Raises NotSupported if the runtime lacks a feature, or if no application would run the plan.
     """
     check_is_served(plan)
-    # A stored plan may come from anywhere.
+    # A stored plan may name any runtime.
     if plan.runtime not in (runtime.name for runtime in RUNTIMES):
         raise NotSupported("no_code_of_runtime", runtime=plan.runtime)
-    # Each runtime has a module of its name.
-    write: Callable[[Plan, Optional[str]], Snippet] = importlib.import_module(
-        f"reusebench.snippets.{plan.runtime}"
-    ).write
+    # Each runtime has a module with its name.
+    module = importlib.import_module(f"reusebench.snippets.{plan.runtime}")
+    write: Callable[[Plan, Optional[str]], Snippet] = module.write
     return write(plan, chip)

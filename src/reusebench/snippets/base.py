@@ -1,11 +1,9 @@
-"""What the snippets of all runtimes have in common: their form, and how their templates are filled
-in.
-"""
+"""The common parts of the snippets of all runtimes: their form, and values for their templates."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Optional
@@ -41,17 +39,15 @@ _ENVIRONMENT = jinja2.Environment(
 
 @dataclass(frozen=True)
 class Snippet:
-    """A complete program that does what a plan says."""
+    """A complete program that carries out a plan."""
 
-    #: "c" or "python".
+    #: Language of the program: "c" or "python".
     language: str
     text: str
 
 
 def render(template: str, indices: Indices, values: Mapping[str, Any]) -> str:
-    """Return the program of a template in templates/, with those tables of the indices that it
-    reads.
-    """
+    """Return the program of a template in templates/, with the tables that it reads."""
     source = _ENVIRONMENT.get_template(template)
     text = source.render(**values, tables={})
     used = {name: numbers for name, numbers in indices.tables.items() if f"{name}[i]" in text}
@@ -61,22 +57,23 @@ def render(template: str, indices: Indices, values: Mapping[str, Any]) -> str:
 def common_values(
     plan: Plan, indices: Indices, device: str, calls: Mapping[str, str], internal: str
 ) -> dict[str, Any]:
-    """Return what every template is filled in with.
+    """Return the values that every template needs.
 
-    `calls` has the runtime's word for each mechanism, `internal` that for internal memory.
+    `calls` has the runtime's term for each mechanism, `internal` its term for internal memory.
     """
-    contexts = plan.contexts
     count = len(plan.contexts)
     shared = plan.io_memories()
-    lenders = [
-        i if context.io is None else shared[context.io][0] for i, context in enumerate(contexts)
-    ]
+    lenders = []
+    names = []
+    for i, context in enumerate(plan.contexts):
+        lenders.append(i if context.io is None else shared[context.io][0])
+        if context.name:
+            names.append(f"{i} {context.name}")
     has_lenders = lenders != list(range(count))
-    names = [f"{number} {context.name}" for number, context in enumerate(contexts) if context.name]
+    plural = "s" if count > 1 else ""
     return {
         "title": (
-            f"{count} context{'s' * (count > 1)} on {device}: the plan {plan.scenario}, written by"
-            " reusebench."
+            f"{count} context{plural} on {device}: the plan {plan.scenario}, written by reusebench."
         ),
         "summary": _summary(plan, calls, internal),
         "program": plan.scenario.replace(".", "_"),
@@ -90,18 +87,17 @@ def common_values(
 
 
 def _of_stream(plan: Plan, indices: Indices) -> str:
-    """Return whose frames a context takes, for a comment, which reads no table; empty if it takes
-    those of all.
-    """
+    """Return a comment's text for the stream of a context's frames; empty if there is only one."""
     streams = [context.stream for context in plan.contexts]
     if len(set(streams)) <= 1:
         return ""
-    of_comment = Indices(indices.count, indices.divide)
-    expression = of_comment.value("stream_of", streams)
-    if not of_comment.tables:
+    # Indices of the comment alone: it must add no table to the program.
+    comment_indices = Indices(indices.count, indices.divide)
+    expression = comment_indices.value("stream_of", streams)
+    if not comment_indices.tables:
         return f" of stream {expression}"
-    words = ["any" if stream is None else str(stream) for stream in streams]
-    return f" of the context's stream ({', '.join(words)})"
+    names = ["any" if stream is None else str(stream) for stream in streams]
+    return f" of the context's stream ({', '.join(names)})"
 
 
 def python_snippet(
@@ -110,9 +106,7 @@ def python_snippet(
     check: Callable[[Context], None],
     values: Callable[[Plan, Indices], dict[str, Any]],
 ) -> Snippet:
-    """Return the program of a template in Python; raise NotSupported where `check` does so of a
-    context.
-    """
+    """Return the program of a template in Python; `check` raises NotSupported for a context."""
     for context in plan.contexts:
         check(context)
     indices = Indices(len(plan.contexts), divide="//")
@@ -122,9 +116,7 @@ def python_snippet(
 def common_python_values(
     plan: Plan, indices: Indices, device: str, calls: Mapping[str, str], internal: str
 ) -> dict[str, Any]:
-    """Return what every template in Python is filled in with; the arguments are those of
-    common_values.
-    """
+    """Return the values that every template in Python needs; for arguments see common_values."""
     turns = turns_of(plan)
     return {
         **common_values(plan, indices, device, calls, internal),
@@ -137,72 +129,70 @@ def common_python_values(
 
 
 def options_of(plan: Plan, indices: Indices) -> list[tuple[str, Where]]:
-    """Return the runtime's own options that the plan has, each with the contexts that have it."""
-    of_contexts = [plan.options_of(i) for i in range(len(plan.contexts))]
-    options: list[tuple[str, Where]] = []
-    for option in dict.fromkeys(option for chosen in of_contexts for option in chosen):
-        has_it = indices.flagged(
-            f"has_option_{len(options)}", [option in chosen for chosen in of_contexts]
-        )
-        options.append((option, has_it))
-    return options
+    """Return the runtime's own options in the plan, each with the contexts that have it."""
+    chosen = [plan.options_of(i) for i in range(len(plan.contexts))]
+    names = dict.fromkeys(option for options in chosen for option in options)
+    return [
+        (option, indices.flagged(f"has_option_{number}", [option in options for options in chosen]))
+        for number, option in enumerate(names)
+    ]
 
 
 def _summary(plan: Plan, calls: Mapping[str, str], internal: str) -> list[str]:
-    """Return lines that say who reuses what."""
+    """Return lines that describe the reuse in the plan."""
     counts = Counter(context.mechanism for context in plan.contexts)
     parts = [f"{counts[LOAD]} loaded"]
-    parts += [
-        f"{counts[mechanism]} by {call}" for mechanism, call in calls.items() if counts[mechanism]
-    ]
+    for mechanism, call in calls.items():
+        if counts[mechanism]:
+            parts.append(f"{counts[mechanism]} by {call}")
     lines = [f"{', '.join(parts)}."]
-    for kind, memories in (
-        (internal, plan.internal_memories()),
-        ("input and output", plan.io_memories()),
-    ):
+
+    memories_by_kind = {
+        internal: plan.internal_memories(),
+        "input and output": plan.io_memories(),
+    }
+    for kind, memories in memories_by_kind.items():
         sizes = sorted({len(members) for members in memories.values()})
         if sizes and sizes[-1] > 1:
             numbers = " or ".join(map(str, sizes))
             lines.append(f"Shared by {numbers} contexts that run in turn: {kind}.")
     if plan.schedule is not None:
         lines.append(
-            "The plan's streams of video are not in here: write your frames where infer() says so."
+            "The plan's streams of video are left out: infer() shows the place for frames."
         )
     return lines
 
 
 def files_of(plan: Plan, suffix: str) -> tuple[list[str], list[Optional[int]]]:
-    """Return the names of the files on the command line, and which of them each context is made
-    from, if any.
-    """
+    """Return the file names of the command line, and the index of each context's file, if any."""
     names: dict[str, str] = {}
     files: list[Optional[str]] = []
     for context in plan.contexts:
         model = plan.models[context.model]
-        file = (
-            (context.mechanism == SHARED_WEIGHTS and model.weightless) or model.path or model.name
-        )
+        file = model.path or model.name
+        if context.mechanism == SHARED_WEIGHTS and model.weightless:
+            file = model.weightless
         files.append(None if context.mechanism in (DUP, SHARED_CONTEXT) else file)
-        # A plan that was not measured may name the file that the runtime's own is converted from.
-        names.setdefault(file, f"{Path(file).stem if model.path else model.name}{suffix}")
+        # A plan that was not measured may name the source of the runtime's file.
+        stem = Path(file).stem if model.path else model.name
+        names.setdefault(file, f"{stem}{suffix}")
     numbers = {file: number for number, file in enumerate(names)}
     return list(names.values()), [None if file is None else numbers[file] for file in files]
 
 
 def own_files_of(plan: Plan, suffix: str) -> tuple[list[str], list[int]]:
-    """Return the same, where a context that is made from no file has its source's, whose tensors it
-    has.
-    """
+    """Return the same as files_of, but contexts without a file have the file of their source."""
     files, numbers = files_of(plan, suffix)
     own = []
     for context, number in zip(plan.contexts, numbers):
-        source = None if context.source is None else numbers[context.source]
-        own.append(source or 0 if number is None else number)
+        if number is None and context.source is not None:
+            number = numbers[context.source]
+        own.append(number or 0)
     return files, own
 
 
 def check_is_served(plan: Plan) -> None:
-    """Raise NotSupported for a plan of the harness's own questions, which no application does."""
+    """Raise NotSupported for plans of the harness's own questions, which no application runs."""
     if plan.cycles is not None:
         raise NotSupported("no_code_of_cycles", scenario=plan.scenario)
     if plan.fills:
@@ -212,22 +202,22 @@ def check_is_served(plan: Plan) -> None:
 
 
 class Turns(NamedTuple):
-    """Which thread runs which contexts."""
+    """The contexts of each thread."""
 
-    #: Of each thread, in the order in which it runs them.
+    #: Per thread: its contexts, in running order.
     rows: list[list[int]]
-    #: Whether each context has a thread.
+    #: Whether each context has its own thread.
     is_own: bool
-    #: Whether they are dealt out in turn: context i to thread i modulo their number.
+    #: Whether context i runs in thread i modulo the number of threads.
     is_dealt: bool
 
 
 def turns_of(plan: Plan) -> Turns:
-    """Return which thread runs which contexts.
+    """Return the contexts of each thread.
 
-    Contexts of one core run in turn, and so do those that share memory: a thread for each core.
-    Else each chain has one, and in streams of frames, where nothing waits for a core. Raises
-    NotSupported where contexts share memory across chains, and one of these runs on several cores.
+    Contexts of one core, or with shared memory, run in turn: one thread per core. Otherwise, and in
+    plans with streams of frames, each chain has a thread. Raises NotSupported if contexts share
+    memory across chains and one of the chains runs on several cores.
     """
     rows = _rows(plan)
     count = len(plan.contexts)
@@ -236,33 +226,35 @@ def turns_of(plan: Plan) -> Turns:
 
 
 def _rows(plan: Plan) -> list[list[int]]:
+    """Return the contexts of each thread, in running order."""
     chains = [list(chain) for chain in plan.all_chains()]
-    share = any(_spans_chains(plan, members) for members in _sharing(plan))
+    share_across_chains = _share_across_chains(plan)
     in_turn = plan.schedule is None and all(context.core is not None for context in plan.contexts)
-    if not (share or in_turn):
+    if not share_across_chains and not in_turn:
         return chains
-    turns: dict[int, list[int]] = {}
+
+    rows: dict[int, list[int]] = {}
     for chain in chains:
         first, *others = {_turn(plan, index) for index in chain}
-        if others and share:
+        if others and share_across_chains:
             raise NotSupported("no_code_of_chain", scenario=plan.scenario)
         if others:
             return chains
-        turns.setdefault(first, []).extend(chain)
-    return list(turns.values())
+        rows.setdefault(first, []).extend(chain)
+    return list(rows.values())
 
 
-def _sharing(plan: Plan) -> list[Sequence[int]]:
-    return [*plan.internal_memories().values(), *plan.io_memories().values()]
-
-
-def _spans_chains(plan: Plan, members: Sequence[int]) -> bool:
-    return not set(members) <= set(plan.chain_of(members[0]))
+def _share_across_chains(plan: Plan) -> bool:
+    for members in (*plan.internal_memories().values(), *plan.io_memories().values()):
+        if not set(members) <= set(plan.chain_of(members[0])):
+            return True
+    return False
 
 
 def _turn(plan: Plan, index: int) -> int:
-    """Return what runs one context at a time: a core, all of a plan of one core; else the context's
-    own chain.
+    """Return a number that is equal for contexts of which only one runs at a time.
+
+    That is the core, 0 in plans for one core, otherwise a number for the chain.
     """
     core = plan.contexts[index].core
     if core is not None:
@@ -271,7 +263,7 @@ def _turn(plan: Plan, index: int) -> int:
 
 
 def _python_turns(turns: Turns) -> str:
-    """Return the contexts of each thread in Python; of a single thread its contexts."""
+    """Return the contexts of each thread as Python code; only a list of contexts for one thread."""
     count = len(turns.rows)
     if count == 1:
         return "range(CONTEXTS)" if turns.is_dealt else str(turns.rows[0])
@@ -283,10 +275,10 @@ def _python_turns(turns: Turns) -> str:
 
 
 def _python_shapes(plan: Plan) -> str:
-    """Return the shapes of the inputs that the plan names, by model and name, in Python; empty if
-    it names none.
+    """Return the plan's input shapes, by model and name, as Python code; empty if it has none.
 
-    Not by file: one that leaves sizes free may be several models, and two files may have one name.
+    Files are no keys: a file with free sizes may be several models, and two files may have one
+    name.
     """
     shapes = [{tensor.name: tensor.shape for tensor in model.inputs} for model in plan.models]
     return repr(shapes) if any(shapes) else ""

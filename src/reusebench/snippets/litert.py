@@ -1,9 +1,8 @@
-"""A plan in Python, for LiteRT on the CPU: the compiled models that measured/runtimes/litert makes,
-in their order.
+"""Plans in Python for LiteRT on the CPU, with the calls of measured/runtimes/litert in their order.
 
-Written with the wheel's own classes. They take no delegate to share, no descriptor of a weight
-cache, and no array in place as an input: TensorBuffer.create_from_host_memory makes one dimension
-of it, and the model refuses that (2.3).
+The programs use the wheel's own classes. These accept no shared delegate, no descriptor of a weight
+cache, and no array in place as an input: TensorBuffer.create_from_host_memory turns it into one
+dimension, which the model refuses (2.3).
 """
 
 from __future__ import annotations
@@ -33,21 +32,19 @@ __all__ = ["write"]
 
 _TITLE = "LiteRT"
 _WORDS = {
-    DUP: "a further compiled model over the same mapped weights",
+    DUP: "another compiled model over the same mapped weights",
     SHARED_CONTEXT: "one compiled model from several threads",
     SHARED_WEIGHTS: "a compiled model of another resolution over the same mapped weights",
 }
 
 
 def write(plan: Plan, _chip: Optional[str] = None) -> Snippet:
-    """Return the program; raise NotSupported where it cannot be."""
+    """Return the program; raise NotSupported if there can be none."""
     return python_snippet(plan, "litert.py.j2", _check, _values)
 
 
 def _check(context: Context) -> None:
-    """Raise NotSupported for what the adapter refuses too, and for what the wheel's classes cannot
-    do.
-    """
+    """Raise NotSupported for contexts that the adapter refuses too or the wheel's classes lack."""
     if context.device is not None or context.device_io:
         raise NotSupported("litert_cpu_only")
     if NATIVE_OUTPUT in context.zero_copy:
@@ -66,16 +63,16 @@ def _check(context: Context) -> None:
 
 
 def _values(plan: Plan, indices: Indices) -> dict[str, Any]:
-    """Return what the template is filled in with."""
+    """Return the values for the template."""
     contexts = plan.contexts
     files, paths = own_files_of(plan, ".tflite")
-    sources = [context.source for context in contexts]
 
-    compiled = [context.mechanism != SHARED_CONTEXT for context in contexts]
-    lenders = [
-        source if context.mechanism == SHARED_WEIGHTS else i
-        for i, (context, source) in enumerate(zip(contexts, sources))
-    ]
+    compiled = []
+    cache_paths = []
+    for i, context in enumerate(contexts):
+        compiled.append(context.mechanism != SHARED_CONTEXT)
+        lender = context.source if context.mechanism == SHARED_WEIGHTS else i
+        cache_paths.append(paths[lender or 0])
     return {
         **common_python_values(plan, indices, _TITLE, _WORDS, "internal memory"),
         "files": files,
@@ -83,7 +80,7 @@ def _values(plan: Plan, indices: Indices) -> dict[str, Any]:
         "prepared": indices.flagged(
             "maps_weights", [plan.needs_prepared(i) and compiled[i] for i in range(len(contexts))]
         ),
-        "cache_path": indices.value("cache_of", [paths[lender or 0] for lender in lenders]),
+        "cache_path": indices.value("cache_of", cache_paths),
         "shared_contexts": indices.flagged("shares_model", [not is_own for is_own in compiled]),
         "bound_outputs": indices.flagged(
             "binds_output", [OUTPUT in context.zero_copy for context in contexts]

@@ -1,6 +1,4 @@
-"""A plan in Python, for MegEngine Lite on the CPU: the networks that the adapter makes, in their
-order.
-"""
+"""Plans in Python for MegEngine Lite on the CPU, with the calls of the adapter in their order."""
 
 from __future__ import annotations
 
@@ -35,12 +33,12 @@ _WORDS = {
 
 
 def write(plan: Plan, _chip: Optional[str] = None) -> Snippet:
-    """Return the program; raise NotSupported where it cannot be."""
+    """Return the program; raise NotSupported if there can be none."""
     return python_snippet(plan, "megengine_lite.py.j2", _check, _values)
 
 
 def _check(context: Context) -> None:
-    """Raise NotSupported for what the adapter refuses too, and for what is not written here."""
+    """Raise NotSupported for contexts that the adapter refuses too or the template lacks."""
     if context.device is not None:
         raise NotSupported("no_code_of_device", device=context.device)
     if context.device_io:
@@ -62,24 +60,22 @@ def _check(context: Context) -> None:
 
 
 def _values(plan: Plan, indices: Indices) -> dict[str, Any]:
-    """Return what the template is filled in with."""
+    """Return the values for the template."""
     contexts = plan.contexts
     files, paths = own_files_of(plan, ".mge")
     lenders: dict[int, int] = {}
     for first, *others in plan.internal_memories().values():
         lenders.update(dict.fromkeys(others, first))
 
-    def where(name: str, words: str) -> Any:
-        return indices.where(
-            name, [i for i, context in enumerate(contexts) if words in context.zero_copy]
-        )
+    def where(name: str, tensors: str) -> Any:
+        return indices.flagged(name, [tensors in context.zero_copy for context in contexts])
 
     return {
         **common_python_values(plan, indices, _TITLE, _WORDS, "runtime memory"),
         "files": files,
         "path": indices.value("path_of", paths),
-        "over_weights": indices.where(
-            "borrows", [i for i, context in enumerate(contexts) if context.source is not None]
+        "over_weights": indices.flagged(
+            "borrows", [context.source is not None for context in contexts]
         ),
         "internal": indices.where("shares_memory", lenders),
         "first_user": indices.value(

@@ -1,6 +1,4 @@
-"""A plan in Python, for MNN on the CPU: the modules that measured/runtimes/mnn makes, in their
-order.
-"""
+"""Plans in Python for MNN on the CPU, with the calls of measured/runtimes/mnn in their order."""
 
 from __future__ import annotations
 
@@ -33,19 +31,19 @@ _WORDS = {
     SHARED_CONTEXT: "forward() of one module from several threads",
     SHARED_WEIGHTS: "clone(), and inputs of other sizes",
 }
-#: Interpreter::HintMode, whose numbers MNN's Python has no names for.
+#: Numbers of Interpreter::HintMode, for which MNN's Python has no names.
 _HINTS = {"MEM_ALLOCATOR_TYPE": 2, "WINOGRAD_MEMORY_LEVEL": 3}
-#: What the program says of how weights are packed.
+#: Option that decides when weights are packed.
 _REARRANGE = "rearrange"
 
 
 def write(plan: Plan, _chip: Optional[str] = None) -> Snippet:
-    """Return the program; raise NotSupported where it cannot be."""
+    """Return the program; raise NotSupported if there can be none."""
     return python_snippet(plan, "mnn.py.j2", _check, _values)
 
 
 def _check(context: Context) -> None:
-    """Raise NotSupported for what the adapter refuses too, and for what is not written here."""
+    """Raise NotSupported for contexts that the adapter refuses too or the template lacks."""
     if context.device is not None or context.device_io:
         raise NotSupported("mnn_cpu_alone")
     if context.mechanism == SHARED_WEIGHT_MEMORY:
@@ -63,29 +61,23 @@ def _check(context: Context) -> None:
 
 
 def _settings(plan: Plan) -> dict[str, str]:
-    """Return the options of the plan by their names; they are those of the process, so all contexts
-    have the same.
-    """
+    """Return the plan's options by name; all contexts have the same, the options of the process."""
     options = {context.options for context in plan.contexts if context.mechanism == LOAD}
     settings = dict(option.split("=") for chosen in options for option in chosen)
     if len(options) > 1 or not set(settings) <= {*_HINTS, _REARRANGE}:
-        raise NotSupported(
-            "mnn_no_code_of_options",
-            options=", ".join(f"{name}={settings[name]}" for name in settings),
-        )
+        texts = [f"{name}={value}" for name, value in settings.items()]
+        raise NotSupported("mnn_no_code_of_options", options=", ".join(texts))
     return settings
 
 
 def _values(plan: Plan, indices: Indices) -> dict[str, Any]:
-    """Return what the template is filled in with."""
+    """Return the values for the template."""
     contexts = plan.contexts
     settings = _settings(plan)
     files, paths = own_files_of(plan, ".mnn")
 
     def where(name: str, *mechanisms: str) -> Any:
-        return indices.where(
-            name, [i for i, context in enumerate(contexts) if context.mechanism in mechanisms]
-        )
+        return indices.flagged(name, [context.mechanism in mechanisms for context in contexts])
 
     return {
         **common_python_values(
@@ -100,8 +92,8 @@ def _values(plan: Plan, indices: Indices) -> dict[str, Any]:
         "clones": where("is_clone", DUP, SHARED_WEIGHTS),
         "shared_weights": where("shares_weights", SHARED_WEIGHTS),
         "shared_contexts": where("shares_module", SHARED_CONTEXT),
-        "bound_inputs": indices.where(
-            "is_in_place", [i for i, c in enumerate(contexts) if INPUT in c.zero_copy]
+        "bound_inputs": indices.flagged(
+            "is_in_place", [INPUT in context.zero_copy for context in contexts]
         ),
         "hints": {
             name: (_HINTS[name], value) for name, value in settings.items() if name in _HINTS

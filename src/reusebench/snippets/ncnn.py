@@ -1,6 +1,4 @@
-"""A plan in Python, for ncnn on the CPU: the nets and extractors that measured/runtimes/ncnn makes,
-in their order.
-"""
+"""Plans in Python for ncnn on the CPU, with the calls of measured/runtimes/ncnn in their order."""
 
 from __future__ import annotations
 
@@ -30,19 +28,19 @@ __all__ = ["write"]
 
 _TITLE = "ncnn"
 _WORDS = {
-    DUP: "a further extractor over the same net",
+    DUP: "another extractor over the same net",
     SHARED_CONTEXT: "extractors over one net from several threads",
     SHARED_WEIGHTS: "an extractor over the same net, with inputs of another size",
 }
 
 
 def write(plan: Plan, _chip: Optional[str] = None) -> Snippet:
-    """Return the program; raise NotSupported where it cannot be."""
+    """Return the program; raise NotSupported if there can be none."""
     return python_snippet(plan, "ncnn.py.j2", _check, _values)
 
 
 def _check(context: Context) -> None:
-    """Raise NotSupported for what the adapter refuses too."""
+    """Raise NotSupported for contexts that the adapter refuses too."""
     if context.device is not None or context.device_io:
         raise NotSupported("ncnn_cpu_only")
     if context.mechanism == SHARED_WEIGHT_MEMORY:
@@ -56,10 +54,10 @@ def _check(context: Context) -> None:
 
 
 def _values(plan: Plan, indices: Indices) -> dict[str, Any]:
-    """Return what the template is filled in with."""
+    """Return the values for the template."""
     contexts = plan.contexts
     files, paths = own_files_of(plan, ".param")
-    arenas = _first_with_arena(plan)
+    first_users = _first_users_of_arenas(plan)
 
     return {
         **common_python_values(plan, indices, _TITLE, _WORDS, "an arena for internal memory"),
@@ -67,11 +65,11 @@ def _values(plan: Plan, indices: Indices) -> dict[str, Any]:
         "path": indices.value("path_of", paths),
         "over_net": indices.flagged("borrows", [context.mechanism != LOAD for context in contexts]),
         "options": _options(plan),
-        "arena": indices.flagged("has_arena", [first is not None for first in arenas]),
+        "arena": indices.flagged("has_arena", [first is not None for first in first_users]),
         "in_turn": indices.flagged(
             "is_in_turn", [context.internal is not None for context in contexts]
         ),
-        "first_user": indices.value("first_user_of", arenas),
+        "first_user": indices.value("first_user_of", first_users),
         "bound_inputs": indices.flagged(
             "reads_in_place", [INPUT in context.zero_copy for context in contexts]
         ),
@@ -81,10 +79,8 @@ def _values(plan: Plan, indices: Indices) -> dict[str, Any]:
     }
 
 
-def _first_with_arena(plan: Plan) -> list[Optional[int]]:
-    """Return for each context the first one that has the same arena; None if ncnn's pools serve
-    it.
-    """
+def _first_users_of_arenas(plan: Plan) -> list[Optional[int]]:
+    """Return, per context, the first one with the same arena; None if it uses ncnn's pools."""
     first_of: dict[tuple[str, int], int] = {}
     firsts: list[Optional[int]] = []
     for i, context in enumerate(plan.contexts):
@@ -102,14 +98,16 @@ def _first_with_arena(plan: Plan) -> list[Optional[int]]:
 
 
 def _options(plan: Plan) -> str:
-    """Return what is set of the nets' options, in Python: of all of them, or by context; empty
-    where nothing is.
-    """
+    """Return the options of the contexts' nets as Python code; empty if there are none."""
     chosen: list[dict[str, bool]] = []
     for index in range(len(plan.contexts)):
-        pairs = (option.partition("=") for option in plan.options_of(index))
-        chosen.append({name: value == "1" for name, _, value in pairs})
+        options = {}
+        for option in plan.options_of(index):
+            name, _, value = option.partition("=")
+            options[name] = value == "1"
+        chosen.append(options)
     if not any(chosen):
         return ""
-    is_one = all(options == chosen[0] for options in chosen)
-    return f"OPTIONS = [{chosen[0]}] * CONTEXTS" if is_one else f"OPTIONS = {chosen}"
+    if all(options == chosen[0] for options in chosen):
+        return f"OPTIONS = [{chosen[0]}] * CONTEXTS"
+    return f"OPTIONS = {chosen}"

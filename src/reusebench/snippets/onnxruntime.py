@@ -1,6 +1,4 @@
-"""A plan in Python, for ONNX Runtime on the CPU: the sessions that the adapter makes, in their
-order.
-"""
+"""Plans in Python for ONNX Runtime on the CPU, with the calls of the adapter in their order."""
 
 from __future__ import annotations
 
@@ -35,13 +33,13 @@ __all__ = ["write"]
 
 _TITLE = "ONNX Runtime"
 _WORDS = {
-    DUP: "a further session over the same mapped weights",
+    DUP: "another session over the same mapped weights",
     SHARED_CONTEXT: "run() of one session from several threads",
     SHARED_WEIGHTS: "a session of another resolution over the same mapped weights",
 }
-#: Of a model that is not prepared, which settles it.
+#: Option of models that are not prepared; preparing fixes the level.
 _LEVEL = "graph_optimization_level=ORT_ENABLE_BASIC"
-#: How each option is set, as the adapter does.
+#: Statements that set the options as the adapter does.
 _OPTIONS = {
     _LEVEL: "options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC",
     "session.disable_prepacking=1": (
@@ -52,12 +50,12 @@ _OPTIONS = {
 
 
 def write(plan: Plan, _chip: Optional[str] = None) -> Snippet:
-    """Return the program; raise NotSupported where it cannot be."""
+    """Return the program; raise NotSupported if there can be none."""
     return python_snippet(plan, "onnxruntime.py.j2", lambda context: _check(context, plan), _values)
 
 
 def _check(context: Context, plan: Plan) -> None:
-    """Raise NotSupported for what the adapter refuses too, and for what was never run."""
+    """Raise NotSupported for contexts that the adapter refuses too or that were never tried."""
     if context.device is not None:
         raise NotSupported("no_code_of_device", device=context.device)
     if context.device_io:
@@ -83,28 +81,27 @@ def _check(context: Context, plan: Plan) -> None:
 
 
 def _values(plan: Plan, indices: Indices) -> dict[str, Any]:
-    """Return what the template is filled in with."""
+    """Return the values for the template."""
     contexts = plan.contexts
     files, paths = own_files_of(plan, ".onnx")
 
-    sessions = [context.mechanism != SHARED_CONTEXT for context in contexts]
-    prepared = [plan.needs_prepared(i) and sessions[i] for i in range(len(contexts))]
-    bound_inputs = [INPUT in context.zero_copy for context in contexts]
-    bound_outputs = [OUTPUT in context.zero_copy for context in contexts]
-    sources = [context.source for context in contexts]
-    options = options_of(plan, indices)
-    if any(_LEVEL in plan.options_of(i) and plan.needs_prepared(i) for i in range(len(contexts))):
-        raise NotSupported("onnx_level_of_prepared", option=_LEVEL)
+    has_session = []
+    prepared = []
+    source_paths = []
+    for i, context in enumerate(contexts):
+        if plan.needs_prepared(i) and _LEVEL in plan.options_of(i):
+            raise NotSupported("onnx_level_of_prepared", option=_LEVEL)
+        has_session.append(context.mechanism != SHARED_CONTEXT)
+        prepared.append(plan.needs_prepared(i) and has_session[i])
+        source_paths.append(None if context.source is None else paths[context.source])
     return {
         **common_python_values(plan, indices, _TITLE, _WORDS, "one arena of the process"),
         "files": files,
         "path": indices.value("path_of", paths),
-        "source_path": indices.value(
-            "source_path_of", [None if source is None else paths[source] for source in sources]
-        ),
-        "options": [(_OPTIONS[option], has_it) for option, has_it in options],
+        "source_path": indices.value("source_path_of", source_paths),
+        "options": [(_OPTIONS[option], has_it) for option, has_it in options_of(plan, indices)],
         "prepared": indices.flagged("is_prepared", prepared),
-        "shared_contexts": indices.flagged("shares_session", [not session for session in sessions]),
+        "shared_contexts": indices.flagged("shares_session", [not has for has in has_session]),
         "shared_weights": indices.flagged(
             "shares_weights", [context.mechanism == SHARED_WEIGHTS for context in contexts]
         ),
@@ -115,6 +112,10 @@ def _values(plan: Plan, indices: Indices) -> dict[str, Any]:
             "has_weights", [WEIGHTS in context.outside for context in contexts]
         ),
         "bound": indices.flagged("is_bound", [bool(context.zero_copy) for context in contexts]),
-        "bound_inputs": indices.flagged("binds_input", bound_inputs),
-        "bound_outputs": indices.flagged("binds_output", bound_outputs),
+        "bound_inputs": indices.flagged(
+            "binds_input", [INPUT in context.zero_copy for context in contexts]
+        ),
+        "bound_outputs": indices.flagged(
+            "binds_output", [OUTPUT in context.zero_copy for context in contexts]
+        ),
     }

@@ -1,4 +1,4 @@
-"""A plan in Python, for OpenVINO on the CPU: what the adapter compiles and runs, in its order."""
+"""Plans in Python for OpenVINO on the CPU, with the calls of the adapter in their order."""
 
 from __future__ import annotations
 
@@ -32,23 +32,23 @@ from reusebench.snippets.indices import Indices
 __all__ = ["write"]
 
 _TITLE = "OpenVINO"
-#: Mechanisms that make a further request of a compiled model.
+#: Mechanisms that make another request of a compiled model.
 _REQUESTS = (DUP, SHARED_CONTEXT, SHARED_WEIGHTS)
 _WORDS = {
-    DUP: "a further infer request of the same compiled model",
-    SHARED_CONTEXT: "a further infer request of a compiled model with one stream",
+    DUP: "another infer request of the same compiled model",
+    SHARED_CONTEXT: "another infer request of a compiled model with one stream",
     SHARED_WEIGHTS: "a request of the same compiled model, whose sizes are free",
-    SHARED_WEIGHT_MEMORY: "compiling the same weights in memory once more",
+    SHARED_WEIGHT_MEMORY: "compiling the same weights in memory again",
 }
 
 
 def write(plan: Plan, _chip: Optional[str] = None) -> Snippet:
-    """Return the program; raise NotSupported where it cannot be."""
+    """Return the program; raise NotSupported if there can be none."""
     return python_snippet(plan, "openvino.py.j2", _check, _values)
 
 
 def _check(context: Context) -> None:
-    """Raise NotSupported for what the adapter refuses too, and for what is not written here."""
+    """Raise NotSupported for contexts that the adapter refuses too or the template lacks."""
     if context.device is not None:
         raise NotSupported("openvino_cpu_only", device=context.device)
     if context.device_io:
@@ -62,7 +62,7 @@ def _check(context: Context) -> None:
 
 
 def _values(plan: Plan, indices: Indices) -> dict[str, Any]:
-    """Return what the template is filled in with."""
+    """Return the values for the template."""
     contexts = plan.contexts
     turns = turns_of(plan)
     files, paths = own_files_of(plan, ".onnx")
@@ -71,13 +71,7 @@ def _values(plan: Plan, indices: Indices) -> dict[str, Any]:
         return indices.flagged(name, [context.mechanism in mechanisms for context in contexts])
 
     groups = [context.internal for context in contexts]
-    given_back = _given_back(plan)
-    several = {context.source for context in contexts if context.mechanism in (DUP, SHARED_WEIGHTS)}
-    # Requests compile nothing: what is said of the others holds for them too.
-    has_streams = [
-        bool(several) and (i in several or context.mechanism in _REQUESTS)
-        for i, context in enumerate(contexts)
-    ]
+    released = _released(plan)
     options = [(*option.split("="), has_it) for option, has_it in options_of(plan, indices)]
     return {
         **common_python_values(plan, indices, _TITLE, _WORDS, "internal tensors"),
@@ -86,14 +80,14 @@ def _values(plan: Plan, indices: Indices) -> dict[str, Any]:
         "requests": of_mechanism("is_request", *_REQUESTS),
         "weight_memory": of_mechanism("shares_memory", SHARED_WEIGHT_MEMORY),
         "streams": min(plan.cores, len(turns.rows)),
-        "several_streams": indices.flagged("has_streams", has_streams),
+        "several_streams": indices.flagged("has_streams", _has_streams(plan)),
         "resolutions": of_mechanism("is_resolution", SHARED_WEIGHTS),
         "prepared": indices.flagged("is_prepared", map(plan.needs_prepared, range(len(contexts)))),
         "given_weights": indices.flagged(
             "has_weights", [WEIGHTS in context.outside for context in contexts]
         ),
-        "group": indices.value("group_of", groups) if any(given_back) else "",
-        "given_back": indices.flagged("is_given_back", given_back),
+        "group": indices.value("group_of", groups) if any(released) else "",
+        "given_back": indices.flagged("is_given_back", released),
         "grouped": indices.flagged("takes_turns", [group is not None for group in groups]),
         "bound_inputs": indices.flagged(
             "binds_input", [INPUT in context.zero_copy for context in contexts]
@@ -106,30 +100,43 @@ def _values(plan: Plan, indices: Indices) -> dict[str, Any]:
     }
 
 
-def _compiled_by(plan: Plan) -> list[int]:
-    """Return for each context the one whose compiled model it has."""
-    compiled = []
-    for i, context in enumerate(plan.contexts):
-        source = context.source if context.mechanism in _REQUESTS else None
-        compiled.append(i if source is None else source)
-    return compiled
+def _has_streams(plan: Plan) -> list[bool]:
+    """Return, per context, whether its compiled model has several streams.
 
-
-def _given_back(plan: Plan) -> list[bool]:
-    """Return for each context whether its internal tensors are given back when the next one of its
-    turn runs.
-
-    Those of one compiled model are in its streams, which serve all of its contexts: none of them
-    may be inferring. So they are given back if all are of one turn, in which another compiled model
-    runs too.
+    Requests compile nothing, so any answer fits them; True makes simpler conditions.
     """
-    compiled = _compiled_by(plan)
-    given_back = []
-    for number, context in zip(compiled, plan.contexts):
-        turns = {other.internal for other, own in zip(plan.contexts, compiled) if own == number}
-        in_turn = {
-            own for other, own in zip(plan.contexts, compiled) if other.internal == context.internal
-        }
-        is_alone = context.internal is None or len(in_turn) == 1
-        given_back.append(len(turns) == 1 and not is_alone)
-    return given_back
+    sources = set()
+    for context in plan.contexts:
+        if context.mechanism in (DUP, SHARED_WEIGHTS):
+            sources.add(context.source)
+    if not sources:
+        return [False] * len(plan.contexts)
+    return [
+        i in sources or context.mechanism in _REQUESTS for i, context in enumerate(plan.contexts)
+    ]
+
+
+def _released(plan: Plan) -> list[bool]:
+    """Return, per context, whether its internal tensors are released when the next context of its
+    group runs.
+
+    All contexts of a compiled model use the internal tensors of its streams, and none may infer
+    when they are released. So they must all be in one group, with those of another compiled model.
+    """
+    compilers = []
+    for i, context in enumerate(plan.contexts):
+        is_request = context.mechanism in _REQUESTS and context.source is not None
+        compilers.append(context.source if is_request else i)
+
+    groups_of_model: dict[Optional[int], set[Optional[int]]] = {}
+    models_of_group: dict[Optional[int], set[Optional[int]]] = {}
+    for compiler, context in zip(compilers, plan.contexts):
+        groups_of_model.setdefault(compiler, set()).add(context.internal)
+        models_of_group.setdefault(context.internal, set()).add(compiler)
+
+    released = []
+    for compiler, context in zip(compilers, plan.contexts):
+        is_in_one_group = len(groups_of_model[compiler]) == 1
+        is_alone = context.internal is None or len(models_of_group[context.internal]) == 1
+        released.append(is_in_one_group and not is_alone)
+    return released

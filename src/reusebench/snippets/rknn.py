@@ -1,6 +1,4 @@
-"""A plan in C, for Rockchip's librknnrt and librknnmrt: the calls that measured/runtimes/rknn
-makes, in their order.
-"""
+"""Plans in C for Rockchip's librknnrt and librknnmrt, with the calls of measured/runtimes/rknn."""
 
 from __future__ import annotations
 
@@ -40,8 +38,9 @@ _WORDS = {
 
 
 def write(plan: Plan, chip: Optional[str]) -> Snippet:
-    """Return the program for that chip, by default one with librknnrt; raise NotSupported where it
-    cannot be.
+    """Return the program for the chip (None: one with librknnrt).
+
+    Raises NotSupported if there can be none.
     """
     is_mini = chip in CHIPS and CHIPS[chip].runtime == MINI_RUNTIME
     for context in plan.contexts:
@@ -54,7 +53,7 @@ def write(plan: Plan, chip: Optional[str]) -> Snippet:
 
 
 def _check(context: Context, plan: Plan) -> None:
-    """Raise NotSupported for what the adapter refuses too, and for what was never tried."""
+    """Raise NotSupported for contexts that the adapter refuses too or that were never tried."""
     if context.mechanism == SHARED_CONTEXT:
         raise NotSupported("rknn_one_thread")
     if context.device is not None:
@@ -66,28 +65,25 @@ def _check(context: Context, plan: Plan) -> None:
         raise NotSupported("rknn_weights_alone_outside")
     if has_weights and MODEL in context.zero_copy:
         raise NotSupported("rknn_weights_twice")
-    source = context if context.source is None else plan.contexts[context.source]
-    if (
-        context.mechanism == DUP
-        and _internal_is_outside(source)
-        and not _internal_is_outside(context)
-    ):
-        # The dup has its source's flag, and no internal memory from the library.
-        raise NotSupported("rknn_dup_without_internal")
+    if context.mechanism == DUP and not _internal_is_outside(context):
+        source = context if context.source is None else plan.contexts[context.source]
+        if _internal_is_outside(source):
+            # The dup has its source's flag, so the library gives it no internal memory.
+            raise NotSupported("rknn_dup_without_internal")
     if context.allocator != CREATE_MEM:
         raise NotSupported("no_code_of_allocator", allocator=context.allocator)
     if MODEL in context.zero_copy and INTERNAL in context.outside:
-        # Its sizes would be asked before its dups are made, which crashes.
+        # The program would query its sizes before its dups are made, which crashes.
         raise NotSupported("no_code_of_model_in_place")
 
 
 def _internal_is_outside(context: Context) -> bool:
-    """Whether the application gives the internal memory."""
+    """Whether the application provides the internal memory."""
     return context.internal is not None or INTERNAL in context.outside
 
 
 def _lacking(context: Context, plan: Plan) -> Optional[str]:
-    """Return what librknnmrt lacks of it."""
+    """Return the function or flag that the context needs and librknnmrt lacks, if any."""
     if context.mechanism in (DUP, SHARED_WEIGHTS):
         return _WORDS[context.mechanism]
     if MODEL in context.zero_copy:
@@ -96,7 +92,7 @@ def _lacking(context: Context, plan: Plan) -> Optional[str]:
 
 
 class _Program:
-    """What the template is filled in with."""
+    """The values for the template."""
 
     def __init__(self, plan: Plan, is_mini: bool, indices: Indices) -> None:
         self._plan = plan
@@ -105,7 +101,7 @@ class _Program:
         self._indices = indices
 
     def values(self) -> dict[str, Any]:
-        """Return them all."""
+        """Return all values."""
         plan = self._plan
         values: dict[str, Any] = {
             **common_values(plan, self._indices, "an RKNN NPU", _WORDS, "internal memory"),
@@ -116,38 +112,37 @@ class _Program:
             **self._internal(),
             **self._threads(),
         }
-        kinds = {name for name, where in values.items() if isinstance(where, Where) and where.any}
-        bound = {"bound_inputs", "bound_outputs"}
-        groups = values["groups"] > 0
-        values["allocates"] = groups or bool(kinds & {"given_weights", "own_internal", *bound})
-        values["borrows"] = groups or values["io"] or "borrowed_weights" in kinds
-        values["has_memory"] = values["allocates"] or values["borrows"] or "in_place" in kinds
-        values["asks_sizes"] = groups or bool(
-            kinds & {"given_weights", "own_internal", "borrowed_weights"}
+
+        def has_any(*names: str) -> bool:
+            return any(values[name].any for name in names)
+
+        has_groups = values["groups"] > 0
+        values["allocates"] = has_groups or has_any(
+            "given_weights", "own_internal", "bound_inputs", "bound_outputs"
         )
-        values["reads_content"] = bool(kinds & {"loaded", "shared_weights", "borrowed_weights"})
+        values["borrows"] = has_groups or values["io"] or has_any("borrowed_weights")
+        values["has_memory"] = values["allocates"] or values["borrows"] or has_any("in_place")
+        values["asks_sizes"] = has_groups or has_any(
+            "given_weights", "own_internal", "borrowed_weights"
+        )
+        values["reads_content"] = has_any("loaded", "shared_weights", "borrowed_weights")
         return values
 
     def _where(self, name: str, belongs: Callable[[Context], bool]) -> Where:
-        return self._indices.where(
-            name, [i for i, context in enumerate(self._contexts) if belongs(context)]
-        )
+        return self._indices.flagged(name, [belongs(context) for context in self._contexts])
 
-    def _choice(self, name: str, words: Mapping[int, str]) -> str:
-        """Return the expression of a word for each of these contexts; any other context may have
-        any.
-        """
-        *others, last = dict.fromkeys(words.values())
+    def _choice(self, name: str, constants: Mapping[int, str]) -> str:
+        """Return an expression of the constants of these contexts; others may get any of them."""
+        *others, last = dict.fromkeys(constants.values())
         choices = []
-        for number, word in enumerate(others):
-            where = self._indices.where(
-                f"{name}_{number}", [i for i, other in words.items() if other == word]
-            )
-            choices.append(f"{where.condition} ? {word} : ")
+        for number, constant in enumerate(others):
+            members = [i for i, other in constants.items() if other == constant]
+            condition = self._indices.where(f"{name}_{number}", members).condition
+            choices.append(f"{condition} ? {constant} : ")
         return "".join([*choices, last])
 
     def _making(self) -> dict[str, Any]:
-        """Return how contexts are made, and with which of the application's memory."""
+        """Return the values for making contexts, with memory of the application."""
         where = self._where
         contexts = self._contexts
         kinds = {
@@ -163,14 +158,14 @@ class _Program:
                 "borrows_weights", lambda context: context.mechanism == SHARED_WEIGHT_MEMORY
             ),
         }
-        made = {
-            i: context
-            for i, context in enumerate(contexts)
-            if context.mechanism in (LOAD, SHARED_WEIGHTS)
-        }
-        flags = {i: self._flags(context) for i, context in made.items()}
+        flags = {}
+        for i, context in enumerate(contexts):
+            if context.mechanism in (LOAD, SHARED_WEIGHTS):
+                flags[i] = self._flags(context)
         files, paths = files_of(self._plan, ".rknn")
-        binds = self._plan.cores > 1 and contexts[0].core is not None
+        core = None
+        if self._plan.cores > 1 and contexts[0].core is not None:
+            core = self._indices.value("core_of", [context.core for context in contexts])
         return {
             **kinds,
             "makes": _branches(
@@ -182,11 +177,7 @@ class _Program:
                 note for flag, note in self._flag_notes().items() if flag in flags.values()
             ],
             "source": self._indices.value("source_of", [context.source for context in contexts]),
-            "core": (
-                self._indices.value("core_of", [context.core for context in contexts])
-                if binds
-                else None
-            ),
+            "core": core,
             "given_weights": where(
                 "has_weights",
                 lambda context: context.mechanism == LOAD and self._flags(context) == _ALL_OUTSIDE,
@@ -197,33 +188,31 @@ class _Program:
         }
 
     def _flags(self, context: Context) -> str:
-        """Return the flags of allocation, as measured/runtimes/rknn/adapter.py has them."""
+        """Return the flags of allocation, as in measured/runtimes/rknn/adapter.py."""
         internal_is_outside = _internal_is_outside(context)
         if WEIGHTS in context.outside or (self._is_mini and internal_is_outside):
             return _ALL_OUTSIDE
         return _INTERNAL_OUTSIDE if internal_is_outside else "0"
 
     def _flag_notes(self) -> dict[str, str]:
-        """Return what is to know of each flag."""
-        return {
-            _INTERNAL_OUTSIDE: (
-                "The internal tensors come by rknn_set_internal_mem. Not with librknnmrt, which"
-                " ignores this flag and\n     * runs into other memory: it needs"
-                " RKNN_FLAG_MEM_ALLOC_OUTSIDE."
-            ),
-            _ALL_OUTSIDE: (
-                "Weights too: librknnmrt ignores RKNN_FLAG_INTERNAL_ALLOC_OUTSIDE, returns 0 and"
-                " runs into\n     * other memory."
-                if self._is_mini
-                else (
-                    "Weights and internal tensors come from outside, both: with weights alone"
-                    " librknnrt 1.6.0 fails at the\n     * first input."
-                )
-            ),
-        }
+        """Return comments for the flags."""
+        internal = (
+            "rknn_set_internal_mem provides the internal tensors. librknnmrt ignores this flag and"
+            " overwrites other\n     * memory: it needs RKNN_FLAG_MEM_ALLOC_OUTSIDE."
+        )
+        everything = (
+            "Weights and internal tensors both come from outside: with weights alone librknnrt"
+            " 1.6.0 fails at the\n     * first input."
+        )
+        if self._is_mini:
+            everything = (
+                "Weights come from outside too: librknnmrt ignores"
+                " RKNN_FLAG_INTERNAL_ALLOC_OUTSIDE, returns 0 and\n     * overwrites other memory."
+            )
+        return {_INTERNAL_OUTSIDE: internal, _ALL_OUTSIDE: everything}
 
     def _tensors(self) -> dict[str, Any]:
-        """Return which tensors are in place, in whose memory, and which frames they are of."""
+        """Return the values for inputs and outputs: copied, or bound in place."""
         where = self._where
         contexts = self._contexts
         is_mini = self._is_mini
@@ -265,7 +254,7 @@ class _Program:
         return values
 
     def _internal(self) -> dict[str, Any]:
-        """Return which contexts share internal memory."""
+        """Return the values for shared internal memory."""
         groups = list(self._plan.internal_memories().values())
         members = [i for group in groups for i in group]
         values: dict[str, Any] = {"groups": len(groups), "in_group": "", "not_in_group": ""}
@@ -279,17 +268,16 @@ class _Program:
         elif groups and len(members) < len(self._contexts):
             condition = self._indices.where("in_internal", members).condition
             values.update(in_group=f"{condition} ? ", not_in_group=f"!({condition})")
-        of_cores = all(len({self._contexts[i].core for i in group}) == 1 for group in groups)
-        of_what = (
-            "the contexts of a core"
-            if of_cores and self._plan.cores > 1
-            else "contexts that run in turn"
-        )
-        values["internal_note"] = f"One internal memory for {of_what}."
+
+        has_core_each = all(len({self._contexts[i].core for i in group}) == 1 for group in groups)
+        users = "contexts that run in turn"
+        if has_core_each and self._plan.cores > 1:
+            users = "the contexts of a core"
+        values["internal_note"] = f"One internal memory for {users}."
         return values
 
     def _threads(self) -> dict[str, Any]:
-        """Return which thread runs which contexts."""
+        """Return the values for the threads that run the contexts."""
         turns = turns_of(self._plan)
         longest = max(map(len, turns.rows))
         in_order = turns.rows[0] == list(range(len(self._contexts)))
@@ -302,7 +290,7 @@ class _Program:
         }
 
 
-#: By the kind of a context: how it is made.
+#: Statements that make a context, by kind.
 _MAKES = {
     "loaded": "model = load(i);",
     "in_place": "load_in_place(i);",
@@ -317,17 +305,22 @@ def _is_in_place(context: Context) -> bool:
 
 
 def _branches(statements: list[tuple[Where, str]], declaration: str = "") -> list[str]:
-    """Return the lines that run for each context the statement of its kind: `if`, `else if`,
-    `else`.
+    """Return lines that run, for each context, the statement of its kind: if, else if, else.
 
-    A single statement that assigns is a declaration.
+    A single statement that assigns becomes a declaration.
     """
     needed = [(where, statement) for where, statement in statements if where.any]
     if len(needed) == 1:
-        statement = needed[0][1]
+        _, statement = needed[0]
         return [f"{declaration}{statement}" if "=" in statement else statement]
+
     lines = []
     for number, (where, statement) in enumerate(needed):
-        condition = f"if ({where.condition})" if number < len(needed) - 1 else ""
-        lines += [f"{'else ' if number else ''}{condition}".rstrip(), f"    {statement}"]
+        words = []
+        if number > 0:
+            words.append("else")
+        if number < len(needed) - 1:
+            words.append(f"if ({where.condition})")
+        lines.append(" ".join(words))
+        lines.append(f"    {statement}")
     return lines

@@ -1,8 +1,7 @@
-"""The frames of streams: a decoder, what scales its frames into a context's input, and a clip made
-from code.
+"""Videos for streams: descriptions of users' videos, and a default clip made from code.
 
-The harness imports no `av` (PyAV): descriptions and clips are made in other processes. What decodes
-in the measured process is in measured/streams/.
+The harness does not import `av` (PyAV): other processes make descriptions and clips. The decoder of
+the measured process is in measured/streams/.
 """
 
 __all__ = ["VideoError"]

@@ -1,6 +1,6 @@
 """The default clip, made from code once and kept in the user's cache.
 
-Standard library only: the harness imports this, and the clip is made in a process of its own.
+Standard library only: the harness imports this, and another process makes the clip.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from reusebench.video import VideoError
 
 __all__ = ["Clip", "clip_path", "ensure_clip"]
 
-#: Part of the name: raise it when the content changes, so that everybody gets the new one. 1: the
+#: Part of the name. Raise it when the content changes, so that everybody gets the new clip. 1: the
 #: first.
 _REVISION = 1
-#: Sides in pixels that 4:2:0 and H.264's levels allow.
+#: Smallest and largest side in pixels that 4:2:0 and H.264's levels allow.
 _SMALLEST = 16
 _LARGEST = 4096
 _MOST_FPS = 240
@@ -26,7 +26,7 @@ _MOST_SECONDS = 600
 
 @dataclass(frozen=True)
 class Clip:
-    """A clip to be made; the default is what a camera gives."""
+    """A clip to make; the defaults are those of a camera."""
 
     width: int = 1920
     height: int = 1080
@@ -34,7 +34,7 @@ class Clip:
     seconds: float = 10.0
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be encoded."""
+        """Raise VideoError if the clip cannot be encoded."""
         for side in (self.width, self.height):
             if side % 2 or not _SMALLEST <= side <= _LARGEST:
                 raise VideoError(
@@ -58,31 +58,32 @@ class Clip:
 
     @property
     def file_name(self) -> str:
-        """Name in the cache."""
+        """Name of the file in the cache."""
         return f"clip-{self.width}x{self.height}-{self.fps}fps-{self.seconds:g}s-v{_REVISION}.mp4"
 
 
 def clip_path(clip: Clip = Clip()) -> Path:
-    """Return where the clip is in the cache, or will be."""
+    """Return the path of the clip in the cache; it may not exist yet."""
     return cache_root() / "videos" / clip.file_name
 
 
 def ensure_clip(clip: Clip = Clip()) -> Path:
-    """Return the clip's file from the cache, made first where it is missing, which takes seconds.
+    """Return the clip's file from the cache, made first if it is missing, which takes seconds.
 
-    Two callers at once get the same file, made once. Raises VideoError if it cannot be made.
+    Two simultaneous callers get the same file, made once. Raises VideoError if it cannot be made.
     """
     path = clip_path(clip)
+    if path.exists():
+        return path
     try:
-        if not path.exists():
-            with locked(path):
-                # Another process may have made it while it held the lock.
-                if not path.exists():
-                    for leftover in path.parent.glob(f".*{UNFINISHED}"):
-                        leftover.unlink()
-                    form = ["--size", f"{clip.width}x{clip.height}", "--fps", str(clip.fps)]
-                    form += ["--seconds", str(clip.seconds), "--output", str(path)]
-                    run_in_another_process("reusebench", "models", "clip", *form)
+        with locked(path):
+            # Another process may have made it while it held the lock.
+            if not path.exists():
+                for leftover in path.parent.glob(f".*{UNFINISHED}"):
+                    leftover.unlink()
+                options = ["--size", f"{clip.width}x{clip.height}", "--fps", str(clip.fps)]
+                options += ["--seconds", str(clip.seconds), "--output", str(path)]
+                run_in_another_process("reusebench", "models", "clip", *options)
     except CacheError as error:
         raise VideoError(
             f"the default video could not be made: {error}. Or give a video of your own with"

@@ -1,5 +1,6 @@
-"""Encodes the clip: what a camera on a slowly swaying pole sees, in H.264 and MP4; runs in a
-process of its own.
+"""Encodes the default clip, the view of a camera on a slowly swaying pole, in H.264 and MP4.
+
+It runs in a separate process, since it imports PyAV.
 """
 
 from __future__ import annotations
@@ -18,40 +19,45 @@ from reusebench.video.clip import Clip
 
 __all__ = ["write_clip"]
 
-#: Best first, by FFmpeg's names; threads and preset are fixed, so that the file does not depend on
-#: the machine.
+#: Encoders by FFmpeg's names, best first. Threads and preset are fixed, so that the file does not
+#: depend on the machine.
 _ENCODERS: dict[str, dict[str, str]] = {
     "libx264": {"preset": "superfast", "threads": "2"},
     "libopenh264": {},
     "h264_rkmpp": {},
     "h264_v4l2m2m": {},
 }
-#: Of a 1080p camera at 30 frames per second: 6 Mbit/s, by pixels.
+#: Bits per pixel of a 1080p camera with 6 Mbit/s at 30 frames per second.
 _BITS_PER_PIXEL = 6_000_000 / (1920 * 1080 * 30)
-#: So that tiny clips are pictures as well.
+#: Least bit rate, which keeps tiny clips recognisable.
 _LEAST_BIT_RATE = 100_000
 
-#: Of the octaves of a texture: a sample covers so many pixels each way, and random values replace
-#: these bits of it.
+#: Octaves of a texture: the pixels that a sample covers each way, and the bits that random values
+#: replace.
 _OCTAVES = ((96, 0xFF), (16, 0x3F), (4, 0x0F))
-#: What brightness and colours of a texture become: outdoors colours are weak.
-_LUMA, _CHROMA = (
-    bytes(low + value * (high - low) // 255 for value in range(256))
-    for low, high in ((24, 224), (96, 160))
-)
-#: The picture is a window into a texture that is larger by this, and sways within it.
+
+
+def _levels(low: int, high: int) -> bytes:
+    """Return a table that maps the values of a texture to levels from `low` to `high`."""
+    return bytes(low + value * (high - low) // 255 for value in range(256))
+
+
+#: Levels of brightness and of colours, which are weak outdoors.
+_LUMA = _levels(24, 224)
+_CHROMA = _levels(96, 160)
+#: The picture is a window into a texture that is larger by this margin, and sways within it.
 _MARGIN = 64
-#: Objects that cross the picture: part of its width and height, and steps in pixels per frame,
+#: Objects that cross the picture: divisors of its width and height, and steps in pixels per frame,
 #: right and down.
 _OBJECTS = ((6, 4, 7, 2), (8, 3, -5, 3), (5, 6, 3, -4), (10, 8, -9, -1))
-#: What the noise of the sensor replaces: the lowest bits of the brightness.
+#: Lowest bits of the brightness, which the noise of the sensor replaces.
 _NOISE_BITS = 0x07
-#: Noise of so many frames is made, and used in turn.
+#: Number of noise pictures, which are used in turn.
 _NOISES = 7
 
 
 def write_clip(clip: Clip, output: str) -> None:
-    """Write the clip, whole or not at all; raise VideoError."""
+    """Write the complete clip, or nothing; raise VideoError if that fails."""
     try:
         with written_whole(Path(output)) as path:
             _write_with_any(clip, path)
@@ -60,7 +66,7 @@ def write_clip(clip: Clip, output: str) -> None:
 
 
 def _write_with_any(clip: Clip, path: Path) -> None:
-    """Try one encoder after another: some are compiled in and lack their hardware."""
+    """Try one encoder after another: some are compiled in but lack their hardware."""
     reasons = []
     for name, options in _ENCODERS.items():
         try:
@@ -81,9 +87,8 @@ def _encode(clip: Clip, path: Path, encoder: str, options: dict[str, str]) -> No
         stream.width = clip.width
         stream.height = clip.height
         stream.pix_fmt = "yuv420p"
-        stream.bit_rate = max(
-            _LEAST_BIT_RATE, round(_BITS_PER_PIXEL * clip.width * clip.height * clip.fps)
-        )
+        bit_rate = round(_BITS_PER_PIXEL * clip.width * clip.height * clip.fps)
+        stream.bit_rate = max(_LEAST_BIT_RATE, bit_rate)
         # A key frame every second and no frames out of order, as cameras send them.
         stream.codec_context.gop_size = clip.fps
         stream.codec_context.max_b_frames = 0
@@ -94,30 +99,28 @@ def _encode(clip: Clip, path: Path, encoder: str, options: dict[str, str]) -> No
 
 def _frames(clip: Clip) -> Iterator[Any]:
     """Yield the pictures: textures that move, the same on every machine."""
-    scenes = [_Scene(clip, *plane) for plane in ((1, 1, _LUMA), (2, 2, _CHROMA), (2, 3, _CHROMA))]
-    noises = [
-        _noise(clip.width * clip.height, random.Random(seed), _NOISE_BITS)
-        for seed in range(_NOISES)
-    ]
+    luma = _Scene(clip, scale=1, seed=1, levels=_LUMA)
+    blue = _Scene(clip, scale=2, seed=2, levels=_CHROMA)
+    red = _Scene(clip, scale=2, seed=3, levels=_CHROMA)
+    pixels = clip.width * clip.height
+    noises = [_noise(pixels, random.Random(seed), _NOISE_BITS) for seed in range(_NOISES)]
     for number in range(clip.frames):
-        luma, *chroma = (scene.at(number) for scene in scenes)
         frame = av.VideoFrame(clip.width, clip.height, "yuv420p")
-        _put(frame.planes[0], _with_noise(luma, noises[number % _NOISES], _NOISE_BITS), clip.width)
-        for plane, samples in zip(frame.planes[1:], chroma):
-            _put(plane, samples, clip.width // 2)
+        noise = noises[number % _NOISES]
+        _put(frame.planes[0], _with_noise(luma.at(number), noise, _NOISE_BITS), clip.width)
+        _put(frame.planes[1], blue.at(number), clip.width // 2)
+        _put(frame.planes[2], red.at(number), clip.width // 2)
         frame.pts = number
         yield frame
 
 
 class _Scene:
-    """One plane of the pictures: a window that sways over a texture, and pieces of the texture that
-    cross it.
+    """One plane of the pictures: a window that sways over a texture, crossed by pieces of it.
+
+    A sample of the plane covers `scale` pixels each way; `levels` is a table of its 256 levels.
     """
 
     def __init__(self, clip: Clip, scale: int, seed: int, levels: bytes) -> None:
-        """Take how many pixels of the picture a sample of the plane covers, each way, and a table
-        of its 256 levels.
-        """
         self._width = clip.width // scale
         self._height = clip.height // scale
         self._scale = scale
@@ -125,19 +128,21 @@ class _Scene:
         self._texture = _texture(self._pitch, self._height + _MARGIN, seed, levels)
 
     def at(self, number: int) -> bytearray:
-        """Return the plane of that frame, row by row."""
-        right, down = (_there_and_back(number * step, _MARGIN) // self._scale for step in (2, 1))
-        plane = bytearray().join(
-            self._row(right, down + row, self._width) for row in range(self._height)
-        )
-        for part_of_width, part_of_height, step_right, step_down in _OBJECTS:
-            width = self._width // part_of_width
-            height = self._height // part_of_height
+        """Return the plane of the frame with this number, row by row."""
+        right = _there_and_back(number * 2, _MARGIN) // self._scale
+        down = _there_and_back(number, _MARGIN) // self._scale
+        plane = bytearray()
+        for row in range(self._height):
+            plane += self._row(right, down + row, self._width)
+
+        for width_divisor, height_divisor, step_right, step_down in _OBJECTS:
+            width = self._width // width_divisor
+            height = self._height // height_divisor
             left = _there_and_back(number * step_right // self._scale, self._width - width)
             top = _there_and_back(number * step_down // self._scale, self._height - height)
             for row in range(height):
                 start = (top + row) * self._width + left
-                plane[start : start + width] = self._row(part_of_width, part_of_height + row, width)
+                plane[start : start + width] = self._row(width_divisor, height_divisor + row, width)
         return plane
 
     def _row(self, left: int, top: int, width: int) -> bytes:
@@ -160,15 +165,12 @@ def _texture(width: int, height: int, seed: int, levels: bytes) -> bytes:
         picture.planes[0].update(_with_noise(samples, _noise(len(samples), numbers, bits), bits))
     plane = picture.reformat(width, height, interpolation="BICUBIC").planes[0]
     rows = memoryview(plane)
-    return b"".join(rows[row * plane.line_size :][:width] for row in range(height)).translate(
-        levels
-    )
+    samples = b"".join(rows[row * plane.line_size :][:width] for row in range(height))
+    return samples.translate(levels)
 
 
 def _with_noise(samples: bytes | bytearray, noise: int, bits: int) -> bytes:
-    """Return the samples with these bits replaced; done on one large number, which is fast without
-    numpy.
-    """
+    """Return the samples with these bits replaced, as one large number: fast without numpy."""
     kept = int.from_bytes(bytes((0xFF - bits,)) * len(samples), "little")
     return ((int.from_bytes(samples, "little") & kept) | noise).to_bytes(len(samples), "little")
 
@@ -180,11 +182,12 @@ def _noise(size: int, numbers: random.Random, bits: int) -> int:
 
 def _put(plane: Any, samples: bytes | bytearray, width: int) -> None:
     """Write rows into a plane, which may have padding behind each."""
-    behind = bytes(plane.line_size - width)
-    rows = memoryview(samples)
-    padded = (
-        part
-        for start in range(0, len(samples), width)
-        for part in (rows[start : start + width], behind)
-    )
-    plane.update(samples if not behind else b"".join(padded))
+    padding = bytes(plane.line_size - width)
+    if not padding:
+        plane.update(samples)
+        return
+    padded = bytearray()
+    for start in range(0, len(samples), width):
+        padded += samples[start : start + width]
+        padded += padding
+    plane.update(padded)

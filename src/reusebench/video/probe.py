@@ -1,6 +1,4 @@
-"""What a video is, as the Python that will measure decodes it; the harness itself does not import
-PyAV.
-"""
+"""Descriptions of videos, by the Python that will measure; the harness does not import PyAV."""
 
 from __future__ import annotations
 
@@ -15,14 +13,14 @@ from reusebench.video import VideoError
 
 __all__ = ["probe_with"]
 
-#: Opening a file reads its index and a few frames; a far disk may be slow.
+#: Opening a file reads its index and a few frames; a network disk may be slow.
 _TIME_LIMIT_S = 120
 
 
 def probe_with(interpreter: str, path: Path) -> dict[str, Any]:
     """Return codec, width and height in pixels, fps and frames (0: not in the file) of a video.
 
-    A frame of it was decoded with the PyAV of that interpreter. Raises VideoError.
+    The interpreter's PyAV decodes one frame. Raises VideoError if that fails.
     """
     command = python_command(
         "reusebench.measured.streams.describe", str(path.absolute()), python=interpreter
