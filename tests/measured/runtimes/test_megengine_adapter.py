@@ -126,7 +126,7 @@ def test_what_megengine_refuses(results: dict[str, Any], damaged: Path) -> None:
         "mmz is a way of Rockchip's",
         "NVIDIA GPU",
     ]
-    words += ["a further thread needs a dup", f"{damaged} is not a MegEngine model", str(damaged)]
+    words += ["another thread needs a dup", f"{damaged} is not a MegEngine model", str(damaged)]
     assert [word for word, refusal in zip(words, results["refusals"]) if word not in refusal] == []
 
 

@@ -435,7 +435,7 @@ def test_no_media_memory_zone(full: Double) -> None:
     assert (
         message
         == "Rockchip's MMZ library (libmpimmz.so or librockit.so) is not here: neither in the"
-        " loader's path nor beside the runtime's library"
+        " loader's path nor in the folder of the runtime's library"
     )
 
 
@@ -895,7 +895,7 @@ def test_a_shared_context_is_not_supported(full: Double) -> None:
     """Two threads may not run one context: the sentence has what to use."""
     kind, phase, context, message = full.walk(_PLAIN, Context(0, 0, SHARED_CONTEXT, 0)).failure()
     assert (kind, phase, context) == ("not_supported", "context", 1)
-    assert "a further thread needs a dup" in message
+    assert "another thread needs a dup" in message
 
 
 # The library and what it prints
@@ -924,8 +924,8 @@ def test_a_library_that_cannot_be_used(tmp_path: Path, content: bytes | None, wo
 
 
 _NO_LIBRARY = """
-from reusebench.measured.runtimes.rknn import adapter, library
-library._FOLDERS = ()
+from reusebench.measured.runtimes.rknn import adapter, library_file
+library_file._FOLDERS = ()
 try:
     adapter.open_runtime()
 except adapter.AdapterError as error:

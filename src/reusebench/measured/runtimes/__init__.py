@@ -1,6 +1,6 @@
-"""The real runtimes behind one small interface (base.py); this file is the visible list of them.
+"""The list of runtimes behind one small interface (base.py).
 
-Importing this package imports no runtime: the harness must not map a runtime's libraries, since a
+Importing this package imports no runtime. The harness must not map a runtime's libraries, since a
 second process that maps them would halve their share in the measured process's PSS.
 """
 
@@ -29,44 +29,45 @@ __all__ = [
 
 @dataclass(frozen=True)
 class RuntimeEntry:
-    """A runtime: its adapter, and what is known without importing it."""
+    """One runtime: its adapter, and all that is known without importing it."""
 
     name: str
-    #: Its own name, in every language.
+    #: Title in every language.
     title: str
     #: Module of this package that defines `open_runtime() -> Runtime`.
     adapter: str
-    #: The Python module that it needs; None: Rockchip's library, which is no Python module.
+    #: Python module of the runtime; None for Rockchip's library, which is no Python module.
     module: Optional[str]
-    #: What to do when it is missing.
+    #: Advice if the runtime is missing.
     install: str
-    #: That infers: "cpu" or "npu".
+    #: Kind of device that infers: "cpu" or "npu".
     device: str
-    #: How the names of the files that it reads end: of its own kind, then others.
+    #: Suffixes of the files that the runtime reads: its own kind first, then others.
     suffixes: Tuple[str, ...]
-    #: Whether models are prepared, in a process of their own, before their weights can be shared or
+    #: Whether models are prepared, in a process of their own, before weights can be shared or
     #: given.
     prepares: bool = False
-    #: The module whose CONVERTER makes files of its own kind; None: it runs the built-in networks
-    #: as ONNX files.
+    #: Module whose CONVERTER makes files of the runtime's own kind; None if it runs the built-in
+    #: networks as ONNX files.
     converter: Optional[str] = None
-    #: How the name of the file with weights ends, which lies beside one of its own kind; None: they
-    #: are one file.
+    #: Suffix of the file with the weights, beside one of the runtime's own kind; None if they are
+    #: one file.
     weights_suffix: Optional[str] = None
-    #: The module whose read(path) says what a file of its own kind shows; None: nothing does.
+    #: Module whose read(path) inspects a file of the runtime's own kind; None if there is none.
     reader: Optional[str] = None
-    #: Whether it lives in the environment of its converter, since it cannot live beside this
-    #: project.
+    #: Whether the runtime lives in the environment of its converter, because it cannot be installed
+    #: beside this project.
     has_own_python: bool = False
-    #: The mechanisms that it lacks whatever the model, by the scenario that measures each, with the
-    #: code of the reason.
+    #: Mechanisms that the runtime lacks for every model: the scenario that measures the mechanism,
+    #: and the code of the reason.
     lacks: Tuple[Tuple[str, str], ...] = ()
-    #: Its own options that change memory, NAME=VALUE each, which are measured one at a time.
+    #: The runtime's own options that change memory, NAME=VALUE each; they are measured one at a
+    #: time.
     options: Tuple[str, ...] = ()
 
     @property
     def suffix(self) -> str:
-        """How the names of its own kind of files end."""
+        """Suffix of the runtime's own kind of files."""
         return self.suffixes[0]
 
 
@@ -209,7 +210,7 @@ RUNTIMES: Tuple[RuntimeEntry, ...] = (
 
 
 class UnknownRuntime(ValueError):
-    """A runtime's name is not in the list."""
+    """A name that is no runtime's."""
 
 
 def find_runtime(name: str) -> RuntimeEntry:
@@ -224,24 +225,22 @@ def find_runtime(name: str) -> RuntimeEntry:
 
 
 def available(entry: RuntimeEntry) -> bool:
-    """Whether this interpreter can use the runtime; imports and loads nothing of it."""
-    return (
-        find_library() is not None
-        if entry.module is None
-        else importlib.util.find_spec(entry.module) is not None
-    )
+    """Whether this interpreter can use the runtime; nothing of it is imported or loaded."""
+    if entry.module is None:
+        return find_library() is not None
+    return importlib.util.find_spec(entry.module) is not None
 
 
 def version_order(version: str) -> Tuple[Tuple[int, ...], bool, str]:
-    """Return what versions of one runtime are sorted by: 1.9.2, 1.10.0, 2.0.0b0, 2.0.0 (a
-    build).
-    """
+    """Return a key to sort versions of one runtime by: 1.9.2, 1.10.0, 2.0.0b0, 2.0.0 (a build)."""
     rest = version.lstrip("0123456789.")
     numbers = version[: len(version) - len(rest)].split(".")
-    return tuple(int(number) for number in numbers if number), rest[:1] in ("", " "), version
+    order = tuple(int(number) for number in numbers if number)
+    is_release = rest[:1] in ("", " ")
+    return order, is_release, version
 
 
 def open_runtime(name: str) -> Runtime:
-    """Import the runtime and return its adapter: for the measured process only."""
+    """Import the runtime and return its adapter; only the measured process may call this."""
     runtime: Runtime = importlib.import_module(find_runtime(name).adapter).open_runtime()
     return runtime

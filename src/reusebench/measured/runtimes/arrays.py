@@ -39,21 +39,21 @@ _CHANNELS = (1, 3)
 _BFLOAT16_SHIFT = 16
 
 
-#: The application's arrays of tensors, by name: of one context, or of all that share them.
+#: Arrays of the application, by the name of the tensor: of one context, or of all that share them.
 Arrays = Dict[str, Any]
 
 
 class MovedTensors(Protocol):
-    """What gets the inputs and outputs of one context in and out."""
+    """The object that moves the inputs and outputs of one context."""
 
     def views(self) -> Sequence[memoryview]:
-        """Return the bytes of the outputs of the last run."""
+        """Return the outputs of the last run."""
 
     def image_input(self) -> ImageInput:
         """Return the application's memory of the first input that is a picture."""
 
     def copies(self) -> Copies:
-        """Return what the last run copied."""
+        """Return the bytes that the last run copied."""
 
     def allocations(self) -> List[Allocation]:
         """Return the application's memory that the runtime uses in place."""
@@ -63,9 +63,9 @@ _Moved = TypeVar("_Moved", bound=MovedTensors)
 
 
 class ContextOfTensors(RuntimeContext, Generic[_Moved]):
-    """A context whose inputs and outputs one object moves."""
+    """A context whose inputs and outputs are moved by one object."""
 
-    #: None once destroyed.
+    #: None once the context is destroyed.
     _tensors: Optional[_Moved] = None
 
     def outputs(self) -> Sequence[memoryview]:
@@ -78,7 +78,7 @@ class ContextOfTensors(RuntimeContext, Generic[_Moved]):
         return self._tensors.image_input()
 
     def copies(self) -> Copies:
-        """Return what the last run copied."""
+        """Return the bytes that the last run copied."""
         return self._tensors.copies() if self._tensors else Copies(0, 0)
 
     def allocations(self) -> List[Allocation]:
@@ -87,40 +87,39 @@ class ContextOfTensors(RuntimeContext, Generic[_Moved]):
 
 
 class SharedArrays:
-    """The arrays of contexts that share them (runtimes.base.Memory.io), by their number."""
+    """The arrays of contexts that share them, by their number (runtimes.base.Memory.io)."""
 
     def __init__(self) -> None:
         self._arrays: Dict[int, Arrays] = {}
 
     def of(self, number: Optional[int]) -> Arrays:
-        """Return the arrays of the number, which the first context fills; without one new ones."""
+        """Return the arrays of a number, which its first context fills; otherwise new ones."""
         return {} if number is None else self._arrays.setdefault(number, {})
 
 
 def filled(tensor: InputData) -> Any:
-    """Return the elements of an input as an array: bfloat16 as its bits (uint16), text as
-    objects.
-    """
+    """Return an input as an array: bfloat16 as its bits (uint16), text as objects."""
     dtype = numpy_type(tensor.type)
     if tensor.file is not None:
         values = np.load(tensor.file, allow_pickle=False)
-        return values if values.dtype == dtype else values.astype(dtype)
+        return values.astype(dtype, copy=False)
     if tensor.value is None:
         return noise(tensor.shape, tensor.type)
-    value: Any = str(tensor.value) if tensor.type == TEXT else tensor.value
-    return np.full(
-        tensor.shape, _bfloat16_bits(np.float32(value)) if tensor.type == BFLOAT16 else value, dtype
-    )
+    value: Any = tensor.value
+    if tensor.type == TEXT:
+        value = str(value)
+    elif tensor.type == BFLOAT16:
+        value = _bfloat16_bits(np.float32(value))
+    return np.full(tensor.shape, value, dtype)
 
 
 def noise(shape: Sequence[int], kind: str) -> Any:
-    """Return the fixed noise pattern as an array of that shape: floats in 0..1, indices and digits
-    0 or 1.
+    """Return noise as an array: floats in 0..1, integers of more than 8 bits and digits 0 or 1.
 
-    `kind` is the type of its elements as in runtimes.base.DeclaredTensor.
+    `kind` is a type of elements as in runtimes.base.DeclaredTensor.
     """
     values = np.empty(shape, numpy_type(kind))
-    # Filled piece by piece: a temporary array of the input's size would count in the process's
+    # Filled piece by piece: a temporary array of the input's size would add to the process's
     # memory.
     flat = values.reshape(-1)
     pattern = _pattern_as(kind)
@@ -131,23 +130,19 @@ def noise(shape: Sequence[int], kind: str) -> Any:
 
 
 def numpy_type(kind: str) -> Any:
-    """Return numpy's type for elements of a type as in runtimes.base.DeclaredTensor."""
+    """Return numpy's type for a type of elements as in runtimes.base.DeclaredTensor."""
     return np.dtype({BFLOAT16: "uint16", TEXT: "object"}.get(kind, kind))
 
 
 def as_buffer(output: Any) -> memoryview:
-    """Return the bytes of an output without a copy; of one that is no array of numbers, those of
-    its repr.
-    """
+    """Return the bytes of an output without a copy, or of its repr if it is no array of numbers."""
     if isinstance(output, np.ndarray) and output.dtype != object:
         return np.ascontiguousarray(output).data
     return memoryview(repr(output).encode())
 
 
 def image_in(inputs: Iterable[Any]) -> ImageInput:
-    """Return the first of these arrays that is a picture, or its first picture; raise NotSupported
-    if none is.
-    """
+    """Return the first picture among these arrays; raise NotSupported if there is none."""
     shapes = []
     for array in inputs:
         if array.ndim == 4 and (array.shape[1] in _CHANNELS or array.shape[3] in _CHANNELS):
@@ -157,14 +152,15 @@ def image_in(inputs: Iterable[Any]) -> ImageInput:
         raise NotSupported("no_picture_input", shapes=", ".join(shapes))
     picture = array[0]
     if array.shape[1] in _CHANNELS:
-        layout, (channels, height, width) = "nchw", picture.shape
-        pitch = width * picture.itemsize
+        layout = "nchw"
+        channels, height, width = picture.shape
+        pitch_bytes = width * picture.itemsize
     else:
-        layout, (height, width, channels) = "nhwc", picture.shape
-        pitch = width * channels * picture.itemsize
-    return ImageInput(
-        picture.data.cast("B"), width, height, channels, layout, picture.dtype.name, pitch
-    )
+        layout = "nhwc"
+        height, width, channels = picture.shape
+        pitch_bytes = width * channels * picture.itemsize
+    memory = picture.data.cast("B")
+    return ImageInput(memory, width, height, channels, layout, picture.dtype.name, pitch_bytes)
 
 
 def _bfloat16_bits(values: Any) -> Any:

@@ -1,12 +1,11 @@
 """The adapter of ncnn, on the CPU, through its Python wheel.
 
 A context is an extractor over a net; ncnn makes one for each inference. A dup, and another
-resolution, are extractors over the net of their source: the weights, and the pools that a net has
-for internal memory, serve all of them. Contexts that share internal memory, or are given theirs,
-have an arena of the application (arena.py).
+resolution, are extractors over the net of their source: the net's weights, and its pools for
+internal memory, serve all of them. Contexts that share internal memory, or are given theirs, have
+an arena of the application (arena.py).
 
-Contexts on several threads infer at once, and the pools of a net then keep internal memory for each
-of those that do.
+If contexts infer at once on several threads, the pools of their net keep internal memory for each.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ from reusebench.measured.runtimes.ncnn.tensors import (
 
 __all__ = ["Ncnn", "NcnnContext", "open_runtime"]
 
-#: What extract() returns where a tensor could not be made (ncnn's layers).
+#: Return value of extract() if a tensor could not be made (ncnn's layers).
 _NO_MEMORY = -100
 
 
@@ -70,13 +69,13 @@ class _Net:
             raise AdapterError("ncnn_param_unreadable", model=model)
         if self.net.load_model(weights) != 0:
             raise AdapterError("ncnn_weights_unreadable", path=weights)
-        #: Of the contexts that have outputs in place and no other arena: ncnn's pools cannot place
-        #: any.
+        #: Arena of the contexts that have outputs in place and no other arena: ncnn's pools cannot
+        #: place any.
         self.arena: Optional[Arena] = None
 
 
 class NcnnContext(RuntimeContext):
-    """Inputs, outputs and internal memory of inferences over a net."""
+    """The inputs, outputs and internal memory of inferences over a net."""
 
     def __init__(
         self,
@@ -94,7 +93,7 @@ class NcnnContext(RuntimeContext):
         self._net: Optional[_Net] = net
         self._memory = memory
         self._arena = arena
-        #: Whether another context has it already.
+        #: Whether another context lists the arena.
         self._shares_arena = shares_arena
         self._allocator: Optional[Allocator] = None
         self._inputs: Optional[NcnnInputTensors] = None
@@ -103,7 +102,7 @@ class NcnnContext(RuntimeContext):
 
     @property
     def net(self) -> _Net:
-        """The net that it infers over."""
+        """The net that the context infers over."""
         assert self._net is not None
         return self._net
 
@@ -118,7 +117,7 @@ class NcnnContext(RuntimeContext):
             self._outputs = ArrayOutputs(self._allocator, arrays if in_place else {}, in_place)
 
     def infer(self) -> None:
-        """Run an extractor: it serves one inference."""
+        """Run an extractor, which serves one inference."""
         assert self._inputs is not None
         assert self._outputs is not None
         self._outputs.drop()
@@ -127,12 +126,15 @@ class NcnnContext(RuntimeContext):
             self._allocator.begin()
             extractor.set_blob_allocator(self._allocator)
             extractor.set_workspace_allocator(self._allocator)
-        # Where contexts share internal memory one place in it serves the copies of all; else they
-        # are in the heap.
-        self._inputs.give_to(extractor, None if self._memory.internal is None else self._allocator)
+
+        # If contexts share internal memory, one place in it serves the copies of all; otherwise
+        # copies are in the heap.
+        shares_internal = self._memory.internal is not None
+        self._inputs.give_to(extractor, self._allocator if shares_internal else None)
+
         mats = {}
         for name in self._output_names:
-            # Given a Mat, since extract() else returns a copy.
+            # Given a Mat, extract() does not copy.
             mats[name] = ncnn.Mat()
             code = extractor.extract(name, mats[name])
             if code == _NO_MEMORY:
@@ -155,18 +157,19 @@ class NcnnContext(RuntimeContext):
         self._open_tensors({})
 
     def copies(self) -> Copies:
-        """Return what the last inference copied."""
+        """Return the bytes that the last inference copied."""
         if self._inputs is None or self._outputs is None:
             return Copies(0, 0)
         return Copies(self._inputs.copied_bytes, self._outputs.copied_bytes)
 
     def allocations(self) -> List[Allocation]:
-        """Return the arena, by the first context that has it, and the tensors that are in place."""
+        """Return the arena, if this context was the first to have it, and the tensors in place."""
         allocations = []
         if self._arena is not None and not self._shares_arena:
             allocations.append(Allocation("internal", self._arena.used_bytes, 0))
         for tensors in (self._inputs, self._outputs):
-            allocations += tensors.allocations() if tensors else []
+            if tensors:
+                allocations += tensors.allocations()
         return allocations
 
     def destroy(self) -> None:
@@ -178,17 +181,17 @@ class NcnnContext(RuntimeContext):
 
 
 class Ncnn(Runtime):
-    """An imported ncnn."""
+    """The imported ncnn."""
 
     version = ncnn.__version__
 
     def __init__(self) -> None:
-        #: By the number of a shared internal memory, for as long as a context has it.
+        #: Arenas by the number of a shared internal memory, as long as a context has one.
         self._arenas: WeakValueDictionary[int, Arena] = WeakValueDictionary()
         self._shared_arrays = SharedArrays()
 
     def interface(self, model: str) -> Interface:
-        """Return what the file declares."""
+        """Return the tensors that the file declares."""
         return read_graph(model).interface
 
     def load(
@@ -205,22 +208,18 @@ class Ncnn(Runtime):
         return self._over(source.net, source.graph, memory, source.inputs)
 
     def shared_context(self, source: RuntimeContext, memory: Memory) -> NcnnContext:
-        """Return a dup: what several threads share is the net, and each inference has an extractor
-        of its own.
-        """
+        """Return a dup: threads share the net, and each inference has its own extractor."""
         return self.dup(source, memory)
 
     def share_weights(
         self, model: str, source: RuntimeContext, memory: Memory, inputs: Inputs = NO_INPUTS
     ) -> NcnnContext:
-        """Return a context over the net of source, with inputs of the sizes that the model has."""
+        """Return a context over the net of source, with inputs of the model's sizes."""
         assert isinstance(source, NcnnContext)
         _check_memory(memory)
         graph = read_graph(model)
-        is_same = graph.without_sizes() == source.graph.without_sizes()
-        if not (
-            is_same and filecmp.cmp(weights_of(model), weights_of(source.net.model), shallow=False)
-        ):
+        has_same_layers = graph.without_sizes() == source.graph.without_sizes()
+        if not has_same_layers or not _have_same_weights(model, source.net.model):
             raise NotSupported("ncnn_networks_differ", model=model)
         return self._over(source.net, graph, memory, inputs)
 
@@ -230,33 +229,36 @@ class Ncnn(Runtime):
         return NcnnContext(net, graph, memory, inputs, arena, shares_arena, arrays)
 
     def _arena_for(self, net: _Net, memory: Memory) -> Tuple[Optional[Arena], bool]:
-        """Return the arena of a context, if it has one, and whether another context has it
-        already.
-        """
+        """Return the arena of a context, if it has one, and whether another context has it too."""
         number = memory.internal
-        is_own = "internal" in memory.outside
-        if number is None and (is_own or "output" not in memory.zero_copy):
-            return (Arena() if is_own else None), False
-        arena = net.arena if number is None else self._arenas.get(number)
-        if arena is not None:
-            return arena, True
-        arena = Arena()
-        if number is None:
-            net.arena = arena
-        else:
-            self._arenas[number] = arena
-        return arena, False
+        if number is not None:
+            arena = self._arenas.get(number)
+            if arena is not None:
+                return arena, True
+            arena = self._arenas[number] = Arena()
+            return arena, False
+
+        if "internal" in memory.outside:
+            return Arena(), False
+        if "output" not in memory.zero_copy:
+            return None, False
+        if net.arena is not None:
+            return net.arena, True
+        net.arena = Arena()
+        return net.arena, False
 
 
 def open_runtime() -> Runtime:
-    """Return the adapter: for the measured process only."""
+    """Return the adapter; only the measured process may call this."""
     return Ncnn()
 
 
+def _have_same_weights(model: str, other: str) -> bool:
+    return filecmp.cmp(weights_of(model), weights_of(other), shallow=False)
+
+
 def _check_memory(memory: Memory) -> None:
-    """Raise NotSupported for what the runtime cannot do; the core is the schedule's concern
-    alone.
-    """
+    """Raise NotSupported for requests that the runtime cannot serve; the schedule sees to cores."""
     if "model" in memory.zero_copy or "weights" in memory.outside:
         raise NotSupported("ncnn_lays_weights_out")
     check_host_memory(memory, "ncnn")

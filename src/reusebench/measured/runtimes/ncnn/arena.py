@@ -1,10 +1,9 @@
-"""Internal memory that the application gives ncnn: one block, from which tensors and workspaces are
-cut.
+"""Internal memory that the application gives ncnn: a block, cut into tensors and workspaces.
 
-ncnn's own pools keep every piece that was ever asked for, and give a large piece for a small
-request. An arena cuts pieces of the size that is asked for and joins those that come back, so its
-block is hardly larger than what is in use at once: 16.1 MiB for YOLOv5s at 320x320, of which 15.3
-are in use; ncnn's two pools keep 30.
+ncnn's own pools keep every piece that was ever requested, and give a large piece for a small
+request. An arena cuts pieces of the requested size and joins those that come back. So its block is
+hardly larger than the memory in use: 16.1 MiB for YOLOv5s at 320x320, of which 15.3 are in use;
+ncnn's two pools keep 30.
 """
 
 from __future__ import annotations
@@ -23,11 +22,10 @@ from reusebench.measured.runtimes.base import OutOfMemory
 
 __all__ = ["ALIGNMENT", "OVERREAD", "Allocator", "Arena"]
 
-#: ncnn/src/allocator.h: NCNN_MALLOC_ALIGN at its largest, and NCNN_MALLOC_OVERREAD: kernels read so
-#: far past the end.
+#: Largest NCNN_MALLOC_ALIGN of ncnn/src/allocator.h.
 ALIGNMENT = 64
 OVERREAD = 64
-#: mmap.h of Linux; Python's mmap names it from 3.13 on.
+#: MAP_NORESERVE (Linux, mman.h); Python's mmap has the name from 3.13 on.
 _MAP_NORESERVE = 0x4000
 
 _capsule = ctypes.pythonapi.PyCapsule_New
@@ -39,8 +37,7 @@ _address.argtypes = [ctypes.py_object, ctypes.c_char_p]
 
 
 class Arena:
-    """Cuts pieces from the beginning of a block of address space; pages that were never touched
-    take no memory.
+    """A block of address space, cut into pieces from its beginning; untouched pages take no memory.
 
     It is unmapped with its last holder.
     """
@@ -49,27 +46,25 @@ class Arena:
         """Reserve as much address space as the machine has memory."""
         self._size = os.sysconf("SC_PHYS_PAGES") * mmap.PAGESIZE
         try:
-            self._block = mmap.mmap(
-                -1, self._size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE
-            )
+            flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE
+            self._block = mmap.mmap(-1, self._size, flags=flags)
         except OSError as error:
             raise OutOfMemory("ncnn_no_address_space", size=self._size, error=str(error)) from None
         self._begin = int(np.frombuffer(self._block, np.uint8).ctypes.data)
         #: Address and size of each free piece, by address; no two touch each other.
         self._free: List[Tuple[int, int]] = [(self._begin, self._size)]
         self._taken: Dict[int, int] = {}
-        #: From the beginning to the end of the last piece that ever was since the last trim.
+        #: Distance from the beginning to the end of the last piece that was in use since the last
+        #: trim.
         self.used_bytes = 0
-        # Python may go on with another thread wherever ncnn calls it.
+        # Python may switch to another thread whenever ncnn calls it.
         self._lock = Lock()
 
     def take(self, size: int) -> Optional[int]:
-        """Return the address of a piece, the first that is large enough; None if none is."""
+        """Return the address of the first free piece that is large enough, or None."""
         size = (size + OVERREAD + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
         with self._lock:
-            index = next(
-                (i for i, (_, free_bytes) in enumerate(self._free) if free_bytes >= size), None
-            )
+            index = self._first_fit(size)
             if index is None:
                 return None
             address, free_bytes = self._free.pop(index)
@@ -79,8 +74,14 @@ class Arena:
             self.used_bytes = max(self.used_bytes, address + size - self._begin)
         return address
 
+    def _first_fit(self, size: int) -> Optional[int]:
+        for index, (_, free_bytes) in enumerate(self._free):
+            if free_bytes >= size:
+                return index
+        return None
+
     def give(self, address: int) -> None:
-        """Take a piece back, and join it with free ones beside it."""
+        """Take a piece back, and join it with free neighbours."""
         with self._lock:
             size = self._taken.pop(address)
             free = self._free
@@ -94,7 +95,7 @@ class Arena:
             free.insert(index, (address, size))
 
     def trim(self) -> None:
-        """Give the pages behind the last piece that is in use back to the system."""
+        """Return the pages behind the last piece in use to the system."""
         with self._lock:
             ends = [address + size - self._begin for address, size in self._taken.items()]
             self.used_bytes = max(ends, default=0)
@@ -103,8 +104,7 @@ class Arena:
 
 
 class Allocator(UnlockedPoolAllocator):  # type: ignore[misc]
-    """What ncnn calls for the memory of one context's tensors: pieces of an arena, and outputs
-    where they are wanted.
+    """The allocator that ncnn calls for a context: pieces of an arena, and outputs in their place.
 
     ncnn's Allocator itself has no constructor in Python.
     """
@@ -113,33 +113,28 @@ class Allocator(UnlockedPoolAllocator):  # type: ignore[misc]
         super().__init__()
         self._arena = arena
         self._requests = 0
-        #: By address: the number and the size of the request that was last served there.
+        #: Key: address. Value: number and size of the request that was last served there.
         self._served: Dict[int, Tuple[int, int]] = {}
-        #: By the number of a request: the size that it has, and the address that it is to be served
-        #: with.
+        #: Key: number of a request. Value: its size, and the address to serve it with.
         self._placed: Dict[int, Tuple[int, int]] = {}
         self._addresses: Set[int] = set()
         #: Whether pieces were in use that never will be again.
         self._trims = False
 
     def begin(self) -> None:
-        """Number the requests of an inference from 0: they are the same in every inference with
-        equal shapes.
-        """
+        """Number the requests of an inference from 0; equal shapes make equal requests."""
         self._requests = 0
         if self._trims:
             self._arena.trim()
             self._trims = False
 
     def size_at(self, address: int) -> Optional[int]:
-        """Return the size of the request that was served with an address; None if none was."""
+        """Return the size of the request that was served with an address, or None."""
         served = self._served.get(address)
         return served[1] if served else None
 
     def place(self, address: int, wanted: int) -> None:
-        """Serve the request that was served with one address with another from the next inference
-        on.
-        """
+        """Serve the request of `address` with `wanted`, from the next inference on."""
         number, size = self._served[address]
         self._placed[number] = (size, wanted)
         self._addresses.add(wanted)
@@ -149,15 +144,16 @@ class Allocator(UnlockedPoolAllocator):  # type: ignore[misc]
         """Return a piece; None tells ncnn that there is no memory."""
         number = self._requests
         self._requests += 1
-        placed = self._placed.get(number)
-        address = placed[1] if placed and placed[0] == size else self._arena.take(size)
+        placed_size, address = self._placed.get(number, (None, None))
+        if placed_size != size:
+            address = self._arena.take(size)
         if address is None:
             return None
         self._served[address] = (number, size)
         return _capsule(address, None, None)
 
     def fastFree(self, piece: Any) -> None:
-        """Take a piece back; what is the application's stays where it is."""
+        """Take a piece back; memory of the application stays as it is."""
         address = _address(piece, None)
         if address not in self._addresses:
             self._arena.give(address)

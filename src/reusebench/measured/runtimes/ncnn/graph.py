@@ -1,5 +1,4 @@
-"""The graph in a .param file: its layers, and which tensors go in and out. Standard library only;
-nothing runs.
+"""The graph of a .param file: its layers, inputs and outputs. Standard library only; nothing runs.
 
 The text is `7767517`, the counts of layers and blobs, and a line for each layer: type, name, counts
 of its bottoms and tops, their names, and parameters as `id=value`, or
@@ -9,23 +8,23 @@ of its bottoms and tops, their names, and parameters as `id=value`, or
 from __future__ import annotations
 
 import re
-from typing import Dict, Iterator, List, NamedTuple, Sequence, Tuple, Union
+from typing import Dict, Iterator, List, NamedTuple, Sequence, Set, Tuple, Union
 
 from reusebench.measured.runtimes.base import AdapterError, DeclaredTensor, Interface
 
 __all__ = ["Graph", "NcnnLayer", "read_graph", "weights_of"]
 
 _MAGIC = "7767517"
-#: A .param file has a line for each layer; a larger one is no such file.
+#: Largest .param file: it has a line for each layer, so a larger file is something else.
 _LARGEST_BYTES = 16 * 2**20
-#: Who reads an input is looked for among all layers, some 100 ns each.
+#: Most steps in the search for the layers that read an input, some 100 ns each.
 _MOST_STEPS = 10_000_000
-#: What pnnx calls inputs and outputs.
+#: Names that pnnx gives to inputs and outputs.
 _NUMBERED = re.compile(r"(?:in|out)(\d{1,9})")
-#: Of 32 bits, as ncnn reads them.
+#: Whole numbers of 32 bits, as ncnn reads them.
 _WHOLE = re.compile(r"-?\d{1,10}")
 _PARAMETER = re.compile(r"-?\d+=[^=\s]*")
-#: Parameters of the layer Input, by the dimension of a tensor from the outermost: channels, depth,
+#: Parameters of the layer Input for the sizes of a tensor, from the outermost: channels, depth,
 #: height, width.
 _SIZES = (2, 11, 1, 0)
 #: Parameters of layers that multiply by weights: outputs, width and height of the kernel, number of
@@ -44,11 +43,11 @@ class NcnnLayer(NamedTuple):
     name: str
     bottoms: Tuple[str, ...]
     tops: Tuple[str, ...]
-    #: By number, as they are written.
+    #: Values as they are written, by the parameter's number.
     parameters: Dict[int, str]
 
     def number(self, parameter: int, default: int = 0) -> int:
-        """Return a parameter that is a whole number; the default where it is none."""
+        """Return a parameter that is a whole number; the default if it is none."""
         text = self.parameters.get(parameter, "")
         return int(text) if _WHOLE.fullmatch(text) else default
 
@@ -60,25 +59,25 @@ class Graph(NamedTuple):
 
     @property
     def inputs(self) -> List[str]:
-        """The names of the inputs; pnnx numbers them in the order of the model that it
-        converted.
-        """
+        """The names of the inputs, in the order of the model that pnnx converted."""
         return _ordered([layer.tops[0] for layer in self.layers if layer.type == "Input"])
 
     @property
     def outputs(self) -> List[str]:
-        """The names of the blobs that no layer takes; where some are numbered the others are dead
-        ends.
-        """
-        taken = {bottom for layer in self.layers for bottom in layer.bottoms}
-        untaken = [top for layer in self.layers for top in layer.tops if top not in taken]
-        return _ordered([name for name in untaken if _NUMBERED.fullmatch(name)] or untaken)
+        """The blobs that no layer reads; if some are numbered, the others are dead ends."""
+        read: Set[str] = set()
+        for layer in self.layers:
+            read.update(layer.bottoms)
+
+        unread = []
+        for layer in self.layers:
+            unread += [top for top in layer.tops if top not in read]
+        numbered = [name for name in unread if _NUMBERED.fullmatch(name)]
+        return _ordered(numbered or unread)
 
     def readers(self, blob: str) -> Iterator[NcnnLayer]:
-        """Yield the layers that read a blob, behind those that only split it."""
-        blobs = {
-            blob
-        }  # a layer stands behind those that it reads, and one of a damaged file is not waited for
+        """Yield the layers that read a blob, also those behind layers that only split it."""
+        blobs = {blob}  # layers follow those that they read; a damaged file may have others
         for layer in self.layers:
             if blobs.isdisjoint(layer.bottoms):
                 continue
@@ -89,9 +88,7 @@ class Graph(NamedTuple):
 
     @property
     def interface(self) -> Interface:
-        """What the net takes and gives; ncnn has no batch, so a tensor has a leading 1 here.
-        Outputs have no shape.
-        """
+        """The inputs and outputs; a leading 1 stands for the batch, and outputs have no shape."""
         order = {name: number for number, name in enumerate(self.inputs)}
         inputs = [self._input(layer) for layer in self.layers if layer.type == "Input"]
         inputs.sort(key=lambda tensor: order[tensor.name])
@@ -99,23 +96,25 @@ class Graph(NamedTuple):
         return Interface(tuple(inputs), tuple(outputs), {})
 
     def without_sizes(self) -> Tuple[NcnnLayer, ...]:
-        """Return the layers without the sizes of inputs: equal in graphs of one network at several
-        resolutions.
-        """
-        return tuple(
-            layer._replace(parameters={}) if layer.type == "Input" else layer
-            for layer in self.layers
-        )
+        """Return the layers without the sizes of inputs: equal for all resolutions of a network."""
+        layers = []
+        for layer in self.layers:
+            if layer.type == "Input":
+                layer = layer._replace(parameters={})
+            layers.append(layer)
+        return tuple(layers)
 
     def _input(self, layer: NcnnLayer) -> DeclaredTensor:
-        readers = list(self.readers(layer.tops[0]))
-        kind = "int32" if any(reader.type == "Embed" for reader in readers) else "float32"
-        sizes: List[Union[int, str]] = [
-            layer.number(size) for size in _SIZES if layer.number(size) > 0
-        ]
-        return DeclaredTensor(
-            layer.tops[0], kind, (1, *sizes) if sizes else _dimensions_for(readers)
-        )
+        name = layer.tops[0]
+        readers = list(self.readers(name))
+        is_index = any(reader.type == "Embed" for reader in readers)
+        kind = "int32" if is_index else "float32"
+
+        sizes = [layer.number(parameter) for parameter in _SIZES]
+        given = [size for size in sizes if size > 0]
+        if given:
+            return DeclaredTensor(name, kind, (1, *given))
+        return DeclaredTensor(name, kind, _dimensions_for(readers))
 
 
 def read_graph(path: str) -> Graph:
@@ -130,18 +129,27 @@ def read_graph(path: str) -> Graph:
         layers = [_layer(line) for line in lines[2:] if line.strip()]
     except (ValueError, IndexError):
         raise AdapterError("ncnn_param_unreadable", model=path) from None
-    tops = [top for layer in layers for top in layer.tops]
-    made = set(tops)
-    is_whole = len(layers) == layer_count and len(tops) == len(made) == blob_count
+
+    is_whole = len(layers) == layer_count and _is_closed(layers, blob_count)
     inputs = sum(layer.type == "Input" for layer in layers)
-    is_whole = is_whole and inputs * len(layers) <= _MOST_STEPS
-    if not (is_whole and all(bottom in made for layer in layers for bottom in layer.bottoms)):
+    if not is_whole or inputs * len(layers) > _MOST_STEPS:
         raise AdapterError("ncnn_param_unreadable", model=path)
     return Graph(tuple(layers))
 
 
+def _is_closed(layers: Sequence[NcnnLayer], blob_count: int) -> bool:
+    """Whether the layers make each blob once, and read no others."""
+    tops: List[str] = []
+    for layer in layers:
+        tops += layer.tops
+    made = set(tops)
+    if not len(tops) == len(made) == blob_count:
+        return False
+    return all(made.issuperset(layer.bottoms) for layer in layers)
+
+
 def weights_of(param: str) -> str:
-    """Return the path of the weights, which are beside the .param file."""
+    """Return the path of the weights, beside the .param file."""
     return f"{param[: -len('.param')]}.bin"
 
 
@@ -164,16 +172,16 @@ def _layer(line: str) -> NcnnLayer:
 
 
 def _ordered(names: Sequence[str]) -> List[str]:
-    """Return the names by their numbers where all have one, else as they are."""
+    """Return the names in the order of their numbers if all have one; otherwise as they are."""
     matches = [_NUMBERED.fullmatch(name) for name in names]
     numbers = {match.group(): int(match.group(1)) for match in matches if match}
-    return sorted(names, key=numbers.__getitem__) if len(numbers) == len(names) else list(names)
+    if len(numbers) < len(names):
+        return list(names)
+    return sorted(names, key=numbers.__getitem__)
 
 
 def _dimensions_for(readers: Sequence[NcnnLayer]) -> Tuple[Union[int, str], ...]:
-    """Return the dimensions of an input whose sizes the file leaves out, by what reads it; () where
-    that is unknown.
-    """
+    """Return the dimensions of an input without sizes, by its readers; () if they are unknown."""
     for layer in readers:
         if layer.type == "Embed":
             return (1, "tokens")

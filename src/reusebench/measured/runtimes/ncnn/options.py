@@ -1,4 +1,4 @@
-"""Options of a net: what all of ours have, and what a user may set."""
+"""Options of a net: those that all of ours have, and those that a user may set."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, Sequence
 
 __all__ = ["OPTIONS", "set_options"]
 
-#: What ncnn would else compute with in fewer bits, on processors that can.
+#: Options that let ncnn compute in fewer bits, on processors that can; all are switched off.
 _REDUCED = (
     "use_fp16_packed",
     "use_fp16_storage",
@@ -15,8 +15,7 @@ _REDUCED = (
     "use_bf16_storage",
 )
 
-#: What an application may set of a net before it is loaded, and what differs from the options that
-#: ours have.
+#: Options that an application may set before a net is loaded, which differ from ours.
 OPTIONS = (
     "use_winograd_convolution=0",
     "use_winograd23_convolution=0",

@@ -1,6 +1,4 @@
-"""How a context's inputs get in and its outputs out: as ncnn hands them over, or in the
-application's arrays.
-"""
+"""The inputs and outputs of a context: copied by ncnn, or in the application's arrays."""
 
 from __future__ import annotations
 
@@ -36,19 +34,15 @@ _READERS = (
     "GRU",
     "RNN",
 )
-#: Of a Mat.
+#: Most dimensions of a Mat.
 _MOST_DIMENSIONS = 4
 
 
 class NcnnInputTensors:
-    """Arrays of the application, of which ncnn gets copies, or a Mat over each, which does not hold
-    the array.
-    """
+    """The application's input arrays; ncnn gets copies, or a Mat over each."""
 
     def __init__(self, graph: Graph, inputs: Inputs, arrays: Arrays, stays: bool) -> None:
-        """`arrays` are those of other contexts that it shares, and get those that it makes;
-        `stays`: none is copied.
-        """
+        """`arrays` may come from other contexts, and gets what is missing; `stays`: no copies."""
         self._arrays: Dict[str, Any] = {}
         self._mats: Dict[str, Any] = {}
         self._stays = stays
@@ -58,32 +52,37 @@ class NcnnInputTensors:
             # there.
             if stays and not all(layer.type in _READERS for layer in graph.readers(tensor.name)):
                 raise NotSupported("ncnn_input_in_place", tensor=tensor.name)
-            if tensor.name not in arrays:
-                fed = inputs.get(tensor.name) or InputData(tensor.name, tensor.type, tensor.shape)
-                arrays[tensor.name] = filled(fed)
+            name = tensor.name
+            if name not in arrays:
+                data = inputs.get(name) or InputData(name, tensor.type, tensor.shape)
+                arrays[name] = filled(data)
                 if stays:
-                    self._allocations.append(Allocation("input", arrays[tensor.name].nbytes, 0))
-            array = self._arrays[tensor.name] = arrays[tensor.name]
-            self._mats[tensor.name] = Mat(_without_batch(tensor.name, array))
+                    self._allocations.append(Allocation("input", arrays[name].nbytes, 0))
+            self._arrays[name] = arrays[name]
+            self._mats[name] = Mat(_without_batch(name, arrays[name]))
         #: Bytes that one inference copies.
-        self.copied_bytes = 0 if stays else sum(array.nbytes for array in self._arrays.values())
+        self.copied_bytes = 0
+        if not stays:
+            self.copied_bytes = sum(array.nbytes for array in self._arrays.values())
 
     def give_to(self, extractor: Any, allocator: Optional[Allocator]) -> None:
-        """Have the extractor read them; copies come from the allocator, if there is one."""
+        """Give the inputs to the extractor; copies come from `allocator`, if there is one."""
         for name, mat in self._mats.items():
-            extractor.input(name, mat if self._stays else mat.clone(allocator))
+            if not self._stays:
+                mat = mat.clone(allocator)
+            extractor.input(name, mat)
 
     def image_input(self) -> ImageInput:
         """Return the array of the first input that is a picture."""
         return image_in(self._arrays.values())
 
     def allocations(self) -> List[Allocation]:
-        """Return the arrays that are read in place, and that no other context has made."""
+        """Return the arrays that are read in place, unless another context made them."""
         return self._allocations
 
 
 class NcnnOutputTensors:
-    """Outputs as extract() returns them: copies, where they were in the pool of a net."""
+    """Outputs as extract() returns them: copies, if they were in the pool of a net."""
 
     def __init__(self) -> None:
         self._mats: List[Any] = []
@@ -91,7 +90,7 @@ class NcnnOutputTensors:
         self.copied_bytes = 0
 
     def drop(self) -> None:
-        """Give back the outputs of the last inference, which the next one has room for then."""
+        """Release the outputs of the last inference, so that the next one can use their memory."""
         self._mats = []
 
     def keep(self, mats: Dict[str, Any]) -> None:
@@ -104,19 +103,19 @@ class NcnnOutputTensors:
         return [as_buffer(mat.numpy()) for mat in self._mats]
 
     def allocations(self) -> List[Allocation]:
-        """Return the memory of the application that ncnn writes to."""
+        """Return the application's memory that ncnn writes to."""
         return []
 
 
 class ArrayOutputs(NcnnOutputTensors):
     """Outputs in the application's arrays: copied there from an arena, or in place.
 
-    ncnn writes in place what its allocator serves with the application's memory. The first
+    ncnn writes in place if its allocator serves a request with the application's memory. The first
     inference shows which request becomes which output, so its outputs are copied.
     """
 
     def __init__(self, allocator: Allocator, arrays: Arrays, in_place: bool) -> None:
-        """`arrays` as in InputTensors."""
+        """`arrays` is as in NcnnInputTensors."""
         super().__init__()
         self._allocator = allocator
         self._arrays = arrays
@@ -125,7 +124,7 @@ class ArrayOutputs(NcnnOutputTensors):
         self._allocations: List[Allocation] = []
 
     def keep(self, mats: Dict[str, Any]) -> None:
-        """Copy what is not in its place, and have it there from the next inference on."""
+        """Copy outputs that are not in their place, and place them from the next inference on."""
         self._names = list(mats)
         self.copied_bytes = 0
         for name, mat in mats.items():
@@ -142,10 +141,11 @@ class ArrayOutputs(NcnnOutputTensors):
     def _array_for(self, name: str, output: Any) -> Any:
         array = self._arrays.get(name)
         if array is None or array.shape != output.shape:
-            array = np.empty(output.shape, output.dtype)
             if self._in_place:
                 array = _placed_like(output, self._allocator)
                 self._allocations.append(Allocation("output", array.nbytes, 0))
+            else:
+                array = np.empty(output.shape, output.dtype)
             self._arrays[name] = array
         return array
 
@@ -154,17 +154,16 @@ class ArrayOutputs(NcnnOutputTensors):
         return [as_buffer(self._arrays[name]) for name in self._names]
 
     def allocations(self) -> List[Allocation]:
-        """Return the arrays that are written in place, and that no other context has made."""
+        """Return the arrays that are written in place, unless another context made them."""
         return self._allocations
 
 
 def _without_batch(name: str, array: Any) -> Any:
-    """Return the array as a Mat has it: ncnn has no batch, and up to four dimensions of 8 or 32
-    bits.
-    """
-    inner = (
-        array[0] if array.ndim > 1 and array.shape[0] == 1 else array.reshape(array.shape or (1,))
-    )
+    """Return the array as a Mat has it: without a batch, up to four dimensions of 8 or 32 bits."""
+    if array.ndim > 1 and array.shape[0] == 1:
+        inner = array[0]
+    else:
+        inner = array.reshape(array.shape or (1,))
     if inner.ndim > _MOST_DIMENSIONS or inner.itemsize not in (1, 4):
         shape = "x".join(map(str, array.shape))
         raise NotSupported("ncnn_no_such_mat", tensor=name, shape=shape, type=array.dtype.name)
@@ -172,7 +171,7 @@ def _without_batch(name: str, array: Any) -> Any:
 
 
 def _placed_like(output: Any, allocator: Allocator) -> Any:
-    """Return an array with the layout of an output, in memory as large as ncnn asked for it."""
+    """Return an array with the layout of an output, in memory as large as ncnn requested."""
     size = allocator.size_at(output.ctypes.data) or output.nbytes
     memory = np.empty(size + ALIGNMENT + OVERREAD, np.uint8)
     begin = -memory.ctypes.data % ALIGNMENT

@@ -1,9 +1,9 @@
 """The adapter of ONNX Runtime.
 
-The wheel of ONNX Runtime 1.31 for Linux reports to its maker: some 8 s after the first session its
-threads look a name up, which loads a library of the C library's and takes 19 mappings. A
-measurement neither reports nor weighs that. The call disable_telemetry_events() was seen to change
-nothing; this variable does, if it is there before the import.
+ONNX Runtime 1.31's wheel for Linux reports to its maker. Some 8 s after the first session its
+threads look a name up, which loads a library of the C library's and adds 19 mappings. A measurement
+neither reports nor includes that. disable_telemetry_events() was seen to change nothing; this
+variable works if it is set before the import.
 """
 
 import os

@@ -1,12 +1,11 @@
-"""The adapter of ONNX Runtime, on the CPU or, where it has that provider, on CUDA.
+"""The adapter of ONNX Runtime, on the CPU or, if the wheel has that provider, on CUDA.
 
-One inference uses one core (intra-op threads 1), as one context on an NPU core does, so results are
-bit-equal between runs and `Plan.cores` is the number of busy cores.
+One inference uses one core (intra-op threads 1), as one context on an NPU core does. Results are
+bit-equal between runs, and `Plan.cores` is the number of busy cores.
 
-A dup is a further session over the same mapped weights, and so is a session of another resolution
-(prepared.py). Sessions that share internal memory allocate from one arena of the process. It serves
-all of them, whatever number their internal memory has; where several run at once it grows by what
-each needs.
+A dup is another session over the same mapped weights, and so is a session of another resolution
+(prepared.py). Sessions that share internal memory allocate from one arena of the process, whatever
+their number is. If several run at once, it grows by the needs of each.
 """
 
 from __future__ import annotations
@@ -49,12 +48,12 @@ from reusebench.measured.runtimes.onnxruntime.tensors import (
 
 __all__ = ["OnnxContext", "OnnxRuntime", "open_runtime"]
 
-#: The arena grows by the requested size, and not to the next power of two (arena_extend_strategy of
-#: OrtArenaCfg).
+#: Strategy by which the arena grows by the requested size, not to the next power of two
+#: (arena_extend_strategy of OrtArenaCfg).
 _SAME_AS_REQUESTED = 1
 _DEFAULT = -1
-#: What ONNX Runtime says where it cannot load a model: the code of our sentence, whose fields are
-#: the groups.
+#: ONNX Runtime's sentences about models that it cannot load, with the code of our sentence; the
+#: groups are its values.
 _REFUSALS = (
     (
         "onnx_operator_missing",
@@ -104,42 +103,41 @@ class OnnxContext(ContextOfTensors[OnnxTensors]):
         #: Whether the session's weights are a mapped file that a dup can map again.
         self.shared = shared
         self._memory = memory
-        self._tensors: Optional[OnnxTensors] = open_tensors(
-            session, memory, inputs, {} if arrays is None else arrays
-        )
-        #: The memory that the application gave, which must live as long as the session.
+        if arrays is None:
+            arrays = {}
+        self._tensors: Optional[OnnxTensors] = open_tensors(session, memory, inputs, arrays)
+        #: Weights in the application's memory; they must live as long as the session.
         self._weights = weights
 
     @property
     def session(self) -> Any:
-        """The live ONNX Runtime session; None once destroyed."""
+        """ONNX Runtime's session; None once destroyed."""
         return self._tensors.session if self._tensors else None
 
     def infer(self) -> None:
         """Run the session once."""
-        self._tensors.run()  # type: ignore[union-attr]
+        assert self._tensors is not None
+        self._tensors.run()
 
     def renew_io(self) -> None:
         """Bind new arrays."""
         self._tensors = open_tensors(self.session, self._memory, self.inputs, {})
 
     def allocations(self) -> List[Allocation]:
-        """Return the weights that the application gave and the tensors that are bound to its
-        memory.
-        """
-        weights = [Allocation("weights", self._weights.size_bytes, 0)] if self._weights else []
-        return weights + super().allocations()
+        """Return the weights and tensors that are in the application's memory."""
+        allocations = super().allocations()
+        if self._weights:
+            allocations.insert(0, Allocation("weights", self._weights.size_bytes, 0))
+        return allocations
 
     def destroy(self) -> None:
-        """Drop the session, which ONNX Runtime frees with its last holder, and then what it
-        uses.
-        """
+        """Drop the session, which ends with its last holder, and then the weights."""
         self._tensors = None
         self._weights = None
 
 
 class OnnxRuntime(Runtime):
-    """An imported ONNX Runtime."""
+    """The imported ONNX Runtime."""
 
     version = ort.__version__
 
@@ -156,30 +154,24 @@ class OnnxRuntime(Runtime):
         inputs: Inputs = NO_INPUTS,
     ) -> Preparation:
         """Save the optimised model and its weights."""
-        # weighs nothing where models are measured
-        from reusebench.measured.runtimes.onnxruntime.preparing import (
-            Runner,
-            prepare,
-        )
+        # Imported only now: it adds nothing to processes that measure.
+        from reusebench.measured.runtimes.onnxruntime.preparing import Runner, prepare
 
-        runner = Runner(
-            _open_session,
-            lambda session: OnnxContext(session, model, Memory(), inputs, shared=False),
-            alive,
-        )
+        def context_of(session: Any) -> OnnxContext:
+            return OnnxContext(session, model, Memory(), inputs, shared=False)
+
+        runner = Runner(_open_session, context_of, alive)
         return prepare(model, os.path.join(folder, digest), runner)
 
     def interface(self, model: str) -> Interface:
-        """Return what the file declares; the graph is read as it is, since optimising takes its
+        """Return the tensors that the file declares, without optimising the graph, which takes
         time.
         """
         options = plain_options()
         options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
         session = _open_session(model, options)
-        inputs, outputs = (
-            tuple(map(declared, tensors))
-            for tensors in (session.get_inputs(), session.get_outputs())
-        )
+        inputs = tuple(map(declared, session.get_inputs()))
+        outputs = tuple(map(declared, session.get_outputs()))
         for tensor in inputs:
             if not is_fed(tensor):
                 raise AdapterError("onnx_input_type", tensor=tensor.name, type=tensor.type)
@@ -195,17 +187,19 @@ class OnnxRuntime(Runtime):
         if prepared is None:
             session = _open_session(model, options, memory.device)
             return OnnxContext(session, model, memory, inputs, shared=False, arrays=arrays)
+
         if PREPARED_WITHOUT in memory.options:
             raise NotSupported("onnx_level_of_prepared", option=PREPARED_WITHOUT)
         as_prepared(options)
-        weights = GivenWeights(prepared) if "weights" in memory.outside else None
-        if weights:
+        weights = None
+        if "weights" in memory.outside:
+            weights = GivenWeights(prepared)
             weights.give_to(options)
         session = _open_session(prepared, options, memory.device)
         return OnnxContext(session, prepared, memory, inputs, weights is None, weights, arrays)
 
     def dup(self, source: RuntimeContext, memory: Memory) -> OnnxContext:
-        """Return a further session that maps the weights which source maps."""
+        """Return another session that maps the weights of source."""
         assert isinstance(source, OnnxContext)
         if not source.shared:
             raise NotSupported("onnx_source_not_prepared")
@@ -214,7 +208,7 @@ class OnnxRuntime(Runtime):
     def share_weights(
         self, model: str, source: RuntimeContext, memory: Memory, inputs: Inputs = NO_INPUTS
     ) -> OnnxContext:
-        """Return a session of the prepared model, which maps the weights that source maps."""
+        """Return a session of the prepared model, which maps the weights of source."""
         assert isinstance(source, OnnxContext)
         if not (source.shared and same_weights(model, source.model)):
             raise NotSupported("onnx_weights_differ")
@@ -229,8 +223,8 @@ class OnnxRuntime(Runtime):
         )
 
     def _options_of(self, memory: Memory) -> Any:
-        """Return the options of a session; where internal memory is shared, with the arena of the
-        process.
+        """Return the options of a session, which has the process's arena if it shares internal
+        memory.
         """
         options = plain_options()
         for option in memory.options:
@@ -241,23 +235,20 @@ class OnnxRuntime(Runtime):
             cpu = ort.OrtMemoryInfo(
                 "Cpu", ort.OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, ort.OrtMemType.DEFAULT
             )
-            ort.create_and_register_allocator(
-                cpu, ort.OrtArenaCfg(0, _SAME_AS_REQUESTED, _DEFAULT, _DEFAULT)
-            )
+            arena = ort.OrtArenaCfg(0, _SAME_AS_REQUESTED, _DEFAULT, _DEFAULT)
+            ort.create_and_register_allocator(cpu, arena)
             self._has_shared_arena = True
         options.add_session_config_entry("session.use_env_allocators", "1")
         return options
 
 
 def open_runtime() -> Runtime:
-    """Return the adapter: for the measured process only."""
+    """Return the adapter; only the measured process may call this."""
     return OnnxRuntime()
 
 
 def _check_memory(memory: Memory) -> None:
-    """Raise NotSupported for what the runtime cannot do; the core is the schedule's concern
-    alone.
-    """
+    """Raise NotSupported for requests that the runtime cannot serve; the schedule sees to cores."""
     check_host_memory(memory, "ONNX Runtime")
     check_options(memory, "ONNX Runtime", list(OPTIONS))
     if "internal" in memory.outside:
@@ -278,9 +269,8 @@ def _open_session(model: str, options: Any, device: Optional[str] = None) -> Any
         for code, pattern in _REFUSALS:
             matched = pattern.search(str(error))
             if matched:
-                raise AdapterError(
-                    code, model=model, version=ort.__version__, **matched.groupdict()
-                ) from None
+                values = matched.groupdict()
+                raise AdapterError(code, model=model, version=ort.__version__, **values) from None
         raise
     if session.get_providers()[0] != providers[0]:
         raise NotSupported("onnx_cuda_does_not_start")

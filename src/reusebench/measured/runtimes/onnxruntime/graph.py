@@ -1,9 +1,8 @@
-"""The graph that ONNX Runtime has saved, in a form that does not depend on the save; and in any
-order of its nodes.
+"""A graph that ONNX Runtime saved, in a form that every save has, and in any order of its nodes.
 
-ONNX Runtime 1.31 walks tables of addresses when it optimises, so that the same model is saved with
-its nodes in another order, and under other names, from process to process. Tensors and weights have
-the same names each time.
+ONNX Runtime 1.31 walks tables of addresses when it optimises. So the nodes of the same model are
+saved in another order, and with other names, from process to process. Tensors and weights have the
+same names each time.
 """
 
 from __future__ import annotations
@@ -18,9 +17,7 @@ __all__ = ["SavedGraph"]
 
 
 class SavedGraph:
-    """A saved model: nodes are numbered, and named, as a depth-first walk from the outputs leaves
-    them.
-    """
+    """A saved model, its nodes numbered and named in the order of a depth-first walk."""
 
     def __init__(self, path: str) -> None:
         self._model = onnx.load(path, load_external_data=False)
@@ -31,14 +28,12 @@ class SavedGraph:
 
     @property
     def names(self) -> List[str]:
-        """The name of each node; none is that of another one, in the bodies of control flow
-        neither.
-        """
+        """The names of the nodes, which are unique, also among the bodies of control flow."""
         return [node.name for node in self._nodes]
 
     @property
     def sources(self) -> List[List[int]]:
-        """For each node those whose tensors it reads, in the order in which it reads them."""
+        """For each node, the nodes whose tensors it reads, in the order of reading."""
         return _sources(self._nodes)
 
     @property
@@ -47,11 +42,11 @@ class SavedGraph:
         return _results(self._model.graph)
 
     def weights(self) -> Iterator[onnx.TensorProto]:
-        """Yield the tensors of the model that are in the file of weights."""
+        """Yield the tensors that are in the weights' file."""
         return (tensor for tensor in self._model.graph.initializer if tensor.external_data)
 
     def write(self, path: str, order: Sequence[int]) -> None:
-        """Write the model with its nodes in this order; in the folder of its weights."""
+        """Write the model with its nodes in this order, to a path in the folder of its weights."""
         del self._model.graph.node[:]
         self._model.graph.node.extend(self._nodes[number] for number in order)
         with open(path, "wb") as file:
@@ -59,9 +54,7 @@ class SavedGraph:
 
 
 def _sort(graph: onnx.GraphProto) -> None:
-    """Put the nodes of the graph, and of the bodies in it, into the order of a depth-first walk
-    from the outputs.
-    """
+    """Put the nodes of the graph and of its bodies into the order of a depth-first walk."""
     nodes = list(graph.node)
     for node in nodes:
         for body in _bodies(node):
@@ -73,26 +66,31 @@ def _sort(graph: onnx.GraphProto) -> None:
 
 def _sources(nodes: Sequence[onnx.NodeProto]) -> List[List[int]]:
     maker = _makers(nodes)
-    return [
-        list(dict.fromkeys(maker[name] for name in _names_read(node) if name in maker))
-        for node in nodes
-    ]
+    sources = []
+    for node in nodes:
+        read = [maker[name] for name in _names_read(node) if name in maker]
+        sources.append(list(dict.fromkeys(read)))
+    return sources
 
 
 def _results(graph: onnx.GraphProto) -> List[int]:
     maker = _makers(graph.node)
-    return list(dict.fromkeys(maker[value.name] for value in graph.output if value.name in maker))
+    results = [maker[value.name] for value in graph.output if value.name in maker]
+    return list(dict.fromkeys(results))
 
 
 def _makers(nodes: Sequence[onnx.NodeProto]) -> Dict[str, int]:
-    """Return by the name of each tensor the number of the node that makes it."""
-    return {name: number for number, node in enumerate(nodes) for name in node.output if name}
+    """Return the number of the node that makes each tensor, by the tensor's name."""
+    makers = {}
+    for number, node in enumerate(nodes):
+        for name in node.output:
+            if name:
+                makers[name] = number
+    return makers
 
 
 def _names_read(node: onnx.NodeProto) -> Iterator[str]:
-    """Yield the names of what the node reads, and of all that its bodies read, tensors of their own
-    too.
-    """
+    """Yield the names that the node reads, and all that its bodies read, including their own."""
     yield from node.input
     for body in _bodies(node):
         for inner in body.node:
@@ -110,7 +108,7 @@ def _bodies(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
 
 
 def _all_nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
-    """Yield the nodes of the graph and, after each, those of its bodies."""
+    """Yield the nodes of the graph, each followed by those of its bodies."""
     for node in graph.node:
         yield node
         for body in _bodies(node):

@@ -8,14 +8,13 @@ import onnxruntime as ort
 
 __all__ = ["OPTIONS", "PREPARED_WITHOUT", "as_prepared", "plain_options"]
 
-#: ONNX Runtime's severity scale (OrtLoggingLevel): 3 is error.
+#: Severity of errors (OrtLoggingLevel).
 _LOG_ERRORS_ONLY = 3
 
-#: Of a model that is prepared at full optimisation, which says nothing of this one.
+#: Option that a prepared model cannot have: it was prepared at full optimisation.
 PREPARED_WITHOUT = "graph_optimization_level=ORT_ENABLE_BASIC"
-#: What an application may set of a session, and what sets it: no layouts that are made for the
-#: CPU's vectors, weights not packed once more, and no arena, so that every tensor is given back to
-#: the heap.
+#: Options that an application may set, with the calls that set them: no layouts for the CPU's
+#: vectors, no weights packed once more, no arena, so that every tensor goes back to the heap.
 OPTIONS: Dict[str, Callable[[Any], object]] = {
     PREPARED_WITHOUT: lambda options: setattr(
         options, "graph_optimization_level", ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
@@ -28,7 +27,7 @@ OPTIONS: Dict[str, Callable[[Any], object]] = {
 
 
 def plain_options() -> Any:
-    """Return the options of any session."""
+    """Return the options that every session has."""
     options = ort.SessionOptions()
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
@@ -37,8 +36,9 @@ def plain_options() -> Any:
 
 
 def as_prepared(options: Any) -> Any:
-    """Return these options, set for a prepared model: it is optimised, and its nodes run in the
-    order of the file.
+    """Set these options for a prepared model, and return them.
+
+    It is optimised already, and its nodes run in the order of the file.
     """
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.execution_order = ort.ExecutionOrder.PRIORITY_BASED

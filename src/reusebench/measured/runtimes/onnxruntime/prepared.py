@@ -21,9 +21,9 @@ __all__ = [
 ]
 
 WEIGHTS_FILE = "weights.bin"
-#: The tensors in the weights' file with their offsets; missing where the `onnx` package was.
+#: Offsets of the tensors in the weights' file; missing if the `onnx` package was.
 INDEX_FILE = "weights.json"
-#: Smaller tensors stay inside the model's file, where sharing them would not repay a page.
+#: Smaller tensors stay inside the model's file, because sharing them would not repay a page.
 EXTERNAL_FROM_BYTES = 1024
 _LINE_BYTES = 64
 
@@ -39,9 +39,7 @@ class IndexedTensor(NamedTuple):
 
 
 class GivenWeights:
-    """The weights of a prepared model in memory of the application, which must live as long as the
-    session.
-    """
+    """The weights of a prepared model in the application's memory; it must outlive the session."""
 
     def __init__(self, prepared: str) -> None:
         folder = os.path.dirname(prepared)
@@ -52,7 +50,7 @@ class GivenWeights:
         self._values = {}
         start = 0
         with open(os.path.join(folder, WEIGHTS_FILE), "rb") as file:
-            for tensor in tensors:  # what lies between them in the file is no weight
+            for tensor in tensors:  # the file has padding between them
                 piece = self._memory[start : start + tensor.length]
                 file.seek(tensor.offset)
                 file.readinto(piece.data)
@@ -62,23 +60,23 @@ class GivenWeights:
 
     @property
     def size_bytes(self) -> int:
-        """Size of the memory."""
+        """Size of that memory."""
         return int(self._memory.nbytes)
 
     def give_to(self, options: Any) -> None:
-        """Let a session of these options use this memory instead of the file."""
+        """Let a session with these options use this memory instead of the file."""
         for name, value in self._values.items():
             options.add_initializer(name, value)
 
 
 def same_weights(*models: str) -> bool:
-    """Whether two prepared models map one file."""
+    """Whether two prepared models map the same file."""
     files = [os.path.join(os.path.dirname(model), WEIGHTS_FILE) for model in models]
     return all(map(os.path.exists, files)) and os.path.samefile(*files)
 
 
 def _aligned(length: int) -> int:
-    """Return the length in whole cache lines."""
+    """Return the length rounded up to whole cache lines."""
     return length + -length % _LINE_BYTES
 
 

@@ -1,9 +1,8 @@
-"""What is made of a model beforehand, so that its weights can be shared between sessions or given
-by the application.
+"""The preparation of models whose weights are shared between sessions or given by the application.
 
-The optimised model is saved with its weights beside it. Loaded with optimisation off it is the same
-graph with equal results, and the weights are one mapped file. Weights of models in one folder that
-are equal, those of a network at several resolutions, become one file with several names. Its nodes
+The optimised model is saved with its weights beside it. Loaded with optimisation off, it is the
+same graph with equal results, and the weights are one mapped file. Equal weights of models in one
+folder, as those of a network at several resolutions, become one file with several names. The nodes
 are put into the order that takes the least memory.
 """
 
@@ -44,12 +43,12 @@ _MODEL_FILE = "model.onnx"
 
 
 def prepare(model: str, folder: str, runner: Runner) -> Preparation:
-    """Save the optimised model into the folder, good for this version of ONNX Runtime and this CPU.
+    """Save the optimised model into the folder, for this version of ONNX Runtime and this CPU.
 
-    The files are the same every time; where the `onnx` package is missing they have another order
-    of nodes each time.
+    The files are the same every time; without the `onnx` package they have another order of nodes
+    each time.
     """
-    shutil.rmtree(folder, ignore_errors=True)  # of a preparation that failed
+    shutil.rmtree(folder, ignore_errors=True)  # a failed preparation may have left it
     os.makedirs(folder)
     path = os.path.join(folder, _MODEL_FILE)
     saved = _save(model, path, runner)
@@ -71,11 +70,10 @@ def prepare(model: str, folder: str, runner: Runner) -> Preparation:
 
 
 def _save(model: str, path: str, runner: Runner) -> Union[Trial, Message]:
-    """Save the optimised model and return its trial; the reason where it has none with the outputs
-    of the model.
+    """Save the optimised model; return its trial, or the reason if none has equal outputs.
 
-    What kernels lay out anew for themselves, those of fully connected layers, is saved too, so that
-    sessions share it; where such a file does not run (seen: ONNX Runtime 1.31 crashes on a PP-OCRv4
+    Layouts that kernels make for themselves, those of fully connected layers, are saved too, so
+    that sessions share them. If such a file does not run (ONNX Runtime 1.31 crashes on a PP-OCRv4
     recogniser), it is saved without.
     """
     try:
@@ -83,6 +81,7 @@ def _save(model: str, path: str, runner: Runner) -> Union[Trial, Message]:
     except TrialFailed as failed:
         _save_optimised(model, path, runner, with_layouts=False)
         return Message("onnx_order_not_tried", {"reason": failed.reason})
+
     as_saved = plain_options()
     as_saved.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     for with_layouts in (True, False):
@@ -100,14 +99,13 @@ def _save_optimised(model: str, path: str, runner: Runner, with_layouts: bool) -
     prefix = "session.optimized_model_external_initializers"
     options.add_session_config_entry(f"{prefix}_file_name", WEIGHTS_FILE)
     options.add_session_config_entry(f"{prefix}_min_size_in_bytes", str(EXTERNAL_FROM_BYTES))
-    options.add_session_config_entry(
-        "session.save_external_prepacked_constant_initializers", str(int(with_layouts))
-    )
+    save_layouts = "session.save_external_prepacked_constant_initializers"
+    options.add_session_config_entry(save_layouts, "1" if with_layouts else "0")
     runner.open_session(model, options)
 
 
 def _write_index(weights: Iterable[onnx.TensorProto], folder: str) -> None:
-    """List the tensors of the weights' file."""
+    """Write the list of the tensors in the weights' file."""
     from onnx.helper import tensor_dtype_to_np_dtype
 
     index = []

@@ -1,6 +1,4 @@
-"""How a session's input gets in and its output out: by run(), bound to the application's memory, or
-on the device.
-"""
+"""The inputs and outputs of a session: passed to run(), bound in place, or on the device."""
 
 from __future__ import annotations
 
@@ -29,9 +27,9 @@ from reusebench.measured.runtimes.base import (
 
 __all__ = ["OnnxTensors", "declared", "is_fed", "open_tensors"]
 
-#: ONNX Runtime's names of types that numpy calls otherwise, or has not; the others are numpy's.
+#: ONNX Runtime's names of types that are not numpy's.
 _TYPES = {"float": "float32", "double": "float64", "string": TEXT}
-#: An optional tensor is fed like any other.
+#: Type of a tensor; an optional one is fed like any other.
 _TENSOR = re.compile(r"(?:optional\()?tensor\((\w+)\)+")
 #: TensorProto.BFLOAT16 (onnx.proto).
 _ONNX_BFLOAT16 = 16
@@ -39,10 +37,16 @@ _ONNX_BFLOAT16 = 16
 
 def declared(tensor: Any) -> DeclaredTensor:
     """Return an input or output of a session (onnxruntime.NodeArg) as the model declares it."""
-    matched = _TENSOR.fullmatch(tensor.type)
-    kind = _TYPES.get(matched[1], matched[1]) if matched else tensor.type
-    sizes = [size if isinstance(size, int) else size or "" for size in tensor.shape or ()]
-    return DeclaredTensor(tensor.name, kind, tuple(sizes))
+    kind = tensor.type
+    matched = _TENSOR.fullmatch(kind)
+    if matched:
+        kind = _TYPES.get(matched[1], matched[1])
+
+    dimensions = []
+    for size in tensor.shape or ():
+        is_given = isinstance(size, int) or bool(size)
+        dimensions.append(size if is_given else "")
+    return DeclaredTensor(tensor.name, kind, tuple(dimensions))
 
 
 class OnnxTensors(ABC):
@@ -50,20 +54,22 @@ class OnnxTensors(ABC):
 
     def __init__(self, session: Any, inputs: Inputs, arrays: Arrays) -> None:
         self.session = session
-        #: The application's arrays.
+        #: Inputs as arrays of the application, by name.
         self._inputs: Dict[str, Any] = {}
-        #: The same as a session takes them.
+        #: Inputs as a session takes them, by name.
         self._fed: Dict[str, Any] = {}
-        #: Those that another context has made already.
+        #: Names of the arrays that another context made.
         self._shared = set(arrays)
         for tensor in map(declared, session.get_inputs()):
-            if tensor.name not in arrays:
-                arrays[tensor.name] = filled(
-                    inputs.get(tensor.name) or InputData(tensor.name, tensor.type, tensor.shape)
-                )
-            array = self._inputs[tensor.name] = arrays[tensor.name]
-            self._fed[tensor.name] = _bfloat16_value(array) if tensor.type == BFLOAT16 else array
-        #: Of the last run.
+            name = tensor.name
+            if name not in arrays:
+                data = inputs.get(name) or InputData(name, tensor.type, tensor.shape)
+                arrays[name] = filled(data)
+            self._inputs[name] = arrays[name]
+            self._fed[name] = arrays[name]
+            if tensor.type == BFLOAT16:
+                self._fed[name] = _bfloat16_value(arrays[name])
+        #: Outputs of the last run.
         self._outputs: List[Any] = []
 
     @abstractmethod
@@ -72,12 +78,10 @@ class OnnxTensors(ABC):
 
     @abstractmethod
     def copies(self) -> Copies:
-        """Return what the last run copied."""
+        """Return the bytes that the last run copied."""
 
     def image_input(self) -> ImageInput:
-        """Return the application's array of the first input that is a picture; the session reads it
-        in every run.
-        """
+        """Return the array of the first input that is a picture; every run reads it."""
         return image_in(self._inputs.values())
 
     def views(self) -> List[memoryview]:
@@ -85,42 +89,42 @@ class OnnxTensors(ABC):
         return [as_buffer(output) for output in self._outputs]
 
     def allocations(self) -> List[Allocation]:
-        """Return the memory that the application gave."""
+        """Return the application's memory."""
         return []
 
 
 class FedTensors(OnnxTensors):
-    """run(): takes arrays and returns arrays, which ONNX Runtime allocates."""
+    """Arrays passed to run(), which returns arrays that ONNX Runtime allocates."""
 
     def __init__(self, session: Any, inputs: Inputs, arrays: Arrays, device: bool) -> None:
         super().__init__(session, inputs, arrays)
         self._device = device
-        #: run() returns no output that numpy has no type for.
-        self._has_bfloat16 = BFLOAT16 in [declared(tensor).type for tensor in session.get_outputs()]
+        #: Whether an output has a type that numpy lacks; run() returns no such output.
+        output_types = [declared(tensor).type for tensor in session.get_outputs()]
+        self._has_bfloat16 = BFLOAT16 in output_types
 
     def run(self) -> None:
-        """Run."""
+        """Run the session on the arrays."""
         if not self._has_bfloat16:
             self._outputs = self.session.run(None, self._fed)
             return
         values = {name: _as_value(value) for name, value in self._fed.items()}
-        self._outputs = [
-            _array_of(value) for value in self.session.run_with_ort_values(None, values)
-        ]
+        returned = self.session.run_with_ort_values(None, values)
+        self._outputs = [_array_of(value) for value in returned]
 
     def copies(self) -> Copies:
-        """Return the outputs where they are arrays of their own; on the host run() reads contiguous
-        inputs in place.
-        """
-        sent_bytes = sum(array.nbytes for array in self._inputs.values()) if self._device else 0
+        """Return the outputs that own their memory; on the host, run() reads inputs in place."""
+        sent_bytes = 0
+        if self._device:
+            sent_bytes = sum(array.nbytes for array in self._inputs.values())
         return Copies(sent_bytes, _own_bytes(self._outputs))
 
 
 class BoundTensors(OnnxTensors):
-    """I/O binding: the session reads and writes the application's arrays where they are.
+    """Arrays of the application that the session reads and writes in place, by I/O binding.
 
-    The array of an output whose size the file leaves free is made after the first run, which shows
-    the size.
+    If the file leaves the size of an output free, its array is made after the first run, which
+    shows the size.
     """
 
     def __init__(
@@ -128,90 +132,89 @@ class BoundTensors(OnnxTensors):
     ) -> None:
         super().__init__(session, inputs, arrays)
         self._arrays = arrays
-        self._tensors = [
-            declared(tensor) for tensor in (*session.get_inputs(), *session.get_outputs())
-        ]
-        for tensor in self._tensors:
+        self._declared_inputs = [declared(tensor) for tensor in session.get_inputs()]
+        self._declared_outputs = [declared(tensor) for tensor in session.get_outputs()]
+        for tensor in (*self._declared_inputs, *self._declared_outputs):
             if tensor.type == TEXT or not is_fed(tensor):
                 raise NotSupported("onnx_not_bindable", tensor=tensor.name, type=tensor.type)
+
         self._binding = session.io_binding()
         self._input_stays = "input" in zero_copy
         self._output_stays = "output" in zero_copy
-        self._returned = self._tensors[len(self._inputs) :]
         if self._input_stays:
-            for tensor, array in zip(self._tensors, self._inputs.values()):
-                address = array.ctypes.data
-                self._binding.bind_input(
-                    tensor.name, "cpu", 0, _element(tensor), array.shape, address
-                )
-        if self._output_stays and not any(_has_free_size(tensor) for tensor in self._returned):
-            for tensor in self._returned:
+            self._bind_inputs()
+        if self._output_stays and not any(map(_has_free_size, self._declared_outputs)):
+            for tensor in self._declared_outputs:
                 if tensor.name not in arrays:
                     arrays[tensor.name] = np.empty(tensor.shape, numpy_type(tensor.type))
             self._bind_outputs()
 
     def run(self) -> None:
-        """Run; what the application does not keep is bound anew, as run() would."""
-        is_kept = self._output_stays and bool(self._outputs)
+        """Run; tensors that are not in place are bound anew, as run() would."""
+        outputs_are_bound = self._output_stays and bool(self._outputs)
         if not self._input_stays:
-            for name, value in self._fed.items():
-                bind = (
-                    self._binding.bind_cpu_input
-                    if isinstance(value, np.ndarray)
-                    else self._binding.bind_ortvalue_input
-                )
-                bind(name, value)
-        if not is_kept:
-            for tensor in self._returned:
-                self._binding.bind_output(tensor.name, "cpu")
+            self._bind_inputs_for_one_run()
+        if outputs_are_bound:
+            self.session.run_with_iobinding(self._binding)
+            return
+
+        for tensor in self._declared_outputs:
+            self._binding.bind_output(tensor.name, "cpu")
         self.session.run_with_iobinding(self._binding)
-        if not is_kept:
-            self._outputs = [_array_of(value) for value in self._binding.get_outputs()]
-        if self._output_stays and not is_kept:
-            for tensor, array in zip(self._returned, self._outputs):
+        self._outputs = [_array_of(value) for value in self._binding.get_outputs()]
+        if self._output_stays:
+            for tensor, array in zip(self._declared_outputs, self._outputs):
                 self._arrays.setdefault(tensor.name, array.copy())
             self._bind_outputs()
 
+    def _bind_inputs(self) -> None:
+        """Have the session read the application's arrays in all runs."""
+        for tensor, array in zip(self._declared_inputs, self._inputs.values()):
+            self._binding.bind_input(
+                tensor.name, "cpu", 0, _element(tensor), array.shape, array.ctypes.data
+            )
+
+    def _bind_inputs_for_one_run(self) -> None:
+        for name, value in self._fed.items():
+            if isinstance(value, np.ndarray):
+                self._binding.bind_cpu_input(name, value)
+            else:
+                self._binding.bind_ortvalue_input(name, value)
+
     def _bind_outputs(self) -> None:
-        """Have further runs write the outputs into the application's arrays."""
-        self._outputs = [self._arrays[tensor.name] for tensor in self._returned]
-        for tensor, array in zip(self._returned, self._outputs):
+        """Have the session write the outputs into the application's arrays from now on."""
+        self._outputs = [self._arrays[tensor.name] for tensor in self._declared_outputs]
+        for tensor, array in zip(self._declared_outputs, self._outputs):
             self._binding.bind_output(
                 tensor.name, "cpu", 0, _element(tensor), array.shape, array.ctypes.data
             )
 
     def copies(self) -> Copies:
-        """Return the outputs that came as arrays of their own; inputs are read in place, bound once
-        or anew.
-        """
-        return Copies(0, 0 if self._output_stays else _own_bytes(self._outputs))
+        """Return the outputs that own their memory; inputs are always read in place."""
+        output_bytes = 0 if self._output_stays else _own_bytes(self._outputs)
+        return Copies(0, output_bytes)
 
     def allocations(self) -> List[Allocation]:
-        """Return the arrays that are bound for good, and that no other context has made."""
-        bound = [
-            ("input", name, array) for name, array in self._inputs.items() if self._input_stays
-        ]
+        """Return the arrays that are in place, unless another context made them."""
+        allocations = []
+        if self._input_stays:
+            for name, array in self._inputs.items():
+                if name not in self._shared:
+                    allocations.append(Allocation("input", array.nbytes, 0))
         if self._output_stays:
-            bound += [
-                ("output", tensor.name, array)
-                for tensor, array in zip(self._returned, self._outputs)
-            ]
-        return [
-            Allocation(kind, array.nbytes, 0)
-            for kind, name, array in bound
-            if name not in self._shared
-        ]
+            for tensor, array in zip(self._declared_outputs, self._outputs):
+                if tensor.name not in self._shared:
+                    allocations.append(Allocation("output", array.nbytes, 0))
+        return allocations
 
 
 class DeviceTensors(OnnxTensors):
-    """I/O binding to the device: the input was sent once, the output is fetched by views()
-    alone.
-    """
+    """Tensors on the device, by I/O binding: inputs are sent once, only views() fetches outputs."""
 
     def __init__(self, session: Any, inputs: Inputs, arrays: Arrays, device: str) -> None:
         super().__init__(session, inputs, arrays)
         self._binding = session.io_binding()
-        #: Held for as long as the binding names them.
+        #: Inputs on the device, held as long as the binding names them.
         self._sent = []
         for name, array in self._inputs.items():
             self._sent.append(ort.OrtValue.ortvalue_from_numpy(array, device, 0))
@@ -225,7 +228,7 @@ class DeviceTensors(OnnxTensors):
         self._binding.synchronize_outputs()
 
     def image_input(self) -> ImageInput:
-        """Refuse: what was sent stays there."""
+        """Refuse: the input on the device is not written again."""
         raise NotSupported("input_on_device")
 
     def views(self) -> List[memoryview]:
@@ -233,15 +236,15 @@ class DeviceTensors(OnnxTensors):
         return [as_buffer(value.numpy()) for value in self._binding.get_outputs()]
 
     def copies(self) -> Copies:
-        """Nothing crosses to the host."""
+        """Return zeros: nothing crosses to the host."""
         return Copies(0, 0)
 
 
 def open_tensors(session: Any, memory: Memory, inputs: Inputs, arrays: Arrays) -> OnnxTensors:
-    """Return what moves the tensors of a session as in `memory`; raise NotSupported where it
-    cannot.
+    """Return the tensors of a session, moved as `memory` says; raise NotSupported if they cannot
+    be.
 
-    `arrays` are those of other contexts that it shares, and get those that it makes.
+    `arrays` may come from other contexts, and gets what is missing.
     """
     if memory.device_io:
         if memory.device is None:
@@ -253,12 +256,12 @@ def open_tensors(session: Any, memory: Memory, inputs: Inputs, arrays: Arrays) -
 
 
 def is_fed(tensor: DeclaredTensor) -> bool:
-    """Whether there are arrays for it."""
+    """Whether arrays can hold the tensor."""
     return tensor.type in ELEMENT_TYPES
 
 
 def _has_free_size(tensor: DeclaredTensor) -> bool:
-    """Whether a run alone shows the shape; a tensor of unknown rank looks like a scalar."""
+    """Whether only a run shows the shape; a tensor of unknown rank looks like a scalar."""
     return not tensor.dimensions or any(isinstance(size, str) for size in tensor.dimensions)
 
 
@@ -267,7 +270,7 @@ def _element(tensor: DeclaredTensor) -> Any:
 
 
 def _bfloat16_value(array: Any) -> Any:
-    """Return a tensor of bfloat16 over the array, which has its bits."""
+    """Return a tensor of bfloat16 over an array of its bits."""
     if not hasattr(ort.OrtValue, "ortvalue_from_numpy_with_onnx_type"):
         raise NotSupported("onnx_no_bfloat16", version=ort.__version__)
     return ort.OrtValue.ortvalue_from_numpy_with_onnx_type(array, _ONNX_BFLOAT16)
@@ -278,7 +281,7 @@ def _as_value(fed: Any) -> Any:
 
 
 def _array_of(value: Any) -> Any:
-    """Return a tensor as an array; of bfloat16 a copy of its bits."""
+    """Return a tensor as an array; if it is bfloat16, a copy of its bits."""
     if value.data_type() != "tensor(bfloat16)":
         return value.numpy()
     address = value.data_ptr()
@@ -287,7 +290,9 @@ def _array_of(value: Any) -> Any:
 
 
 def _own_bytes(arrays: Sequence[Any]) -> int:
-    """Return the bytes of those arrays that own their memory: what they hold was copied."""
-    return sum(
-        array.nbytes for array in arrays if isinstance(array, np.ndarray) and array.flags.owndata
-    )
+    """Return the bytes of the arrays that own their memory: their content was copied."""
+    size_bytes = 0
+    for array in arrays:
+        if isinstance(array, np.ndarray) and array.flags.owndata:
+            size_bytes += array.nbytes
+    return size_bytes

@@ -1,4 +1,4 @@
-"""Which order of nodes takes the least memory, found by running the model in each of several.
+"""The search for the order of nodes that takes the least memory, by running the model in several.
 
 Each runs in a child of the preparing process, so that none finds memory that another one has left.
 """
@@ -23,32 +23,31 @@ if TYPE_CHECKING:
 
 __all__ = ["Runner", "Trial", "TrialFailed", "choose_order", "run_apart"]
 
-#: ONNX Runtime plans its memory in the first inference and allocates by the plan from the second
-#: on, beside the outputs that the application still holds: with YOLOv5s the fourth was the last
+#: Inferences of a trial. ONNX Runtime plans its memory in the first and allocates by the plan from
+#: the second on, while the application still holds outputs. With YOLOv5s the fourth was the last
 #: that took more.
 _INFERENCES = 4
-#: An order that saves less than this is not preferred to an earlier one: readings of one order
-#: differ by a few pages, and the same order is to be chosen every time.
+#: Least saving for which an order is preferred to an earlier one. Readings of one order differ by a
+#: few pages, and the same order is to be chosen every time.
 _LEAST_SAVING_BYTES = 1 << 18
-#: PR_SET_THP_DISABLE of Linux's prctl.h: whether a huge page fits depends on the address of a
-#: region.
+#: PR_SET_THP_DISABLE (Linux, prctl.h). Whether a huge page fits depends on the address of a region.
 _NO_HUGE_PAGES = 41
 _KIB = 1024
 
 
 class Runner(NamedTuple):
-    """How a model is run here."""
+    """The calls by which a model is run."""
 
     #: Opens a session of a model file with options.
     open_session: Callable[[str, Any], Any]
-    #: Gives a session the inputs of the model.
+    #: Makes a context of a session, with the model's inputs.
     context_of: Callable[[Any], RuntimeContext]
-    #: Is called before each run: the preparing process is alive.
+    #: Tells the harness, before each run, that the preparing process is alive.
     alive: Callable[[], None]
 
 
 class Trial(NamedTuple):
-    """A model that was run."""
+    """The result of running a model."""
 
     #: Memory that the inferences added.
     added_bytes: int
@@ -57,7 +56,7 @@ class Trial(NamedTuple):
 
 
 class TrialFailed(Exception):
-    """The model could not be run."""
+    """A model that could not be run."""
 
     def __init__(self, reason: Message) -> None:
         super().__init__(reason)
@@ -65,11 +64,10 @@ class TrialFailed(Exception):
 
 
 def choose_order(path: str, graph: SavedGraph, saved: Trial, runner: Runner) -> NodeOrder:
-    """Write the graph to the path, in the order that takes the least memory; `saved` is its trial
-    as it was saved.
+    """Write the graph to the path in the order that takes the least memory.
 
-    Orders whose outputs are others, in any bit, do not count. At most eight are tried, of four
-    inferences each, beside nine inferences before them.
+    `saved` is the trial of the model as it was saved. Orders with other outputs, in any bit, do not
+    count. At most eight are tried, of four inferences each, in addition to nine inferences before.
     """
     chosen = list(range(len(graph.names)))
     graph.write(path, chosen)
@@ -77,11 +75,11 @@ def choose_order(path: str, graph: SavedGraph, saved: Trial, runner: Runner) -> 
         sizes = _node_sizes(runner, path)
     except TrialFailed as failed:
         return NodeOrder(reason=Message("onnx_order_not_tried", {"reason": failed.reason}))
+
     tried = 0
     least_bytes = None
-    for order in candidate_orders(
-        graph.sources, graph.results, [sizes.get(name, 0) for name in graph.names]
-    ):
+    node_sizes = [sizes.get(name, 0) for name in graph.names]
+    for order in candidate_orders(graph.sources, graph.results, node_sizes):
         tried += 1
         graph.write(path, order)
         with suppress(TrialFailed):
@@ -90,15 +88,14 @@ def choose_order(path: str, graph: SavedGraph, saved: Trial, runner: Runner) -> 
             if trial.checksum == saved.checksum and is_less:
                 chosen = order
                 least_bytes = trial.added_bytes
+
     graph.write(path, chosen)
     reason = Message("onnx_order_outputs_differ") if least_bytes is None else None
     return NodeOrder(tried, saved.added_bytes, least_bytes, reason)
 
 
 def run_apart(runner: Runner, model: str, options: Any) -> Trial:
-    """Return what the model costs and returns, in a child of this process; raise TrialFailed where
-    it cannot be run.
-    """
+    """Run the model in a child of this process; raise TrialFailed if that fails."""
 
     def call() -> Trial:
         libc = ctypes.CDLL(None)
@@ -113,9 +110,7 @@ def run_apart(runner: Runner, model: str, options: Any) -> Trial:
 
 
 def _node_sizes(runner: Runner, path: str) -> Dict[str, int]:
-    """Return the bytes that each node of a saved graph makes, by its name, from a profile of one
-    inference.
-    """
+    """Return the bytes that each node makes, by its name, from a profile of one inference."""
     options = as_prepared(plain_options())
     options.enable_profiling = True
     options.profile_file_prefix = path
@@ -131,7 +126,8 @@ def _node_sizes(runner: Runner, path: str) -> Dict[str, int]:
         for event in events:
             name, is_kernel, _ = event["name"].partition("_kernel_time")
             if is_kernel:
-                sizes[name] = max(sizes.get(name, 0), int(event["args"].get("output_size") or 0))
+                size = int(event["args"].get("output_size") or 0)
+                sizes[name] = max(sizes.get(name, 0), size)
         return sizes
 
     sizes: Dict[str, int] = _in_a_child(runner, call)
@@ -139,18 +135,19 @@ def _node_sizes(runner: Runner, path: str) -> Dict[str, int]:
 
 
 def _in_a_child(runner: Runner, call: Callable[[], Any]) -> Any:
-    """Return what the call returns in a child of this process, which JSON can hold."""
+    """Return the result of the call in a child of this process; JSON must be able to hold it."""
     runner.alive()
     reading, writing = os.pipe()
     with warnings.catch_warnings():
-        # Python warns of locks that other threads may hold: those of numpy's libraries wait for
-        # work.
+        # Python warns of locks that other threads may hold; here these are threads of numpy's
+        # libraries, which wait for work.
         warnings.simplefilter("ignore", DeprecationWarning)
         child = os.fork()
     if not child:
         with open(writing, "w", encoding="utf-8") as pipe:
             json.dump(_outcome(call), pipe)
         os._exit(0)
+
     os.close(writing)
     with open(reading, encoding="utf-8") as pipe:
         text = pipe.read()
@@ -175,13 +172,12 @@ def _outcome(call: Callable[[], Any]) -> Dict[str, Any]:
 
 
 def _memory_in_use(libc: ctypes.CDLL) -> int:
-    """Return the anonymous memory of this process, in bytes, without what the C library keeps for
-    the next caller.
+    """Return the anonymous memory of this process, in bytes, without the C library's free heap.
 
-    A session finds there what it allocates later, or another session does: it is no part of what
-    each one costs.
+    A session may find there what it allocates later, or another session may: it is no part of the
+    cost of one.
     """
-    if hasattr(libc, "malloc_trim"):  # of glibc
+    if hasattr(libc, "malloc_trim"):  # only glibc has it
         libc.malloc_trim(0)
     with open("/proc/self/smaps_rollup", encoding="utf-8") as rollup:
         for line in rollup:
