@@ -1,6 +1,4 @@
-"""What has changed between two sides of runs: every configuration and metric of both, and what
-cannot be compared.
-"""
+"""The changes between two sides of runs, for every configuration and metric that both have."""
 
 from __future__ import annotations
 
@@ -14,11 +12,11 @@ from reusebench.storage.metrics import Metric
 from reusebench.storage.result import BUSY_PERCENT
 from reusebench.storage.runs import CONDITIONS, Configuration, Measured, Run, copies_in
 
-#: Of a whole table: in so many of a hundred tables without a change no row tells of one.
+#: Confidence of a whole table: 99 of 100 tables without a real change report none.
 CONFIDENCE = 0.99
-#: The verdict on a figure of speed where the machine was busy with other work on one side.
+#: Verdict on a figure of speed if the machine was busy with other work on one side.
 DISTURBED = "disturbed"
-#: The verdict on a figure where memory was short on one side.
+#: Verdict on a figure if memory was short on one side.
 SHORT = "memory short"
 
 
@@ -29,9 +27,9 @@ class Change:
     configuration: Configuration
     metric: Metric
     difference: Difference
-    #: Whether other work on the machine may show in it.
+    #: Whether other work on the machine may have changed the figure.
     is_disturbed: bool = False
-    #: Whether memory was short while it was measured, so that it may be too small.
+    #: Whether memory was short, so that the figure may be too small.
     is_short: bool = False
 
     @property
@@ -44,25 +42,25 @@ class Change:
 
 @dataclass(frozen=True)
 class Differing:
-    """A configuration that was measured under other conditions."""
+    """A configuration that was measured under different conditions on the two sides."""
 
     configuration: Configuration
-    #: By condition: that of the base, and that of the head.
+    #: Key: condition; value: that of the base, and that of the head.
     conditions: Mapping[str, tuple[str | None, str | None]]
 
 
 @dataclass(frozen=True)
 class Unmeasured:
-    """A configuration that only one side has figures of."""
+    """A configuration with figures on one side only."""
 
     configuration: Configuration
-    #: Its outcome on each side; None if it is not in these runs.
+    #: Outcome on each side; None if the configuration is not in its runs.
     base: str | None
     head: str | None
 
     @property
     def is_broken(self) -> bool:
-        """Whether it could be measured before, and was tried and could not any more."""
+        """Whether the configuration was measured in the base, and failed in the head."""
         return self.base == "ok" and self.head not in (None, "ok")
 
 
@@ -73,42 +71,42 @@ class Changes:
     base: tuple[Run, ...]
     head: tuple[Run, ...]
     rows: tuple[Change, ...]
-    #: Not compared.
+    #: Configurations that are not compared.
     differing: tuple[Differing, ...]
     unmeasured: tuple[Unmeasured, ...]
-    #: Compared although conditions differ, by --across.
+    #: Configurations that are compared in spite of their conditions, by --across.
     across: tuple[Differing, ...]
-    #: By configuration: what shows on one of the sides that memory was short.
+    #: Key: configuration; value: evidence on one of the sides that memory was short.
     short: Mapping[Configuration, tuple[Message, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class _Side:
-    """What one side has of one configuration, oldest first, under the conditions of its newest
-    run.
-    """
+    """One configuration in the runs of a side under the conditions of the newest, oldest first."""
 
-    measured: tuple[Measured, ...]
+    measurements: tuple[Measured, ...]
 
     @property
     def conditions(self) -> Mapping[str, str | None]:
-        return self.measured[-1].conditions
+        return self.measurements[-1].conditions
 
     @property
     def is_disturbed(self) -> bool:
-        return any(one.busy_percent > BUSY_PERCENT for one in self.measured)
+        return any(measured.busy_percent > BUSY_PERCENT for measured in self.measurements)
 
     @property
     def shortage_signs(self) -> tuple[Message, ...]:
-        return tuple(
-            {sign.code: sign for one in self.measured for sign in one.shortage_signs}.values()
-        )
+        signs: dict[str, Message] = {}
+        for measured in self.measurements:
+            signs.update((sign.code, sign) for sign in measured.shortage_signs)
+        return tuple(signs.values())
 
     def is_short(self, metric: Metric) -> bool:
-        return any(one.is_short(metric) for one in self.measured)
+        return any(measured.is_short(metric) for measured in self.measurements)
 
     def values(self, metric: Metric) -> list[RunValues]:
-        return [one.values[metric.name] for one in self.measured if metric.name in one.values]
+        values = [measured.values.get(metric.name) for measured in self.measurements]
+        return [run_values for run_values in values if run_values is not None]
 
 
 def compare_runs(
@@ -118,79 +116,95 @@ def compare_runs(
     metrics: Sequence[Metric],
     across: Collection[str] = (),
 ) -> Changes:
-    """Compare the head with the base; of all known runs those before the head show the noise.
+    """Compare the head with the base; the `known` runs before the head show the noise.
 
     Conditions named in `across` may differ. The confidence is divided over the rows.
     """
     copies = copies_in([*base, *head])
-    bases, heads = (_by_configuration(side, copies) for side in (base, head))
+    bases = _by_configuration(base, copies)
+    heads = _by_configuration(head, copies)
     sides: dict[Configuration, tuple[_Side, _Side]] = {}
     refused = []
     allowed = []
+    short = {}
     for configuration in heads:
         before = _side(bases.get(configuration, ()))
         after = _side(heads[configuration])
         if before is None or after is None:
             continue
-        pairs = {name: (before.conditions[name], after.conditions[name]) for name in CONDITIONS}
-        differing = {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+        differing = _differing_conditions(before, after)
         if not set(differing) <= set(across):
             refused.append(Differing(configuration, differing))
             continue
         if differing:
             allowed.append(Differing(configuration, differing))
         sides[configuration] = (before, after)
-    # What was measured before the head.
+        signs = before.shortage_signs + after.shortage_signs
+        if signs:
+            short[configuration] = signs
+
     first = min(run.order for run in head)
     paths = {run.path for run in head}
     earlier = _by_configuration(run for run in known if run.order < first and run.path not in paths)
     return Changes(
-        tuple(base),
-        tuple(head),
-        tuple(_rows(sides, earlier, metrics)),
-        tuple(refused),
-        tuple(_unmeasured(bases, heads)),
-        tuple(allowed),
-        {
-            name: signs
-            for name, (before, after) in sides.items()
-            if (signs := before.shortage_signs + after.shortage_signs)
-        },
+        base=tuple(base),
+        head=tuple(head),
+        rows=tuple(_rows(sides, earlier, metrics)),
+        differing=tuple(refused),
+        unmeasured=tuple(_unmeasured(bases, heads)),
+        across=tuple(allowed),
+        short=short,
     )
 
 
 def _by_configuration(
     runs: Iterable[Run], left_out: Collection[Configuration] = ()
 ) -> dict[Configuration, list[Measured]]:
-    """Return what the runs have of each configuration, oldest first."""
-    measured: dict[Configuration, list[Measured]] = {}
+    """Return the measurements of each configuration, oldest first."""
+    measurements: dict[Configuration, list[Measured]] = {}
     for run in sorted(runs, key=lambda run: run.order):
-        for one in run.measured:
-            if one.configuration not in left_out:
-                measured.setdefault(one.configuration, []).append(one)
-    return measured
+        for measured in run.measured:
+            if measured.configuration not in left_out:
+                measurements.setdefault(measured.configuration, []).append(measured)
+    return measurements
 
 
-def _side(measured: Sequence[Measured]) -> _Side | None:
-    """Return the side; None if nothing could be measured."""
-    good = [one for one in measured if one.outcome == "ok"]
-    return (
-        _Side(tuple(one for one in good if one.conditions == good[-1].conditions)) if good else None
-    )
+def _side(measurements: Sequence[Measured]) -> _Side | None:
+    """Return the side; None if every measurement failed."""
+    good = [measured for measured in measurements if measured.outcome == "ok"]
+    if not good:
+        return None
+    conditions = good[-1].conditions
+    return _Side(tuple(measured for measured in good if measured.conditions == conditions))
+
+
+def _differing_conditions(before: _Side, after: _Side) -> dict[str, tuple[str | None, str | None]]:
+    differing = {}
+    for name in CONDITIONS:
+        pair = (before.conditions[name], after.conditions[name])
+        if pair[0] != pair[1]:
+            differing[name] = pair
+    return differing
 
 
 def _unmeasured(
     bases: Mapping[Configuration, Sequence[Measured]],
     heads: Mapping[Configuration, Sequence[Measured]],
 ) -> Iterable[Unmeasured]:
-    """Yield what only one side has figures of; what neither has is no news."""
+    """Yield the configurations with figures on one side only."""
     for configuration in dict.fromkeys((*heads, *bases)):
-        outcomes = []
-        for side in (bases, heads):
-            of_runs = [one.outcome for one in side.get(configuration, ())]
-            outcomes.append("ok" if "ok" in of_runs else of_runs[-1] if of_runs else None)
-        if outcomes.count("ok") == 1:
-            yield Unmeasured(configuration, *outcomes)
+        base = _outcome(bases.get(configuration, ()))
+        head = _outcome(heads.get(configuration, ()))
+        if (base == "ok") != (head == "ok"):
+            yield Unmeasured(configuration, base, head)
+
+
+def _outcome(measurements: Sequence[Measured]) -> str | None:
+    """Return "ok" if a measurement succeeded, otherwise the last outcome; None if there is none."""
+    outcomes = [measured.outcome for measured in measurements]
+    if "ok" in outcomes:
+        return "ok"
+    return outcomes[-1] if outcomes else None
 
 
 def _rows(
@@ -198,27 +212,30 @@ def _rows(
     earlier: Mapping[Configuration, Sequence[Measured]],
     metrics: Sequence[Metric],
 ) -> Iterable[Change]:
-    pairs = [
-        (one, metric)
-        for one in sides
-        for metric in metrics
-        if all(side.values(metric) for side in sides[one])
-    ]
-    confidence = 1 - (1 - CONFIDENCE) / max(1, len(pairs))
-    for configuration, metric in pairs:
+    compared = []
+    for configuration, (before, after) in sides.items():
+        for metric in metrics:
+            if before.values(metric) and after.values(metric):
+                compared.append((configuration, metric))
+
+    confidence = 1 - (1 - CONFIDENCE) / max(1, len(compared))
+    for configuration, metric in compared:
         before, after = sides[configuration]
-        # Those under the base's conditions: others have another noise, and another level.
-        alike = [
-            one for one in earlier.get(configuration, ()) if one.conditions == before.conditions
-        ]
-        known = _Side(tuple(one for one in alike if not one.is_short(metric)))
-        values = (before.values(metric), after.values(metric), known.values(metric))
-        is_disturbed = metric.part == "speed" and (before.is_disturbed or after.is_disturbed)
-        is_short = before.is_short(metric) or after.is_short(metric)
+        # Runs under other conditions than the base's have another noise, and another level.
+        known = []
+        for measured in earlier.get(configuration, ()):
+            if measured.conditions == before.conditions and not measured.is_short(metric):
+                known.append(measured)
         yield Change(
             configuration,
             metric,
-            difference_of_means(metric, *values, confidence),
-            is_disturbed,
-            is_short,
+            difference_of_means(
+                metric,
+                before.values(metric),
+                after.values(metric),
+                _Side(tuple(known)).values(metric),
+                confidence,
+            ),
+            is_disturbed=metric.part == "speed" and (before.is_disturbed or after.is_disturbed),
+            is_short=before.is_short(metric) or after.is_short(metric),
         )

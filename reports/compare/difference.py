@@ -1,6 +1,4 @@
-"""The difference of a figure between two sides of runs: how large, how sure, and what could have
-been seen at all.
-"""
+"""The difference of a figure between two sides of runs: size, verdict, and detectable size."""
 
 from __future__ import annotations
 
@@ -14,33 +12,32 @@ from reusebench.storage.metrics import Metric
 
 HIGHER = "higher"
 LOWER = "lower"
-#: None that so many repeats could show.
+#: No change that these repeats could show.
 NO_CHANGE = "no change"
-#: No side has a second repeat, and there are no earlier runs: nothing shows the noise.
+#: No side has a second repeat, and there are no earlier runs: the noise is unknown.
 TOO_FEW = "too few"
 
 
 @dataclass(frozen=True)
 class Difference:
-    """Head against base, in the metric's unit."""
+    """The difference from base to head, in the metric's unit."""
 
     base_median: float
     head_median: float
-    #: Of all repeats.
+    #: Number of repeats.
     base_count: int
     head_count: int
     base_mean: float
-    #: Of the means: of a two-valued figure the median jumps from one value to the other, the mean
-    #: does not.
+    #: Change of the means: the median of a two-valued figure jumps, its mean does not.
     change: float
-    #: Half the width of the confidence interval of the change: the smallest change that would have
-    #: been told from noise. None if nothing shows the noise.
+    #: Half the width of the confidence interval of the change, and so the smallest change that
+    #: would have been distinguished from noise. None if the noise is unknown.
     error: float | None
     noise: Noise
 
     @property
     def percent(self) -> float | None:
-        """The change in percent of the base; None of nothing."""
+        """The change in percent of the base; None if the base is zero."""
         return 100 * self.change / abs(self.base_mean) if self.base_mean else None
 
     @property
@@ -60,15 +57,20 @@ def difference_of_means(
     earlier: Sequence[RunValues],
     confidence: float,
 ) -> Difference:
-    """Return the difference of the means with its interval at this confidence, a share of 1.
+    """Return the difference of the means, with its interval at this confidence, a share of 1.
 
-    Each side is a run or several, each run a value or several; `earlier` are the runs of the series
-    before the head.
+    Each side has one or more runs, each run one or more values. `earlier` are the runs of the
+    series before the head.
     """
-    before, after = ([value for run in side for value in run] for side in (base, head))
+    before = [value for run in base for value in run]
+    after = [value for run in head for value in run]
     noise = noise_of(metric, (base, head), earlier)
-    # Student's t, from below: of a confidence near 1 its own quantile would be rounded.
-    errors = -quantile(noise.freedom, (1 - confidence) / 2) if noise.freedom else None
+    error = None
+    if noise.freedom:
+        # The lower tail of Student's t is exact; near 1 a confidence would be rounded.
+        errors = -quantile(noise.freedom, (1 - confidence) / 2)
+        # One step of its source is no change of a figure.
+        error = max(errors * noise.error(base, head), metric.resolution)
     return Difference(
         base_median=statistics.median(before),
         head_median=statistics.median(after),
@@ -76,7 +78,6 @@ def difference_of_means(
         head_count=len(after),
         base_mean=statistics.fmean(before),
         change=statistics.fmean(after) - statistics.fmean(before),
-        # One step of its source is no change of a figure.
-        error=None if errors is None else max(errors * noise.error(base, head), metric.resolution),
+        error=error,
         noise=noise,
     )

@@ -1,8 +1,7 @@
-"""Stored runs in the forms that other tools read, one writer per form; the long form is for
-databases and pandas.
+"""Exports of stored runs to the formats of other tools, with a writer for each.
 
-docs/ci.md says what stands in each; tests/reports/export_forms has what their documentation
-demands.
+The long form is for databases and pandas. docs/ci.md describes the formats;
+tests/reports/compare/export_forms has the schemas of their documentation.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from reusebench.reports.errors import ReportError
 from reusebench.storage.metrics import METRICS, Metric
 from reusebench.storage.runs import CONDITIONS, Configuration, Measured, Run
 
-#: Of the long form; new ones come at the end.
+#: Columns of the long form; new ones come at the end.
 LONG_COLUMNS = (
     "run_number",
     "run_name",
@@ -49,13 +48,13 @@ LONG_COLUMNS = (
     "npu_memory_limit_bytes",
     "memory_short",
 )
-#: What the long form calls a condition whose name is taken.
+#: Key: condition whose name is taken; value: its column in the long form.
 CONDITION_COLUMNS = {"models": "models_digest", "plan": "plan_digest"}
-#: Bencher refuses longer names of benchmarks; in UTF-8.
+#: Bencher's limit of a benchmark's name in UTF-8.
 _NAME_BYTES = 1024
-#: Of the digest that ends a name which was cut.
+#: Digits of the digest at the end of a shortened name.
 _DIGITS = 12
-#: No measurement was to be had there, so nothing is missing.
+#: Outcome of a configuration that cannot be measured, so nothing is missing.
 _NOT_SUPPORTED = "not_supported"
 
 _Metrics = Sequence[Metric]
@@ -64,11 +63,11 @@ Number = Union[int, float]
 
 @dataclass(frozen=True)
 class Export:
-    """One form."""
+    """A format for other tools."""
 
     name: str
     write: Callable[[Sequence[Run], _Metrics], str]
-    #: Those that the form can hold; none where it holds no figures of metrics.
+    #: Metrics that the format can hold; empty if it has other content.
     metrics: _Metrics = METRICS
 
 
@@ -83,15 +82,14 @@ class _Figure:
 
 
 def export_runs(runs: Sequence[Run], form: Export, metrics: _Metrics = ()) -> str:
-    """Return the runs' metrics, all that the form can hold if none are named, as the text of a
-    file.
-    """
+    """Return the text of an export of these metrics; of all that the format can hold by default."""
     if not form.metrics:
         if metrics:
             raise ReportError(
                 f"--format {form.name} has whole traces, and no metrics: leave --metric out"
             )
         return form.write(runs, metrics)
+
     for metric in metrics:
         if metric not in form.metrics:
             others = ", ".join(other.name for other in EXPORTS if metric in other.metrics)
@@ -112,72 +110,77 @@ def export_runs(runs: Sequence[Run], form: Export, metrics: _Metrics = ()) -> st
 
 
 def left_out(runs: Sequence[Run], form: Export) -> list[str]:
-    """Return what should have been in the form and is not: a run, its configuration, and what
-    happened.
-    """
+    """Return a line for each configuration that is missing in the export, with its outcome."""
     if not form.metrics:
         return without_trace(runs)
-    return [
-        f"{run}: {measured.configuration}: {measured.outcome}"
-        for run in runs
-        for measured in run.measured
-        if measured.outcome not in ("ok", _NOT_SUPPORTED)
-    ]
+    lines = []
+    for run in runs:
+        for measured in run.measured:
+            if measured.outcome not in ("ok", _NOT_SUPPORTED):
+                lines.append(f"{run}: {measured.configuration}: {measured.outcome}")
+    return lines
 
 
 def absent_metrics(runs: Sequence[Run], metrics: _Metrics) -> list[str]:
     """Return the names of the metrics that no configuration has."""
-    present = {name for run in runs for measured in run.measured for name in measured.values}
+    present: set[str] = set()
+    for run in runs:
+        for measured in run.measured:
+            present.update(measured.values)
     return [metric.name for metric in metrics if metric.name not in present]
 
 
 def name_of(configuration: Configuration) -> str:
-    """Return what other tools know the configuration by: with all of its models, and never longer
-    than they allow.
-    """
+    """Return the configuration's name in other tools: with all models, shortened to their limit."""
     models = (", ".join(configuration.models),) if configuration.models else ()
     whole = str(dataclasses.replace(configuration, models=models))
-    if len(whole.encode()) <= _NAME_BYTES:
+    encoded = whole.encode()
+    if len(encoded) <= _NAME_BYTES:
         return whole
-    digest = hashlib.sha256(whole.encode()).hexdigest()[:_DIGITS]
-    return f"{whole.encode()[: _NAME_BYTES - _DIGITS - 1].decode(errors='ignore')} {digest}"
+    digest = hashlib.sha256(encoded).hexdigest()[:_DIGITS]
+    start = encoded[: _NAME_BYTES - _DIGITS - 1].decode(errors="ignore")
+    return f"{start} {digest}"
 
 
 def long_form(runs: Sequence[Run], metrics: _Metrics) -> Iterator[dict[str, Any]]:
-    """Yield a record in LONG_COLUMNS for each run, configuration, metric and repeat, as databases
-    take them.
-    """
+    """Yield a record in LONG_COLUMNS for each run, configuration, metric and repeat."""
     for run in runs:
-        of_run = {
-            "run_number": run.number,
-            "run_name": run.name,
-            "recorded_at": run.recorded_at,
-            "board": run.board,
-            "commit": run.commit,
-            "dirty": run.is_dirty,
-        }
         for measured in run.measured:
-            configuration = measured.configuration
-            identity = {
-                name: getattr(configuration, name)
-                for name in ("runtime", "target", "name", "detail")
-            }
-            models = {"models": ";".join(configuration.models)}
-            conditions = {
-                CONDITION_COLUMNS.get(name, name): measured.conditions[name] for name in CONDITIONS
-            }
-            common = {**conditions, **of_run, **identity, **models}
+            common = _common_columns(run, measured)
             for metric in metrics:
                 is_short = measured.is_short(metric)
                 for repeat, value in enumerate(measured.values.get(metric.name, ()), start=1):
-                    figure = {
+                    record = {
+                        **common,
                         "metric": metric.name,
                         "unit": metric.unit,
                         "repeat": repeat,
                         "value": number(value),
+                        "memory_short": is_short,
                     }
-                    record = {**common, **figure, "memory_short": is_short}
                     yield {column: record[column] for column in LONG_COLUMNS}
+
+
+def _common_columns(run: Run, measured: Measured) -> dict[str, Any]:
+    """Return the columns that all records of a configuration have in common."""
+    configuration = measured.configuration
+    conditions = {
+        CONDITION_COLUMNS.get(name, name): measured.conditions[name] for name in CONDITIONS
+    }
+    return {
+        **conditions,
+        "run_number": run.number,
+        "run_name": run.name,
+        "recorded_at": run.recorded_at,
+        "board": run.board,
+        "commit": run.commit,
+        "dirty": run.is_dirty,
+        "runtime": configuration.runtime,
+        "target": configuration.target,
+        "name": configuration.name,
+        "detail": configuration.detail,
+        "models": ";".join(configuration.models),
+    }
 
 
 def number(value: float) -> Number:
@@ -186,31 +189,28 @@ def number(value: float) -> Number:
 
 
 def _figures(runs: Sequence[Run], metrics: _Metrics) -> Iterator[_Figure]:
-    """Yield a figure for each configuration and metric that there are values of, repeats of all
-    runs together.
-    """
-    of_configurations: dict[Configuration, list[tuple[Run, Measured]]] = {}
+    """Yield a figure for each configuration and metric, over the repeats of all runs."""
+    members_of: dict[Configuration, list[tuple[Run, Measured]]] = {}
     for run in runs:
         for measured in run.measured:
             if measured.values:
-                of_configurations.setdefault(measured.configuration, []).append((run, measured))
-    for configuration, members in of_configurations.items():
+                members_of.setdefault(measured.configuration, []).append((run, measured))
+
+    for configuration, members in members_of.items():
         name = name_of(configuration)
         conditions = _common_conditions(configuration, members)
         for metric in metrics:
-            values = tuple(
-                value for _, measured in members for value in measured.values.get(metric.name, ())
-            )
+            values: list[float] = []
+            for _, measured in members:
+                values += measured.values.get(metric.name, ())
             if values:
-                yield _Figure(name, metric, values, conditions)
+                yield _Figure(name, metric, tuple(values), conditions)
 
 
 def _common_conditions(
     configuration: Configuration, members: Sequence[tuple[Run, Measured]]
 ) -> Mapping[str, str | None]:
-    """Return what is equal in all of them, or raise ReportError if figures of one name are not
-    of one thing.
-    """
+    """Return the conditions of all members; raise ReportError if they differ."""
     for name in CONDITIONS:
         values = [(str(run), measured.conditions[name]) for run, measured in members]
         if len({value for _, value in values}) > 1:
@@ -224,9 +224,7 @@ def _common_conditions(
 
 
 def _bencher(runs: Sequence[Run], metrics: _Metrics) -> str:
-    """Return Bencher Metric Format: of each configuration and measure the median, and the range
-    over the repeats.
-    """
+    """Return Bencher Metric Format: the median and the range over the repeats."""
     benchmarks: dict[str, dict[str, dict[str, Number]]] = {}
     for figure in _figures(runs, metrics):
         metric = {
@@ -249,11 +247,10 @@ def _github(runs: Sequence[Run], metrics: _Metrics) -> str:
         conditions = ", ".join(
             f"{name} {value}" for name, value in figure.conditions.items() if value is not None
         )
-        # For reading: rates have many decimals.
-        spread, least, most = (
-            number(round(size, 3))
-            for size in (max(median - lowest, highest - median), lowest, highest)
-        )
+        # People read these numbers, and rates have many decimals.
+        spread = number(round(max(median - lowest, highest - median), 3))
+        least = number(round(lowest, 3))
+        most = number(round(highest, 3))
         entry = {
             "name": f"{figure.name}: {figure.metric.name}",
             "unit": figure.metric.unit,
@@ -266,7 +263,7 @@ def _github(runs: Sequence[Run], metrics: _Metrics) -> str:
 
 
 def _csv(runs: Sequence[Run], metrics: _Metrics) -> str:
-    # Not by pandas, which only reports need: this command is there without them.
+    # pandas would do, but only reports need it: this command works without.
     text = io.StringIO()
     writer = csv.DictWriter(text, LONG_COLUMNS, lineterminator="\n")
     writer.writeheader()
@@ -285,7 +282,7 @@ def _json(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-#: github-action-benchmark takes one direction per file: throughput has a file of its own.
+#: All formats. github-action-benchmark takes one direction per file, so throughput has its own.
 EXPORTS = (
     Export("bencher", _bencher),
     Export("github", _github, tuple(metric for metric in METRICS if metric.less_is_better)),

@@ -1,4 +1,4 @@
-"""The gate: which changes break a limit, so that a build fails."""
+"""The gate: changes that break a limit fail a build."""
 
 from __future__ import annotations
 
@@ -12,20 +12,21 @@ from reusebench.storage.limits import GateLimit
 
 @dataclass(frozen=True)
 class GateResult:
-    """What the limits make of a comparison."""
+    """The limits applied to a comparison."""
 
     limits: tuple[GateLimit, ...]
-    #: Worse than allowed, and more than noise.
+    #: Changes that are worse than allowed, and more than noise.
     broken: tuple[tuple[GateLimit, Change], ...]
-    #: Worse than allowed by the figures, but it may be noise: more repeats would show it.
+    #: Changes that are worse than allowed, but may be noise: more repeats would show it.
     unsure: tuple[tuple[GateLimit, Change], ...]
-    #: Not judged, since memory was short: an eviction makes a figure smaller, and hides a rise.
+    #: Changes that are not judged, since memory was short: evictions hide a rise.
     short: tuple[tuple[GateLimit, Change], ...]
-    #: How many changes each limit was held against, in their order, and in how many of them a
-    #: change of the size that it allows could not have been distinguished from noise.
+    #: Per limit, the number of changes that it was held against.
     held: tuple[int, ...]
+    #: Per limit, the number of these comparisons that could not have distinguished a change of the
+    #: allowed size from noise.
     blind: tuple[int, ...]
-    #: Configurations that were measured before and cannot be any more.
+    #: Configurations that were measured before and now fail.
     lost: tuple[Unmeasured, ...]
 
     @property
@@ -35,14 +36,14 @@ class GateResult:
 
     @property
     def is_open(self) -> bool:
-        """Whether a limit was held against nothing, or not against all: then nothing is known."""
+        """Whether a limit was held against no change, or not against all of them."""
         return bool(self.short) or not all(self.held)
 
 
 def check_limits(changes: Changes, limits: Sequence[GateLimit]) -> GateResult:
     """Hold every limit against every change of its metric.
 
-    A limit is broken where the change is more than noise and worse than allowed. Both must hold: a
+    A limit is broken if the change is more than noise and worse than allowed. Both must hold: a
     threshold alone fails builds by chance, significance alone fails them for a page.
     """
     broken: list[tuple[GateLimit, Change]] = []
@@ -51,30 +52,39 @@ def check_limits(changes: Changes, limits: Sequence[GateLimit]) -> GateResult:
     held = []
     blind = []
     for limit in limits:
-        short += (
-            (limit, change)
-            for change in changes.rows
-            if change.metric == limit.metric and change.is_short
-        )
-        of_metric = [
-            change
-            for change in changes.rows
-            if change.metric == limit.metric and not change.is_short
-        ]
-        held.append(len(of_metric))
-        blind.append(0)
-        for change in of_metric:
-            difference = change.difference
-            allowed = limit.allowed(change.difference.base_mean)
-            blind[-1] += difference.error is None or difference.error > allowed
-            worse, verdict = (
-                (difference.change, HIGHER)
-                if limit.metric.less_is_better
-                else (-difference.change, LOWER)
-            )
-            if worse > allowed:
+        held_count = blind_count = 0
+        for change in changes.rows:
+            if change.metric != limit.metric:
+                continue
+            if change.is_short:
+                short.append((limit, change))
+                continue
+            held_count += 1
+            blind_count += _is_blind(limit, change)
+            if _is_worse(limit, change):
+                verdict = HIGHER if limit.metric.less_is_better else LOWER
                 (broken if change.verdict == verdict else unsure).append((limit, change))
-    lost = tuple(one for one in changes.unmeasured if one.is_broken)
+        held.append(held_count)
+        blind.append(blind_count)
     return GateResult(
-        tuple(limits), tuple(broken), tuple(unsure), tuple(short), tuple(held), tuple(blind), lost
+        limits=tuple(limits),
+        broken=tuple(broken),
+        unsure=tuple(unsure),
+        short=tuple(short),
+        held=tuple(held),
+        blind=tuple(blind),
+        lost=tuple(unmeasured for unmeasured in changes.unmeasured if unmeasured.is_broken),
     )
+
+
+def _is_blind(limit: GateLimit, change: Change) -> bool:
+    """Whether a change of the allowed size could not have been distinguished from noise."""
+    error = change.difference.error
+    return error is None or error > limit.allowed(change.difference.base_mean)
+
+
+def _is_worse(limit: GateLimit, change: Change) -> bool:
+    """Whether the figures changed for the worse by more than the limit allows."""
+    difference = change.difference
+    rise = difference.change if limit.metric.less_is_better else -difference.change
+    return rise > limit.allowed(difference.base_mean)

@@ -1,52 +1,46 @@
-"""Configurations in few words: what all of them have in common stands once, above the table."""
+"""Short names of configurations: their common parts stand once, above the table."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from reusebench.storage.runs import Configuration
 
-#: What tells two configurations apart, in the order in which it stands behind the name.
-_PARTS: tuple[Callable[[Configuration], str], ...] = (
-    lambda one: one.runtime,
-    # Where everything runs by default need not be named.
-    lambda one: "" if one.target == "python" else one.target,
-    lambda one: one.detail,
-    # All models: of two configurations the first may be the same, and another one differ.
-    lambda one: ", ".join(one.models),
-)
-
 
 def short_names(configurations: Sequence[Configuration]) -> dict[Configuration, str]:
-    """Return a name for each that has what it has otherwise than another of the same name."""
-    alike: dict[str, list[Configuration]] = {}
+    """Return a name for each, with the parts that tell it from others of the same name."""
+    namesakes: dict[str, list[Configuration]] = {}
     for configuration in configurations:
-        alike.setdefault(configuration.name, []).append(configuration)
+        namesakes.setdefault(configuration.name, []).append(configuration)
+
     names = {}
     for configuration in configurations:
-        parts = [
-            part(configuration)
-            for part in _PARTS
-            if not _is_common(part, alike[configuration.name])
+        common = _common_parts(namesakes[configuration.name])
+        differing = [
+            part for part, other in zip(_parts(configuration), common) if part and other is None
         ]
-        differing = ", ".join(filter(None, parts))
-        names[configuration] = (
-            f"{configuration.name} ({differing})" if differing else configuration.name
-        )
+        names[configuration] = configuration.name
+        if differing:
+            names[configuration] += f" ({', '.join(differing)})"
     return names
 
 
 def common_words(configurations: Sequence[Configuration]) -> str:
-    """Return what all have in common."""
-    common = (
-        [part(configurations[0]) for part in _PARTS if _is_common(part, configurations)]
-        if configurations
-        else []
-    )
-    return ", ".join(filter(None, common))
+    """Return the parts that all configurations have in common."""
+    return ", ".join(filter(None, _common_parts(configurations)))
 
 
-def _is_common(
-    part: Callable[[Configuration], str], configurations: Sequence[Configuration]
-) -> bool:
-    return len({part(configuration) for configuration in configurations}) <= 1
+def _parts(configuration: Configuration) -> tuple[str, ...]:
+    """Return the parts that tell configurations apart, in the order of a name."""
+    # The default target need not be named.
+    target = "" if configuration.target == "python" else configuration.target
+    models = ", ".join(configuration.models)
+    return (configuration.runtime, target, configuration.detail, models)
+
+
+def _common_parts(configurations: Sequence[Configuration]) -> list[str | None]:
+    """Return each part if all configurations have it in common, None otherwise."""
+    common: list[str | None] = []
+    for values in zip(*map(_parts, configurations)):
+        common.append(values[0] if len(set(values)) == 1 else None)
+    return common

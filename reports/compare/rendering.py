@@ -1,6 +1,4 @@
-"""A comparison of two sides in words: for a terminal, a CI log, and as Markdown for its summary;
-and as records.
-"""
+"""The output of a comparison: text for a terminal or CI log, Markdown for its summary, records."""
 
 from __future__ import annotations
 
@@ -27,10 +25,11 @@ from reusebench.reports.compare.names import common_words, short_names
 from reusebench.storage.limits import GateLimit
 from reusebench.storage.runs import Run
 
-#: Of each table; numbers are to the right, what they are of and the verdict to the left.
+#: Heads of each table.
 _HEADS = ("configuration", "base", "head", "change", "interval", "%", "smallest", "verdict")
+#: Columns of numbers, which are aligned to the right.
 _NUMBERS = range(1, len(_HEADS) - 1)
-#: How verdicts are counted.
+#: Description of a verdict after the number of its rows.
 _COUNTED = {
     HIGHER: "higher",
     LOWER: "lower",
@@ -39,9 +38,9 @@ _COUNTED = {
     DISTURBED: "of speed on a busy machine, without a verdict",
     SHORT: "measured while memory was short, without a verdict",
 }
-#: Beyond so many, rows of a list are counted.
+#: Limit of the lines of a list; the others are counted.
 _MOST_LISTED = 20
-#: Of the records; new ones come at the end.
+#: Columns of the records; new ones come at the end.
 COMPARISON_COLUMNS = (
     "runtime",
     "target",
@@ -65,9 +64,7 @@ COMPARISON_COLUMNS = (
 
 
 def as_text(changes: Changes, result: GateResult | None) -> str:
-    """Return the comparison for a terminal; rows are as long as they must be, however narrow it
-    is.
-    """
+    """Return the comparison for a terminal; long rows are not wrapped."""
     lines = _opening_lines(changes)
     alignment = ["right" if index in _NUMBERS else "left" for index in range(len(_HEADS))]
     for title, rows in _tables(changes):
@@ -90,69 +87,87 @@ def as_csv(changes: Changes) -> str:
 
 
 def as_json(changes: Changes) -> str:
-    """Return both sides' runs, the rows, and what was not compared and why."""
+    """Return the runs of both sides, the rows, and configurations that were not compared."""
+    not_compared = []
+    for differing in changes.differing:
+        not_compared.append(
+            {"configuration": str(differing.configuration), "differs": differing.conditions}
+        )
+    on_one_side = []
+    for unmeasured in changes.unmeasured:
+        on_one_side.append(
+            {
+                "configuration": str(unmeasured.configuration),
+                "base": unmeasured.base,
+                "head": unmeasured.head,
+            }
+        )
     document = {
         "base": [str(run) for run in changes.base],
         "head": [str(run) for run in changes.head],
         "changes": [_record(change) for change in changes.rows],
-        "not_compared": [
-            {"configuration": str(one.configuration), "differs": one.conditions}
-            for one in changes.differing
-        ],
-        "on_one_side": [
-            {"configuration": str(one.configuration), "base": one.base, "head": one.head}
-            for one in changes.unmeasured
-        ],
+        "not_compared": not_compared,
+        "on_one_side": on_one_side,
     }
     return json.dumps(document, ensure_ascii=False, indent=1)
 
 
 def _opening_lines(changes: Changes) -> list[str]:
-    """Return what is compared with what."""
+    """Return the lines that name the two sides."""
     lines = [f"base: {_side(changes.base)}", f"head: {_side(changes.head)}"]
     common = common_words([change.configuration for change in changes.rows])
-    return lines + ([f"all: {common}"] if common else [])
+    if common:
+        lines.append(f"all: {common}")
+    return lines
 
 
 def _side(runs: Sequence[Run]) -> str:
-    """Return the runs' names, and the commit and date of the newest."""
+    """Return the names of the runs, and date, commit and board of the newest."""
     newest = max(runs, key=lambda run: run.order)
-    names = ", ".join(map(str, runs[:3])) + (f" and {len(runs) - 3} more" if len(runs) > 3 else "")
-    commit = f", commit {newest.short_commit}" if newest.commit else ""
-    return f"{names}, {newest.moment}{commit}, board {newest.board}"
+    words = ", ".join(map(str, runs[:3]))
+    if len(runs) > 3:
+        words += f" and {len(runs) - 3} more"
+    words += f", {newest.moment}"
+    if newest.commit:
+        words += f", commit {newest.short_commit}"
+    return f"{words}, board {newest.board}"
 
 
 def _tables(changes: Changes) -> Iterator[tuple[str, list[list[str]]]]:
-    """Yield a table for each metric: its title, and its rows of cells as _HEADS names them."""
+    """Yield a table for each metric: its title, and rows of cells in the order of _HEADS."""
     names = short_names([change.configuration for change in changes.rows])
     for metric in dict.fromkeys(change.metric for change in changes.rows):
         rows = []
         for change in changes.rows:
-            if change.metric != metric:
-                continue
-            difference = change.difference
-            interval = EMPTY
-            smallest = EMPTY
-            if difference.error is not None:
-                ends = (difference.change - difference.error, difference.change + difference.error)
-                interval = " .. ".join(metric_number(end, metric, sign=True) for end in ends)
-                smallest = metric_number(difference.error, metric)
-            cells = [
-                names[change.configuration],
-                f"{metric_number(difference.base_median, metric)} ({difference.base_count})",
-                f"{metric_number(difference.head_median, metric)} ({difference.head_count})",
-                metric_number(difference.change, metric, sign=True),
-                interval,
-                EMPTY if difference.percent is None else f"{difference.percent:+.1f}",
-                smallest,
-                change.verdict,
-            ]
-            rows.append(cells)
+            if change.metric == metric:
+                rows.append([names[change.configuration], *_cells(change)])
         yield f"{metric.name}, {metric_unit(metric)}", rows
 
 
+def _cells(change: Change) -> list[str]:
+    """Return the cells after the configuration."""
+    metric = change.metric
+    difference = change.difference
+    interval = EMPTY
+    smallest = EMPTY
+    if difference.error is not None:
+        low = metric_number(difference.change - difference.error, metric, sign=True)
+        high = metric_number(difference.change + difference.error, metric, sign=True)
+        interval = f"{low} .. {high}"
+        smallest = metric_number(difference.error, metric)
+    return [
+        f"{metric_number(difference.base_median, metric)} ({difference.base_count})",
+        f"{metric_number(difference.head_median, metric)} ({difference.head_count})",
+        metric_number(difference.change, metric, sign=True),
+        interval,
+        EMPTY if difference.percent is None else f"{difference.percent:+.1f}",
+        smallest,
+        change.verdict,
+    ]
+
+
 def _remarks(changes: Changes) -> Iterator[str]:
-    """Yield what must be known beside the tables: what they say, and what is not in them."""
+    """Yield the meaning of the tables, and the configurations that are not in them."""
     if changes.rows:
         yield (
             f"base, head: median (repeats). change: of the means. interval: {CONFIDENCE:.0%} for"
@@ -160,21 +175,27 @@ def _remarks(changes: Changes) -> Iterator[str]:
             " repeats could have shown."
         )
         yield _noise_remark(changes.rows)
-    yield from _listed(
-        [
-            f"memory was short, so that figures are too small: {configuration}:"
-            f" {'; '.join(map(str, signs))}"
-            for configuration, signs in changes.short.items()
-        ]
-    )
-    for one in changes.across:
-        yield f"compared although they differ: {one.configuration}: {_conditions(one)}"
-    yield from _listed(
-        [f"not compared: {one.configuration}: {_conditions(one)}" for one in changes.differing]
-    )
-    if changes.differing:
-        names = dict.fromkeys(name for one in changes.differing for name in one.conditions)
-        yield f"To compare them all the same: {' '.join(f'--across {name}' for name in names)}"
+
+    short = []
+    for configuration, signs in changes.short.items():
+        evidence = "; ".join(map(str, signs))
+        short.append(
+            f"memory was short, so that figures are too small: {configuration}: {evidence}"
+        )
+    yield from _listed(short)
+
+    for allowed in changes.across:
+        yield f"compared although they differ: {allowed.configuration}: {_conditions(allowed)}"
+
+    refused = []
+    options: dict[str, None] = {}
+    for differing in changes.differing:
+        refused.append(f"not compared: {differing.configuration}: {_conditions(differing)}")
+        options.update((f"--across {name}", None) for name in differing.conditions)
+    yield from _listed(refused)
+    if options:
+        yield f"To compare them all the same: {' '.join(options)}"
+
     lines = []
     for unmeasured in changes.unmeasured:
         if unmeasured.base == "ok":
@@ -189,7 +210,7 @@ def _remarks(changes: Changes) -> Iterator[str]:
 
 
 def _noise_remark(rows: Sequence[Change]) -> str:
-    """Return where the noise is known from, which decides what can be shown."""
+    """Return the sentence on the source of the noise, which limits the changes to be seen."""
     runs = [change.difference.noise.runs for change in rows]
     if not any(runs):
         return (
@@ -197,20 +218,18 @@ def _noise_remark(rows: Sequence[Change]) -> str:
             " general: 5 earlier runs of the same configuration in the storage would show smaller"
             " changes."
         )
-    alone = f"; in {runs.count(0)} rows from these runs alone" if 0 in runs else ""
     least = min(filter(None, runs))
     most = max(runs)
-    return (
-        f"The noise is known from {most if least == most else f'{least} to {most}'} earlier"
-        f" runs{alone}."
-    )
+    count = str(most) if least == most else f"{least} to {most}"
+    alone = f"; in {runs.count(0)} rows from these runs alone" if 0 in runs else ""
+    return f"The noise is known from {count} earlier runs{alone}."
 
 
 def _conditions(differing: Differing) -> str:
-    pairs = differing.conditions.items()
-    return "; ".join(
-        f"{name} {base or 'unknown'} -> {head or 'unknown'}" for name, (base, head) in pairs
-    )
+    changes = []
+    for name, (base, head) in differing.conditions.items():
+        changes.append(f"{name} {base or 'unknown'} -> {head or 'unknown'}")
+    return "; ".join(changes)
 
 
 def _listed(lines: Sequence[str]) -> Iterator[str]:
@@ -220,14 +239,17 @@ def _listed(lines: Sequence[str]) -> Iterator[str]:
 
 
 def _verdict_lines(changes: Changes, result: GateResult | None) -> Iterator[str]:
-    """Yield what came of it: the changes that were seen, and what the limits make of them."""
+    """Yield the counts of the verdicts, and the result of the gate."""
     verdicts = Counter(change.verdict for change in changes.rows)
     counts = [
         f"{verdicts[verdict]} {words}" for verdict, words in _COUNTED.items() if verdicts[verdict]
     ]
     yield f"{len(changes.rows)} compared: {', '.join(counts)}"
-    if result is None:
-        return
+    if result is not None:
+        yield from _gate_lines(result)
+
+
+def _gate_lines(result: GateResult) -> Iterator[str]:
     for limit, change in result.broken:
         yield f"FAILED {limit.text}: {_against_limit(limit, change)}"
     for lost in result.lost:
@@ -241,9 +263,10 @@ def _verdict_lines(changes: Changes, result: GateResult | None) -> Iterator[str]
         )
     for limit, change in result.unsure:
         yield f"unsure {limit.text}: {_against_limit(limit, change)}; {_remedy(change)}"
-    told = [limit for limit, _ in (*result.broken, *result.short)]
+
+    reported = [limit for limit, _ in (*result.broken, *result.short)]
     for limit, held, blind in zip(result.limits, result.held, result.blind):
-        if limit in told:
+        if limit in reported:
             continue
         if not held:
             yield f"NOTHING to hold {limit.text} against"

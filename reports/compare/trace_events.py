@@ -1,7 +1,7 @@
 """Traces of stored runs as Chrome's trace events: the JSON that Perfetto and chrome://tracing show.
 
-A process there is one measured process, or one repeat of a recorded program. Its times are whole
-microseconds since it was started. docs/ci.md says what stands in it.
+Each process of the JSON is a measured process, or a repeat of a recorded program. Times are whole
+microseconds since its start. docs/ci.md describes the content.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
+from pathlib import Path
 from typing import Any, Union
 
 import msgspec
@@ -26,14 +27,14 @@ from reusebench.targets.barriers import BarrierReading
 
 __all__ = ["trace_events", "without_trace"]
 
-#: No measurement was to be had there, so nothing is missing.
+#: Outcome of a configuration that cannot be measured, so nothing is missing.
 _NOT_SUPPORTED = "not_supported"
 _LOST = "its trace is lost or damaged"
 _NS_PER_S = 10**9
 
-#: Times in ns, and the value from each on.
+#: Times in ns, each with the value from then on.
 _Readings = Iterable[tuple[int, Union[int, float]]]
-#: Name, begin and end in ns.
+#: Name, beginning and end in ns.
 _Span = tuple[str, int, int]
 _NONE: Mapping[str, object] = {}
 _Details = dict[str, Any]
@@ -44,29 +45,26 @@ class _Measured:
     """One process of a configuration."""
 
     result: Result
-    #: Of the repeat.
+    #: Index of the repeat.
     index: int
     trace: Trace
 
     @property
     def start_ns(self) -> int:
-        """When it was started; of older traces the first reading, which was taken at once."""
-        readings_ns = (
-            *self.trace.timeline.times_ns,
-            *(barrier.at_ns for barrier in self.trace.barriers),
-        )
-        return self.trace.start_ns or min(readings_ns, default=0)
+        """The start; in older traces the time of the first reading, which followed at once."""
+        if self.trace.start_ns:
+            return self.trace.start_ns
+        barriers_ns = [barrier.at_ns for barrier in self.trace.barriers]
+        return min([*self.trace.timeline.times_ns, *barriers_ns], default=0)
 
     @property
     def end_ns(self) -> int:
-        """When it had ended."""
+        """The end of the process."""
         return self.start_ns + round(self.result.repeats[self.index].elapsed_s * _NS_PER_S)
 
 
 def trace_events(runs: Sequence[Run]) -> str:
-    """Return the processes of the runs as the text of one file; raise ReportError if no trace
-    can be read.
-    """
+    """Return the text of a file with the runs' processes; raise ReportError without any trace."""
     numbers = count(1)
     lines: list[str] = []
     for run, name, content in _processes(runs):
@@ -95,7 +93,7 @@ def trace_events(runs: Sequence[Run]) -> str:
 
 
 def without_trace(runs: Sequence[Run]) -> list[str]:
-    """Return what should have been in the export and is not, and why."""
+    """Return a line for each process that is missing in the export, with the reason."""
     return [
         f"{run}: {name}: {content}"
         for run, name, content in _processes(runs)
@@ -104,46 +102,43 @@ def without_trace(runs: Sequence[Run]) -> list[str]:
 
 
 def _processes(runs: Sequence[Run]) -> Iterator[tuple[Run, str, _Measured | ProgramTrace | str]]:
-    """Yield every process of the runs once, with its name; where it cannot be exported a string
-    says why.
-
-    Configurations that were `measured_as` another one have no processes of their own.
-    """
+    """Yield every process of the runs with its name; a string is the reason why it is missing."""
     for run in runs:
         file = read_run_file(run.path)
-        storage = run.path.parent.parent
         if file is None or isinstance(file, BadFile):
             raise ReportError(f"{run.path} was changed while it was exported. Export it again")
-        for in_short, stored in zip(run.measured, file.results):
-            result = stored.info
-            name = str(in_short.configuration)
-            if result.measured_as is not None or result.outcome == _NOT_SUPPORTED:
-                continue
-            if not result.repeats:
-                yield run, name, result.outcome
-            for index, repeat in enumerate(result.repeats):
-                trace = read_trace(storage, repeat.trace, Trace)
-                # One that was cut off has not come to writing it.
-                problem = _LOST if repeat.trace else result.outcome
-                yield (
-                    run,
-                    f"{name} repeat {index + 1}",
-                    _Measured(result, index, trace) if trace else problem,
-                )
+        storage = run.path.parent.parent
+        for measured, stored in zip(run.measured, file.results):
+            name = str(measured.configuration)
+            for process, content in _measured_processes(storage, name, stored.info):
+                yield run, process, content
         for program in file.programs:
-            for number, recording in enumerate(program.repeats, start=1):
-                recorded = read_trace(storage, recording.trace, ProgramTrace)
-                yield (
-                    run,
-                    f"program {program.name} repeat {number}",
-                    _LOST if recorded is None else recorded,
-                )
+            for number, repeat in enumerate(program.repeats, start=1):
+                trace = read_trace(storage, repeat.trace, ProgramTrace)
+                yield run, f"program {program.name} repeat {number}", trace or _LOST
+
+
+def _measured_processes(
+    storage: Path, name: str, result: Result
+) -> Iterator[tuple[str, _Measured | str]]:
+    if result.measured_as is not None or result.outcome == _NOT_SUPPORTED:
+        return  # it has no processes of its own
+    if not result.repeats:
+        yield name, result.outcome
+    for index, repeat in enumerate(result.repeats):
+        trace = read_trace(storage, repeat.trace, Trace)
+        content: _Measured | str
+        if trace:
+            content = _Measured(result, index, trace)
+        elif repeat.trace:
+            content = _LOST
+        else:  # the session was cut off before it wrote the trace
+            content = result.outcome
+        yield f"{name} repeat {index + 1}", content
 
 
 class _Track:
-    """The events of one process; the clock of all times that are added shows start_ns when it is
-    started.
-    """
+    """The events of one process, which started at `start_ns` of the clock of all times."""
 
     def __init__(self, number: int, name: str, start_ns: int) -> None:
         self._number = number
@@ -156,7 +151,7 @@ class _Track:
     def span(
         self, name: str, begin_ns: int, end_ns: int, details: Mapping[str, object] = _NONE
     ) -> None:
-        """Add a span of the phases: it lies within another one, or apart from it."""
+        """Add a span of the phases, which lies within another one, or apart from it."""
         self._add("X", name, begin_ns, dur=self._us(end_ns) - self._us(begin_ns), args=details)
 
     def overlapping(
@@ -166,9 +161,7 @@ class _Track:
         parts: Sequence[_Span] = (),
         details: Mapping[str, object] = _NONE,
     ) -> None:
-        """Add a span that may overlap others of its kind, and the parts that lie within it one
-        after the other.
-        """
+        """Add a span that may overlap others of its kind, with consecutive parts inside it."""
         identity = {"cat": category, "id2": {"local": hex(next(self._ids))}}
         name, begin_ns, end_ns = whole
         self._add("b", name, begin_ns, **identity, args=details)
@@ -178,8 +171,9 @@ class _Track:
         self._add("e", name, end_ns, **identity)
 
     def counter(self, name: str, unit: str, readings: _Readings) -> None:
-        """Add the readings of a figure, each of which stands until the next one: those that change
-        it, and the last.
+        """Add the readings of a figure that change it, and the last one.
+
+        A reading holds until the next one.
         """
         steps = dict(readings)
         before: float | None = None
@@ -200,7 +194,7 @@ class _Track:
 
 
 def _add_recorded(track: _Track, trace: ProgramTrace) -> None:
-    """Add one repeat, whose times count from its start."""
+    """Add a repeat of a recorded program, whose times count from its start."""
     for phase in trace.phases:
         track.span(phase.name, phase.begin_ns, phase.end_ns)
     for process in trace.processes:
@@ -220,23 +214,23 @@ def _add_recorded(track: _Track, trace: ProgramTrace) -> None:
 
 
 def _add_measured(track: _Track, measured: _Measured) -> None:
-    """Add its phases, its memory, and its NPU buffers and its frames where there are any."""
+    """Add a measured process: phases, memory, NPU buffers and frames."""
     trace = measured.trace
-    end_ns = measured.end_ns
     barriers = trace.barriers
     timeline = trace.timeline
     _add_phases(track, measured)
+
     # A process that has ended has no memory.
-    track.counter("RSS", "bytes", [*zip(timeline.times_ns, timeline.rss_bytes), (end_ns, 0)])
-    track.counter(
-        "PSS",
-        "bytes",
-        [*((barrier.at_ns, barrier.process.pss_bytes) for barrier in barriers), (end_ns, 0)],
-    )
-    track.counter("system memory", "bytes", zip(timeline.times_ns, timeline.system_memory_bytes))
+    end_ns = measured.end_ns
+    end = (end_ns, 0)
+    pss = [(barrier.at_ns, barrier.process.pss_bytes) for barrier in barriers]
     npu = _npu_memory(trace)
+    track.counter("RSS", "bytes", [*zip(timeline.times_ns, timeline.rss_bytes), end])
+    track.counter("PSS", "bytes", [*pss, end])
+    track.counter("system memory", "bytes", zip(timeline.times_ns, timeline.system_memory_bytes))
     if npu:
-        track.counter("NPU memory", "bytes", [*npu, (end_ns, 0)])
+        track.counter("NPU memory", "bytes", [*npu, end])
+
     if trace.npu:
         _add_buffers(track, measured.result.plan, barriers, trace.npu.ledger, end_ns)
     if trace.frames:
@@ -248,17 +242,13 @@ def _add_measured(track: _Track, measured: _Measured) -> None:
 
 
 def _add_phases(track: _Track, measured: _Measured) -> None:
-    """Add a span for each step, with what was read of the process at its end, and one for the time
-    of reading.
-    """
+    """Add spans for each step, with the reading at its end, and for the time of reading."""
     begin_ns = measured.start_ns
     for barrier in measured.trace.barriers:
-        memory = {
-            name: size
-            for name, size in msgspec.structs.asdict(barrier.process).items()
-            if size is not None
-        }
-        details = {"phase": barrier.phase, **memory}
+        details: dict[str, object] = {"phase": barrier.phase}
+        for name, size in msgspec.structs.asdict(barrier.process).items():
+            if size is not None:
+                details[name] = size
         track.span(_name(barrier.phase, barrier.context), begin_ns, barrier.at_ns, details)
         if barrier.data.begin_ns:
             track.span("warm-up", begin_ns, barrier.data.begin_ns)
@@ -272,26 +262,25 @@ def _add_phases(track: _Track, measured: _Measured) -> None:
 
 
 def _name(phase: str, context: int | None) -> str:
-    """Return what a step is called; contexts are numbered from 1, as in reports."""
+    """Return the name of a step; contexts are numbered from 1, as in reports."""
     return phase if context is None else f"{phase} {context + 1}"
 
 
 def _npu_memory(trace: Trace) -> list[tuple[int, int]]:
-    """Return what NPU buffers took, from each change of it by the ledger, else from each barrier
-    that tells.
-    """
+    """Return the size of NPU buffers at each change in the ledger, or without one at barriers."""
     if trace.npu:
         return list(zip(trace.npu.times_ns, trace.npu.live_bytes))
-    held = [(barrier.at_ns, barrier.npu_held_bytes) for barrier in trace.barriers]
-    return [(at_ns, size) for at_ns, size in held if size is not None]
+    sizes = []
+    for barrier in trace.barriers:
+        if barrier.npu_held_bytes is not None:
+            sizes.append((barrier.at_ns, barrier.npu_held_bytes))
+    return sizes
 
 
 def _add_buffers(
     track: _Track, plan: Plan, barriers: Sequence[BarrierReading], ledger: Ledger, end_ns: int
 ) -> None:
-    """Add a span for each buffer, from when it was made to when it was given back, or the process
-    ended.
-    """
+    """Add a span for the lifetime of each buffer."""
     parts = _parts_of_buffers(plan, barriers, ledger)
     makers = owners(barriers, ledger)
     for number, buffer in ledger.buffers.items():
@@ -313,23 +302,20 @@ def _add_buffers(
 def _parts_of_buffers(
     plan: Plan, barriers: Sequence[BarrierReading], ledger: Ledger
 ) -> dict[int, list[BufferPart]]:
-    """Return what is in each buffer as it is known in the steady phase, else at the first barrier
-    that it lives at.
-    """
+    """Return the parts of each buffer in the steady phase, or at the first barrier of its life."""
     parts: dict[int, list[BufferPart]] = {}
     for barrier in sorted(barriers, key=lambda barrier: barrier.phase != "steady"):
-        if any(buffer.number not in parts for buffer in ledger.live(barrier.at_ns)):
-            known = set(parts)
-            for part in attribute(plan, barriers, ledger, barrier.at_ns):
-                if part.buffer not in known:
-                    parts.setdefault(part.buffer, []).append(part)
+        if all(buffer.number in parts for buffer in ledger.live(barrier.at_ns)):
+            continue
+        known = set(parts)
+        for part in attribute(plan, barriers, ledger, barrier.at_ns):
+            if part.buffer not in known:
+                parts.setdefault(part.buffer, []).append(part)
     return parts
 
 
 def _add_frames(track: _Track, frames: FrameTimes) -> None:
-    """Add a span for each frame that is stored, with its stages in it, and one for those that are
-    not.
-    """
+    """Add a span for each stored frame, with its stages, and one for all other frames."""
     for frame in (*frames.first, *frames.last):
         end_ns = frame.due_ns
         stages = []
@@ -343,7 +329,7 @@ def _add_frames(track: _Track, frames: FrameTimes) -> None:
 
 
 def _add_rates(track: _Track, series: Series, begin_ns: int) -> None:
-    """Add what the streams did in each part of the steady state, which began then."""
+    """Add the rates of the streams over the steady state, which began at `begin_ns`."""
     times_ns = [begin_ns + round(seconds * _NS_PER_S) for seconds in (0.0, *series.seconds)]
     for name, rates in (("frames done", series.done_per_s), ("frames lost", series.lost_per_s)):
         if rates:
