@@ -54,10 +54,17 @@ def run_client(script: str, preload: str | Path, ledger: Path | None, **variable
         timeout=_TIME_LIMIT_S,
     )
     events = read_ledger(ledger)
-    inodes = {event["buffer"]: event["inode"] for event in events if event["event"] == "inode"}
-    addresses = [event for event in events if event["event"] in ("map", "unmap")]
-    events = [event for event in events if event["event"] != "inode" and event not in addresses]
-    return Ended(done.returncode, done.stdout, done.stderr, events, inodes, addresses)
+    inodes = {}
+    addresses = []
+    others = []
+    for event in events:
+        if event["event"] == "inode":
+            inodes[event["buffer"]] = event["inode"]
+        elif event["event"] in ("map", "unmap"):
+            addresses.append(event)
+        else:
+            others.append(event)
+    return Ended(done.returncode, done.stdout, done.stderr, others, inodes, addresses)
 
 
 class RunOnBoard(Protocol):

@@ -114,13 +114,8 @@ class Context:
         """Return the attributes of the inputs or outputs."""
         counts = (c.c_uint32 * 2)()
         _LIBRARY.rknn_query(self.handle, _COUNTS, counts, 8)
-        kind = (
-            (_NATIVE_INPUT if inputs else _NATIVE_OUTPUT)
-            if native
-            else _INPUT
-            if inputs
-            else _OUTPUT
-        )
+        kinds = (_NATIVE_INPUT, _NATIVE_OUTPUT) if native else (_INPUT, _OUTPUT)
+        kind = kinds[0 if inputs else 1]
         tensors = [Attributes(index=index) for index in range(counts[0 if inputs else 1])]
         for tensor in tensors:
             _LIBRARY.rknn_query(self.handle, kind, c.byref(tensor), c.sizeof(tensor))

@@ -45,6 +45,10 @@ __all__ = [
 #: Share of the system's memory that must be available before another context is added. With less
 #: the context would not fail: the kernel would kill processes.
 _LEAST_AVAILABLE = 0.1
+#: The words that a driver waits for at a barrier.
+_GO = b"go\n"
+_STOP = b"stop\n"
+_TRIM = b"trim\n"
 #: The step of failures that come before any other step.
 _FIRST = Step("imported")
 
@@ -257,7 +261,7 @@ class _Walk:
 
     def _end_streams(self) -> None:
         self.run.interrupted = True
-        self._process.write(_word("stop"))
+        self._process.write(_STOP)
 
     def _await_barrier(self, step: Step) -> Barrier:
         """Return the barrier that ends the step; pass earlier frames to the listener."""
@@ -291,7 +295,7 @@ class _Walk:
         try:
             self._read(barrier, trimmed)
             if step.phase == "steady":
-                self._let_go("trim")
+                self._let_go(_TRIM)
                 barrier = self._await_barrier(Step("trimmed"))
                 self._read(barrier, barrier.data.trimmed)
         except ProcessLookupError:  # killed while it was read at the barrier
@@ -301,17 +305,17 @@ class _Walk:
         self._note_failed_context(last)
         if self._is_memory_short(last):
             self._is_full = True
-            self._let_go("stop")
+            self._let_go(_STOP)
         else:
-            self._let_go("go")
+            self._let_go(_GO)
 
     def _read(self, barrier: Barrier, malloc_trimmed: bool) -> None:
         reading = self._observer.snapshot()
         self.run.barriers.append(BarrierReading.of(barrier, malloc_trimmed, reading))
 
-    def _let_go(self, word: str) -> None:
+    def _let_go(self, word: bytes) -> None:
         """Let the process go on from the barrier that was read last."""
-        self.run.barriers[-1].left_ns = self._process.write(_word(word))
+        self.run.barriers[-1].left_ns = self._process.write(word)
 
     def _note_failed_context(self, barrier: BarrierReading) -> None:
         """Note the failure of a context that was one too many, if there is one."""
@@ -377,7 +381,7 @@ def try_plan(target: Target, plan: Plan, time_limit_s: float) -> Failure | None:
         for step in plan.steps():
             conversation.write(target.protocol.step(there, step))
             conversation.read(step, time_limit_s)
-            conversation.write(_word("go"))
+            conversation.write(_GO)
         return None
     return attempt.failure
 
@@ -413,7 +417,3 @@ def failure_of_target(error: TargetError, step: Step = _FIRST) -> Failure:
     """Return the failure of a target that cannot be used or reached."""
     kind = "connection_lost" if isinstance(error, ConnectionLost) else "failed"
     return Failure(kind, step.phase, step.context, Message("text", {"text": str(error)}))
-
-
-def _word(word: str) -> bytes:
-    return word.encode() + b"\n"

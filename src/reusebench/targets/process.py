@@ -11,7 +11,7 @@ import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Protocol
+from typing import Protocol
 
 import psutil
 
@@ -32,6 +32,8 @@ LEDGER_VARIABLE = "REUSEBENCH_LEDGER"
 #: Length of the end of standard error that is kept.
 LAST_WORDS_BYTES = 4000
 _READ_BYTES = 1 << 16
+#: Name of the ledger in a folder of its own.
+_LEDGER = "ledger.jsonl"
 #: Escape sequences of coloured messages.
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 #: Limit for a process that has closed its pipe to exit.
@@ -103,15 +105,17 @@ class LocalProcess:
             ) from None
         variables = {**os.environ, **environment}
         if self._ledger_folder:
-            variables[LEDGER_VARIABLE] = str(self._ledger_file(self._ledger_folder))
+            variables[LEDGER_VARIABLE] = str(self._ledger_folder.path / _LEDGER)
         self.started_ns = time.monotonic_ns()
         try:
             self._popen = processes.start(command, folder, variables, self._errors)
         except OSError as error:
             self._errors.close()
             raise TargetError(f"{command[0]} cannot be started: {error.strerror}") from None
-        self._commands = _pipe(self._popen.stdin)
-        self._messages = _pipe(self._popen.stdout)
+        assert self._popen.stdin is not None
+        assert self._popen.stdout is not None
+        self._commands = self._popen.stdin
+        self._messages = self._popen.stdout
         self.pid = self._popen.pid
         self._oom_scores = OomScores(self.pid)
 
@@ -146,7 +150,7 @@ class LocalProcess:
         """Return the ledger; it is empty if the process has written nothing yet."""
         if self._ledger_folder is None:
             return None
-        file = self._ledger_file(self._ledger_folder)
+        file = self._ledger_folder.path / _LEDGER
         return file.read_bytes() if file.exists() else b""
 
     def close(self) -> None:
@@ -163,12 +167,3 @@ class LocalProcess:
             self._errors.close()
             if self._ledger_folder:
                 self._ledger_folder.close()
-
-    @staticmethod
-    def _ledger_file(folder: OwnFolder) -> Path:
-        return folder.path / "ledger.jsonl"
-
-
-def _pipe(stream: IO[bytes] | None) -> IO[bytes]:
-    assert stream is not None
-    return stream

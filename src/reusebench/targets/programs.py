@@ -134,7 +134,9 @@ class NativeProgram:
     def _fingerprint(self, form: str) -> str:
         binaries = self._binaries(form)
         digest = hashlib.sha256(repr(binaries).encode())
-        folders = {file.parent for binary in binaries for file in binary.source_files()}
+        folders: set[Path] = set()
+        for binary in binaries:
+            folders.update(file.parent for file in binary.source_files())
         for folder in sorted(folders):
             for file in sorted(folder.glob("*.[ch]")):
                 digest.update(file.name.encode() + b"\0" + file.read_bytes())

@@ -383,7 +383,7 @@ def test_data_of_a_file_that_not_every_way_takes(
     """Both drivers refuse the same ones."""
     models = (_with_data(tmp_path / "model", kind, values),)
     plans = [_every_way(models, [way]) for way in ((), (INPUT,))]
-    failures = [drivers.walk(plan).failure for drivers in (pair, mini) for plan in plans]
+    failures = [drivers.walk(plan).failure for drivers, plan in product((pair, mini), plans)]
     assert any(failures)
     assert not all(failures)
 

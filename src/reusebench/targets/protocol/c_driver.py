@@ -334,14 +334,14 @@ def _frames(fields: Fields) -> Frames:
 
 
 def _interface(fields: Fields) -> Described:
-    inputs = list(map(_attribute, fields.all("input")))
-    outputs = list(map(_attribute, fields.all("output")))
+    inputs = _attributes(fields.all("input"))
+    outputs = _attributes(fields.all("output"))
     shapes_by_input = [list(map(_numbers, text.split(";"))) for text in fields.all("shapes")]
     return Described(declared_interface(inputs, outputs, tuple(zip(*shapes_by_input))))
 
 
-def _attribute(digits: str) -> TensorAttr:
-    return TensorAttr.from_buffer_copy(bytes.fromhex(digits))
+def _attributes(values: list[str]) -> list[TensorAttr]:
+    return [TensorAttr.from_buffer_copy(bytes.fromhex(digits)) for digits in values]
 
 
 # Failures
