@@ -22,6 +22,7 @@ from reusebench.reports.sections.dup import DupSection
 from reusebench.reports.sections.environment import EnvironmentSection
 from reusebench.reports.sections.failures import FailuresSection
 from reusebench.reports.sections.fit import FitSection
+from reusebench.reports.sections.glossary import GlossarySection
 from reusebench.reports.sections.leaks import LeaksSection
 from reusebench.reports.sections.limit import LimitSection
 from reusebench.reports.sections.measured import MeasuredSection
@@ -77,6 +78,7 @@ SECTIONS: tuple[Section, ...] = (
     EnvironmentSection(),
     ScenariosSection(),
     DefinitionsSection(),
+    GlossarySection(),
 )
 
 

@@ -1,4 +1,4 @@
-"""`reusebench fit`: which contexts should share what, within a limit of memory."""
+"""`reusebench fit`: the layout of contexts that takes the least memory, within a limit."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import argparse
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import click
-from tabulate import tabulate
 
 from reusebench.commands.benching import run_bench
+from reusebench.commands.fit_text import answer_lines, mib_text
 from reusebench.commands.known_runs import warn
 from reusebench.commands.options import PATH, target_storage
 from reusebench.fit.answering import stored_answer, with_measured
@@ -33,8 +33,7 @@ from reusebench.harness.model_request import (
 )
 from reusebench.harness.selection import resolve_targets
 from reusebench.harness.settings import MOST_CONTEXTS, MOST_FPS, excess
-from reusebench.measured.messages import words
-from reusebench.measured.plan import LOAD, Plan
+from reusebench.measured.plan import LOAD, Context, Plan
 from reusebench.measured.runtimes import RUNTIMES, find_runtime
 from reusebench.samplers.system_memory import read_system
 from reusebench.scenarios.catalogue import RESOLUTIONS, STREAMS
@@ -42,14 +41,12 @@ from reusebench.snippets import snippet_of
 from reusebench.storage.errors import StorageError
 from reusebench.storage.fit_answer import (
     FitAnswer,
-    FitGroup,
-    FitPoint,
     answer_json,
     calibrations,
     write_answer,
 )
 from reusebench.storage.limits import parse_size
-from reusebench.storage.result import BUSY_PERCENT, Result
+from reusebench.storage.result import Result
 from reusebench.storage.run_file import StoredRun, read_run_file, read_storage
 from reusebench.system.cache import OwnFolder
 from reusebench.system.files import replacing
@@ -64,22 +61,20 @@ _FREE = "free"
 _MIB = 2**20
 #: NPU memory is exact in every repeat; memory of a process moves.
 _REPEATS = {"npu": 1, "cpu": 2}
-#: Beside the first layouts of the frontier, in the terminal.
-_MOST_ALTERNATIVES = 8
 
 
 class _Parsed(click.ParamType):  # type: ignore[type-arg]
-    """What one of the parsers of pytest's options reads."""
+    """The value of one of pytest's options, read by its parser."""
 
     name = "TEXT"
 
     def __init__(self, parse: Callable[[str], Any], *words: str) -> None:
-        """Take the parser, and words that it does not see."""
+        """Take the parser, and `words` that stand for themselves."""
         self._parse = parse
         self._words = words
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the value; a mistake is click's."""
+        """Return the value; a mistake becomes click's error."""
         if not isinstance(value, str) or value in self._words:
             return value
         try:
@@ -97,12 +92,12 @@ _count = click.IntRange(min=1, max=MOST_CONTEXTS)
     type=_Parsed(parse_size, _FREE),
     metavar="SIZE",
     help=(
-        "Memory that there is, such as 64MiB; `free`: what this board has now. Of an NPU its own"
-        " memory is meant, else that of the process."
+        "Available memory, such as 64MiB; `free`: this board's free memory. It is the NPU's memory"
+        " if the runtime has any, otherwise the process's."
     ),
 )
 @click.option(
-    "--model", "models", type=PATH, metavar="FILE", multiple=True, help="As of pytest bench/."
+    "--model", "models", type=PATH, metavar="FILE", multiple=True, help="As for pytest bench/."
 )
 @click.option(
     "--resolution",
@@ -141,14 +136,14 @@ _count = click.IntRange(min=1, max=MOST_CONTEXTS)
     help="Default: the first that the target has.",
 )
 @click.option(
-    "--target", metavar="TARGET", default="python", show_default=True, help="As of pytest bench/."
+    "--target", metavar="TARGET", default="python", show_default=True, help="As for pytest bench/."
 )
-@click.option("--rknn-library", type=PATH, metavar="FILE", help="As of pytest bench/.")
+@click.option("--rknn-library", type=PATH, metavar="FILE", help="As for pytest bench/.")
 @click.option(
     "--npu-memory",
     type=_Parsed(parse_size),
     metavar="SIZE",
-    help="Of a virtual board: what `free` is there.",
+    help="Virtual boards only: the memory that `free` means.",
 )
 @click.option(
     "--shape",
@@ -156,18 +151,20 @@ _count = click.IntRange(min=1, max=MOST_CONTEXTS)
     type=_Parsed(parse_shape),
     metavar="[NAME=]SIZES",
     multiple=True,
-    help="As of pytest bench/.",
+    help="As for pytest bench/.",
 )
-@click.option("--inputs", type=PATH, metavar="FILE", help="As of pytest bench/.")
+@click.option("--inputs", type=PATH, metavar="FILE", help="As for pytest bench/.")
 @click.option(
     "--stored",
     is_flag=True,
-    help="Take plans that an earlier call has measured; measure the others.",
+    help="Take plans that an earlier call measured; measure the others.",
 )
 @click.option("--verify", is_flag=True, help="Measure the recommended layout in fresh processes.")
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 @click.option(
-    "--code", is_flag=True, help="Print a program that does it: C for RKNN, Python for the others."
+    "--code",
+    is_flag=True,
+    help="Print a program with this layout: C for RKNN, Python for the others.",
 )
 @target_storage
 def fit(
@@ -189,12 +186,11 @@ def fit(
     code: bool,
     storage: Path,
 ) -> int:
-    """Find the layout of contexts that takes the least memory with equal outputs, and whether it
-    fits.
+    """Find the layout of contexts that takes the least memory with equal outputs.
 
     A handful of small plans is measured; every other layout is predicted from them.
 
-    Exits with 0 where the recommended layout fits, with 1 where it does not.
+    Exits with 0 if the recommended layout fits the limit, with 1 if it does not.
     """
     if code and as_json:
         raise UserError("--code and --json are two outputs: leave one of them out")
@@ -222,29 +218,21 @@ def fit(
         answer = with_measured(answer, measuring.verify(answer.recommended))
     write_answer(storage, answer)
     if answer.short:
-        plans = "; ".join(f"{one.plan} ({', '.join(map(str, one.signs))})" for one in answer.short)
-        warn(
-            "memory was short while these plans were measured, so that the answer may be too"
-            f" small: {plans}. Free memory, and measure them again: the same command, with --stored"
-        )
+        warn(_shortage(answer))
     if as_json:
         click.echo(answer_json(answer))
     elif code and answer.recommended:
         click.echo(snippet_of(answer.recommended, answer.chip).text, nl=False)
     else:
-        click.echo("\n".join(_lines(answer, place)))
+        click.echo("\n".join(answer_lines(answer, place.name)))
         if answer.recommended:
-            click.echo(
-                f"\npytest bench/ --plan {_write_plan(answer.recommended, storage)} measures it"
-                " again."
-            )
+            path = _write_plan(answer.recommended, storage)
+            click.echo(f"\npytest bench/ --plan {path} measures it again.")
     return 0 if answer.fits else 1
 
 
 def _demand(request: ModelRequest, runtime: str, target: Target, contexts: int) -> Demand:
-    """Return what is to be served; of the built-in models the one of the first stream serves
-    all.
-    """
+    """Return the workload; without the user's models the first built-in one serves all streams."""
     sets = resolve_model_sets(request, {runtime: target})
     models = sets.of(runtime, RESOLUTIONS if request.resolutions else STREAMS)
     for line in sets.assumptions():
@@ -263,29 +251,31 @@ def _demand(request: ModelRequest, runtime: str, target: Target, contexts: int) 
             " add --target board (once before: reusebench board install-ledger), or --target"
             " vboard:CHIP"
         )
-    cores = (
-        (CHIPS[target.chip].npu_cores if target.chip else 1)
-        if is_npu
-        else target.machine.host.usable_cpus()
+    streams_of_models = tuple(
+        len(range(first, request.streams, len(models))) for first in range(len(models))
     )
     return Demand(
         runtime=runtime,
         models=models,
-        streams=tuple(
-            len(range(model, request.streams, len(models))) for model in range(len(models))
-        ),
+        streams=streams_of_models,
         contexts=contexts,
-        cores=cores,
+        cores=_cores(target) if is_npu else target.machine.host.usable_cpus(),
         binds=is_npu,
         are_resolutions=bool(request.resolutions),
     )
 
 
+def _cores(target: Target) -> int:
+    """Return the number of the NPU's cores; 1 if the chip is unknown."""
+    return CHIPS[target.chip].npu_cores if target.chip else 1
+
+
 def _limit_bytes(
     limit: int | str | None, demand: Demand, target: Target, npu_memory: int | None
 ) -> int | None:
-    """Return the limit in bytes; raise UserError if it is more than the board has, or what it
-    has is not known.
+    """Return the limit in bytes.
+
+    Raises UserError if it exceeds the board's memory, or if that is needed and not known.
     """
     if target.keeps_ledger and not target.computes:
         if limit == _FREE and npu_memory is None:
@@ -293,7 +283,9 @@ def _limit_bytes(
                 "--limit free: a virtual board has no memory of its own; say how much with"
                 " --npu-memory"
             )
-        return npu_memory if limit == _FREE else int(limit) if limit else None
+        if limit == _FREE:
+            return npu_memory
+        return int(limit) if limit else None
     system = read_system(target.machine.host)
     is_contiguous = demand.binds and target.chip and not CHIPS[target.chip].iommu
     total = system.total_bytes
@@ -304,21 +296,20 @@ def _limit_bytes(
     if limit == _FREE:
         return free
     if limit is not None and int(limit) > total:
-        raise UserError(
-            f"--limit {_mib(int(limit))}: this board has {_mib(total)}; give less, or `free`"
-        )
+        given = mib_text(int(limit))
+        raise UserError(f"--limit {given}: this board has {mib_text(total)}; give less, or `free`")
     return int(limit) if limit else None
 
 
 @dataclass
 class _Measuring:
-    """Measures plans by `pytest bench/`, in fresh processes, and keeps what came of them."""
+    """Measurements of plans by `pytest bench/`, in fresh processes."""
 
     study: Study
     target: Target
     selection: Selection
     storage: Path
-    #: Of the library, which sessions of pytest measure one after the other.
+    #: Digest of the library, which must not change between the sessions of pytest.
     _pins: Pins = field(default_factory=Pins)
 
     def __post_init__(self) -> None:
@@ -330,84 +321,80 @@ class _Measuring:
         return self.study.demand.runtime
 
     def take_stored(self) -> None:
-        """Take what earlier calls have measured on this target, of the newest version of the
-        runtime.
+        """Take the results of earlier calls on this target, for the runtime's newest version.
+
+        Plans that were measured while memory was short, or lack a figure, are measured again.
         """
-        results = []
+        mine = []
         for run in read_storage(calibrations(self.storage)):
             if isinstance(run, StoredRun):
-                results += [result.info for result in run.results]
-        mine = [
-            result
-            for result in results
-            if (result.runtime, result.target) == (self.runtime, self.target.name)
-        ]
-        if mine:
-            newest = [
-                result for result in mine if result.runtime_version == mine[-1].runtime_version
-            ]
-            # What was measured while memory was short is measured again, unless it was measured
-            # well at another time; so is what lacks a figure.
-            believed = [
-                result
-                for result in newest
-                if not result.shortage_signs and self.study.can_use(result)
-            ]
-            self.study.add(believed, calibrations(self.storage))
+                mine += [result.info for result in run.results if self._is_mine(result.info)]
+        if not mine:
+            return
+        version = mine[-1].runtime_version
+        usable = []
+        for result in mine:
+            is_whole = not result.shortage_signs and self.study.can_use(result)
+            if result.runtime_version == version and is_whole:
+                usable.append(result)
+        self.study.add(usable, calibrations(self.storage))
+
+    def _is_mine(self, result: Result) -> bool:
+        return (result.runtime, result.target) == (self.runtime, self.target.name)
 
     def measure(self, layouts: Sequence[Layout], reason: str) -> list[Result]:
-        """Measure the layouts and return the results; raise UserError if pytest could not
-        begin.
-        """
-        plans = [
-            self.study.plan(layout, _name(layout, number))
-            for number, layout in enumerate(layouts, start=1)
-        ]
-        click.echo(f"{reason}: {len(plans)} plan{'s' * (len(plans) > 1)}", err=True)
-        results = self._run(plans, calibrations(self.storage), ())
+        """Measure the layouts and return the results; raise UserError if pytest could not begin."""
+        plans = []
+        for number, layout in enumerate(layouts, start=1):
+            plans.append(self.study.plan(layout, _name(layout, number)))
+        noun = "plan" if len(plans) == 1 else "plans"
+        click.echo(f"{reason}: {len(plans)} {noun}", err=True)
+        results = self._run(plans)
         self.study.add(results, calibrations(self.storage))
         unmeasured = [layout for layout in layouts if self.study.result(layout) is None]
         if unmeasured:
-            raise UserError("the plans were not measured: what pytest wrote above says why")
+            raise UserError("the plans were not measured: pytest's output above has the reason")
         return results
 
     def verify(self, plan: Plan) -> Result:
         """Return the result of the plan, measured in fresh processes."""
         click.echo("Verifying", err=True)
-        results = self._run([plan], calibrations(self.storage), ())
+        results = self._run([plan])
         if not results or results[-1].outcome != "ok":
             failure = str(results[-1].failure) if results else "pytest did not measure it"
             raise UserError(f"the recommended layout could not be measured: {failure}")
         return results[-1]
 
-    def _run(self, plans: Sequence[Plan], storage: Path, options: Sequence[str]) -> list[Result]:
+    def _options(self, plan_files: Sequence[Path]) -> list[str]:
+        """Return pytest's options for a session with these plans."""
+        options = [f"--plan={file}" for file in plan_files]
+        options += ["--runtime", self.runtime, "--target", self.selection.target]
+        options += ["--repeats", str(_REPEATS[find_runtime(self.runtime).device])]
+        options += ["-q", "--no-header", "--benchmark-quiet"]
+        if self.selection.rknn_library:
+            options += ["--rknn-library", str(self.selection.rknn_library)]
+        return options
+
+    def _run(self, plans: Sequence[Plan]) -> list[Result]:
+        storage = calibrations(self.storage)
         with OwnFolder() as folder:
             files = [folder / f"{plan.scenario}.json" for plan in plans]
             for plan, file in zip(plans, files):
                 file.write_text(json.dumps(plan.to_json()), encoding="utf-8")
             tests = [f"test_plans.py::test_plans[{self.runtime}-{plan.scenario}]" for plan in plans]
-            chosen = [word for file in files for word in ("--plan", str(file))]
-            chosen += [
-                "--runtime",
-                self.runtime,
-                "--target",
-                self.selection.target,
-                "-q",
-                "--no-header",
-                "--benchmark-quiet",
-            ]
-            chosen += ["--repeats", str(_REPEATS[find_runtime(self.runtime).device])]
-            if self.selection.rknn_library:
-                chosen += ["--rknn-library", str(self.selection.rknn_library)]
             storage.mkdir(parents=True, exist_ok=True)
-            self.target.machine.close()  # a board far away is pytest's meanwhile
-            _, paths = run_bench([*chosen, *options], storage, tests, sys.stderr)
+            self.target.machine.close()  # pytest connects to a remote board itself
+            _, paths = run_bench(self._options(files), storage, tests, sys.stderr)
             self._check_library()
-        runs = map(read_run_file, paths)
-        return [result.info for run in runs if isinstance(run, StoredRun) for result in run.results]
+        results = []
+        for path in paths:
+            run = read_run_file(path)
+            if isinstance(run, StoredRun):
+                results += [result.info for result in run.results]
+        return results
 
     def _check_library(self) -> None:
-        """Pin the library; raise UserError if it is another one than at the beginning."""
+        """Pin the library; raise UserError if it has changed since the beginning."""
         if self.selection.rknn_library:
             try:
                 self._pins.check(self.selection.rknn_library)
@@ -416,23 +403,19 @@ class _Measuring:
 
 
 def _name(layout: Layout, number: int) -> str:
-    """Return a name for a plan that is measured for the answer."""
+    """Return a name for the layout's plan."""
     parts = [f"{number:02}"]
     for group in layout.groups:
         form = group.form
-        parts += [
-            form.mechanism,
-            *(["internal"] if form.shares_internal else []),
-            *form.zero_copy,
-            str(group.count),
-        ]
+        parts.append(form.mechanism)
+        if form.shares_internal:
+            parts.append("internal")
+        parts += [*form.zero_copy, str(group.count)]
     return re.sub(r"[^\w-]", "_", "-".join(parts))
 
 
 def _answer(measuring: _Measuring, wish: Wish) -> FitAnswer:
-    """Measure what is missing until the recommended layout has no form that was not measured
-    itself.
-    """
+    """Measure until every form of the recommended layout was measured, and return the answer."""
     study = measuring.study
     costs: Costs = NpuCosts(study) if study.demand.binds else ProcessCosts(study)
     while missing := costs.missing():
@@ -442,177 +425,40 @@ def _answer(measuring: _Measuring, wish: Wish) -> FitAnswer:
         unproven = costs.unproven(answer.recommended.layout) if answer.recommended else []
         if not unproven:
             break
-        measuring.measure(unproven, "Measuring what is recommended")
+        measuring.measure(unproven, "Measuring the recommended layout")
     return stored_answer(study, wish, answer)
 
 
 def _check_runs(results: Sequence[Result]) -> None:
-    """Raise UserError if a model does not run as it is, without any reuse.
+    """Raise UserError if a model does not run without reuse.
 
-    That more contexts than are measured of other forms are too much for this board is no mistake.
+    Larger plans may fail: more contexts than twice the cores may be too much for this board.
     """
     for result in results:
         contexts = result.plan.contexts
-        is_plain = all(context.mechanism == LOAD and not context.zero_copy for context in contexts)
-        is_plain = is_plain and all(context.internal is None for context in contexts)
+        is_plain = all(_is_plain(context) for context in contexts)
         if is_plain and result.failure and len(contexts) <= 2 * result.plan.cores:
             raise UserError(f"{result.models[0].name} does not run: {result.failure}")
 
 
-# What is printed
+def _is_plain(context: Context) -> bool:
+    """Whether the context is loaded and shares nothing."""
+    return context.mechanism == LOAD and not context.zero_copy and context.internal is None
 
 
-def _lines(answer: FitAnswer, target: Target) -> Iterator[str]:
-    what = "NPU memory" if answer.limit_of == "npu_memory" else "application memory"
-    yield f"Without reuse   {_taking(answer.today)} {_size(answer.today)} of {what}"
-    if answer.limit_bytes is not None:
-        yield f"Limit           {_mib(answer.limit_bytes)}"
-    best = answer.best
-    if best is None:
-        most = max(answer.frontier, key=lambda point: point.frames_per_s or 0)
-        yield (
-            f"No layout has {answer.fps:,.10g} frames per second of each stream; the most is"
-            f" {_frames(most)}:"
-        )
-        yield from _layout(most, answer)
-        return
-    yield f"Recommended     {_taking(best)} {_size(best)}{_margin(answer, best)}"
-    yield from _layout(best, answer)
-    if best.limited_bytes > best.bytes and answer.predicted_npu_peak_bytes is not None:
-        yield (
-            f"                {_mib(best.limited_bytes)} at most while contexts are made, which the"
-            " limit must have"
-        )
-    within = [
-        point for point in answer.frontier if point.limited_bytes <= (answer.limit_bytes or 0)
-    ]
-    if answer.limit_bytes is not None and not answer.fits and within:
-        yield f"What fits       {_taking(within[-1])} {_size(within[-1])}"
-        yield from _layout(within[-1], answer)
-    if best.frames_per_s is not None:
-        yield (
-            f"Frames          {_frames(best)} of all streams, without reuse {_frames(answer.today)}"
-        )
-    elif answer.fps is not None:
-        yield f"Frames          {target.name} does not compute: --fps was not considered"
-    if best.frames_per_s is not None and answer.busy_percent > BUSY_PERCENT:
-        yield (
-            f"                other work took {answer.busy_percent:.0f} % of this machine: do not"
-            " rely on the frames"
-        )
-    if answer.least_bytes is not None:
-        gap = best.bytes - answer.least_bytes
-        yield (
-            f"Lower bound     {_mib(answer.least_bytes)}; the layout takes {_mib(max(0.0, gap))}"
-            " more"
-        )
-    yield from _components(answer)
-    yield from _alternatives(answer)
-
-
-def _contexts(point: FitPoint) -> str:
-    return "1 context" if point.contexts == 1 else f"{point.contexts} contexts"
-
-
-def _taking(point: FitPoint) -> str:
-    return f"{_contexts(point)} {'takes' if point.contexts == 1 else 'take'}"
-
-
-def _margin(answer: FitAnswer, point: FitPoint) -> str:
-    if answer.limit_bytes is None:
-        return ""
-    margin = answer.limit_bytes - point.limited_bytes
+def _shortage(answer: FitAnswer) -> str:
+    """Return the warning about plans that were measured while memory was short."""
+    plans = "; ".join(
+        f"{short.plan} ({', '.join(map(str, short.signs))})" for short in answer.short
+    )
     return (
-        f": fits, {_mib(margin)} left"
-        if margin >= 0
-        else f": does not fit, {_mib(-margin)} too much"
+        "memory was short while these plans were measured, so that the answer may be too small:"
+        f" {plans}. Free memory, and measure them again: the same command, with --stored"
     )
-
-
-def _layout(point: FitPoint, answer: FitAnswer) -> Iterator[str]:
-    for group in point.layout:
-        yield f"                {_group(group, answer)}"
-
-
-def _group(group: FitGroup, answer: FitAnswer) -> str:
-    model = f"{group.model}: " if len(answer.models) > 1 else ""
-    return model + ", ".join(map(words, group.words))
-
-
-def _components(answer: FitAnswer) -> Iterator[str]:
-    """Yield a table of what is predicted, and measured where it was."""
-    rows: list[tuple[str, float | None, float | None]] = []
-    measured = answer.measured_npu_components_bytes or {}
-    for component, size in (answer.predicted_npu_components_bytes or {}).items():
-        rows.append((component.replace("_", " "), size, measured.get(component)))
-    rows.append(("NPU memory", answer.predicted_npu_memory_bytes, answer.measured_npu_memory_bytes))
-    rows.append(("its peak", answer.predicted_npu_peak_bytes, answer.measured_npu_peak_bytes))
-    for title, name in (
-        ("application memory", "application_memory"),
-        ("over the import", "application_memory_over_baseline"),
-        ("over the import, trimmed", "application_memory_trimmed_over_baseline"),
-    ):
-        rows.append(
-            (
-                title,
-                getattr(answer, f"predicted_{name}_bytes"),
-                getattr(answer, f"measured_{name}_bytes"),
-            )
-        )
-    shown = [(title, *_compared(one, other, _MIB)) for title, one, other in rows if one is not None]
-    if answer.predicted_frames_per_s is not None:
-        shown.append(
-            (
-                "frames per second",
-                *_compared(answer.predicted_frames_per_s, answer.measured_frames_per_s, 1),
-            )
-        )
-    heads = ["MiB", "predicted", "measured", "error"]
-    columns = 2 if all(row[2] == "" for row in shown) else 4
-    yield ""
-    yield tabulate(
-        [row[:columns] for row in shown],
-        heads[:columns],
-        disable_numparse=True,
-        colalign=("left", *["right"] * (columns - 1)),
-    )
-
-
-def _compared(predicted: float, measured: float | None, unit: int) -> tuple[str, str, str]:
-    if measured is None:
-        return f"{predicted / unit:.2f}", "", ""
-    error = f"{100 * (predicted - measured) / measured:+.2f} %" if measured else ""
-    return f"{predicted / unit:.2f}", f"{measured / unit:.2f}", error
-
-
-def _alternatives(answer: FitAnswer) -> Iterator[str]:
-    """Yield the layouts that no other one is better than, of memory and frames."""
-    yield "\nLayouts that no other one is better than:"
-    step = -(-len(answer.frontier) // _MOST_ALTERNATIVES)
-    # The last does most.
-    for point in answer.frontier[::-1][::step][::-1]:
-        at_once = f"up to {point.lanes} at once" if point.lanes > 1 else "one at a time"
-        does = at_once if point.frames_per_s is None else f"{_frames(point)} frames per second"
-        yield f"{_size(point):>16}  {_contexts(point)}, {does}"
-        yield from _layout(point, answer)
-
-
-def _size(point: FitPoint) -> str:
-    spread = f" ±{point.plus_minus_bytes / _MIB:.1f}" if point.plus_minus_bytes else ""
-    return f"{point.bytes / _MIB:.2f}{spread} MiB"
-
-
-def _frames(point: FitPoint) -> str:
-    assert point.frames_per_s is not None
-    return f"{point.frames_per_s:.1f} ±{point.frames_per_s_plus_minus or 0:.1f}"
-
-
-def _mib(size: float) -> str:
-    return f"{size / _MIB:.2f} MiB"
 
 
 def _write_plan(plan: Plan, storage: Path) -> Path:
-    """Write the plan beside the answers, and return its path."""
+    """Write the plan into the folder of the answers, and return its path."""
     path = calibrations(storage).parent / f"recommended-{plan.runtime}.json"
     try:
         with replacing(path) as unfinished:

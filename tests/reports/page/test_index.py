@@ -122,13 +122,13 @@ def test_ids_are_unique_and_references_lead_somewhere(written: WrittenReport) ->
 
 
 def test_sections_stand_in_their_order(written: WrittenReport) -> None:
-    """The answer is first, then what to write, and definitions are last; the contents lead to all
+    """The answer is first, then what to write, and the glossary is last; the contents lead to all
     that follows them.
     """
     html = written.html["en"]
     order = sections(html)
     assert order[:4] == ["answer", "code", "measured", "dup"]
-    assert order[-1] == "definitions"
+    assert order[-2:] == ["definitions", "glossary"]
     assert order.index("mechanisms") < order.index("programs") < order.index("failures")
     links = re.findall(r'<li><a href="#([^"]+)"', html[html.index("<nav") : html.index("</nav>")])
     assert links == [name for name in order if name not in ("answer", "code", "measured")]
