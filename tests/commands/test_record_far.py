@@ -421,4 +421,4 @@ def test_a_board_that_is_none(tmp_path: Path, reusebench: Reusebench) -> None:
     """It says which targets there are."""
     done = reusebench("record", "--target", "python", "--storage", tmp_path, "--", "true")
     assert done.exit_code == 2
-    assert "python is no remote board; valid: ssh:HOST" in done.err
+    assert "python is not a remote board; valid: ssh:HOST" in done.err

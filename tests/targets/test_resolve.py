@@ -124,7 +124,7 @@ def test_the_virtual_board_has_one_runtime() -> None:
     ("script", "reason"),
     [
         (None, "there is no such program"),
-        ("#!/bin/sh\nexit 1\n", "it is no Python 3.8 or later"),
+        ("#!/bin/sh\nexit 1\n", "it is not Python 3.8 or later"),
         ("#!/nowhere/python\n", r"it does not run \(.*\)"),
     ],
 )

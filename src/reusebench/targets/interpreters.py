@@ -64,7 +64,7 @@ def interpreter_problem(interpreter: str) -> str | None:
     try:
         if _exit_code(interpreter, _RUNS_THE_DRIVER) == 0:
             return None
-        return "it is no Python 3.8 or later"
+        return "it is not Python 3.8 or later"
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"it does not run ({error})"
 

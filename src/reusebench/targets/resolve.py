@@ -63,7 +63,7 @@ def parse_target(selection: Selection, entry: RuntimeEntry) -> Target:
     rknn_library = selection.rknn_library
     if selection.driver == C and entry.module is not None:
         raise RuntimeMissing(
-            f"--runtime {entry.name}: the driver in C (--driver c) is for Rockchip's runtime alone"
+            f"--runtime {entry.name}: the C driver (--driver c) is only for Rockchip's runtime"
         )
     if is_far(text):
         if selection.npu_memory_bytes is not None:
@@ -96,7 +96,7 @@ def far_machine(text: str) -> FarMachine:
     known = boards()
     if not is_far(text):
         names = f", or a board's name ({', '.join(known)})" if known else ""
-        raise TargetError(f"{text} is no remote board; valid: {', '.join(FORMS)}{names}")
+        raise TargetError(f"{text} is not a remote board; valid: {', '.join(FORMS)}{names}")
     return _machine_of(text, known.get(text) or Board(text))
 
 
@@ -211,7 +211,7 @@ def _other_interpreter(path: str, library: RknnLibrary | None, entry: RuntimeEnt
     if not _is_given(entry, library) and not finds_runtime(interpreter, entry):
         missing = f"has no module {entry.module}"
         if entry.module is None:
-            missing = "finds no library of Rockchip's"
+            missing = "finds no Rockchip library"
         raise RuntimeMissing(
             f"--runtime {entry.name}: the Python of --target python:{path} {missing}. Name another"
             " Python, or leave --target out: `reusebench doctor` shows what is here without it"

@@ -155,7 +155,7 @@ def transport_of(target: str) -> Transport:
             )
         if kind == "pipe":
             return Transport(target, kind, argument, _split(target, argument))
-    raise TargetError(f"{target!r} is no remote board; valid are {', '.join(FORMS)}")
+    raise TargetError(f"{target!r} is not a remote board; valid are {', '.join(FORMS)}")
 
 
 def _split(target: str, command: str) -> tuple[str, ...]:
