@@ -134,7 +134,7 @@ _LAYERS = {
     ),
     "samplers": (
         "errors readings proc_files host process_memory cpu_time system_memory npu pressure"
-        " shortage_evidence machine sources observer environment"
+        " evidence machine sources observer environment"
     ),
     "models": (
         "errors weight_files inputs networks platforms recipe built_files conversion onnx rknn"
@@ -142,7 +142,7 @@ _LAYERS = {
     ),
     "recorder": (
         "errors signals pace phases marks process_tree phase_figures program site far_site"
-        " recording stored_form keeping summary task"
+        " recording memory_reader recorder stored_form keeping summary task"
     ),
     "targets": (
         "errors chips boards outcome barriers oom_scores process protocol machine target"

@@ -15,7 +15,7 @@ import pytest
 from reusebench.system.cache import cache_root
 from reusebench.targets.boards import Board, add_board
 from reusebench.targets.far.connection import connect
-from reusebench.targets.far.files import FarFiles
+from reusebench.targets.far.pushed_files import FarFiles
 from tests.bench.bench_process import Bench, wait_for
 from tests.helpers import board
 from tests.helpers.far_servers import HOSTS, SshServer, openssh, wait_until_idle

@@ -12,7 +12,7 @@ from reusebench.storage.result import Result
 from reusebench.system.cache import cache_root
 from reusebench.targets import resolve
 from reusebench.targets.errors import TargetError
-from reusebench.targets.far.files import FarFiles
+from reusebench.targets.far.pushed_files import FarFiles
 from reusebench.targets.programs import NativeProgram
 from reusebench.targets.rknn_library import RknnLibrary, architecture_of_this_python, find_libraries
 from reusebench.targets.vboard.guest import missing_parts

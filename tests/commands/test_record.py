@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.recorder_accuracy import measure
-from reusebench.recorder import recording
+from reusebench.recorder import recorder
 from reusebench.storage.recorded_program import Program
 from reusebench.storage.run_file import StoredRun, read_storage
 from reusebench.storage.runs import run_of
@@ -368,7 +368,7 @@ def test_nothing_is_stored_of_a_mistake(
     """One sentence has what was wrong and what to do; the exit codes of what cannot be started are
     the shell's.
     """
-    monkeypatch.setattr(recording, "_IDLE_S", 0.02)
+    monkeypatch.setattr(recorder, "_IDLE_S", 0.02)
     done = reusebench("record", "--storage", tmp_path / "storage", *arguments)
     assert (done.exit_code, done.out) == (code, "")
     (line,) = (line for line in done.err.splitlines() if line.startswith("Error: "))

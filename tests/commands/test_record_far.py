@@ -17,7 +17,7 @@ from typing import Any
 import psutil
 import pytest
 
-from reusebench.recorder import recording
+from reusebench.recorder import recorder
 from reusebench.storage.recorded_program import Program
 from reusebench.storage.run_file import StoredRun, read_storage
 from tests.helpers.far_shell import connected, shell_at, wait_until_gone
@@ -408,7 +408,7 @@ def test_nothing_is_stored_of_a_mistake(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """One sentence has what was wrong; the exit codes of what cannot be started are the shell's."""
-    monkeypatch.setattr(recording, "_IDLE_S", 0.02)
+    monkeypatch.setattr(recorder, "_IDLE_S", 0.02)
     done = reusebench(
         "record", "--target", board.target, "--storage", tmp_path / "storage", *arguments
     )

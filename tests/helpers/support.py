@@ -206,8 +206,8 @@ def record_command(*changes: str) -> tuple[str, ...]:
     """Return `reusebench record` with statements that change it; it watches the idle machine for a
     moment alone.
     """
-    modules = "from reusebench import commands; from reusebench.recorder import recording, task"
-    code = "; ".join([modules, "recording._IDLE_S = 0.02", *changes, "commands.main()"])
+    modules = "from reusebench import commands; from reusebench.recorder import recorder, task"
+    code = "; ".join([modules, "recorder._IDLE_S = 0.02", *changes, "commands.main()"])
     return sys.executable, "-c", code, "record"
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from reusebench.recorder.phase_figures import KINDS, PhaseRecord
 from reusebench.recorder.process_tree import SeenProcess
 from reusebench.recorder.recording import Readings, Recording
-from reusebench.samplers.shortage_evidence import Evidence
+from reusebench.samplers.evidence import Evidence
 from reusebench.storage.memory_shortage import Shortage
 from reusebench.storage.recorded_program import (
     Phase,

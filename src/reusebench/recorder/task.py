@@ -16,7 +16,8 @@ from reusebench.recorder.keeping import RunKeeper, made_in_fork
 from reusebench.recorder.marks import Marks
 from reusebench.recorder.phases import phase_name
 from reusebench.recorder.program import RecordedProgram, command_of
-from reusebench.recorder.recording import SAMPLE_HZ, Recording, record
+from reusebench.recorder.recorder import SAMPLE_HZ, record
+from reusebench.recorder.recording import Recording
 from reusebench.recorder.site import Site
 from reusebench.recorder.stored_form import (
     outcome_of,

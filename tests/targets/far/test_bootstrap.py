@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from reusebench.targets.errors import TargetError
-from reusebench.targets.far.bootstrap import Candidate, Mount, Survey, choose_folder
+from reusebench.targets.far.bootstrap import FolderCandidate, Mount, Survey, choose_folder
 from reusebench.targets.far.connection import connect
-from reusebench.targets.far.files import FarFiles
+from reusebench.targets.far.pushed_files import FarFiles
 from tests.helpers.far_shell import TERMINAL, connected, shell_at
 
 pytestmark = pytest.mark.process
@@ -29,7 +29,7 @@ def _own_cache(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _survey(
-    *mounts: str, machine: str = "armv7l", bits: int = 32, **candidates: Candidate
+    *mounts: str, machine: str = "armv7l", bits: int = 32, **candidates: FolderCandidate
 ) -> Survey:
     lines = tuple(Mount.parse(f"{mount} 0 0") for mount in mounts)
     return Survey(machine, bits, lines, tuple(candidates.values()))
@@ -37,8 +37,8 @@ def _survey(
 
 def _candidate(
     path: str, writable: bool = True, used: bool = False, free_bytes: int | None = _ROOM
-) -> Candidate:
-    return Candidate(path, path, writable, used, free_bytes)
+) -> FolderCandidate:
+    return FolderCandidate(path, path, writable, used, free_bytes)
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_every_refusal_is_told() -> None:
     survey = _survey(
         "/dev/root / ext4 rw",
         "none /var/tmp tmpfs rw",
-        missing=Candidate("/userdata", "", False, False, None),
+        missing=FolderCandidate("/userdata", "", False, False, None),
         memory=_candidate("/var/tmp"),
         full=_candidate("/oem", free_bytes=3 << 20),
     )

@@ -15,9 +15,9 @@ import pytest
 from reusebench.targets.errors import ConnectionLost, TargetError
 from reusebench.targets.far import connection as far_connection
 from reusebench.targets.far.connection import Connection, Request, connect
-from reusebench.targets.far.files import FarFiles
 from reusebench.targets.far.host import FarHost
 from reusebench.targets.far.process import FarProcess
+from reusebench.targets.far.pushed_files import FarFiles
 from tests.helpers.adb_boards import NEW, OLD, UNAUTHORIZED, AdbBoards
 from tests.helpers.board import Board
 from tests.helpers.far_servers import HOSTS, SshServer, wait_until_idle

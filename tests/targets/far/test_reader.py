@@ -14,10 +14,10 @@ import pytest
 
 from reusebench.targets.errors import ConnectionLost, TargetError
 from reusebench.targets.far.connection import Connection, Request
-from reusebench.targets.far.files import FarFiles
 from reusebench.targets.far.host import FarHost
 from reusebench.targets.far.process import FarProcess
 from reusebench.targets.far.program import FarProgram
+from reusebench.targets.far.pushed_files import FarFiles
 from tests.helpers.far_shell import TERMINAL, connected, has_gone, output_of, wait_until_gone
 from tests.helpers.support import TIME_LIMIT_S
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from reusebench.samplers.shortage_evidence import Evidence
+from reusebench.samplers.evidence import Evidence
 from reusebench.storage.memory_shortage import Shortage
 from reusebench.targets.barriers import BarrierReading
 

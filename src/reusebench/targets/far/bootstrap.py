@@ -13,7 +13,7 @@ from pathlib import Path
 from reusebench.targets.errors import ConnectionLost, TargetError
 from reusebench.targets.far.channel import Channel
 
-__all__ = ["MARKER", "Candidate", "Mount", "Survey", "begin_reader", "choose_folder", "probe"]
+__all__ = ["MARKER", "FolderCandidate", "Mount", "Survey", "begin_reader", "choose_folder", "probe"]
 
 #: First output of the reader (native/reader/main.c).
 MARKER = b"\x01\x02reusebench reader\x02\x01\n"
@@ -96,7 +96,7 @@ class Mount:
 
 
 @dataclass(frozen=True)
-class Candidate:
+class FolderCandidate:
     """A folder that could hold the project's folder."""
 
     path: str
@@ -109,7 +109,7 @@ class Candidate:
     free_bytes: int | None
 
     @classmethod
-    def parse(cls, answer: str) -> Candidate:
+    def parse(cls, answer: str) -> FolderCandidate:
         """Return the candidate from an answer of the probe."""
         state, used, room, real_path, path = answer.split("|", 4)
         available = _DF_AVAILABLE.search(room + " ")
@@ -125,7 +125,7 @@ class Survey:
     #: Word size of the shell's program, and so of other programs; 0 if it is unknown.
     bits: int
     mounts: tuple[Mount, ...]
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[FolderCandidate, ...]
 
     @property
     def architecture(self) -> str:
@@ -223,7 +223,7 @@ def probe(channel: Channel, folder: str | None) -> Survey:
         values.get("machine", ""),
         int(values.get("bits", 0)),
         tuple(Mount.parse(value) for name, value in answers if name == "mount"),
-        tuple(Candidate.parse(value) for name, value in answers if name == "folder"),
+        tuple(FolderCandidate.parse(value) for name, value in answers if name == "folder"),
     )
 
 
@@ -250,7 +250,7 @@ def choose_folder(survey: Survey, given: str | None) -> str:
     return posixpath.join(best.path, _FOLDER)
 
 
-def _reason_against(survey: Survey, candidate: Candidate, room_bytes: int) -> str | None:  # noqa: PLR0911 one for each reason
+def _reason_against(survey: Survey, candidate: FolderCandidate, room_bytes: int) -> str | None:  # noqa: PLR0911 one for each reason
     """Return the reason against the folder; None if it is usable."""
     if not candidate.real_path:
         return "does not exist"

@@ -16,10 +16,10 @@ from reusebench.system.package import MEASURED, PACKAGE, START
 from reusebench.targets.boards import Board
 from reusebench.targets.errors import NotStarted, TargetError
 from reusebench.targets.far.connection import Connection, connect
-from reusebench.targets.far.files import FarFiles, WatchedFile
 from reusebench.targets.far.host import FarHost
 from reusebench.targets.far.process import FarProcess
 from reusebench.targets.far.program import FarProgram
+from reusebench.targets.far.pushed_files import FarFiles, WatchedFile
 from reusebench.targets.machine import Reach
 from reusebench.targets.outcome import Ending
 from reusebench.targets.process import DriverProcess

@@ -11,8 +11,8 @@ import pytest
 
 from reusebench.targets.errors import TargetError
 from reusebench.targets.far.connection import Connection, Request
-from reusebench.targets.far.files import FarFiles
 from reusebench.targets.far.process import FarProcess
+from reusebench.targets.far.pushed_files import FarFiles
 from tests.helpers.far_shell import connected, output_of
 
 pytestmark = pytest.mark.process

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import pytest
 
+from reusebench.samplers.evidence import Evidence
 from reusebench.samplers.readings import Pressure
-from reusebench.samplers.shortage_evidence import Evidence
 
 _MIB = 2**20
 _S = 10**9

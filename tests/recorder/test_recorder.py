@@ -9,7 +9,7 @@ import pytest
 
 from reusebench.recorder.marks import Marks
 from reusebench.recorder.program import ProgramEnding
-from reusebench.recorder.recording import record
+from reusebench.recorder.recorder import record
 from reusebench.recorder.site import LOCAL_SITE
 from reusebench.recorder.stored_form import stored_repeat
 from tests.helpers.support import known

@@ -1,0 +1,222 @@
+"""The recorder of a program: cheap readings at a steady rate, costly ones within a time share."""
+
+from __future__ import annotations
+
+import datetime
+import signal
+from collections.abc import Callable
+
+from reusebench.recorder.marks import Marks
+from reusebench.recorder.memory_reader import MemoryReader
+from reusebench.recorder.phase_figures import PhaseRecord
+from reusebench.recorder.phases import START, WHOLE, PhaseLog
+from reusebench.recorder.program import RecordedProgram
+from reusebench.recorder.recording import Recording
+from reusebench.recorder.signals import SignalPipe
+from reusebench.recorder.site import Site
+from reusebench.samplers.system_memory import observe_idle, read_system
+from reusebench.targets.errors import ConnectionLost
+
+__all__ = ["SAMPLE_HZ", "record"]
+
+#: Readings of RSS per second. `python -m benchmarks.recorder_overhead` measures what all readings
+#: cost the program.
+SAMPLE_HZ = 20
+_S = 10**9
+_MS = 10**6
+_INTERVAL_NS = _S // SAMPLE_HZ
+#: First gap between readings of RSS, which doubles up to the interval: a program that runs for
+#: 20 ms has figures too.
+_FIRST_GAP_NS = 2 * _MS
+#: Share of the time for readings of RSS, which are made less often if there are many processes.
+_RSS_SHARE = 0.005
+#: Time before the start in which the noise of the system's memory is read.
+_IDLE_S = 0.3
+#: Interval at which the recording so far is handed on to be stored; this also happens when a phase
+#: has ended for the first time.
+_KEEP_NS = 5 * _S
+
+
+def record(
+    site: Site,
+    start: Callable[[], RecordedProgram],
+    marks: Marks,
+    has_npu: bool,
+    notify: Callable[[str], None],
+    keep: Callable[[Recording], None],
+) -> Recording:
+    """Record the program that `start` returns until it ends or the user ends the recording.
+
+    `notify` shows the user a sentence. `keep` stores the recording so far; it must be quick, since
+    nothing is read meanwhile.
+    """
+    idle = observe_idle(site.host, _IDLE_S)
+    idle_bytes = read_system(site.host).used_bytes
+    with SignalPipe() as signals:
+        program = start()
+        try:
+            marks.started()
+            started_at = datetime.datetime.now(datetime.timezone.utc).isoformat()
+            clocks = site.host.clocks()
+            recording = Recording(started_at, clocks.time_ns, idle, idle_bytes)
+            reader = MemoryReader(site.host, program, recording, clocks, has_npu)
+            recorder = _Recorder(site, program, marks, signals, reader, recording, notify, keep)
+            recorder.run()
+            return recording
+        finally:
+            program.close()
+
+
+class _Recorder:
+    def __init__(
+        self,
+        site: Site,
+        program: RecordedProgram,
+        marks: Marks,
+        signals: SignalPipe,
+        reader: MemoryReader,
+        recording: Recording,
+        notify: Callable[[str], None],
+        keep: Callable[[Recording], None],
+    ) -> None:
+        self._site = site
+        self._program = program
+        self._marks = marks
+        self._signals = signals
+        self._reader = reader
+        self._recording = recording
+        self._notify = notify
+        self._keep = keep
+        self._first_cpu_ns = reader.clocks.cpu_ns
+        self._log = PhaseLog(recording.begin_ns)
+        self._phases = {START: reader.phase}
+        self._next_ns = recording.begin_ns
+        self._gap_ns = _FIRST_GAP_NS
+        self._keep_at_ns = recording.begin_ns + _KEEP_NS
+        self._interrupts = 0
+        self._is_stopped = False
+        #: Time to name the processes that the program has left behind; most end before.
+        self._notify_at_ns: int | None = None
+        self._has_notified = False
+
+    def run(self) -> None:
+        """Read until the end."""
+        try:
+            while not self._program.has_ended() and not self._is_stopped:
+                self._turn()
+            self._take_marks(self._reader.read_clocks())
+            if self._is_stopped:  # and the program runs on
+                self._reader.read_at_mark(self._reader.read_clocks(), at_any_cost=True)
+            self._reader.read_pressure()
+        except ConnectionLost as error:
+            self._recording.lost = str(error)
+        self._end(self._reader.clocks.time_ns)
+
+    def _end(self, end_ns: int) -> None:
+        # A Ctrl-C may have ended the program before the signal was read here.
+        for number in self._signals.read():
+            self._note_signal(number)
+        self._recording.ending = self._program.ending
+        self._reader.phase.end(end_ns, peaks=None)
+        self._add_peak_of_ended()
+        self._update_recording(end_ns)
+        self._recording.stretches = self._log.end(end_ns)
+        lost = self._marks.lost()
+        if lost:
+            self._notify(lost)
+
+    def _turn(self) -> None:
+        """Wait for the next reading, signal or mark, and handle it."""
+        self._wait()
+        for number in self._signals.read():
+            self._react(number)
+        now_ns = self._reader.read_clocks()
+        self._take_marks(now_ns)
+        if now_ns >= self._next_ns:
+            self._reader.read_due(now_ns)
+            gap_ns = max(self._gap_ns, round(self._reader.rss_cost_ns / _RSS_SHARE))
+            self._next_ns = max(self._next_ns + gap_ns, now_ns)
+            self._gap_ns = min(2 * self._gap_ns, _INTERVAL_NS)
+        if self._program.has_left_processes() and not self._has_notified:
+            self._name_left_processes(now_ns)
+        if now_ns >= self._keep_at_ns:
+            self._keep_so_far(now_ns)
+
+    def _wait(self) -> None:
+        remaining_ns = max(self._next_ns - self._reader.clocks.time_ns, 0)
+        descriptors = [self._signals.descriptor]
+        if self._marks.descriptor is not None:
+            descriptors.append(self._marks.descriptor)
+        self._site.wait(descriptors, remaining_ns / _S)
+
+    def _react(self, number: int) -> None:
+        """React to a signal. If the program shares the terminal, it has got the signal as well."""
+        self._note_signal(number)
+        if number == signal.SIGCHLD:
+            return
+        if number == signal.SIGTERM or not self._program.shares_terminal:
+            self._program.send(number)
+        if number == signal.SIGINT:
+            self._interrupts += 1
+        self._is_stopped = self._program.with_root or self._program.has_left_processes()
+        if self._interrupts > 1 and not self._is_stopped:
+            self._reader.discover(self._reader.clocks.time_ns)
+            self._program.kill([process.pid for process in self._reader.live])
+
+    def _note_signal(self, number: int) -> None:
+        """Note that the user has ended the program, if the signal means that."""
+        if number != signal.SIGCHLD:
+            self._recording.ended_by = self._recording.ended_by or number
+
+    def _name_left_processes(self, now_ns: int) -> None:
+        """Name once the processes that are still waited for, a second after the program's end."""
+        if self._notify_at_ns is None:
+            self._notify_at_ns = now_ns + _S
+        if now_ns < self._notify_at_ns:
+            return
+        self._has_notified = True
+        names = ", ".join(f"{process.name} ({process.pid})" for process in self._reader.live)
+        self._notify(
+            f"the program has ended and left processes behind: {names}. Ctrl-C ends the recording"
+        )
+
+    def _take_marks(self, now_ns: int) -> None:
+        """Read the memory of the phase that ends; only then answer the marks and begin others."""
+        names = self._marks.read()
+        phase = self._reader.phase
+        ends_for_first_time = self._log.changes(names) and not phase.has_ended
+        if self._log.changes(names):
+            peaks = self._reader.read_at_mark(now_ns, at_any_cost=ends_for_first_time)
+            for name in names:
+                if self._log.mark(name, now_ns):
+                    self._reader.phase.end(now_ns, peaks)
+                    phase = self._phases.setdefault(self._log.name, PhaseRecord())
+                    self._reader.begin_phase(phase, now_ns)
+        else:
+            for name in names:
+                self._log.mark(name, now_ns)
+        self._marks.answer()
+        if ends_for_first_time:
+            self._keep_so_far(now_ns)
+
+    def _keep_so_far(self, now_ns: int) -> None:
+        self._reader.phase.go_on(now_ns)
+        self._reader.read_pressure()
+        self._update_recording(now_ns)
+        self._keep(self._recording)
+        self._keep_at_ns = now_ns + _KEEP_NS
+
+    def _update_recording(self, now_ns: int) -> None:
+        """Note in the recording everything that is not noted with each reading."""
+        recording = self._recording
+        recording.end_ns = now_ns
+        recording.processes = self._reader.seen
+        recording.phases = self._phases if self._log.is_marked else {WHOLE: self._reader.phase}
+        recording.recorder_cpu_ns = self._reader.clocks.cpu_ns - self._first_cpu_ns
+
+    def _add_peak_of_ended(self) -> None:
+        """Add the kernel's peak of ended processes, if only one phase can have had it."""
+        peak_bytes = self._program.peak_bytes()
+        if peak_bytes and not self._log.is_marked:
+            self._reader.phase.add_peak(0, peak_bytes)
+            self._reader.phase.is_process_peak_exact = True
