@@ -1,3 +1,1 @@
-"""What every part of a report is made with: words, numbers, tables, figures, the rendering of
-pages.
-"""
+"""The tools of every part of a report: words, numbers, tables, figures, rendering of pages."""

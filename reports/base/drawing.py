@@ -41,11 +41,11 @@ mpl.rcParams.update(
         "axes.spines.right": False,
         "axes.titlesize": FONT_PX,
         "axes.titlelocation": "left",
-        # With a fixed place, matplotlib does not look for one.
+        # Matplotlib looks for the place of a title unless it is fixed.
         "axes.titley": 1.0,
         "axes.grid": True,
         "axes.axisbelow": True,
-        # The lines of the grid say where a tick is.
+        # The lines of the grid mark the ticks.
         "xtick.bottom": False,
         "ytick.left": False,
         "xtick.major.size": 0,

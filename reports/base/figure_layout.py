@@ -18,7 +18,7 @@ from matplotlib.ticker import MaxNLocator
 from reusebench.reports.base.text_width import FONT_PX, text_width
 
 WIDTH_PX = 760
-#: Padding between an axis and the numbers left of it or below it.
+#: Padding between an axis and its numbers, which are to its left or below.
 LEFT_PAD_PX = 6.0
 BELOW_PAD_PX = 10.0
 #: Padding around the figure and between panels, and the height of a line of text.

@@ -10,28 +10,28 @@ from reusebench.storage.measured_figure import DOUBT
 from reusebench.storage.metrics import BYTES, NANOSECONDS, PER_SECOND, PERCENT, Metric
 
 MIB = 2**20
-#: Where nothing was measured.
+#: Shown if nothing was measured.
 EMPTY = "-"
-#: Decimals of MiB: those of a ledger are exact.
+#: Decimals of MiB; sizes from a ledger are exact.
 _APPLICATION_DECIMALS = 1
 _NPU_DECIMALS = 2
-#: By a metric's unit: the unit that is shown, how many of the metric's it is, and decimals.
+#: Key: a metric's unit. Values: the unit that is shown, its size in the metric's unit, decimals.
 _SHOWN = {
     BYTES: ("MiB", MIB, 2),
     NANOSECONDS: ("ms", 10**6, 3),
     PER_SECOND: ("/s", 1, 2),
     PERCENT: ("%", 1, 2),
 }
-#: Units for what would be shown as zero and is not.
+#: Units for values that are not zero, but would be shown as zero.
 _SMALLER = {BYTES: (("KiB", 2**10), ("B", 1)), NANOSECONDS: (("ns", 1),)}
-#: MiB a minute, from which on decimals are noise.
+#: MiB per minute; decimals of larger rates are noise.
 _WITHOUT_DECIMALS = 100
 
 
 def mib(figure: Figure | None, npu: bool = False, spread: bool = True) -> str:
-    """Return bytes as MiB: of NPU memory with two decimals, else with one.
+    """Return bytes as MiB: NPU memory with two decimals, other memory with one.
 
-    What NPU memory would round to nothing and is not is less than 0.01.
+    NPU memory that is not zero, but would be rounded to it, is shown as <0.01.
     """
     if npu and figure is not None and 0 < figure.median < 0.005 * MIB:
         return "<0.01"
@@ -39,31 +39,33 @@ def mib(figure: Figure | None, npu: bool = False, spread: bool = True) -> str:
 
 
 def doubted(figure: str, is_doubtful: bool) -> str:
-    """Return a figure with a mark beside it where it is not to be trusted."""
-    return f"{figure} {DOUBT}" if is_doubtful and figure != EMPTY else figure
+    """Return a figure, with a mark if it is not to be trusted."""
+    if not is_doubtful or figure == EMPTY:
+        return figure
+    return f"{figure} {DOUBT}"
 
 
 def mib_decimals(npu: bool) -> int:
-    """Return with how many decimals MiB are shown."""
+    """Return the number of decimals of MiB."""
     return _NPU_DECIMALS if npu else _APPLICATION_DECIMALS
 
 
 def component_mib(figure: Figure | None) -> str:
-    """Return bytes of NPU memory, and the spread only where the repeats differ."""
+    """Return bytes of NPU memory as MiB, with the spread only if the repeats differ."""
     return mib(figure, npu=True, spread=bool(figure and figure.spread))
 
 
 def counted_mib(size_bytes: float | None) -> str:
-    """Return bytes that were counted as MiB with two decimals; of what is less than that, that it
-    is not nothing.
-    """
+    """Return counted bytes as MiB with two decimals; the smallest ones as <0.01."""
     if size_bytes is None:
         return EMPTY
-    return "0" if size_bytes == 0 else mib(Figure(size_bytes), npu=True)
+    if size_bytes == 0:
+        return "0"
+    return mib(Figure(size_bytes), npu=True)
 
 
 def mib_spread(figure: Figure, npu: bool = False) -> str:
-    """Return the spread alone, with a space before it; nothing if there is none."""
+    """Return the spread alone, with a space before it; empty if there is none."""
     return _spread(figure, MIB, mib_decimals(npu))
 
 
@@ -73,28 +75,24 @@ def whole_mib(size_bytes: float) -> str:
 
 
 def mib_per_minute(bytes_per_s: float) -> str:
-    """Return a rate with decimals where they say something; what rounds to nothing has no sign."""
+    """Return a rate, with decimals unless it is large; a rounded zero has no sign."""
     rate = bytes_per_s * 60 / MIB
     decimals = 2 if abs(rate) < _WITHOUT_DECIMALS else 0
     return _number(Figure(rate), 1, decimals, spread=False)
 
 
 def sized(size_bytes: float, spread_bytes: float | None = None) -> str:
-    """Return bytes in the unit in which they are a number of a few digits, with the spread in the
-    same.
-    """
+    """Return bytes in the unit that gives a few digits, with the spread in the same unit."""
+    figure = Figure(size_bytes, spread_bytes)
     largest = round(max(abs(size_bytes), spread_bytes or 0))
-    unit, name = next(
-        (pair for pair in ((MIB, "MiB"), (2**10, "KiB")) if largest >= pair[0]), (1, "B")
-    )
-    return (
-        f"{_number(Figure(size_bytes, spread_bytes), unit, 1 if unit > 1 else 0, spread=True)}"
-        f" {name}"
-    )
+    for unit, name in ((MIB, "MiB"), (2**10, "KiB")):
+        if largest >= unit:
+            return f"{_number(figure, unit, 1, spread=True)} {name}"
+    return f"{_number(figure, 1, 0, spread=True)} B"
 
 
 def counted(count: float, spread: float | None = None) -> str:
-    """Return a count, or a share of one, with two decimals where it is not whole."""
+    """Return a count, or a share of one, with two decimals if it is not whole."""
     decimals = 0 if spread is None and count == round(count) else 2
     return _number(Figure(count, spread), 1, decimals, spread=True)
 
@@ -126,18 +124,16 @@ def per_second(figure: Figure | None, spread: bool = True) -> str:
 
 def percent(figure: Figure | float | None, spread: bool = False) -> str:
     """Return a percentage with one decimal."""
-    return _number(
-        figure if isinstance(figure, Figure) or figure is None else Figure(figure), 1, 1, spread
-    )
+    if isinstance(figure, (int, float)):
+        figure = Figure(figure)
+    return _number(figure, 1, 1, spread)
 
 
 def share(value: float) -> str:
-    """Return a share of one with its first digit, of a large one with two, rounded up: 3e-7,
-    0.012.
-    """
+    """Return a share of one, rounded up to one digit, or two if it is large: 3e-7, 0.012."""
     digits = 2 if value >= 0.01 else 1
     unit = 10.0 ** (math.floor(math.log10(value)) + 1 - digits)
-    # Of what is short of a digit by the error of the division alone, nothing is rounded up.
+    # The error of the division must not round a digit up.
     rounded = math.ceil(round(value / unit, 6)) * unit
     if rounded >= 0.01:
         return f"{rounded:.2g}"
@@ -151,20 +147,23 @@ def whole(value: float) -> str:
 
 
 def plain(value: float) -> str:
-    """Return a number with one decimal, which a whole one has not."""
+    """Return a number with one decimal, or without it if it is whole."""
     text = f"{value:,.1f}"
     return text[:-2] if text.endswith(".0") else text
 
 
 def ranges(values: Sequence[int]) -> str:
-    """Return rising whole numbers with their runs drawn together: 1, 2, 3, 7 as 1-3, 7."""
+    """Return rising whole numbers with their runs joined: 1, 2, 3, 7 as 1-3, 7."""
     runs: list[list[int]] = []
     for value in values:
         if runs and value == runs[-1][-1] + 1:
             runs[-1].append(value)
         else:
             runs.append([value])
-    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
+    parts = []
+    for run in runs:
+        parts.append(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]))
+    return ", ".join(parts)
 
 
 def to_the_minute(recorded_at: str) -> str:
@@ -183,8 +182,9 @@ def in_metric_unit(value: float, metric: Metric) -> float:
 
 
 def metric_number(value: float, metric: Metric, sign: bool = False) -> str:
-    """Return the value in the shown unit, without it; what would be zero there and is not has a
-    unit of its own.
+    """Return the value in the shown unit, without the unit.
+
+    A value that is not zero, but would be shown as zero, has a smaller unit, which is shown.
     """
     text, unit = _metric_value(value, metric, sign)
     return text if unit == metric_unit(metric) else f"{text} {unit}"
@@ -209,10 +209,12 @@ def _metric_value(value: float, metric: Metric, sign: bool) -> tuple[str, str]:
 def _number(figure: Figure | None, unit: float, decimals: int, spread: bool) -> str:
     if figure is None:
         return EMPTY
-    # A zero has no sign, also where it was rounded to.
+    # Adding zero takes the sign from a rounded zero.
     text = f"{round(figure.median / unit, decimals) + 0.0:,.{decimals}f}"
     return text + _spread(figure, unit, decimals) if spread else text
 
 
 def _spread(figure: Figure, unit: float, decimals: int) -> str:
-    return "" if figure.spread is None else f" ±{figure.spread / unit:,.{decimals}f}"
+    if figure.spread is None:
+        return ""
+    return f" ±{figure.spread / unit:,.{decimals}f}"

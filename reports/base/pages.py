@@ -1,6 +1,4 @@
-"""How a page is made from its template: one self-contained HTML file in one language, with its
-figures inside.
-"""
+"""The rendering of a page: a self-contained HTML file in one language, with its figures inside."""
 
 from __future__ import annotations
 
@@ -26,8 +24,10 @@ _ENVIRONMENT = jinja2.Environment(
 
 
 def page_name(stem: str, language: str, first: str) -> str:
-    """Return the file of a page in a language: that of the first language has the plain name."""
-    return f"{stem}.html" if language == first else f"{stem}.{language}.html"
+    """Return the file name of a page in a language; the first language has the plain name."""
+    if language == first:
+        return f"{stem}.html"
+    return f"{stem}.{language}.html"
 
 
 def write_page(
@@ -39,10 +39,10 @@ def write_page(
     figures: Mapping[str, str],
     **values: Any,
 ) -> Path:
-    """Write the page from its template into the folder, and return its path; it links to the same
-    page in others.
+    """Write the page from its template into the folder, and return its path.
 
-    The title is a key of the texts, figures are SVG elements.
+    It links to the same page in the other languages. The title is a key of the texts, figures are
+    SVG elements.
     """
     others = [other for other in LANGUAGES if other != language]
     html = _ENVIRONMENT.get_template(f"{stem}.html.j2").render(
@@ -67,7 +67,7 @@ def write_page(
 
 
 def _numbered() -> Callable[[str], str]:
-    """Return what gives another id at each call."""
+    """Return a function that makes a different id at each call."""
     numbers = count(1)
     return lambda name: f"{name}-{next(numbers)}"
 

@@ -1,4 +1,4 @@
-"""What is calculated with figures over repeats, some of which may not be known."""
+"""Calculations with figures over repeats, some of which may not be known."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ __all__ = [
 
 def difference(greater: Figure | None, smaller: Figure | None) -> Figure | None:
     """Return the difference; None if one of the two is not known."""
-    return None if greater is None or smaller is None else greater - smaller
+    if greater is None or smaller is None:
+        return None
+    return greater - smaller
 
 
 def total(figures: Iterable[Figure | None]) -> Figure | None:
@@ -42,11 +44,11 @@ def known_mean(values: Iterable[float | None]) -> float | None:
 
 
 def rounded(figure: Figure | float | None, digits: int | None = None) -> float | None:
-    """Return the median as exported tables have it: a whole number, or with so many digits."""
+    """Return the median for exported tables: a whole number, or with `digits` decimals."""
     value = figure.median if isinstance(figure, Figure) else figure
     return None if value is None else round(value, digits)
 
 
 def rounded_spread(figure: Figure | None, digits: int | None = None) -> float | None:
-    """Return the spread in the same form; None if there is none."""
+    """Return the spread, rounded in the same way; None if there is none."""
     return rounded(figure.spread if figure else None, digits)

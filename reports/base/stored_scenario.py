@@ -1,4 +1,4 @@
-"""The one place of the report where a stored scenario's name is resolved to what it means."""
+"""The meaning of a stored scenario's name, which the report resolves in this one place."""
 
 from __future__ import annotations
 

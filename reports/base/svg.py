@@ -51,7 +51,9 @@ def element_of(canvas: Canvas, ink: str) -> str:
     file = io.StringIO()
     width_px, height_px = canvas.get_size_inches() * 72
     metadata = {"Date": None, "Creator": None}
-    renderer: Any = TextWidthRenderer(width_px, height_px, file, metadata=metadata)  # type: ignore[no-untyped-call]
+    renderer: Any = TextWidthRenderer(  # type: ignore[no-untyped-call]
+        width_px, height_px, file, metadata=metadata
+    )
     canvas.draw(renderer)
     renderer.finalize()
     return _without_needless(file.getvalue().replace(ink, "currentColor"))

@@ -1,4 +1,4 @@
-"""Tables: those that people read, and those that scripts read, as CSV, JSON and Markdown."""
+"""Tables for people, and tables for scripts as CSV, JSON and Markdown."""
 
 from __future__ import annotations
 
@@ -15,24 +15,25 @@ from reusebench.reports.base.texts import Texts
 from reusebench.system.files import replacing
 
 TABLE_FORMATS = ("csv", "md", "json")
-#: At the beginning of a cell of text they make it a formula of a spreadsheet.
+#: Characters that make a cell of text a formula if they begin it.
 _FORMULA = tuple("=+-@\t\r")
-#: Of CSV: more would take memory, fewer time.
+#: Rows of CSV that are converted at once: more would take memory, fewer would take time.
 _ROWS_AT_ONCE = 1000
-#: Of the form of the JSON files; of the columns each table's own list is the promise.
+#: Version of the JSON layout. The columns are promised by each table's own list.
 _JSON_VERSION = 1
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table to read: its heads, and rows of as many cells, each with a class for its look."""
+    """A table for people: heads, and rows of as many cells."""
 
     heads: Sequence[str]
+    #: The class for a row's look, and the cells.
     rows: Sequence[tuple[str, Sequence[str]]]
-    #: The columns of words, by their place; all others are of numbers. Those below zero are counted
-    #: from the end.
+    #: Indices of the columns of words; negative ones count from the end. All other columns are of
+    #: numbers.
     words: Sequence[int] = (0,)
-    #: A class for each column's look; none where columns are alike.
+    #: A class for each column's look; empty if columns are alike.
     looks: Sequence[str] = ()
 
     @cached_property
@@ -44,30 +45,30 @@ class Table:
 
 
 def heads_of(keys: Iterable[str], texts: Texts) -> list[str]:
-    """Return the heads that these texts are."""
+    """Return the texts of these keys as heads."""
     return [texts(key) for key in keys]
 
 
 def csv(columns: Sequence[str], records: Iterable[Mapping[str, Any]]) -> str:
-    """Return records as CSV; what a record lacks, or has as None, is empty."""
+    """Return records as CSV; a value that is missing or None is an empty cell."""
     text = StringIO()
     _write_csv(columns, records, text)
     return text.getvalue()
 
 
 def csv_cell(value: Any) -> Any:
-    """Return what stands in CSV: text that a spreadsheet would calculate gets an apostrophe, which
-    makes it text.
-    """
-    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+    """Return a value for CSV; an apostrophe keeps a spreadsheet from calculating text."""
+    if isinstance(value, str) and value.startswith(_FORMULA):
+        return f"'{value}"
+    return value
 
 
 def markdown(
     columns: Sequence[str], rows: Iterable[Sequence[object]], numbers: Container[int] = ()
 ) -> str:
-    """Return rows of cells as Markdown, the columns of numbers to the right.
+    """Return rows of cells as Markdown, with columns of numbers aligned to the right.
 
-    tabulate, which looks at every cell several times, takes a second for 10,000 rows.
+    tabulate looks at every cell several times, and takes a second for 10,000 rows.
     """
     return "".join(_markdown_lines(columns, rows, numbers))
 
@@ -79,8 +80,9 @@ def write_records(
     folder: Path,
     formats: Iterable[str],
 ) -> None:
-    """Write records as NAME.FORMAT into the folder, in some of TABLE_FORMATS; few of them are in
-    memory at a time.
+    """Write records as NAME.FORMAT into the folder, in each of these TABLE_FORMATS.
+
+    Few records are in memory at a time.
     """
     for form in formats:
         with (
@@ -97,14 +99,14 @@ def write_records(
 
 
 def _write_csv(columns: Sequence[str], records: Iterable[Mapping[str, Any]], file: TextIO) -> None:
-    # Not above: each process that draws figures is forked from this one and would carry it, 0.4 s
-    # and 40 MiB.
+    # Imported here, not above: it takes 0.4 s and 40 MiB, also in each process that draws figures,
+    # which is forked from this one.
     import pandas as pd
 
     rows = ([csv_cell(record.get(column)) for column in columns] for record in records)
     has_heads = False
     while (part := list(islice(rows, _ROWS_AT_ONCE))) or not has_heads:
-        # As objects, so that whole numbers stay whole where others are missing.
+        # Columns of objects keep whole numbers whole if others are missing.
         frame: pd.DataFrame = pd.DataFrame(part, columns=list(columns), dtype=object)
         frame.to_csv(file, index=False, header=not has_heads, lineterminator="\n")
         has_heads = True
@@ -121,7 +123,7 @@ def _markdown_lines(
 def _json_lines(
     name: str, columns: Sequence[str], records: Iterable[Mapping[str, Any]]
 ) -> Iterator[str]:
-    """Yield the document with a line for each row."""
+    """Yield the JSON document, with a line for each row."""
     opening = json.dumps(
         {"version": _JSON_VERSION, "table": name, "columns": list(columns)}, ensure_ascii=False
     )
@@ -136,4 +138,6 @@ def _json_lines(
 
 
 def _in_a_line(cell: object) -> str:
-    return "" if cell is None else str(cell).replace("|", "\\|").replace("\n", " ")
+    if cell is None:
+        return ""
+    return str(cell).replace("|", "\\|").replace("\n", " ")

@@ -1,6 +1,4 @@
-"""The words of the report in each language, from texts/LANGUAGE/*.json; every language has the same
-keys.
-"""
+"""The words of the report in each language, from texts/LANGUAGE/*.json with the same keys."""
 
 from __future__ import annotations
 
@@ -17,7 +15,7 @@ from reusebench.reports.base.stored_scenario import StoredScenario
 __all__ = ["LANGUAGES", "Texts", "texts_of"]
 
 _FOLDER = Path(__file__).parent.parent / "texts"
-#: Its texts come first wherever texts are listed, definitions above all.
+#: The file whose texts come first in all lists, above all in the list of definitions.
 _FIRST_FILE = "report.json"
 _TITLES = {runtime.name: runtime.title for runtime in RUNTIMES}
 
@@ -30,28 +28,22 @@ class Texts:
     words: dict[str, str]
 
     def __call__(self, key: str, **values: object) -> str:
-        """Return the text of that key, with the values filled in."""
+        """Return the text of a key, with the values filled in."""
         return self.words[key].format(**values)
 
     def scenario(self, name: str) -> str:
-        """Return what the language calls a scenario, or a user's plan; its own name where it has
-        none yet.
-        """
+        """Return the name of a scenario or a user's plan in the language, if it has one."""
         plan = StoredScenario(name).plan_without_reuse
-        return (
-            self("plan_without_reuse", plan=plan)
-            if plan
-            else self.words.get(f"scenario_{name}", name)
-        )
+        if plan:
+            return self("plan_without_reuse", plan=plan)
+        return self.words.get(f"scenario_{name}", name)
 
     def scenarios(self, names: Iterable[str]) -> str:
-        """Return what the language calls these scenarios, as one list."""
+        """Return the names of these scenarios, as one list."""
         return self.joined(map(self.scenario, names))
 
     def runtime(self, name: str) -> str:
-        """Return a runtime's title; of what is none of the project's runtimes, its text or its
-        name.
-        """
+        """Return a runtime's title; for an unknown runtime its text, or without one its name."""
         return _TITLES.get(name) or self.words.get(f"runtime_{name}", name)
 
     def joined(self, names: Iterable[str]) -> str:
@@ -59,7 +51,7 @@ class Texts:
         return self("list_separator").join(names)
 
     def sentences(self, parts: Iterable[str | None]) -> str:
-        """Return those sentences that there are, one behind the other."""
+        """Return the sentences that are not empty, one after the other."""
         return self("sentence_separator").join(filter(None, parts))
 
     def message(self, message: Message) -> str:
@@ -67,10 +59,12 @@ class Texts:
         return words(message, self.language)
 
     def starting_with(self, prefix: str) -> dict[str, str]:
-        """Return every text whose key starts so, by the rest of the key, in the file's order."""
-        return {
-            key[len(prefix) :]: text for key, text in self.words.items() if key.startswith(prefix)
-        }
+        """Return the texts whose keys have the prefix, in file order. Key: the rest of the key."""
+        texts = {}
+        for key, text in self.words.items():
+            if key.startswith(prefix):
+                texts[key[len(prefix) :]] = text
+        return texts
 
 
 @functools.cache

@@ -1,25 +1,27 @@
-"""Readings over time, or over cycles: the slope with the confidence in it, and whether they are
-level or still grow.
+"""The trend of readings over time, or over cycles: the slope, its confidence, and a verdict.
 
-Readings of memory depend on those before: an interval that takes each as a new one is far too
-narrow. So points are first taken together in at most 60 batches, a median each (B. Schmeiser, Batch
-size effects in the analysis of simulation output, 1982). A line is fitted to these by generalised
-least squares, with errors that keep a share of the one before (Prais and Winsten, 1954); a share
-that may be 1 is taken as 1 (P. Perron and T. Yabu, Estimating deterministic trends with an
-integrated or stationary noise component, 2009). Growth in k equal steps has then k ** 0.5 standard
-errors. Where one step fits better than a line, growth counts only as far as it is seen besides the
-step.
+Readings of memory depend on the readings before. An interval that takes each reading as independent
+is far too narrow. The slope is fitted in these steps:
+
+- Points are grouped into at most 60 batches, and each batch is replaced by its median (B.
+  Schmeiser, Batch size effects in the analysis of simulation output, 1982).
+- A line is fitted by generalised least squares, with errors that keep a share of the previous error
+  (Prais and Winsten, 1954). A share that may be 1 is taken as 1 (P. Perron and T. Yabu, Estimating
+  deterministic trends with an integrated or stationary noise component, 2009).
+- Growth in k equal steps has then k ** 0.5 standard errors. If one step fits better than a line,
+  only the growth in addition to the step counts.
 
 The verdict, by the first rule that holds:
 
-1. growing: the whole series grows at 99 %, and the last half at 75 % and half as fast at least; or
-   the last half grows at 99.5 %, and ends higher than the first ever was. Falling is the same, the
-   other way round;
-2. grew_then_level: from the step on that fits better than a line, growth and fall above the
-   resolution, and above Precision.least_growth, can be excluded at 97.5 % each; that part is 45 %
-   of the series or more, and lies higher than what came before it, by more than the noise;
-3. level: the same can be excluded for the whole series. Where only for the last half or more of it:
-   grew_then_level where that lies higher than what came before it, level where it does not;
+1. growing: the whole series grows at 99 %, and its last half grows at 75 % and at least half as
+   fast. Or the last half grows at 99.5 %, and ends higher than the first half ever was. Falling is
+   the mirror of growing.
+2. grew_then_level: after the step that fits better than a line, growth and fall above the
+   resolution, and above Precision.least_growth, can be excluded at 97.5 % each. That part is 45 %
+   of the series or more, and it is higher than the part before, by more than the noise.
+3. level: the same can be excluded for the whole series. If it can be excluded only for the last
+   half or more, the verdict is grew_then_level if that part is higher than the part before,
+   otherwise level.
 4. unknown.
 
 benchmarks/trend_accuracy.py measures how often that is right.
@@ -37,66 +39,65 @@ import numpy as np
 
 from reusebench.reports.base.student import lower_tail, quantile
 
-#: Fewer points have no slope with an error.
+#: The slope of fewer points has no error.
 LEAST_POINTS = 5
 _BATCHES = 60
-#: One-sided confidence: of a growth, of the last half where the whole grows, of each end of an
-#: interval, and of finding a growth of the size of the resolution.
+#: One-sided confidence in a growth.
 _SURE = 0.99
+#: One-sided confidence in the growth of the last half, if the whole grows.
 _LIKELY = 0.75
+#: One-sided confidence in each end of an interval.
 _END = 0.975
+#: Probability of detecting a growth of the size of the resolution.
 _FOUND = 0.80
-#: By so much a growth must be larger than where zero alone had to be excluded, because a step may
-#: fit as well and the last half must go on: measured by trend_accuracy.py on 2 minutes of white
+#: Extra factor on the detectable growth over a plain "slope > 0" test, since a step may fit as well
+#: and growth must continue in the last half. Measured by trend_accuracy.py on 2 minutes of white
 #: noise (1.2 for 10 minutes and more).
 _HARDER = 1.75
-#: The last half is a second try.
+#: The confidence in the growth of the last half, which is a second try.
 _SURE_OF_HALF = (1 + _SURE) / 2
-#: The slope of a last half that goes on as the whole did, as a share of that.
+#: The slope of the last half, as a share of the whole's slope, if growth continues.
 _GOES_ON = 0.5
-#: A level has lasted for this share of the series at least: so long as what came before it, or
-#: nearly.
+#: The least share of the series that a level lasts, nearly as long as the part before.
 _LEVEL_SHARE = 0.45
-#: More is not claimed: it was not tried on enough series.
+#: The highest confidence that is claimed: more was not tried on enough series.
 _MOST_PERCENT = 99.9
-#: Within so many standard errors of 1, a share may be 1; chosen by trend_accuracy.py on random
-#: walks.
+#: A share within this number of standard errors of 1 may be 1. Chosen by trend_accuracy.py on
+#: random walks.
 _MAY_BE_ONE = 2.5
-#: A point that is off by so many times what points are off by commonly, from the median of it and
-#: its neighbours, is an outlier (the identifier of F. R. Hampel, 1974).
+#: An outlier is farther from the median of itself and its neighbours than the common distance by
+#: this factor (the identifier of F. R. Hampel, 1974).
 _OUTLIER = 10
-#: A share of 1 has no constant term.
+#: The share that stands for 1, because a share of 1 has no constant term.
 _MOST_SHARE = 0.999
 
 
 @dataclass(frozen=True)
 class Precision:
-    """What readings of a kind can show, in their own unit."""
+    """The precision of a kind of readings, in their own unit."""
 
-    #: Per unit of time: what could hide more than this is not called level.
+    #: Growth per unit of time. A series that could hide more than this is not called level.
     least_growth: float
-    #: By so much a reading may be off from what is meant, one standard deviation, however little
-    #: the readings differ.
+    #: The standard deviation of a reading from the true value, however little the readings differ.
     reading_error: float
 
 
 @dataclass(frozen=True)
 class Trend:
-    """What a series of readings says, of the part that the verdict is about; an interval is of 95
-    %.
-    """
+    """The trend of the part of a series that the verdict is about."""
 
     #: "level", "grew_then_level", "growing", "falling" or "unknown".
     verdict: str
-    #: In the series' own time; only of grew_then_level.
+    #: The series' own time when the level began; None for all verdicts but grew_then_level.
     level_after: float | None
-    #: Per unit of time, without the one step of the part, where that fits better than a line.
+    #: Growth per unit of time, without the step if one fits better than a line.
     slope: float
+    #: The ends of the slope's 95 % interval.
     low: float
     high: float
-    #: One-sided.
+    #: The one-sided confidence that the slope is above zero.
     growing_confidence_percent: float
-    #: A steady growth of this size is detected at 99 % in four series of five.
+    #: The steady growth that is detected at 99 % in four series of five.
     resolution: float
 
 
@@ -113,16 +114,16 @@ class _Slope:
         return lower_tail(self.freedom, sign * self.value / self.error)
 
     def errors(self, *confidences: float) -> float:
-        """Return the quantiles of Student's distribution together, in the slope's unit."""
+        """Return the sum of these quantiles of Student's distribution, in the slope's unit."""
         return sum(quantile(self.freedom, confidence) for confidence in confidences) * self.error
 
     @property
     def steepness(self) -> float:
-        """In standard errors, without its sign."""
+        """The slope in standard errors, without its sign."""
         return abs(self.value) / self.error
 
     def is_level(self, least_growth: float) -> bool:
-        """Whether neither grows nor falls by so much."""
+        """Whether growth and fall above the resolution and `least_growth` are excluded."""
         detectable = self.errors(_SURE, _FOUND)
         return abs(self.value) + self.errors(_END) <= min(detectable, least_growth)
 
@@ -133,17 +134,25 @@ class _Part:
 
     times: np.ndarray
     readings: np.ndarray
-    #: Of a line alone; and of one beside the step, where that leaves less of growth or fall.
+    #: The slope of a line alone.
     line: _Slope
+    #: The slope of a line in addition to the step, if that is less steep; otherwise `line`.
     steady: _Slope
     #: The first batch after the step; None if a line fits better.
     step: int | None
 
 
+@dataclass(frozen=True)
+class _Judged:
+    """A verdict, with the slope of the part that it is about."""
+
+    verdict: str
+    slope: _Slope
+    level_after: float | None = None
+
+
 def trend(times: Sequence[float], readings: Sequence[float], precision: Precision) -> Trend | None:
-    """Return the slope and the verdict of one reading for each unit of time, or fewer; None below
-    LEAST_POINTS.
-    """
+    """Return the trend of readings at these times; None for fewer than LEAST_POINTS."""
     return _trend(tuple(times), tuple(readings), precision)
 
 
@@ -156,75 +165,80 @@ def _trend(
     if len(times) < LEAST_POINTS:
         return None
     unit = precision.reading_error
-    calmed = _calmed(np.array(readings, dtype=float) / unit)
-    whole = _part(times, calmed, 0)
-    late = _part(times, calmed, len(times) // 2) if len(times) >= 2 * LEAST_POINTS else whole
-    verdict, level_after, slope = (
-        _moving(whole, late)
-        or _level(whole, times, calmed, precision.least_growth / unit)
-        or ("unknown", None, min(whole.steady, late.steady, key=lambda slope: slope.steepness))
-    )
+    values = _without_outliers(np.array(readings, dtype=float) / unit)
+    whole = _part(times, values, 0)
+    last_half = whole
+    if len(times) >= 2 * LEAST_POINTS:
+        last_half = _part(times, values, len(times) // 2)
+
+    judged = _moving(whole, last_half)
+    judged = judged or _level(whole, times, values, precision.least_growth / unit)
+    if judged is None:
+        slope = min(whole.steady, last_half.steady, key=lambda slope: slope.steepness)
+        judged = _Judged("unknown", slope)
+    slope = judged.slope
     return Trend(
-        verdict,
-        level_after,
-        unit * slope.value,
-        unit * (slope.value - slope.errors(_END)),
-        unit * (slope.value + slope.errors(_END)),
-        min(100 * slope.toward(1), _MOST_PERCENT),
-        unit * _HARDER * slope.errors(_SURE, _FOUND),
+        verdict=judged.verdict,
+        level_after=judged.level_after,
+        slope=unit * slope.value,
+        low=unit * (slope.value - slope.errors(_END)),
+        high=unit * (slope.value + slope.errors(_END)),
+        growing_confidence_percent=min(100 * slope.toward(1), _MOST_PERCENT),
+        resolution=unit * _HARDER * slope.errors(_SURE, _FOUND),
     )
 
 
-def _calmed(readings: np.ndarray) -> np.ndarray:
-    """Return the series with each outlier replaced by the median of it and its neighbours."""
+def _without_outliers(readings: np.ndarray) -> np.ndarray:
+    """Return the series with each outlier replaced by the median of itself and its neighbours."""
     medians = readings.copy()
     medians[1:-1] = np.median([readings[:-2], readings[1:-1], readings[2:]], axis=0)
-    off = abs(readings - medians)
-    common = np.sort(off)[: len(off) * 3 // 4].mean()
-    return np.where(off > max(_OUTLIER * common, 1), medians, readings)
+    distances = abs(readings - medians)
+    common = np.sort(distances)[: len(distances) * 3 // 4].mean()
+    return np.where(distances > max(_OUTLIER * common, 1), medians, readings)
 
 
-def _moving(whole: _Part, late: _Part) -> tuple[str, None, _Slope] | None:
-    """Return the verdict of a series that grows or falls to its end, and the slope of the part that
-    it is about.
-    """
+def _moving(whole: _Part, last_half: _Part) -> _Judged | None:
+    """Return the verdict on a series that grows or falls to its end; None if it does not."""
     for name, sign in (("growing", 1), ("falling", -1)):
-        as_fast = sign * late.line.value >= _GOES_ON * sign * whole.line.value
-        if whole.steady.toward(sign) >= _SURE and as_fast and late.line.toward(sign) >= _LIKELY:
-            return name, None, whole.steady
-        before = sign * whole.readings[whole.times < late.times[0]]
-        ends_beyond = all(sign * late.readings[-1] > before)
-        if late.steady.toward(sign) >= _SURE_OF_HALF and ends_beyond:
-            return name, None, late.steady
+        is_sure = whole.steady.toward(sign) >= _SURE
+        goes_on = sign * last_half.line.value >= _GOES_ON * sign * whole.line.value
+        if is_sure and goes_on and last_half.line.toward(sign) >= _LIKELY:
+            return _Judged(name, whole.steady)
+
+        before = sign * whole.readings[whole.times < last_half.times[0]]
+        ends_beyond = all(sign * last_half.readings[-1] > before)
+        if last_half.steady.toward(sign) >= _SURE_OF_HALF and ends_beyond:
+            return _Judged(name, last_half.steady)
     return None
-
-
-_Level = tuple[str, "float | None", _Slope]
 
 
 def _level(
     whole: _Part, times: Sequence[float], readings: np.ndarray, least_growth: float
-) -> _Level | None:
-    """Return the verdict of a series that is level, since when if it grew before, and the slope of
-    that part.
-    """
+) -> _Judged | None:
+    """Return the verdict on a series that is level, at least at its end; None if it is not."""
     count = len(times)
-    step = 0 if whole.step is None else whole.step * count // len(whole.times)
-    stepped = _level_from(step, times, readings, least_growth)
-    if stepped is not None and stepped[0] == "grew_then_level":
-        return stepped
+    after_step = None
+    if whole.step is not None:
+        step = whole.step * count // len(whole.times)
+        after_step = _level_from(step, times, readings, least_growth)
+        if after_step and after_step.verdict == "grew_then_level":
+            return after_step
     if whole.line.is_level(least_growth):
-        return "level", None, whole.line
-    later = (
-        _level_from(count * eighth // 8, times, readings, least_growth) for eighth in range(1, 5)
-    )
-    return stepped or next(filter(None, later), None)
+        return _Judged("level", whole.line)
+    if after_step:
+        return after_step
+
+    for eighth in range(1, 5):
+        judged = _level_from(count * eighth // 8, times, readings, least_growth)
+        if judged:
+            return judged
+    return None
 
 
 def _level_from(
     start: int, times: Sequence[float], readings: np.ndarray, least_growth: float
-) -> _Level | None:
-    """Return the verdict where the series is level from this point on, and that is long enough."""
+) -> _Judged | None:
+    """Return the verdict if the series is level from this point on, and for long enough."""
     count = len(times)
     if not start or count - start < max(_LEVEL_SHARE * count, LEAST_POINTS):
         return None
@@ -233,87 +247,96 @@ def _level_from(
         return None
     noise = max(1.0, part.readings.std(ddof=1))
     if np.median(part.readings) - np.median(readings[:start]) > 2 * noise:
-        return "grew_then_level", times[start], part.line
-    return "level", None, part.line
+        return _Judged("grew_then_level", part.line, times[start])
+    return _Judged("level", part.line)
 
 
 def _part(times: Sequence[float], readings: np.ndarray, start: int) -> _Part:
-    at = _batches(times[start:])
+    """Return the series from the point with this index to its end."""
+    batch_times = _batches(times[start:])
     values = _batches(readings[start:].tolist())
-    ones = np.ones(len(at))
-    line = steady = _slope(values, ones, at)
-    step = _step(at, values)
+    ones = np.ones(len(batch_times))
+    line = _slope(values, ones, batch_times)
+    steady = line
+    step = _step(batch_times, values)
     if step is not None:
-        beside = _slope(values, ones, np.arange(len(at)) >= step, at)
-        steady = min(line, beside, key=lambda slope: slope.steepness)
-    return _Part(at, values, line, steady, step)
+        after_step = np.arange(len(batch_times)) >= step
+        with_step = _slope(values, ones, after_step, batch_times)
+        steady = min(line, with_step, key=lambda slope: slope.steepness)
+    return _Part(batch_times, values, line, steady, step)
 
 
 def _batches(values: Sequence[float]) -> np.ndarray:
-    """Return medians of as many neighbours each."""
+    """Return the medians of batches of neighbours, all of the same size or one more."""
     count = min(_BATCHES, len(values))
     bounds = [batch * len(values) // count for batch in range(count + 1)]
-    return np.array(
-        [statistics.median(values[low:high]) for low, high in zip(bounds, bounds[1:])], dtype=float
-    )
+    medians = [statistics.median(values[low:high]) for low, high in zip(bounds, bounds[1:])]
+    return np.array(medians, dtype=float)
 
 
-def _step(at: np.ndarray, values: np.ndarray) -> int | None:
-    """Return where a step fits best, two batches at least from the ends; None if a line fits
-    better.
+def _step(times: np.ndarray, values: np.ndarray) -> int | None:
+    """Return the index at which a step fits best; None if a line fits better.
+
+    A step is at least two batches from the ends.
     """
     count = len(values)
     splits = np.arange(2, len(values) - 1)
     centred = values - values.mean()
-    # What the two means leave: the sums before and behind a place are each other's, with the other
-    # sign.
+    # The squares that remain after subtracting the two means. The sum after a split is the sum
+    # before it, with the other sign.
     before = centred.cumsum()[splits - 1]
     squares = centred @ centred - before**2 * count / (splits * (count - splits))
     best = int(np.argmin(squares))
-    _, residuals, _ = _regression(values, np.ones(count), at)
-    return int(splits[best]) if squares[best] < residuals @ residuals else None
+    _, residuals, _ = _regression(values, np.ones(count), times)
+    if squares[best] < residuals @ residuals:
+        return int(splits[best])
+    return None
 
 
 def _slope(values: np.ndarray, *columns: np.ndarray) -> _Slope:
     """Return the coefficient of the last column, which is time, by generalised least squares."""
-    at = columns[-1]
+    times = columns[-1]
     _, residuals, _ = _regression(values, *columns)
-    share = _share(residuals)
-    coefficient, residuals, weight = _regression(
-        _whitened(values, share), *(_whitened(column, share) for column in columns)
-    )
-    freedom = len(at) - len(columns) - 1
-    kept = _kept(
-        residuals
-    )  # batches of a random walk keep a quarter of each other's steps (H. Working, 1960)
+    share = _kept_share(residuals)
+    whitened = [_whitened(column, share) for column in columns]
+    coefficient, residuals, weight = _regression(_whitened(values, share), *whitened)
+
+    freedom = len(times) - len(columns) - 1
+    # Batches of a random walk keep a quarter of each other's steps (H. Working, 1960).
+    kept = _correlation(residuals)
     error = math.sqrt(residuals @ residuals / freedom / weight * (1 + kept) / (1 - kept))
-    return _Slope(coefficient, math.hypot(error, 1 / (at[-1] - at[0])), freedom)
+    return _Slope(coefficient, math.hypot(error, 1 / (times[-1] - times[0])), freedom)
 
 
-def _kept(residuals: np.ndarray) -> float:
-    """Return how much of an error is in the next one."""
+def _correlation(residuals: np.ndarray) -> float:
+    """Return the correlation of an error with the next one, at least 0."""
     squares = residuals @ residuals
-    return max(0.0, float(residuals[1:] @ residuals[:-1] / squares)) if squares else 0.0
+    if not squares:
+        return 0.0
+    return max(0.0, float(residuals[1:] @ residuals[:-1] / squares))
 
 
-def _share(residuals: np.ndarray) -> float:
-    """Return what the errors keep; the estimate is (2 + 4 share) / count too low beside a line."""
-    kept = _kept(residuals)
+def _kept_share(residuals: np.ndarray) -> float:
+    """Return the share of an error that the next one keeps.
+
+    The correlation of residuals of a line is (2 + 4 share) / count too low.
+    """
+    correlation = _correlation(residuals)
     count = len(residuals)
-    share = kept + (2 + 4 * kept) / count
-    may_be_one = share + _MAY_BE_ONE * math.sqrt((1 - kept**2) / count) >= 1
-    return _MOST_SHARE if may_be_one else share
+    share = correlation + (2 + 4 * correlation) / count
+    standard_error = math.sqrt((1 - correlation**2) / count)
+    if share + _MAY_BE_ONE * standard_error >= 1:
+        return _MOST_SHARE
+    return share
 
 
 def _whitened(values: np.ndarray, share: float) -> np.ndarray:
-    """Return the series without what each value keeps of the one before."""
+    """Return the series without the share of the previous value in each value."""
     return np.append(values[0] * math.sqrt(1 - share**2), values[1:] - share * values[:-1])
 
 
 def _regression(values: np.ndarray, *columns: np.ndarray) -> tuple[float, np.ndarray, float]:
-    """Return the coefficient of the last column, the residuals, and the weight of the
-    coefficient.
-    """
+    """Return (coefficient of the last column, residuals, weight of the coefficient)."""
     basis, sizes = np.linalg.qr(np.column_stack(columns))
     parts = basis.T @ values
     return float(parts[-1] / sizes[-1, -1]), values - basis @ parts, float(sizes[-1, -1] ** 2)

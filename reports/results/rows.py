@@ -110,7 +110,7 @@ class Row:
 
     @cached_property
     def stored_scenario(self) -> StoredScenario:
-        """What the scenario's name means."""
+        """The meaning of the scenario's name."""
         return stored_scenario_of(self.info)
 
     @cached_property

@@ -311,7 +311,7 @@ def _decoding_sentence(workload: Workload, texts: Texts) -> str | None:
 
 
 def _per_core_sentence(per_core: Row, full_dup: Row, texts: Texts) -> list[str]:
-    """Return the effect of one context per core instead of several per stream, all of them dups."""
+    """Return the effect of one context per core instead of several dups per stream."""
     memory = NPU if per_core.memory(NPU) else APPLICATION
     saving = saving_of(memory, full_dup.memory(memory), per_core.memory(memory))
     if saving is None:
@@ -377,7 +377,7 @@ def _range(rates: Sequence[Figure], texts: Texts) -> str:
 
 
 def _duration(seconds: float, texts: Texts) -> str:
-    """Return a time in whole hours or minutes if it is a multiple of them, otherwise in seconds."""
+    """Return a time in whole hours or minutes if that is exact, otherwise in seconds."""
     for unit, size in (("hours", _HOUR_S), ("minutes", _MINUTE_S)):
         if seconds >= size and seconds % size == 0:
             return texts(f"streams_{unit}", number=plain(seconds / size))

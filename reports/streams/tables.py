@@ -99,7 +99,7 @@ def _memory_columns(group: Group) -> tuple[str, ...]:
 
 
 def _memory_cell(row: Row, column: str) -> str:
-    """Return a figure of memory; if the run was cut off, that of the finished repeats."""
+    """Return a figure of memory; if the run was cut off, from its finished repeats."""
     if row.measured:
         return FIGURE_COLUMNS[column](row)
     name = _READ_AT_THE_END.get(column)

@@ -1,4 +1,4 @@
-"""Figures: what stands in their SVG, whether their texts have room, and figures as files."""
+"""Figures: the contents of their SVG, room for their texts, and figures as files."""
 
 from __future__ import annotations
 
@@ -62,22 +62,20 @@ def _texts(svg: str) -> list[str]:
 
 
 def test_text_stays_text_word_for_word() -> None:
-    """What is left out of the SVG is no word of it, and a legend is part of the figure."""
+    """No word is lost from the SVG, and the legend is part of the figure."""
     assert {_LABEL, "bars", "points"} <= set(_texts(_figure()))
 
 
 def test_the_page_colour_stands_for_ink() -> None:
-    """A figure serves light and dark: black, and the colour that is drawn for the page's, are not
-    in it.
+    """A figure serves light and dark: it has neither black nor the colour that stands for the
+    page's.
     """
     assert INK not in _figure()
     assert "currentColor" in _figure()
 
 
 def test_nothing_is_left_that_makes_no_difference() -> None:
-    """No remarks, fonts, names of parts, or digits that no screen shows: a page has many
-    figures.
-    """
+    """There are no comments, fonts, names of parts or invisible digits: a page has many figures."""
     svg = re.sub(r">[^<]*<", "><", _figure())
     for needless in ("<!--", "metadata", "font-family", "<style", "rotate(-0", "\n", "axes_1"):
         assert needless not in svg
@@ -85,7 +83,7 @@ def test_nothing_is_left_that_makes_no_difference() -> None:
 
 
 def test_figures_of_a_page_share_no_ids(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Clips and markers are found, and two figures of the same data have ids of their own."""
+    """Clips and markers are found, and two figures of the same data have different ids."""
     monkeypatch.setattr(drawing_pool, "_jobs", {("en", name): _figure for name in ("one", "other")})
     svgs = [drawing_pool._draw(("en", name)) or "" for name in ("one", "other")]
     ids = [set(re.findall(r' id="([^"]+)"', svg)) for svg in svgs]
@@ -94,7 +92,7 @@ def test_figures_of_a_page_share_no_ids(monkeypatch: pytest.MonkeyPatch) -> None
     assert not ids[0] & ids[1]
 
 
-#: Draws, and prints, two figures and one that there is nothing for.
+#: A program that draws and prints two figures, and one with nothing to draw.
 _DRAW = """
 from reusebench.reports.base.drawing_pool import finished, start_drawing
 names = {"one": "<svg>1</svg>", "other": "<svg>2</svg>", "nothing": None}
@@ -105,9 +103,7 @@ print(finished(start_drawing(jobs), "en"))
 
 @pytest.mark.process
 def test_a_machine_without_shared_memory() -> None:
-    """Where there is no /dev/shm, in which processes have their locks, the figures are drawn all
-    the same.
-    """
+    """Without /dev/shm, in which processes have their locks, the figures are drawn all the same."""
     here = [sys.executable, "-c", _DRAW]
     in_namespace = ["unshare", "-rm", "sh", "-c", 'mount -t tmpfs none /dev && exec "$@"', "sh"]
     if (
@@ -125,9 +121,7 @@ def test_a_machine_without_shared_memory() -> None:
 
 
 def test_a_long_line_is_as_long_as_the_eye_can_see() -> None:
-    """Five times the points of a noisy line do not double it, and its one high peak is still
-    drawn.
-    """
+    """Five times the points of a noisy line do not double its SVG, which still has its one peak."""
 
     def svg_with(count: int) -> str:
         values = [random.Random(index).random() for index in range(count)]
@@ -148,9 +142,7 @@ def test_a_long_line_is_as_long_as_the_eye_can_see() -> None:
 
 
 def test_a_bar_lies_around_the_middle_of_its_row() -> None:
-    """It begins at its start, is as long as its length, and half of its height is on each side of
-    the middle.
-    """
+    """It begins at its start, has its length, and its height is centred on the middle."""
     axes = new_canvas(200).add_subplot()
     bars(axes, [(1, 2, 10)], 4)
     box = axes.collections[0].get_datalim(axes.transData)
@@ -161,9 +153,7 @@ def test_a_bar_lies_around_the_middle_of_its_row() -> None:
 
 
 def crowded(canvas: Canvas) -> Iterator[str]:
-    """Yield the texts that are cut at an edge, and pairs whose boxes share more than a pixel in
-    both directions.
-    """
+    """Yield texts that an edge cuts, and pairs that overlap by more than a pixel both ways."""
     width, height = canvas.get_size_inches() * 72
     renderer: Any = TextWidthRenderer(width, height, io.StringIO())  # type: ignore[no-untyped-call]
     boxes = []
@@ -182,7 +172,7 @@ def crowded(canvas: Canvas) -> Iterator[str]:
 
 
 def _beyond_the_ends(canvas: Canvas) -> Iterator[Any]:
-    """Yield the labels of ticks that lie outside their axis, which are not drawn."""
+    """Yield the labels of ticks outside their axis, which are not drawn."""
     for axes in canvas.axes:
         for index, axis in enumerate((axes.xaxis, axes.yaxis)):
             low, high = sorted(axis.get_view_interval())
@@ -193,7 +183,7 @@ def _beyond_the_ends(canvas: Canvas) -> Iterator[Any]:
 
 @pytest.fixture
 def canvases(monkeypatch: pytest.MonkeyPatch) -> list[Canvas]:
-    """Return the list in which every figure will be that is drawn."""
+    """Return a list to which every figure that is drawn is added."""
     drawn: list[Canvas] = []
 
     def lay_out_and_keep(canvas: Canvas, *legend: Any) -> None:
@@ -207,7 +197,7 @@ def canvases(monkeypatch: pytest.MonkeyPatch) -> list[Canvas]:
 def _jobs(
     material: Material, monkeypatch: pytest.MonkeyPatch
 ) -> Mapping[Any, Callable[[], str | None]]:
-    """Return what draws each figure of the page in each language."""
+    """Return a function to draw each figure of the page in each language."""
     jobs: dict[Any, Callable[[], str | None]] = {}
     monkeypatch.setattr("reusebench.reports.page.index.start_drawing", jobs.update)
     start_figures(material, LANGUAGES)
@@ -215,13 +205,13 @@ def _jobs(
 
 
 def _overlapping(canvas: Canvas) -> Iterator[tuple[Bbox, Bbox]]:
-    """Yield every pair of bars of which one covers a part of the other."""
+    """Yield every pair of bars that overlap."""
     for axes in canvas.axes:
         collections = [artist for artist in axes.collections if isinstance(artist, PolyCollection)]
         bars = [path.get_extents() for collection in collections for path in collection.get_paths()]
         if not bars:
             continue
-        # Of each bar: the left or lower end, and the other one, in each direction.
+        # The ends of each bar in each direction.
         low = np.array([bar.min for bar in bars])
         high = np.array([bar.max for bar in bars])
         common = np.minimum(high[:, None], high) - np.maximum(low[:, None], low)
@@ -235,12 +225,12 @@ def _overlapping(canvas: Canvas) -> Iterator[tuple[Bbox, Bbox]]:
 def test_every_figure_can_be_read(
     material: Material, canvases: list[Canvas], monkeypatch: pytest.MonkeyPatch, language: str
 ) -> None:
-    """In no figure of the page does a text or a bar lie on another or a text leave the edges; all
-    have legends.
+    """No text or bar of the page's figures overlaps another one or an edge; all figures have
+    legends.
     """
     names = []
-    for (of_language, name), draw in _jobs(material, monkeypatch).items():
-        if of_language == language and draw():
+    for (figure_language, name), draw in _jobs(material, monkeypatch).items():
+        if figure_language == language and draw():
             names.append(name)
             assert list(crowded(canvases[-1])) == [], name
             assert list(_overlapping(canvases[-1])) == [], name
@@ -266,7 +256,7 @@ def test_every_figure_can_be_read(
 
 
 def test_texts_of_programs_and_histories_have_room(tmp_path: Path, canvases: list[Canvas]) -> None:
-    """Many programs with many phases and long names, and series of many runs."""
+    """Many programs with many phases and long names, and series of many runs, have room."""
     for number in range(7):
         path = trace(
             tmp_path,
@@ -287,7 +277,7 @@ def test_texts_of_programs_and_histories_have_room(tmp_path: Path, canvases: lis
 
 
 def test_a_crowd_is_seen() -> None:
-    """Two texts in one place are found, and one beyond the edge."""
+    """Two texts in one place are found, and so is one beyond the edge."""
     canvas = Canvas(figsize=(3, 2), dpi=72)
     for _ in range(2):
         canvas.text(0.5, 0.5, "here")
@@ -297,7 +287,7 @@ def test_a_crowd_is_seen() -> None:
 
 @pytest.mark.parametrize("text", ["内存与上下文, MiB", "NPU memory, MiB", "1,234.5 ±0.1"])
 def test_chinese_characters_are_as_wide_as_high(text: str) -> None:
-    """Matplotlib's font has none of them; others are no narrower than in their own font."""
+    """Matplotlib's font has no Chinese; others are at least as wide as in their own font."""
     wide = sum(character > "\u2e80" for character in text)
     assert text_width(text, 10) >= 10 * wide + 4 * (len(text) - wide)
     assert text_width(text, 20) == pytest.approx(2 * text_width(text, 10))
@@ -313,8 +303,8 @@ def _file(folder: Path, name: str = "g0-bars") -> ElementTree.Element:
 
 
 def test_a_file_is_whole_by_itself(tmp_path: Path) -> None:
-    """It has its size in pixels, paper under all, its words, fonts with Chinese glyphs and colours
-    of its own.
+    """It has its size in pixels, white paper, its words, fonts with Chinese glyphs, and its own
+    colours.
     """
     root = _file(tmp_path)
     assert root.tag == f"{_SVG}svg"
@@ -331,8 +321,8 @@ def test_a_file_is_whole_by_itself(tmp_path: Path) -> None:
 
 
 def test_names_of_files_are_safe_everywhere(tmp_path: Path) -> None:
-    """Whatever a figure is called, its file's name has letters, digits, dots, dashes and
-    underscores alone.
+    """A file's name has only letters, digits, dots, dashes and underscores, whatever the figure is
+    called.
     """
     folder = write_figures({"../G1 Memory/时间: NPU": _figure()}, tmp_path / "figures")
     (path,) = folder.iterdir()

@@ -40,16 +40,12 @@ def test_runs_of_numbers_are_drawn_together(values: tuple[int, ...], text: str) 
     [(4096, "<0.01"), (0, "0.00"), (-1, "0.00"), (-MIB, "-1.00"), (1234 * MIB, "1,234.00")],
 )
 def test_a_page_of_npu_memory_is_more_than_nothing(size: float, text: str) -> None:
-    """What two decimals would round to nothing is less than they show; nothing is nothing, and has
-    no sign.
-    """
+    """A size that two decimals would round to zero is <0.01; zero is zero, without a sign."""
     assert mib(Figure(size), npu=True) == text
 
 
 def test_figures_have_their_unit_decimals_and_spread() -> None:
-    """One decimal for application memory, two for what a ledger counts; where nothing was measured
-    a dash.
-    """
+    """Application memory has one decimal, ledger sizes two; missing figures are a dash."""
     figure = Figure(2.25 * MIB, MIB / 4)
     assert [mib(figure), mib(figure, npu=True), mib(figure, spread=False)] == [
         "2.2 ±0.2",
@@ -67,18 +63,14 @@ def test_figures_have_their_unit_decimals_and_spread() -> None:
 
 
 def test_counted_and_component_sizes() -> None:
-    """A ledger is mostly the same in every repeat, and its table says so by saying nothing; no copy
-    is 0.
-    """
+    """A ledger mostly repeats exactly, and then its sizes have no spread; no copy is 0."""
     assert component_mib(Figure(MIB, 0.0)) == "1.00"
     assert component_mib(Figure(MIB, MIB / 4)) == "1.00 ±0.25"
     assert [counted_mib(size) for size in (0, 1, 3 * MIB, None)] == ["0", "<0.01", "3.00", "-"]
 
 
 def test_large_rates_have_no_decimals() -> None:
-    """A resolution of gigabytes a minute, as of six seconds, is no exact figure; a megabyte a
-    minute is.
-    """
+    """A resolution of gigabytes a minute, from six seconds, is no exact figure."""
     assert [mib_per_minute(rate * MIB / 60) for rate in (1.02, -0.001, 2205.65)] == [
         "1.02",
         "0.00",
@@ -99,12 +91,12 @@ def test_large_rates_have_no_decimals() -> None:
     ],
 )
 def test_what_is_not_nothing_is_not_shown_as_nothing(value: float, text: str) -> None:
-    """A byte more of counted memory is a change, and stands as one byte."""
+    """A byte more of counted memory is a change, and is shown as one byte."""
     assert metric_number(value, MEMORY, sign=True) == text
 
 
 def test_amounts_have_one_unit() -> None:
-    """The unit is that of the number, also where it is a smaller one."""
+    """The unit belongs to the number, also if it is a smaller one."""
     assert [metric_amount(value, MEMORY) for value in (2**21, 1)] == ["2.00 MiB", "1 B"]
     assert [metric_amount(value, LATENCY) for value in (7_268_000, 100)] == ["7.268 ms", "100 ns"]
     assert metric_amount(0.0001, RATE) == "0.00 /s"
@@ -121,17 +113,17 @@ def test_amounts_have_one_unit() -> None:
     ],
 )
 def test_sizes_have_the_unit_of_their_digits(size: float, spread: float | None, shown: str) -> None:
-    """Of a size and its spread the larger decides, so that both are read at once."""
+    """The larger of a size and its spread decides, so that both are read at once."""
     assert sized(size, spread) == shown
 
 
 @pytest.mark.parametrize(
     ("count", "spread", "shown"), [(3, None, "3"), (0.19, None, "0.19"), (1, 0.125, "1.00 ±0.12")]
 )
-def test_counts_have_decimals_where_they_need_them(
+def test_counts_have_decimals_if_they_need_them(
     count: float, spread: float | None, shown: str
 ) -> None:
-    """A whole count has none, a rate and its spread have two."""
+    """A whole count has no decimals, a rate and its spread have two."""
     assert counted(count, spread) == shown
 
 
@@ -148,5 +140,5 @@ def test_counts_have_decimals_where_they_need_them(
     ],
 )
 def test_a_share_is_rounded_up(value: float, shown: str) -> None:
-    """What is said to be within a bound is."""
+    """A value is never above its shown bound."""
     assert share(value) == shown

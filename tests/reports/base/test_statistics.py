@@ -1,4 +1,4 @@
-"""What is calculated with figures over repeats."""
+"""Calculations with figures over repeats."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from reusebench.reports.base.statistics import (
 
 
 def test_spreads_of_sums_and_differences_add() -> None:
-    """They are as uncertain as both parts together, and of unknown spread where one is."""
+    """Results are as uncertain as both parts together; their spread is unknown if one part's is."""
     assert Figure(10, 1) - Figure(4, 2) == Figure(6, 3)
     assert Figure(10, 1) + Figure(4, 2) == Figure(14, 3)
     assert Figure(10, None) - Figure(4, 2) == Figure(6, None)
@@ -24,13 +24,13 @@ def test_spreads_of_sums_and_differences_add() -> None:
 
 
 def test_what_is_not_known_is_left_out() -> None:
-    """A sum and a mean are of what is known."""
+    """Sums and means are over the known values."""
     assert (known_sum([1, None, 3]), known_mean([1, None, 3])) == (4, 2)
     assert (known_sum([None]), known_mean([])) == (None, None)
 
 
 def test_exported_numbers_are_rounded() -> None:
-    """To whole numbers, or to so many digits; what is not known stays empty."""
+    """Figures are rounded to whole numbers or to a number of digits; unknown ones stay None."""
     assert (rounded(Figure(1.6, 0.4)), rounded_spread(Figure(1.6, 0.4)), rounded(1.23456, 3)) == (
         2,
         0,

@@ -25,7 +25,7 @@ def _records(count: int) -> Iterator[dict[str, Any]]:
 
 @pytest.mark.parametrize("count", [0, 1, 2500])
 def test_every_format_has_every_record(tmp_path: Path, count: int) -> None:
-    """Heads stand once, whole numbers stay whole, and what a record lacks is empty."""
+    """Heads appear once, whole numbers stay whole, and missing values are empty."""
     write_records("table", _COLUMNS, partial(_records, count), tmp_path, TABLE_FORMATS)
     with (tmp_path / "table.csv").open(encoding="utf-8", newline="") as file:
         heads, *lines = csv.reader(file)
@@ -41,7 +41,7 @@ def test_every_format_has_every_record(tmp_path: Path, count: int) -> None:
 
 
 def test_few_records_are_in_memory_at_a_time(tmp_path: Path) -> None:
-    """Ten times as many take no more memory."""
+    """Ten times the records take no more memory."""
     _peak_bytes(tmp_path, 1)  # imports pandas
     assert _peak_bytes(tmp_path, 20_000) < 2 * _peak_bytes(tmp_path, 2_000)
 

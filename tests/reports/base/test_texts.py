@@ -49,7 +49,7 @@ def test_languages_say_the_same(language: str) -> None:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_key_stands_in_one_file(language: str) -> None:
-    """No text hides another one of the same key in another file of the language."""
+    """No text hides another one with the same key in another file of the language."""
     files = (CHECKOUT / "reports" / "texts" / language).glob("*.json")
     keys = [
         key
@@ -61,7 +61,7 @@ def test_a_key_stands_in_one_file(language: str) -> None:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_scenario_and_outcome_has_words(language: str) -> None:
-    """No scenario, outcome or definition is without its text."""
+    """Every scenario, outcome and definition has its text."""
     words = texts_of(language).words
     for scenario in SCENARIOS:
         assert {f"scenario_{scenario.name}", f"about_{scenario.name}"} <= set(words)
@@ -82,21 +82,17 @@ def test_every_scenario_and_outcome_has_words(language: str) -> None:
 
 
 def test_chinese_has_chinese_punctuation() -> None:
-    """No comma, colon, semicolon, question mark or bracket of ASCII stands beside a Chinese
-    character.
-    """
+    """No ASCII comma, colon, semicolon, question mark or bracket is next to a Chinese character."""
     assert with_foreign_punctuation(CHINESE.words.values()) == []
 
 
 def test_chinese_is_chinese() -> None:
-    """A text without any Chinese character has no words but names and units."""
+    """A text without any Chinese character has only names and units."""
     assert not_chinese(CHINESE.words.values()) == []
 
 
 def test_every_text_is_used() -> None:
-    """A key stands in the code or in a template as it is, or begins as a key does that is put
-    together there.
-    """
+    """The code or a template has the key itself, or the beginning of a key that it composes."""
     reports = CHECKOUT / "reports"
     files = [*reports.rglob("*.py"), *(reports / "templates").rglob("*.j2")]
     code = "\n".join(
@@ -136,14 +132,14 @@ def group(tmp_path_factory: pytest.TempPathFactory) -> Group:
 
 
 def test_unknown_messages_stay() -> None:
-    """What a library said, or another version, is shown as it is."""
+    """The words of a library, or of another version, are shown as they are."""
     for sentence in ("RuntimeError: it broke: a {b}", "", "the runtime is asleep"):
         assert CHINESE.message(in_words(sentence)) == sentence
     assert CHINESE.message(Message("of_tomorrow", {"size": 3})) == "of_tomorrow (size 3)"
 
 
 def test_equal_reasons_are_the_same_in_every_language(group: Group) -> None:
-    """Failures are put together by what is stored, whatever its words."""
+    """Failures are grouped by their stored message, whatever its words."""
     for texts in (ENGLISH, CHINESE):
         counts = [
             reason.scenarios.count(texts("list_separator")) for reason in failures(group, texts)
@@ -152,9 +148,7 @@ def test_equal_reasons_are_the_same_in_every_language(group: Group) -> None:
 
 
 def test_answers_reasons_and_remarks_are_translated(group: Group) -> None:
-    """What failed, why a mechanism does not work, and what a source is for stand in the language of
-    the texts.
-    """
+    """Failures, reasons of mechanisms and remarks on sources are in the language of the texts."""
     crash = CHINESE.message(FAILED.message)
     assert crash != ENGLISH.message(FAILED.message)
     assert any(crash in answer for answer in answers(group.rows, CHINESE))

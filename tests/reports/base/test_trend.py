@@ -1,4 +1,4 @@
-"""The verdict on memory over time, of series whose truth is known."""
+"""The verdict on memory over time, for series whose truth is known."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LEAK_BYTES_PER_S = 1e6 / 60
 PAGE = 4 * KIB
 
 
-def found(
+def trend_of(
     shape: Callable[[int], float],
     *,
     count: int = 120,
@@ -25,18 +25,13 @@ def found(
     noise: float = 0.05 * MIB,
     seed: int = 1,
 ) -> Trend:
-    """Return the trend of what `shape` says for each second, in bytes over 300 MiB, with noise, in
-    pages.
-    """
+    """Return the trend of `shape`, bytes over 300 MiB by second, with noise, in pages."""
     draw = random.Random(seed)
     seconds = [number * every_s for number in range(count)]
-    made = trend(
-        seconds,
-        [_paged(300 * MIB + shape(int(at)) + draw.gauss(0, noise)) for at in seconds],
-        PRECISION,
-    )
-    assert made is not None
-    return made
+    readings = [_paged(300 * MIB + shape(int(at)) + draw.gauss(0, noise)) for at in seconds]
+    fitted = trend(seconds, readings, PRECISION)
+    assert fitted is not None
+    return fitted
 
 
 def _paged(size: float) -> int:
@@ -54,14 +49,14 @@ def _leak(second: int) -> float:
 def _verdicts(
     shape: Callable[[int], float], noise: float, seeds: Sequence[int] = range(20)
 ) -> list[str]:
-    return [found(shape, noise=noise, seed=seed).verdict for seed in seeds]
+    return [trend_of(shape, noise=noise, seed=seed).verdict for seed in seeds]
 
 
 def test_a_leak_is_found_in_two_minutes() -> None:
-    """1 MB a minute is growing, its slope is within its interval, and the confidence is high and
-    never whole.
+    """1 MB a minute is growing, its slope is in its interval, and the confidence is high, never 100
+    %.
     """
-    leak = found(_leak)
+    leak = trend_of(_leak)
     assert leak.verdict == "growing"
     assert leak.low < LEAK_BYTES_PER_S < leak.high
     assert leak.slope == pytest.approx(LEAK_BYTES_PER_S, rel=0.1)
@@ -71,20 +66,20 @@ def test_a_leak_is_found_in_two_minutes() -> None:
 
 @pytest.mark.parametrize("piece", [4 * KIB, 64 * KIB, 256 * KIB])
 def test_a_leak_in_pieces_is_found(piece: int) -> None:
-    """The allocator's steps are the leak, as long as there are many."""
-    assert found(lambda second: _leak(second) // piece * piece).verdict == "growing"
+    """The allocator's steps are the leak, if there are many."""
+    assert trend_of(lambda second: _leak(second) // piece * piece).verdict == "growing"
 
 
 def test_two_steps_are_no_proof() -> None:
     """1 MiB once a minute may be a leak or not: it is neither growing nor level."""
-    steps = found(lambda second: MIB * ((second + 25) // 60))
+    steps = trend_of(lambda second: MIB * ((second + 25) // 60))
     assert steps.verdict == "unknown"
     assert steps.growing_confidence_percent < 99
 
 
 def test_a_flat_series_is_level_and_not_beyond_doubt() -> None:
     """The kernel's counter is not exact: without any noise the resolution is not zero."""
-    flat = found(_level, noise=0)
+    flat = trend_of(_level, noise=0)
     assert flat.verdict == "level"
     assert flat.slope == pytest.approx(0, abs=1e-6)
     assert flat.growing_confidence_percent == pytest.approx(50)
@@ -93,27 +88,27 @@ def test_a_flat_series_is_level_and_not_beyond_doubt() -> None:
 
 def test_the_resolution_is_what_is_found() -> None:
     """A growth of the size of the resolution is found at least as often as it is missed."""
-    resolution = found(_level, noise=MIB / 2).resolution
+    resolution = trend_of(_level, noise=MIB / 2).resolution
     verdicts = _verdicts(lambda second: second * resolution, MIB / 2)
     assert verdicts.count("growing") >= 10
 
 
 def test_noise_is_no_growth() -> None:
-    """Of 20 series of nothing but noise none grows, and nearly all are level."""
+    """No series of noise out of 20 is growing, and nearly all are level."""
     verdicts = _verdicts(_level, MIB / 2)
     assert "growing" not in verdicts
     assert verdicts.count("level") >= 18
 
 
 def test_much_noise_hides_a_leak_and_says_so() -> None:
-    """Where a leak of 1 MB a minute could hide, nothing is called level."""
-    noisy = found(_level, noise=4 * MIB)
+    """If a leak of 1 MB a minute could hide, nothing is called level."""
+    noisy = trend_of(_level, noise=4 * MIB)
     assert noisy.verdict == "unknown"
     assert noisy.resolution > PRECISION.least_growth
 
 
 def test_a_walk_is_not_taken_for_a_line() -> None:
-    """A random walk has a slope by chance; of 20 hardly one is growing."""
+    """A random walk has a slope by chance; hardly one of 20 is growing."""
 
     def walk(seed: int) -> list[int]:
         draw = random.Random(seed)
@@ -125,35 +120,33 @@ def test_a_walk_is_not_taken_for_a_line() -> None:
         return readings
 
     trends = [trend(range(120), walk(seed), PRECISION) for seed in range(20)]
-    assert sum(each is not None and each.verdict == "growing" for each in trends) <= 1
+    assert sum(fitted is not None and fitted.verdict == "growing" for fitted in trends) <= 1
 
 
 @pytest.mark.parametrize("size", [MIB, 3 * MIB, 30 * MIB])
 def test_one_step_is_no_leak(size: int) -> None:
-    """It grew, and is level from the step on; the slope of the whole is not that of the last
-    part.
-    """
-    step = found(lambda second: size * (second >= 50))
+    """It is level from the step on; the slope belongs to the last part, not to the whole."""
+    step = trend_of(lambda second: size * (second >= 50))
     assert step.verdict == "grew_then_level"
     assert step.level_after == pytest.approx(50, abs=3)
     assert abs(step.slope) < size / 120 / 2
 
 
 def test_a_step_is_seen_in_a_long_run() -> None:
-    """A step that is little for each second of an hour is told all the same."""
-    step = found(lambda second: 3 * MIB * (second >= 1200), count=1200, every_s=3.0)
+    """A step that is small per second of an hour is detected all the same."""
+    step = trend_of(lambda second: 3 * MIB * (second >= 1200), count=1200, every_s=3.0)
     assert step.verdict == "grew_then_level"
     assert step.level_after == pytest.approx(1200, abs=120)
 
 
 def test_a_step_near_the_end_is_not_judged() -> None:
-    """What came after it is too short to be called level, and it alone is no leak."""
-    assert found(lambda second: 3 * MIB * (second >= 100)).verdict == "unknown"
+    """The part after it is too short to be called level, and a step alone is no leak."""
+    assert trend_of(lambda second: 3 * MIB * (second >= 100)).verdict == "unknown"
 
 
 def test_what_nears_its_level_is_level() -> None:
     """Growth that has ended by the middle is over."""
-    nearing = found(lambda second: 10 * MIB * (1 - math.exp(-second / 8)))
+    nearing = trend_of(lambda second: 10 * MIB * (1 - math.exp(-second / 8)))
     assert nearing.verdict == "grew_then_level"
     assert nearing.level_after is not None
     assert 10 <= nearing.level_after <= 66
@@ -161,58 +154,59 @@ def test_what_nears_its_level_is_level() -> None:
 
 def test_growth_that_ends_late_is_not_called_a_leak_or_level() -> None:
     """It grew for most of the time: the last half is neither level nor a line."""
-    assert found(lambda second: 5 * MIB * min(second / 90, 1.0)).verdict in ("unknown", "growing")
+    assert trend_of(lambda second: 5 * MIB * min(second / 90, 1.0)).verdict in (
+        "unknown",
+        "growing",
+    )
 
 
 def test_growth_that_begins_late_is_growing() -> None:
-    """The last half alone decides where it ends higher than the first ever was."""
-    late = found(lambda second: max(0, second - 75) * 6 * LEAK_BYTES_PER_S)
+    """The last half alone decides if it ends higher than the first half ever was."""
+    late = trend_of(lambda second: max(0, second - 75) * 6 * LEAK_BYTES_PER_S)
     assert late.verdict == "growing"
     assert late.low > 0
 
 
 @pytest.mark.parametrize("period", [20, 45, 90])
 def test_a_cache_that_is_dropped_is_no_leak(period: int) -> None:
-    """Filling that only regains what was dropped is not growing."""
-    assert found(lambda second: 10 * MIB * (second % period) / period).verdict in (
+    """Memory that only returns to the size before a drop is not growing."""
+    assert trend_of(lambda second: 10 * MIB * (second % period) / period).verdict in (
         "level",
         "unknown",
     )
 
 
 def test_falling_is_the_mirror_of_growing() -> None:
-    """What is given back steadily is falling, with the confidence of a growth near zero."""
-    falling = found(lambda second: -3 * _leak(second))
+    """Memory that is released steadily is falling, with a confidence in growth near zero."""
+    falling = trend_of(lambda second: -3 * _leak(second))
     assert falling.verdict == "falling"
     assert falling.growing_confidence_percent < 1
     assert falling.high < 0
 
 
 def test_a_drop_is_no_growth_that_is_over() -> None:
-    """Level after memory was given back is level."""
-    dropped = found(lambda second: -3 * MIB * (second >= 50))
+    """A series that is level after memory was released is level."""
+    dropped = trend_of(lambda second: -3 * MIB * (second >= 50))
     assert (dropped.verdict, dropped.level_after) == ("level", None)
 
 
 def test_a_spike_changes_nothing() -> None:
     """One second that is far off is an outlier."""
-    spiked = found(lambda second: 40 * MIB * (second == 70))
+    spiked = trend_of(lambda second: 40 * MIB * (second == 70))
     assert spiked.verdict == "level"
-    assert spiked.resolution == pytest.approx(found(_level).resolution, rel=0.3)
+    assert spiked.resolution == pytest.approx(trend_of(_level).resolution, rel=0.3)
 
 
 def test_a_long_soak_sees_smaller_growth() -> None:
     """In a day of readings a minute apart, a tenth of the leak is found."""
-    soak = found(lambda second: _leak(second) / 10, count=1440, every_s=60.0, noise=MIB)
+    soak = trend_of(lambda second: _leak(second) / 10, count=1440, every_s=60.0, noise=MIB)
     assert soak.verdict == "growing"
     assert soak.slope == pytest.approx(LEAK_BYTES_PER_S / 10, rel=0.05)
     assert soak.resolution < LEAK_BYTES_PER_S / 10
 
 
 def test_the_start_of_the_clock_does_not_matter() -> None:
-    """The same readings later on the clock have the same trend, and a level that begins as much
-    later.
-    """
+    """The same readings later have the same trend, and their level begins later."""
     readings = [300 * MIB + 3 * MIB * (second >= 50) + second % 3 * PAGE for second in range(120)]
     early = trend(range(120), readings, PRECISION)
     later = trend(range(1000, 1120), readings, PRECISION)
@@ -225,7 +219,7 @@ def test_the_start_of_the_clock_does_not_matter() -> None:
 
 
 def test_few_points_say_little() -> None:
-    """Ten seconds are never level; fewer points than a line and its error need are nothing."""
-    assert found(_level, count=LEAST_POINTS).verdict == "unknown"
-    assert found(_level, count=10).verdict == "unknown"
+    """Ten seconds are never level; fewer points than a line and its error need give no trend."""
+    assert trend_of(_level, count=LEAST_POINTS).verdict == "unknown"
+    assert trend_of(_level, count=10).verdict == "unknown"
     assert trend(range(LEAST_POINTS - 1), [MIB] * (LEAST_POINTS - 1), PRECISION) is None
