@@ -1,1 +1,1 @@
-"""Every figure over all runs: series, change points, their page and tables."""
+"""Histories: every figure over all runs, its change points, and their page and tables."""

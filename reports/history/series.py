@@ -1,6 +1,4 @@
-"""Series: one figure of one configuration on one machine, run by run, with its levels and where
-they changed.
-"""
+"""Series: one figure of one configuration on one machine, run by run, with levels and changes."""
 
 from __future__ import annotations
 
@@ -13,7 +11,7 @@ from reusebench.storage.metrics import Metric
 from reusebench.storage.result import BUSY_PERCENT
 from reusebench.storage.runs import CONDITIONS, Configuration, Run, copies_in
 
-#: Where no option names others.
+#: Metrics of a history if no option names others.
 HISTORY_METRICS = (
     "application_memory",
     "application_memory_trimmed_over_baseline",
@@ -21,9 +19,9 @@ HISTORY_METRICS = (
     "latency",
     "throughput",
 )
-#: Conditions that make another series: figures of two machines have no common level.
-_SERIES_OF_THEIR_OWN = ("board", "chip")
-#: Fewer runs are no history.
+#: Conditions that separate series: figures of two machines have no common level.
+_SEPARATING = ("board", "chip")
+#: Least number of runs of a history.
 _LEAST_SHOWN = 3
 
 
@@ -32,26 +30,26 @@ class Point:
     """One run of the series."""
 
     run: Run
-    #: "ok", or what happened in place of a measurement.
+    #: "ok", or the kind of the failure.
     outcome: str
     conditions: Mapping[str, str | None]
-    #: One per repeat, in the metric's unit; none where the run failed.
+    #: A value per repeat, in the metric's unit; empty if the run failed.
     values: tuple[float, ...]
-    #: Whether memory was short, or it is a figure of speed and the machine was busy: it says
-    #: nothing of the level.
+    #: Whether the run says nothing about the level: memory was short, or the machine was busy while
+    #: a figure of speed was measured.
     is_disturbed: bool = False
 
     @property
     def median(self) -> float:
-        """Of the repeats."""
+        """The median of the repeats."""
         return statistics.median(self.values)
 
 
 @dataclass(frozen=True)
 class Event:
-    """A condition that was another one in the measured run before."""
+    """A change of a condition since the previous measured run."""
 
-    #: The first run under the new condition, by its position in the series.
+    #: Position in the series of the first run under the new condition.
     position: int
     #: One of CONDITIONS.
     condition: str
@@ -61,54 +59,49 @@ class Event:
 
 @dataclass(frozen=True)
 class MetricSeries:
-    """One figure of one configuration on one machine; runs that lack the configuration are not in
-    it.
-    """
+    """One figure of one configuration on one machine, in the runs that have the configuration."""
 
     board: str
     chip: str | None
     configuration: Configuration
     metric: Metric
-    #: Oldest first; several runs of one commit are several points.
+    #: Oldest first; each run of a commit is a point.
     points: tuple[Point, ...]
 
     @property
     def measured(self) -> list[int]:
-        """The positions of the runs that gave values."""
+        """The positions of the runs with values."""
         return [position for position, point in enumerate(self.points) if point.values]
 
     @property
     def undisturbed(self) -> list[int]:
-        """The positions of the runs whose values say what the level is."""
+        """The positions of the runs whose values show the level."""
         return [position for position in self.measured if not self.points[position].is_disturbed]
 
     @property
     def events(self) -> list[Event]:
-        """What changed between the measured runs, where it is known of both."""
+        """The changes of conditions between consecutive measured runs, if both are known."""
         events = []
         positions = self.measured
         for before, position in zip(positions, positions[1:]):
             for name in CONDITIONS:
+                if name in _SEPARATING:
+                    continue
                 old = self.points[before].conditions[name]
                 new = self.points[position].conditions[name]
-                if (
-                    name not in _SERIES_OF_THEIR_OWN
-                    and old is not None
-                    and new is not None
-                    and old != new
-                ):
+                if old is not None and new is not None and old != new:
                     events.append(Event(position, name, old, new))
         return events
 
 
 @dataclass(frozen=True)
 class Level:
-    """A stretch of a series between two change points."""
+    """A part of a series between two change points."""
 
-    #: Positions in the series of its first and its last run.
+    #: Positions of the first and the last run in the series.
     first: int
     last: int
-    #: Mean of its runs, in the metric's unit.
+    #: Mean of the runs, in the metric's unit.
     value: float
 
 
@@ -118,11 +111,12 @@ class LevelChange:
 
     series: MetricSeries
     point: ChangePoint
-    #: The first run of the new level, and the two runs between which it came at 95 %.
+    #: Position of the first run of the new level.
     position: int
+    #: The two runs between which the level changed, at 95 %.
     before: Point
     after: Point
-    #: Conditions that became others between these two runs.
+    #: Changes of conditions between these two runs.
     events: tuple[Event, ...]
 
     @property
@@ -133,7 +127,7 @@ class LevelChange:
 
 @dataclass(frozen=True)
 class History:
-    """One series, and what became of it."""
+    """One series with its changes of level."""
 
     series: MetricSeries
     #: Oldest first.
@@ -141,27 +135,25 @@ class History:
 
     @property
     def levels(self) -> list[Level]:
-        """The stretches between the change points."""
-        series = self.series
+        """The levels between the change points; none if there is a single run."""
+        points = self.series.points
         positions = self.series.undisturbed
-        calm = (
-            calmed([series.points[position].values for position in positions])
-            if len(positions) > 1
-            else []
-        )
+        if len(positions) < 2:
+            return []
+        calm = calmed([points[position].values for position in positions])
         bounds = [0, *(change.point.run for change in self.changes), len(calm)]
         levels = []
         for start, end in zip(bounds, bounds[1:]):
             if start < end:
-                value = statistics.fmean(value for run in calm[start:end] for value in run)
-                levels.append(Level(positions[start], positions[end - 1], value))
+                values = [value for run in calm[start:end] for value in run]
+                levels.append(Level(positions[start], positions[end - 1], statistics.fmean(values)))
         return levels
 
 
 def series_of(runs: Iterable[Run], metrics: Sequence[Metric]) -> list[MetricSeries]:
-    """Return every series in which at least one run gave values, in the order of their first runs.
+    """Return every series with values, in the order of their first runs.
 
-    What is a copy in every run is left out: another series says the same.
+    A configuration that is a copy in every run is left out: another series has its figures.
     """
     members: dict[tuple[str, str | None, Configuration], list[tuple[Run, int]]] = {}
     ordered = sorted(runs, key=lambda run: run.order)
@@ -181,52 +173,47 @@ def series_of(runs: Iterable[Run], metrics: Sequence[Metric]) -> list[MetricSeri
 
 
 def histories_of(runs: Iterable[Run], metrics: Sequence[Metric]) -> list[History]:
-    """Return the history of each series; the confidence is that of all of them together."""
+    """Return the history of each series; the confidence holds for all series together."""
     all_series = series_of(runs, metrics)
     count = sum(len(series.undisturbed) >= LEAST_RUNS for series in all_series)
-    histories = []
-    for series in all_series:
-        positions = series.undisturbed
-        changes = []
-        for point in change_points(
-            series.metric, [series.points[position].values for position in positions], count
-        ):
-            before = positions[point.earliest - 1]
-            after = positions[point.latest]
-            events = tuple(event for event in series.events if before < event.position <= after)
-            first = series.points[before]
-            last = series.points[after]
-            changes.append(LevelChange(series, point, positions[point.run], first, last, events))
-        histories.append(History(series, tuple(changes)))
-    return histories
+    return [History(series, tuple(_level_changes(series, count))) for series in all_series]
+
+
+def _level_changes(series: MetricSeries, series_count: int) -> Iterator[LevelChange]:
+    positions = series.undisturbed
+    values = [series.points[position].values for position in positions]
+    for point in change_points(series.metric, values, series_count):
+        before = positions[point.earliest - 1]
+        after = positions[point.latest]
+        yield LevelChange(
+            series,
+            point,
+            positions[point.run],
+            before=series.points[before],
+            after=series.points[after],
+            events=tuple(event for event in series.events if before < event.position <= after),
+        )
 
 
 def changes_of(histories: Iterable[History]) -> list[LevelChange]:
     """Return all change points, the newest first."""
     changes = [change for history in histories for change in history.changes]
-    return sorted(
-        changes, key=lambda change: change.series.points[change.position].run.order, reverse=True
-    )
+    changes.sort(key=lambda change: change.series.points[change.position].run.order, reverse=True)
+    return changes
 
 
 def is_worth_a_page(histories: Iterable[History]) -> bool:
-    """Whether any series has enough runs to be looked at as a history."""
+    """Whether any series has enough runs for a history."""
     return any(len(history.series.measured) >= _LEAST_SHOWN for history in histories)
 
 
 def _points(positions: Iterable[tuple[Run, int]], metric: Metric) -> Iterator[Point]:
-    """Yield a point for each run that gave values or failed; one that could not read the metric is
-    a gap.
-    """
+    """Yield a point for each run that has values or failed; a run without the metric is a gap."""
     for run, position in positions:
         measured = run.measured[position]
         values = tuple(measured.values.get(metric.name, ()))
-        if values or measured.outcome != "ok":
-            is_busy = metric.part == "speed" and measured.busy_percent > BUSY_PERCENT
-            yield Point(
-                run,
-                measured.outcome,
-                measured.conditions,
-                values,
-                is_busy or measured.is_short(metric),
-            )
+        if not values and measured.outcome == "ok":
+            continue
+        is_busy = metric.part == "speed" and measured.busy_percent > BUSY_PERCENT
+        is_disturbed = is_busy or measured.is_short(metric)
+        yield Point(run, measured.outcome, measured.conditions, values, is_disturbed)

@@ -1,4 +1,4 @@
-"""Change points in words, their table for the page, and both tables of a history as records."""
+"""Change points: their words, their table for the page, and both tables of a history as records."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from reusebench.reports.compare.exports import CONDITION_COLUMNS, number
 from reusebench.reports.history.series import Event, History, LevelChange, MetricSeries
 from reusebench.storage.runs import Run
 
-#: More than so sure nothing is: the noise itself was only measured.
+#: Highest confidence that is shown: the noise itself is only an estimate.
 _MOST_SURE = 0.9999
 _IDENTITY = ("board", "chip", "runtime", "target", "name", "detail", "models", "metric", "unit")
 _RUN = ("run_number", "run_name", "recorded_at", "commit", "dirty")
@@ -51,47 +51,51 @@ HISTORY_COLUMNS = (
 
 
 def run_in_words(run: Run) -> str:
-    """Return the run's number, and its commit where it has one."""
+    """Return the number of the run and its commit, if it has one."""
     number = f"{run.number:04}" if run.number is not None else str(run)
     return f"{number} {run.short_commit}".rstrip()
 
 
 def event_in_words(event: Event) -> str:
-    """Return which condition became another one."""
+    """Return the condition with its old and new value."""
     return f"{event.condition} {event.old} \N{RIGHTWARDS ARROW} {event.new}"
 
 
 def change_in_words(change: LevelChange) -> tuple[str, str, str]:
-    """Return the change of level with its interval, in percent of the old level, and the confidence
-    in percent.
-    """
+    """Return the change with its interval, its percentage of the old level, and the confidence."""
     difference = change.point.difference
     metric = change.series.metric
     size = metric_amount(difference.change, metric, sign=True)
     if difference.error:
-        size = (
-            f"{metric_number(difference.change, metric, sign=True)}"
-            f" ±{metric_amount(difference.error, metric)}"
-        )
+        amount = metric_number(difference.change, metric, sign=True)
+        size = f"{amount} ±{metric_amount(difference.error, metric)}"
     share = EMPTY if difference.percent is None else f"{difference.percent:+.1f}"
-    is_sure = change.confidence > _MOST_SURE
-    return size, share, f">{100 * _MOST_SURE:g}" if is_sure else f"{100 * change.confidence:.2f}"
+    confidence = f"{100 * change.confidence:.2f}"
+    if change.confidence > _MOST_SURE:
+        confidence = f">{100 * _MOST_SURE:g}"
+    return size, share, confidence
 
 
 def changes_table(
     changes: Sequence[LevelChange], name: Callable[[MetricSeries], str], texts: Texts
 ) -> Table | None:
-    """Return a row for each change point; None if there is none."""
+    """Return a row for each change point; None if there are none."""
+    if not changes:
+        return None
     lines = []
     for change in changes:
         size, share, confidence = change_in_words(change)
-        runs = [
-            f"{run_in_words(point.run)}, {point.run.moment}"
-            for point in (change.before, change.after)
+        cells = [
+            name(change.series),
+            texts(f"metric_{change.series.metric.name}"),
+            size,
+            share,
+            f"{run_in_words(change.before.run)}, {change.before.run.moment}",
+            f"{run_in_words(change.after.run)}, {change.after.run.moment}",
+            confidence,
+            "; ".join(map(event_in_words, change.events)) or EMPTY,
         ]
-        events = "; ".join(map(event_in_words, change.events)) or EMPTY
-        metric = texts(f"metric_{change.series.metric.name}")
-        lines.append(("ok", [name(change.series), metric, size, share, *runs, confidence, events]))
+        lines.append(("ok", cells))
     names = (
         "configuration",
         "metric",
@@ -103,7 +107,7 @@ def changes_table(
         "events",
     )
     heads = heads_of((f"column_change_{head}" for head in names), texts)
-    return Table(heads, lines, words=(0, 1, 4, 5, 7)) if lines else None
+    return Table(heads, lines, words=(0, 1, 4, 5, 7))
 
 
 def change_point_records(changes: Iterable[LevelChange]) -> list[dict[str, Any]]:
@@ -111,6 +115,7 @@ def change_point_records(changes: Iterable[LevelChange]) -> list[dict[str, Any]]
     records = []
     for change in changes:
         difference = change.point.difference
+        conditions = [f"{event.condition}={event.old}>{event.new}" for event in change.events]
         record = {
             **_identity(change.series),
             "level_before": rounded(difference.base_mean, 3),
@@ -119,9 +124,7 @@ def change_point_records(changes: Iterable[LevelChange]) -> list[dict[str, Any]]
             "change_error": rounded(difference.error, 3),
             "change_percent": rounded(difference.percent, 3),
             "confidence": round(change.confidence, 6),
-            "conditions": (
-                "; ".join(f"{one.condition}={one.old}>{one.new}" for one in change.events) or None
-            ),
+            "conditions": "; ".join(conditions) or None,
         }
         for end, point in (("before", change.before), ("after", change.after)):
             record |= {f"{end}_{column}": value for column, value in _run_values(point.run).items()}
@@ -133,18 +136,16 @@ def history_records(histories: Iterable[History]) -> list[dict[str, Any]]:
     """Return a row in HISTORY_COLUMNS for each run of each series."""
     records = []
     for history in histories:
-        levels = {
-            position: level.value
-            for level in history.levels
-            for position in range(level.first, level.last + 1)
-        }
+        levels: dict[int, float] = {}
+        for level in history.levels:
+            levels.update(dict.fromkeys(range(level.first, level.last + 1), level.value))
         changes = {change.position for change in history.changes}
         for position, point in enumerate(history.series.points):
+            conditions = {
+                CONDITION_COLUMNS.get(name, name): value for name, value in point.conditions.items()
+            }
             record = {
-                **{
-                    CONDITION_COLUMNS.get(name, name): value
-                    for name, value in point.conditions.items()
-                },
+                **conditions,
                 **_run_values(point.run),
                 "outcome": point.outcome,
                 "repeats": len(point.values),
@@ -154,10 +155,8 @@ def history_records(histories: Iterable[History]) -> list[dict[str, Any]]:
                 **_identity(history.series),
             }
             if point.values:
-                record |= {
-                    "lowest": number(min(point.values)),
-                    "highest": number(max(point.values)),
-                }
+                record["lowest"] = number(min(point.values))
+                record["highest"] = number(max(point.values))
                 record["median"] = number(statistics.median(point.values))
             records.append(record)
     return records
@@ -165,14 +164,16 @@ def history_records(histories: Iterable[History]) -> list[dict[str, Any]]:
 
 def _identity(series: MetricSeries) -> dict[str, Any]:
     configuration = series.configuration
-    metric = series.metric
     return {
         "board": series.board,
         "chip": series.chip,
-        **{name: getattr(configuration, name) for name in ("runtime", "target", "name", "detail")},
+        "runtime": configuration.runtime,
+        "target": configuration.target,
+        "name": configuration.name,
+        "detail": configuration.detail,
         "models": ";".join(configuration.models),
-        "metric": metric.name,
-        "unit": metric.unit,
+        "metric": series.metric.name,
+        "unit": series.metric.unit,
     }
 
 

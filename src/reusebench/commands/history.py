@@ -14,7 +14,7 @@ from reusebench.commands.options import language, metrics, output, storages
 from reusebench.reports.base.table import TABLE_FORMATS, write_records
 from reusebench.reports.errors import ReportError
 from reusebench.reports.history.change_points import LEAST_RUNS
-from reusebench.reports.history.page import HistoryPage
+from reusebench.reports.history.history_page import HistoryPage
 from reusebench.reports.history.series import HISTORY_METRICS, History, changes_of, histories_of
 from reusebench.reports.history.table import (
     CHANGE_POINT_COLUMNS,

@@ -98,7 +98,11 @@ def _write(material: Material, formats: Sequence[str], output: Path, language: s
     figures = start_figures(material, languages)
     if _PAGE in formats:
         # Not at the top: the library that looks for change points takes a second to import.
-        from reusebench.reports.history.page import HISTORY_PAGE, MOST_PANELS_BESIDE, HistoryPage
+        from reusebench.reports.history.history_page import (
+            HISTORY_PAGE,
+            MOST_PANELS_BESIDE,
+            HistoryPage,
+        )
         from reusebench.reports.history.series import HISTORY_METRICS, histories_of, is_worth_a_page
 
         histories = histories_of(

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from reusebench.reports.base.texts import LANGUAGES, texts_of
-from reusebench.reports.history.page import HistoryPage
+from reusebench.reports.history.history_page import HistoryPage
 from tests.reports.browser import browser, needs_browser
 from tests.reports.conftest import WrittenReport
 from tests.reports.history.history_storage import histories_in

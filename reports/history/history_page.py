@@ -1,4 +1,4 @@
-"""The page of the history: what changed, then every series in figures, those that changed first."""
+"""The page of the history: the changes, then figures of all series, changed ones first."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from reusebench.reports.history.table import changes_table, event_in_words, run_
 from reusebench.storage.run_file import BadFile
 from reusebench.storage.runs import Configuration
 
-#: The page's name inside the report's folder, without its language.
+#: Name of the page inside the report's folder, without its language.
 HISTORY_PAGE = "history"
-#: More would make the page too large to send and too slow to make; beside a report, which takes its
-#: own time, fewer.
+#: Limit of panels: more would make the page too large and too slow.
 MOST_PANELS = 120
+#: Limit of panels together with a report, which takes time of its own.
 MOST_PANELS_BESIDE = 24
-#: Conditions that changed, of one configuration: the newest.
+#: Limit of the changed conditions that are listed for a configuration, the newest first.
 _MOST_EVENTS = 5
 
 #: Board, chip, runtime and target.
 _Setup = tuple[str, Optional[str], str, str]
-#: What the configurations of a setup are called beside each other.
+#: Names that tell the configurations of a setup apart.
 _Names = Mapping[Configuration, str]
 
 
 @dataclass(frozen=True)
 class _Block:
-    """One configuration on one board: its histories, one for each metric."""
+    """One configuration on one board, with a history for each metric."""
 
-    #: What the page calls its figure.
+    #: Name of the figure in the page.
     figure: str
     histories: Sequence[History]
 
@@ -56,20 +56,19 @@ class _Block:
 
 
 class HistoryPage:
-    """The page in every language, whose figures are drawn while something else is done."""
+    """The page in every language; its figures are drawn in the background."""
 
     def __init__(self, histories: Sequence[History], most_panels: int = MOST_PANELS) -> None:
-        """Begin to draw as many configurations as fit into so many panels, at least one."""
+        """Begin to draw the configurations that fit into `most_panels`, at least one."""
         self._histories = histories
         self._most_panels = most_panels
         members: dict[tuple[str, str | None, Configuration], list[History]] = {}
         for history in histories:
             series = history.series
-            members.setdefault((series.board, series.chip, series.configuration), []).append(
-                history
-            )
+            key = (series.board, series.chip, series.configuration)
+            members.setdefault(key, []).append(history)
         blocks = [_Block(f"h{number}", members) for number, members in enumerate(members.values())]
-        # Those with change points first, then those with most runs.
+        # Configurations with change points come first, then those with most runs.
         self._blocks = sorted(
             blocks, key=lambda block: (not block.is_changed, -len(block.series.points))
         )
@@ -80,23 +79,22 @@ class HistoryPage:
             if self._shown and panels > most_panels:
                 break
             self._shown.append(block)
-        self._figures = start_drawing(
-            {
-                (language, block.figure): partial(
-                    history_figure, block.histories, texts_of(language)
-                )
-                for language in LANGUAGES
-                for block in self._shown
-            }
-        )
+
+        drawings = {}
+        for language in LANGUAGES:
+            texts = texts_of(language)
+            for block in self._shown:
+                drawing = partial(history_figure, block.histories, texts)
+                drawings[language, block.figure] = drawing
+        self._figures = start_drawing(drawings)
 
     def write(
         self, folder: Path, first: str, report: str | None, bad_files: Sequence[BadFile] = ()
     ) -> list[Path]:
-        """Write the page into the folder in every language, the plain name for the first, and
-        return the paths.
+        """Write the page into the folder in every language, and return the paths.
 
-        It links to the report of this name where that is written beside it.
+        The page in the `first` language has the plain name. All link to the page called `report`,
+        if there is one.
         """
         paths = []
         for language in sorted(LANGUAGES, key=lambda language: language != first):
@@ -117,62 +115,72 @@ class HistoryPage:
 
     def _values(self, texts: Texts) -> dict[str, Any]:
         histories = self._histories
-        runs = {
-            point.run.path: point.run for history in histories for point in history.series.points
-        }
-        days = sorted(run.recorded_at[:10] for run in runs.values())
-        counts = {"series": len(histories), "configurations": len(self._blocks), "runs": len(runs)}
-        changed = [history for history in histories if history.changes]
-        opening = [texts("history_none")]
-        if changed:
-            count = sum(len(history.changes) for history in changed)
-            quiet = len(histories) - len(changed)
-            opening = [texts("history_changes", changes=count, series=len(changed), quiet=quiet)]
-        short = sum(len(history.series.undisturbed) < LEAST_RUNS for history in histories)
-        if short:
-            opening.append(texts("history_too_short", count=short, least=LEAST_RUNS))
         configurations: dict[_Setup, list[Configuration]] = {}
         for block in self._blocks:
             configurations.setdefault(block.setup, []).append(block.series.configuration)
         names = {setup: short_names(members) for setup, members in configurations.items()}
+        full_name = partial(_full_name, names, texts)
         metrics = dict.fromkeys(history.series.metric.name for history in histories)
-        left_out = len(self._blocks) - len(self._shown)
+        left_out = ""
+        left_out_count = len(self._blocks) - len(self._shown)
+        if left_out_count:
+            left_out = texts("history_left_out", count=left_out_count, most=self._most_panels)
+        shown_setups = dict.fromkeys(block.setup for block in self._shown)
         return {
-            "lead": texts("history_lead", **counts, first=days[0], last=days[-1]),
-            "opening": opening,
-            "changes": changes_table(
-                changes_of(histories), partial(_full_name, names, texts), texts
-            ),
+            "lead": self._lead(texts),
+            "opening": self._opening(texts),
+            "changes": changes_table(changes_of(histories), full_name, texts),
             "meanings": [(texts(f"metric_{name}"), texts(f"meaning_{name}")) for name in metrics],
-            "left_out": texts("history_left_out", count=left_out, most=self._most_panels)
-            if left_out
-            else "",
-            "groups": [
-                self._group(setup, names[setup], texts)
-                for setup in dict.fromkeys(block.setup for block in self._shown)
-            ],
+            "left_out": left_out,
+            "groups": [self._group(setup, names[setup], texts) for setup in shown_setups],
         }
+
+    def _lead(self, texts: Texts) -> str:
+        days: dict[Path, str] = {}
+        for history in self._histories:
+            for point in history.series.points:
+                days[point.run.path] = point.run.recorded_at[:10]
+        return texts(
+            "history_lead",
+            series=len(self._histories),
+            configurations=len(self._blocks),
+            runs=len(days),
+            first=min(days.values()),
+            last=max(days.values()),
+        )
+
+    def _opening(self, texts: Texts) -> list[str]:
+        """Return the sentences on all series: the changes, and series too short for any."""
+        changed = [history for history in self._histories if history.changes]
+        opening = [texts("history_none")]
+        if changed:
+            count = sum(len(history.changes) for history in changed)
+            quiet = len(self._histories) - len(changed)
+            opening = [texts("history_changes", changes=count, series=len(changed), quiet=quiet)]
+        short = sum(len(history.series.undisturbed) < LEAST_RUNS for history in self._histories)
+        if short:
+            opening.append(texts("history_too_short", count=short, least=LEAST_RUNS))
+        return opening
 
     def _group(self, setup: _Setup, names: _Names, texts: Texts) -> dict[str, Any]:
         board, chip, runtime, target = setup
-        # Where these configurations ran, and what else they have in common.
-        common = (
-            common_words(list(names)).removeprefix(runtime).removeprefix(", ").removeprefix(target)
-        )
-        facts = (texts.runtime(runtime), target, board, chip or "", common.removeprefix(", "))
+        # The setup names runtime and target already.
+        common = common_words(list(names)).removeprefix(runtime).removeprefix(", ")
+        common = common.removeprefix(target).removeprefix(", ")
+        facts = (texts.runtime(runtime), target, board, chip or "", common)
         changed: list[dict[str, Any]] = []
         quiet: list[dict[str, Any]] = []
         for block in self._shown:
-            if block.setup == setup:
-                name = _name(block.series.configuration, names, texts)
-                note = texts("history_figure_name", configuration=name)
-                values = {
-                    "name": name,
-                    "figure": block.figure,
-                    "note": note,
-                    "remarks": _remarks(block, texts),
-                }
-                (changed if block.is_changed else quiet).append(values)
+            if block.setup != setup:
+                continue
+            name = _name(block.series.configuration, names, texts)
+            values = {
+                "name": name,
+                "figure": block.figure,
+                "note": texts("history_figure_name", configuration=name),
+                "remarks": _remarks(block, texts),
+            }
+            (changed if block.is_changed else quiet).append(values)
         return {
             "label": ", ".join(filter(None, facts)),
             "changed": changed,
@@ -186,26 +194,27 @@ def _setup_of(series: MetricSeries) -> _Setup:
 
 
 def _name(configuration: Configuration, names: _Names, texts: Texts) -> str:
-    """Return what a configuration is called beside the others of its group."""
+    """Return the name that tells a configuration from others of its setup."""
     return texts.scenario(configuration.name) + names[configuration][len(configuration.name) :]
 
 
 def _full_name(groups: Mapping[_Setup, _Names], texts: Texts, series: MetricSeries) -> str:
-    """Return what a series' configuration is called beside all others."""
+    """Return the name that tells the series' configuration from all others."""
     setup = _setup_of(series)
     name = _name(series.configuration, groups[setup], texts)
-    return (
-        name
-        if len(groups) == 1
-        else f"{texts.runtime(setup[2])}, {setup[3]}, {setup[0]}{texts('colon')}{name}"
-    )
+    if len(groups) == 1:
+        return name
+    board, _, runtime, target = setup
+    return f"{texts.runtime(runtime)}, {target}, {board}{texts('colon')}{name}"
 
 
 def _remarks(block: _Block, texts: Texts) -> list[str]:
-    """Return how many runs failed, and the newest conditions that changed, of all metrics."""
+    """Return the number of failed runs, and the newest changes of conditions, for all metrics."""
     points = block.series.points
+    remarks = []
     failed = sum(not point.values for point in points)
-    remarks = [texts("history_failed_runs", count=failed, runs=len(points))] if failed else []
+    if failed:
+        remarks.append(texts("history_failed_runs", count=failed, runs=len(points)))
     events = set()
     for history in block.histories:
         for event in history.series.events:

@@ -10,7 +10,7 @@ import pytest
 from markupsafe import escape
 
 from reusebench.reports.base.texts import LANGUAGES, texts_of
-from reusebench.reports.history.page import HistoryPage
+from reusebench.reports.history.history_page import HistoryPage
 from reusebench.reports.history.series import History, histories_of, is_worth_a_page
 from reusebench.storage.metrics import METRICS, find_metric
 from reusebench.storage.runs import run_of
