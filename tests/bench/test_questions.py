@@ -92,7 +92,7 @@ def test_what_quick_measures(arguments: tuple[str, ...], expected: tuple[str, ..
     assert code == 0, words
     scenarios = re.findall(r"\[onnxruntime-(\w+)\]$", words, re.MULTILINE)
     assert sorted(scenarios) == sorted(expected)
-    assert ("--quick: what is asked first" in words) is (expected[: len(FIRST_LOOK)] == FIRST_LOOK)
+    assert ("--quick: the first look alone" in words) is (expected[: len(FIRST_LOOK)] == FIRST_LOOK)
     assert "plan" not in words
 
 

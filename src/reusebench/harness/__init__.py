@@ -1,3 +1,3 @@
-"""One session of measuring: options, configurations with their repeats, progress, the gate; and the
-pytest plug-in.
+"""One session of measuring: its options, subjects, repeats, progress and gate, and the pytest
+plug-in.
 """

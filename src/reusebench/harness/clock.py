@@ -1,10 +1,9 @@
-"""A clock that pytest-benchmark can use as its timer: it advances by what the measured process
-reports.
+"""A timer for pytest-benchmark that advances by latencies which were measured elsewhere.
 
 In pedantic mode a round is the difference of two readings of the timer around one call. The call
-here is `advance`, which moves the clock by the next latency, so each round is exactly one inference
+here is `advance`, which moves the clock by the next latency. So each round is exactly one inference
 as it was timed inside the measured process, and pytest-benchmark's statistics, table, storage and
-comparison serve unchanged.
+comparison work unchanged.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ __all__ = ["ReplayClock"]
 
 
 class ReplayClock:
-    """Seconds, as pytest-benchmark expects them."""
+    """A clock in seconds, as pytest-benchmark expects it."""
 
     def __init__(self) -> None:
         self._latencies_ns: Iterator[int] = iter(())
@@ -26,13 +25,11 @@ class ReplayClock:
         return self._now_s
 
     def load(self, latencies_ns: Sequence[int]) -> None:
-        """Set what the next calls of `advance` take."""
+        """Set the durations of the next calls of `advance`."""
         self._latencies_ns = iter(latencies_ns)
 
     def advance(self) -> None:
-        """Move on by one inference. The clock is set to 0 before, so that no precision is lost in a
-        long sum.
-        """
+        """Move on by one inference, from 0, so that no precision is lost in a long sum."""
         self._now_s = next(self._latencies_ns) / 1e9
 
     def rewind(self) -> None:

@@ -8,10 +8,10 @@ __all__ = ["NoModels", "UnusableModel", "UserError"]
 
 
 class UserError(Exception):
-    """The user can put it right: the message states what is wrong, what is valid, and what to do.
+    """A mistake that the user can correct: the message says what is wrong and what to do.
 
-    The plug-in shows it as pytest's usage error, without a traceback; words of runtimes in it are
-    made printable.
+    The plug-in shows it as pytest's usage error, without a traceback. Messages of runtimes in it
+    are made printable.
     """
 
     def __init__(self, message: str) -> None:
@@ -19,12 +19,10 @@ class UserError(Exception):
 
 
 class NoModels(UserError):
-    """A scenario has no models, or nothing to decode: it is skipped with this reason, and the
-    others go on.
-    """
+    """A scenario without models or video: it is skipped with this reason, and the others go on."""
 
 
 class UnusableModel(NoModels):
-    """A runtime cannot read or run the user's file: what else there is is measured, and the session
-    has failed.
+    """A file of the user's that a runtime cannot read or run: the session fails, but the rest is
+    measured.
     """

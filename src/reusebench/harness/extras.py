@@ -1,6 +1,4 @@
-"""Modules that a part of the commands needs, and that an installation may lack: a board needs few
-of them.
-"""
+"""Modules that only some commands need, and that an installation on a board may lack."""
 
 from __future__ import annotations
 
@@ -10,7 +8,7 @@ from reusebench.harness.errors import UserError
 
 __all__ = ["EXTRAS", "check_extra", "install_line", "missing_modules"]
 
-#: By part: its modules, which are called as the packages that pip installs.
+#: Modules of each part; their names are those of the packages that pip installs.
 EXTRAS: dict[str, tuple[str, ...]] = {
     "reports": ("matplotlib", "rich"),
     "frames": ("pandas",),
@@ -19,17 +17,17 @@ EXTRAS: dict[str, tuple[str, ...]] = {
 
 
 def missing_modules(extra: str) -> list[str]:
-    """Return the modules of a part that are not installed; none of them is imported."""
+    """Return the modules of a part that are not installed, without importing any."""
     return [name for name in EXTRAS[extra] if importlib.util.find_spec(name) is None]
 
 
 def install_line(extra: str) -> str:
-    """Return the command that installs what a part lacks."""
+    """Return the command that installs the missing modules of a part."""
     return f"pip install {' '.join(missing_modules(extra))}"
 
 
 def check_extra(extra: str, subject: str) -> None:
-    """Raise UserError if a module is missing that the subject of the sentence needs."""
+    """Raise UserError, with `subject` as the sentence's subject, if a module is missing."""
     missing = missing_modules(extra)
     if missing:
         raise UserError(f"{subject} needs {', '.join(missing)}: {install_line(extra)}")

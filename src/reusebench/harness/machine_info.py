@@ -1,6 +1,4 @@
-"""What is stored of the machine that is measured, besides what pytest-benchmark says of the one
-that it runs on.
-"""
+"""The facts about the measured machine that are stored with a run."""
 
 from __future__ import annotations
 
@@ -19,8 +17,8 @@ __all__ = ["describe_machine", "this_machine"]
 
 
 def this_machine() -> dict[str, Any]:
-    """Return what pytest-benchmark says of this machine, for which it runs `python -m cpuinfo`."""
-    # Not at the top: `reusebench record` needs the rest of this alone.
+    """Return pytest-benchmark's facts about this machine; it runs `python -m cpuinfo` for them."""
+    # Imported here since `reusebench record` needs only the rest of this module.
     import pytest_benchmark.plugin
 
     plugin: Any = pytest_benchmark.plugin
@@ -30,7 +28,7 @@ def this_machine() -> dict[str, Any]:
 
 
 def describe_machine(target: str, machine_info: dict[str, Any]) -> None:
-    """Add what bears on memory; of a board far away put its facts in place of this machine's."""
+    """Add facts that bear on memory; a remote board's facts replace those of this machine."""
     if not is_far(target):
         exposure = sandbox_problem() if is_virtual(target) else None
         facts = msgspec.structs.replace(environment(LOCAL_HOST, board_name()), exposure=exposure)

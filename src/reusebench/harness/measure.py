@@ -1,4 +1,4 @@
-"""The fixture `measure`, and what it returns."""
+"""The fixture `measure`, and the result that it returns."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ _Path = Union[str, "os.PathLike[str]"]
 
 
 class Result(Mapping[str, Figure]):
-    """One measured configuration: its figures by name.
+    """The public result of `measure`: the figures of one configuration by name.
+
+    It is a view of the stored result (reusebench.storage.result.Result), which is private.
 
     A figure has `median`, `spread` (±) and `values`, one for each process. Its unit is in its name:
     `_bytes`, `_ns`, `_per_s`, `_percent`. docs/results.md defines each. Figures that this
@@ -81,8 +83,7 @@ class Result(Mapping[str, Figure]):
 
 
 class Measure:
-    """The fixture `measure`: measures one configuration in fresh processes, stores it and returns
-    it.
+    """The fixture `measure`: it measures one configuration, stores it and returns its result.
 
     It may be called several times in one test. A failure of the measured process is stored and
     fails the test; a mechanism that the runtime lacks skips it.
@@ -108,10 +109,10 @@ class Measure:
 
         `runtime` is the first one of the session by default. `model` is a model file, or several
         that are used in turn; by default those of --model, or the built-in networks. `streams`
-        (each with `contexts`), `repeats` (fresh processes) and `rounds` (of inferences) take the
-        place of the options of the same names.
+        (each with `contexts`), `repeats` (fresh processes) and `rounds` (of inferences) override
+        the options of the same names.
 
-        A mistake ends the test with a sentence.
+        A mistake in the arguments fails the test with a sentence.
 
             measure("full_dup", runtime="onnxruntime", model="x.onnx", streams=2, contexts=3)
         """
@@ -131,9 +132,7 @@ class Measure:
 
 
 def _one_for_each_call(benchmark: Any) -> Iterator[Any]:
-    """Yield pytest-benchmark's fixture, then copies of it with names of their own: each of them is
-    used once.
-    """
+    """Yield pytest-benchmark's fixture, then copies with names of their own; each is used once."""
     unused = copy.copy(benchmark)
     yield benchmark
     for number in itertools.count(2):

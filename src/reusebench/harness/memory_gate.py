@@ -1,7 +1,7 @@
-"""The gate of `pytest bench/`: this run against a baseline that the user has named, by `reusebench
-compare`.
+"""The gate of `pytest bench/`: it compares this run with a baseline that the user has named.
 
-In a process of its own: the comparison needs numpy, which the harness never imports.
+`reusebench compare` does so in a process of its own: it needs numpy, which the harness never
+imports.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from reusebench.system.package import python_command
 
 __all__ = ["MemoryGate", "Verdict", "add_gate_options", "make_gate"]
 
-#: References to another run every time: the newest, one before it, a range with one of them.
+#: References that mean another run every time: the newest, one before it, a range with one of them.
 _MOVES = re.compile(r"(.*\.\.)?latest(~\d+)?(\.\..*)?")
 
 
@@ -46,7 +46,7 @@ def add_gate_options(add: Callable[..., Any]) -> None:
         metavar="LIMIT",
         type=parse_limit,
         help=(
-            "Fail where a figure got worse than the baseline's by more, and it is no noise:"
+            "Fail if a figure is worse than the baseline's by more than this, and not by noise:"
             " METRIC:PERCENT%%+AMOUNT, such as application_memory:2%%+512KiB or npu_memory:0;"
             " repeatable."
         ),
@@ -57,23 +57,24 @@ def add_gate_options(add: Callable[..., Any]) -> None:
         metavar="CONDITION",
         choices=CONDITIONS,
         help=(
-            f"Compare with the baseline although this differs; repeatable: {', '.join(CONDITIONS)}."
+            "Compare with the baseline even if this condition differs; repeatable:"
+            f" {', '.join(CONDITIONS)}."
         ),
     )
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What came of the comparison."""
+    """The outcome of the comparison."""
 
     passed: bool
-    #: What `reusebench compare` printed.
+    #: The output of `reusebench compare`.
     text: str
 
 
 @dataclass(frozen=True)
 class MemoryGate:
-    """A baseline, and how much worse than it a run may be."""
+    """A baseline, and the limits by which a run may be worse."""
 
     baseline: str
     limits: tuple[GateLimit, ...]
@@ -88,26 +89,27 @@ class MemoryGate:
         for condition in self.across:
             command += ["--across", condition]
         command += ["--", self.baseline, str(saved)]
-        # It runs in the user's working folder, which names of files are relative to.
+        # It runs in the user's working folder, to which names of files are relative.
         done = processes.run(command, errors=subprocess.STDOUT)
         return Verdict(done.returncode == 0, done.stdout.rstrip())
 
 
 def make_gate(option: argparse.Namespace, storage: Path) -> MemoryGate | None:
-    """Return the gate that the options describe; None without any. Raise UserError if the
-    baseline is none.
+    """Return the gate that the options describe; None without options.
+
+    Raises UserError if --memory-baseline names no run.
     """
     baseline = option.memory_baseline
     limits = option.memory_fail or ()
     across = option.memory_across or ()
     if baseline is None:
-        if limits or across:
-            raise UserError(
-                "--memory-fail and --memory-across need --memory-baseline RUNS: the name, number or"
-                " file of the runs to compare with. Make some with `pytest bench/"
-                " --benchmark-save=NAME`"
-            )
-        return None
+        if not limits and not across:
+            return None
+        raise UserError(
+            "--memory-fail and --memory-across need --memory-baseline RUNS: the name, number or"
+            " file of the runs to compare with. Make some with `pytest bench/"
+            " --benchmark-save=NAME`"
+        )
     if _MOVES.fullmatch(baseline):
         raise UserError(
             f"--memory-baseline {baseline}: this moves, so that a run that got worse would be the"
@@ -115,7 +117,9 @@ def make_gate(option: argparse.Namespace, storage: Path) -> MemoryGate | None:
             " file or a git revision"
         )
     check_extra("reports", "--memory-baseline")
-    known = [run for run in read_runs(storage) if isinstance(run, Run)] if storage.is_dir() else []
+    known = []
+    if storage.is_dir():
+        known = [run for run in read_runs(storage) if isinstance(run, Run)]
     try:
         find_runs(baseline, known, Path())
     except StorageError as error:

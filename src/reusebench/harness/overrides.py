@@ -1,4 +1,4 @@
-"""What a call of `measure` says in place of the options of the session."""
+"""The arguments of a call of `measure`, which override the options of the session."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MOST: Mapping[str, int] = {
 
 @dataclass(frozen=True)
 class Overrides:
-    """Values in place of options; None, or no models: as the options say."""
+    """Values that override options; None, or no models: as the options say."""
 
     models: tuple[Path, ...] = ()
     streams: Optional[int] = None
@@ -39,16 +39,15 @@ class Overrides:
             value = getattr(self, name)
             if value is None:
                 continue
-            if type(value) is not int or not 1 <= value <= most:
+            is_valid = type(value) is int and 1 <= value <= most
+            if not is_valid:
                 raise UserError(
                     f"measure({name}={value!r}) is not valid; valid: a whole number from 1 to"
                     f" {most:,}"
                 )
 
     def settings(self, options: Settings) -> Settings:
-        """Return the settings with these values; raise UserError if a session cannot hold as
-        many.
-        """
+        """Return the settings with these values; raise UserError if they exceed the bounds."""
         changed = replace(
             options,
             streams=self.streams or options.streams,

@@ -1,6 +1,4 @@
-"""The pytest plug-in: options, hooks and fixtures; what they do is in the modules beside this
-one.
-"""
+"""The pytest plug-in: options, hooks and fixtures, each of which calls another module."""
 
 from __future__ import annotations
 
@@ -22,7 +20,7 @@ from reusebench.harness.machine_info import describe_machine, this_machine
 from reusebench.harness.measure import Measure
 from reusebench.harness.plans.plan_file import PlanFile
 from reusebench.harness.selection import option_scenarios, selected_runtimes, selection_of
-from reusebench.harness.session import Session
+from reusebench.harness.session import NamedConfiguration, Session
 from reusebench.harness.standard_output import StandardOutput, leave_open
 from reusebench.scenarios.catalogue import FIRST_LOOK
 from reusebench.storage.board_storage import board_storage
@@ -34,13 +32,13 @@ _SESSION: pytest.StashKey[Session] = pytest.StashKey()
 _OUTPUT: pytest.StashKey[StandardOutput] = pytest.StashKey()
 _RUNTIMES: pytest.StashKey[list[str]] = pytest.StashKey()
 _PLANS: pytest.StashKey[tuple[PlanFile, ...]] = pytest.StashKey()
-#: Set where --quick leaves something out.
+#: Set if --quick leaves something out.
 _IS_FIRST_LOOK: pytest.StashKey[bool] = pytest.StashKey()
-#: Whether pytest-benchmark would show its table otherwise.
+#: Whether the table of pytest-benchmark is hidden that it would show otherwise.
 _HIDES_TABLE: pytest.StashKey[bool] = pytest.StashKey()
 _FIRST_LOOK_ALONE = (
-    "--quick: what is asked first. Name others beside it with -k or by file, as"
-    " bench/test_leaks.py; without it all run"
+    "--quick: the first look alone. Name other questions with -k or by file, as"
+    " bench/test_leaks.py; without --quick all run"
 )
 
 
@@ -51,10 +49,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Choose the storage before pytest-benchmark opens it, hide its table, and read the user's
-    plans.
+    """Choose the storage before pytest-benchmark opens it, hide its table, and read plan files.
 
-    Standard output is stood in for before pytest's terminal takes it.
+    Standard output is replaced before pytest's terminal takes it.
     """
     config.stash[_OUTPUT] = StandardOutput()
     keep_writing_to_user()
@@ -68,71 +65,75 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_cmdline_main() -> Iterator[None]:
-    """Leave pytest a standard output to flush at its end, where it puts back that there was
-    none.
-    """
+    """Leave pytest a standard output to flush at its end, even if it restores a closed one."""
     yield
     leave_open()
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave out the built-in questions where plans are given, else the question of plans; not a
-    file that is named.
+    """Ignore the built-in questions if plans are given, otherwise the question of plans.
+
+    pytest does not ask for files that the user names.
     """
     if not _is_question(collection_path):
         return None
+    has_plans = bool(config.stash[_PLANS])
     is_of_plans = collection_path.name == "test_plans.py"
-    return True if is_of_plans != bool(config.stash[_PLANS]) else None
+    return True if is_of_plans != has_plans else None
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run a test on every selected runtime, if it measures and takes `runtime` from nobody else."""
-    if "measure" in metafunc.fixturenames and _is_free(metafunc, "runtime"):
-        stash = metafunc.config.stash
-        if _RUNTIMES not in stash:
-            stash[_RUNTIMES] = selected_runtimes(selection_of(metafunc.config.option))
-        names = stash[_RUNTIMES]
-        # Without a runtime, or without a plan, Session raises the reason.
-        if _is_question(metafunc.definition.path) and _is_free(metafunc, "option"):
-            pairs = [(name, option) for name in names for option in option_scenarios(name)]
-            metafunc.parametrize(
-                ("runtime", "option"), pairs or [pytest.param(None, None, id="none")]
-            )
-            return
-        metafunc.parametrize("runtime", names or [pytest.param(None, id="none")])
-        plans = [scenario for file in stash[_PLANS] for scenario in file.scenarios]
-        if _is_free(metafunc, "plan") and (plans or _is_question(metafunc.definition.path)):
-            metafunc.parametrize("plan", plans or [pytest.param(None, id="none")])
+    """Run a test that measures on every selected runtime, unless it gets `runtime` elsewhere."""
+    if "measure" not in metafunc.fixturenames or not _is_free(metafunc, "runtime"):
+        return
+    stash = metafunc.config.stash
+    if _RUNTIMES not in stash:
+        stash[_RUNTIMES] = selected_runtimes(selection_of(metafunc.config.option))
+    runtimes = stash[_RUNTIMES]
+    is_question = _is_question(metafunc.definition.path)
+    # Without a runtime or a plan there is one test with None, for which Session raises the reason.
+    if is_question and _is_free(metafunc, "option"):
+        pairs: list[Any] = []
+        for runtime in runtimes:
+            pairs += [(runtime, option) for option in option_scenarios(runtime)]
+        none = [pytest.param(None, None, id="none")]
+        metafunc.parametrize(("runtime", "option"), pairs or none)
+        return
+    none = [pytest.param(None, id="none")]
+    metafunc.parametrize("runtime", runtimes or none)
+    plans = [scenario for file in stash[_PLANS] for scenario in file.scenarios]
+    if _is_free(metafunc, "plan") and (plans or is_question):
+        metafunc.parametrize("plan", plans or none)
 
 
 def _is_free(metafunc: pytest.Metafunc, name: str) -> bool:
     """Whether a test takes an argument that neither a fixture nor a mark of its own gives."""
-    if (
-        name not in metafunc.fixturenames
-        or name in metafunc.definition._fixtureinfo.name2fixturedefs
-    ):
+    if name not in metafunc.fixturenames:
+        return False
+    if name in metafunc.definition._fixtureinfo.name2fixturedefs:
         return False
     for mark in metafunc.definition.iter_markers("parametrize"):
         names = mark.args[0] if mark.args else mark.kwargs["argnames"]
-        if name in (names.replace(" ", "").split(",") if isinstance(names, str) else names):
+        if isinstance(names, str):
+            names = names.replace(" ", "").split(",")
+        if name in names:
             return False
     return True
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out options where no runtime has any; under --quick what is not asked first, unless it
-    is named.
-    """
-    items[:] = [item for item in items if not _is_of_no_option(item)]
+    """Leave out options of runtimes without options, and with --quick all but the first look."""
+    items[:] = [item for item in items if not _is_without_option(item)]
     if not config.option.quick or config.option.keyword:
         return
-    named = {
-        (config.invocation_params.dir / argument.partition("::")[0]).resolve()
-        for argument in config.args
-    }
-    left_out = [
-        item for item in items if item.path.resolve() not in named and not _is_asked_first(item)
-    ]
+    named = set()
+    for argument in config.args:
+        path = config.invocation_params.dir / argument.partition("::")[0]
+        named.add(path.resolve())
+    left_out = []
+    for item in items:
+        if item.path.resolve() not in named and not _is_in_first_look(item):
+            left_out.append(item)
     if left_out:
         config.stash[_IS_FIRST_LOOK] = True
         config.hook.pytest_deselected(items=left_out)
@@ -144,76 +145,80 @@ def _is_question(path: Path) -> bool:
     return path.suffix == ".py" and path.resolve().parent == QUESTIONS.resolve()
 
 
-def _is_of_no_option(item: pytest.Item) -> bool:
+def _is_without_option(item: pytest.Item) -> bool:
     callspec = getattr(item, "callspec", None)
     return callspec is not None and callspec.params.get("option", "") is None
 
 
-def _is_asked_first(item: pytest.Item) -> bool:
-    """Whether it measures a scenario of the first look; all that is no scenario of bench/ stays,
-    too.
-    """
+def _is_in_first_look(item: pytest.Item) -> bool:
+    """Whether it measures a scenario of the first look; tests outside of bench/ stay, too."""
     callspec = getattr(item, "callspec", None)
-    parameters = callspec.params if callspec and _is_question(item.path) else {}
-    return "option" not in parameters and parameters.get("scenario") in (None, *FIRST_LOOK)
+    if callspec is None or not _is_question(item.path):
+        return True
+    if "option" in callspec.params:
+        return False
+    return callspec.params.get("scenario") in (None, *FIRST_LOOK)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Begin a measuring session if a test measures; before the terminal shows what was assumed."""
-    measuring = [item for item in session.items if "measure" in getattr(item, "fixturenames", ())]
-    benchmarks = [
-        item for item in session.items if "benchmark" in getattr(item, "fixturenames", ())
-    ]
-    if len(benchmarks) > len(measuring) and session.config.stash[_HIDES_TABLE]:
-        show_latency_table(session.config)
-    if measuring and not session.config.option.collectonly:
-        configurations = []
-        for item in measuring:
-            if _is_question(item.path):
-                values = item.callspec.params  # type: ignore[attr-defined]
-                name = next(values[key] for key in ("scenario", "option", "plan") if key in values)
-                configurations.append((values["runtime"], name))
-        config = session.config
-        plans = session.config.stash[_PLANS]
-        handle_signals()
-        try:
-            config.stash[_SESSION] = Session(config, configurations, plans)
-        except UserError as error:
-            raise pytest.UsageError(str(error)) from None
+    """Begin a measuring session if a test measures, before the terminal shows its remarks."""
+    config = session.config
+    measuring = _items_with(session, "measure")
+    if len(_items_with(session, "benchmark")) > len(measuring) and config.stash[_HIDES_TABLE]:
+        show_latency_table(config)
+    if not measuring or config.option.collectonly:
+        return
+    configurations = [_configuration(item) for item in measuring if _is_question(item.path)]
+    plan_files = config.stash[_PLANS]
+    handle_signals()
+    try:
+        config.stash[_SESSION] = Session(config, configurations, plan_files)
+    except UserError as error:
+        raise pytest.UsageError(str(error)) from None
+
+
+def _items_with(session: pytest.Session, fixture: str) -> list[pytest.Item]:
+    return [item for item in session.items if fixture in getattr(item, "fixturenames", ())]
+
+
+def _configuration(item: pytest.Item) -> NamedConfiguration:
+    """Return the runtime and the subject of a test of bench/, by name."""
+    values = item.callspec.params  # type: ignore[attr-defined]
+    name = next(values[key] for key in ("scenario", "option", "plan") if key in values)
+    return values["runtime"], name
 
 
 def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
-    """Show what --quick leaves out, and what was assumed of the user's models, before they are
-    measured.
-    """
-    remarks = config.stash[_SESSION].remarks if _SESSION in config.stash else []
-    lines = [*([_FIRST_LOOK_ALONE] if _IS_FIRST_LOOK in config.stash else []), *remarks]
-    return [*lines, ""] if _SESSION in config.stash else lines
+    """Show what --quick leaves out, and the session's remarks, before anything is measured."""
+    lines = []
+    if _IS_FIRST_LOOK in config.stash:
+        lines.append(_FIRST_LOOK_ALONE)
+    if _SESSION in config.stash:
+        lines += [*config.stash[_SESSION].remarks, ""]
+    return lines
 
 
 def pytest_report_teststatus(
     report: pytest.CollectReport | pytest.TestReport, config: pytest.Config
 ) -> Any:
-    """Leave out the dot of a test whose result has a line, or is another's."""
-    if (
-        _SESSION in config.stash
-        and report.when == "call"
-        and config.stash[_SESSION].take_dot(report.nodeid)
-    ):
+    """Leave out the dot of a test whose result has a line, or is equal to another's."""
+    if _SESSION not in config.stash or report.when != "call":
+        return None
+    if config.stash[_SESSION].take_dot(report.nodeid):
         return report.outcome, "", ""
     return None
 
 
 @pytest.fixture
 def replay_clock(request: pytest.FixtureRequest) -> ReplayClock:
-    """Make the clock of the measured process pytest-benchmark's timer; set up before `benchmark`,
-    which reads it.
+    """Return pytest-benchmark's timer, which replays latencies of the measured process.
+
+    It has to be set up before `benchmark`, which reads the mark.
     """
     clock = ReplayClock()
-    request.node.add_marker(
-        pytest.mark.benchmark(timer=clock, group=request.path.stem.replace("test_", ""))
-    )
+    group = request.path.stem.replace("test_", "")
+    request.node.add_marker(pytest.mark.benchmark(timer=clock, group=group))
     return clock
 
 
@@ -223,71 +228,72 @@ def measure(request: pytest.FixtureRequest, replay_clock: ReplayClock, benchmark
     return Measure(request.config.stash[_SESSION], benchmark, replay_clock)
 
 
-# pytest-benchmark's own comes first if this plug-in is loaded earlier, as `reusebench bench` and
-# `-p` do.
+# pytest-benchmark's own hook comes first if this plug-in is loaded earlier, as `reusebench bench`
+# and `-p` do.
 @pytest.hookimpl(tryfirst=True)
 def pytest_benchmark_generate_machine_info() -> dict[str, Any]:
-    """Have pytest-benchmark import nothing from the user's folder while it looks up the
-    processor.
-    """
+    """Keep pytest-benchmark from importing the user's modules while it looks up the processor."""
     return this_machine()
 
 
 def pytest_benchmark_update_machine_info(
     config: pytest.Config, machine_info: dict[str, Any]
 ) -> None:
-    """Say which machine is measured, and what of it bears on memory."""
+    """Add the facts about the measured machine that bear on memory."""
     describe_machine(config.option.target, machine_info)
 
 
 def pytest_benchmark_update_json(config: pytest.Config, output_json: dict[str, Any]) -> None:
-    """Store the results without latencies beside the others."""
+    """Store the results without latencies, too."""
     if _SESSION in config.stash:
         config.stash[_SESSION].add_without_speed(output_json)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_keyboard_interrupt() -> None:
-    """Let nothing keep from storing what was finished."""
+    """Let no further signal keep finished results from being stored."""
     ignore_signals()
 
 
 @pytest.hookimpl(hookwrapper=True, tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> Iterator[None]:
-    """Store what pytest-benchmark, which saves in a wrapper of this hook too, would not store."""
-    if _SESSION in session.config.stash:
-        ignore_signals()
-        session.config.stash[_SESSION].save_without_speed_alone()
-    yield
+    """Store results that pytest-benchmark would not, and fail a session that did not measure.
+
+    pytest-benchmark saves in a wrapper of this hook, too.
+    """
     stash = session.config.stash
+    if _SESSION in stash:
+        ignore_signals()
+        stash[_SESSION].save_without_speed_alone()
+    yield
     if _SESSION not in stash:
         return
-    if stash[_SESSION].is_failed:
+    measuring = stash[_SESSION]
+    output = stash[_OUTPUT]
+    if measuring.is_failed or output.error:
         session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
-    if stash[_OUTPUT].error:
-        session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
-        stash[_OUTPUT].tell(stash[_SESSION].storage)
+    if output.error:
+        output.tell(measuring.storage)
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    """Write the comparison with the baseline, the path of the results, and the command that shows
-    them.
-    """
-    if _SESSION in config.stash:
-        session = config.stash[_SESSION]
-        storage = session.storage
-        if session.verdict:
-            terminalreporter.section("against the baseline")
-            terminalreporter.write_line(session.verdict.text)
-        terminalreporter.section("reusebench")
-        if session.equal:
-            terminalreporter.write_line(session.equal)
-        if session.problem:
-            terminalreporter.write_line(session.problem, red=True)
-        option = "" if storage == board_storage() else f" --storage {storage}"
-        terminalreporter.write_line(
-            f"Results are in {storage}. The comparison of memory: reusebench report{option}"
-        )
+    """Write the verdict, and the command that shows the results."""
+    if _SESSION not in config.stash:
+        return
+    session = config.stash[_SESSION]
+    storage = session.storage
+    if session.verdict:
+        terminalreporter.section("against the baseline")
+        terminalreporter.write_line(session.verdict.text)
+    terminalreporter.section("reusebench")
+    if session.equal:
+        terminalreporter.write_line(session.equal)
+    if session.problem:
+        terminalreporter.write_line(session.problem, red=True)
+    option = "" if storage == board_storage() else f" --storage {storage}"
+    terminalreporter.write_line(
+        f"Results are in {storage}. The comparison of memory: reusebench report{option}"
+    )

@@ -1,5 +1,7 @@
-"""What the terminal shows while a session measures: a line for each finished configuration, and on
-a terminal a line with what is going on and how long still, which is erased again.
+"""The progress of a session in the terminal: a line for each finished configuration.
+
+If standard output is a terminal, a further line, which is erased again, tells the current step and
+the time left.
 """
 
 from __future__ import annotations
@@ -14,52 +16,58 @@ if TYPE_CHECKING:
 
 __all__ = ["Progress"]
 
-#: Of a runtime's and a scenario's names together, and a blank.
+#: Width of a runtime's and a scenario's name together, with a blank.
 _WIDTH = 45
 
 
 class Progress:
-    """Writes to pytest's terminal."""
+    """The lines that a session writes to pytest's terminal."""
 
     def __init__(self, config: pytest.Config | None = None) -> None:
-        """Begin without any knowledge of how much there is to do: see `expect`. Without a config
-        nothing is shown.
-        """
-        plugins = config.pluginmanager if config else None
-        terminal = plugins.getplugin("terminalreporter") if plugins else None
-        self._terminal = terminal if terminal and terminal.verbosity >= 0 else None
-        #: Whether `result` shows what pytest's files and dots would; with -v pytest has a line for
-        #: each test itself.
-        self.replaces_dots = self._terminal is not None and self._terminal.verbosity == 0
-        if self._terminal is not None and self.replaces_dots:
-            self._terminal.showfspath = False
+        """Begin without an estimate of the time left; without a config, show nothing."""
+        self._terminal: Any = None
+        #: pytest's capture, which holds the terminal's file descriptor while a test runs.
+        self._capture: Any = None
+        #: Whether lines take the place of pytest's files and dots. With -v, pytest itself has a
+        #: line for each test.
+        self.replaces_dots = False
         self._is_live = sys.__stdout__ is not None and sys.__stdout__.isatty()
-        # While a test runs, pytest's capture holds the terminal's file descriptor too.
-        self._capture: Any = plugins.getplugin("capturemanager") if plugins else None
-        #: What the processes to come are expected to take, in seconds, by configuration.
+        if config is not None:
+            self._use_terminal(config)
+        #: Expected time of the processes to come, by configuration.
         self._expected_s: dict[str, float] = {}
-        #: What those that have ended took, and were expected to take.
-        self._taken_s = self._foreseen_s = 0.0
+        #: Time that the processes until now took, and that they were expected to take.
+        self._taken_s = 0.0
+        self._foreseen_s = 0.0
+        #: The configuration that is being measured.
         self._title = ""
         self._repeats = 0
         self._process_s = 0.0
         self._repeat = 0
         self._repeat_started = 0.0
 
+    def _use_terminal(self, config: pytest.Config) -> None:
+        plugins = config.pluginmanager
+        terminal: Any = plugins.getplugin("terminalreporter")
+        if terminal is None or terminal.verbosity < 0:
+            return
+        self._terminal = terminal
+        self._capture = plugins.getplugin("capturemanager")
+        self.replaces_dots = terminal.verbosity == 0
+        if self.replaces_dots:
+            terminal.showfspath = False
+
     def expect(self, expected_s: Mapping[str, float]) -> None:
-        """Take how long the processes of each configuration, by its title, are expected to take, in
-        seconds.
-        """
+        """Set the expected time of the processes of each configuration, by its title."""
         self._expected_s = dict(expected_s)
 
-    def prepare(self, what: str) -> None:
-        """Show what is made before the next configuration."""
-        self._show(what, f"{'preparing':<{_WIDTH // 2 + len('repeat 1/2  ')}}{self._time_left(0)}")
+    def prepare(self, title: str) -> None:
+        """Show that the models of a configuration are prepared."""
+        width = _WIDTH // 2 + len("repeat 1/2  ")
+        self._show(title, f"{'preparing':<{width}}{self._time_left(0)}")
 
     def begin(self, title: str, repeats: int, expected_s: float) -> None:
-        """Begin a configuration of at least so many processes, which are expected to take so long
-        together.
-        """
+        """Begin a configuration of at least `repeats` processes that take `expected_s` together."""
         self._title = title
         self._repeats = repeats
         self._process_s = expected_s / repeats
@@ -76,23 +84,21 @@ class Progress:
             if repeat > self._repeats:
                 self._expected_s[self._title] += self._process_s
         of_repeats = f"/{self._repeats}" if repeat <= self._repeats else ", since they differ"
-        label = phase.replace("_", " ") + ("" if context is None else f" {context + 1}")
-        self._show(
-            self._title,
-            f"repeat {repeat}{of_repeats}  {label:<{_WIDTH // 2}}{self._time_left(share)}",
-        )
+        label = phase.replace("_", " ")
+        if context is not None:
+            label = f"{label} {context + 1}"
+        time_left = self._time_left(share)
+        self._show(self._title, f"repeat {repeat}{of_repeats}  {label:<{_WIDTH // 2}}{time_left}")
 
     def end(self) -> None:
-        """End the configuration, whether all its repeats were made or not."""
+        """End the configuration, even if some of its repeats were not made."""
         self._finish_repeat()
         self._expected_s.pop(self._title)
         self._repeat = 0
         self._write("")
 
     def result(self, title: str, text: str) -> None:
-        """Show what came of a configuration, which has ended however it has; nothing if there is no
-        text.
-        """
+        """Show the text of a configuration that has ended; nothing if it is empty."""
         self._expected_s.pop(title, None)
         self._write("")
         if self._terminal is not None and text:
@@ -107,21 +113,21 @@ class Progress:
             self._expected_s[self._title] -= self._process_s
 
     def _time_left(self, share: float) -> str:
-        """Return how long still: what is expected, by how much longer than expected it took so
-        far.
-        """
+        """Return the time left: the expected time, corrected by how wrong it was until now."""
         if not self._expected_s:
             return ""
         pace = self._taken_s / self._foreseen_s if self._foreseen_s else 1.0
         seconds = pace * (sum(self._expected_s.values()) - share * self._process_s)
         minutes, seconds = divmod(round(max(0.0, seconds)), 60)
-        return f"about {f'{minutes} min ' if minutes else ''}{seconds} s left"
+        if minutes:
+            return f"about {minutes} min {seconds} s left"
+        return f"about {seconds} s left"
 
     def _show(self, title: str, text: str) -> None:
         self._write(f"{title:<{_WIDTH - 1}} {text}")
 
     def _write(self, line: str) -> None:
-        """Write over the line that was written last."""
+        """Write over the last line."""
         if self._terminal is None or not self._is_live:
             return
         with self._capture.global_and_fixture_disabled():

@@ -1,6 +1,6 @@
-"""What the terminal says of a finished configuration: its memory, what it saved, and its speed.
+"""The terminal's line for a finished configuration: its memory, its saving and its speed.
 
-What is equal to a configuration that has been measured has no text of its own.
+A configuration that is equal to one that has been measured has no line of its own.
 """
 
 from __future__ import annotations
@@ -16,16 +16,14 @@ _MIB = 2**20
 
 
 def result_text(result: Result, baseline: Result | None) -> str:
-    """Return it; `baseline` is the result that this one is compared with, where it has been
-    measured.
-    """
+    """Return the text of a result; `baseline` is None if its baseline was not measured."""
     if result.failure:
-        is_missing = result.failure.kind == "not_supported"
-        return f"not supported: {result.failure.message}" if is_missing else str(result.failure)
+        if result.failure.kind == "not_supported":
+            return f"not supported: {result.failure.message}"
+        return str(result.failure)
     if result.limit:
-        return f"{result.limit.contexts} contexts fit" + (
-            "" if result.limit.failure else ", and none failed"
-        )
+        fitting = f"{result.limit.contexts} contexts fit"
+        return fitting if result.limit.failure else f"{fitting}, and none failed"
     if result.cycles:
         return f"{len(result.cycles.pss_bytes) - 1} cycles; the report says whether anything grows"
     parts = (_memory(result), _saving(result, baseline), _speed(result), _shortage(result))
@@ -33,44 +31,53 @@ def result_text(result: Result, baseline: Result | None) -> str:
 
 
 def is_equal(result: Result) -> bool:
-    """Whether its figures have been shown as those of another scenario."""
+    """Whether its figures were shown under the name of another scenario."""
     return result.measured_as not in (None, result.scenario) and result.failure is None
 
 
 def equal_text(results: Iterable[Result]) -> str:
-    """Return which of these results are equal to others, on which runtimes if not on all; empty if
-    none is.
+    """Return a sentence with the results that are equal to others; empty if none is.
+
+    It names the runtimes unless all have the equal result.
     """
-    shown = list(results)
+    all_runtimes: set[str] = set()
+    #: Key: the scenario and its equal.
     runtimes: dict[str, list[str]] = {}
-    for result in filter(is_equal, shown):
-        runtimes.setdefault(f"{result.scenario} (as {result.measured_as})", []).append(
-            result.runtime
-        )
+    for result in results:
+        all_runtimes.add(result.runtime)
+        if is_equal(result):
+            name = f"{result.scenario} (as {result.measured_as})"
+            runtimes.setdefault(name, []).append(result.runtime)
+    if not runtimes:
+        return ""
     names = []
     for name, having in runtimes.items():
-        is_everywhere = {result.runtime for result in shown} == set(having)
-        names.append(name if is_everywhere else f"{name} on {' and '.join(dict.fromkeys(having))}")
-    return f"Equal to others, and measured once: {', '.join(names)}" if names else ""
+        if set(having) == all_runtimes:
+            names.append(name)
+        else:
+            names.append(f"{name} on {' and '.join(dict.fromkeys(having))}")
+    return f"Equal to others, and measured once: {', '.join(names)}"
 
 
 def _memory(result: Result) -> str:
     figure = _main_memory(result)
     if figure is None:
         return "memory could not be read"
-    decimals, kind = (2, "NPU memory") if _has_npu(result) else (1, "memory")
-    return f"{_number(figure.scaled(1 / _MIB), decimals)} MiB {kind}"
+    mib = figure.scaled(1 / _MIB)
+    if _has_npu(result):
+        return f"{_number(mib, 2)} MiB NPU memory"
+    return f"{_number(mib, 1)} MiB memory"
 
 
 def _saving(result: Result, baseline: Result | None) -> str:
-    """Return what is saved of the baseline's memory; the two are of the same models, and of the
-    same kind of memory.
-    """
-    own = _main_memory(result)
-    whole = _main_memory(baseline) if baseline else None
-    if own is None or whole is None or baseline is None or _has_npu(result) != _has_npu(baseline):
+    """Return the saving against the baseline; empty unless both have the same kind of memory."""
+    if baseline is None or _has_npu(result) != _has_npu(baseline):
         return ""
-    # The name that has a line.
+    own = _main_memory(result)
+    whole = _main_memory(baseline)
+    if own is None or whole is None:
+        return ""
+    # An equal of the baseline may have the line.
     name = baseline.measured_as or baseline.scenario
     saved = whole - own
     percent = saved.percent_of(whole)
@@ -85,15 +92,21 @@ def _speed(result: Result) -> str:
     schedule = result.plan.schedule
     if schedule:
         rate = Figure.of(result.speed.throughput_per_s)
+        if rate is None:
+            return ""
         due = f" of {schedule.count * schedule.fps:g}" if schedule.fps else ""
-        return f"{_number(rate, 1)}{due} frames/s" if rate else ""
+        return f"{_number(rate, 1)}{due} frames/s"
     latency = Figure.of(result.speed.latency_median_ns)
-    return f"{_number(latency.scaled(1e-6), 1)} ms" if latency else ""
+    if latency is None:
+        return ""
+    return f"{_number(latency.scaled(1e-6), 1)} ms"
 
 
 def _shortage(result: Result) -> str:
+    if not result.shortage_signs:
+        return ""
     signs = "; ".join(map(str, result.shortage_signs))
-    return f"MEMORY WAS SHORT, its figures are too small: {signs}" if signs else ""
+    return f"MEMORY WAS SHORT, its figures are too small: {signs}"
 
 
 def _has_npu(result: Result) -> bool:
@@ -101,7 +114,7 @@ def _has_npu(result: Result) -> bool:
 
 
 def _main_memory(result: Result) -> Figure | None:
-    """Return the NPU's memory; if there is none, the application's."""
+    """Return the NPU's memory; without an NPU, the application's."""
     memory = result.memory
     return Figure.of(memory.npu_memory_bytes) or Figure.of(memory.application_memory_bytes)
 

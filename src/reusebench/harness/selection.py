@@ -1,6 +1,4 @@
-"""What is measured where: --runtime, --target and what belongs to it, and each runtime's target by
-them.
-"""
+"""The options that select runtimes and a target, and the target of each runtime."""
 
 from __future__ import annotations
 
@@ -62,7 +60,7 @@ def add_selection_options(add: Callable[..., Any]) -> None:
         help=(
             "Where the measured process runs: python (this one, or the runtime's own), python:PATH,"
             " board (this board, with a ledger of NPU buffers), vboard:CHIP (Rockchip's runtime on"
-            " a virtual board), or a board far away: its name (`reusebench board add`), ssh:HOST,"
+            " a virtual board), or a remote board: its name (`reusebench board add`), ssh:HOST,"
             " adb[:SERIAL], pipe:COMMAND, labgrid:PLACE. `reusebench doctor` lists them. Default:"
             " python."
         ),
@@ -72,17 +70,17 @@ def add_selection_options(add: Callable[..., Any]) -> None:
         metavar="FILE",
         type=Path,
         help=(
-            "Rockchip's librknnrt.so or librknnmrt.so; a board far away gets it, unless it is"
-            " `board`: its own. Default: $REUSEBENCH_RKNN_LIBRARY, or the usual folders, of a board"
-            " far away its own."
+            "Rockchip's librknnrt.so or librknnmrt.so, which is pushed to a remote board; `board`:"
+            " the remote board's own. Default: $REUSEBENCH_RKNN_LIBRARY, or the usual folders; on a"
+            " remote board its own."
         ),
     )
     add(
         "--driver",
         choices=(PYTHON, C),
         help=(
-            "What the measured process of Rockchip's runtime is written in. Default: python, and c"
-            " where a board far away has none."
+            "Language of the driver that runs Rockchip's runtime. Default: python; c on a remote"
+            " board without Python."
         ),
     )
     add(
@@ -90,20 +88,20 @@ def add_selection_options(add: Callable[..., Any]) -> None:
         metavar="SIZE",
         type=parse_size,
         help=(
-            "Memory that the NPU's driver of a virtual board has for buffers, such as 512MiB: what"
-            " would exceed it fails. Default: no limit."
+            "Memory that the NPU's driver of a virtual board has for buffers, such as 512MiB:"
+            " allocations beyond it fail. Default: no limit."
         ),
     )
 
 
 def resolve_targets(selection: Selection) -> dict[str, Target]:
-    """Return the target of each runtime to measure; without names, of all that are installed.
+    """Return the target of each selected runtime; without names, of all that are installed.
 
-    Raises UserError if a named runtime or the target cannot be used, and where no runtime is
-    installed.
+    Raises UserError if the target or a named runtime cannot be used, or none is installed.
     """
+    entries = [find_runtime(name) for name in selection.runtimes] or RUNTIMES
     targets: dict[str, Target] = {}
-    for entry in map(find_runtime, selection.runtimes) if selection.runtimes else RUNTIMES:
+    for entry in entries:
         try:
             targets[entry.name] = parse_target(selection, entry)
         except RuntimeMissing as error:
@@ -112,19 +110,24 @@ def resolve_targets(selection: Selection) -> dict[str, Target]:
         except TargetError as error:
             raise UserError(str(error)) from None
     if not targets:
-        if is_far(selection.target):
-            where = f"on {selection.target}"
-            again = f"reusebench doctor --target {selection.target}"
-        else:
-            _, _, path = selection.target.partition(":")
-            where = f"for the Python of --target {selection.target}" if path else "for this Python"
-            again = "reusebench doctor"
-        raise UserError(f"no runtime is installed {where}. `{again}` says what to install")
+        raise _no_runtime(selection.target)
     return targets
 
 
+def _no_runtime(target: str) -> UserError:
+    command = "reusebench doctor"
+    if is_far(target):
+        where = f"on {target}"
+        command = f"reusebench doctor --target {target}"
+    elif ":" in target:
+        where = f"for the Python of --target {target}"
+    else:
+        where = "for this Python"
+    return UserError(f"no runtime is installed {where}. `{command}` says what to install")
+
+
 def selected_runtimes(selection: Selection) -> list[str]:
-    """Return the names of the runtimes to measure; none where resolve_targets raises."""
+    """Return the names of the runtimes to measure; empty if resolve_targets raises."""
     if selection.runtimes:
         return list(selection.runtimes)
     try:
@@ -134,25 +137,23 @@ def selected_runtimes(selection: Selection) -> list[str]:
 
 
 def option_scenarios(runtime: str) -> list[str]:
-    """Return the scenarios of a runtime's own options, their baseline first; none where it has no
-    options.
-    """
+    """Return the scenarios of a runtime's own options, their baseline first; may be empty."""
     options = find_runtime(runtime).options
     return [DEFAULT_OPTIONS, *options] if options else []
 
 
 def host_of(targets: Mapping[str, Target]) -> Host:
-    """Return the machine that is measured; the targets of one session are all on one."""
+    """Return the machine that is measured; all targets of a session are on one machine."""
     return next(iter(targets.values())).machine.host
 
 
 def storage_of(target: str) -> Path:
-    """Return the default storage of what stands after --target: each board has its own."""
+    """Return the default storage of a value of --target: each board has its own."""
     return far_storage(target) if is_far(target) else board_storage()
 
 
 def chip_of(targets: Mapping[str, Target]) -> str | None:
-    """Return the chip whose NPU is measured; the targets of one session are all on one machine."""
+    """Return the chip whose NPU is measured; None if it is unknown, or there is no NPU."""
     return next((target.chip for target in targets.values() if target.chip), None)
 
 

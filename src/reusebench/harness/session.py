@@ -39,7 +39,7 @@ from reusebench.system.interrupts import check_interrupted
 from reusebench.system.processes import watch_ends
 from reusebench.targets.target import Target
 
-__all__ = ["Session"]
+__all__ = ["NamedConfiguration", "Session"]
 
 #: A runtime's and a subject's name, as a test of bench/ has them; None if there is none to choose.
 NamedConfiguration = tuple[Optional[str], Optional[str]]

@@ -1,4 +1,4 @@
-"""The settings of a session, which follow from the options of `pytest bench/`."""
+"""The settings of a session, and the bounds of what it can hold."""
 
 from __future__ import annotations
 
@@ -33,30 +33,31 @@ __all__ = [
 #: Figures of streams come every second.
 _SHORTEST_S = 1.0
 _LONGEST_S = 30 * 86400.0
-#: Of a plan: no board has as many, and checking who waits for whom takes the harness seconds.
+#: Key: the suffix of a duration.
+_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
+#: Contexts per plan. No board runs more, and beyond this the wait-for check takes seconds.
 MOST_CONTEXTS = 1024
-#: Timed inferences of a process: the harness holds the latency of each, some 100 bytes in all.
+#: Timed inferences per process. The harness keeps about 100 bytes for each latency.
 MOST_INFERENCES = 1_000_000
-#: Of a process: the harness holds all that was read after each, some 5 KB.
+#: Cycles per process. The harness keeps about 5 KB of readings per cycle.
 MOST_CYCLES = 10_000
-#: Of a stream: no camera gives more.
+#: Frames per second and stream. No camera gives more.
 MOST_FPS = 1000
-#: Of all streams: the measured process takes note of each frame that is due, and falls behind for
-#: ever with too many.
+#: Frames per second of all streams together. Beyond this the measured process never catches up.
 _MOST_FRAMES_PER_S = 10_000
-#: Of a stream: a frame that waits is in memory.
+#: Frames per stream that may wait. Queued frames stay in memory.
 MOST_QUEUED = 1000
-#: numpy's most dimensions are 64, and a size is a whole number of 32 bits.
+#: numpy has up to 64 dimensions, and a size has up to 32 bits.
 _SIZES = re.compile(r"\d{1,9}(x\d{1,9}){0,63}")
 
 
 @dataclass(frozen=True)
 class StreamPace:
-    """How streams run."""
+    """The pace of streams: how fast their frames come, and for how long."""
 
-    #: Before the steady state.
+    #: Time before the steady state.
     warm_up_s: float = 1.5
-    #: Of the steady state.
+    #: Length of the steady state.
     duration_s: float = 5.0
     #: Frames per second of each stream; 0: as fast as possible.
     fps: float = 30.0
@@ -66,39 +67,37 @@ class StreamPace:
 
 @dataclass(frozen=True)
 class Settings:
-    """How scenarios are measured."""
+    """The numbers that all configurations of a session are measured with."""
 
     streams: int
+    #: Contexts per stream.
     contexts: int
-    #: Fresh processes of each configuration.
+    #: Fresh processes per configuration, at least.
     repeats: int
     rounds: int
     sample_hz: float
     time_limit_s: float
-    #: Usable CPUs: at most so many contexts infer at once on a CPU.
+    #: Usable CPUs, and thereby contexts that may infer at once on a CPU.
     cpus: int
-    #: Cores of the NPU: at most so many contexts infer at once on it. Where the chip is not known,
-    #: 1.
+    #: Cores of the NPU, and thereby contexts that may infer at once on it; 1 if unknown.
     npu_cores: int
     pace: StreamPace = StreamPace()
-    #: Of scenarios that do the same again and again.
+    #: Cycles of a scenario that repeats the same actions.
     cycles: int = 1
-    #: So many contexts at most where they are added until one fails.
+    #: Upper bound of contexts when they are added until one fails.
     limit_contexts: int = Parameters.limit_contexts
-    #: So many processes where memory differs between those of `repeats`; None: never more.
+    #: Run up to this many processes if memory differs between the first `repeats`; None: never.
     most_repeats: int | None = None
-    #: Idle time before each process in which the system's noise is measured, and how busy the
-    #: machine is: enough clock ticks to tell a tenth of the CPUs' time.
+    #: Idle time before each process, to measure the system's noise and CPU use: enough clock ticks
+    #: to tell a tenth of the CPUs' time.
     idle_s: float = 0.2
-    #: What a process without streams takes, until one has been measured: for the time left.
+    #: Expected time of a process without streams, until one has been measured.
     process_s: float = 1.0
 
     def parameters(
         self, runtime: str, files: Sequence[Model], schedule: Streams | None = None
     ) -> Parameters:
-        """Return what a scenario makes its plan from; `schedule` is that of its streams, if it has
-        any.
-        """
+        """Return the parameters of a scenario; `schedule` is None if it has no streams."""
         return Parameters(
             runtime,
             tuple(files),
@@ -113,11 +112,11 @@ class Settings:
         )
 
     def cores(self, runtime: str) -> int:
-        """Return how many contexts may infer at once on a runtime."""
+        """Return the number of contexts that may infer at once on a runtime."""
         return self.npu_cores if _on_npu(runtime) else self.cpus
 
     def schedule(self, video: Video | None) -> Streams:
-        """Return the schedule of streams that play the video; None: nothing is decoded."""
+        """Return the schedule of streams; `video` is None if nothing is decoded."""
         return Streams(self.streams, video=video, **asdict(self.pace))
 
 
@@ -126,13 +125,11 @@ def _on_npu(runtime: str) -> bool:
 
 
 def parse_duration(text: str) -> float:
-    """Return seconds: a number of them, or with s, m or h behind it; raise
-    argparse.ArgumentTypeError.
-    """
+    """Return a duration such as 90, 90s, 2m or 1h in seconds; raise argparse.ArgumentTypeError."""
     matched = re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", text)
-    seconds = (
-        float(matched[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[matched[2]] if matched else 0.0
-    )
+    seconds = 0.0
+    if matched:
+        seconds = float(matched[1]) * _SECONDS[matched[2]]
     if not _SHORTEST_S <= seconds <= _LONGEST_S:
         raise argparse.ArgumentTypeError(
             f"{text!r} is not valid; valid: a time from {_SHORTEST_S:g}s to {_LONGEST_S / 3600:g}h,"
@@ -142,13 +139,16 @@ def parse_duration(text: str) -> float:
 
 
 def parse_sizes(text: str) -> tuple[int, ...] | None:
-    """Return the sizes of a shape: 1x3x320x320; None if the text is none."""
-    return tuple(map(int, text.split("x"))) if _SIZES.fullmatch(text) else None
+    """Return the sizes of a shape such as 1x3x320x320; None if the text is no shape."""
+    if not _SIZES.fullmatch(text):
+        return None
+    return tuple(map(int, text.split("x")))
 
 
 def excess(contexts: int, rounds: int, streams: int = 0, fps: float = 0.0) -> str | None:
-    """Return what is more than a session can hold, in words; None if nothing is. `contexts` are
-    all of a plan's.
+    """Return a sentence about the number that exceeds what a session can hold; None if none does.
+
+    `contexts` are all contexts of a plan.
     """
     if contexts > MOST_CONTEXTS:
         return f"{contexts:,} contexts are too many; valid: up to {MOST_CONTEXTS:,} in all"
@@ -164,9 +164,7 @@ def excess(contexts: int, rounds: int, streams: int = 0, fps: float = 0.0) -> st
 
 
 def check_kernel(host: Host) -> None:
-    """Raise UserError if this machine does not show the memory of a process, or of the
-    system.
-    """
+    """Raise UserError if the kernel does not tell the memory of a process, or of the system."""
     try:
         check_readable(host)
         read_system(host)

@@ -1,6 +1,4 @@
-"""The terminal of `pytest bench/`, which may be full, closed or gone: what is measured is stored
-all the same.
-"""
+"""Standard output of `pytest bench/`, whose errors do not end the session."""
 
 from __future__ import annotations
 
@@ -14,11 +12,11 @@ __all__ = ["StandardOutput", "leave_open"]
 
 
 class StandardOutput:
-    """Standard output, which at its first error is given up in place of ending the session."""
+    """A stand-in for sys.stdout that goes silent at its first error instead of raising it."""
 
     def __init__(self) -> None:
-        """Stand in for it from now on; what else it can do is its own."""
-        #: Why it was given up.
+        """Replace sys.stdout, and pass on to it all but `write` and `flush`."""
+        #: Reason why output was given up; empty if it works.
         self.error = "" if sys.stdout else "it is closed"
         leave_open()
         self._stream: TextIO = sys.stdout
@@ -28,24 +26,24 @@ class StandardOutput:
         return getattr(self._stream, name)
 
     def write(self, text: str) -> int:
-        """Write text; nothing once there was an error."""
+        """Write the text; after an error, write nothing."""
+        if self.error:
+            return len(text)
         try:
-            return len(text) if self.error else self._stream.write(text)
+            return self._stream.write(text)
         except OSError as error:
             self._give_up(error)
             return len(text)
 
     def flush(self) -> None:
-        """Pass on what was written."""
+        """Flush the real output."""
         try:
             self._stream.flush()
         except OSError as error:
             self._give_up(error)
 
     def tell(self, storage: Path) -> None:
-        """Say on standard error, if there is one, why nothing more was shown, and where the results
-        are.
-        """
+        """Say on standard error, if there is one, why output ended, and where the results are."""
         with contextlib.suppress(OSError):
             if sys.stderr:
                 sys.stderr.write(
@@ -54,14 +52,12 @@ class StandardOutput:
 
     def _give_up(self, error: OSError) -> None:
         self.error = error.strerror or str(error)
-        # What is buffered goes nowhere: Python would try again at its end, and fail.
+        # Buffered text is dropped: Python would try to write it again at its end, and fail.
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, self._stream.fileno())
         os.close(nowhere)
 
 
 def leave_open() -> None:
-    """Have a standard output, which goes nowhere, in place of one that is closed: Python has none
-    then.
-    """
+    """Give sys.stdout a file that goes nowhere if it is closed, which Python shows as None."""
     sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123

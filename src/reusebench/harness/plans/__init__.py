@@ -1,3 +1,1 @@
-"""Plan files (--plan): the pipelines of users, read from TOML or JSON and checked, and scenarios
-written as such.
-"""
+"""Plan files (--plan): users' pipelines read from TOML or JSON, and scenarios written as such."""

@@ -1,6 +1,4 @@
-"""The text of a plan file: its values with the line of each key, so that every mistake is told with
-its place.
-"""
+"""The text of a plan file: its values, and the line of each key for messages about mistakes."""
 
 from __future__ import annotations
 
@@ -10,11 +8,12 @@ import re
 import reprlib
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
 from reusebench.harness.errors import UserError
+from reusebench.harness.plans.key_lines import Keys, lines_of_json, lines_of_toml
 from reusebench.system.files import printable, read_regular
 from reusebench.system.user_files import UserFileError, check_file, problem_of
 
@@ -25,29 +24,24 @@ else:
 
 __all__ = ["Document", "Keys", "PlanFileError", "Section", "nearest", "read_document", "shown"]
 
-#: The keys that lead to a value, from the outermost table on; of an array its positions, from 0.
-Keys = tuple[str, ...]
 _Value = TypeVar("_Value", str, int, float, bool)
 
-_TOML_TABLE = re.compile(r"\s*\[+([^\[\]]+)\]+\s*(#.*)?")
-_TOML_KEY = re.compile(r"\s*([^\s#=][^#=]*?)\s*=")
-_JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]')
-#: A plan of the most contexts has a quarter of it.
+#: A plan with the most contexts has a quarter of this.
 _MOST_BYTES = 1 << 20
-#: A plan has tables in tables in tables.
+#: A plan has three levels of tables.
 _DEEPEST = 20
 _TOO_DEEP = f"it is no plan: it is nested more than {_DEEPEST} levels deep"
-#: Of TOML: reading one takes memory by the square of its parts.
+#: A long dotted key of TOML. To read one takes memory that grows with the square of its parts.
 _DOTTED_KEY = re.compile(rf"""(?<![\w-])(?:(?:[\w-]+|"[^"\n]*"|'[^'\n]*')\s*\.\s*){{{_DEEPEST}}}""")
-#: What JSON can write, and UTF-8 cannot.
+#: Characters that JSON can write, and UTF-8 cannot.
 _LONE_SURROGATES = frozenset(map(chr, range(0xD800, 0xE000)))
-#: TOML's own: whole numbers have 64 bits.
+#: TOML's bound: whole numbers have 64 bits.
 _LARGEST = 2**63 - 1
-#: Characters of a name; of a longer value an error repeats the beginning.
+#: Most characters of a name; an error repeats only the beginning of a longer value.
 _LONGEST_WORD = 100
 _SHOWN = reprlib.Repr()
 _SHOWN.maxstring = _SHOWN.maxother = _SHOWN.maxlong = _LONGEST_WORD
-#: What a key may have, in words.
+#: Names of the types that a key may have.
 _KINDS = {str: "a text", int: "a whole number", float: "a number", bool: "true or false"}
 
 
@@ -57,22 +51,24 @@ class PlanFileError(UserError):
 
 @dataclass(frozen=True)
 class Document:
-    """A file's values, and where each of them stands."""
+    """The values of a file with their lines."""
 
     path: Path
     values: Mapping[str, object]
     lines: Mapping[Keys, int]
-    #: The name in errors.
+    #: Name of the file in errors.
     title: str
 
     def error(self, keys: Keys, problem: str) -> PlanFileError:
-        """Return the error of a value; its line is that of the innermost table around it whose line
-        is known.
-        """
-        known = (keys[:count] for count in range(len(keys), 0, -1) if keys[:count] in self.lines)
-        line = next((f", line {self.lines[around]}" for around in known), "")
-        name = f", {'.'.join(keys)}" if keys else ""
-        return PlanFileError(printable(f"{self.title}{line}{name}: {problem}"))
+        """Return the error of a value, with its line or that of the innermost table around it."""
+        place = self.title
+        for count in range(len(keys), 0, -1):
+            if keys[:count] in self.lines:
+                place = f"{place}, line {self.lines[keys[:count]]}"
+                break
+        if keys:
+            place = f"{place}, {'.'.join(keys)}"
+        return PlanFileError(printable(f"{place}: {problem}"))
 
     def section(self) -> Section:
         """Return the outermost table."""
@@ -81,9 +77,7 @@ class Document:
 
 @dataclass(frozen=True)
 class Section:
-    """A table of a file, whose values are read with their types; what is wrong with one is
-    raised.
-    """
+    """A table of a file, whose methods return checked values or raise PlanFileError."""
 
     document: Document
     keys: Keys
@@ -91,17 +85,16 @@ class Section:
 
     @classmethod
     def of(cls, document: Document, keys: Keys, values: Mapping[str, object]) -> Section:
-        """Return a table; what is null in JSON is missing."""
-        return cls(
-            document, keys, {key: value for key, value in values.items() if value is not None}
-        )
+        """Return a table; a value that is null in JSON counts as missing."""
+        given = {key: value for key, value in values.items() if value is not None}
+        return cls(document, keys, given)
 
     def error(self, key: str, problem: str) -> PlanFileError:
         """Return the error of a key of this table."""
         return self.document.error((*self.keys, key), problem)
 
     def expect(self, *valid: str) -> None:
-        """Raise PlanFileError if there is a key that is none of these."""
+        """Raise PlanFileError if there is any other key."""
         for key in self.values:
             if key not in valid:
                 raise self.error(key, f"there is no such key here{nearest(key, valid)}")
@@ -111,7 +104,7 @@ class Section:
         return self._value(key, str)
 
     def flag(self, key: str) -> bool:
-        """Return true or false, which it is too where the key is missing."""
+        """Return true or false; false if the key is missing."""
         return self._value(key, bool) or False
 
     def whole(self, key: str, least: int, most: int = _LARGEST) -> int | None:
@@ -126,8 +119,8 @@ class Section:
 
     def number(self, key: str, most: float) -> float | None:
         """Return a number from 0 to `most`; None if the key is missing."""
-        whole = isinstance(self.values.get(key), int)
-        number = self._value(key, int if whole else float)
+        is_whole = isinstance(self.values.get(key), int)
+        number = self._value(key, int if is_whole else float)
         if number is not None and not 0 <= number <= most:
             raise self.error(
                 key, f"{shown(number)} is not valid; valid: a number from 0 to {most:,}"
@@ -135,16 +128,18 @@ class Section:
         return None if number is None else float(number)
 
     def word(self, key: str, valid: Iterable[str], what: str) -> str | None:
-        """Return a text that is one of these; None if the key is missing. `what` is what they
-        are the names of.
+        """Return a text that is one of these; None if the key is missing.
+
+        `what` is the noun for these names in an error.
         """
         word = self.text(key)
-        if word is not None and word not in (choices := list(valid)):
+        choices = list(valid)
+        if word is not None and word not in choices:
             raise self.error(key, f"there is no {what} {shown(word)}{nearest(word, choices)}")
         return word
 
     def words(self, key: str, valid: Iterable[str]) -> tuple[str, ...]:
-        """Return a list of texts, each one of these; none where the key is missing."""
+        """Return a list of texts, each one of these; empty if the key is missing."""
         choices = list(valid)
         words = self.values.get(key, [])
         if not isinstance(words, list):
@@ -157,11 +152,11 @@ class Section:
         return tuple(words)
 
     def names(self, key: str) -> list[str]:
-        """Return the keys of a table of this table, in their order; none where it is missing."""
+        """Return the keys of a table in this table, in their order; empty if it is missing."""
         return list(self.section(key).values)
 
     def section(self, key: str) -> Section:
-        """Return a table of this table, empty if it is missing."""
+        """Return a table in this table, empty if it is missing."""
         values = self.values.get(key, {})
         if not isinstance(values, dict):
             raise self.error(
@@ -179,52 +174,60 @@ class Section:
 
 
 def nearest(word: str, valid: Iterable[str]) -> str:
-    """Return the end of a sentence about an unknown word: the one that is nearest to it, and all
-    valid ones.
-    """
+    """Return the end of a sentence about an unknown word: the nearest valid word, and all."""
     choices = list(valid)
+    if not choices:
+        return ", as there is none at all"
     close = difflib.get_close_matches(word[:_LONGEST_WORD], choices, n=1)
     hint = f"; did you mean {close[0]!r}?" if close else ";"
-    return f"{hint} valid: {', '.join(choices)}" if choices else ", as there is none at all"
+    return f"{hint} valid: {', '.join(choices)}"
 
 
 def shown(value: object) -> str:
-    """Return a value as an error repeats it: the beginning of what is long or deep."""
+    """Return a value as an error repeats it: only the beginning if it is long or deep."""
     return _SHOWN.repr(value)
 
 
 def read_document(path: Path) -> Document:
-    """Return the values of a file, by the ending of its name JSON or TOML; raise PlanFileError
-    where it is neither.
+    """Return the values of a file of JSON, if its name ends with .json, or of TOML.
+
+    Raises PlanFileError if it is neither.
     """
-    title = f"--plan {path}"
-    empty = Document(path, {}, {}, title)
+    empty = Document(path, {}, {}, f"--plan {path}")
     try:
         text = read_regular(check_file(path), _MOST_BYTES).decode()
     except UserFileError as error:
         raise PlanFileError(f"--plan {error}. Give a plan file (docs/plans.md)") from None
-    except (OSError, UnicodeDecodeError) as error:
-        problem = problem_of(error) if isinstance(error, OSError) else "it is not UTF-8"
-        raise empty.error((), f"{problem}. Give a plan file (docs/plans.md)") from None
+    except UnicodeDecodeError:
+        raise empty.error((), "it is not UTF-8. Give a plan file (docs/plans.md)") from None
+    except OSError as error:
+        problem = f"{problem_of(error)}. Give a plan file (docs/plans.md)"
+        raise empty.error((), problem) from None
+
     is_json = path.suffix == ".json"
-    if not is_json and _DOTTED_KEY.search(text):
-        raise empty.error((), _TOO_DEEP)
-    kind = "JSON" if is_json else "TOML (JSON needs a name that ends with .json)"
-    try:
-        values = (
-            json.loads(text, parse_constant=_refuse_constant) if is_json else tomllib.loads(text)
-        )
-    except ValueError as error:  # of both
-        raise empty.error((), f"it is no valid {kind}: {error}") from None
-    except RecursionError:
-        raise empty.error((), _TOO_DEEP) from None
+    values = _parsed(empty, text, is_json)
     # From Python 3.14 on, json itself reads thousands of levels.
     forbidden = _problem(values)
     if forbidden:
         raise empty.error((), forbidden)
     if not isinstance(values, dict):
         raise empty.error((), "it has no keys; a plan has models and contexts (docs/plans.md)")
-    return Document(path, values, _lines_of_json(text) if is_json else _lines_of_toml(text), title)
+    lines = lines_of_json(text) if is_json else lines_of_toml(text)
+    return replace(empty, values=values, lines=lines)
+
+
+def _parsed(document: Document, text: str, is_json: bool) -> object:
+    if not is_json and _DOTTED_KEY.search(text):
+        raise document.error((), _TOO_DEEP)
+    kind = "JSON" if is_json else "TOML (JSON needs a name that ends with .json)"
+    try:
+        if is_json:
+            return json.loads(text, parse_constant=_refuse_constant)
+        return tomllib.loads(text)
+    except ValueError as error:  # both parsers raise subclasses
+        raise document.error((), f"it is no valid {kind}: {error}") from None
+    except RecursionError:
+        raise document.error((), _TOO_DEEP) from None
 
 
 def _refuse_constant(name: str) -> None:
@@ -232,89 +235,29 @@ def _refuse_constant(name: str) -> None:
 
 
 def _problem(values: object) -> str | None:
-    """Return what no plan may have, whatever its keys mean; None if there is nothing of that."""
+    """Return a problem that is one in every plan, whatever its keys mean; None without any."""
     level: list[object] = [values]
     for _ in range(_DEEPEST):
         inner: list[object] = []
         for value in level:
-            keys = value if isinstance(value, dict) else ()
-            for text in (*keys, value):
-                if isinstance(text, str) and not _LONE_SURROGATES.isdisjoint(text):
-                    return f"{shown(text)} is no text: it has half a character"
-            if any(len(key) > _LONGEST_WORD for key in keys):
-                return (
-                    f"it has a name of more than {_LONGEST_WORD} characters:"
-                    f" {shown(max(keys, key=len))}"
-                )
-            inner += (
-                value.values()
-                if isinstance(value, dict)
-                else value
-                if isinstance(value, list)
-                else ()
-            )
+            problem = _problem_of_value(value)
+            if problem:
+                return problem
+            if isinstance(value, dict):
+                inner += value.values()
+            elif isinstance(value, list):
+                inner += value
         level = inner
     return _TOO_DEEP if level else None
 
 
-def _lines_of_toml(text: str) -> dict[Keys, int]:
-    """Return the line of each key that begins a line, and of each table; tomllib does not say
-    them.
-    """
-    lines: dict[Keys, int] = {}
-    table: Keys = ()
-    for number, line in enumerate(text.splitlines(), start=1):
-        if head := _TOML_TABLE.fullmatch(line):
-            table = _toml_keys(head[1])
-            keys = table
-        elif key := _TOML_KEY.match(line):
-            keys = (*table, *_toml_keys(key[1]))
-        else:
-            continue
-        for count in range(len(keys)):
-            lines.setdefault(keys[: count + 1], number)
-    return lines
-
-
-def _toml_keys(text: str) -> Keys:
-    """Return the parts of a dotted key; none where the text is none, in a text of several lines for
-    example.
-    """
-    try:
-        value: object = tomllib.loads(f"{text} = 0")
-    except tomllib.TOMLDecodeError:
-        return ()
-    keys: list[str] = []
-    while isinstance(value, dict):
-        ((key, value),) = value.items()
-        keys.append(key)
-    return tuple(keys)
-
-
-def _lines_of_json(text: str) -> dict[Keys, int]:
-    """Return the line of each key, and of each element of an array, of valid JSON."""
-    lines: dict[Keys, int] = {}
-    keys: list[str] = []
-    in_array: list[bool] = []
-    tokens = list(_JSON_TOKEN.finditer(text))
-    line = 1
-    counted = 0
-    for token, following in zip(tokens, [*tokens[1:], None]):
-        word = token[0]
-        if word in ("{", "["):
-            in_array.append(word == "[")
-            keys.append("0")
-        elif word in ("}", "]"):
-            in_array.pop()
-            keys.pop()
-            continue
-        elif word == "," and in_array[-1]:
-            keys[-1] = str(int(keys[-1]) + 1)
-        elif following and following[0] == ":":
-            keys[-1] = json.loads(word)
-        else:
-            continue
-        line += text.count("\n", counted, token.start())
-        counted = token.start()
-        lines.setdefault(tuple(keys), line)
-    return lines
+def _problem_of_value(value: object) -> str | None:
+    """Return a problem of a value, or of the keys of a table, but not of the values in it."""
+    keys = list(value) if isinstance(value, dict) else []
+    for text in (*keys, value):
+        if isinstance(text, str) and not _LONE_SURROGATES.isdisjoint(text):
+            return f"{shown(text)} is no text: it has half a character"
+    longest = max(keys, key=len, default="")
+    if len(longest) > _LONGEST_WORD:
+        return f"it has a name of more than {_LONGEST_WORD} characters: {shown(longest)}"
+    return None

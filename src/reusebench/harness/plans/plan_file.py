@@ -1,6 +1,4 @@
-"""A plan file as it was read: what it says of models, streams and contexts, and the Plan that it
-gives on a runtime.
-"""
+"""A plan file as it was read, and the Plan that it gives on a runtime."""
 
 from __future__ import annotations
 
@@ -30,29 +28,27 @@ __all__ = ["PlanFile", "PlanModel", "PlanPace", "PlanStreams"]
 class PlanModel:
     """A model of a plan file."""
 
-    #: What contexts, and tables, call it.
+    #: Its name in contexts and in tables.
     name: str
-    #: A file, what a built-in network is made from, or the model of a stored plan.
+    #: A file, the recipe of a built-in network, or the model of a stored plan.
     source: Union[Path, Recipe, Model]
-    #: The file without its weights, for contexts that share those of another one.
+    #: The file without its weights, for contexts that share the weights of another context.
     weightless: Optional[Path] = None
-    #: The sizes of inputs by their names, None for the only one.
+    #: Pairs of an input's name and its sizes; the name None means the only input.
     shape: tuple[tuple[Optional[str], tuple[int, ...]], ...] = ()
     #: Arrays for the inputs, by their names (.npz).
     inputs: Optional[Path] = None
 
     @property
     def recipe(self) -> Recipe:
-        """Of a built-in network."""
+        """The recipe of a built-in network; no other model has one."""
         assert isinstance(self.source, Recipe)
         return self.source
 
 
 @dataclass(frozen=True)
 class PlanPace:
-    """What a plan file says of how streams run, by the names of StreamPace; what is None follows from the
-    options.
-    """
+    """The fields of StreamPace that a plan file sets; None: the option's value."""
 
     fps: Optional[float] = None
     queue: Optional[int] = None
@@ -62,11 +58,11 @@ class PlanPace:
 
 @dataclass(frozen=True)
 class PlanStreams:
-    """Streams of a plan file."""
+    """The streams of a plan file."""
 
     count: int
     pace: PlanPace
-    #: SHA-256 of the video when the plan was stored; None: it may be any.
+    #: SHA-256 of the video when the plan was stored; None: any video.
     video_digest: Optional[str] = None
 
 
@@ -77,26 +73,26 @@ class PlanFile:
     document: Document
     name: str
     models: tuple[PlanModel, ...]
-    #: As in a Plan, each with its name.
+    #: The contexts of a Plan, each with a name.
     contexts: tuple[Context, ...]
-    #: As in a Plan.
+    #: The chains of a Plan.
     chains: tuple[tuple[int, ...], ...]
     streams: Optional[PlanStreams] = None
-    #: None: those of the machine.
+    #: None: all cores of the machine.
     cores: Optional[int] = None
-    #: None: as many as the options say.
+    #: None: the option's value.
     rounds: Optional[int] = None
-    #: That a stored plan was measured on; None: any.
+    #: The runtime that a stored plan was measured on; None: any runtime.
     runtime: Optional[str] = None
 
     @property
     def scenarios(self) -> tuple[str, str]:
-        """What is measured, by the names of results: the plan without reuse, then the plan."""
+        """The names in results: that of the plan without reuse, then that of the plan."""
         return name_without_reuse(self.name), self.name
 
     @property
     def slaves(self) -> list[PlanModel]:
-        """The models whose contexts have the weights of another one."""
+        """The models whose contexts have the weights of another context."""
         indices = {
             context.model for context in self.contexts if context.mechanism == SHARED_WEIGHTS
         }
@@ -104,14 +100,15 @@ class PlanFile:
 
     @property
     def stream_count(self) -> int:
-        """How many streams it serves."""
+        """Number of streams that it serves."""
         if self.streams:
             return self.streams.count
-        return max(1, len({context.stream for context in self.contexts}))
+        served = {context.stream for context in self.contexts}
+        return max(1, len(served))
 
     @property
     def contexts_per_stream(self) -> int:
-        """How many contexts each stream has, rounded down; 1 where there are fewer than streams."""
+        """Number of contexts of each stream, rounded down, but 1 at least."""
         return max(1, len(self.contexts) // self.stream_count)
 
     def plan(
@@ -122,11 +119,11 @@ class PlanFile:
         rounds: int,
         schedule: Streams | None = None,
     ) -> Plan:
-        """Return the plan with the models as the runtime reads them; raise PlanFileError if it
-        cannot be walked.
-        """
-        streams, fps = (schedule.count, schedule.fps) if schedule else (0, 0.0)
-        problem = excess(len(self.contexts), rounds, streams, fps)
+        """Return the plan with the runtime's models; raise PlanFileError if it cannot be walked."""
+        if schedule:
+            problem = excess(len(self.contexts), rounds, schedule.count, schedule.fps)
+        else:
+            problem = excess(len(self.contexts), rounds)
         if problem:
             raise self.document.error((), problem)
         try:
@@ -145,9 +142,7 @@ class PlanFile:
             raise self._error(error) from None
 
     def _error(self, error: InvalidPlan) -> Exception:
-        """Return the error in the file's terms: with the line of the last context that it is of,
-        and their names.
-        """
+        """Return the error with the names of its contexts, and the line of the last of them."""
         names = [self.contexts[index].name or str(index) for index in error.contexts]
         if not names:
             return self.document.error(("contexts",), error.problem)
@@ -155,10 +150,10 @@ class PlanFile:
         return self.document.error(("contexts", names[-1]), f"{others}{error.problem}")
 
     def checked_cores(self, cores: int, is_known: bool) -> int:
-        """Return how many contexts may infer at once on a machine with so many cores, if that
-        `is_known`.
+        """Return the number of contexts that may infer at once on a machine with `cores` cores.
 
-        Raises PlanFileError if the plan needs a core that is not there.
+        Raises PlanFileError if the plan needs a core that the machine lacks. `is_known` is False if
+        `cores` is a guess.
         """
         if self.cores and self.cores > cores and is_known:
             problem = (
@@ -168,31 +163,28 @@ class PlanFile:
             raise self.document.error(("cores",), problem)
         cores = self.cores or cores
         for context in self.contexts:
-            if context.core is not None and context.core >= cores:
-                more = (
-                    ""
-                    if is_known or self.cores
-                    else ". How many this machine has is not known: say it with `cores`"
-                )
-                problem = (
-                    f"there is no core {context.core}; valid, of {cores}: 0 to {cores - 1}{more}"
-                )
-                raise self.document.error(("contexts", str(context.name), "core"), problem)
+            if context.core is None or context.core < cores:
+                continue
+            problem = f"there is no core {context.core}; valid, of {cores}: 0 to {cores - 1}"
+            if not is_known and not self.cores:
+                problem += ". How many this machine has is not known: say it with `cores`"
+            raise self.document.error(("contexts", str(context.name), "core"), problem)
         return cores
 
     def schedule(self, pace: StreamPace, video: Video | None) -> Streams:
-        """Return the streams, which play the video; what the file leaves out is the options'.
+        """Return the streams that play the video; `pace` has the values that the file leaves out.
 
         Raises PlanFileError if the plan was stored with another video.
         """
         assert self.streams is not None
-        count = self.streams.count
-        digest = self.streams.video_digest
-        if digest is not None and (video is None or video.digest != digest):
+        stored_digest = self.streams.video_digest
+        digest = video.digest if video else None
+        if stored_digest is not None and digest != stored_digest:
             raise self.document.error(
                 (), "it was stored with another video; give that one with --video FILE"
             )
-        own = {
-            name: value for name, value in asdict(self.streams.pace).items() if value is not None
-        }
-        return Streams(count, video=video, **{**asdict(pace), **own})
+        values = asdict(pace)
+        for name, value in asdict(self.streams.pace).items():
+            if value is not None:
+                values[name] = value
+        return Streams(self.streams.count, video=video, **values)

@@ -1,4 +1,4 @@
-"""Plans that are made in Python: the same keys as in a plan file, checked by the same code."""
+"""Plans made in Python, with the keys of a plan file, which the same code checks."""
 
 from __future__ import annotations
 
@@ -48,17 +48,15 @@ class Model:
 
 @dataclass(frozen=True)
 class Context:
-    """A context of a plan, and what it reuses. docs/plans.md explains each field under the same
-    name.
+    """A context of a plan, with its reuse of others. docs/plans.md explains each field by name.
 
     >>> Context(dup="detect-0").dup
     'detect-0'
     """
 
-    #: Name of its model; a context that reuses another one has the model of that one.
+    #: Name of its model; by default that of the context that it reuses.
     model: Optional[str] = None
-    #: The stream whose frames it takes, from 0; None in all contexts: each takes the frames of all
-    #: streams.
+    #: The stream whose frames it takes, from 0; None in all contexts: each serves all streams.
     stream: Optional[int] = None
     #: Name of the context that runs before it for each frame.
     after: Optional[str] = None
@@ -72,11 +70,11 @@ class Context:
     shared_weight_memory: Optional[str] = None
     #: Contexts with the same word share one internal memory.
     internal: Optional[str] = None
-    #: What the application allocates: "weights", "internal".
+    #: Kinds of memory that the application allocates: "weights", "internal".
     outside: tuple[str, ...] = ()
-    #: How the application allocates it: "create_mem", "dma_heap", "physical", "mmz".
+    #: Allocator of that memory: "create_mem", "dma_heap", "physical", "mmz".
     allocator: Optional[str] = None
-    #: What is used in place: "input", "output", "native_output", "model".
+    #: Data that is used in place: "input", "output", "native_output", "model".
     zero_copy: tuple[str, ...] = ()
     #: Contexts with the same word share the memory of the tensors in `zero_copy`.
     io: Optional[str] = None
@@ -98,16 +96,15 @@ class Streams:
     count: int
     #: Frames per second of each; 0: as fast as possible.
     fps: Optional[float] = None
-    #: Frames of a stream that may wait; another one is dropped.
+    #: Frames of a stream that may wait before new ones are dropped.
     queue: Optional[int] = None
-    #: How long they are measured, such as "10s" or "2m".
+    #: Length of the measurement, such as "10s" or "2m".
     duration: Optional[str] = None
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A pipeline: its models, its contexts in the order in which they are made, and who reuses what
-    from whom.
+    """A pipeline: its models, and its contexts in the order in which they are made.
 
     It has the keys of a plan file (docs/plans.md). Mistakes are found when it is measured.
 
@@ -123,9 +120,9 @@ class Plan:
     #: The name in results and reports: letters, digits, "-" and "_"; not the name of a built-in
     #: scenario.
     name: str
-    #: By name: a path, or a Model.
+    #: A path or a Model, by name.
     models: Mapping[str, Union[_Path, Model]]
-    #: By name, in the order of making.
+    #: Contexts by name, in the order in which they are made.
     contexts: Mapping[str, Context]
     streams: Optional[Streams] = None
     #: The number of contexts that may infer at once; None: all cores of the machine that infers.
@@ -156,7 +153,7 @@ def _model(model: Union[_Path, Model]) -> object:
 
 
 def _table(part: Union[Model, Context, Streams]) -> dict[str, object]:
-    """Return the keys and values that a plan file would have; what is not given is left out."""
+    """Return the keys and values that a plan file would have, without those that are not given."""
     table: dict[str, object] = {}
     for key, value in asdict(part).items():
         if isinstance(value, os.PathLike):

@@ -1,4 +1,4 @@
-"""A plan as the text of a plan file: what a user starts a pipeline of their own from."""
+"""Plans written as plan files, from which users start pipelines of their own."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def writable_scenario(name: str) -> Scenario:
 
 
 def machine_cores(runtime: str) -> int:
-    """Return how many contexts infer at once on this machine; on an NPU that is not known, 1."""
+    """Return the number of contexts that infer at once on this machine; 1 on an unknown NPU."""
     if find_runtime(runtime).device == "cpu":
         return len(os.sched_getaffinity(0))
     chip = chip_of(LOCAL_HOST)
@@ -78,7 +78,7 @@ def scenario_text(
 ) -> str:
     """Return a built-in scenario as a plan file; `recipes` are those of its set of models.
 
-    Of a scenario with several plans it is the first, whatever mechanisms the runtime has.
+    If the scenario has several plans, it is the first, whatever mechanisms the runtime has.
     """
     plan, *_ = scenario_plans(scenario, runtime, recipes, streams, contexts, cores)
     own = replace(plan, scenario=f"my_{scenario.name}")
@@ -106,9 +106,7 @@ def scenario_plans(
 
 
 def file_plan(file: PlanFile, runtime: str, cores: int) -> Plan:
-    """Return the plan of a file with its models by their names, which nobody reads: to be written
-    out, not measured.
-    """
+    """Return the plan of a file for a program: no model is read, so it cannot be measured."""
     schedule = (
         Streams(file.streams.count, video=None, **asdict(StreamPace())) if file.streams else None
     )
@@ -131,8 +129,9 @@ def _named_model(model: PlanModel) -> Model:
 
 
 def plan_text(plan: Plan, recipes: Sequence[Recipe], title: str) -> str:
-    """Return the plan as TOML that gives an equal plan on the same machine; `recipes` has those of
-    all its models.
+    """Return the plan as TOML that gives an equal plan on the same machine.
+
+    `recipes` has those of all its models.
     """
     sources = {_model(recipe): recipe for recipe in recipes}
     lines = [
@@ -144,13 +143,13 @@ def plan_text(plan: Plan, recipes: Sequence[Recipe], title: str) -> str:
         "",
         f"name = {_text(plan.scenario)}  # of results and reports",
         (
-            f"cores = {plan.cores}  # at most so many contexts infer at once; without it, all that"
-            " the machine has"
+            f"cores = {plan.cores}  # contexts that infer at once, at most; without it, one for"
+            " each core of the machine"
         ),
         "",
         (
             '# NAME = { network, size, seed }: a built-in network. NAME = "FILE": a model of yours,'
-            " relative to this file."
+            " with a path relative to this file."
         ),
         "[models]",
     ]
@@ -181,7 +180,7 @@ def plan_text(plan: Plan, recipes: Sequence[Recipe], title: str) -> str:
 
 
 def _model(recipe: Recipe) -> Model:
-    """Return a built-in network as the model of a plan that is written, and not measured."""
+    """Return a built-in network as the model of a plan that is not measured."""
     name = recipe.file_name.rpartition(".")[0]
     return Model(name, path="", digest=name)
 
@@ -193,14 +192,12 @@ def _contexts(plan: Plan) -> Iterator[str]:
         chain = plan.chain_of(index)
         if index != chain[0]:
             values["after"] = names[chain[chain.index(index) - 1]]
-        yield (
-            f"{_key(names[index])} ="
-            f" {_inline({key: value for key, value in values.items() if value is not None})}"
-        )
+        given = {key: value for key, value in values.items() if value is not None}
+        yield f"{_key(names[index])} = {_inline(given)}"
 
 
 def _values(context: Context, models: Sequence[Model], names: Sequence[str]) -> dict[str, object]:
-    """Return what is said of a context, None if nothing is."""
+    """Return the values of a context's keys; None: the key is left out."""
     has_source_model = context.source is not None and context.mechanism != SHARED_WEIGHTS
     return {
         "model": None if has_source_model else models[context.model].name,
@@ -219,8 +216,9 @@ def _values(context: Context, models: Sequence[Model], names: Sequence[str]) -> 
 
 
 def _inline(values: Mapping[str, object]) -> str:
-    """Return an inline table; texts, numbers, lists and truth are written in JSON as in TOML."""
-    return "{ " + ", ".join(f"{key} = {_text(value)}" for key, value in values.items()) + " }"
+    """Return an inline table; JSON writes texts, numbers, lists and booleans as TOML does."""
+    pairs = [f"{key} = {_text(value)}" for key, value in values.items()]
+    return f"{{ {', '.join(pairs)} }}"
 
 
 def _text(value: object) -> str:
