@@ -26,7 +26,7 @@ from reusebench.targets.outcome import Ending
 
 __all__ = ["LAST_WORDS_BYTES", "LEDGER_VARIABLE", "DriverProcess", "LocalProcess", "readable_words"]
 
-#: Path of the file to which the preload library writes its ledger of NPU buffers.
+#: Variable with the path of the file to which the preload library writes its ledger.
 LEDGER_VARIABLE = "REUSEBENCH_LEDGER"
 
 #: Length of the end of standard error that is kept.
