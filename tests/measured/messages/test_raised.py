@@ -51,6 +51,21 @@ def _trees() -> dict[Path, ast.Module]:
     return {file: ast.parse(file.read_text(encoding="utf-8")) for file in files}
 
 
+def _dictionary(argument: ast.expr, tree: ast.Module) -> ast.Dict | None:
+    """Return the dictionary that an argument is, or that its variable was set to just before."""
+    if not isinstance(argument, ast.Name):
+        return argument if isinstance(argument, ast.Dict) else None
+    last = None
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Assign) or node.lineno > argument.lineno:
+            continue
+        if ast.unparse(node.targets[0]) != argument.id or not isinstance(node.value, ast.Dict):
+            continue
+        if last is None or node.lineno > last.lineno:
+            last = node.value
+    return last
+
+
 def _made() -> Iterator[tuple[str, str, set[str | None]]]:
     """Yield the line that makes a message, its code and the names of its values."""
     for file, tree in _trees().items():
@@ -65,8 +80,9 @@ def _made() -> Iterator[tuple[str, str, set[str | None]]]:
             if code is None:
                 continue
             names = {keyword.arg for keyword in call.keywords}
-            for values in call.args[1:]:
-                assert isinstance(values, ast.Dict), ast.unparse(call)
+            for argument in call.args[1:]:
+                values = _dictionary(argument, tree)
+                assert values is not None, ast.unparse(call)
                 names |= {_text(key) for key in values.keys}
             yield f"{file.relative_to(CHECKOUT)}:{call.lineno}", code, names
 

@@ -37,6 +37,7 @@ __all__ = [
     "RuntimeContext",
     "check_host_memory",
     "check_options",
+    "data_for",
     "input_pattern",
 ]
 
@@ -447,6 +448,15 @@ def _samples_of(output: memoryview) -> List[Optional[float]]:
         value = elements[number * last // max(1, count - 1)]
         samples.append(float(f"{value:.7g}") if math.isfinite(value) else None)
     return samples
+
+
+def data_for(tensor: DeclaredTensor, inputs: Inputs) -> InputData:
+    """Return the data of an input: those in `inputs`, or noise of the declared shape.
+
+    Raises NotSupported if there are none and the file leaves a size free.
+    """
+    data = inputs.get(tensor.name)
+    return data or InputData(tensor.name, tensor.type, tensor.shape)
 
 
 def check_options(memory: Memory, runtime: str, valid: Sequence[str]) -> None:

@@ -1,13 +1,13 @@
 """The adapter of LiteRT, on the CPU.
 
-A context is a compiled model, which XNNPACK infers; one inference uses one core (num_threads 1), as
+A context is a compiled model, which XNNPACK infers. One inference uses one core (num_threads 1), as
 one context on an NPU core does. XNNPACK packs the weights for the CPU's vectors, in memory of each
-context. From a weight cache (prepared.py) contexts map them packed: a dup as well as another
-resolution of the network. The weights in the model's own file are then not read.
+context. Contexts that have a weight cache (prepared.py) map packed weights from it: dups, and other
+resolutions of the network. The weights in the model's own file are then not read.
 
 Contexts that share internal memory share XNNPACK's delegate (delegates.py). A shared context is one
-compiled model; LiteRT says nothing of several threads, and would run each with the tensors of
-another: so threads wait for each other.
+compiled model. LiteRT does not say that it may be used from several threads, and its tensors are
+set before each run, so threads wait for each other.
 """
 
 from __future__ import annotations
@@ -32,12 +32,14 @@ from reusebench.measured.runtimes.base import (
     RuntimeContext,
     check_host_memory,
     check_options,
+    data_for,
 )
 from reusebench.measured.runtimes.litert.binding import (
     CPU,
     Handle,
     LiteRtLibrary,
     RankedType,
+    SignatureTensor,
     version,
 )
 from reusebench.measured.runtimes.litert.delegates import SharedDelegates
@@ -56,7 +58,7 @@ _TITLE = "LiteRT"
 
 
 class _Compiled:
-    """A compiled model, of one context or of several threads, with the sizes of its tensors."""
+    """A compiled model, of one context or several threads, with the sizes of its tensors."""
 
     def __init__(
         self,
@@ -69,22 +71,22 @@ class _Compiled:
         self.model = model
         self.handle = compiled
         self.given = inputs
-        #: Where its packed weights are; None: in memory of its own.
+        #: Packed weights of a prepared model; None if the model packs its own.
         self.weights = weights
         #: Held during an inference, with the tensors of one thread.
         self.lock = threading.Lock()
         self.inputs: List[Tuple[RankedType, InputData]] = []
         for index, tensor in enumerate(library.tensors(model, "Input")):
-            said = declared(tensor)
-            fed = inputs.get(tensor.name) or InputData(tensor.name, said.type, said.shape)
-            if tensor.type.sizes != fed.shape:
-                library.resize(compiled, index, fed.shape)
-            self.inputs.append((tensor.type.resized(fed.shape), fed))
+            data = data_for(declared(tensor), inputs)
+            if tensor.type.sizes != data.shape:
+                library.resize(compiled, index, data.shape)
+            self.inputs.append((tensor.type.resized(data.shape), data))
+
+        self.outputs: List[SignatureTensor] = []
         outputs = library.tensors(model, "Output")
         sizes = library.output_sizes(compiled, len(outputs))
-        self.outputs = [
-            tensor._replace(type=tensor.type.resized(size)) for tensor, size in zip(outputs, sizes)
-        ]
+        for tensor, size in zip(outputs, sizes):
+            self.outputs.append(tensor._replace(type=tensor.type.resized(size)))
 
 
 class LiteRtContext(ContextOfTensors[LiteRtTensors]):
@@ -132,18 +134,14 @@ class LiteRtContext(ContextOfTensors[LiteRtTensors]):
 
     def allocations(self) -> List[Allocation]:
         """Return the application's weights and tensors."""
-        gave_weights = (
-            self._compiled and self._compiled.weights and "weights" in self._memory.outside
-        )
-        weights = (
-            self.compiled.weights.allocations() if gave_weights and self.compiled.weights else []
-        )
-        return weights + super().allocations()
+        allocations = super().allocations()
+        if self._compiled is None or "weights" not in self._memory.outside:
+            return allocations
+        weights = self._compiled.weights
+        return weights.allocations() + allocations if weights else allocations
 
     def destroy(self) -> None:
-        """Drop the tensors and the compiled model, which goes with its last holder, and then what
-        it was made of.
-        """
+        """Drop the tensors and the compiled model, which goes with its last holder."""
         self._tensors = None
         self._compiled = None
 
@@ -156,17 +154,15 @@ class LiteRtRuntime(Runtime):
     def __init__(self) -> None:
         self._library = LiteRtLibrary()
         self._environment = self._library.environment(CPU)
-        #: Made where contexts share internal memory.
+        #: Delegates of contexts that share internal memory; None as long as there are none.
         self._delegates: Optional[SharedDelegates] = None
         self._shared_arrays = SharedArrays()
 
     def interface(self, model: str) -> Interface:
-        """Return what the file's first signature declares."""
+        """Return the tensors of the file's first signature."""
         loaded = self._library.model(self._environment, model)
-        inputs, outputs = (
-            tuple(map(declared, self._library.tensors(loaded, side)))
-            for side in ("Input", "Output")
-        )
+        inputs = tuple(map(declared, self._library.tensors(loaded, "Input")))
+        outputs = tuple(map(declared, self._library.tensors(loaded, "Output")))
         for tensor in inputs + outputs:
             if tensor.type not in ELEMENT_TYPES:
                 raise AdapterError("litert_tensor_type", tensor=tensor.name, type=tensor.type)
@@ -193,22 +189,16 @@ class LiteRtRuntime(Runtime):
     def load(
         self, model: str, prepared: Optional[str], memory: Memory, inputs: Inputs = NO_INPUTS
     ) -> LiteRtContext:
-        """Return a compiled model of the file, which is mapped; of a prepared one over its packed
-        weights.
-        """
-        if prepared is None:
-            return self._context(
-                self._library.model(self._environment, model), None, memory, inputs
-            )
-        weights = WeightMemory(prepared) if "weights" in memory.outside else WeightCache(prepared)
-        return self._context(
-            self._library.model(self._environment, prepared), weights, memory, inputs
-        )
+        """Return a compiled model of the file, which is mapped, or of a prepared one."""
+        loaded = self._library.model(self._environment, prepared or model)
+        weights = None
+        if prepared is not None:
+            is_given = "weights" in memory.outside
+            weights = WeightMemory(prepared) if is_given else WeightCache(prepared)
+        return self._context(loaded, weights, memory, inputs)
 
     def dup(self, source: RuntimeContext, memory: Memory) -> LiteRtContext:
-        """Return a further compiled model of the same loaded file, over the packed weights of
-        source.
-        """
+        """Return another compiled model of the same file, over the packed weights of source."""
         assert isinstance(source, LiteRtContext)
         compiled = source.compiled
         return self._context(compiled.model, _weights_of(compiled), memory, compiled.given)
@@ -216,21 +206,18 @@ class LiteRtRuntime(Runtime):
     def share_weights(
         self, model: str, source: RuntimeContext, memory: Memory, inputs: Inputs = NO_INPUTS
     ) -> LiteRtContext:
-        """Return a compiled model of the prepared file over the packed weights of source, if they
-        are the same.
-        """
+        """Return a compiled model of the prepared file, if its weights are those of source."""
         assert isinstance(source, LiteRtContext)
         weights = _weights_of(source.compiled)
         if not same_weights(model, weights.prepared):
             raise NotSupported("litert_weights_differ")
-        return self._context(self._library.model(self._environment, model), weights, memory, inputs)
+        loaded = self._library.model(self._environment, model)
+        return self._context(loaded, weights, memory, inputs)
 
     def share_weight_memory(
         self, model: str, source: RuntimeContext, memory: Memory, inputs: Inputs = NO_INPUTS
     ) -> LiteRtContext:
-        """Return a further compiled model over the memory that the application gave source for its
-        weights.
-        """
+        """Return another compiled model over the weight memory that the application gave source."""
         return self.dup(source, memory)
 
     def shared_context(self, source: RuntimeContext, memory: Memory) -> LiteRtContext:
@@ -246,9 +233,8 @@ class LiteRtRuntime(Runtime):
         _check_memory(memory)
         options = options_of(memory.options, shares_internal=memory.internal is not None)
         compiled = self._compile(model, weights, memory, options, inputs)
-        return LiteRtContext(
-            self._library, self._environment, compiled, memory, self._shared_arrays.of(memory.io)
-        )
+        arrays = self._shared_arrays.of(memory.io)
+        return LiteRtContext(self._library, self._environment, compiled, memory, arrays)
 
     def _compile(
         self,
@@ -258,24 +244,26 @@ class LiteRtRuntime(Runtime):
         options: CpuOptions,
         inputs: Inputs,
     ) -> _Compiled:
-        """Return a compiled model; where internal memory is shared, of the delegate of its number.
+        """Return a compiled model; if it shares internal memory, with the delegate of its number.
 
         A delegate has one weight cache: contexts of other weights under the same number have
         another delegate.
         """
-        cache = weights if options.kernel_mode == CpuOptions().kernel_mode else None
+        is_xnnpack = options.kernel_mode == CpuOptions().kernel_mode
+        cache = weights if is_xnnpack else None
         if memory.internal is None:
             settings = options.as_toml(cache.setting(options) if cache else "")
             handle = self._library.compiled(self._environment, model, settings)
             return _Compiled(self._library, model, handle, inputs, weights)
-        # XNNPACK unpacks them into memory of its delegate, and replaces them there when the
-        # delegate gets a further model (2.3, seen with MediaPipe's palm detection: other outputs,
-        # and no error).
+
+        # XNNPACK unpacks weights into memory of its delegate, and replaces them there when the
+        # delegate gets another model (2.3, seen with MediaPipe's palm detection: other outputs, and
+        # no error).
         if self._library.unpacks_weights(model):
             raise NotSupported("litert_unpacked_weights")
         self._delegates = self._delegates or SharedDelegates(self._library, self._environment)
         group = memory.internal, options, cache and cache.key(options)
-        # A delegate that is there has its cache, and would not take a descriptor.
+        # A delegate that exists has its cache, and would not take a descriptor.
         needs_cache = cache and group not in self._delegates
         settings = options.as_toml(cache.setting(options) if cache and needs_cache else "")
         handle = self._delegates.compiled(group, model, settings)
@@ -283,7 +271,7 @@ class LiteRtRuntime(Runtime):
 
 
 def open_runtime() -> Runtime:
-    """Return the adapter: for the measured process only."""
+    """Return the adapter; only the measured process may call this."""
     return LiteRtRuntime()
 
 
@@ -294,9 +282,7 @@ def _weights_of(compiled: _Compiled) -> WeightCache:
 
 
 def _check_memory(memory: Memory) -> None:
-    """Raise NotSupported for what the runtime cannot do; the core is the schedule's concern
-    alone.
-    """
+    """Raise NotSupported for requests that the runtime cannot serve; the schedule sees to cores."""
     check_host_memory(memory, _TITLE)
     check_options(memory, _TITLE, list(OPTIONS))
     if "internal" in memory.outside:

@@ -1,7 +1,7 @@
 """The functions of libLiteRt.so that the adapter calls; every call is checked.
 
-Declarations are those of litert/c/*.h, whose sizes the headers assert. A handle frees what it
-stands for when nothing refers to it any more, and before what it was made of.
+Declarations are those of litert/c/*.h, whose sizes the headers assert. A handle frees its object
+with the last reference to it, and before the objects that it was made of.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ import re
 from ctypes import byref, c_char_p, c_int, c_int32, c_int64, c_size_t, c_uint, c_uint32, c_void_p
 from typing import Any, List, NamedTuple, Sequence, Tuple
 
-import ai_edge_litert  # it imports nothing but the library
+import ai_edge_litert  # imports nothing but the library
 
 from reusebench.measured.runtimes.base import AdapterError, NotSupported, OutOfMemory
 
 __all__ = ["CPU", "Handle", "LiteRtLibrary", "RankedType", "SignatureTensor", "version"]
 
-#: LiteRtHwAccelerators (litert_common.h).
+#: The CPU in LiteRtHwAccelerators (litert_common.h).
 CPU = 1
-#: LiteRtStatus, those that were seen or are to be expected.
+#: Values of LiteRtStatus that were seen or are to be expected.
 _OUT_OF_MEMORY = 2
 _STATUSES = {
     1: "invalid argument",
@@ -32,20 +32,20 @@ _STATUSES = {
     501: "invalid flatbuffer",
     504: "compilation",
 }
-#: LiteRtEnvOptionTag (litert_environment_options.h): a mask of LiteRtHwAccelerators, and a
-#: severity.
+#: Values of LiteRtEnvOptionTag (litert_environment_options.h): a mask of LiteRtHwAccelerators, and
+#: a severity.
 _AUTO_REGISTER_ACCELERATORS = 24
 _MIN_LOGGER_SEVERITY = 25
 _ANY_INT = 2
 _SEVERITY_ERROR = 3
 _MAX_RANK = 8
-#: LiteRtOpCode: DEQUANTIZE, DENSIFY.
+#: Operators that unpack weights: DEQUANTIZE and DENSIFY of LiteRtOpCode.
 _UNPACKING = (6, 124)
 _TAIL_BYTES = 2048
-#: Without the place in LiteRT's sources.
+#: A line of an error, without the place in LiteRT's sources.
 _ERROR_LINE = re.compile(r"^ERROR: (?:\[[\w.]+:\d+\] )?(.+?)\s*$", re.MULTILINE)
 
-#: Earlier ones take options, and models, in other ways.
+#: Oldest version with this API; earlier ones take options and models in other ways.
 _OLDEST = (2, 2)
 
 version: str = ai_edge_litert.__version__
@@ -75,13 +75,13 @@ class _Layout(ctypes.Structure):
 
 
 class RankedType(ctypes.Structure):
-    """LiteRtRankedTensorType: the type of a tensor's elements, and its sizes; -1: a free one."""
+    """LiteRtRankedTensorType: the type of a tensor's elements, and its sizes, -1 for a free one."""
 
     _fields_ = (("element", c_int), ("layout", _Layout))
 
     @property
     def sizes(self) -> Tuple[int, ...]:
-        """Return the sizes."""
+        """The sizes, from the outermost dimension."""
         return tuple(self.layout.dimensions[: self.layout.rank])
 
     def resized(self, sizes: Sequence[int]) -> RankedType:
@@ -98,7 +98,7 @@ class SignatureTensor(NamedTuple):
 
 
 class Handle:
-    """What the library made: freed with the last reference to this, then what it `holds`."""
+    """An object of the library, freed with the last reference to this, before what it `holds`."""
 
     def __init__(self, value: int, free: Any, *holds: Any) -> None:
         self.value = c_void_p(value)
@@ -110,61 +110,51 @@ class Handle:
 
 
 class LiteRtLibrary:
-    """The library, loaded."""
+    """The loaded library."""
 
     def __init__(self) -> None:
         if tuple(map(int, version.split(".")[:2])) < _OLDEST:
             raise NotSupported("litert_too_old", version=version, missing="the C API of 2.2")
-        self.symbols = ctypes.CDLL(
-            os.path.join(os.path.dirname(ai_edge_litert.__file__), "libLiteRt.so")
-        )
+        folder = os.path.dirname(ai_edge_litert.__file__)
+        self.symbols = ctypes.CDLL(os.path.join(folder, "libLiteRt.so"))
 
     def function(self, name: str) -> Any:
-        """Return a function; raise NotSupported where this version lacks it."""
+        """Return a function; raise NotSupported if this version lacks it."""
         if not hasattr(self.symbols, name):
             raise NotSupported("litert_too_old", version=version, missing=name)
         return getattr(self.symbols, name)
 
     def call(self, name: str, *arguments: Any) -> None:
-        """Call a function that returns a status; raise AdapterError if it is not that of
-        success.
-        """
+        """Call a function that returns a status; raise AdapterError if it reports an error."""
         status = self.function(name)(*arguments)
-        if status:
-            error = OutOfMemory if status == _OUT_OF_MEMORY else AdapterError
-            reason = _STATUSES.get(status, "LiteRtStatus")
-            lines = _error_lines()
-            if not lines:
-                raise error("litert_call_failed", call=name, status=status, reason=reason)
-            raise error(
-                "litert_call_failed_with_lines",
-                call=name,
-                status=status,
-                reason=reason,
-                lines=lines,
-            )
+        if not status:
+            return
+        error = OutOfMemory if status == _OUT_OF_MEMORY else AdapterError
+        reason = _STATUSES.get(status, "LiteRtStatus")
+        lines = _error_lines()
+        if not lines:
+            raise error("litert_call_failed", call=name, status=status, reason=reason)
+        raise error(
+            "litert_call_failed_with_lines", call=name, status=status, reason=reason, lines=lines
+        )
 
     def made(self, name: str, *arguments: Any) -> int:
-        """Return what a function writes into its last argument, a handle that its maker keeps."""
+        """Return the handle that a function writes into its last argument; its maker keeps it."""
         value = c_void_p()
         self.call(name, *arguments, byref(value))
         assert value.value is not None
         return value.value
 
     def environment(self, accelerators: int) -> Handle:
-        """Return an environment with these LiteRtHwAccelerators alone: each of the others is a
-        library to load.
-        """
+        """Return an environment with these LiteRtHwAccelerators alone: each loads a library."""
         settings = (
             (_AUTO_REGISTER_ACCELERATORS, accelerators),
             (_MIN_LOGGER_SEVERITY, _SEVERITY_ERROR),
         )
         options = [_EnvironmentOption(tag, _Any(_ANY_INT, value)) for tag, value in settings]
         array = (_EnvironmentOption * len(options))(*options)
-        return Handle(
-            self.made("LiteRtCreateEnvironment", c_int(len(options)), array),
-            self.symbols.LiteRtDestroyEnvironment,
-        )
+        value = self.made("LiteRtCreateEnvironment", c_int(len(options)), array)
+        return Handle(value, self.symbols.LiteRtDestroyEnvironment)
 
     def model(self, environment: Handle, path: str) -> Handle:
         """Return the model of a file, which it maps."""
@@ -177,9 +167,7 @@ class LiteRtLibrary:
         return Handle(value, self.symbols.LiteRtDestroyModel, environment)
 
     def tensors(self, model: Handle, side: str) -> List[SignatureTensor]:
-        """Return name and type of each tensor of one side, "Input" or "Output", of the model's
-        first signature.
-        """
+        """Return the tensors of one side, "Input" or "Output", of the model's first signature."""
         signature = c_void_p(self.made("LiteRtGetModelSignature", model.value, c_size_t(0)))
         count = c_size_t()
         self.call(f"LiteRtGetNumSignature{side}s", signature, byref(count))
@@ -188,17 +176,14 @@ class LiteRtLibrary:
             name = c_char_p()
             kind = RankedType()
             self.call(f"LiteRtGetSignature{side}Name", signature, c_size_t(index), byref(name))
-            tensor = c_void_p(
-                self.made(f"LiteRtGetSignature{side}TensorByIndex", signature, c_size_t(index))
-            )
+            value = self.made(f"LiteRtGetSignature{side}TensorByIndex", signature, c_size_t(index))
+            tensor = c_void_p(value)
             self.call("LiteRtGetRankedTensorType", tensor, byref(kind))
             tensors.append(SignatureTensor((name.value or b"").decode(errors="replace"), kind))
         return tensors
 
     def unpacks_weights(self, model: Handle) -> bool:
-        """Whether the main graph has a constant that an operator unpacks: weights of 16 bits, or
-        sparse ones.
-        """
+        """Whether an operator unpacks a constant of the main graph: 16-bit or sparse weights."""
         graph = c_void_p(self.made("LiteRtGetModelSubgraph", model.value, c_size_t(0)))
         count = c_size_t()
         code = c_int()
@@ -217,12 +202,10 @@ class LiteRtLibrary:
         return False
 
     def compiled(self, environment: Handle, model: Handle, cpu_options: str, *holds: Any) -> Handle:
-        """Return a compiled model; `cpu_options` are LrtCpuOptions as TOML, as
-        litert_cpu_options.cc writes them.
-        """
+        """Return a compiled model; `cpu_options` is TOML, as in litert_cpu_options.cc."""
         options = Handle(self.made("LiteRtCreateOptions"), self.symbols.LiteRtDestroyOptions)
         self.call("LiteRtSetOptionsHardwareAccelerators", options.value, c_int(CPU))
-        # The options free the text, by the C library that has allocated it.
+        # The options free the text, with the C library that allocated it.
         libc = ctypes.CDLL(None)
         libc.strdup.restype = c_void_p
         text = c_void_p(libc.strdup(cpu_options.encode()))
@@ -235,19 +218,27 @@ class LiteRtLibrary:
         return Handle(value, self.symbols.LiteRtDestroyCompiledModel, environment, model, *holds)
 
     def resize(self, compiled: Handle, index: int, sizes: Sequence[int]) -> None:
-        """Give an input, which has free sizes, these."""
+        """Set the sizes of an input that has free ones."""
         dimensions = (c_int * len(sizes))(*sizes)
         self.call(
             "LiteRtCompiledModelResizeInputTensor",
-            *(compiled.value, c_size_t(0), c_size_t(index), dimensions, c_size_t(len(sizes))),
+            compiled.value,
+            c_size_t(0),
+            c_size_t(index),
+            dimensions,
+            c_size_t(len(sizes)),
         )
 
     def output_sizes(self, compiled: Handle, count: int) -> List[Tuple[int, ...]]:
-        """Return the sizes of each output, as they follow from those of the inputs."""
+        """Return the sizes of each output, which follow from those of the inputs."""
         layouts = (_Layout * count)()
         self.call(
             "LiteRtGetCompiledModelOutputTensorLayouts",
-            *(compiled.value, c_size_t(0), c_size_t(count), layouts, ctypes.c_bool(True)),
+            compiled.value,
+            c_size_t(0),
+            c_size_t(count),
+            layouts,
+            ctypes.c_bool(True),
         )
         return [tuple(layout.dimensions[: layout.rank]) for layout in layouts]
 
@@ -260,9 +251,7 @@ class LiteRtLibrary:
         return Handle(value, self.symbols.LiteRtDestroyTensorBuffer, environment)
 
     def host_buffer(self, kind: RankedType, array: Any) -> Handle:
-        """Return a tensor buffer over the array's memory, which must begin at a multiple of 64
-        bytes.
-        """
+        """Return a tensor buffer over an array's memory, which must be aligned to 64 bytes."""
         address = c_void_p(array.ctypes.data)
         size = c_size_t(array.nbytes)
         value = self.made(
@@ -271,32 +260,28 @@ class LiteRtLibrary:
         return Handle(value, self.symbols.LiteRtDestroyTensorBuffer, array)
 
     def address_of(self, buffer: Handle) -> int:
-        """Return where the buffer is in memory."""
+        """Return the address of the buffer's memory."""
         return self.made("LiteRtGetTensorBufferHostMemory", buffer.value)
 
     def run(self, compiled: Handle, inputs: Any, outputs: Any) -> None:
         """Infer once; `inputs` and `outputs` are arrays of c_void_p, in the signature's order."""
         self.call(
             "LiteRtRunCompiledModel",
-            *(
-                compiled.value,
-                c_size_t(0),
-                c_size_t(len(inputs)),
-                inputs,
-                c_size_t(len(outputs)),
-                outputs,
-            ),
+            compiled.value,
+            c_size_t(0),
+            c_size_t(len(inputs)),
+            inputs,
+            c_size_t(len(outputs)),
+            outputs,
         )
 
 
 def _error_lines() -> str:
-    """Return what was last written to standard error in lines of errors; empty if it cannot be
-    read.
-    """
+    """Return the last lines of errors on standard error; empty if it cannot be read."""
     try:
-        tail = os.pread(2, _TAIL_BYTES, max(0, os.fstat(2).st_size - _TAIL_BYTES)).decode(
-            errors="replace"
-        )
-    except OSError:  # no file, or one to write only
+        begin = max(0, os.fstat(2).st_size - _TAIL_BYTES)
+        tail = os.pread(2, _TAIL_BYTES, begin)
+    except OSError:  # no file, or one that can only be written
         return ""
-    return " | ".join(dict.fromkeys(_ERROR_LINE.findall(tail)))
+    lines = _ERROR_LINE.findall(tail.decode(errors="replace"))
+    return " | ".join(dict.fromkeys(lines))

@@ -1,10 +1,9 @@
-"""One XNNPACK delegate for several compiled models, which then share its memory of intermediate
-tensors.
+"""One XNNPACK delegate for several compiled models, which share its intermediate tensors.
 
-A delegate has one workspace, and a lock: the models that it runs do so in turn. Every compiled
-model asks the accelerators of its environment for a delegate. The application registers one of its
-own here, which asks the library's own accelerator once for each group of contexts, and returns that
-delegate again. (In C++ with the sources of LiteRT it is one TfLiteXNNPackDelegateCreate, and
+A delegate has one workspace and a lock, so its models run in turn. Every compiled model asks the
+accelerators of its environment for a delegate. The application registers an accelerator of its own
+here. That asks the library's own accelerator once for each group of contexts, and returns its
+delegate every time. (In C++, with the sources of LiteRT, it is one TfLiteXNNPackDelegateCreate, and
 ModifyGraphWithDelegate of several interpreters.)
 """
 
@@ -20,8 +19,8 @@ from reusebench.measured.runtimes.litert.binding import CPU, Handle, LiteRtLibra
 
 __all__ = ["SharedDelegates"]
 
-#: LiteRtAcceleratorDef and LiteRtSet* (litert/c/internal/litert_accelerator_*.h); all return a
-#: status, 0: success.
+#: Functions of LiteRtAcceleratorDef and LiteRtSet* (litert/c/internal/litert_accelerator_*.h); all
+#: return a status, 0 for success.
 _CreateDelegate = CFUNCTYPE(c_int, c_void_p, c_void_p, c_void_p, c_void_p, POINTER(c_void_p))
 _GetName = CFUNCTYPE(c_int, c_void_p, POINTER(c_char_p))
 _GetVersion = CFUNCTYPE(c_int, c_void_p, POINTER(c_int * 3))
@@ -70,11 +69,11 @@ def _is_jit(_accelerator: int, flag: Any) -> int:
 
 @_Delete  # type: ignore[untyped-decorator]
 def _keep(_delegate: int) -> None:
-    """A compiled model gives its delegate back: others use it."""
+    """Keep the delegate that a compiled model gives back: others use it."""
 
 
 class _Group:
-    """Contexts of one shared internal memory; they hold this, and with it their delegate."""
+    """The delegate of contexts that share an internal memory; they hold it."""
 
     delegate: Optional[Handle] = None
 
@@ -83,21 +82,17 @@ class SharedDelegates:
     """An environment whose compiled models get the delegate of their group."""
 
     def __init__(self, library: LiteRtLibrary, cpu_environment: Handle) -> None:
-        """Take an environment that has the library's own accelerator."""
+        """`cpu_environment` must have the library's own accelerator."""
         self._library = library
-        self._definition = (
-            POINTER(_Definition)
-            .in_dll(library.symbols, "LiteRtStaticLinkedAcceleratorCpuDef")
-            .contents
-        )
+        symbol = "LiteRtStaticLinkedAcceleratorCpuDef"
+        self._definition = POINTER(_Definition).in_dll(library.symbols, symbol).contents
         if self._definition.major_version != _DEFINITION_MAJOR:
             raise NotSupported("litert_too_old", version=version, missing="LiteRtAcceleratorDefV1")
         self._cpu_environment = cpu_environment
-        self._cpu = c_void_p(
-            library.made("LiteRtGetAccelerator", cpu_environment.value, c_size_t(0))
-        )
+        cpu = library.made("LiteRtGetAccelerator", cpu_environment.value, c_size_t(0))
+        self._cpu = c_void_p(cpu)
         self._groups: WeakValueDictionary[Hashable, _Group] = WeakValueDictionary()
-        #: That of the compiled model that is being made.
+        #: Group of the compiled model that is being made.
         self._current: Optional[_Group] = None
         self._environment = library.environment(0)
         self._create_delegate = _CreateDelegate(self._give_delegate)
@@ -109,7 +104,7 @@ class SharedDelegates:
             "LiteRtSetIsAcceleratorDelegateResponsibleForJitCompilation", accelerator, _is_jit
         )
         library.call("LiteRtSetDelegateFunction", accelerator, self._create_delegate)
-        # The environment frees it.
+        # The environment frees the accelerator.
         library.call("LiteRtRegisterAccelerator", self._environment.value, accelerator, None, None)
 
     def __contains__(self, group: Hashable) -> bool:
@@ -117,9 +112,7 @@ class SharedDelegates:
         return group in self._groups
 
     def compiled(self, group: Hashable, model: Handle, cpu_options: str) -> Handle:
-        """Return a compiled model whose delegate is the group's; the options are those of its first
-        one.
-        """
+        """Return a compiled model with the group's delegate; only the first one's options count."""
         current = self._current = self._groups.setdefault(group, _Group())
         try:
             return self._library.compiled(self._environment, model, cpu_options, current)
@@ -138,10 +131,8 @@ class SharedDelegates:
             if status:
                 return int(status)
             assert made.value is not None
-            self._current.delegate = Handle(
-                made.value, self._library.function("LiteRtDestroyDelegateWrapper")
-            )
-        delegate = c_void_p(
-            self._library.made("LiteRtUnwrapDelegate", self._current.delegate.value)
-        )
-        return int(self._library.function("LiteRtWrapDelegate")(delegate, _keep, wrapper))
+            free = self._library.function("LiteRtDestroyDelegateWrapper")
+            self._current.delegate = Handle(made.value, free)
+        delegate = self._library.made("LiteRtUnwrapDelegate", self._current.delegate.value)
+        wrap = self._library.function("LiteRtWrapDelegate")
+        return int(wrap(c_void_p(delegate), _keep, wrapper))

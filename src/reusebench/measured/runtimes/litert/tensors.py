@@ -1,9 +1,8 @@
-"""How a context's inputs get in and its outputs out: by LiteRT's own tensor buffers, or in the
-application's memory.
+"""The inputs and outputs of a context: LiteRT's own tensor buffers, or the application's memory.
 
-A compiled model reads and writes its tensor buffers where they are. An application that has its
-frame elsewhere copies it in (TensorBuffer.write) and its results out (read); zero copy is a buffer
-over the application's memory.
+A compiled model reads and writes its tensor buffers in place. An application that has its frame
+elsewhere copies it in (TensorBuffer.write) and its results out (read). Zero copy is a buffer over
+the application's memory.
 """
 
 from __future__ import annotations
@@ -39,46 +38,43 @@ from reusebench.measured.runtimes.litert.binding import (
 
 __all__ = ["LiteRtTensors", "declared"]
 
-#: LiteRtElementType (litert_model_types.h) in the words of DeclaredTensor; then those that no array
-#: holds.
+#: Types of elements by LiteRtElementType (litert_model_types.h); no array holds those in capitals.
 _TYPES = {
-    **{
-        1: "float32",
-        2: "int32",
-        3: "uint8",
-        4: "int64",
-        6: "bool",
-        7: "int16",
-        9: "int8",
-        10: "float16",
-    },
-    **{11: "float64", 13: "uint64", 16: "uint32", 17: "uint16", 19: BFLOAT16},
-    **{
-        5: "STRING",
-        8: "COMPLEX64",
-        12: "COMPLEX128",
-        14: "RESOURCE",
-        15: "VARIANT",
-        18: "INT4",
-        20: "INT2",
-    },
+    1: "float32",
+    2: "int32",
+    3: "uint8",
+    4: "int64",
+    5: "STRING",
+    6: "bool",
+    7: "int16",
+    8: "COMPLEX64",
+    9: "int8",
+    10: "float16",
+    11: "float64",
+    12: "COMPLEX128",
+    13: "uint64",
+    14: "RESOURCE",
+    15: "VARIANT",
+    16: "uint32",
+    17: "uint16",
+    18: "INT4",
+    19: BFLOAT16,
+    20: "INT2",
 }
-#: LITERT_HOST_MEMORY_BUFFER_ALIGNMENT; and how far beyond a tensor XNNPACK may read
-#: (XNN_EXTRA_BYTES).
+#: LITERT_HOST_MEMORY_BUFFER_ALIGNMENT.
 _ALIGNMENT = 64
+#: Distance beyond the end of a tensor that XNNPACK may read (XNN_EXTRA_BYTES).
 _EXTRA_BYTES = 128
 _PICTURE_DIMENSIONS = 4
 
 
 def declared(tensor: SignatureTensor) -> DeclaredTensor:
-    """Return an input or output as the model's file declares it; a picture has its channels
-    last.
-    """
+    """Return a tensor as the model's file declares it; pictures have their channels last."""
     sizes = tuple(size if size >= 0 else "" for size in tensor.type.sizes)
     layout = "nhwc" if len(sizes) == _PICTURE_DIMENSIONS else ""
-    return DeclaredTensor(
-        tensor.name, _TYPES.get(tensor.type.element, f"type {tensor.type.element}"), sizes, layout
-    )
+    element = tensor.type.element
+    kind = _TYPES.get(element, f"type {element}")
+    return DeclaredTensor(tensor.name, kind, sizes, layout)
 
 
 class _Tensor:
@@ -101,16 +97,12 @@ class _Tensor:
             self._address = library.address_of(self.buffer)
 
     def send(self) -> None:
-        """Copy the array into the buffer, as TensorBuffer.write does, unless the buffer is the
-        array's memory.
-        """
+        """Copy the array into the buffer, as TensorBuffer.write does, unless it is in place."""
         if not self.in_place:
             ctypes.memmove(self._address, self.array.ctypes.data, self.array.nbytes)
 
     def fetch(self) -> None:
-        """Copy the buffer into a new array, as TensorBuffer.read does, unless it is the array's
-        memory.
-        """
+        """Copy the buffer into a new array, as TensorBuffer.read does, unless it is in place."""
         if not self.in_place:
             self.array = np.empty_like(self.array)
             ctypes.memmove(self.array.ctypes.data, self._address, self.array.nbytes)
@@ -119,8 +111,8 @@ class _Tensor:
 class LiteRtTensors:
     """All inputs and outputs of one context.
 
-    `inputs` are what each input is fed with, `outputs` what each output is now that the inputs have
-    these shapes. `arrays` are those of other contexts that it shares, and get those that it makes.
+    `inputs` has the data of each input, and `outputs` each output for inputs of these shapes.
+    `arrays` may come from other contexts, and gets what is missing.
     """
 
     def __init__(
@@ -136,25 +128,25 @@ class LiteRtTensors:
         self._inputs: List[_Tensor] = []
         self._outputs: List[_Tensor] = []
         self._allocations: List[Allocation] = []
+        input_stays = "input" in zero_copy
+        output_stays = "output" in zero_copy
         for kind, fed in inputs:
             is_new = fed.name not in arrays
             if is_new:
                 arrays[fed.name] = _aligned(fed.shape, fed.type)
                 arrays[fed.name][...] = _filled(fed)
-            self._inputs.append(
-                _Tensor(library, environment, kind, arrays[fed.name], "input" in zero_copy)
-            )
-            if is_new and "input" in zero_copy:
-                self._allocations.append(Allocation("input", arrays[fed.name].nbytes, 0))
+            array = arrays[fed.name]
+            self._inputs.append(_Tensor(library, environment, kind, array, input_stays))
+            if is_new and input_stays:
+                self._allocations.append(Allocation("input", array.nbytes, 0))
         for kind, output in outputs:
             is_new = output.name not in arrays
             if is_new:
                 arrays[output.name] = _aligned(output.shape, output.type)
-            self._outputs.append(
-                _Tensor(library, environment, kind, arrays[output.name], "output" in zero_copy)
-            )
-            if is_new and "output" in zero_copy:
-                self._allocations.append(Allocation("output", arrays[output.name].nbytes, 0))
+            array = arrays[output.name]
+            self._outputs.append(_Tensor(library, environment, kind, array, output_stays))
+            if is_new and output_stays:
+                self._allocations.append(Allocation("output", array.nbytes, 0))
         self._input_buffers = _array_of(self._inputs)
         self._output_buffers = _array_of(self._outputs)
 
@@ -171,38 +163,29 @@ class LiteRtTensors:
         return [as_buffer(tensor.array) for tensor in self._outputs]
 
     def image_input(self) -> ImageInput:
-        """Return the application's array of the first input that is a picture; every run copies or
-        reads it.
-        """
+        """Return the array of the first input that is a picture; every run copies or reads it."""
         return image_in(tensor.array for tensor in self._inputs)
 
     def copies(self) -> Copies:
-        """Return what one run copies."""
+        """Return the bytes that one run copies."""
         return Copies(_copied_bytes(self._inputs), _copied_bytes(self._outputs))
 
     def allocations(self) -> List[Allocation]:
-        """Return the application's memory that buffers are over, and that no other context has
-        made.
-        """
+        """Return the application's memory below buffers, unless another context made it."""
         return self._allocations
 
 
 def _filled(tensor: InputData) -> Any:
-    """Return the elements of an input; noise as the ONNX file would have it, turned."""
-    if (
-        tensor.file is not None
-        or tensor.value is not None
-        or len(tensor.shape) != _PICTURE_DIMENSIONS
-    ):
+    """Return the elements of an input; noise as in the ONNX file, transposed."""
+    is_noise = tensor.file is None and tensor.value is None
+    if not is_noise or len(tensor.shape) != _PICTURE_DIMENSIONS:
         return filled(tensor)
     count, height, width, channels = tensor.shape
     return noise((count, channels, height, width), tensor.type).transpose(0, 2, 3, 1)
 
 
 def _aligned(shape: Sequence[int], kind: str) -> Any:
-    """Return an array that a host buffer can be over: LiteRT's own Python class copies one that is
-    not aligned.
-    """
+    """Return an aligned array, as a host buffer needs; LiteRT's Python class copies others."""
     dtype = numpy_type(kind)
     size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
     memory = np.empty(size + _ALIGNMENT + _EXTRA_BYTES, np.uint8)
@@ -215,4 +198,4 @@ def _array_of(tensors: Sequence[_Tensor]) -> Any:
 
 
 def _copied_bytes(tensors: Sequence[_Tensor]) -> int:
-    return sum(0 if tensor.in_place else int(tensor.array.nbytes) for tensor in tensors)
+    return sum(int(tensor.array.nbytes) for tensor in tensors if not tensor.in_place)

@@ -1,1 +1,1 @@
-"""MegEngine Lite, of the wheel MegEngine, which there is for Python 3.8 to 3.10."""
+"""MegEngine Lite, from the wheel MegEngine for Python 3.8 to 3.10."""

@@ -1,12 +1,12 @@
-"""The adapter of MegEngine Lite, on the CPU or, where its wheel finds a GPU, on CUDA.
+"""The adapter of MegEngine Lite, on the CPU or, if its wheel finds a GPU, on CUDA.
 
-Each network infers in the thread that calls it (cpu inplace mode), with one core, as one context on
-an NPU core does.
+Each network infers in the calling thread (cpu inplace mode), with one core, as one context on an
+NPU core does.
 
-MegEngine Lite's rules of order are kept here: runtime memory is shared before weights are loaded or
-shared, weights only with a network that was loaded itself, and a lender of either outlives its
-borrowers: a context holds the networks that it borrows from, so that contexts may be destroyed in
-any order.
+The adapter keeps MegEngine Lite's rules of order. Runtime memory is shared before weights are
+loaded or shared. Weights are shared only with a network that was loaded itself. A lender of either
+outlives its borrowers: a context holds the networks that it borrows from, so contexts may be
+destroyed in any order.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from reusebench.measured.runtimes.base import (
     AdapterError,
     Allocation,
     Copies,
+    DeclaredTensor,
     ImageInput,
     Inputs,
     Interface,
@@ -52,7 +53,7 @@ from reusebench.measured.runtimes.megengine_lite.tensors import (
 
 __all__ = ["MegEngineContext", "MegEngineLite", "open_runtime"]
 
-#: In the loader's error for a file of another kind, and for one that is cut short.
+#: Phrases of the loader's errors for a file of another kind, and for one that is cut short.
 _NO_MODEL = ("invalid model format", "m_offset + size <= m_size")
 
 
@@ -106,28 +107,34 @@ class MegEngineContext(RuntimeContext):
         self._open_tensors({})
 
     def _open_tensors(self, arrays: Arrays) -> None:
-        network = self._network
-        way = _way("input", self._memory)
-        device = _device(self._memory)
-        self._inputs = open_inputs(network, self.interface.inputs, self.inputs, way, device, arrays)
+        self._inputs = open_inputs(
+            self._network,
+            self.interface.inputs,
+            self.inputs,
+            _way("input", self._memory),
+            _device(self._memory),
+            arrays,
+        )
         self._outputs = open_outputs(
-            network, self.interface.outputs, _way("output", self._memory), arrays
+            self._network, self.interface.outputs, _way("output", self._memory), arrays
         )
 
     def copies(self) -> Copies:
-        """Return what one inference copies."""
+        """Return the bytes that one inference copies."""
         assert self._inputs is not None
         assert self._outputs is not None
         return Copies(self._inputs.copied_bytes(), self._outputs.copied_bytes)
 
     def allocations(self) -> List[Allocation]:
-        """Return the application's arrays that the network uses."""
-        allocations = self._inputs.allocations() if self._inputs else []
-        return allocations + (self._outputs.allocations() if self._outputs else [])
+        """Return the application's arrays that the network uses in place."""
+        allocations = []
+        for tensors in (self._inputs, self._outputs):
+            if tensors:
+                allocations += tensors.allocations()
+        return allocations
 
     def destroy(self) -> None:
-        """Drop the tensors, the network and what it borrowed; the network goes with its last
-        holder.
+        """Drop the tensors, the network and the networks it borrowed from.
 
         LiteNetwork.load leaves a reference cycle (ctypes.cast) that keeps the model's bytes until
         the next collection.
@@ -139,64 +146,51 @@ class MegEngineContext(RuntimeContext):
 
 
 class MegEngineLite(Runtime):
-    """An imported MegEngine Lite."""
+    """The imported MegEngine Lite."""
 
     version = lite.version
 
     def __init__(self) -> None:
-        #: By the number of a shared internal memory: the first network that uses it, for as long as
-        #: anybody holds it.
+        #: First network of each shared internal memory, by its number, as long as anybody holds it.
         self._first_users: WeakValueDictionary[int, Any] = WeakValueDictionary()
         self._shared_arrays = SharedArrays()
 
     def interface(self, model: str) -> Interface:
-        """Return what the file declares."""
+        """Return the tensors that the file declares."""
         return _interface_in(model)
 
     def load(
         self, model: str, prepared: Optional[str], memory: Memory, inputs: Inputs = NO_INPUTS
     ) -> MegEngineContext:
         """Return a network of the model file."""
-        network, lenders = self._new_network(
-            memory, _interface_in(model) if memory.device_io else None
-        )
+        on_device = _interface_in(model) if memory.device_io else None
+        network, lenders = self._new_network(memory, on_device)
         try:
             network.load(model)
         except RuntimeError as error:
             if any(words in str(error) for words in _NO_MODEL):
                 raise AdapterError("megengine_model_unreadable", model=model) from None
-            # After the first line comes a backtrace, which is on standard error as well.
+            # A backtrace follows the first line; it is on standard error as well.
             raise AdapterError(
                 "megengine_load_failed", model=model, error=str(error).splitlines()[0]
             ) from None
         interface = Interface(
-            tuple(
-                declared(name, network.get_io_tensor(name).layout)
-                for name in network.get_all_input_name()
-            ),
-            tuple(
-                declared(name, network.get_io_tensor(name).layout)
-                for name in network.get_all_output_name()
-            ),
-            {},
+            _declared_in(network, network.get_all_input_name()),
+            _declared_in(network, network.get_all_output_name()),
+            metadata={},
         )
-        return MegEngineContext(
-            network, interface, memory, inputs, lenders, self._shared_arrays.of(memory.io)
-        )
+        arrays = self._shared_arrays.of(memory.io)
+        return MegEngineContext(network, interface, memory, inputs, lenders, arrays)
 
     def dup(self, source: RuntimeContext, memory: Memory) -> MegEngineContext:
-        """Return a further network over the weights of source, with runtime memory of its own or of
-        its group.
-        """
+        """Return another network over the weights of source; its runtime memory may be shared."""
         assert isinstance(source, MegEngineContext)
         return self._over_weights(source, source.interface, memory, source.inputs)
 
     def share_weights(
         self, model: str, source: RuntimeContext, memory: Memory, inputs: Inputs = NO_INPUTS
     ) -> MegEngineContext:
-        """Return a network over the weights of source, with inputs and outputs of the sizes that
-        the model has.
-        """
+        """Return a network over the weights of source, with tensors of the model's sizes."""
         assert isinstance(source, MegEngineContext)
         return self._over_weights(source, _interface_in(model), memory, inputs)
 
@@ -207,17 +201,17 @@ class MegEngineLite(Runtime):
     def _over_weights(
         self, source: MegEngineContext, interface: Interface, memory: Memory, inputs: Inputs
     ) -> MegEngineContext:
-        network, lenders = self._new_network(memory, interface if memory.device_io else None)
+        on_device = interface if memory.device_io else None
+        network, lenders = self._new_network(memory, on_device)
         network.share_weights_with(source.network)
         lenders.append(source.network)
-        return MegEngineContext(
-            network, interface, memory, inputs, lenders, self._shared_arrays.of(memory.io)
-        )
+        arrays = self._shared_arrays.of(memory.io)
+        return MegEngineContext(network, interface, memory, inputs, lenders, arrays)
 
     def _new_network(self, memory: Memory, on_device: Optional[Interface]) -> Tuple[Any, List[Any]]:
-        """Return a network without weights, and those whose runtime memory it uses.
+        """Return a network without weights, and the networks whose runtime memory it uses.
 
-        `on_device` are the tensors that stay there, which the network must know before it has a
+        `on_device` has the tensors that stay on the device; the network must know them before its
         model.
         """
         _check_memory(memory)
@@ -241,14 +235,12 @@ class MegEngineLite(Runtime):
 
 
 def open_runtime() -> Runtime:
-    """Return the adapter: for the measured process only."""
+    """Return the adapter; only the measured process may call this."""
     return MegEngineLite()
 
 
 def _check_memory(memory: Memory) -> None:
-    """Raise NotSupported for what the runtime cannot do; the core is the schedule's concern
-    alone.
-    """
+    """Raise NotSupported for requests that the runtime cannot serve; the schedule sees to cores."""
     check_host_memory(memory, "MegEngine Lite")
     check_options(memory, "MegEngine Lite", ())
     if "internal" in memory.outside:
@@ -262,14 +254,20 @@ def _check_memory(memory: Memory) -> None:
 
 
 def _device(memory: Memory) -> LiteDeviceType:
-    return LiteDeviceType.LITE_CPU if memory.device is None else LiteDeviceType.LITE_CUDA
+    if memory.device is None:
+        return LiteDeviceType.LITE_CPU
+    return LiteDeviceType.LITE_CUDA
 
 
 def _way(tensors: str, memory: Memory) -> str:
-    """Return how the inputs, or the outputs, move: "copy", "share" or "device"."""
+    """Return the way that inputs or outputs move: "copy", "share" or "device"."""
     if memory.device_io:
         return "device"
     return "share" if tensors in memory.zero_copy else "copy"
+
+
+def _declared_in(network: Any, names: Sequence[str]) -> Tuple[DeclaredTensor, ...]:
+    return tuple(declared(name, network.get_io_tensor(name).layout) for name in names)
 
 
 def _interface_in(model: str) -> Interface:

@@ -1,6 +1,4 @@
-"""How a network's input gets in and its output out: copied, in the application's arrays, or left on
-the device.
-"""
+"""The inputs and outputs of a network: copied, in the application's arrays, or on the device."""
 
 from __future__ import annotations
 
@@ -31,6 +29,7 @@ from reusebench.measured.runtimes.base import (
     InputData,
     Inputs,
     NotSupported,
+    data_for,
 )
 
 __all__ = [
@@ -43,9 +42,7 @@ __all__ = [
 
 
 def declared(name: str, layout: Any) -> DeclaredTensor:
-    """Return the tensor of that layout (megenginelite.LiteLayout), whose sizes the file always
-    gives.
-    """
+    """Return the tensor of a layout (megenginelite.LiteLayout); the file always gives its sizes."""
     kind = np.dtype(lite_dtype_2_numpy(LiteDataType(layout.data_type))).name
     return DeclaredTensor(name, kind, tuple(layout.shapes[: layout.ndim]))
 
@@ -57,7 +54,7 @@ class MegEngineInputTensors:
         self._tensors = [
             network.get_io_tensor(tensor.name, LiteTensorPhase.LITE_INPUT) for tensor in inputs
         ]
-        #: Whether no other context has made them.
+        #: Whether no other context made the arrays.
         self._are_own = not any(tensor.name in arrays for tensor in inputs)
         for tensor in inputs:
             if tensor.name not in arrays:
@@ -65,25 +62,23 @@ class MegEngineInputTensors:
         self._arrays = [arrays[tensor.name] for tensor in inputs]
 
     def send(self) -> None:
-        """Have the input ready for an inference; nothing to do where the network reads it in
-        place.
-        """
+        """Prepare the inputs for an inference; inputs that are read in place need nothing."""
 
     def copied_bytes(self) -> int:
-        """Return how many bytes one inference copies."""
+        """Return the bytes that one inference copies."""
         return 0
 
     def image_input(self) -> ImageInput:
-        """Return the application's array of the first input that is a picture."""
+        """Return the array of the first input that is a picture."""
         return image_in(self._arrays)
 
     def allocations(self) -> List[Allocation]:
-        """Return the memory of the application that the network uses."""
+        """Return the application's memory that the network uses."""
         return []
 
 
 class _CopiedInputs(MegEngineInputTensors):
-    """set_data_by_copy: the network has a copy of the application's array."""
+    """Inputs that the network copies from the application's arrays (set_data_by_copy)."""
 
     def send(self) -> None:
         for tensor, array in zip(self._tensors, self._arrays):
@@ -94,7 +89,7 @@ class _CopiedInputs(MegEngineInputTensors):
 
 
 class _SharedInputs(MegEngineInputTensors):
-    """set_data_by_share: the network reads the application's array, which lives as long as this."""
+    """Inputs that the network reads in the application's arrays (set_data_by_share)."""
 
     def __init__(self, network: Any, inputs: Sequence[InputData], arrays: Arrays) -> None:
         super().__init__(network, inputs, arrays)
@@ -102,11 +97,13 @@ class _SharedInputs(MegEngineInputTensors):
             tensor.set_data_by_share(array)
 
     def allocations(self) -> List[Allocation]:
-        return [Allocation("input", array.nbytes, 0) for array in self._arrays if self._are_own]
+        if not self._are_own:
+            return []
+        return [Allocation("input", array.nbytes, 0) for array in self._arrays]
 
 
 class _DeviceInputs(MegEngineInputTensors):
-    """The input was sent to the device once; share_memory_with makes the network read it there."""
+    """Inputs that were sent to the device once, and are read there (share_memory_with)."""
 
     def __init__(self, network: Any, inputs: Sequence[InputData], device: LiteDeviceType) -> None:
         super().__init__(network, inputs, {})
@@ -123,11 +120,9 @@ class _DeviceInputs(MegEngineInputTensors):
 
 
 class MegEngineOutputTensors:
-    """All outputs of one network; to_numpy() copies them from the host tensor, into which forward()
-    copies them.
-    """
+    """All outputs of one network; forward() copies them to the host, and to_numpy() from there."""
 
-    #: How often one inference copies each output.
+    #: Number of times that one inference copies each output.
     _copies = 2
 
     def __init__(self, network: Any, outputs: Sequence[DeclaredTensor]) -> None:
@@ -147,13 +142,14 @@ class MegEngineOutputTensors:
         return [as_buffer(array) for array in self._arrays]
 
     def allocations(self) -> List[Allocation]:
-        """Return the memory of the application that the network uses."""
+        """Return the application's memory that the network uses."""
         return []
 
 
 class _SharedOutputs(MegEngineOutputTensors):
-    """set_data_by_share, on a network with force_output_use_user_specified_memory: the last layer
-    writes there.
+    """Outputs that the last layer writes into the application's arrays (set_data_by_share).
+
+    The network has force_output_use_user_specified_memory.
     """
 
     _copies = 0
@@ -169,21 +165,21 @@ class _SharedOutputs(MegEngineOutputTensors):
             tensor.set_data_by_share(array)
 
     def fetch(self) -> None:
-        """The output is there already."""
+        """Do nothing: the outputs are there already."""
 
     def allocations(self) -> List[Allocation]:
-        return [Allocation("output", array.nbytes, 0) for array in self._arrays if self._are_own]
+        if not self._are_own:
+            return []
+        return [Allocation("output", array.nbytes, 0) for array in self._arrays]
 
 
 class _DeviceOutputs(MegEngineOutputTensors):
-    """The outputs are left on the device; forward() still copies them once, from the graph's memory
-    to the tensor's.
-    """
+    """Outputs left on the device; forward() copies them once, from the graph's memory."""
 
     _copies = 1
 
     def fetch(self) -> None:
-        """Nothing takes them during the measurement."""
+        """Do nothing: nobody fetches the outputs during the measurement."""
 
     def views(self) -> List[memoryview]:
         return [as_buffer(tensor.to_numpy()) for tensor in self._tensors]
@@ -197,28 +193,27 @@ def open_inputs(
     device: LiteDeviceType,
     arrays: Arrays,
 ) -> MegEngineInputTensors:
-    """Return what sends the inputs; way: "copy", "share" or "device". `arrays` are as in
-    open_outputs.
-    """
-    fed = [
-        inputs.get(tensor.name) or InputData(tensor.name, tensor.type, tensor.shape)
-        for tensor in tensors
-    ]
+    """Return the inputs; `way` is "copy", "share" or "device", `arrays` is as in open_outputs."""
+    data = [data_for(tensor, inputs) for tensor in tensors]
     if way == "device":
-        return _DeviceInputs(network, fed, device)
-    return (_SharedInputs if way == "share" else _CopiedInputs)(network, fed, arrays)
+        return _DeviceInputs(network, data, device)
+    if way == "share":
+        return _SharedInputs(network, data, arrays)
+    return _CopiedInputs(network, data, arrays)
 
 
 def open_outputs(
     network: Any, outputs: Sequence[DeclaredTensor], way: str, arrays: Arrays
 ) -> MegEngineOutputTensors:
-    """Return what fetches the outputs; way as for open_inputs.
+    """Return the outputs; `way` is as in open_inputs.
 
-    `arrays` are those of other contexts that it shares, and get those that it makes.
+    `arrays` may come from other contexts, and gets what is missing.
     """
     if way == "share":
         return _SharedOutputs(network, outputs, arrays)
-    return (_DeviceOutputs if way == "device" else MegEngineOutputTensors)(network, outputs)
+    if way == "device":
+        return _DeviceOutputs(network, outputs)
+    return MegEngineOutputTensors(network, outputs)
 
 
 def _size_bytes(tensor: DeclaredTensor) -> int:

@@ -1,1 +1,1 @@
-"""MNN, of the wheel MNN, by its Module API."""
+"""MNN, from the wheel MNN, through its Module API."""

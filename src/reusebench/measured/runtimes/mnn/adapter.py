@@ -1,10 +1,9 @@
-"""The adapter of MNN, on the CPU, by its Module API, which MNN's manual recommends over Interpreter
-and Session.
+"""The adapter of MNN, on the CPU, through its Module API.
 
-One inference uses one core. Module.forward keeps Python's lock, so modules of several threads run
-in turn; and all modules of a process have their intermediate tensors in one memory, that of its
-executor, whether they share it by the plan or not. Sessions of the older API (sessions.py) do
-neither: the option api=Interpreter.
+MNN's manual recommends it over Interpreter and Session. One inference uses one core. Module.forward
+keeps Python's lock, so modules of several threads run in turn. All modules of a process have their
+intermediate tensors in one memory, that of its executor, whether the plan shares it or not.
+Sessions of the older API (sessions.py) do neither: the option api=Interpreter.
 """
 
 from __future__ import annotations
@@ -40,15 +39,14 @@ from reusebench.measured.runtimes.mnn.tensors import MnnTensors, Signature, fed_
 __all__ = ["Mnn", "MnnContext", "open_runtime"]
 
 _TITLE = "MNN"
-#: Of the name of the file with the weights (mnnconvert --saveExternalData), after that of the
-#: model.
+#: Suffix of the file with the weights (mnnconvert --saveExternalData), after the name of the model.
 _WEIGHTS = ".weight"
-#: Of a module that is looked at and not run.
+#: Settings of a module that is inspected and not run.
 _AS_DECLARED = MnnSettings(rearrange=False)
 
 
 class ModuleSource(NamedTuple):
-    """What a module and its clones are made from."""
+    """The file and the settings that a module and its clones are made from."""
 
     model: str
     settings: MnnSettings
@@ -82,39 +80,39 @@ class MnnContext(ContextOfTensors[MnnTensors]):
 
     def infer(self) -> None:
         """Run the module once."""
-        self._tensors.run()  # type: ignore[union-attr]
+        assert self._tensors is not None
+        self._tensors.run()
 
     def renew_io(self) -> None:
         """Make new variables."""
         self._open_tensors({})
 
     def destroy(self) -> None:
-        """Drop the outputs, which hold MNN's memory too, then the module; weights go with the last
-        of its clones.
+        """Drop the outputs, which hold MNN's memory, then the module; its last clone has the
+        weights.
         """
         self._tensors = None
         self.module = None
 
 
 class Mnn(Runtime):
-    """An imported MNN."""
+    """The imported MNN."""
 
     version = MNN.version()
 
     def __init__(self) -> None:
         self._shared_arrays = SharedArrays()
-        #: By the path of the file.
+        #: Signatures by the path of the file.
         self._signatures: Dict[str, Signature] = {}
 
     def interface(self, model: str) -> Interface:
-        """Return the inputs that the file declares, and the names of its outputs: it shows no sizes
-        of these.
-        """
+        """Return the inputs that the file declares, and its outputs, whose sizes are unknown."""
         signature = self._signature(model)
         outputs = tuple(DeclaredTensor(name, "", ()) for name in signature.outputs)
-        return Interface(
-            signature.inputs, outputs, {"version": signature.version} if signature.version else {}
-        )
+        metadata = {}
+        if signature.version:
+            metadata["version"] = signature.version
+        return Interface(signature.inputs, outputs, metadata)
 
     def load(
         self, model: str, prepared: Optional[str], memory: Memory, inputs: Inputs = NO_INPUTS
@@ -127,18 +125,16 @@ class Mnn(Runtime):
                 raise NotSupported("mnn_session_memory")
             signature = self._signature(model)
             signature.check_plain()
-            return SessionContext.load(
-                model, settings, fed_inputs(signature.inputs, inputs), signature.outputs
-            )
+            data = fed_inputs(signature.inputs, inputs)
+            return SessionContext.load(model, settings, data, signature.outputs)
+
         module = _load(model, settings)
         signature = self._signature(model, module)
         arrays = self._shared_arrays.of(memory.io)
         return MnnContext(module, ModuleSource(model, settings), signature, memory, inputs, arrays)
 
     def dup(self, source: RuntimeContext, memory: Memory) -> RuntimeContext:
-        """Return a clone, which shares the packed weights; of a session another one, which shares
-        the file's bytes.
-        """
+        """Return a clone, which shares packed weights; another session shares the file's bytes."""
         _check_memory(memory)
         if isinstance(source, SessionContext):
             return source.dup()
@@ -148,38 +144,34 @@ class Mnn(Runtime):
     def share_weights(
         self, model: str, source: RuntimeContext, memory: Memory, inputs: Inputs = NO_INPUTS
     ) -> RuntimeContext:
-        """Return a clone with inputs of other sizes; both files must be one network but for
-        these.
-        """
+        """Return a clone with inputs of other sizes; both files must be one network otherwise."""
         _check_memory(memory)
         if not isinstance(source, MnnContext):
             raise NotSupported("no_shared_weights", runtime=_TITLE)
-        networks = [
-            _network_in(path, self._signature(path).inputs) for path in (model, source.origin.model)
-        ]
-        if networks[0] != networks[1]:
+        if self._network_of(model) != self._network_of(source.origin.model):
             raise NotSupported("mnn_networks_differ")
         return self._clone(source, model, memory, inputs)
 
     def shared_context(self, source: RuntimeContext, memory: Memory) -> RuntimeContext:
-        """Return a handle on the same module with variables of its own; outputs are new variables
-        anyway.
-        """
+        """Return a handle on the same module with variables of its own; outputs are new anyway."""
         _check_memory(memory)
         if not isinstance(source, MnnContext):
             raise NotSupported("no_shared_context", runtime=_TITLE)
         return self._over(source.module, source, source.origin.model, memory, source.inputs)
 
     def _signature(self, model: str, module: Any = None) -> Signature:
-        """Return that of a file; `module` is one of it, where there is one already."""
+        """Return the signature of a file; `module` is made of it, if there is one already."""
         if model not in self._signatures:
             self._signatures[model] = signature_of(module or _load(model, _AS_DECLARED))
         return self._signatures[model]
 
+    def _network_of(self, model: str) -> Tuple[Tuple[int, int], ...]:
+        return _network_in(model, self._signature(model).inputs)
+
     def _clone(self, source: MnnContext, model: str, memory: Memory, inputs: Inputs) -> MnnContext:
         settings = source.origin.settings
         if not settings.rearrange and not source.outputs():
-            source.infer()  # packs the weights; a clone that is made before packs its own
+            source.infer()  # packs the weights; a clone that is made earlier packs its own
         _runtime_manager(settings)
         assert source.module is not None
         return self._over(source.module.clone(), source, model, memory, inputs)
@@ -192,14 +184,12 @@ class Mnn(Runtime):
 
 
 def open_runtime() -> Runtime:
-    """Return the adapter: for the measured process only."""
+    """Return the adapter; only the measured process may call this."""
     return Mnn()
 
 
 def _check_memory(memory: Memory) -> None:
-    """Raise NotSupported for what the runtime cannot do; the core is the schedule's concern
-    alone.
-    """
+    """Raise NotSupported for requests that the runtime cannot serve; the schedule sees to cores."""
     if "model" in memory.zero_copy:
         raise NotSupported("mnn_no_external_path")
     check_host_memory(memory, _TITLE)
@@ -215,7 +205,7 @@ def _check_memory(memory: Memory) -> None:
 
 
 def _load(model: str, settings: MnnSettings) -> Any:
-    """Return a module of a file; MNN says why it cannot on standard error.
+    """Return a module of a file; if MNN fails, the reason is on standard error.
 
     Without a RuntimeManager it would run on four threads, whatever its argument thread_num says.
     """
@@ -229,9 +219,9 @@ def _load(model: str, settings: MnnSettings) -> Any:
 
 
 def _runtime_manager(settings: MnnSettings) -> Any:
-    """Return MNN's RuntimeManager with these settings, for what is made next.
+    """Return MNN's RuntimeManager with these settings, for the next module.
 
-    Its hints are those of the process, whichever manager they were set by last.
+    Its hints are those of the process: the last manager that set them wins.
     """
     manager = _new_manager(settings)
     for hint, value in settings.hints:
@@ -241,17 +231,15 @@ def _runtime_manager(settings: MnnSettings) -> Any:
 
 @functools.lru_cache(maxsize=None)  # noqa: UP033  functools.cache needs Python 3.9
 def _new_manager(settings: MnnSettings) -> Any:
-    """Return one for all modules of these settings; create_runtime_manager never frees the
-    dictionary it is given.
-    """
+    """Return one manager for all modules of these settings: the call leaks its dictionary."""
     return nn.create_runtime_manager((settings.schedule,))
 
 
 def _network_in(model: str, inputs: Sequence[DeclaredTensor]) -> Tuple[Tuple[int, int], ...]:
-    """Return what two files have in common that are one network at different sizes.
+    """Return checksums that two files have in common if they are one network at different sizes.
 
-    It is all but the sizes of the inputs and the file's random identifier, and the file with its
-    weights, if there is one beside it.
+    They leave out the sizes of the inputs and the file's random identifier, and include the file of
+    the weights, if there is one beside the model.
     """
     own = [MNN.get_model_uuid(model).encode()]
     for tensor in inputs:
@@ -264,14 +252,13 @@ def _network_in(model: str, inputs: Sequence[DeclaredTensor]) -> Tuple[Tuple[int
 
 
 def _checksum(path: str, without: Sequence[bytes]) -> Tuple[int, int]:
-    """Return the size of a file, and the CRC-32 of all but the last of each of these texts in
-    it.
-    """
+    """Return the size of a file, and the CRC-32 without the last of each of these texts."""
     with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
         begin = 0
         checksum = 0
         with memoryview(content) as view:
-            for position, size in sorted((content.rfind(piece), len(piece)) for piece in without):
+            pieces = sorted((content.rfind(piece), len(piece)) for piece in without)
+            for position, size in pieces:
                 if position >= begin:
                     checksum = zlib.crc32(view[begin:position], checksum)
                     begin = position + size

@@ -1,5 +1,6 @@
-"""What an application may set of MNN, in MNN's own words: BackendConfig, HintMode
-(Interpreter.hpp), Module::Config.
+"""Options of MNN that an application may set, in MNN's own words.
+
+They are of BackendConfig, HintMode (Interpreter.hpp) and Module::Config.
 """
 
 from __future__ import annotations
@@ -10,34 +11,35 @@ __all__ = ["INTERPRETER", "OPTIONS", "MnnSettings", "settings_of"]
 
 #: The older API: a session of an interpreter, which releases Python's lock while it runs.
 INTERPRETER = "api=Interpreter"
-#: Interpreter::HintMode, whose numbers MNN's Python has no names for.
+#: Numbers of Interpreter::HintMode, which MNN's Python has no names for.
 _MEM_ALLOCATOR_TYPE = 2
 _WINOGRAD_MEMORY_LEVEL = 3
-#: BackendConfig: 0 is normal everywhere, which is fp32. The names of Python's enumerations have no
+#: Lowest setting of BackendConfig; 0 is normal, which is fp32. Python's enumerations have no
 #: numbers.
 _LOW = 2
 
 
 class MnnSettings(NamedTuple):
-    """How contexts are made."""
+    """The settings by which contexts are made."""
 
-    #: By the older API, and not as modules.
+    #: Whether the older API makes them, not Module.
     is_interpreter: bool = False
-    #: Weights are packed when the module is loaded, and the file's bytes are let go. Without it
-    #: both stay, and what a clone shares is packed in the first inference of its source.
+    #: Whether weights are packed when the module is loaded, and the file's bytes are dropped.
+    #: Otherwise both stay, and what a clone shares is packed in the first inference of its source.
     rearrange: bool = True
-    #: BackendConfig.
+    #: Precision of BackendConfig.
     precision: int = 0
+    #: Memory of BackendConfig.
     memory: int = 0
-    #: 0: deferred, the intermediate tensors of all modules of the process are in one memory; 1:
-    #: each has its own.
+    #: Allocator of intermediate tensors. 0: all modules of the process have one memory; 1: each has
+    #: its own.
     allocator: int = 0
-    #: 3: the fastest Winograd unit; 0: none, for the smallest weights.
+    #: Winograd unit. 3: the fastest; 0: none, for the smallest weights.
     winograd: int = 3
 
     @property
     def schedule(self) -> Dict[str, Any]:
-        """What MNN calls a ScheduleConfig: one inference uses one core."""
+        """MNN's ScheduleConfig: one inference uses one core."""
         return {
             "backend": "CPU",
             "numThread": 1,
@@ -48,13 +50,14 @@ class MnnSettings(NamedTuple):
 
     @property
     def hints(self) -> Tuple[Tuple[int, int], ...]:
-        """Numbers and values of HintMode; all of them, since what one module sets is that of the
-        next.
-        """
-        return (_MEM_ALLOCATOR_TYPE, self.allocator), (_WINOGRAD_MEMORY_LEVEL, self.winograd)
+        """Numbers and values of all HintModes: modules inherit those that an earlier one set."""
+        return (
+            (_MEM_ALLOCATOR_TYPE, self.allocator),
+            (_WINOGRAD_MEMORY_LEVEL, self.winograd),
+        )
 
 
-#: What each option changes.
+#: Settings that each option changes.
 OPTIONS: Dict[str, Dict[str, Any]] = {
     INTERPRETER: {"is_interpreter": True},
     "rearrange=False": {"rearrange": False},
@@ -67,7 +70,7 @@ OPTIONS: Dict[str, Dict[str, Any]] = {
 
 
 def settings_of(options: Sequence[str]) -> MnnSettings:
-    """Return what these options, which are known, make of the defaults."""
+    """Return the default settings with the changes of these options, which must be known."""
     settings = MnnSettings()
     for option in options:
         settings = settings._replace(**OPTIONS[option])

@@ -1,5 +1,4 @@
-"""MNN's older API: an interpreter holds the bytes of the file, each session of it packs weights of
-its own.
+"""MNN's older API: an interpreter holds the file's bytes, each session packs its own weights.
 
 Sessions of several interpreters run at the same time, since runSession releases Python's lock;
 those of one interpreter wait for each other. Python has no releaseSession: a session goes with its
@@ -8,7 +7,7 @@ interpreter.
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Sequence
+from typing import Any, Dict, List, Sequence, Tuple
 
 import MNN
 
@@ -25,7 +24,7 @@ from reusebench.measured.runtimes.mnn.options import MnnSettings
 
 __all__ = ["SessionContext"]
 
-#: Interpreter::SessionInfoCode.
+#: Code of the memory in Interpreter::SessionInfoCode.
 _MEMORY = 0
 _MIB = 1 << 20
 
@@ -54,9 +53,11 @@ class SessionContext(RuntimeContext):
             interpreter.resizeTensor(input_, tuple(tensor.shape))
             self._arrays[tensor.name] = filled(tensor)
         interpreter.resizeSession(self._session)
-        #: MNN's tensors, and the application's, which are in the order of ONNX.
-        outputs_of = interpreter.getSessionOutputAll(self._session)
-        self._outputs = [(outputs_of[name], _host_tensor(outputs_of[name])) for name in outputs]
+        #: MNN's output tensors, and the application's in the order of ONNX.
+        self._outputs: List[Tuple[Any, Any]] = []
+        by_name = interpreter.getSessionOutputAll(self._session)
+        for name in outputs:
+            self._outputs.append((by_name[name], _host_tensor(by_name[name])))
 
     @classmethod
     def load(
@@ -69,13 +70,14 @@ class SessionContext(RuntimeContext):
         return cls(interpreter, settings, fed, outputs)
 
     def dup(self) -> SessionContext:
-        """Return a further session of the interpreter, which shares the bytes of the file alone."""
+        """Return another session of the interpreter, which shares only the file's bytes."""
         return SessionContext(self.interpreter, self.settings, self.fed, self.output_names)
 
     def infer(self) -> None:
         """Write the inputs, which MNN overwrites in every run, run, and copy the outputs."""
         for name, array in self._arrays.items():
-            self.interpreter.getSessionInput(self._session, name).getNumpyData()[...] = array
+            tensor = self.interpreter.getSessionInput(self._session, name)
+            tensor.getNumpyData()[...] = array
         if self.interpreter.runSession(self._session):
             raise AdapterError("mnn_inference_failed")
         for output, host in self._outputs:
@@ -86,29 +88,24 @@ class SessionContext(RuntimeContext):
         return [as_buffer(host.getNumpyData()) for _, host in self._outputs]
 
     def copies(self) -> Copies:
-        """Return every tensor once."""
-        inputs = self._arrays.values()
-        outputs = self.outputs()
-        return Copies(
-            sum(array.nbytes for array in inputs), sum(output.nbytes for output in outputs)
-        )
+        """Return the size of every tensor: each is copied once."""
+        input_bytes = sum(array.nbytes for array in self._arrays.values())
+        output_bytes = sum(output.nbytes for output in self.outputs())
+        return Copies(input_bytes, output_bytes)
 
     def image_input(self) -> ImageInput:
         """Return the application's array."""
         return image_in(self._arrays.values())
 
     def account(self) -> Dict[str, int]:
-        """Return what MNN says the session takes."""
+        """Return the memory of the session, as MNN reports it."""
         if self.interpreter is None:
             return {}
-        return {
-            "session_bytes": round(self.interpreter.getSessionInfo(self._session, _MEMORY) * _MIB)
-        }
+        size_mib = self.interpreter.getSessionInfo(self._session, _MEMORY)
+        return {"session_bytes": round(size_mib * _MIB)}
 
     def destroy(self) -> None:
-        """Let go of the interpreter, which MNN frees, with all of its sessions, when nobody holds
-        it.
-        """
+        """Drop the interpreter; MNN frees it with all of its sessions, after its last holder."""
         self._outputs = []
         self._arrays = {}
         self._session = self.interpreter = None

@@ -1,6 +1,4 @@
-"""How the inputs of a module get in and its outputs out: variables (MNN.expr.Var), whose memory
-numpy sees in place.
-"""
+"""The inputs and outputs of a module: variables (MNN.expr.Var), which numpy sees in place."""
 
 from __future__ import annotations
 
@@ -18,70 +16,63 @@ from reusebench.measured.runtimes.base import (
     InputData,
     Inputs,
     NotSupported,
+    data_for,
 )
 
 __all__ = ["MnnTensors", "Signature", "fed_inputs", "signature_of"]
 
-#: What numpy calls the types of variables that Python can write.
+#: numpy's names for the types of variables that Python can write.
 _TYPES = {expr.float: "float32", expr.int: "int32", expr.uint8: "uint8"}
 
 
 class Signature(NamedTuple):
-    """What the modules of a file take and give."""
+    """The tensors that the modules of a file take and give."""
 
     inputs: Tuple[DeclaredTensor, ...]
-    #: By the name of the input: how MNN orders its elements, and their type, in MNN's words.
+    #: Order of the elements of each input, by its name, in MNN's words.
     orders: Dict[str, Any]
     types: Dict[str, Any]
-    #: Their names; the file shows no sizes.
+    #: Names of the outputs, whose sizes the file does not show.
     outputs: Tuple[str, ...]
-    #: Of the converter; "" where the file does not say.
+    #: Version of the converter; "" if the file does not say.
     version: str
 
     @property
     def packed(self) -> List[str]:
-        """The inputs that are in the order of vectors, as those that Caffe's models are converted
-        to.
-        """
+        """The inputs that are in the order of vectors, as in models converted from Caffe."""
         return [name for name, order in self.orders.items() if order == expr.NC4HW4]
 
     def check_plain(self) -> None:
-        """Raise NotSupported where inputs are in no order of the application."""
+        """Raise NotSupported if an input is in the order of vectors, which no application has."""
         for name in self.packed:
             raise NotSupported("mnn_packed", tensor=name)
 
 
 def signature_of(module: Any) -> Signature:
-    """Return it; once for each file, since Module.get_info() never frees the variables that
-    describe the inputs.
-    """
+    """Return a module's signature; call it once per file, as Module.get_info() leaks variables."""
     info = module.get_info()
     inputs = dict(zip(info["inputNames"], info["inputs"]))
     return Signature(
-        tuple(_declared(name, variable) for name, variable in inputs.items()),
-        {name: variable.data_format for name, variable in inputs.items()},
-        {name: variable.dtype for name, variable in inputs.items()},
-        tuple(info["outputNames"]),
-        info["version"],
+        inputs=tuple(_declared(name, variable) for name, variable in inputs.items()),
+        orders={name: variable.data_format for name, variable in inputs.items()},
+        types={name: variable.dtype for name, variable in inputs.items()},
+        outputs=tuple(info["outputNames"]),
+        version=info["version"],
     )
 
 
 def _declared(name: str, variable: Any) -> DeclaredTensor:
     kind = _TYPES.get(variable.dtype, str(variable.dtype).rpartition(".")[2])
-    return DeclaredTensor(name, kind, tuple(size if size >= 0 else "" for size in variable.shape))
+    dimensions = tuple(size if size >= 0 else "" for size in variable.shape)
+    return DeclaredTensor(name, kind, dimensions)
 
 
 def fed_inputs(tensors: Sequence[DeclaredTensor], inputs: Inputs) -> List[InputData]:
-    """Return what each input is fed with, in the order of the model; raise NotSupported where
-    Python cannot feed it.
-    """
+    """Return the data of each input; raise NotSupported if Python cannot write its type."""
     for tensor in tensors:
         if tensor.type not in _TYPES.values():
             raise NotSupported("mnn_input_type", tensor=tensor.name, type=tensor.type)
-    return [
-        inputs.get(tensor.name) or InputData(tensor.name, tensor.type, tensor.shape)
-        for tensor in tensors
-    ]
+    return [data_for(tensor, inputs) for tensor in tensors]
 
 
 class MnnTensors:
@@ -95,9 +86,7 @@ class MnnTensors:
         zero_copy: Sequence[str],
         arrays: Arrays,
     ) -> None:
-        """Make the inputs; `arrays` has the variables of other contexts that it shares, and gets
-        those it makes.
-        """
+        """`arrays` may have the variables of other contexts, and gets what is missing."""
         fed = fed_inputs(signature.inputs, inputs)
         self._module = module
         self._signature = signature
@@ -105,10 +94,10 @@ class MnnTensors:
         self._output_in_place = "output" in zero_copy
         if self._in_place:
             signature.check_plain()
-        #: Whether no other context has made them.
+        #: Whether no other context made the variables.
         self._are_own = not any(tensor.name in arrays for tensor in fed)
         self._inputs: Dict[str, Any] = {}
-        #: The application's arrays that each inference copies, by the name of the input.
+        #: Arrays of the application that each inference copies, by the name of the input.
         self._copied: Dict[str, Any] = {}
         for tensor in fed:
             if tensor.name not in arrays:
@@ -120,16 +109,14 @@ class MnnTensors:
         self._converted_bytes = 0
 
     def run(self) -> None:
-        """Run; the outputs of the inference before are let go first, or MNN would allocate others
-        beside them.
-        """
+        """Run; the last outputs are dropped first, or MNN would allocate others beside them."""
         self._outputs = []
         for name, array in self._copied.items():
             self._inputs[name].write(array)
-        packed = {
-            name: expr.convert(self._inputs[name], expr.NC4HW4) for name in self._signature.packed
-        }
-        outputs = self._module.forward(list({**self._inputs, **packed}.values()))
+        inputs = dict(self._inputs)
+        for name in self._signature.packed:
+            inputs[name] = expr.convert(inputs[name], expr.NC4HW4)
+        outputs = self._module.forward(list(inputs.values()))
         if not outputs:
             raise AdapterError("mnn_inference_failed")
         self._converted_bytes = 0
@@ -142,26 +129,23 @@ class MnnTensors:
             self._outputs.append(output)
 
     def views(self) -> List[memoryview]:
-        """Return the outputs where MNN left them: until the next run, for as long as the variables
-        are held.
-        """
+        """Return the outputs where MNN left them; they stay there until the next run."""
         return [as_buffer(output.read()) for output in self._outputs]
 
     def copies(self) -> Copies:
-        """Return the inputs that are written into variables, and what is turned into the order of
-        vectors or back.
+        """Return inputs written into variables, and tensors converted to or from the order of
+        vectors.
         """
-        written = [*self._copied.values(), *(self._copied[name] for name in self._signature.packed)]
-        return Copies(sum(array.nbytes for array in written), self._converted_bytes)
+        written_bytes = sum(array.nbytes for array in self._copied.values())
+        for name in self._signature.packed:
+            written_bytes += self._copied[name].nbytes
+        return Copies(written_bytes, self._converted_bytes)
 
     def image_input(self) -> ImageInput:
         """Return the application's array, or the memory of the variable."""
-        arrays = (
-            self._copied.values()
-            if self._copied
-            else [variable.read() for variable in self._inputs.values()]
-        )
-        return image_in(arrays)
+        if self._copied:
+            return image_in(self._copied.values())
+        return image_in(variable.read() for variable in self._inputs.values())
 
     def allocations(self) -> List[Allocation]:
         """Return the variables that the application writes in place."""
@@ -176,8 +160,8 @@ def _variable(tensor: InputData, signature: Signature) -> Any:
     """Return a variable with the elements of the input, in its own memory."""
     order = signature.orders[tensor.name]
     kind = signature.types[tensor.name]
-    variable = expr.placeholder(
-        list(tensor.shape), expr.NCHW if order == expr.NC4HW4 else order, kind
-    )
+    if order == expr.NC4HW4:
+        order = expr.NCHW
+    variable = expr.placeholder(list(tensor.shape), order, kind)
     variable.write(filled(tensor).astype(_TYPES[kind], copy=False))
     return variable

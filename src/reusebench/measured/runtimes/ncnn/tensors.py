@@ -11,9 +11,9 @@ from reusebench.measured.runtimes.arrays import Arrays, as_buffer, filled, image
 from reusebench.measured.runtimes.base import (
     Allocation,
     ImageInput,
-    InputData,
     Inputs,
     NotSupported,
+    data_for,
 )
 from reusebench.measured.runtimes.ncnn.arena import ALIGNMENT, OVERREAD, Allocator
 from reusebench.measured.runtimes.ncnn.graph import Graph
@@ -54,8 +54,7 @@ class NcnnInputTensors:
                 raise NotSupported("ncnn_input_in_place", tensor=tensor.name)
             name = tensor.name
             if name not in arrays:
-                data = inputs.get(name) or InputData(name, tensor.type, tensor.shape)
-                arrays[name] = filled(data)
+                arrays[name] = filled(data_for(tensor, inputs))
                 if stays:
                     self._allocations.append(Allocation("input", arrays[name].nbytes, 0))
             self._arrays[name] = arrays[name]

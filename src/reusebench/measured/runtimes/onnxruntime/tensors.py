@@ -19,10 +19,10 @@ from reusebench.measured.runtimes.base import (
     Copies,
     DeclaredTensor,
     ImageInput,
-    InputData,
     Inputs,
     Memory,
     NotSupported,
+    data_for,
 )
 
 __all__ = ["OnnxTensors", "declared", "is_fed", "open_tensors"]
@@ -63,8 +63,7 @@ class OnnxTensors(ABC):
         for tensor in map(declared, session.get_inputs()):
             name = tensor.name
             if name not in arrays:
-                data = inputs.get(name) or InputData(name, tensor.type, tensor.shape)
-                arrays[name] = filled(data)
+                arrays[name] = filled(data_for(tensor, inputs))
             self._inputs[name] = arrays[name]
             self._fed[name] = arrays[name]
             if tensor.type == BFLOAT16:

@@ -1,9 +1,9 @@
 """The adapter of OpenVINO, on the CPU.
 
-A context is an infer request with its tensors. Each that is loaded has a compiled model of its own,
-with one stream: it infers in the thread that calls it, on one core, as one context on an NPU core
-does. A dup is a further request of the same compiled model, which then has a stream for each CPU of
-the process: a stream has the internal memory, a request only tensors of inputs and outputs, and
+A context is an infer request with its tensors. Each loaded context has a compiled model of its own,
+with one stream: it infers in the calling thread, on one core, as one context on an NPU core does. A
+dup is another request of the same compiled model, which then has a stream for each CPU of the
+process. A stream has the internal memory, a request only the tensors of inputs and outputs, and the
 weights are in the compiled model once.
 """
 
@@ -52,33 +52,30 @@ __all__ = ["OpenVino", "OpenVinoContext", "open_runtime"]
 
 _TITLE = "OpenVINO"
 _MODEL_FILE = "model.xml"
-#: A parameter of mallopt (glibc, malloc.h): blocks of this size are mapped for themselves.
+#: Parameter of mallopt (glibc, malloc.h): blocks from this size on get mappings of their own.
 _M_MMAP_THRESHOLD = -3
 _LARGE_BYTES = 1 << 20
 
 
 class Turn:
-    """Networks that run in turn: one alone has its internal tensors allocated.
+    """Compiled models that run in turn, of which only one has its internal tensors allocated.
 
-    A network of which a context is in no turn, or in another one, keeps them: that context may be
-    inferring.
+    A model keeps them if one of its contexts is outside this turn: that context may be inferring.
     """
 
     def __init__(self) -> None:
-        #: One for each context.
+        #: The model of each context.
         self._networks: List[OpenVinoModel] = []
         self._last: Optional[OpenVinoModel] = None
 
     def join(self, network: OpenVinoModel) -> None:
-        """Let a context of a network take its turns."""
+        """Add a context of a model."""
         self._networks.append(network)
         if len(set(self._networks)) > 1:
             _unmap_large_blocks()
 
     def take(self, network: OpenVinoModel) -> None:
-        """Give back the internal tensors of the network that ran last, if it is another one, of
-        this turn alone.
-        """
+        """Release the internal tensors of the model that ran last, unless it is used elsewhere."""
         last = self._last
         self._last = network
         if last is None or last is network:
@@ -107,7 +104,7 @@ class OpenVinoContext(ContextOfTensors[OpenVinoTensors]):
         self.network: Optional[OpenVinoModel] = network
         self.fed = fed
         self._turn = turn
-        #: The bytes of the weights that the application gave for this context.
+        #: Size of the weights that the application gave for this context.
         self.given_bytes = 0
         self._has_run = False
         self._tensors: Optional[OpenVinoTensors] = OpenVinoTensors(fed, memory.zero_copy, arrays)
@@ -116,7 +113,7 @@ class OpenVinoContext(ContextOfTensors[OpenVinoTensors]):
             turn.join(network)
 
     def infer(self) -> None:
-        """Run once. After the first time the pages of a mapped file of weights are given back."""
+        """Run once; after the first run, release the pages of a mapped weights file."""
         assert self.network is not None
         assert self._tensors is not None
         if self._turn is not None:
@@ -133,12 +130,14 @@ class OpenVinoContext(ContextOfTensors[OpenVinoTensors]):
         self._tensors.renew()
 
     def allocations(self) -> List[Allocation]:
-        """Return the weights that the application gave, and the arrays that are used in place."""
-        weights = [Allocation("weights", self.given_bytes, 0)] if self.given_bytes else []
-        return weights + super().allocations()
+        """Return the weights that the application gave, and the arrays in place."""
+        allocations = super().allocations()
+        if self.given_bytes:
+            allocations.insert(0, Allocation("weights", self.given_bytes, 0))
+        return allocations
 
     def destroy(self) -> None:
-        """Drop the request; the network goes with its last context."""
+        """Drop the request; the compiled model goes with its last context."""
         if self.network is None or self._tensors is None:
             return
         self.network.leave(self._tensors)
@@ -149,25 +148,26 @@ class OpenVinoContext(ContextOfTensors[OpenVinoTensors]):
 
 
 class OpenVino(Runtime):
-    """An imported OpenVINO."""
+    """The imported OpenVINO."""
 
     version = ov.__version__.split("-")[0]
 
     def __init__(self) -> None:
         self._core = ov.Core()
         self._shared_arrays = SharedArrays()
-        #: By the number of a shared internal memory.
+        #: Turns, by the number of a shared internal memory.
         self._turns: Dict[int, Turn] = {}
 
     def interface(self, model: str) -> Interface:
-        """Return what the file declares; nothing is compiled."""
+        """Return the tensors that the file declares; nothing is compiled."""
         read = read_model(self._core, model)
         sizes, metadata = _read_by_onnx(model)
         inputs = tuple(declared(port, sizes) for port in read.inputs)
+        outputs = tuple(declared(port, sizes) for port in read.outputs)
         for tensor in inputs:
             if tensor.type not in TYPES.values():
                 raise AdapterError("openvino_input_type", tensor=tensor.name, type=tensor.type)
-        return Interface(inputs, tuple(declared(port, sizes) for port in read.outputs), metadata)
+        return Interface(inputs, outputs, metadata)
 
     def prepare(
         self,
@@ -177,11 +177,12 @@ class OpenVino(Runtime):
         alive: Callable[[], None],
         inputs: Inputs = NO_INPUTS,
     ) -> Preparation:
-        """Write the model as OpenVINO's own files, the weights of which can be mapped; equal
-        weights are one file.
+        """Write the model as OpenVINO's own files, whose weights can be mapped.
+
+        Equal weights of several models are one file.
         """
         own = os.path.join(folder, digest)
-        shutil.rmtree(own, ignore_errors=True)  # of a preparation that failed
+        shutil.rmtree(own, ignore_errors=True)  # a failed preparation may have left it
         os.makedirs(own)
         path = os.path.join(own, _MODEL_FILE)
         ov.save_model(read_model(self._core, model), path, compress_to_fp16=False)
@@ -192,9 +193,7 @@ class OpenVino(Runtime):
     def load(
         self, model: str, prepared: Optional[str], memory: Memory, inputs: Inputs = NO_INPUTS
     ) -> OpenVinoContext:
-        """Return a request of a compiled model of its own; of a prepared one with its weights where
-        their file is.
-        """
+        """Return a request of a new compiled model; a prepared one may use its weights in place."""
         _check_memory(memory)
         gives_weights = "weights" in memory.outside
         is_alone = gives_weights or "model" in memory.zero_copy
@@ -203,16 +202,17 @@ class OpenVino(Runtime):
                 raise NotSupported("openvino_not_prepared")
             return self._loaded(model, None, memory, inputs)
         weights = WeightsMemory(prepared, is_mapped=not gives_weights)
-        # Another one is prepared because others are to share its weights.
-        context = self._loaded(prepared, weights, memory, inputs, 1 if is_alone else _cpus())
+        # A model is prepared either for this context alone, or so that others can share its
+        # weights.
+        streams = 1 if is_alone else _cpus()
+        context = self._loaded(prepared, weights, memory, inputs, streams)
         context.given_bytes = weights.own_bytes
         return context
 
     def dup(self, source: RuntimeContext, memory: Memory) -> OpenVinoContext:
-        """Return a further request of the compiled model of source, which has a stream for each
-        CPU.
+        """Return another request of the compiled model of source, which has a stream for each CPU.
 
-        Where it has one alone it is compiled anew, since that settles the number of streams.
+        If it has only one stream it is compiled again, which is when the number of streams is set.
         """
         assert isinstance(source, OpenVinoContext)
         assert source.network is not None
@@ -221,9 +221,7 @@ class OpenVino(Runtime):
         return self._context(source.network, source.fed, memory)
 
     def shared_context(self, source: RuntimeContext, memory: Memory) -> OpenVinoContext:
-        """Return a further request of the compiled model of source as it is: with one stream they
-        infer in turn.
-        """
+        """Return another request of source's compiled model; with one stream they infer in turn."""
         assert isinstance(source, OpenVinoContext)
         assert source.network is not None
         _check_memory(memory)
@@ -232,10 +230,9 @@ class OpenVino(Runtime):
     def share_weights(
         self, model: str, source: RuntimeContext, memory: Memory, inputs: Inputs = NO_INPUTS
     ) -> OpenVinoContext:
-        """Return a request of the compiled model of source, which takes inputs of both shapes from
-        now on.
+        """Return a request of the compiled model of source, which then takes inputs of both shapes.
 
-        Where it did not take them it is compiled anew, since that settles which sizes are free.
+        If it did not take them before it is compiled again, which is when sizes become free.
         """
         assert isinstance(source, OpenVinoContext)
         assert source.network is not None
@@ -252,9 +249,7 @@ class OpenVino(Runtime):
     def share_weight_memory(
         self, model: str, source: RuntimeContext, memory: Memory, inputs: Inputs = NO_INPUTS
     ) -> OpenVinoContext:
-        """Return a request of a further compiled model, made of the weights that the application
-        gave source.
-        """
+        """Return a request of another compiled model, over the weights in source's memory."""
         assert isinstance(source, OpenVinoContext)
         assert source.network is not None
         _check_memory(memory)
@@ -269,33 +264,33 @@ class OpenVino(Runtime):
         streams: int = 1,
     ) -> OpenVinoContext:
         fed = fed_inputs(read_model(self._core, path, weights), inputs)
-        return self._context(
-            OpenVinoModel(self._core, path, fed, memory.options, weights, streams), fed, memory
-        )
+        network = OpenVinoModel(self._core, path, fed, memory.options, weights, streams)
+        return self._context(network, fed, memory)
 
     def _context(
         self, network: OpenVinoModel, fed: Sequence[InputData], memory: Memory
     ) -> OpenVinoContext:
-        turn = None if memory.internal is None else self._turns.setdefault(memory.internal, Turn())
+        turn = None
+        if memory.internal is not None:
+            turn = self._turns.setdefault(memory.internal, Turn())
         return OpenVinoContext(network, fed, memory, self._shared_arrays.of(memory.io), turn)
 
 
 def open_runtime() -> Runtime:
-    """Return the adapter: for the measured process only."""
+    """Return the adapter; only the measured process may call this."""
     return OpenVino()
 
 
 def _cpus() -> int:
-    """Return how many contexts of this process can infer at once."""
+    """Return the number of contexts of this process that can infer at once."""
     return len(os.sched_getaffinity(0))
 
 
 def _unmap_large_blocks() -> None:
-    """Have the C library give back large blocks as soon as they are free, where it can be told
-    (mallopt, of glibc).
+    """Have the C library return large blocks as soon as they are free, if it is glibc (mallopt).
 
-    Else it keeps what it has learnt to be freed often, in a heap of each thread: internal tensors
-    that one network gives back would not be there for the next one.
+    Otherwise it learns which sizes are freed often, and keeps those blocks in a heap of each
+    thread. Internal tensors that one model released would then not be there for the next one.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
@@ -303,9 +298,7 @@ def _unmap_large_blocks() -> None:
 
 
 def _check_memory(memory: Memory) -> None:
-    """Raise NotSupported for what the runtime cannot do; the core is the schedule's concern
-    alone.
-    """
+    """Raise NotSupported for requests that the runtime cannot serve; the schedule sees to cores."""
     check_options(memory, _TITLE, list(OPTIONS))
     if "native_output" in memory.zero_copy:
         raise NotSupported("no_native_output", runtime=_TITLE)
@@ -320,10 +313,9 @@ def _check_memory(memory: Memory) -> None:
 
 
 def _read_by_onnx(model: str) -> Tuple[Dict[Tuple[str, int], str], Dict[str, str]]:
-    """Return the names of sizes, by tensor and index, and what the maker wrote: OpenVINO keeps
-    neither of an ONNX file.
+    """Return the names of an ONNX file's sizes, by tensor and index, and its author's notes.
 
-    Nothing without the package onnx.
+    OpenVINO keeps neither. Both are empty without the package onnx.
     """
     if not model.endswith(".onnx"):
         return {}, {}

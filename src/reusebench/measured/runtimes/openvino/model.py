@@ -1,6 +1,4 @@
-"""A compiled model with all contexts that infer with it: they share its weights, and the memory of
-its streams.
-"""
+"""A compiled model with all contexts that infer with it; they share its weights and its streams."""
 
 from __future__ import annotations
 
@@ -27,12 +25,12 @@ __all__ = [
 
 _STREAMS = "NUM_STREAMS"
 _THREADS = "INFERENCE_NUM_THREADS"
-#: Arithmetic in float32, where newer CPUs would take bfloat16 or float16; and threads that the
-#: system places, as those of the application: compiled models that know nothing of each other would
-#: pin theirs to the same core.
+#: Properties of every compiled model. float32, because newer CPUs would compute in bfloat16 or
+#: float16. No pinned threads, because compiled models know nothing of each other and would pin
+#: theirs to the same core.
 _PROPERTIES: Dict[str, Any] = {"INFERENCE_PRECISION_HINT": "f32", "ENABLE_CPU_PINNING": False}
-#: What an application may set of a compiled model, and the properties that change with it; None:
-#: OpenVINO chooses.
+#: Options that an application may set, and the properties that they change; with None OpenVINO
+#: chooses.
 OPTIONS: Dict[str, Dict[str, Any]] = {
     "INFERENCE_PRECISION_HINT=bf16": {"INFERENCE_PRECISION_HINT": "bf16"},
     "NUM_STREAMS=0": {_STREAMS: 0},
@@ -42,8 +40,8 @@ OPTIONS: Dict[str, Dict[str, Any]] = {
         _THREADS: None,
     },
 }
-#: What OpenVINO says where it cannot read a model: the code of our sentence, whose fields are the
-#: groups.
+#: OpenVINO's sentences about models that it cannot read, with the code of our sentence; the groups
+#: are its values.
 _REFUSALS = (
     (
         "openvino_operators_missing",
@@ -59,14 +57,12 @@ _REFUSALS = (
         re.compile("Unable to read the model|can't be parsed|input_model.cpp"),
     ),
 )
-#: Where in the source an error was raised.
+#: Beginning of a line that names a place in OpenVINO's sources.
 _PLACE = re.compile(r"Exception from |Check '.*' failed at |\w+ API failed with ")
 
 
 class WeightsMemory:
-    """The weights of a model in memory of the application, which OpenVINO uses in place and never
-    writes.
-    """
+    """The weights of a model in the application's memory; OpenVINO reads them in place."""
 
     def __init__(self, model: str, is_mapped: bool) -> None:
         """Map the file of the weights, or read it into memory."""
@@ -74,8 +70,8 @@ class WeightsMemory:
         self._mapping: Optional[mmap.mmap] = None
         if is_mapped and os.path.getsize(path):
             with open(path, "rb") as file:
-                # A tensor takes no memory that cannot be written; while nobody writes, the pages
-                # are the file's.
+                # A tensor only takes writable memory; as long as nobody writes, the pages are the
+                # file's.
                 self._mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
             self._array = np.frombuffer(self._mapping, np.uint8)
         else:
@@ -84,14 +80,13 @@ class WeightsMemory:
 
     @property
     def own_bytes(self) -> int:
-        """Size of what is not mapped."""
+        """Size of the weights if they are not mapped; otherwise 0."""
         return 0 if self._mapping else int(self._array.nbytes)
 
     def let_go(self) -> None:
-        """Give back the pages of the mapping: compiled models have their own layout of nearly all
-        weights.
+        """Release the pages of the mapping, because compiled models copy nearly all weights.
 
-        What is used again is read from the file again.
+        Pages that are used again are read from the file again.
         """
         if self._mapping:
             self._mapping.madvise(mmap.MADV_DONTNEED)
@@ -113,7 +108,7 @@ class OpenVinoModel:
         self.weights = weights
         self._core = core
         self._options = options
-        #: How many contexts can infer at once.
+        #: Number of contexts that can infer at once.
         self._streams = streams
         self._shapes = [list(tensor.shape) for tensor in fed]
         self._users: List[OpenVinoTensors] = []
@@ -122,36 +117,31 @@ class OpenVinoModel:
 
     @property
     def contexts(self) -> int:
-        """How many contexts infer with it."""
+        """Number of contexts that infer with the model."""
         return len(self._users)
 
     def join(self, tensors: OpenVinoTensors) -> None:
-        """Let a further context infer, with a request of its own."""
+        """Add a context, with a request of its own."""
         tensors.open(self._compiled)
         self._users.append(tensors)
 
     def leave(self, tensors: OpenVinoTensors) -> None:
-        """Drop a context's request; with the last one the compiled model, and then the memory of
-        its weights.
-        """
+        """Drop a context's request; the compiled model and its weights go with the last one."""
         self._users.remove(tensors)
         tensors.close()
         if not self._users:
             self._compiled = self.weights = None
 
     def run_at_once(self, count: int) -> None:
-        """Have so many streams: each has internal memory of its own, and all have the weights of
-        one.
-        """
+        """Have `count` streams: each has internal memory of its own, and they share the weights."""
         if self._streams != count:
             self._streams = count
             self._compile()
 
     def allow(self, fed: Sequence[InputData], outputs: Sequence[Any]) -> None:
-        """Take inputs of these shapes too, of which the outputs are to have those: sizes that
-        differ become free.
+        """Also accept inputs of these shapes, and leave the sizes free in which shapes differ.
 
-        Raises NotSupported where the model does not make such outputs of them.
+        Raises NotSupported if the outputs would not have the shapes in `outputs`.
         """
         model = self._read()
         shapes = [list(tensor.shape) for tensor in fed]
@@ -169,14 +159,14 @@ class OpenVinoModel:
             self._compile()
 
     def release_internal(self) -> None:
-        """Give back internal tensors; the next inference allocates them again."""
+        """Release internal tensors; the next inference allocates them again."""
         self._compiled.release_memory()
 
     def _read(self) -> Any:
         return read_model(self._core, self.path, self.weights)
 
     def _compile(self) -> None:
-        """Compile the model, which is dropped then: a compiled model keeps what it needs of it."""
+        """Compile the model and drop its source, which a compiled model does not need."""
         model = self._read()
         for user in self._users:
             user.close()
@@ -197,9 +187,7 @@ class OpenVinoModel:
 
 
 def read_model(core: Any, path: str, weights: Optional[WeightsMemory] = None) -> Any:
-    """Return a model as its file has it, whose weights are in the application's memory if that is
-    given.
-    """
+    """Return a model as its file has it, over the weights in the application's memory, if given."""
     try:
         if weights is None:
             return core.read_model(path)
@@ -210,20 +198,18 @@ def read_model(core: Any, path: str, weights: Optional[WeightsMemory] = None) ->
 
 
 def weights_file(model: str) -> str:
-    """Return the path of the file with the weights of a model."""
+    """Return the path of a model's weights file."""
     return f"{os.path.splitext(model)[0]}.bin"
 
 
 def same_weights(*models: str) -> bool:
-    """Whether two prepared models have one file of weights."""
+    """Whether two prepared models have the same weights file."""
     files = [weights_file(model) for model in models]
     return all(map(os.path.exists, files)) and os.path.samefile(*files)
 
 
 def reshape(model: Any, shapes: Sequence[Sequence[int]], path: str) -> None:
-    """Give the inputs of a model of this file these shapes, -1 being a free size; what it has
-    already is left alone.
-    """
+    """Give the inputs of a model these shapes, -1 for a free size, unless it has them already."""
     wanted: Dict[int, Tuple[Any, ...]] = {}
     for number, (port, shape) in enumerate(zip(model.inputs, shapes)):
         if port.get_partial_shape() != ov.PartialShape(shape):
@@ -236,13 +222,15 @@ def reshape(model: Any, shapes: Sequence[Sequence[int]], path: str) -> None:
 
 
 def _refusal(error: RuntimeError, model: str) -> Exception:
-    """Return what to raise of an error of OpenVINO's: the first of our sentences that fits, or its
-    own words.
-    """
+    """Return the exception for an error of OpenVINO's: one of our sentences, or its own words."""
     text = str(error)
     for code, pattern in _REFUSALS:
         matched = pattern.search(text)
         if matched:
             return AdapterError(code, model=model, **matched.groupdict())
-    words = [line.strip() for line in text.splitlines() if line.strip() and not _PLACE.match(line)]
-    return AdapterError("openvino_load_failed", model=model, error=" ".join(words) or text)
+    words = []
+    for line in text.splitlines():
+        if not _PLACE.match(line):
+            words.append(line.strip())
+    error_text = " ".join(filter(None, words)) or text
+    return AdapterError("openvino_load_failed", model=model, error=error_text)

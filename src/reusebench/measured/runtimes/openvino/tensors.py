@@ -1,6 +1,4 @@
-"""How tensors get in and out of an infer request: copied by infer(), or in the application's arrays
-where they are.
-"""
+"""The tensors of an infer request: copied by infer(), or the application's arrays in place."""
 
 from __future__ import annotations
 
@@ -18,11 +16,12 @@ from reusebench.measured.runtimes.base import (
     ImageInput,
     InputData,
     Inputs,
+    data_for,
 )
 
 __all__ = ["TYPES", "OpenVinoTensors", "declared", "fed_inputs"]
 
-#: Types of elements by OpenVINO's names. Text is not among them: a scalar of text crashes OpenVINO
+#: Types of elements, by OpenVINO's names. Text is left out: a scalar of text crashes OpenVINO
 #: 2026.4.
 TYPES = {
     "f32": "float32",
@@ -30,46 +29,53 @@ TYPES = {
     "f16": "float16",
     "bf16": BFLOAT16,
     "boolean": "bool",
-    **{f"{sign[0]}{bits}": f"{sign}{bits}" for sign in ("int", "uint") for bits in (8, 16, 32, 64)},
+    "i8": "int8",
+    "i16": "int16",
+    "i32": "int32",
+    "i64": "int64",
+    "u8": "uint8",
+    "u16": "uint16",
+    "u32": "uint32",
+    "u64": "uint64",
 }
 
 _NO_NAMES: Mapping[Tuple[str, int], str] = {}
 
 
 def declared(port: Any, names: Mapping[Tuple[str, int], str] = _NO_NAMES) -> DeclaredTensor:
-    """Return an input or output of a model as it is declared; `names` are those of sizes, by tensor
-    and index.
+    """Return an input or output as the model declares it; `names` has names of free sizes.
 
-    Of unknown rank it looks like a scalar.
+    A tensor of unknown rank looks like a scalar.
     """
     name = port.get_any_name() if port.get_names() else port.get_node().get_friendly_name()
     shape = port.get_partial_shape()
     sizes: List[Any] = []
-    for index in range(shape.rank.get_length() if shape.rank.is_static else 0):
+    rank = shape.rank.get_length() if shape.rank.is_static else 0
+    for index in range(rank):
         size = shape.get_dimension(index)
-        sizes.append(size.get_length() if size.is_static else names.get((name, index), ""))
+        if size.is_static:
+            sizes.append(size.get_length())
+        else:
+            sizes.append(names.get((name, index), ""))
     kind = port.get_element_type().get_type_name()
     return DeclaredTensor(name, TYPES.get(kind, kind), tuple(sizes))
 
 
 def fed_inputs(model: Any, inputs: Inputs) -> Tuple[InputData, ...]:
-    """Return what each input of a model is fed with."""
-    fed = []
-    for tensor in map(declared, model.inputs):
-        fed.append(inputs.get(tensor.name) or InputData(tensor.name, tensor.type, tensor.shape))
-    return tuple(fed)
+    """Return the data of each input of a model."""
+    return tuple(data_for(declared(port), inputs) for port in model.inputs)
 
 
 class OpenVinoTensors:
     """The application's arrays of one context, and the infer request that reads and writes them."""
 
     def __init__(self, fed: Sequence[InputData], zero_copy: Sequence[str], arrays: Arrays) -> None:
-        """`arrays` are those of other contexts that it shares, and get those that it makes."""
+        """`arrays` may come from other contexts, and gets what is missing."""
         self._fed = tuple(fed)
         self._input_stays = "input" in zero_copy
         self._output_stays = "output" in zero_copy
         self._request: Any = None
-        #: Of the last inference.
+        #: Outputs of the last inference.
         self._outputs: List[Any] = []
         self._use(arrays)
 
@@ -79,13 +85,13 @@ class OpenVinoTensors:
         self._bind()
 
     def renew(self) -> None:
-        """Have new arrays in place of the old ones, with the same request."""
+        """Replace the arrays by new ones, with the same request."""
         self._use({})
         self._bind()
 
     def _use(self, arrays: Arrays) -> None:
         self._arrays = arrays
-        #: Those that another context has made already.
+        #: Keys of the arrays that another context made.
         self._shared = set(arrays)
         self._inputs = []
         for number, tensor in enumerate(self._fed):
@@ -95,8 +101,8 @@ class OpenVinoTensors:
             self._inputs.append(arrays[key])
 
     def _bind(self) -> None:
-        """Have the request read and write the arrays that stay; an output whose size is free, when
-        that is known.
+        """Have the request use the arrays in place, but outputs of free sizes only when they are
+        known.
         """
         self._outputs = []
         if self._input_stays:
@@ -112,15 +118,12 @@ class OpenVinoTensors:
         self._outputs = []
 
     def infer(self) -> None:
-        """Run; outputs in place whose sizes the model leaves free have a place after the first
-        inference shows them.
-        """
+        """Run; the first run shows the free sizes of outputs in place, which get arrays then."""
         if not self._output_stays:
-            # The next ones take their place.
+            # Dropped first, so that the next outputs take their memory.
             self._outputs = []
-        results = list(
-            self._request.infer(self._copied(), share_outputs=self._output_stays).values()
-        )
+        returned = self._request.infer(self._copied(), share_outputs=self._output_stays)
+        results = list(returned.values())
         if not self._output_stays:
             self._outputs = results
         elif not self._outputs:
@@ -129,20 +132,18 @@ class OpenVinoTensors:
                 array[...] = result.view(array.dtype)
 
     def _copied(self) -> Dict[int, Any]:
-        """Return, by the number of the input, what infer() copies into the tensors of the
-        request.
-        """
+        """Return the arrays that infer() copies into the request's tensors, by input number."""
         if self._input_stays:
             return {}
         fed = {}
         for number, (tensor, array) in enumerate(zip(self._fed, self._inputs)):
-            fed[number] = _tensor_over(array, tensor.type) if tensor.type == BFLOAT16 else array
+            if tensor.type == BFLOAT16:
+                array = _tensor_over(array, tensor.type)
+            fed[number] = array
         return fed
 
     def _place(self, shapes: Sequence[Sequence[int]]) -> None:
-        """Have further inferences write the outputs, which have these shapes, into the
-        application's arrays.
-        """
+        """Have the request write outputs of these shapes into the application's arrays."""
         for number, (port, shape) in enumerate(zip(self._request.model_outputs, shapes)):
             kind = declared(port).type
             array = self._arrays.setdefault(f"output {number}", np.empty(shape, numpy_type(kind)))
@@ -154,20 +155,17 @@ class OpenVinoTensors:
         return [as_buffer(output) for output in self._outputs]
 
     def image_input(self) -> ImageInput:
-        """Return the application's array of the first input that is a picture, which every
-        inference reads.
-        """
+        """Return the array of the first input that is a picture; every inference reads it."""
         return image_in(self._inputs)
 
     def copies(self) -> Copies:
-        """Return what infer() copies: inputs into the request's tensors, and outputs out of
-        them.
-        """
-        sent_bytes = 0 if self._input_stays else _size_bytes(self._inputs)
-        return Copies(sent_bytes, 0 if self._output_stays else _size_bytes(self._outputs))
+        """Return the bytes that infer() copies into and out of the request's tensors."""
+        input_bytes = 0 if self._input_stays else _size_bytes(self._inputs)
+        output_bytes = 0 if self._output_stays else _size_bytes(self._outputs)
+        return Copies(input_bytes, output_bytes)
 
     def allocations(self) -> List[Allocation]:
-        """Return the arrays in place that no other context has made."""
+        """Return the arrays in place, unless another context made them."""
         allocations = []
         for key, array in self._arrays.items():
             kind = key.split()[0]
@@ -178,7 +176,7 @@ class OpenVinoTensors:
 
 
 def _tensor_over(array: Any, kind: str) -> Any:
-    """Return a tensor that is the array's memory."""
+    """Return a tensor over the array's memory."""
     if kind == BFLOAT16:
         return ov.Tensor(array, array.shape, ov.Type.bf16)
     return ov.Tensor(array, shared_memory=True)
