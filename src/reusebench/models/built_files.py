@@ -8,7 +8,7 @@ from pathlib import Path
 
 from reusebench.models.recipe import AnyRecipe, NativeRecipe, Recipe
 from reusebench.system.cache import cache_root, locked, run_in_another_process, written_whole
-from reusebench.system.files import UNFINISHED
+from reusebench.system.files import leftovers_of
 
 __all__ = ["cached_path", "ensure", "fill", "is_intact", "weights_of"]
 
@@ -63,7 +63,7 @@ def fill(recipe: AnyRecipe, build: Callable[..., object]) -> Path:
 
         # Killed builds leave unfinished files, and a board's flash is small.
         for file in files:
-            for leftover in path.parent.glob(f".{file.name}.*{UNFINISHED}"):
+            for leftover in leftovers_of(file):
                 leftover.unlink()
 
         with (

@@ -5,6 +5,7 @@ Not imported while a program of this machine is recorded: its imports would add 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import posixpath
 import select
@@ -182,10 +183,9 @@ class _InputForwarder:
     def _read(self) -> None:
         if not self._is_open or not _has_input():
             return
-        try:
-            self._pending = b"" if sys.stdin is None else os.read(_STDIN, _CHUNK_BYTES)
-        except OSError:  # the terminal has gone
-            self._pending = b""
+        if sys.stdin is not None:
+            with contextlib.suppress(OSError):  # the terminal has gone
+                self._pending = os.read(_STDIN, _CHUNK_BYTES)
         if not self._pending:
             self._is_open = False
             self._process.write(b"")

@@ -124,8 +124,10 @@ class ProcessTree:
     def read_peaks(self) -> Peaks:
         """Return the kernel's high-water marks."""
         statuses = _statuses(self._host, self._live)
-        risen = [self._risen(self._live[pid], status) for pid, status in statuses.items()]
-        largest_bytes = max(risen, default=0)
+        largest_bytes = 0
+        for pid, status in statuses.items():
+            largest_bytes = max(largest_bytes, self._risen(self._live[pid], status))
+
         # A process that came, went or executed another program since may have had any peak.
         if not statuses or self._lives != _lives(statuses):
             return Peaks(largest_bytes, sum_bytes=None)
@@ -144,7 +146,13 @@ class ProcessTree:
                 process.pss_readable = False
                 continue
             process.pss_readable = True
-        return Shares(*map(sum, zip(*shares))) if shares else None
+        if not shares:
+            return None
+        return Shares(
+            pss_bytes=sum(share.pss_bytes for share in shares),
+            uss_bytes=sum(share.uss_bytes for share in shares),
+            swap_bytes=sum(share.swap_bytes for share in shares),
+        )
 
     def read_dmabufs(self) -> int | None:
         """Return the bytes of the dma-bufs that the processes hold; None if none can be read.
@@ -208,8 +216,11 @@ def has_children(host: Host, pid: int) -> bool:
 
 def _statuses(host: Host, pids: Collection[int]) -> dict[int, _Status]:
     """Return the status of each process that has not gone."""
-    paths = [f"/proc/{pid}/{file}" for pid in pids for file in ("status", "stat")]
+    paths: list[str] = []
+    for pid in pids:
+        paths += [f"/proc/{pid}/status", f"/proc/{pid}/stat"]
     texts = read_texts(host, paths)
+
     statuses = {}
     for pid in pids:
         status = texts.get(f"/proc/{pid}/status")
@@ -242,7 +253,10 @@ def _listed_children(host: Host, pid: int) -> list[int]:
     """Return the children of all threads of a process."""
     folder = f"/proc/{pid}/task"
     lists = read_texts(host, [f"{folder}/{thread}/children" for thread in names_in(host, folder)])
-    return [int(child) for children in lists.values() for child in children.split()]
+    children: list[int] = []
+    for text in lists.values():
+        children += map(int, text.split())
+    return children
 
 
 def _children_by_parent(host: Host) -> dict[int, list[int]]:

@@ -110,16 +110,18 @@ def _phase(name: str, recordings: Sequence[Recording]) -> Phase:
     absent = PhaseRecord()
     records = [recording.phases.get(name, absent) for recording in recordings]
 
-    durations_ns = [None if record is absent else record.duration_ns for record in records]
+    durations_ns: list[int | None] = []
+    over_idle_bytes: list[int | None] = []
+    for recording, record in zip(recordings, records):
+        durations_ns.append(None if record is absent else record.duration_ns)
+        used_bytes = record.last("system_memory")
+        over_idle_bytes.append(None if used_bytes is None else used_bytes - recording.idle_bytes)
+
     last_readings: dict[str, tuple[int | None, ...]] = {}
     medians: dict[str, tuple[int | None, ...]] = {}
     for kind in KINDS:
         last_readings[f"{kind}_bytes"] = tuple(record.last(kind) for record in records)
         medians[f"{kind}_bytes"] = tuple(record.readings[kind].median() for record in records)
-    over_idle = [
-        None if used_bytes is None else used_bytes - recording.idle_bytes
-        for used_bytes, recording in zip(last_readings["system_memory_bytes"], recordings)
-    ]
     return Phase(
         name=name,
         durations_ns=tuple(durations_ns),
@@ -128,7 +130,7 @@ def _phase(name: str, recordings: Sequence[Recording]) -> Phase:
         process_peaks_exact=tuple(record.is_process_peak_exact for record in records),
         memory=PhaseMemory(
             **last_readings,
-            system_memory_over_idle_bytes=tuple(over_idle),
+            system_memory_over_idle_bytes=tuple(over_idle_bytes),
             application_peak_rss_bytes=tuple(record.peak_bytes for record in records),
             process_peak_rss_bytes=tuple(record.process_peak_bytes for record in records),
             application_peak_rss_at_most_bytes=tuple(
@@ -143,9 +145,10 @@ def trace_of(recording: Recording) -> ProgramTrace:
     """Return the trace; its times begin at the start of the recording."""
     begin_ns = recording.begin_ns
     rss = recording.rss
+    pss = recording.pss
     return ProgramTrace(
         timeline=MemoryTimeline(_since(begin_ns, rss), rss_bytes=list(rss.values)),
-        pss=MemoryTimeline(_since(begin_ns, recording.pss), pss_bytes=list(recording.pss.values)),
+        pss=MemoryTimeline(_since(begin_ns, pss), pss_bytes=list(pss.values)),
         system=MemoryTimeline(
             _since(begin_ns, recording.system), system_memory_bytes=list(recording.system.values)
         ),

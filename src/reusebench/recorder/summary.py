@@ -95,7 +95,7 @@ def _notes(program: Program) -> Iterator[str]:
     if unread and not hidden:
         yield f"too short for a reading of application memory: {', '.join(unread)}"
 
-    if any(_bound_sign(phase, key) for phase in program.phases for key in _COLUMNS.values()):
+    if any(_has_bound(phase) for phase in program.phases):
         yield "≥: the highest that was seen. A spike between two readings may have been higher"
 
     if program.outcome != "ok":
@@ -113,6 +113,10 @@ def _mark_doubt(text: str, program: Program) -> str:
     if program.shortage_signs and text != _NOTHING:
         return f"{text} {DOUBT}"
     return text
+
+
+def _has_bound(phase: Phase) -> bool:
+    return any(_bound_sign(phase, key) for key in _COLUMNS.values())
 
 
 def _bound_sign(phase: Phase, key: str) -> str:

@@ -121,9 +121,8 @@ class _Session:
 
     def __init__(self, task: Task) -> None:
         self._task = task
-        # An argument may hold any bytes; the stored form is text.
         words = task.command or command_of(task.site.host, task.pid or 0)
-        self._command = tuple(os.fsencode(word).decode(errors="replace") for word in words)
+        self._command = tuple(map(_as_text, words))
         base_name = os.fsencode(Path(self._command[0]).name)
         self._name = task.name or phase_name(base_name) or "program"
         # The time of the start names the run.
@@ -172,7 +171,9 @@ class _Session:
         marks = _marks(task)
 
         def start() -> RecordedProgram:
-            return site.attach(task.pid) if task.pid else site.start(task.command, marks)
+            if task.pid:
+                return site.attach(task.pid)
+            return site.start(task.command, marks)
 
         try:
             return record(site, start, marks, has_npu(site.host), print_notice, self._keep)
@@ -205,6 +206,11 @@ class _Session:
             repeats=tuple(repeats),
             phases=stored_phases(recordings),
         )
+
+
+def _as_text(word: str) -> str:
+    """Return a word of a command line, which may hold any bytes, as text that can be stored."""
+    return os.fsencode(word).decode(errors="replace")
 
 
 def _marks(task: Task) -> Marks:

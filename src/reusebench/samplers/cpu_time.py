@@ -48,8 +48,10 @@ def core_times(stat: str) -> dict[int, CpuTime]:
         if not name.startswith("cpu"):
             break  # the cores come first; hundreds of interrupts follow
         if name != "cpu":
+            core = int(name[3:])
             user, nice, system, idle, iowait, irq, softirq = map(int, fields[:7])
-            cores[int(name[3:])] = CpuTime(user + nice + system + irq + softirq, idle + iowait)
+            busy_ticks = user + nice + system + irq + softirq
+            cores[core] = CpuTime(busy_ticks, idle + iowait)
     return cores
 
 
@@ -57,4 +59,7 @@ def times_between(
     before: Mapping[int, CpuTime], after: Mapping[int, CpuTime]
 ) -> dict[int, CpuTime]:
     """Return the time of each core that was online at both readings."""
-    return {core: after[core].since(before[core]) for core in after.keys() & before.keys()}
+    times = {}
+    for core in after.keys() & before.keys():
+        times[core] = after[core].since(before[core])
+    return times

@@ -38,7 +38,10 @@ _FACTS = {
 def environment(host: Host, board: str) -> Environment:
     """Return the facts; a fact is None if this machine does not show it."""
     texts = read_texts(host, _FACTS.values())
-    facts = {name: texts[path].strip("\0\n ") for name, path in _FACTS.items() if path in texts}
+    facts = {}
+    for name, path in _FACTS.items():
+        if path in texts:
+            facts[name] = texts[path].strip("\0\n ")
     meminfo = read_system(host)
     compatible = facts.get("compatible")
     # `always [madvise] never`

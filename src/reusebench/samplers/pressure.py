@@ -51,8 +51,8 @@ class PressureWatch:
         page_files = [*(f"{group}/memory.stat" for group in groups), _VMSTAT]
         stall_files = [*(f"{group}/memory.pressure" for group in groups), _SYSTEM_STALLS]
         texts = read_texts(host, [self._stat, *page_files, *stall_files])
-        self._pages = _first(page_files, texts, lambda text: _refaults(_counts(text)) is not None)
-        self._stalls = _first(stall_files, texts, lambda text: bool(_stalls(text)))
+        self._pages = _first(page_files, texts, _has_refaults)
+        self._stalls = _first(stall_files, texts, _has_stalls)
         self._start = self._counters(texts)
         #: The last reading.
         self._last = Pressure()
@@ -144,7 +144,18 @@ def _first(
     paths: Sequence[str], texts: Mapping[str, str], is_usable: Callable[[str], bool]
 ) -> str | None:
     """Return the first of the paths with a usable text."""
-    return next((path for path in paths if is_usable(texts.get(path, ""))), None)
+    for path in paths:
+        if is_usable(texts.get(path, "")):
+            return path
+    return None
+
+
+def _has_refaults(text: str) -> bool:
+    return _refaults(_counts(text)) is not None
+
+
+def _has_stalls(text: str) -> bool:
+    return bool(_stalls(text))
 
 
 def _refaults(counts: Mapping[str, int]) -> str | None:

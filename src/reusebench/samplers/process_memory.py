@@ -109,7 +109,9 @@ def check_readable(host: Host) -> None:
             "this kernel gives no PSS: neither /proc/PID/smaps_rollup nor /proc/PID/smaps is there."
             " It needs CONFIG_PROC_PAGE_MONITOR=y; `reusebench doctor` shows every memory source"
         )
-    reasons = [str(error.strerror) if isinstance(error, OSError) else "empty" for error in errors]
+    reasons = []
+    for error in errors:
+        reasons.append(str(error.strerror) if isinstance(error, OSError) else "empty")
     raise SamplerError(
         "PSS cannot be read from /proc/PID/smaps_rollup and /proc/PID/smaps"
         f" ({'; '.join(reasons)}): mount a whole /proc, in which this user may read the"

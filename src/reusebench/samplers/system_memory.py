@@ -25,8 +25,12 @@ def oom_kills(host: Host) -> int:
 
     0 before Linux 4.13, which does not count them.
     """
-    counts = dict(line.split() for line in (read_text(host, "/proc/vmstat") or "").splitlines())
-    return int(counts.get("oom_kill", 0))
+    vmstat = read_text(host, "/proc/vmstat") or ""
+    for line in vmstat.splitlines():
+        name, _, count = line.partition(" ")
+        if name == "oom_kill":
+            return int(count)
+    return 0
 
 
 @dataclass(frozen=True)

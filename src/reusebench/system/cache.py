@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from reusebench.system import processes
-from reusebench.system.files import UNFINISHED_NAME, replacing
+from reusebench.system.files import TEMPORARY_NAME, replacing
 from reusebench.system.interrupts import uninterrupted
 from reusebench.system.package import python_command
 
@@ -257,7 +257,7 @@ def _folders_in(folder: Path) -> list[Path]:
 
 def _is_temporary(name: str) -> bool:
     """Whether a path of this name is temporary, and left over if its folder is unlocked."""
-    return bool(UNFINISHED_NAME.fullmatch(name) or _SCRATCH_NAME.fullmatch(name))
+    return bool(TEMPORARY_NAME.fullmatch(name) or _SCRATCH_NAME.fullmatch(name))
 
 
 def _removed(path: Path, dry_run: bool) -> CacheLeftover:

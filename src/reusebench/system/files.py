@@ -16,10 +16,11 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 __all__ = [
+    "TEMPORARY_NAME",
     "UNFINISHED",
-    "UNFINISHED_NAME",
     "inside",
     "keep_writing_to_user",
+    "leftovers_of",
     "open_emptied",
     "open_inside",
     "open_regular",
@@ -29,12 +30,13 @@ __all__ = [
     "remove_inside",
     "replacing",
     "started_umask",
+    "temporary_path",
 ]
 
 #: Suffix of the names of temporary files and folders.
 UNFINISHED = ".unfinished"
-#: Names of the temporary files of `replacing`, and of folders that are named alike.
-UNFINISHED_NAME = re.compile(rf"\..+\.\d+{re.escape(UNFINISHED)}")
+#: Names of temporary_path.
+TEMPORARY_NAME = re.compile(rf"\..+\.\d+{re.escape(UNFINISHED)}")
 
 _KINDS = (
     (stat.S_ISDIR, "a folder"),
@@ -162,7 +164,7 @@ def replacing(path: Path) -> Iterator[Path]:
     """
     if path.exists() and not path.is_file():
         raise OSError(errno.EEXIST, "it exists and is not a regular file", str(path))
-    temporary = path.with_name(f".{path.name}.{os.getpid()}{UNFINISHED}")
+    temporary = temporary_path(path)
     # Shows before any work whether the folder can be written to.
     temporary.touch()
     try:
@@ -174,6 +176,16 @@ def replacing(path: Path) -> Iterator[Path]:
         # Already gone if all went well.
         with suppress(OSError):
             temporary.unlink()
+
+
+def temporary_path(path: Path) -> Path:
+    """Return the path at which this process makes a file or folder before it is renamed."""
+    return path.with_name(f".{path.name}.{os.getpid()}{UNFINISHED}")
+
+
+def leftovers_of(path: Path) -> list[Path]:
+    """Return the temporary paths of a file or folder, of any process, that exist."""
+    return list(path.parent.glob(f".{path.name}.*{UNFINISHED}"))
 
 
 def printable(text: str, keep: str = "") -> str:

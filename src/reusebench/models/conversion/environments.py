@@ -18,7 +18,7 @@ from pathlib import Path
 from reusebench.models.errors import ModelError
 from reusebench.system import processes
 from reusebench.system.cache import OwnFolder, cache_root, cannot_write, end_of, locked
-from reusebench.system.files import UNFINISHED
+from reusebench.system.files import leftovers_of, temporary_path
 
 __all__ = ["ConverterEnvironment", "Installation", "PythonPackage", "ShowStep"]
 
@@ -136,10 +136,10 @@ class ConverterEnvironment:
     def _make(self, python: str, show_step: ShowStep, fill: Callable[[Installation], None]) -> None:
         """Make the environment in a temporary folder and rename it at the end. Needs the lock."""
         folder = self.folder()
-        temporary = folder.with_name(f".{folder.name}.{os.getpid()}{UNFINISHED}")
+        temporary = temporary_path(folder)
         try:
             # Killed installations leave unfinished folders.
-            for leftover in folder.parent.glob(f".{folder.name}.*{UNFINISHED}"):
+            for leftover in leftovers_of(folder):
                 shutil.rmtree(leftover)
             try:
                 show_step(f"environment for {self.library} {self.version} with {python}")

@@ -133,7 +133,9 @@ def number(name: str) -> int:
 
 def _celsius(text: str) -> float | None:
     millidegrees = int(text)
-    return millidegrees / 1000 if millidegrees > _ABSOLUTE_ZERO_MILLIDEGREES else None
+    if millidegrees <= _ABSOLUTE_ZERO_MILLIDEGREES:
+        return None
+    return millidegrees / 1000
 
 
 def _hz_from_khz(text: str) -> int:
@@ -153,5 +155,7 @@ def _cores(related: str) -> str:
             runs.append([core])
     if not runs:
         return ""
-    ranges = [f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs]
+    ranges = []
+    for run in runs:
+        ranges.append(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]))
     return f"cpu{','.join(ranges)}"

@@ -49,14 +49,17 @@ class Throttling:
         """Look for the host's sources."""
         self._sources = [*_cooling_devices(host), *_counters(host), *_firmware(host)]
         self.readable = bool(self._sources)
-        self.paths = [path for source in self._sources for path in source.paths]
+        self.paths: list[str] = []
+        for source in self._sources:
+            self.paths += source.paths
         self._percents: dict[tuple[str, str], RunningFigures] = {}
 
     def take(self, texts: Mapping[str, str]) -> None:
         """Add one reading from `texts`, keyed by path."""
         for source in self._sources:
             for name, slowed in source.slowed(texts).items():
-                self._percents.setdefault((name, source.kind), RunningFigures()).add(100.0 * slowed)
+                percents = self._percents.setdefault((name, source.kind), RunningFigures())
+                percents.add(100.0 if slowed else 0.0)
 
     def report(self) -> tuple[Throttle, ...] | None:
         """Return the causes of throttling, with their shares of the readings.
@@ -116,7 +119,9 @@ class _CoolingDevice:
 
     def slowed(self, texts: Mapping[str, str]) -> dict[str, bool]:
         state = _integer(texts, self.paths[0], 10)
-        return {} if state is None else {self._name: state > 0}
+        if state is None:
+            return {}
+        return {self._name: state > 0}
 
 
 class _Firmware:

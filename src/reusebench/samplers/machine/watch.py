@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from reusebench.samplers.host import Host, read_texts
 from reusebench.samplers.machine.cpu import CpuMeter
 from reusebench.samplers.machine.gauges import (
@@ -30,8 +32,9 @@ class MachineWatch:
         self._throttling = Throttling(host)
         self._npu_load = first_readable(NPU_LOAD, host)
         self._npu_percents: list[RunningFigures] = []
-        gauges = (*self._temperatures, *self._frequencies)
-        self._paths = [*self._cpu.paths, *(gauge.path for gauge in gauges), *self._throttling.paths]
+        self._paths = [*self._cpu.paths, *self._throttling.paths]
+        self._paths += [gauge.path for gauge in self._temperatures]
+        self._paths += [gauge.path for gauge in self._frequencies]
         if self._npu_load:
             self._paths.append(self._npu_load.path)
 
@@ -46,10 +49,12 @@ class MachineWatch:
         for gauge in (*self._temperatures, *self._frequencies):
             gauge.take(texts)
         self._throttling.take(texts)
-        if self._npu_load:
-            self._add_npu_loads(self._npu_load.parse(texts.get(self._npu_load.path, "")) or [])
+        self._add_npu_load(texts)
 
-    def _add_npu_loads(self, percents: list[float]) -> None:
+    def _add_npu_load(self, texts: Mapping[str, str]) -> None:
+        if self._npu_load is None:
+            return
+        percents = self._npu_load.parse(texts.get(self._npu_load.path, "")) or []
         for core, percent in enumerate(percents):
             if core == len(self._npu_percents):
                 self._npu_percents.append(RunningFigures())

@@ -43,6 +43,10 @@ class Request(NamedTuple):
     path: str | None = None
 
 
+def _frame(request: Request, number: int) -> bytes:
+    return _HEADER.pack(len(request.data), number, ord(request.kind)) + request.data
+
+
 class Connection:
     """The connection to the reader. Every method except close raises ConnectionLost."""
 
@@ -102,7 +106,7 @@ class Connection:
         frames = bytearray()
         for number, request in zip(numbers, requests):
             self._paths[number] = request.path
-            frames += _HEADER.pack(len(request.data), number, ord(request.kind)) + request.data
+            frames += _frame(request, number)
         with self._busy():
             self._channel.write(bytes(frames))
         self.wait(lambda: numbers[-1] in self._replies)
@@ -133,7 +137,7 @@ class Connection:
 
     def post(self, request: Request) -> None:
         """Send a request whose reply is ignored, also while another method is running."""
-        self._channel.post(_HEADER.pack(len(request.data), 0, ord(request.kind)) + request.data)
+        self._channel.post(_frame(request, 0))
 
     def set_patience(self, seconds: float) -> None:
         """Set the time without a byte from here after which the reader ends."""

@@ -73,7 +73,11 @@ class FarHost:
         """Return the inode or error of each path, links followed, in one round trip."""
         inodes: list[int | OSError] = []
         for reply in self._request_all("s", paths):
-            inodes.append(reply if isinstance(reply, OSError) else int(_STATUS.unpack(reply)[0]))
+            if isinstance(reply, OSError):
+                inodes.append(reply)
+            else:
+                inode, _, _ = _STATUS.unpack(reply)
+                inodes.append(inode)
         return inodes
 
     def write(self, path: str, data: bytes) -> None:

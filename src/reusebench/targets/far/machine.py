@@ -256,7 +256,8 @@ class FarMachine:
         """Push and compile the Python files of the measured process; return its start script."""
         root = PACKAGE.parent
         sources = sorted(MEASURED.rglob("*.py"))
-        folder = self.files.push_tree({str(source.relative_to(root)): source for source in sources})
+        files = {str(source.relative_to(root)): source for source in sources}
+        folder = self.files.push_tree(files)
         start = posixpath.join(folder, START.relative_to(root))
         # Otherwise the first measured process would compile them, which takes memory.
         if "__pycache__" not in self.host.names(posixpath.dirname(start)):

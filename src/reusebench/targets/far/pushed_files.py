@@ -114,7 +114,8 @@ class FarFiles:
         try:
             self._ask("l", path)
         except BlockingIOError:
-            holder = self._connection.request(read_request(path)).decode(errors="replace").strip()
+            reply = self._connection.request(read_request(path))
+            holder = reply.decode(errors="replace").strip()
             raise TargetError(
                 f"{self._connection.name} is in use by {holder or 'another session'}, and two"
                 " sessions would measure each other; wait until it has ended"
@@ -243,7 +244,8 @@ class FarFiles:
         return freed_bytes
 
     def _names(self, folder: str) -> list[str]:
-        return [os.fsdecode(name) for name in self._ask("n", folder).split(b"\0")[:-1]]
+        reply = self._ask("n", folder)
+        return [os.fsdecode(name) for name in reply.split(b"\0")[:-1]]
 
     def _exists(self, path: str) -> bool:
         try:

@@ -20,7 +20,11 @@ from reusebench.targets.target import Target
 __all__ = ["far_target", "library_of_board"]
 
 #: Key: architecture of the board's shell; architectures of libraries that programs there may load.
-_LOADABLE = {"aarch64": ("aarch64", "armhf"), "armhf": ("armhf",), "x86_64": ("x86_64",)}
+_LOADABLE = {
+    "aarch64": ("aarch64", "armhf"),
+    "armhf": ("armhf",),
+    "x86_64": ("x86_64",),
+}
 #: The module that decodes video.
 _DECODER = "av"
 _ANOTHER_PYTHON = (
@@ -134,7 +138,9 @@ def _preload(machine: FarMachine, architecture: str) -> str:
         PRELOAD.ensure(architecture, machine.show_step)
         preload = machine.push(str(PRELOAD.path(architecture)))
     others = machine.variable("LD_PRELOAD")
-    return f"{preload}:{others}" if others else preload
+    if others:
+        return f"{preload}:{others}"
+    return preload
 
 
 def _with_python(target: Target, machine: FarMachine, python: FarPython) -> Target:
