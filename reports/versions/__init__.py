@@ -1,1 +1,1 @@
-"""What versions of a runtime differ in, with the same models and the same plans."""
+"""The differences between versions of a runtime, with the same models and the same plans."""

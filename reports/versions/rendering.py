@@ -1,6 +1,4 @@
-"""Versions in the forms of `reusebench compare --across library`: for a terminal, as Markdown, and
-as records.
-"""
+"""The output of `reusebench compare --across library`: text, Markdown and records."""
 
 from __future__ import annotations
 
@@ -61,19 +59,20 @@ def as_csv(sets: Sequence[VersionSet], metrics: Sequence[Metric]) -> str:
 
 
 def as_json(sets: Sequence[VersionSet], metrics: Sequence[Metric]) -> str:
-    """Return the sets: their versions, the records, and what changed from each version to the
-    next.
-    """
-    document = [
-        {
-            "versions": [
-                {"version": one.full, "architecture": one.architecture} for one in versions.versions
-            ],
-            "changes": version_sentences(versions, _texts),
-            "rows": list(version_records(versions, metrics)),
-        }
-        for versions in sets
-    ]
+    """Return the sets as JSON: their versions, the sentences on changes, and the records."""
+    document = []
+    for versions in sets:
+        names = [
+            {"version": version.full, "architecture": version.architecture}
+            for version in versions.versions
+        ]
+        document.append(
+            {
+                "versions": names,
+                "changes": version_sentences(versions, _texts),
+                "rows": list(version_records(versions, metrics)),
+            }
+        )
     return json.dumps(document, ensure_ascii=False, indent=1)
 
 

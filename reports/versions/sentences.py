@@ -1,4 +1,4 @@
-"""What changed from one version to the next, in words."""
+"""Sentences on the changes from one version to the next."""
 
 from __future__ import annotations
 
@@ -19,61 +19,62 @@ from reusebench.reports.versions.versions import VersionSet
 from reusebench.storage.metrics import Metric, find_metric
 
 _NPU = find_metric("npu_memory")
-#: Scenarios beyond so many are counted.
+#: Limit of scenarios that are named; more are counted.
 _MOST_NAMED = 4
 
 
 def version_sentences(versions: VersionSet, texts: Texts) -> list[str]:
-    """Return what each version but the first takes more or less than the one before it; equal
-    changes at once.
-    """
+    """Return a paragraph for each version but the first; versions with equal changes share one."""
     changes = [
         (change, texts.sentences(_sentences(change, texts))) for change in version_changes(versions)
     ]
     paragraphs = []
-    for words, alike in itertools.groupby(changes, key=operator.itemgetter(1)):
-        of_versions = [change for change, _ in alike]
-        after = texts("versions_separator").join(
-            versions.label(change.after) for change in of_versions
-        )
-        key = "versions_compared" if len(of_versions) == 1 else "versions_each_compared"
+    for words, group in itertools.groupby(changes, key=operator.itemgetter(1)):
+        equal_changes = [change for change, _ in group]
+        labels = [versions.label(change.after) for change in equal_changes]
+        key = "versions_compared" if len(labels) == 1 else "versions_each_compared"
         paragraphs.append(
-            texts(key, before=versions.label(of_versions[0].before), after=after, changes=words)
+            texts(
+                key,
+                before=versions.label(equal_changes[0].before),
+                after=texts("versions_separator").join(labels),
+                changes=words,
+            )
         )
     return paragraphs
 
 
 def _sentences(change: VersionChange, texts: Texts) -> Iterator[str]:
-    if change.npu_compared:
-        if change.npu:
-            sizes = _range(min(change.npu), max(change.npu), _NPU)
-            count = len(change.npu)
-            yield texts(
-                "versions_npu_changed", count=count, compared=change.npu_compared, sizes=sizes
-            )
-        else:
-            yield texts("versions_npu_same", compared=change.npu_compared)
-    yield from (_component(one, texts) for one in change.components)
+    compared = change.npu_compared
+    if change.npu:
+        sizes = _range(min(change.npu), max(change.npu), _NPU)
+        yield texts("versions_npu_changed", count=len(change.npu), compared=compared, sizes=sizes)
+    elif compared:
+        yield texts("versions_npu_same", compared=compared)
+    for component in change.components:
+        yield _component(component, texts)
+
     if change.application:
         if change.like != change.before:
             yield texts("versions_like", like=change.like)
         yield _application(change, texts)
-        if change.like.architecture != change.after.architecture:
-            names = (change.like.architecture or EMPTY, change.after.architecture or EMPTY)
-            yield texts("versions_architecture", before=names[0], after=names[1])
-    for key, rows in (
-        ("gained", change.gained),
-        ("lost", change.lost),
-        ("neither", change.neither),
-    ):
-        if rows:
-            yield texts(f"versions_{key}", scenarios=_outcomes(rows, texts))
+        before = change.like.architecture
+        after = change.after.architecture
+        if before != after:
+            yield texts("versions_architecture", before=before or EMPTY, after=after or EMPTY)
+
+    if change.gained:
+        yield texts("versions_gained", scenarios=_outcomes(change.gained, texts))
+    if change.lost:
+        yield texts("versions_lost", scenarios=_outcomes(change.lost, texts))
+    if change.neither:
+        yield texts("versions_neither", scenarios=_outcomes(change.neither, texts))
 
 
 def _application(change: VersionChange, texts: Texts) -> str:
     shown = change.shown_application
     compared = len(change.application)
-    errors = [one.error for one in change.application if one.error is not None]
+    errors = [difference.error for difference in change.application if difference.error is not None]
     if not errors:
         return texts("versions_application_unknown", compared=compared)
     if not shown:
@@ -99,26 +100,23 @@ def _component(change: ComponentChange, texts: Texts) -> str:
 
 
 def _range(low: float, high: float, metric: Metric, sign: bool = True) -> str:
-    """Return two amounts of a metric, one where they are equal."""
+    """Return two amounts of a metric, or one if they are equal."""
     ends = dict.fromkeys(metric_amount(end, metric, sign) for end in (low, high))
     return " .. ".join(ends)
 
 
 def _outcomes(rows: Sequence[Row], texts: Texts) -> str:
-    """Return scenarios by what came of them where they have no figures; where there are many, how
-    many.
-    """
+    """Return the scenarios by outcome; the number of them if there are many."""
     by_outcome: dict[str, list[str]] = {}
     for row in rows:
         by_outcome.setdefault(row.outcome, []).append(row.scenario)
+
     parts = []
     for outcome, scenarios in by_outcome.items():
-        count = len(scenarios)
-        names = (
-            texts.scenarios(scenarios)
-            if count <= _MOST_NAMED
-            else texts("versions_scenarios", count=count)
-        )
+        if len(scenarios) <= _MOST_NAMED:
+            names = texts.scenarios(scenarios)
+        else:
+            names = texts("versions_scenarios", count=len(scenarios))
         parts.append(
             texts("versions_outcome", outcome=texts(f"outcome_{outcome}"), scenarios=names)
         )

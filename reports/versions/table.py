@@ -12,12 +12,12 @@ from reusebench.reports.base.table import Table
 from reusebench.reports.base.texts import Texts
 from reusebench.reports.results.memory_use import component_memory
 from reusebench.reports.results.rows import Row
-from reusebench.reports.versions.versions import ComparedConfiguration, Version, VersionSet
+from reusebench.reports.versions.versions import ComparedConfiguration, VersionSet
 from reusebench.storage.metrics import Metric, find_metric
 
-#: What tables are of where nothing else is named.
+#: Metrics of the tables if no others are named.
 VERSION_METRICS = (find_metric("npu_memory"), find_metric("application_memory_over_baseline"))
-#: Of the records; new ones come at the end.
+#: Columns of the records; new ones come at the end.
 VERSION_COLUMNS = (
     "board",
     "runtime",
@@ -39,39 +39,40 @@ VERSION_COLUMNS = (
 
 
 def version_table(versions: VersionSet, metric: Metric, texts: Texts) -> Table | None:
-    """Return a metric by version, in its unit; where it was not measured, the outcome. None where
-    no version has it.
-    """
+    """Return a metric by version, in its unit, or its outcome; None if no version has figures."""
     lines = []
     for configuration in versions.configurations:
-        figures = {one: _figure(configuration.rows.get(one), metric) for one in versions.versions}
-        if any(figures.values()):
-            cells = [
-                _cell(configuration, one, figures[one], metric, texts) for one in versions.versions
-            ]
-            lines.append(("ok", [configuration_name(versions, configuration, texts), *cells]))
+        figures = [
+            _figure(configuration.rows.get(version), metric) for version in versions.versions
+        ]
+        if not any(figures):
+            continue
+        cells = [configuration_name(versions, configuration, texts)]
+        for version, figure in zip(versions.versions, figures):
+            cells.append(_cell(configuration.rows.get(version), figure, metric, texts))
+        lines.append(("ok", cells))
     heads = [texts("column_scenario"), *map(versions.label, versions.versions)]
     return Table(heads, lines) if lines else None
 
 
 def component_table(versions: VersionSet, texts: Texts) -> Table | None:
-    """Return each component that is not the same in all versions, in bytes; None if none is."""
+    """Return the components that differ between versions, in bytes; None if none do."""
     lines = []
     for configuration in versions.configurations:
-        memories = {
-            one: memory
-            for one in versions.versions
-            if (row := configuration.measured(one)) and (memory := component_memory(row))
-        }
+        memories = []
+        for version in versions.versions:
+            row = configuration.measured(version)
+            memories.append(component_memory(row) if row else None)
         for name in COMPONENTS:
-            sizes = {one: memory.sizes[name] for one, memory in memories.items()}
-            if len({size.median for size in sizes.values() if size}) > 1:
-                cells = [
-                    EMPTY if (size := sizes.get(one)) is None else whole(size.median)
-                    for one in versions.versions
-                ]
-                scenario = configuration_name(versions, configuration, texts)
-                lines.append(("ok", [scenario, texts(f"component_{name}"), *cells]))
+            sizes = [memory.sizes[name] if memory else None for memory in memories]
+            if len({size.median for size in sizes if size}) < 2:
+                continue
+            cells = [
+                configuration_name(versions, configuration, texts),
+                texts(f"component_{name}"),
+            ]
+            cells += [EMPTY if size is None else whole(size.median) for size in sizes]
+            lines.append(("ok", cells))
     heads = [
         texts("column_scenario"),
         texts("column_component"),
@@ -81,50 +82,59 @@ def component_table(versions: VersionSet, texts: Texts) -> Table | None:
 
 
 def version_records(versions: VersionSet, metrics: Sequence[Metric]) -> Iterator[dict[str, Any]]:
-    """Yield a record in VERSION_COLUMNS for each configuration, version and metric, and each
-    component of NPU memory.
+    """Yield a record in VERSION_COLUMNS for each configuration, version, metric and component.
 
-    The component is None for all of the metric; without figures there is one record, with the
-    outcome.
+    Components are those of NPU memory; None stands for a whole metric. Without any figures there is
+    one record, with the outcome.
     """
     for configuration in versions.configurations:
         for version, row in configuration.rows.items():
-            info = row.info
-            same = {
-                name: getattr(info, name)
-                for name in ("runtime", "target", "chip", "streams", "contexts")
-            }
-            same |= {
+            common = {
                 "board": row.file.board,
+                "runtime": row.info.runtime,
+                "target": row.info.target,
+                "chip": row.info.chip,
                 "name": row.scenario,
                 "models": row.models,
+                "streams": row.info.streams,
+                "contexts": row.info.contexts,
                 "version": version.full,
+                "architecture": version.architecture,
+                "outcome": row.outcome,
             }
-            same |= {"architecture": version.architecture, "outcome": row.outcome}
-            figures: dict[tuple[str, str, str | None], Figure | None] = {
-                (metric.name, metric.unit, None): _figure(row, metric) for metric in metrics
-            }
-            memory = component_memory(row)
-            for name, size in memory.sizes.items() if memory else ():
-                figures["npu_memory", "bytes", name] = size
-            known = {key: figure for key, figure in figures.items() if figure}
-            for (metric_name, unit, component), figure in known.items():
-                values = {"median": rounded(figure, 3), "spread": rounded_spread(figure, 3)}
+            known = list(_known_figures(row, metrics))
+            for metric_name, unit, component, figure in known:
                 yield {
-                    **same,
+                    **common,
                     "metric": metric_name,
                     "unit": unit,
                     "component": component,
-                    **values,
+                    "median": rounded(figure, 3),
+                    "spread": rounded_spread(figure, 3),
                 }
             if not known:
-                yield same
+                yield common
+
+
+def _known_figures(
+    row: Row, metrics: Sequence[Metric]
+) -> Iterator[tuple[str, str, str | None, Figure]]:
+    """Yield metric, unit, component and figure, for each figure of the row."""
+    for metric in metrics:
+        figure = _figure(row, metric)
+        if figure:
+            yield metric.name, metric.unit, None, figure
+    memory = component_memory(row)
+    if memory:
+        for component, size in memory.sizes.items():
+            if size:
+                yield "npu_memory", "bytes", component, size
 
 
 def configuration_name(
     versions: VersionSet, configuration: ComparedConfiguration, texts: Texts
 ) -> str:
-    """Return the scenario's name, with its models where that is needed."""
+    """Return the name of the scenario, with its models if other configurations share the name."""
     scenario, models = versions.names(configuration)
     name = texts.scenario(scenario)
     return name if models is None else texts("label_with", label=name, fact=models)
@@ -134,15 +144,10 @@ def _figure(row: Row | None, metric: Metric) -> Figure | None:
     return Figure.of(metric.values(row.info)) if row and row.measured else None
 
 
-def _cell(
-    configuration: ComparedConfiguration,
-    version: Version,
-    figure: Figure | None,
-    metric: Metric,
-    texts: Texts,
-) -> str:
-    if figure is None:
-        row = configuration.rows.get(version)
-        return texts(f"outcome_{row.outcome}") if row and not row.measured else EMPTY
-    spread = f" ±{metric_number(figure.spread, metric)}" if figure.spread else ""
-    return metric_number(figure.median, metric) + spread
+def _cell(row: Row | None, figure: Figure | None, metric: Metric, texts: Texts) -> str:
+    if figure:
+        spread = f" ±{metric_number(figure.spread, metric)}" if figure.spread else ""
+        return metric_number(figure.median, metric) + spread
+    if row and not row.measured:
+        return texts(f"outcome_{row.outcome}")
+    return EMPTY

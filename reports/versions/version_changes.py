@@ -1,10 +1,8 @@
-"""What changed from one version to the next: NPU memory by component, application memory, and what
-can be measured.
-"""
+"""The changes from one version to the next: NPU memory, application memory, and outcomes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from reusebench.reports.base.statistics import difference
@@ -21,53 +19,60 @@ from reusebench.reports.results.savings import NPU
 from reusebench.reports.versions.versions import Version, VersionSet
 from reusebench.storage.metrics import find_metric
 
-#: Above what the process takes without a context.
+#: Application memory above the do-nothing baseline.
 APPLICATION = find_metric("application_memory_over_baseline")
 
 
 @dataclass(frozen=True)
 class ComponentChange:
-    """A component that contexts of one mechanism have more of, or all of them less."""
+    """A rise, or a fall, of a component in contexts of one mechanism."""
 
-    #: As in Context.mechanism; None: what was made in no context's step.
+    #: Context.mechanism; None for buffers that were made in no context's step.
     mechanism: str | None
     component: str
-    #: The least and the most, in bytes per context; both above zero, or both below.
+    #: The smallest and the largest change, in bytes per context; both have the same sign.
     low: float
     high: float
-    #: Whether every context of the mechanism has it.
+    #: Whether every context of the mechanism has the change.
     is_of_each: bool
-    #: In how many of the scenarios that have such contexts.
+    #: Number of scenarios with the change.
     scenarios: int
+    #: Number of scenarios with such contexts.
     of_scenarios: int
 
 
 @dataclass(frozen=True)
 class VersionChange:
-    """One version against the one before it, over the configurations that both measured."""
+    """One version compared with the previous one, over the configurations measured in both."""
 
     before: Version
     after: Version
     compared: int
-    #: Configurations with NPU memory, and the change of each of them that has one, in bytes.
+    #: Number of configurations with NPU memory.
     npu_compared: int
+    #: Changes of their NPU memory in bytes, without zeros.
     npu: tuple[float, ...]
     components: tuple[ComponentChange, ...]
-    #: What application memory is compared with: the newest earlier version of the same
-    #: architecture, since that decides most of it; else `before`.
+    #: The version that application memory is compared with: the newest earlier one of the same
+    #: architecture, which matters most, or `before` if there is none.
     like: Version
-    #: Of application memory above the baseline, of each configuration that both measured.
+    #: Difference of application memory above the baseline, per configuration measured in both.
     application: tuple[Difference, ...]
-    #: Measured now, and not before; and the other way round: the row without figures.
+    #: Configurations measured only now: their rows before, which have no figures.
     gained: tuple[Row, ...]
+    #: Configurations measured only before: their rows now, which have no figures.
     lost: tuple[Row, ...]
-    #: Tried with both, and measured by neither: the rows of the later.
+    #: Configurations tried with both versions and measured with neither: the later rows.
     neither: tuple[Row, ...]
 
     @property
     def shown_application(self) -> list[float]:
         """The changes of application memory that are more than noise, in bytes."""
-        return [one.change for one in self.application if one.verdict not in (NO_CHANGE, TOO_FEW)]
+        return [
+            difference.change
+            for difference in self.application
+            if difference.verdict not in (NO_CHANGE, TOO_FEW)
+        ]
 
 
 def version_changes(versions: VersionSet) -> list[VersionChange]:
@@ -88,78 +93,95 @@ def _change(versions: VersionSet, before: Version, after: Version) -> VersionCha
             lost.append(configuration.rows[after])
         elif not old and not new and before in configuration.rows and after in configuration.rows:
             neither.append(configuration.rows[after])
+
     pairs = _measured_in_both(versions, before, after)
-    like = _before_of_architecture(versions, before, after)
-    npu = [
-        change.median
-        for old, new in pairs
-        if (change := difference(new.memory(NPU), old.memory(NPU)))
-    ]
+    like = _previous_of_architecture(versions, before, after)
+    npu = []
+    for old, new in pairs:
+        change = difference(new.memory(NPU), old.memory(NPU))
+        if change:
+            npu.append(change.median)
     return VersionChange(
-        before,
-        after,
-        len(pairs),
-        len(npu),
-        tuple(change for change in npu if change),
-        tuple(_component_changes(pairs)),
-        like,
-        tuple(_application_changes(_measured_in_both(versions, like, after))),
-        tuple(gained),
-        tuple(lost),
-        tuple(neither),
+        before=before,
+        after=after,
+        compared=len(pairs),
+        npu_compared=len(npu),
+        npu=tuple(size for size in npu if size),
+        components=tuple(_component_changes(pairs)),
+        like=like,
+        application=tuple(_application_changes(_measured_in_both(versions, like, after))),
+        gained=tuple(gained),
+        lost=tuple(lost),
+        neither=tuple(neither),
     )
 
 
 def _measured_in_both(
     versions: VersionSet, before: Version, after: Version
 ) -> list[tuple[Row, Row]]:
-    pairs = ((one.measured(before), one.measured(after)) for one in versions.configurations)
-    return [(old, new) for old, new in pairs if old and new]
+    pairs = []
+    for configuration in versions.configurations:
+        old = configuration.measured(before)
+        new = configuration.measured(after)
+        if old and new:
+            pairs.append((old, new))
+    return pairs
 
 
-def _before_of_architecture(versions: VersionSet, before: Version, after: Version) -> Version:
-    """Return the newest version before it that has its architecture; else the one before it."""
+def _previous_of_architecture(versions: VersionSet, before: Version, after: Version) -> Version:
+    """Return the newest version before `after` with its architecture, or `before`."""
     earlier = versions.versions[: versions.versions.index(after)]
-    return next(
-        (one for one in reversed(earlier) if one.architecture == after.architecture), before
-    )
+    for version in reversed(earlier):
+        if version.architecture == after.architecture:
+            return version
+    return before
 
 
-def _component_changes(pairs: Sequence[tuple[Row, Row]]) -> list[ComponentChange]:
-    #: By mechanism and component: the changes of all contexts, by scenario.
+def _component_changes(pairs: Sequence[tuple[Row, Row]]) -> Iterator[ComponentChange]:
+    #: Key: mechanism and component; value: per scenario, the changes of all contexts.
     changes: dict[tuple[str | None, str], list[list[float]]] = {}
     for old, new in pairs:
-        of_row: dict[tuple[str | None, str], list[float]] = {}
-        after = {(context, name): figure for context, name, figure in context_components(new)}
-        for context, name, figure in context_components(old):
-            mechanism = None if context is None else old.info.plan.contexts[context - 1].mechanism
-            other = after.get((context, name))
-            if figure and other:
-                of_row.setdefault((mechanism, name), []).append(other.median - figure.median)
-        for key, sizes in of_row.items():
+        for key, sizes in _changes_of_contexts(old, new).items():
             changes.setdefault(key, []).append(sizes)
-    found = []
+
     for (mechanism, component), scenarios in changes.items():
         for sign in (1, -1):
             matching = [[size for size in sizes if size * sign > 0] for sizes in scenarios]
-            sizes = [size for of_scenario in matching for size in of_scenario]
+            sizes = [size for sizes_of_scenario in matching for size in sizes_of_scenario]
             if not sizes:
                 continue
-            is_of_each = matching == scenarios
-            count = sum(bool(of_scenario) for of_scenario in matching)
             low, high = sorted((min(sizes), max(sizes)), key=abs)
-            found.append(
-                ComponentChange(mechanism, component, low, high, is_of_each, count, len(scenarios))
+            yield ComponentChange(
+                mechanism,
+                component,
+                low,
+                high,
+                is_of_each=matching == scenarios,
+                scenarios=sum(bool(sizes_of_scenario) for sizes_of_scenario in matching),
+                of_scenarios=len(scenarios),
             )
-    return found
 
 
-def _application_changes(pairs: Sequence[tuple[Row, Row]]) -> list[Difference]:
+def _changes_of_contexts(old: Row, new: Row) -> dict[tuple[str | None, str], list[float]]:
+    """Return the changes of all contexts, by mechanism and component."""
+    after = {(context, name): figure for context, name, figure in context_components(new)}
+    changes: dict[tuple[str | None, str], list[float]] = {}
+    for context, name, figure in context_components(old):
+        other = after.get((context, name))
+        if figure is None or other is None:
+            continue
+        mechanism = None
+        if context is not None:
+            mechanism = old.info.plan.contexts[context - 1].mechanism
+        changes.setdefault((mechanism, name), []).append(other.median - figure.median)
+    return changes
+
+
+def _application_changes(pairs: Sequence[tuple[Row, Row]]) -> Iterator[Difference]:
     confidence = 1 - (1 - CONFIDENCE) / max(1, len(pairs))
-    values = [(APPLICATION.values(old.info), APPLICATION.values(new.info)) for old, new in pairs]
-    # Earlier runs are of other versions: they have another level.
-    return [
-        difference_of_means(APPLICATION, [old], [new], (), confidence)
-        for old, new in values
-        if old and new
-    ]
+    for old_row, new_row in pairs:
+        old = APPLICATION.values(old_row.info)
+        new = APPLICATION.values(new_row.info)
+        if old and new:
+            # Earlier runs are of other versions, with other levels, so there are none.
+            yield difference_of_means(APPLICATION, [old], [new], (), confidence)

@@ -1,4 +1,4 @@
-"""Versions of a runtime beside each other: the same models and plans on the same target."""
+"""Versions of a runtime to compare: the same models and plans on the same target."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ from reusebench.measured.runtimes import version_order
 from reusebench.reports.results.rows import Group, Row, workload_key
 from reusebench.storage.runs import plan_digest
 
-#: Of a digest, which distinguish files of one name.
+#: Digits of a digest, enough to distinguish files with one name.
 _DIGITS = 6
 
 
 @dataclass(frozen=True)
 class Version:
-    """A runtime's library."""
+    """A version of a runtime's library."""
 
-    #: With its build, where the runtime says it, as in "1.6.0 (9a7b5d24c@2023-12-13T17:32:13)".
+    #: The version with its build, if known: "1.6.0 (9a7b5d24c@2023-12-13T17:32:13)".
     full: str
-    #: None in results that are older than this field.
+    #: None in results older than this field.
     architecture: str | None
-    #: What tables call it: its number, and where another one has that too, its architecture or its
-    #: build.
+    #: Name in tables: the number, with architecture or build if another version has that number.
     name: str
 
     def __str__(self) -> str:
-        """Return its name, with the architecture."""
-        known = self.architecture and self.architecture not in self.name
-        return f"{self.name} ({self.architecture})" if known else self.name
+        """Return the name with the architecture."""
+        if not self.architecture or self.architecture in self.name:
+            return self.name
+        return f"{self.name} ({self.architecture})"
 
 
 @dataclass(frozen=True, eq=False)
 class ComparedConfiguration:
-    """Equal models and an equal plan, by the version that they were tried in."""
+    """A configuration of equal models and plans, with a row for each version it was tried in."""
 
     rows: dict[Version, Row]
 
@@ -52,11 +52,11 @@ class ComparedConfiguration:
 class VersionSet:
     """The versions of one runtime on one target of one board."""
 
-    #: The group of the newest result; all but its version holds for all.
+    #: The group of the newest result; its facts, except the version, hold for all.
     group: Group
     #: The oldest first; two or more.
     versions: tuple[Version, ...]
-    #: In the order of scenarios; each was measured in one of the versions, and tried in another.
+    #: Configurations in the order of scenarios, each tried in two versions and measured in one.
     configurations: tuple[ComparedConfiguration, ...]
 
     @property
@@ -65,26 +65,25 @@ class VersionSet:
         return list(zip(self.versions, self.versions[1:]))
 
     def label(self, version: Version) -> str:
-        """Return what a version is called beside the others: with the architecture where that
-        differs.
-        """
-        alike = len({one.architecture for one in self.versions}) == 1
-        return version.name if alike else str(version)
+        """Return the name of a version, with its architecture if that differs in the set."""
+        architectures = {version.architecture for version in self.versions}
+        return version.name if len(architectures) == 1 else str(version)
 
     @property
     def measures_npu(self) -> bool:
         """Whether there are figures of NPU memory."""
-        return any(
-            row.memory("npu_memory_bytes")
-            for one in self.configurations
-            for row in one.rows.values()
-        )
+        for configuration in self.configurations:
+            for row in configuration.rows.values():
+                if row.memory("npu_memory_bytes"):
+                    return True
+        return False
 
-    def names(self, of: ComparedConfiguration) -> tuple[str, str | None]:
-        """Return the scenario's name, and where another has it too the models; of equal names with
-        a digest.
+    def names(self, configuration: ComparedConfiguration) -> tuple[str, str | None]:
+        """Return the name of the scenario, and of its models if others share the scenario's name.
+
+        Models with equal names get a digest.
         """
-        row = of.newest
+        row = configuration.newest
         models = [
             other.newest.models
             for other in self.configurations
@@ -92,34 +91,31 @@ class VersionSet:
         ]
         if len(models) == 1:
             return row.scenario, None
-        digest = row.info.models[0].digest[:_DIGITS]
-        return row.scenario, (
-            f"{row.models} {digest}" if models.count(row.models) > 1 else row.models
-        )
+        if models.count(row.models) == 1:
+            return row.scenario, row.models
+        return row.scenario, f"{row.models} {row.info.models[0].digest[:_DIGITS]}"
 
 
 def versions_of(groups: Iterable[Group]) -> list[VersionSet]:
-    """Return the sets of two or more versions that there are among groups, which come newest
-    first.
-    """
-    alike: dict[Hashable, list[Group]] = {}
+    """Return the sets of two or more versions among the groups, which come newest first."""
+    comparable: dict[Hashable, list[Group]] = {}
     for group in groups:
         info = group.info
         if info.runtime_version:
             place = (group.board, info.runtime, info.target, info.chip, info.npu_memory_limit_bytes)
-            alike.setdefault(place, []).append(group)
-    return [found for members in alike.values() if (found := _version_set(members))]
+            comparable.setdefault(place, []).append(group)
+    sets = [_version_set(members) for members in comparable.values()]
+    return [versions for versions in sets if versions]
 
 
 def _version_set(groups: Sequence[Group]) -> VersionSet | None:
-    """Return the set of groups that differ in their versions; None if no two have the same
-    models and plans.
-    """
+    """Return the set of these groups; None if no two versions have the same models and plans."""
     libraries = {(str(group.info.runtime_version), group.info.architecture) for group in groups}
     ordered = sorted(libraries, key=lambda library: (version_order(library[0]), library[1] or ""))
     names = _names(ordered)
     versions = {library: Version(*library, names[library]) for library in ordered}
-    # Of a configuration that was measured again the newest result stands.
+
+    # The newest result of a configuration in a version counts.
     newest: dict[Hashable, dict[Version, Row]] = {}
     for group in groups:
         version = versions[str(group.info.runtime_version), group.info.architecture]
@@ -127,35 +123,38 @@ def _version_set(groups: Sequence[Group]) -> VersionSet | None:
             models = tuple(model.digest for model in row.info.models)
             key = (row.scenario, models, plan_digest(row.info.plan), workload_key(row.info))
             newest.setdefault(key, {}).setdefault(version, row)
+
     configurations = []
+    tried: set[Version] = set()
     for rows in newest.values():
-        # Copies of all versions are compared as what they are copies of.
+        # A copy in all versions is left out: its original has the same figures.
         are_copies = all(row.original for row in rows.values())
         if len(rows) > 1 and not are_copies and any(row.measured for row in rows.values()):
-            configurations.append(
-                ComparedConfiguration({one: rows[one] for one in versions.values() if one in rows})
-            )
-    tried = [
-        one
-        for one in versions.values()
-        if any(one in configuration.rows for configuration in configurations)
-    ]
-    return VersionSet(groups[0], tuple(tried), tuple(configurations)) if configurations else None
+            ordered_rows = {
+                version: rows[version] for version in versions.values() if version in rows
+            }
+            configurations.append(ComparedConfiguration(ordered_rows))
+            tried.update(rows)
+    if not configurations:
+        return None
+    return VersionSet(
+        groups[0],
+        tuple(version for version in versions.values() if version in tried),
+        tuple(configurations),
+    )
 
 
 def _names(libraries: Sequence[tuple[str, str | None]]) -> dict[tuple[str, str | None], str]:
-    """Return the shortest name of each version that no other has."""
+    """Return the shortest unique name of each version."""
     names = {}
     for version, architecture in libraries:
         number = version.partition(" ")[0]
-        same = [other for other in libraries if other[0].partition(" ")[0] == number]
-        of_architecture = [other for other in same if other[1] == architecture]
-        name = (
-            number
-            if len(same) == 1
-            else f"{number} ({architecture})"
-            if len(of_architecture) == 1
-            else version
-        )
+        same_number = [other for other in libraries if other[0].partition(" ")[0] == number]
+        same_architecture = [other for other in same_number if other[1] == architecture]
+        name = version
+        if len(same_number) == 1:
+            name = number
+        elif len(same_architecture) == 1:
+            name = f"{number} ({architecture})"
         names[version, architecture] = name
     return names
