@@ -1,3 +1,1 @@
-"""Scenarios: which contexts to make, and who reuses what from whom; each is a function from
-Parameters to a Plan.
-"""
+"""Scenarios: ways to lay out contexts and their reuse, as functions from Parameters to a Plan."""

@@ -7,7 +7,7 @@ from reusebench.reports.results.rows import Row
 from reusebench.scenarios.catalogue import LEAN, SCENARIOS
 
 #: Scenarios with several plans: each combines as many mechanisms as the runtime has.
-COMBINING = tuple(scenario.name for scenario in SCENARIOS if len(scenario.lay_outs) > 1)
+COMBINING = tuple(scenario.name for scenario in SCENARIOS if len(scenario.layouts) > 1)
 
 
 def combines(row: Row) -> bool:

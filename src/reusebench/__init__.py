@@ -1,6 +1,6 @@
-"""What memory reuse between neural-network contexts really saves: measured, stored and explained.
+"""The real savings of memory reuse between neural-network contexts: measured, stored and explained.
 
-`pytest -p reusebench` gives tests the fixture `measure`; `load` reads what is stored. Everything
+`pytest -p reusebench` gives tests the fixture `measure`; `load` reads stored results. Everything
 that is not in `__all__` is private and may change.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import os
 
-# What type checkers read; nothing is imported until it is used.
+# Type checkers read these imports; at run time nothing is imported until it is used.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from reusebench.harness.measure import Measure, Result
@@ -24,7 +24,7 @@ __version__ = "0.2.0"
 #: The plug-in that `pytest -p reusebench` loads.
 pytest_plugins = ("reusebench.harness.plugin",)
 
-#: The module of each name.
+#: Module of each name in __all__.
 _MODULES = {
     "Context": "harness.plans.python_plan",
     "Figure": "storage.measured_figure",
@@ -37,7 +37,7 @@ _MODULES = {
 }
 
 
-#: In a checkout these folders are links.
+#: Folders that are links in a checkout.
 for _folder in ("bench", "native", "reports", "scenarios"):
     if not os.path.isdir(os.path.join(os.path.dirname(__file__), _folder)):
         raise ImportError(

@@ -1,4 +1,4 @@
-"""How much is measured unless an option says otherwise: by default, and with --quick."""
+"""The amount of measuring unless an option says otherwise: by default, and with --quick."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ DEFAULT = Effort(
     clip=Clip(),
     cycles=20,
 )
-#: A first look; docs/measure.md says where its time goes.
+#: The effort of --quick; docs/measure.md has the time of each of its parts.
 QUICK = Effort(
     BuiltIn(
         stream=("mobilenet_v2", 224),

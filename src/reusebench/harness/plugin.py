@@ -251,7 +251,7 @@ def pytest_benchmark_update_json(config: pytest.Config, output_json: dict[str, A
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_keyboard_interrupt() -> None:
-    """Let no further signal keep finished results from being stored."""
+    """Ignore more signals, so that finished results are stored."""
     ignore_signals()
 
 

@@ -1,7 +1,7 @@
 """The progress of a session in the terminal: a line for each finished configuration.
 
-If standard output is a terminal, a further line, which is erased again, tells the current step and
-the time left.
+If standard output is a terminal, one more line tells the current step and the time left. It is
+erased again.
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ class Session:
         #: Reasons why measured configurations have no figures.
         self._reasons: list[str] = []
 
-    # Before measuring
+    # Preparation
 
     def runtime(self, name: str | None) -> str:
         """Return the name of a runtime that can be measured, by default the first one; raise
@@ -251,7 +251,7 @@ class Session:
         self._without_dot.discard(test)
         return is_without
 
-    # At the end
+    # The end of the session
 
     def add_without_speed(self, output_json: dict[str, Any]) -> None:
         """Add the results without speed to the run that pytest-benchmark is about to write."""

@@ -23,8 +23,8 @@ __all__ = ["SessionRun"]
 class SessionRun:
     """The results of a session in pytest-benchmark's form, and their file.
 
-    pytest-benchmark has no hook for where and how a run is saved, so three of its session's
-    attributes are replaced: `storage.save`, `autosave` and `get_machine_info`.
+    pytest-benchmark has no hook for the way a run is saved, so three of its session's attributes
+    are replaced: `storage.save`, `autosave` and `get_machine_info`.
     """
 
     def __init__(self, config: pytest.Config, storage: Path) -> None:
@@ -115,8 +115,9 @@ class SessionRun:
             )
 
     def _save(self, output_json: dict[str, Any], name: str) -> None:
-        """Write the finished run; pytest-benchmark cannot count past 9999, nor beside another
-        writer.
+        """Write the finished run in place of pytest-benchmark.
+
+        It cannot count past 9999, and its numbers clash if another session writes, too.
         """
         assert self._writer is not None
         try:

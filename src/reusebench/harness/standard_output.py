@@ -43,7 +43,7 @@ class StandardOutput:
             self._give_up(error)
 
     def tell(self, storage: Path) -> None:
-        """Say on standard error, if there is one, why output ended, and where the results are."""
+        """Tell the error and the storage on standard error, if there is one."""
         with contextlib.suppress(OSError):
             if sys.stderr:
                 sys.stderr.write(

@@ -1,4 +1,4 @@
-"""The one place where the harness resolves names, options and plans to what they mean."""
+"""The one place in the harness that resolves names, options and plans to subjects."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Subjects:
     """The subjects that a session can measure."""
 
     def __init__(self, plan_files: Iterable[PlanFile]) -> None:
-        """Begin with the plans of the user's files, beside all built-in scenarios and options."""
+        """Begin with the plans of the user's files, all built-in scenarios and all options."""
         #: The user's plans and their baselines, by name.
         self._plans: dict[str, PlanSubject] = {}
         for file in plan_files:

@@ -1,4 +1,4 @@
-"""Whether the files that are measured are still those of the session's start."""
+"""The files that plans are measured with, which must not change during a session."""
 
 from __future__ import annotations
 

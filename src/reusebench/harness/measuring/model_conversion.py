@@ -122,7 +122,7 @@ class ModelConversion:
         return tuple(inputs)
 
     def refusal(self, recipe: ConvertedRecipe, error: ConversionError | DoesNotRun) -> str:
-        """Return why the file is not converted, or why the converted one does not run."""
+        """Return the reason why the file is not converted, or the converted file does not run."""
         title = self.converter.environment.title
         if isinstance(error, ConversionError):
             words = error.words.rstrip("!. ")
@@ -147,7 +147,7 @@ def reader_of(runtime: RuntimeEntry, file: ModelFile) -> RuntimeEntry:
 
 
 def how_made(runtime: RuntimeEntry) -> str:
-    """Return where a runtime's files come from, as an insertion; empty if nothing converts."""
+    """Return the origin of a runtime's files, as an insertion; empty if nothing converts."""
     converter = converter_of(runtime.suffix)
     if converter is None:
         return ""

@@ -50,8 +50,8 @@ def model_digest(path: Path, pins: Pins) -> str:
 
 
 def digest_with_inputs(digest: str, inputs: Sequence[InputData], arrays_digest: str) -> str:
-    """Return the digest of a model with these inputs; it does not depend on where their arrays are
-    unpacked.
+    """Return the digest of a model with these inputs, whose files it ignores: `arrays_digest` has
+    their content.
     """
     values = [asdict(replace(tensor, file=None, assumed=())) for tensor in inputs]
     has_data = any(tensor.file for tensor in inputs)

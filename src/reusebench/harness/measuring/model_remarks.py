@@ -1,4 +1,4 @@
-"""What the terminal says of models before they are measured: assumptions and conversions."""
+"""The terminal's remarks about models before they are measured: assumptions and conversions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["assumptions", "conversion_text"]
 
 
 def assumptions(model: Model) -> str:
-    """Return what was assumed about a model's inputs, with the option that changes it; may be
+    """Return the assumptions about a model's inputs, with the options that change them; may be
     empty.
     """
     conversion = model.conversion
@@ -34,7 +34,7 @@ def assumptions(model: Model) -> str:
 
 
 def conversion_text(model: Model) -> str:
-    """Return how a model was converted, and with which data; empty if it was not."""
+    """Return the converter of a model, its precision and its data; empty if it is as given."""
     conversion = model.conversion
     if conversion is None:
         return ""

@@ -62,7 +62,7 @@ class ModelTrials:
 
 
 def _checked_origin(file: ModelFile, target: Target) -> str:
-    """Return who made a .rknn file, as an insertion.
+    """Return the maker of a .rknn file, as an insertion.
 
     Raises UnusableModel if the file cannot run on the target's chip.
     """

@@ -17,7 +17,7 @@ __all__ = ["Repeat"]
 class Repeat:
     """The readings of one fresh process."""
 
-    #: In the order of time.
+    #: Readings at the barriers, in the order of time.
     barriers: Sequence[BarrierReading]
     failure: Failure | None
     elapsed_s: float

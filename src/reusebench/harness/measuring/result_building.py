@@ -34,7 +34,7 @@ __all__ = ["Provenance", "build_result", "is_settled"]
 
 @dataclass(frozen=True)
 class Provenance:
-    """The facts about a result that are no figures: its plan, and what measured it where."""
+    """The facts about a result that are no figures: its plan, its target and its versions."""
 
     plan: Plan
     target: str

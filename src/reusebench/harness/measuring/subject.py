@@ -20,7 +20,7 @@ __all__ = ["Extent", "Job", "PlanSubject", "ScenarioSubject", "Subject", "Suppli
 
 @dataclass(frozen=True)
 class Supplies:
-    """What plans are made from: the settings, models and videos of a session, and its targets."""
+    """The settings, models, videos and targets of a session, from which plans are made."""
 
     settings: Settings
     models: ModelSets
@@ -147,7 +147,7 @@ class PlanSubject(Subject):
 
     @property
     def name(self) -> str:
-        """The plan's name; that of a baseline tells what it is."""
+        """The plan's name, with a suffix if it is the baseline."""
         without, name = self.file.scenarios
         return name if self.reuses else without
 

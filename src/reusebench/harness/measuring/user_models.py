@@ -225,7 +225,7 @@ class UserModels:
 
 
 def _left_out(runtime: RuntimeEntry, file: ModelFile) -> str:
-    """Return why a runtime does not take a file."""
+    """Return the reason why a runtime does not take a file."""
     if reader_of(runtime, file) is not runtime:
         reason = f"it is not converted, since {runtime.name} has {runtime.suffix} files of its own"
     else:

@@ -206,7 +206,7 @@ def read_document(path: Path) -> Document:
 
     is_json = path.suffix == ".json"
     values = _parsed(empty, text, is_json)
-    # From Python 3.14 on, json itself reads thousands of levels.
+    # json of Python 3.14 and later reads thousands of levels itself.
     forbidden = _problem(values)
     if forbidden:
         raise empty.error((), forbidden)
