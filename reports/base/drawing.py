@@ -121,7 +121,8 @@ def bars(
     for start, length, middle in parts:
         low = middle - height / 2
         high = middle + height / 2
-        corners.append([(start, low), (start, high), (start + length, high), (start + length, low)])
+        end = start + length
+        corners.append([(start, low), (start, high), (end, high), (end, low)])
     axes.add_collection(PolyCollection(corners, **{"linewidth": 0, **look}))
     axes.autoscale_view()
 

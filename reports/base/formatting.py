@@ -23,7 +23,10 @@ _SHOWN = {
     PERCENT: ("%", 1, 2),
 }
 #: Units for values that are not zero, but would be shown as zero.
-_SMALLER = {BYTES: (("KiB", 2**10), ("B", 1)), NANOSECONDS: (("ns", 1),)}
+_SMALLER = {
+    BYTES: (("KiB", 2**10), ("B", 1)),
+    NANOSECONDS: (("ns", 1),),
+}
 #: MiB per minute; decimals of larger rates are noise.
 _WITHOUT_DECIMALS = 100
 
@@ -198,11 +201,13 @@ def metric_amount(value: float, metric: Metric, sign: bool = False) -> str:
 def _metric_value(value: float, metric: Metric, sign: bool) -> tuple[str, str]:
     unit, factor, decimals = _SHOWN[metric.unit]
     plus = "+" if sign and value > 0 else ""
-    if value == 0 or round(value / factor, decimals) != 0:
-        return f"{plus}{value / factor:,.{decimals}f}", unit
-    for smaller, parts in _SMALLER.get(metric.unit, ()):
-        if round(value / parts, 2) != 0:
-            return f"{plus}{value / parts:,.2f}".rstrip("0").rstrip("."), smaller
+    shown = value / factor
+    if value == 0 or round(shown, decimals) != 0:
+        return f"{plus}{shown:,.{decimals}f}", unit
+    for smaller_unit, smaller_factor in _SMALLER.get(metric.unit, ()):
+        shown = value / smaller_factor
+        if round(shown, 2) != 0:
+            return f"{plus}{shown:,.2f}".rstrip("0").rstrip("."), smaller_unit
     return f"{0:.{decimals}f}", unit
 
 
@@ -210,8 +215,11 @@ def _number(figure: Figure | None, unit: float, decimals: int, spread: bool) -> 
     if figure is None:
         return EMPTY
     # Adding zero takes the sign from a rounded zero.
-    text = f"{round(figure.median / unit, decimals) + 0.0:,.{decimals}f}"
-    return text + _spread(figure, unit, decimals) if spread else text
+    median = round(figure.median / unit, decimals) + 0.0
+    text = f"{median:,.{decimals}f}"
+    if not spread:
+        return text
+    return text + _spread(figure, unit, decimals)
 
 
 def _spread(figure: Figure, unit: float, decimals: int) -> str:

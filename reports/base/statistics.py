@@ -28,7 +28,9 @@ def difference(greater: Figure | None, smaller: Figure | None) -> Figure | None:
 def total(figures: Iterable[Figure | None]) -> Figure | None:
     """Return the sum of the figures that are known; None if none is."""
     known = [figure for figure in figures if figure is not None]
-    return sum(known[1:], known[0]) if known else None
+    if not known:
+        return None
+    return sum(known[1:], known[0])
 
 
 def known_sum(values: Iterable[float | None]) -> float | None:
@@ -46,7 +48,9 @@ def known_mean(values: Iterable[float | None]) -> float | None:
 def rounded(figure: Figure | float | None, digits: int | None = None) -> float | None:
     """Return the median for exported tables: a whole number, or with `digits` decimals."""
     value = figure.median if isinstance(figure, Figure) else figure
-    return None if value is None else round(value, digits)
+    if value is None:
+        return None
+    return round(value, digits)
 
 
 def rounded_spread(figure: Figure | None, digits: int | None = None) -> float | None:

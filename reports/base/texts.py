@@ -70,8 +70,8 @@ class Texts:
 @functools.cache
 def texts_of(language: str) -> Texts:
     """Return the words of a language of LANGUAGES."""
-    files = sorted(
-        (_FOLDER / language).glob("*.json"), key=lambda file: (file.name != _FIRST_FILE, file.name)
-    )
-    parts = [json.loads(file.read_text(encoding="utf-8")) for file in files]
-    return Texts(language, {key: text for part in parts for key, text in part.items()})
+    files = (_FOLDER / language).glob("*.json")
+    words: dict[str, str] = {}
+    for file in sorted(files, key=lambda file: (file.name != _FIRST_FILE, file.name)):
+        words.update(json.loads(file.read_text(encoding="utf-8")))
+    return Texts(language, words)

@@ -191,7 +191,8 @@ def _trend(
 def _without_outliers(readings: np.ndarray) -> np.ndarray:
     """Return the series with each outlier replaced by the median of itself and its neighbours."""
     medians = readings.copy()
-    medians[1:-1] = np.median([readings[:-2], readings[1:-1], readings[2:]], axis=0)
+    neighbours = [readings[:-2], readings[1:-1], readings[2:]]
+    medians[1:-1] = np.median(neighbours, axis=0)
     distances = abs(readings - medians)
     common = np.sort(distances)[: len(distances) * 3 // 4].mean()
     return np.where(distances > max(_OUTLIER * common, 1), medians, readings)
@@ -332,11 +333,15 @@ def _kept_share(residuals: np.ndarray) -> float:
 
 def _whitened(values: np.ndarray, share: float) -> np.ndarray:
     """Return the series without the share of the previous value in each value."""
-    return np.append(values[0] * math.sqrt(1 - share**2), values[1:] - share * values[:-1])
+    first = values[0] * math.sqrt(1 - share**2)
+    others = values[1:] - share * values[:-1]
+    return np.append(first, others)
 
 
 def _regression(values: np.ndarray, *columns: np.ndarray) -> tuple[float, np.ndarray, float]:
     """Return (coefficient of the last column, residuals, weight of the coefficient)."""
     basis, sizes = np.linalg.qr(np.column_stack(columns))
     parts = basis.T @ values
-    return float(parts[-1] / sizes[-1, -1]), values - basis @ parts, float(sizes[-1, -1] ** 2)
+    size = sizes[-1, -1]
+    residuals = values - basis @ parts
+    return float(parts[-1] / size), residuals, float(size**2)

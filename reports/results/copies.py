@@ -36,4 +36,6 @@ def avoided_bytes(row: Row) -> float | None:
     """Return the additional bytes that the baseline copies; None if either was not counted."""
     own = copied(row)
     baseline = copied(row.baseline) if row.baseline else None
-    return baseline.total_bytes - own.total_bytes if own and baseline else None
+    if own is None or baseline is None:
+        return None
+    return baseline.total_bytes - own.total_bytes

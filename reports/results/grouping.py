@@ -9,7 +9,7 @@ from typing import Optional, Union
 from reusebench.reports.results.rows import (
     Group,
     Row,
-    Workload,
+    WorkloadKey,
     stored_scenario_of,
     workload_key,
 )
@@ -38,7 +38,7 @@ _Conditions = tuple[Union[str, int, None], ...]
 #: Digests of the models.
 _Models = tuple[str, ...]
 #: The models and the workload that a scenario was measured with.
-_Inputs = tuple[_Models, Optional[Workload]]
+_Inputs = tuple[_Models, Optional[WorkloadKey]]
 
 
 @dataclass(frozen=True, eq=False)

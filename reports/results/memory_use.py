@@ -87,6 +87,15 @@ class FindingSummary:
     past_end_bytes: int | None = None
 
 
+@dataclass(frozen=True)
+class _PlannedSharing:
+    """One memory that a plan shares; contexts are indices."""
+
+    component: str
+    owner: int
+    readers: Sequence[int]
+
+
 def component_memory(row: Row) -> ComponentMemory | None:
     """Return the account over the repeats; None if there is none, or if it must not be compared."""
     accounts = row.accounts
@@ -191,19 +200,17 @@ def shared_memories(row: Row) -> list[SharedMemory]:
     accounts = row.accounts if row.measured else []
     if not accounts:
         return []
-    planned = list(_planned_sharing(row.info.plan))
-    counts_by_repeat = [
-        _seen_readers(planned, account) for account in accounts if account.source == "ledger"
-    ]
+    ledgers = [account for account in accounts if account.source == "ledger"]
     memories = []
-    for index, (component, owner, readers) in enumerate(planned):
-        seen = [counts[index] for counts in counts_by_repeat]
-        sizes = [account.contexts[owner].size_bytes(component) for account in accounts]
+    for planned in _planned_sharing(row.info.plan):
+        owner = planned.owner
+        seen = [_seen_readers(planned, ledger) for ledger in ledgers]
+        sizes = [account.contexts[owner].size_bytes(planned.component) for account in accounts]
         memories.append(
             SharedMemory(
-                component=component,
+                component=planned.component,
                 owner=owner + 1,
-                readers=tuple(reader + 1 for reader in readers),
+                readers=tuple(reader + 1 for reader in planned.readers),
                 seen=min(seen, default=None),
                 size=Figure.of(sizes),
             )
@@ -243,34 +250,34 @@ def _finding_summary(row: Row, kind: str) -> FindingSummary:
     )
 
 
-def _planned_sharing(plan: Plan) -> Iterator[tuple[str, int, list[int]]]:
-    """Yield (component, owner, readers) of each shared memory, in the order of allocation."""
+def _planned_sharing(plan: Plan) -> Iterator[_PlannedSharing]:
+    """Yield each memory that the plan shares, in the order of allocation."""
     contexts = plan.contexts
     for owner in range(len(contexts)):
-        readers = [
-            index
-            for index, context in enumerate(contexts)
-            if context.source == owner and context.mechanism != SHARED_CONTEXT
-        ]
+        readers = []
+        for index, context in enumerate(contexts):
+            if context.source == owner and context.mechanism != SHARED_CONTEXT:
+                readers.append(index)
         if readers:
-            yield "weights", owner, readers
+            yield _PlannedSharing("weights", owner, readers)
 
-    for component, memories in (("internal", plan.internal_memories()), ("io", plan.io_memories())):
+    shared_memories = {"internal": plan.internal_memories(), "io": plan.io_memories()}
+    for component, memories in shared_memories.items():
         for owner, *readers in memories.values():
             if readers:
-                yield component, owner, readers
+                yield _PlannedSharing(component, owner, readers)
 
 
-def _seen_readers(planned: Sequence[tuple[str, int, list[int]]], account: Account) -> list[int]:
-    """Return the number of planned readers of each memory that were seen to read it."""
-    seen = {(memory.component, memory.owner): set(memory.readers) for memory in account.shared}
-    with_own_weights = {
-        finding.context for finding in account.findings if finding.kind == "not_shared"
-    }
-    counts = []
-    for component, owner, readers in planned:
-        expected = set(readers)
-        if component == "weights":
-            expected -= with_own_weights
-        counts.append(len(expected & seen.get((component, owner), set())))
-    return counts
+def _seen_readers(planned: _PlannedSharing, ledger: Account) -> int:
+    """Return the number of planned readers of a memory that were seen to read it."""
+    expected = set(planned.readers)
+    if planned.component == "weights":
+        for finding in ledger.findings:
+            if finding.kind == "not_shared" and finding.context is not None:
+                expected.discard(finding.context)
+
+    seen: set[int] = set()
+    for memory in ledger.shared:
+        if (memory.component, memory.owner) == (planned.component, planned.owner):
+            seen = set(memory.readers)
+    return len(expected & seen)

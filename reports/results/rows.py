@@ -33,7 +33,7 @@ from reusebench.storage.run_file import StoredResult, StoredRun
 _DUP = "dup"
 
 #: The task of the streams: the numbers of the schedule, and the digest of the video.
-Workload = tuple[Union[float, str, None], ...]
+WorkloadKey = tuple[Union[float, str, None], ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +89,9 @@ class Row:
     @property
     def system_noise_bytes(self) -> int | None:
         """The largest change of system memory while idle before a process; None if unread."""
-        noises = self.info.memory.system_memory_noise_bytes if self.measured else ()
+        if not self.measured:
+            return None
+        noises = self.info.memory.system_memory_noise_bytes
         return max((noise for noise in noises if noise is not None), default=None)
 
     @property
@@ -184,7 +186,9 @@ class Row:
 
         It is 0 if the outputs are bit-equal.
         """
-        return output_difference(self.info, self.baseline.info) if self.baseline else None
+        if self.baseline is None:
+            return None
+        return output_difference(self.info, self.baseline.info)
 
     @property
     def supported(self) -> bool:
@@ -204,7 +208,9 @@ class Row:
 
     def memory(self, name: str) -> Figure | None:
         """Return a figure of storage.result.Memory over the repeats; None if it is not known."""
-        return Figure.of(getattr(self.info.memory, name)) if self.measured else None
+        if not self.measured:
+            return None
+        return Figure.of(getattr(self.info.memory, name))
 
     @property
     def accounts(self) -> list[Account]:
@@ -242,7 +248,9 @@ class Row:
     @property
     def latency_saved(self) -> Figure | None:
         """Latency in nanoseconds that the baseline takes more than this."""
-        return difference(self.baseline.latency, self.latency) if self.baseline else None
+        if self.baseline is None:
+            return None
+        return difference(self.baseline.latency, self.latency)
 
     @property
     def throughput(self) -> Figure | None:
@@ -321,7 +329,9 @@ class Group:
     def short_version(self) -> str | None:
         """The runtime's version without the build that Rockchip's libraries name after it."""
         version = self.info.runtime_version
-        return version.partition(" ")[0] if version else None
+        if not version:
+            return None
+        return version.partition(" ")[0]
 
     @property
     def has_npu_memory(self) -> bool:
@@ -368,7 +378,7 @@ def stored_scenario_of(info: Result) -> StoredScenario:
     return StoredScenario(info.scenario, info.baseline)
 
 
-def workload_key(info: Result) -> Workload | None:
+def workload_key(info: Result) -> WorkloadKey | None:
     """Return the task of the streams, which is equal wherever the video lies; None without any."""
     schedule = info.plan.schedule
     if schedule is None:
