@@ -136,7 +136,9 @@ def _rate_of_one_kept(group: Group, scenario: str, tolerance_percent: float) -> 
         raise CannotBeJudged("disturbed", scenario=scenario)
 
     lost = difference(baseline.throughput, row.throughput)
-    lost_percent = lost.percent_of(baseline.throughput) if lost and baseline.throughput else None
+    lost_percent = None
+    if lost and baseline.throughput:
+        lost_percent = lost.percent_of(baseline.throughput)
     if lost_percent is None:
         raise CannotBeJudged("not_measured", scenario=scenario)
 
@@ -164,7 +166,10 @@ def smaller_internal_saved(group: Group, scenario: str) -> Judgement:
     saved = difference(Figure.of(map(sum, baseline_repeats)), own)
     assert saved is not None
     is_equal = abs(saved.median - expected) <= _PAGE_BYTES * len(sizes)
-    values = {"saved": mib(saved, npu=True), "expected": mib(Figure(expected), npu=True)}
+    values = {
+        "saved": mib(saved, npu=True),
+        "expected": mib(Figure(expected), npu=True),
+    }
     shown = Phrase("claims_internal", values)
     return counted(is_equal, "internal_equal", "internal_differs", saved, "bytes", shown)
 
@@ -206,9 +211,8 @@ def application_memory_read(group: Group, scenarios: Sequence[str]) -> Judgement
     counts = [sum(buffers.read for buffers in repeat) for repeat in repeats]
     fewest = min(counts)
     buffers_of_fewest = repeats[counts.index(fewest)]
-    shown = Phrase(
-        "claims_buffers", {kind: _named_buffers(buffers_of_fewest, kind) for kind in _BUFFER_KINDS}
-    )
+    named = {kind: _named_buffers(buffers_of_fewest, kind) for kind in _BUFFER_KINDS}
+    shown = Phrase("claims_buffers", named)
     figure = Figure.of(counts)
     assert figure is not None
     return counted(fewest > 0, "still_read", "never_read", figure, "buffers", shown)
@@ -296,6 +300,5 @@ def _virtual_board_reason(group: Group) -> Phrase:
 
 def _parts(sizes: Mapping[str, Figure]) -> Phrase:
     """Return the phrase that lists components with their sizes."""
-    return Phrase(
-        "claims_parts", {name: mib(size, npu=True, spread=False) for name, size in sizes.items()}
-    )
+    parts = {name: mib(size, npu=True, spread=False) for name, size in sizes.items()}
+    return Phrase("claims_parts", parts)

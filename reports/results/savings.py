@@ -44,7 +44,10 @@ class Saving:
         """
         if not self.saved.exceeds_spread:
             return False
-        return self.is_npu or mib(self.saved, spread=False) != mib(Figure(0), spread=False)
+        if self.is_npu:
+            return True
+        zero = mib(Figure(0), spread=False)
+        return mib(self.saved, spread=False) != zero
 
     @property
     def change(self) -> str:

@@ -47,7 +47,9 @@ class Growth:
 
 def readings_of(series: Series, memory: str) -> Sequence[int | None]:
     """Return the readings of RSS or HEAP; empty if there are none."""
-    return (series.rss_bytes if memory == RSS else series.heap_bytes) or ()
+    if memory == RSS:
+        return series.rss_bytes
+    return series.heap_bytes or ()
 
 
 def trends(row: Row, memory: str = RSS) -> Sequence[tuple[Series, Trend]]:

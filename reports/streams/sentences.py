@@ -86,8 +86,8 @@ def frame_sentences(workload: Workload, texts: Texts) -> list[str]:
 
     decoding = _decoding_sentence(workload, texts)
     if not workload.schedule.fps:
-        fastest = texts("streams_fastest", parts=_listed_rates(rates, texts))
-        return [fastest, decoding] if decoding else [fastest]
+        sentences = [texts("streams_fastest", parts=_listed_rates(rates, texts)), decoding]
+        return [sentence for sentence in sentences if sentence]
 
     slow = [(row, rate) for row, rate in rates if not kept_up(row)]
     due = plain(workload.due_per_s)
@@ -123,13 +123,14 @@ def memory_sentences(workload: Workload, texts: Texts) -> list[str]:
 
 def opening_part(group: Group, label: str, texts: Texts) -> str | None:
     """Return the rate of a group's newest streams and the best mode, as far as they are known."""
-    workload = next(iter(workloads(group.rows)), None)
+    workload = _newest_workload(group)
     if workload is None:
         return None
-    best = _best_mode(workload)
-    saving = best.main_saving if best else None
     rates = [rate for _, rate in _measured_rates(workload)]
-    if not (rates if workload.computes else saving):
+    best = _best_saving(workload)
+    if workload.computes and not rates:
+        return None
+    if not workload.computes and best is None:
         return None
 
     if not workload.computes:
@@ -143,30 +144,39 @@ def opening_part(group: Group, label: str, texts: Texts) -> str | None:
         "asked": plain(workload.due_per_s),
         "range": _range(rates, texts) if rates else "",
     }
-    if best is None or saving is None:
+    if best is None:
         return texts(f"{key}_only", **values)
 
-    of_inference: Saving | None = saving
+    row, saving = best
+    shown: Saving | None = saving
     if workload.computes:
-        of_inference = inference_saving(best, workload.decode_only)
+        shown = inference_saving(row, workload.decode_only)
     return texts(
         key,
         **values,
-        scenario=texts.scenario(best.scenario),
-        percent=percent(of_inference.percent if of_inference else None),
+        scenario=texts.scenario(row.scenario),
+        percent=percent(shown.percent if shown else None),
         memory=texts("opening_memory_npu" if saving.is_npu else "opening_memory_application"),
     )
 
 
-def _best_mode(workload: Workload) -> Row | None:
-    """Return the mode that saves most with as many contexts as its baseline; None if none does."""
-    comparable = [
-        row
-        for row in workload.modes
-        if row.baseline and _context_count(row) == _context_count(row.baseline)
-    ]
-    best = max(comparable, key=lambda row: best_percent(row.main_saving), default=None)
-    return best if best and best_percent(best.main_saving) else None
+def _newest_workload(group: Group) -> Workload | None:
+    return next(iter(workloads(group.rows)), None)
+
+
+def _best_saving(workload: Workload) -> tuple[Row, Saving] | None:
+    """Return the mode that saves most with as many contexts as its baseline, and its saving."""
+    best = None
+    most_percent = 0.0
+    for row in workload.modes:
+        if row.baseline is None or _context_count(row) != _context_count(row.baseline):
+            continue
+        saving = row.main_saving
+        saved_percent = best_percent(saving)
+        if saving and saved_percent > most_percent:
+            best = (row, saving)
+            most_percent = saved_percent
+    return best
 
 
 def growing_parts(group: Group, label: str, texts: Texts) -> list[str]:
@@ -174,9 +184,11 @@ def growing_parts(group: Group, label: str, texts: Texts) -> list[str]:
 
     The heap in use tells it if it grows, otherwise RSS.
     """
-    workload = next(iter(workloads(group.rows)), None)
+    workload = _newest_workload(group)
+    if workload is None:
+        return []
     parts = []
-    for row in workload.rows if workload else ():
+    for row in workload.rows:
         for memory in (HEAP, RSS):
             grown = growth(row, memory)
             if grown and grown.verdict == "growing":
@@ -282,7 +294,9 @@ def _early_end_warning(key: str, rows: Iterable[Row], texts: Texts) -> str | Non
         shortest_s = min((streams.seconds for streams in row.frames), default=0.0)
         value = _duration(shortest_s, texts)
         parts.append(texts("streams_part", scenario=texts.scenario(row.scenario), value=value))
-    return texts(key, parts=texts.joined(parts)) if parts else None
+    if not parts:
+        return None
+    return texts(key, parts=texts.joined(parts))
 
 
 def _measured_rates(workload: Workload) -> list[tuple[Row, Figure]]:
@@ -298,8 +312,10 @@ def _measured_rates(workload: Workload) -> list[tuple[Row, Figure]]:
 def _decoding_sentence(workload: Workload, texts: Texts) -> str | None:
     """Return whether the machine could at least decode the frames that were due."""
     row = workload.decode_only
-    frames = all_frames(row) if row else None
-    if row is None or frames is None or not workload.schedule.video:
+    if row is None or not workload.schedule.video:
+        return None
+    frames = all_frames(row)
+    if frames is None:
         return None
     if not workload.schedule.fps:
         key = "streams_decoding_alone"
@@ -373,7 +389,9 @@ def _listed_rates(rates: Iterable[tuple[Row, Figure]], texts: Texts) -> str:
 def _range(rates: Sequence[Figure], texts: Texts) -> str:
     low = plain(min(rate.median for rate in rates))
     high = plain(max(rate.median for rate in rates))
-    return low if low == high else texts("streams_range", low=low, high=high)
+    if low == high:
+        return low
+    return texts("streams_range", low=low, high=high)
 
 
 def _duration(seconds: float, texts: Texts) -> str:

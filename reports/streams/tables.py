@@ -111,15 +111,21 @@ def _memory_cell(row: Row, column: str) -> str:
 def _frame_cells(row: Row, workload: Workload) -> list[str]:
     frames = all_frames(row)
     saving = inference_saving(row, workload.decode_only)
-    parts = memory_parts(row, workload.decode_only)
-    sizes = (parts.imported, parts.decoding, parts.inference) if parts else ()
     return [
-        _in_one_cell(mib(size, spread=False) for size in sizes),
+        _memory_part_cell(row, workload),
         percent(saving.percent if saving else None),
         frame_rate(frames),
         frames_lost(frames),
         _in_one_cell(frame_latency(frames, name) for name in ("p50", "p99", "max")),
     ]
+
+
+def _memory_part_cell(row: Row, workload: Workload) -> str:
+    parts = memory_parts(row, workload.decode_only)
+    if parts is None:
+        return EMPTY
+    sizes = (parts.imported, parts.decoding, parts.inference)
+    return _in_one_cell(mib(size, spread=False) for size in sizes)
 
 
 def _outcome(row: Row, texts: Texts) -> str:
@@ -161,9 +167,7 @@ def per_stream_table(workload: Workload, texts: Texts) -> Table | None:
     if not rows:
         return None
 
-    heads = heads_of(
-        ("column_scenario", *(f"streams_column_{name}" for name in _STREAM_COLUMNS)), texts
-    )
+    heads = _heads(_STREAM_COLUMNS, texts)
     for name in PERCENTILES:
         percentile = texts(f"streams_percentile_{name}")
         heads.append(texts("streams_column_latency", name=percentile))
@@ -217,9 +221,13 @@ def machine_table(workload: Workload, texts: Texts) -> Table | None:
             *_growth_cells(row, texts),
         ]
         lines.append((row.outcome, cells))
-    names = (*shown, *_MACHINE_COLUMNS)
-    heads = heads_of(("column_scenario", *(f"streams_column_{name}" for name in names)), texts)
+    heads = _heads((*shown, *_MACHINE_COLUMNS), texts)
     return Table(heads, lines, words=(0, -7, -6, -2))
+
+
+def _heads(columns: Sequence[str], texts: Texts) -> list[str]:
+    """Return the head of scenarios, and those of the columns of streams with these names."""
+    return [texts("column_scenario"), *(texts(f"streams_column_{name}") for name in columns)]
 
 
 def _throttled(row: Row, texts: Texts) -> str:
@@ -254,17 +262,23 @@ def _growth_cells(row: Row, texts: Texts) -> list[str]:
 
 def frame_rate(frames: FrameFigures | None, spread: bool = True) -> str:
     """Return the frames that were done per second."""
-    return per_second(frames.per_s if frames else None, spread)
+    if frames is None:
+        return EMPTY
+    return per_second(frames.per_s, spread)
 
 
 def frames_lost(frames: FrameFigures | None) -> str:
     """Return the frames that were lost, in percent of those that were due."""
-    return percent(frames.lost_percent if frames else None)
+    if frames is None:
+        return EMPTY
+    return percent(frames.lost_percent)
 
 
 def frame_latency(frames: FrameFigures | None, name: str) -> str:
     """Return a percentile of latency in ms; repeats differ by more than the one decimal."""
-    return milliseconds(frames.latency.get(name) if frames else None, spread=False, decimals=1)
+    if frames is None:
+        return EMPTY
+    return milliseconds(frames.latency.get(name), spread=False, decimals=1)
 
 
 def _in_one_cell(figures: Iterable[str]) -> str:
@@ -276,7 +290,9 @@ def _in_one_cell(figures: Iterable[str]) -> str:
 
 
 def _mean(values: Sequence[float], decimals: int) -> str:
-    return f"{statistics.fmean(values):.{decimals}f}" if values else EMPTY
+    if not values:
+        return EMPTY
+    return f"{statistics.fmean(values):.{decimals}f}"
 
 
 def _core_means(repeats: Sequence[Sequence[float]]) -> str:

@@ -162,12 +162,13 @@ def memory_parts(row: Row, decode_only: Row | None) -> MemoryParts | None:
         decoding = row.memory("decoder_memory_bytes")
         return MemoryParts(imported, decoding, whole - imported - (decoding or Figure(0, 0)))
 
-    has_video = bool(row.schedule and row.schedule.video)
-    return MemoryParts(
-        imported=imported,
-        decoding=decoded - imported if has_video else None,
-        inference=None if row.scenario == DECODE_ONLY else whole - decoded,
-    )
+    decoding = None
+    if row.schedule and row.schedule.video:
+        decoding = decoded - imported
+    inference = None
+    if row.scenario != DECODE_ONLY:
+        inference = whole - decoded
+    return MemoryParts(imported, decoding, inference)
 
 
 def inference_saving(row: Row, decode_only: Row | None) -> Saving | None:
@@ -176,8 +177,10 @@ def inference_saving(row: Row, decode_only: Row | None) -> Saving | None:
     Import and decoding are there in every mode.
     """
     saving = row.saving(APPLICATION)
-    parts = memory_parts(row.baseline, decode_only) if row.baseline else None
-    if saving is None or parts is None or parts.inference is None:
+    if saving is None or row.baseline is None:
+        return None
+    parts = memory_parts(row.baseline, decode_only)
+    if parts is None or parts.inference is None:
         return None
     return Saving(APPLICATION, parts.inference, saving.saved)
 
