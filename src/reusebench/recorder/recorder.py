@@ -68,6 +68,8 @@ def record(
 
 
 class _Recorder:
+    """The loop of one recording: waits, handles signals and marks, and has memory read."""
+
     def __init__(
         self,
         site: Site,
@@ -183,18 +185,19 @@ class _Recorder:
     def _take_marks(self, now_ns: int) -> None:
         """Read the memory of the phase that ends; only then answer the marks and begin others."""
         names = self._marks.read()
-        phase = self._reader.phase
-        ends_for_first_time = self._log.changes(names) and not phase.has_ended
-        if self._log.changes(names):
-            peaks = self._reader.read_at_mark(now_ns, at_any_cost=ends_for_first_time)
-            for name in names:
-                if self._log.mark(name, now_ns):
-                    self._reader.phase.end(now_ns, peaks)
-                    phase = self._phases.setdefault(self._log.name, PhaseRecord())
-                    self._reader.begin_phase(phase, now_ns)
-        else:
+        if not self._log.changes(names):
             for name in names:
                 self._log.mark(name, now_ns)
+            self._marks.answer()
+            return
+
+        ends_for_first_time = not self._reader.phase.has_ended
+        peaks = self._reader.read_at_mark(now_ns, at_any_cost=ends_for_first_time)
+        for name in names:
+            if self._log.mark(name, now_ns):
+                self._reader.phase.end(now_ns, peaks)
+                phase = self._phases.setdefault(self._log.name, PhaseRecord())
+                self._reader.begin_phase(phase, now_ns)
         self._marks.answer()
         if ends_for_first_time:
             self._keep_so_far(now_ns)

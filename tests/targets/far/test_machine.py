@@ -150,6 +150,6 @@ def test_what_a_session_has_left_is_removed_by_the_next(
     later.close()
 
 
-def test_the_readers_weight(machine: FarMachine) -> None:
+def test_memory_of_the_reader(machine: FarMachine) -> None:
     """It is known, and a small part of a measured process's."""
     assert 0 < machine.reader_bytes() < 1 << 20

@@ -78,7 +78,7 @@ class Connection:
         self._take(begun)
         self.wait(lambda: self._hello is not None, _HELLO_LIMIT_S)
         if self._hello is None:
-            raise channel.lost(f"the reader has said nothing within {_HELLO_LIMIT_S:g} s")
+            raise channel.lost(f"the reader has sent nothing within {_HELLO_LIMIT_S:g} s")
         self.page_bytes, self.user_id, self.reader_pid, self.keeper_pid = _HELLO_FIELDS.unpack(
             self._hello
         )

@@ -135,7 +135,7 @@ class FarFiles:
         return posixpath.join(self.folder, _PREPARED, name)
 
     def remove_prepared(self) -> None:
-        """Remove such folders of earlier sessions."""
+        """Remove the prepared folders of earlier sessions."""
         folder = posixpath.join(self.folder, _PREPARED)
         try:
             if self._exists(folder):
@@ -199,13 +199,13 @@ class FarFiles:
             digest.update(part)
             requests.append(_write_request(path, part, _APPENDS, 0))
             if len(requests) == _MOST_REQUESTS:
-                self._do(requests)
+                self._send_all(requests)
         requests.append(_write_request(path, b"", _APPENDS | _SYNCS, 0))
-        self._do(requests)
+        self._send_all(requests)
         if digest.hexdigest() != content.digest:
             raise ChangedFile(file)
 
-    def _do(self, requests: list[Request]) -> None:
+    def _send_all(self, requests: list[Request]) -> None:
         """Send the requests and clear the list; raise the first error."""
         replies = self._connection.requests(requests)
         requests.clear()
