@@ -92,10 +92,15 @@ def write_records(
             if form == "csv":
                 _write_csv(columns, records(), file)
             elif form == "md":
-                rows = ([record.get(column) for column in columns] for record in records())
-                file.writelines(_markdown_lines(columns, rows))
+                file.writelines(_markdown_lines(columns, _rows(columns, records())))
             else:
                 file.writelines(_json_lines(name, columns, records()))
+
+
+def _rows(columns: Sequence[str], records: Iterable[Mapping[str, Any]]) -> Iterator[list[Any]]:
+    """Yield the values of each record; None for those that it lacks."""
+    for record in records:
+        yield [record.get(column) for column in columns]
 
 
 def _write_csv(columns: Sequence[str], records: Iterable[Mapping[str, Any]], file: TextIO) -> None:
@@ -103,7 +108,7 @@ def _write_csv(columns: Sequence[str], records: Iterable[Mapping[str, Any]], fil
     # which is forked from this one.
     import pandas as pd
 
-    rows = ([csv_cell(record.get(column)) for column in columns] for record in records)
+    rows = (list(map(csv_cell, row)) for row in _rows(columns, records))
     has_heads = False
     while (part := list(islice(rows, _ROWS_AT_ONCE))) or not has_heads:
         # Columns of objects keep whole numbers whole if others are missing.
@@ -115,7 +120,10 @@ def _write_csv(columns: Sequence[str], records: Iterable[Mapping[str, Any]], fil
 def _markdown_lines(
     columns: Sequence[str], rows: Iterable[Sequence[object]], numbers: Container[int] = ()
 ) -> Iterator[str]:
-    marks = ["---:" if index in numbers else "---" for index in range(len(columns))]
+    marks = ["---"] * len(columns)
+    for index in range(len(columns)):
+        if index in numbers:
+            marks[index] = "---:"
     for cells in chain((columns, marks), rows):
         yield f"| {' | '.join(map(_in_a_line, cells))} |\n"
 
@@ -129,10 +137,8 @@ def _json_lines(
     )
     yield f'{opening[:-1]}, "rows": ['
     separator = "\n"
-    for record in records:
-        yield separator + json.dumps(
-            {column: record.get(column) for column in columns}, ensure_ascii=False
-        )
+    for row in _rows(columns, records):
+        yield separator + json.dumps(dict(zip(columns, row)), ensure_ascii=False)
         separator = ",\n"
     yield "\n]}\n"
 

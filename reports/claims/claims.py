@@ -118,16 +118,13 @@ def claims_table(groups: Sequence[Group], labels: Sequence[str], texts: Texts) -
 def claim_tests(texts: Texts) -> list[tuple[str, str, str, str | None, str]]:
     """Return (claim, test, title of the source, its address, its dates) of each claim."""
     language = texts.language
-    return [
-        (
-            claim.claim[language],
-            claim.test[language],
-            claim.source.title[language],
-            claim.source.url,
-            claim.source.dates(texts),
-        )
-        for claim in read_claims()
-    ]
+    tests = []
+    for claim in read_claims():
+        source = claim.source
+        title = source.title[language]
+        dates = source.dates(texts)
+        tests.append((claim.claim[language], claim.test[language], title, source.url, dates))
+    return tests
 
 
 def claims_records(group: Group) -> list[dict[str, Any]]:

@@ -200,16 +200,18 @@ def explanation_records(row: Row) -> list[dict[str, Any]]:
     if explanation.naive_saved_bytes is not None:
         # The whole memory that the claim leaves.
         naive_bytes = round(explanation.baseline.total.median - explanation.naive_saved_bytes)
-    return [
-        {
-            "component": name,
-            "baseline_bytes": rounded(baseline[name]),
-            "predicted_bytes": rounded(predicted[name]),
-            "measured_bytes": rounded(measured),
-            "measured_spread_bytes": rounded_spread(measured),
-            "error_bytes": rounded(errors[name]),
-            "naive_bytes": naive_bytes if name == TOTAL else None,
-            "basis": explanation.basis,
-        }
-        for name, measured in explanation.measured.with_total.items()
-    ]
+    records = []
+    for name, measured in explanation.measured.with_total.items():
+        records.append(
+            {
+                "component": name,
+                "baseline_bytes": rounded(baseline[name]),
+                "predicted_bytes": rounded(predicted[name]),
+                "measured_bytes": rounded(measured),
+                "measured_spread_bytes": rounded_spread(measured),
+                "error_bytes": rounded(errors[name]),
+                "naive_bytes": naive_bytes if name == TOTAL else None,
+                "basis": explanation.basis,
+            }
+        )
+    return records

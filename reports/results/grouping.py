@@ -66,8 +66,9 @@ class _Gathering:
         """Take the results that no newer run has."""
         self.first_models.update(first_models)
         for result in results:
-            key = (result.info.scenario, _inputs(result.info))
-            self.members.setdefault(key, (result, file))
+            info = result.info
+            inputs = (_models(info), workload_key(info))
+            self.members.setdefault((info.scenario, inputs), (result, file))
 
     def group(self) -> Group:
         """Return the rows in order, each joined to the baseline with the same inputs.
@@ -154,10 +155,6 @@ def _conditions(board: str, info: Result) -> _Conditions:
         is_ignored = is_plan and name in _LAYOUT_CONDITIONS
         values.append(None if is_ignored else getattr(info, name))
     return tuple(values)
-
-
-def _inputs(info: Result) -> _Inputs:
-    return _models(info), workload_key(info)
 
 
 def _models(info: Result) -> _Models:

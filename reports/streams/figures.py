@@ -28,7 +28,6 @@ from reusebench.reports.shared.panels import finish_panels
 from reusebench.reports.streams.growth import HEAP, growth, trends
 from reusebench.reports.streams.sentences import growth_in_words
 from reusebench.reports.streams.workload import (
-    PERCENTILES,
     MemoryParts,
     Workload,
     all_frames,
@@ -39,14 +38,12 @@ from reusebench.storage.result import Series
 _PART_COLOURS = {"imported": "#999999", "decoding": "#e69f00", "inference": "#0072b2"}
 _FRAMES_COLOUR = "#009e73"
 #: The looks of markers on the latency of frames. Key: percentile.
+_DOT: dict[str, Any] = {"markersize": 8, "markeredgecolor": INK, "markeredgewidth": 0.6}
 _MARKERS: dict[str, dict[str, Any]] = {
-    name: {
-        "marker": marker,
-        "markersize": 12 if name == "max" else 8,
-        "markeredgecolor": INK,
-        "markeredgewidth": 2 if name == "max" else 0.6,
-    }
-    for name, marker in zip(PERCENTILES, ("o", "s", "D", "|"))
+    "p50": {"marker": "o", **_DOT},
+    "p90": {"marker": "s", **_DOT},
+    "p99": {"marker": "D", **_DOT},
+    "max": {"marker": "|", **_DOT, "markersize": 12, "markeredgewidth": 2},
 }
 #: Pixels of a row, of the bar in it, and of the axis below all rows.
 _ROW_PX = 26
@@ -196,7 +193,8 @@ def over_time_figure(workload: Workload, texts: Texts) -> str | None:
     panels = list(canvas.subplots(lines, 2, sharex=True, sharey=True, squeeze=False).flat)
     has_heap = False
     for axes, (row, series) in zip(panels, shown):
-        _draw_rss(axes, series, scenario_colour(row.scenario))
+        grown_mib = [(size - series.rss_bytes[0]) / MIB for size in series.rss_bytes]
+        axes.plot(series.seconds, grown_mib, color=scenario_colour(row.scenario), linewidth=1.6)
         has_heap |= _draw_heap(axes, series)
         axes.axhline(0, color=INK, linewidth=0.6, alpha=0.5)
         axes.set_title(_panel_title(row, texts))
@@ -209,11 +207,6 @@ def over_time_figure(workload: Workload, texts: Texts) -> str | None:
     if has_heap:
         legend.append(line(texts("streams_what_heap"), INK, linewidth=0.8))
     return svg_of(canvas, legend)
-
-
-def _draw_rss(axes: Axes, series: Series, colour: str) -> None:
-    grown_mib = [(size - series.rss_bytes[0]) / MIB for size in series.rss_bytes]
-    axes.plot(series.seconds, grown_mib, color=colour, linewidth=1.6)
 
 
 def _draw_heap(axes: Axes, series: Series) -> bool:
