@@ -1,12 +1,12 @@
-/* What recorder_accuracy.py records: phases whose memory is known to the page.
+/* The program that recorder_accuracy.py records: phases whose memory is known to the page.
  *
  *   phases PAUSE_MS FILE
  *
- * It marks its phases through REUSEBENCH_MARKER, and reads the answer before it goes on; or with PAUSE_MS from 0 on it
- * sleeps so long instead. FILE has FILE_MIB. At the end it prints a line for each phase, in bytes: its memory at the
- * end, the highest sum of the RSS of both processes, the highest RSS of one, and its name. In the first phase it reads
- * these of itself in smaps_rollup, and so the RSS of the child when it has begun; all the rest is what was touched and
- * unmapped since. */
+ * It marks its phases through REUSEBENCH_MARKER and waits for the answers; with PAUSE_MS from 0 it sleeps for that time
+ * instead. FILE has FILE_MIB. At the end it prints a line for each phase, in bytes: memory at its end, the highest sum
+ * of the RSS of both processes, the highest RSS of one, and its name. In the first phase it reads its own values in
+ * smaps_rollup, and the RSS of the child when that has begun; later values follow from the touched and unmapped
+ * pages. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@ static struct phase {
     long memory, peak, largest;
 } phases[MOST];
 static int count, marker, pause_ms;
-/* Of both processes now; RSS of this one and of the child now; of both and of this one at most in the phase. */
+/* Memory of both processes; RSS of this one and of the child; highest RSS in the phase, of both and of this one. */
 static long memory, resident, child_resident, peak, largest;
 
 static void sleep_ms(long ms)
@@ -117,7 +117,7 @@ static void released(char *begin, long mib)
     note(-mib * MIB);
 }
 
-/* End the phase of this name; the mark is the name of the next. */
+/* End the phase with this name; the mark is the name of the next one. */
 static void end_phase(const char *name, const char *next)
 {
     char answer;
@@ -141,7 +141,7 @@ static void spike(void)
     munmap(begin, (size_t)SPIKE_MIB * MIB);
 }
 
-/* The child does a step when it is told to, and tells when it is done. */
+/* The child takes a step when it is told to, and reports when it is done. */
 static void step(int tell, int told)
 {
     char word = 0;
@@ -179,7 +179,7 @@ int main(int arguments, char **words)
     marker = atoi(getenv("REUSEBENCH_MARKER"));
     base = mapped(264, MAP_PRIVATE | MAP_ANONYMOUS, -1);
     touch(base, 264);
-    rollup(getpid(), "Pss:"); /* Now there is all that the C library takes. */
+    rollup(getpid(), "Pss:"); /* The first call allocates the C library's buffers. */
     sleep_ms(300);
     memory = rollup(getpid(), "\nPss:");
     resident = rollup(getpid(), "\nRss:");
@@ -244,7 +244,7 @@ int main(int arguments, char **words)
     child_resident = 0;
     end_phase("alone", shorts[0]);
 
-    /* What the next phase changes at once is no part of the one before. */
+    /* An immediate change of the next phase must not count in the one before. */
     for (int number = 0; number < 6; number += 2) {
         grown[0] = held(SHORT_MIB);
         end_phase(shorts[number], shorts[number + 1]);

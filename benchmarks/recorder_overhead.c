@@ -1,11 +1,11 @@
-/* What recorder_overhead.py records: a pipeline of frames, all of which are the same work.
+/* The program that recorder_overhead.py records: a pipeline of frames, all of the same work.
  *
  *   pipeline SECONDS THREADS RESIDENT_MIB
  *
- * Each frame is allocated anew (3 MiB: the C library maps and unmaps it, under the lock that readings of PSS take),
- * written, scaled into a second one, and freed; a part of the resident memory is read beside it. Some hundred times a
- * second the program prints, in seconds, the monotonic time, its own CPU time, and how long its threads have waited for
- * a CPU that others had; and the frames that are done. */
+ * Each frame is allocated (3 MiB: the C library maps and unmaps it, under the lock that readings of PSS take), written,
+ * scaled into a second one, and freed; a part of the resident memory is read too. About a hundred times a second the
+ * program prints, in seconds, the monotonic time, its own CPU time, and the time that its threads have waited for a
+ * CPU; and the number of finished frames. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdatomic.h>
@@ -33,7 +33,7 @@ static double seconds(clockid_t clock)
     return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
-/* Of the threads of the pipeline; /proc/PID/task/TID/schedstat has it in nanoseconds, as the second number. */
+/* Waiting time of the pipeline's threads: the second number of /proc/PID/task/TID/schedstat, in nanoseconds. */
 static double waited_s(void)
 {
     double sum = 0;

@@ -1,5 +1,6 @@
-"""`python -m benchmarks.faults CAMPAIGN`: run campaigns, and print their rows of the table of
-docs/reliability.md.
+"""`python -m benchmarks.faults CAMPAIGN`: runs campaigns of injected faults.
+
+It prints their rows of the table in docs/reliability.md.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from benchmarks.faults.stored import Stored
 from benchmarks.faults.trial import Tally, markdown_table
 from benchmarks.quick import parse
 
-#: How many inputs of each docs/reliability.md asks for; of `models` a third is measured.
+#: Number of inputs for docs/reliability.md; a third of those of `models` is measured.
 _CAMPAIGNS: dict[str, tuple[Callable[[Samples, int, Path], Campaign], int]] = {
     "stored": (Stored, 20_000),
     "models": (Models, 1500),
@@ -34,18 +35,17 @@ _CAMPAIGNS: dict[str, tuple[Callable[[Samples, int, Path], Campaign], int]] = {
     "machines": (Machines, 4 * len(MACHINES)),
 }
 
-#: The first inputs of three campaigns: what other inputs would find shall not hold up a change that
-#: has nothing to do with it.
+#: Options for the first inputs of three campaigns. They are always the same: a fault that other
+#: inputs find should not hold up an unrelated change.
 _QUICK = ("stored", "kills", "disk", "--seconds=2", "--seed=1")
-#: How often it is told how far a campaign has come.
-_TELLING_S = 60.0
+#: Interval of progress messages.
+_PROGRESS_S = 60.0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the campaigns; exit code 1 where anything was wrong."""
+    """Run the campaigns; return exit code 1 if the product has any fault."""
     options = parse(_parser(), arguments, _QUICK)
-    # A shell has what it starts in the background ignore Ctrl-C, and so would all that is started
-    # here.
+    # Programs that a shell starts in the background, and their children, ignore Ctrl-C otherwise.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     names = options.campaigns or list(_CAMPAIGNS)
     tallies = []
@@ -57,31 +57,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if "models" in names:
             samples.add_models(options.model)
         for name in names:
-            make, count = _CAMPAIGNS[name]
-            indexes = range(options.count or count) if options.only is None else [options.only]
-            tally = Tally(name)
-            campaign = make(samples, options.seed, options.keep.absolute())
-            next_s = time.monotonic() + _TELLING_S
-            # Ctrl-C ends a campaign with what it has come to.
-            with suppress(KeyboardInterrupt):
-                for trial in run_campaign(
-                    campaign, indexes, options.workers, Path(folder) / name, options.seconds
-                ):
-                    tally.add([trial])
-                    if trial.wrongs:
-                        where = f"{name} {trial.index}: {trial.about}: {trial.wrongs[0].place}"
-                        print(where, file=sys.stderr, flush=True)
-                    if time.monotonic() >= next_s:
-                        next_s += _TELLING_S
-                        print(
-                            f"{name}: {tally.tried:,} of {len(indexes):,}",
-                            file=sys.stderr,
-                            flush=True,
-                        )
+            tally = _run(name, samples, options, Path(folder) / name)
             tallies.append(tally)
             print("\n".join(tally.places_in_words(options.keep)), file=sys.stderr)
     print(markdown_table(tallies))
     return 1 if any(tally.kinds for tally in tallies) else 0
+
+
+def _run(name: str, samples: Samples, options: argparse.Namespace, folder: Path) -> Tally:
+    """Run a campaign and return its sums; Ctrl-C ends it early."""
+    make, count = _CAMPAIGNS[name]
+    indexes = range(options.count or count) if options.only is None else [options.only]
+    tally = Tally(name)
+    campaign = make(samples, options.seed, options.keep.absolute())
+    trials = run_campaign(campaign, indexes, options.workers, folder, options.seconds)
+    next_s = time.monotonic() + _PROGRESS_S
+    with suppress(KeyboardInterrupt):
+        for trial in trials:
+            tally.add([trial])
+            if trial.wrongs:
+                fault = f"{name} {trial.index}: {trial.about}: {trial.wrongs[0].place}"
+                print(fault, file=sys.stderr, flush=True)
+            if time.monotonic() >= next_s:
+                next_s += _PROGRESS_S
+                progress = f"{name}: {tally.tried:,} of {len(indexes):,}"
+                print(progress, file=sys.stderr, flush=True)
+    return tally
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -98,7 +99,7 @@ def _parser() -> argparse.ArgumentParser:
         "--count",
         type=int,
         metavar="N",
-        help="inputs of each; default: what docs/reliability.md asks for",
+        help="inputs of each campaign; default: as in docs/reliability.md",
     )
     parser.add_argument(
         "--seed", type=int, default=0, metavar="S", help="other inputs (default: %(default)s)"
@@ -107,26 +108,26 @@ def _parser() -> argparse.ArgumentParser:
         "--seconds",
         type=float,
         metavar="S",
-        help="begin no further input of a campaign after so long",
+        help="begin no inputs of a campaign after this time",
     )
     parser.add_argument(
         "--workers", type=int, default=usable_cpus(), metavar="N", help="default: the usable CPUs"
     )
-    parser.add_argument("--only", type=int, metavar="INDEX", help="this input alone")
+    parser.add_argument("--only", type=int, metavar="INDEX", help="only this input")
     parser.add_argument(
         "--model",
         type=Path,
         action="append",
         default=[],
         metavar="FILE",
-        help="of `models`, beside those that can be made here, such as an .rknn file; repeatable",
+        help="additional model file for `models`, such as an .rknn file; repeatable",
     )
     parser.add_argument(
         "--keep",
         type=Path,
         default=Path("out/faults"),
         metavar="DIR",
-        help="for what went wrong (default: %(default)s)",
+        help="folder for inputs with faults (default: %(default)s)",
     )
     return parser
 

@@ -1,6 +1,4 @@
-"""What must hold after a session, however it ended: nothing lost, nothing running, nothing left
-behind.
-"""
+"""Checks after a session, however it ended: nothing lost, running or left behind."""
 
 from __future__ import annotations
 
@@ -15,27 +13,33 @@ from benchmarks.faults.trial import Kind, Trial, Wrong
 from reusebench.models.built_files import is_intact
 from reusebench.storage.run_file import BadFile, StoredRun, read_storage
 
-__all__ = ["after_session", "announced", "keep_sandbox", "page_wrongs", "stored_names"]
+__all__ = [
+    "after_session",
+    "announced",
+    "is_whole_page",
+    "keep_sandbox",
+    "page_wrongs",
+    "stored_names",
+]
 
-#: The line of a configuration that has ended: runtime, scenario, and what came of it.
+#: Line of a finished configuration: runtime, scenario and outcome.
 _ANNOUNCED = re.compile(r"^onnxruntime (\S+) {2,}(?!skipped)\S", re.MULTILINE)
-#: Where a run is that the storage did not take.
+#: Message with the place of a run that could not be stored.
 _ELSEWHERE = re.compile(
     r"The run is in (\S+)\. When there is room, move it to (\S+), under a number that is free"
 )
-#: How long processes may live that have lost their harness, and how long a command that cleans may
-#: take.
+#: Time limit for processes that have lost their harness, and for a command that cleans up.
 _ENDING_S = 10.0
 _CLEANING_S = 60.0
 
 
 def announced(output: str) -> set[str]:
-    """Return the scenarios that the terminal says are finished."""
+    """Return the scenarios that the terminal shows as finished."""
     return set(_ANNOUNCED.findall(output))
 
 
 def stored_names(storage: Path) -> set[str]:
-    """Return the scenarios and programs of a storage whose files can be read."""
+    """Return the scenarios and programs in the readable files of a storage."""
     runs = [file for file in read_storage(storage) if isinstance(file, StoredRun)]
     scenarios = {result.info.scenario for run in runs for result in run.results}
     return scenarios | {program.name for run in runs for program in run.programs}
@@ -44,12 +48,10 @@ def stored_names(storage: Path) -> set[str]:
 def after_session(
     sandbox: Sandbox, samples: Samples, may_lose: int = 0, before_fault_bytes: int = 0
 ) -> Iterator[Wrong]:
-    """Yield what is wrong when the harness has ended; ends what is still running, and cleans as a
-    user would.
+    """Yield the faults after the harness has ended; kill its processes, and clean as a user would.
 
-    So many results may be missing of which the session has said, by its exit code, that they could
-    not be written; none of those that it had shown before the fault, in the first
-    `before_fault_bytes` of what it printed.
+    Up to `may_lose` results may be missing if the exit code said that they could not be written.
+    Results shown before the fault, in the first `before_fault_bytes` of the output, must be there.
     """
     output = sandbox.output()
     yield from tracebacks(output)
@@ -57,35 +59,28 @@ def after_session(
         lines = sorted({_command_line(pid) for pid in sandbox.processes()})
         yield Wrong(Kind.LEFTOVER, f"running: {', '.join(lines)}"[:200], "\n".join(lines))
         sandbox.kill()
-    yield from _moved(output)
-    yield from _of_storage(sandbox.storage, output, may_lose, before_fault_bytes)
+    yield from _move_run(output)
+    yield from _storage_wrongs(sandbox.storage, output, may_lose, before_fault_bytes)
     (sandbox.folder / "output").rename(sandbox.folder / "output-of-session")
     sandbox.run(reusebench("runs", "prune", "--cache"), _CLEANING_S)
-    left = {
-        path
-        for path in sandbox.files() - samples.usual_files()
-        if not _is_to_stay(sandbox.disk / path)
-    }
+    unusual = sorted(sandbox.files() - samples.usual_files())
+    left = [path for path in unusual if not _may_stay(sandbox.disk / path)]
     if left:
-        yield Wrong(
-            Kind.LEFTOVER,
-            f"files: {_pattern(min(left))}",
-            "\n".join([*sorted(left), sandbox.output()]),
-        )
+        # Characters that differ by chance are left out, so that equal faults count as one.
+        pattern = re.sub(r"tmp\w{8}|\d+", "*", left[0])
+        yield Wrong(Kind.LEFTOVER, f"files: {pattern}", "\n".join([*left, sandbox.output()]))
 
 
-def _is_to_stay(path: Path) -> bool:
-    """Whether it is the lock of a folder, or of a built-in network that a plan named: its whole
-    model, or its size.
-    """
+def _may_stay(path: Path) -> bool:
+    """Whether the file is a folder's lock, or the model or size of a network that a plan names."""
+    if path.name == ".lock":
+        return True
     model = path.with_name(path.name[1:-5]) if path.suffix == ".size" else path
-    return path.name == ".lock" or (path.parent.name == "models" and is_intact(model))
+    return path.parent.name == "models" and is_intact(model)
 
 
-def _moved(output: str) -> Iterator[Wrong]:
-    """Move a run that the storage did not take into it, as the session says; yield that it is not
-    there.
-    """
+def _move_run(output: str) -> Iterator[Wrong]:
+    """Move a run that could not be stored into the storage, as the session advises."""
     for file, folder in _ELSEWHERE.findall(output):
         try:
             Path(folder).mkdir(parents=True, exist_ok=True)
@@ -95,7 +90,7 @@ def _moved(output: str) -> Iterator[Wrong]:
             yield Wrong(Kind.LOST, "a run is not where the session says", output)
 
 
-def _of_storage(
+def _storage_wrongs(
     storage: Path, output: str, may_lose: int, before_fault_bytes: int
 ) -> Iterator[Wrong]:
     bad_files = [file for file in read_storage(storage) if isinstance(file, BadFile)]
@@ -112,21 +107,26 @@ def _of_storage(
 
 
 def page_wrongs(page: Path, before: Path) -> Iterator[Wrong]:
-    """Yield what of a report is neither its former page nor a whole new one."""
+    """Yield the files of a report that are neither the former nor complete new ones."""
     for file in before.rglob("*"):
-        now = page / file.relative_to(before)
-        if file.is_file() and not now.exists():
+        if not file.is_file():
+            continue
+        new_file = page / file.relative_to(before)
+        if not new_file.exists():
             yield Wrong(Kind.LOST, f"report: {file.name} is gone", "")
-        elif file.suffix == ".html" and not now.read_text(encoding="utf-8").rstrip().endswith(
-            "</html>"
-        ):
+        elif file.suffix == ".html" and not is_whole_page(new_file):
             yield Wrong(Kind.LOST, f"report: {file.name} is half a page", "")
-        elif file.is_file() and file.stat().st_size and not now.stat().st_size:
+        elif file.stat().st_size and not new_file.stat().st_size:
             yield Wrong(Kind.LOST, f"report: {file.name} is empty", "")
 
 
+def is_whole_page(page: Path) -> bool:
+    """Whether an HTML file has its end."""
+    return page.read_text(encoding="utf-8").rstrip().endswith("</html>")
+
+
 def keep_sandbox(sandbox: Sandbox, trial: Trial, keep: Path) -> None:
-    """Move the sandbox of a trial with something wrong to where it is kept; remove another one."""
+    """Remove the sandbox of a trial; keep a copy first if the trial has faults."""
     if trial.wrongs:
         folder = keep / str(trial.index)
         shutil.rmtree(folder, ignore_errors=True)
@@ -140,16 +140,7 @@ def keep_sandbox(sandbox: Sandbox, trial: Trial, keep: Path) -> None:
 
 def _command_line(pid: int) -> str:
     try:
-        return (
-            Path(f"/proc/{pid}/cmdline")
-            .read_bytes()
-            .replace(b"\0", b" ")
-            .decode(errors="replace")[:150]
-        )
+        words = Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return "gone"
-
-
-def _pattern(path: str) -> str:
-    """Return the path without what is by chance."""
-    return re.sub(r"tmp\w{8}|\d+", "*", path)
+    return words.replace(b"\0", b" ").decode(errors="replace")[:150]

@@ -1,6 +1,4 @@
-"""The campaign `disk`: one change of a file after another fails, as on a disk that is full or
-breaks.
-"""
+"""The campaign `disk`: changes of files fail, as on a disk that is full or breaks."""
 
 from __future__ import annotations
 
@@ -13,7 +11,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.faults.after import after_session, keep_sandbox, page_wrongs, stored_names
+from benchmarks.faults.after import (
+    after_session,
+    is_whole_page,
+    keep_sandbox,
+    page_wrongs,
+    stored_names,
+)
 from benchmarks.faults.samples import Samples, record_command, reusebench, session_command
 from benchmarks.faults.sandbox import Sandbox, compile_preloaded
 from benchmarks.faults.trial import Answer, Kind, Trial, Wrong
@@ -21,12 +25,11 @@ from benchmarks.faults.trial import Answer, Kind, Trial, Wrong
 __all__ = ["FAILING_WRITES", "Disk", "counted"]
 
 FAILING_WRITES = Path(__file__).with_name("failing_writes.c")
-#: How many changes there were, and how much had been printed when the first failed: two numbers of
-#: 8 bytes.
+#: Size of the counter: the number of changes, and the bytes printed when the first change failed.
 _COUNTER_BYTES = 16
 _ERRORS = (errno.ENOSPC, errno.ENOSPC, errno.ENOSPC, errno.EIO, errno.EDQUOT)
 _COMMAND_LIMIT_S = 90.0
-#: What is run; the session, which writes most, comes more often.
+#: Commands to run; the session comes more often, since it writes most.
 _COMMANDS = (
     "session",
     "report",
@@ -43,7 +46,7 @@ _SESSION = ("partial_dup", "full_dup_internal_reuse")
 
 @dataclass(frozen=True)
 class Disk:
-    """Each input is a command and the number of the change that fails."""
+    """The campaign; each input is a command and the number of the change that fails."""
 
     samples: Samples
     seed: int
@@ -62,8 +65,10 @@ class Disk:
         code = self._run(
             name, sandbox, folder, {"AT": at + 1, "ERRNO": number, "ONCE": int(is_once)}
         )
-        wrongs = list(self._of_end(name, sandbox, code))
-        may_lose = 0 if not code else 1 if is_once else len(_SESSION)
+        wrongs = list(self._end_wrongs(name, sandbox, code))
+        may_lose = 0
+        if code:
+            may_lose = 1 if is_once else len(_SESSION)
         wrongs += after_session(sandbox, self.samples, may_lose, counted(_counter(folder))[1])
         about = (
             f"{errno.errorcode[number]}{' once' * is_once} at change {at + 1} of {changes} of"
@@ -76,15 +81,15 @@ class Disk:
     def _run(
         self, name: str, sandbox: Sandbox, folder: Path, values: Mapping[str, int]
     ) -> int | None:
-        """Run the command with the library that has changes fail."""
+        """Run the command with the library that lets changes fail."""
         if name in ("prune", "report"):
             shutil.copytree(self.samples.good, sandbox.storage, dirs_exist_ok=True)
         if name == "report":
             shutil.copytree(self.samples.page, sandbox.disk / "out")
         _counter(folder).write_bytes(bytes(_COUNTER_BYTES))
         variables = {f"FAULTS_{key}": str(value) for key, value in values.items()}
-        variables |= {"FAULTS_REMOVING": str(int(name == "prune"))}
         variables |= {
+            "FAULTS_REMOVING": str(int(name == "prune")),
             "FAULTS_FOLDER": f"{sandbox.disk}/",
             "FAULTS_COUNTER": str(_counter(folder)),
             "FAULTS_OUTPUT": str(sandbox.folder / "output"),
@@ -109,8 +114,8 @@ class Disk:
         }[name]
         return reusebench(*arguments)
 
-    def _of_end(self, name: str, sandbox: Sandbox, code: int | None) -> Iterator[Wrong]:
-        """Yield what is wrong with how the command ended."""
+    def _end_wrongs(self, name: str, sandbox: Sandbox, code: int | None) -> Iterator[Wrong]:
+        """Yield the faults in the end of a command."""
         output = sandbox.output()
         if code is None:
             yield Wrong(Kind.HANG, f"{name} does not end", output)
@@ -126,14 +131,12 @@ class Disk:
             )
 
     def _missing(self, name: str, sandbox: Sandbox) -> Iterator[str]:
-        """Yield what a command that ended well has not done."""
+        """Yield the missing results of a command that ended well."""
         out = sandbox.disk / "out"
         if name in ("session", "record"):
             wanted = {"program"} if name == "record" else set(_SESSION)
-            yield from (
-                f"{scenario} is not stored"
-                for scenario in sorted(wanted - stored_names(sandbox.storage))
-            )
+            for scenario in sorted(wanted - stored_names(sandbox.storage)):
+                yield f"{scenario} is not stored"
         elif name == "prune":
             yield from ("a run is still there" for _ in sandbox.storage.glob("*/0*.json"))
         elif name == "export":
@@ -144,27 +147,27 @@ class Disk:
             if not built.is_file() or built.read_bytes() != self.samples.model.read_bytes():
                 yield "the model is not whole"
         else:
-            pages = [*out.glob("*.html")]
-            yield from (
-                f"{page.name} is half a page"
-                for page in pages
-                if not page.read_text().rstrip().endswith("</html>")
-            )
-            if not pages:
-                yield "there is no page"
+            yield from _page_problems(out)
+
+
+def _page_problems(folder: Path) -> Iterator[str]:
+    pages = [*folder.glob("*.html")]
+    if not pages:
+        yield "there is no page"
+    for page in pages:
+        if not is_whole_page(page):
+            yield f"{page.name} is half a page"
 
 
 def _ordinal(index: int) -> int:
-    """Return how many inputs before this one run the same command: it is the number of the change
-    that fails.
-    """
+    """Return the number of earlier inputs with the same command; that change fails."""
     rounds, place = divmod(index, len(_COMMANDS))
     return rounds * _COMMANDS.count(_COMMANDS[place]) + _COMMANDS[:place].count(_COMMANDS[place])
 
 
 @functools.cache
 def _changes_of(campaign: Disk, name: str, folder: Path) -> int:
-    """Return how many changes the command makes where none fails."""
+    """Return the number of changes that the command makes if none fails."""
     sandbox = Sandbox(folder / f"counting-{name.replace(' ', '-')}").make()
     code = campaign._run(name, sandbox, folder, {"AT": 0, "ERRNO": 0, "ONCE": 0})
     if code != 0:
@@ -178,6 +181,6 @@ def _counter(folder: Path) -> Path:
 
 
 def counted(counter: Path) -> tuple[int, int]:
-    """Return what the library has counted: changes, and bytes printed when the first failed."""
+    """Return the library's counts: changes, and bytes printed when the first one failed."""
     changes, printed_bytes = struct.unpack("=2q", counter.read_bytes())
     return changes, printed_bytes

@@ -1,16 +1,16 @@
-/* Has the n-th change of files in a folder fail, and perhaps all that follow: a disk that is full, or breaks.
+/* Lets the n-th change of files in a folder fail, and perhaps all later ones: a disk that is full, or breaks.
  *
- * Preloaded (LD_PRELOAD) into a process and all that it starts, which count together:
- *   FAULTS_FOLDER   absolute path; what is changed elsewhere does not count
- *   FAULTS_COUNTER  a file of 16 bytes, mapped by all processes: how many changes there were, and how much FAULTS_OUTPUT
- *                   held when the first failed
- *   FAULTS_OUTPUT   the file with what was printed
- *   FAULTS_AT       which one fails, from 1 on; 0: none
- *   FAULTS_ERRNO    with which error
- *   FAULTS_ONCE     1: that one alone; 0: it and all that follow
+ * Preloaded (LD_PRELOAD) into a process and its children, which count together:
+ *   FAULTS_FOLDER   absolute path; only changes in this folder count
+ *   FAULTS_COUNTER  a file of 16 bytes, mapped by all processes: the number of changes, and the size of FAULTS_OUTPUT
+ *                   when the first one failed
+ *   FAULTS_OUTPUT   the file with the printed output
+ *   FAULTS_AT       number of the change that fails, from 1; 0: none
+ *   FAULTS_ERRNO    its error
+ *   FAULTS_ONCE     1: only this change fails; 0: all later ones too
  *
- * Changes are: opening a file to write or make it, writing, cutting, syncing, renaming, linking, making a folder.
- * Removing counts with FAULTS_REMOVING=1 alone: it does not fail on a full disk.
+ * Changes are: opening a file to write or make it, writing, truncating, syncing, renaming, linking, making a folder.
+ * Removing counts only with FAULTS_REMOVING=1: it does not fail on a full disk.
  */
 
 #define _GNU_SOURCE
@@ -64,7 +64,7 @@ __attribute__((constructor)) static void start(void)
     printed = counter + 1;
 }
 
-/* Whether this change fails; errno is then set. */
+/* Count this change; return whether it fails, with errno set. */
 static int fails(void)
 {
     long at = atomic_fetch_add(counter, 1) + 1;
@@ -82,7 +82,7 @@ static int is_inside(const char *path)
     return folder_length && !strncmp(path, folder, folder_length);
 }
 
-/* Whether the path, from the folder of the descriptor, is one that counts. */
+/* Whether changes of the path, relative to the descriptor's folder, count. */
 static int counts_at(int at, const char *path)
 {
     char link[40], parent[PATH_MAX];
@@ -122,7 +122,7 @@ OPENING(open64, , AT_FDCWD)
 OPENING(openat, AT, at)
 OPENING(openat64, AT, at)
 
-/* A change of this name; `is_ours` says whether it counts. */
+/* A function that changes files; it counts if `is_ours`. */
 #define CHANGE(result, name, parameters, arguments, is_ours) \
     result name parameters                                   \
     {                                                        \

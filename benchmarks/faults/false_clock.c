@@ -1,9 +1,9 @@
-/* A wrong clock of the day: preloaded (LD_PRELOAD) into a process and all that it starts.
+/* A wrong wall clock: preloaded (LD_PRELOAD) into a process and its children.
  *
  *   FAULTS_CLOCK_S  seconds since 1970 at which it begins in each process
- *   FAULTS_JUMP_S   how far it jumps at each reading, forward and back in turn
+ *   FAULTS_JUMP_S   seconds that it jumps at each reading, forward and back in turn
  *
- * Clocks of intervals are left alone: nobody sets them. */
+ * Monotonic clocks are unchanged, since nobody can set them. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdatomic.h>

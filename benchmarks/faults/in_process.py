@@ -1,4 +1,4 @@
-"""Commands of the product in this process: thousands of them, for one import."""
+"""Runs commands of the product in this process: thousands of them, with one import."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["peak_rss_bytes", "place_of", "reset_peak", "run_command"]
 
 
 class _TooLong(BaseException):
-    """The time of a command is over; no handler of the product's own takes it for an error."""
+    """The time of a command is over; no handler of the product catches a BaseException."""
 
 
 def run_command(arguments: tuple[str, ...], time_limit_s: float) -> End:
@@ -63,7 +63,7 @@ def _raise_too_long(_number: int, _frame: FrameType | None) -> None:
 
 
 def place_of(error: BaseException) -> str:
-    """Return the type of an error and the last line of the project that it came through."""
+    """Return the type of an error and the last line of the project in its traceback."""
     frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)
@@ -102,12 +102,12 @@ def _text(descriptor: int) -> str:
 
 
 def reset_peak() -> None:
-    """Have the kernel begin anew with VmHWM."""
+    """Let the kernel reset VmHWM."""
     Path("/proc/self/clear_refs").write_text("5")
 
 
 def peak_rss_bytes() -> int:
-    """Return the most that this process had in memory since the last reset."""
+    """Return the highest RSS of this process since the last reset."""
     status = Path("/proc/self/status").read_text(encoding="utf-8")
     (line,) = (line for line in status.splitlines() if line.startswith("VmHWM:"))
     return int(line.split()[1]) * 1024

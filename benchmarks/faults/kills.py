@@ -1,4 +1,4 @@
-"""The campaign `kills`: signals at any moment, to what measures and to what is measured."""
+"""The campaign `kills`: signals at any moment, to the harness and to the measured process."""
 
 from __future__ import annotations
 
@@ -19,22 +19,23 @@ from benchmarks.faults.trial import Answer, Kind, Trial, Wrong
 __all__ = ["Kills"]
 
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL)
-#: What is killed, how often, and within how many seconds after its start the signal comes.
+#: Killed commands with their relative frequency.
 _SHARES = {"session": 5, "measured": 3, "record": 2, "report": 1}
+#: Latest moment of the signal after the start.
 _LENGTHS_S = {"session": 4.5, "measured": 4.5, "record": 4.5, "report": 4.0}
-#: How long a process may take to end that was told to; and a session whose measured process was
-#: stopped.
+#: Time limit for a process that was told to end.
 _ENDING_S = 30.0
+#: Time limit for a session whose measured process was stopped.
 _SESSION_S = 90.0
-#: Of a step of the measured process.
+#: Time limit of a step of the measured process.
 _TIME_LIMIT_S = 4
-#: What `record` has read before so long it may lose: it is stored as it goes.
+#: Time of the last readings that `record` may lose; it stores while it runs.
 _UNRECORDED_S = 2.0
 
 
 @dataclass(frozen=True)
 class Kills:
-    """Each input is a command and signals at moments by chance."""
+    """The campaign; each input is a command and signals at random moments."""
 
     samples: Samples
     seed: int
@@ -42,7 +43,7 @@ class Kills:
     time_limit_s: float = 300.0
 
     def try_input(self, index: int, folder: Path) -> Trial:
-        """Start a command, send the signals, and look at what is left."""
+        """Start a command, send the signals, and check the results."""
         chance = random.Random(f"kills {self.seed} {index}")
         (kind,) = chance.choices(list(_SHARES), list(_SHARES.values()))
         sandbox = Sandbox(folder / str(index)).make()
@@ -51,11 +52,13 @@ class Kills:
             trial = self._measured(index, sandbox, chance, moment_s)
         else:
             numbers = [chance.choice(_ENDING) for _ in range(chance.choice((1, 1, 2)))]
-            trial = self._told(index, sandbox, kind, numbers, moment_s, chance.uniform(0.0, 0.5))
+            trial = self._signalled(
+                index, sandbox, kind, numbers, moment_s, chance.uniform(0.0, 0.5)
+            )
         keep_sandbox(sandbox, trial, self.keep / "kills")
         return trial
 
-    def _told(
+    def _signalled(
         self,
         index: int,
         sandbox: Sandbox,
@@ -64,7 +67,7 @@ class Kills:
         moment_s: float,
         between_s: float,
     ) -> Trial:
-        """Signal the command itself."""
+        """Send signals to the command itself."""
         page = sandbox.disk / "page"
         shutil.copytree(self.samples.page, page)
         commands = {
@@ -81,9 +84,9 @@ class Kills:
             signal_all([process.pid] if process.poll() is None else [], number)
             _sleep(process, between_s)
         killed_s = time.time()
-        wrongs = [*_of_end(process, sandbox, _ENDING_S), *after_session(sandbox, self.samples)]
+        wrongs = [*_end_wrongs(process, sandbox, _ENDING_S), *after_session(sandbox, self.samples)]
         if kind == "record":
-            wrongs += _of_record(sandbox, killed_s)
+            wrongs += _record_wrongs(sandbox, killed_s)
         if kind == "report":
             wrongs += page_wrongs(page, self.samples.page)
         names = " and ".join(signal.Signals(number).name for number in numbers)
@@ -93,13 +96,11 @@ class Kills:
     def _measured(
         self, index: int, sandbox: Sandbox, chance: random.Random, moment_s: float
     ) -> Trial:
-        """Stop or kill the measured process; perhaps the harness after it."""
+        """Stop or kill the measured process, and then perhaps the harness."""
         number = chance.choice((signal.SIGKILL, signal.SIGSTOP, signal.SIGSTOP))
-        after = (
-            chance.choice((None, signal.SIGKILL, signal.SIGTERM))
-            if number == signal.SIGSTOP
-            else None
-        )
+        after = None
+        if number == signal.SIGSTOP:
+            after = chance.choice((None, signal.SIGKILL, signal.SIGTERM))
         process = sandbox.start(self._session(sandbox))
         _sleep(process, moment_s)
         pid = None
@@ -109,17 +110,11 @@ class Kills:
         if after is not None and process.poll() is None:
             _sleep(process, chance.uniform(0.0, 0.3))
             signal_all([process.pid], after)
-        wrongs = [
-            *_of_end(process, sandbox, _SESSION_S if after is None else _ENDING_S),
-            *after_session(sandbox, self.samples),
-        ]
+        limit_s = _SESSION_S if after is None else _ENDING_S
+        wrongs = [*_end_wrongs(process, sandbox, limit_s), *after_session(sandbox, self.samples)]
         names = number.name + (f", then {after.name} to the session" if after else "")
-        return Trial(
-            index,
-            f"{names} to the measured process after {moment_s:.2f} s",
-            Answer.REFUSED,
-            tuple(wrongs),
-        )
+        about = f"{names} to the measured process after {moment_s:.2f} s"
+        return Trial(index, about, Answer.REFUSED, tuple(wrongs))
 
     def _session(self, sandbox: Sandbox) -> list[str]:
         chosen = ("-k", "partial_dup] or full_dup_internal_reuse]", f"--time-limit={_TIME_LIMIT_S}")
@@ -130,7 +125,7 @@ def _sleep(process: subprocess.Popen[bytes], seconds: float) -> None:
     wait_until(lambda: process.poll() is not None, seconds)
 
 
-def _of_end(
+def _end_wrongs(
     process: subprocess.Popen[bytes], sandbox: Sandbox, time_limit_s: float
 ) -> Iterator[Wrong]:
     try:
@@ -141,11 +136,9 @@ def _of_end(
         process.wait()
 
 
-def _of_record(sandbox: Sandbox, killed_s: float) -> Iterator[Wrong]:
+def _record_wrongs(sandbox: Sandbox, killed_s: float) -> Iterator[Wrong]:
     started = sandbox.folder / "started"
-    if (
-        started.exists()
-        and killed_s - started.stat().st_mtime > _UNRECORDED_S
-        and not stored_names(sandbox.storage)
-    ):
-        yield Wrong(Kind.LOST, "what was recorded is not stored", sandbox.output())
+    if not started.exists() or killed_s - started.stat().st_mtime <= _UNRECORDED_S:
+        return
+    if not stored_names(sandbox.storage):
+        yield Wrong(Kind.LOST, "the recorded program is not stored", sandbox.output())

@@ -1,6 +1,4 @@
-"""The campaign `machines`: what lacks something, is full, closed or slow, under the commands that
-users begin with.
-"""
+"""The campaign `machines`: a user's first commands on machines that lack something or are full."""
 
 from __future__ import annotations
 
@@ -14,7 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.faults.after import after_session, keep_sandbox, stored_names
+from benchmarks.faults.after import after_session, is_whole_page, keep_sandbox, stored_names
 from benchmarks.faults.samples import Samples, record_command, reusebench, session_command
 from benchmarks.faults.sandbox import CHECKOUT, Sandbox, compile_preloaded
 from benchmarks.faults.trial import Answer, Kind, Trial, Wrong
@@ -22,8 +20,8 @@ from benchmarks.faults.trial import Answer, Kind, Trial, Wrong
 __all__ = ["FALSE_CLOCK", "MACHINES", "Machine", "Machines"]
 
 _COMMAND_LIMIT_S = 180.0
-#: Mounts of its own; who is not root becomes that in a namespace, where the kernel lets users make
-#: one.
+#: Command for a mount namespace. A normal user becomes root in a user namespace, if the kernel
+#: allows it.
 _OWN_MOUNTS = (
     ("unshare", "--mount")
     if os.geteuid() == 0
@@ -36,21 +34,21 @@ FALSE_CLOCK = Path(__file__).with_name("false_clock.c")
 
 @dataclass(frozen=True)
 class Machine:
-    """A way to start a command, and how each command ends there."""
+    """A machine with a fault: a way to start commands, and their expected ends."""
 
     name: str
-    #: In the shell, where "$@" is the command.
+    #: Script of a shell, in which "$@" is the command.
     script: str = 'exec "$@"'
-    #: What starts the shell.
+    #: Command that starts the shell.
     before: tuple[str, ...] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
-    #: Exit codes of commands that do not work as usual.
+    #: Expected exit codes of commands that do not work as usual.
     codes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    #: Of the control group that it runs in.
+    #: Memory limit of the control group that runs the command; None: no limit.
     memory_bytes: int | None = None
 
     def ends_well(self, command: str, code: int) -> bool:
-        """Whether the command may end so."""
+        """Whether the command may end with this code."""
         return code in self.codes.get(command, (0,))
 
 
@@ -64,7 +62,7 @@ def _address_space(mib: int, **codes: tuple[int, ...]) -> Machine:
     )
 
 
-#: docs/reliability.md says what came of each.
+#: The machines; docs/reliability.md has their results.
 MACHINES = (
     Machine("nothing odd"),
     _mounted("no /sys", "mount -t tmpfs none /sys"),
@@ -85,7 +83,7 @@ MACHINES = (
     Machine(
         "an ASCII locale", variables={"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
     ),
-    # Of a session pytest says so, in its own words.
+    # In a session pytest prints its own error.
     Machine(
         "no working folder",
         'cd "$(mktemp -d)" && rmdir "$PWD" && exec "$@"',
@@ -118,9 +116,7 @@ MACHINES = (
 
 @dataclass(frozen=True)
 class Machines:
-    """Each input is a machine and a command: `doctor`, `record`, `report` and a session that
-    measures.
-    """
+    """The campaign; each input is a machine and a command."""
 
     samples: Samples
     seed: int
@@ -128,7 +124,7 @@ class Machines:
     time_limit_s: float = 400.0
 
     def try_input(self, index: int, folder: Path) -> Trial:
-        """Run the command on the machine, and look at how it ended."""
+        """Run the command on the machine and check its end."""
         place, number = divmod(index % (len(MACHINES) * len(_COMMANDS)), len(_COMMANDS))
         machine = MACHINES[place]
         name = _COMMANDS[number]
@@ -143,7 +139,7 @@ class Machines:
                 return Trial(index, f"{machine.name}: not possible here", Answer.PASSED_OVER)
             code = sandbox.run(self._command(name, sandbox), _COMMAND_LIMIT_S, variables, before)
         wrongs = [
-            *self._of_end(machine, name, code, sandbox),
+            *_end_wrongs(machine, name, code, sandbox),
             *after_session(sandbox, self.samples),
         ]
         answer = Answer.REFUSED if code else Answer.SURVIVED
@@ -163,46 +159,44 @@ class Machines:
             )
         return reusebench(name)
 
-    def _of_end(
-        self, machine: Machine, name: str, code: int | None, sandbox: Sandbox
-    ) -> Iterator[Wrong]:
-        output = sandbox.output()
-        about = f"{name} with {machine.name}"
-        if code is None:
-            yield Wrong(Kind.HANG, f"{about}: no end", output)
-        elif not machine.ends_well(name, code):
-            yield Wrong(Kind.FALSE, f"{about}: exit code {code}", output)
-        elif code and not output.strip():
-            yield Wrong(Kind.FALSE, f"{about}: exit code {code} and no word", output)
-        elif code == 0 and name == "report":
-            page = sandbox.disk / "out" / "index.html"
-            if not page.is_file() or not page.read_text(encoding="utf-8").rstrip().endswith(
-                "</html>"
-            ):
-                yield Wrong(Kind.LOST, f"{about}: the page is not whole", output)
-        elif code == 0 and name in _STORED and _STORED[name] not in stored_names(sandbox.storage):
-            yield Wrong(Kind.LOST, f"{about}: nothing is stored", output)
 
-
-#: What a command stores.
+#: Name of the stored result, by command.
 _STORED = {"record": "program", "session": "no_reuse"}
+
+
+def _end_wrongs(machine: Machine, name: str, code: int | None, sandbox: Sandbox) -> Iterator[Wrong]:
+    """Yield the faults in the end of a command."""
+    output = sandbox.output()
+    about = f"{name} with {machine.name}"
+    if code is None:
+        yield Wrong(Kind.HANG, f"{about}: no end", output)
+    elif not machine.ends_well(name, code):
+        yield Wrong(Kind.FALSE, f"{about}: exit code {code}", output)
+    elif code and not output.strip():
+        yield Wrong(Kind.FALSE, f"{about}: exit code {code} and no word", output)
+    elif code == 0 and name == "report":
+        page = sandbox.disk / "out" / "index.html"
+        if not page.is_file() or not is_whole_page(page):
+            yield Wrong(Kind.LOST, f"{about}: the page is not whole", output)
+    elif code == 0 and name in _STORED and _STORED[name] not in stored_names(sandbox.storage):
+        yield Wrong(Kind.LOST, f"{about}: nothing is stored", output)
 
 
 @contextmanager
 def _group(memory_bytes: int | None) -> Iterator[str]:
-    """Make a control group with so much memory; yield what a shell does to join it, nothing where
-    none is asked for.
-    """
+    """Make a control group with this memory limit; yield the shell code that joins it, if any."""
     if memory_bytes is None:
         yield ""
         return
-    is_version_1 = (_GROUPS / "memory").is_dir()
-    folder = (_GROUPS / "memory" if is_version_1 else _GROUPS) / f"reusebench-faults-{os.getpid()}"
-    with suppress(OSError):  # who is no root cannot; then nobody joins it either
+    parent = _GROUPS
+    limit = "memory.max"
+    if (_GROUPS / "memory").is_dir():  # version 1
+        parent = _GROUPS / "memory"
+        limit = "memory.limit_in_bytes"
+    folder = parent / f"reusebench-faults-{os.getpid()}"
+    with suppress(OSError):  # only root can; otherwise joining fails too
         folder.mkdir()
-        (folder / ("memory.limit_in_bytes" if is_version_1 else "memory.max")).write_text(
-            str(memory_bytes)
-        )
+        (folder / limit).write_text(str(memory_bytes))
     yield f'echo $$ > "{folder}/cgroup.procs" && '
     with suppress(OSError):
         folder.rmdir()
@@ -210,7 +204,7 @@ def _group(memory_bytes: int | None) -> Iterator[str]:
 
 @functools.cache
 def _is_possible(before: tuple[str, ...], folder: Path) -> bool:
-    """Whether a command can be started so: it makes a file."""
+    """Whether commands can be started this way, shown by one that makes a file."""
     file = folder / "possible"
     home = folder / "home"
     file.unlink(missing_ok=True)
@@ -222,7 +216,7 @@ def _is_possible(before: tuple[str, ...], folder: Path) -> bool:
         "import pathlib, sys; pathlib.Path(sys.argv[1]).touch()",
         str(file),
     ]
-    # Not the user's home, in which the interpreter may be.
+    # Another home: the machine may hide the user's, and the interpreter may be in it.
     environment = {**os.environ, "HOME": str(home)}
     nowhere = subprocess.DEVNULL
     subprocess.run(

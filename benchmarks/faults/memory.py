@@ -1,6 +1,4 @@
-"""The campaign `memory`: a measured process whose allocations fail, from its first step to its
-last.
-"""
+"""The campaign `memory`: allocations of a measured process fail, at any of its steps."""
 
 from __future__ import annotations
 
@@ -25,26 +23,25 @@ from reusebench.storage.run_file import StoredRun, read_storage
 __all__ = ["Memory"]
 
 _SCENARIOS = ("no_reuse", "partial_dup", "full_dup_internal_reuse")
-#: Of the most address space that a measured process takes: below it does not start, above nothing
-#: fails.
+#: Shares of the address space that a measured process needs at most. With less it does not start;
+#: with more nothing fails.
 _LEAST_SHARE = 0.1
 _MOST_SHARE = 1.0
-#: So many shares are tried between these before they repeat, far ones one after the other.
+#: Number of shares between these, and the step between two inputs, which makes them differ much.
 _SHARES = 50
 _STRIDE = 17
 _SESSION_LIMIT_S = 120.0
 _INTERVAL_S = 0.002
-#: Of a step of the measured process.
+#: Time limit of a step of the measured process.
 _TIME_LIMIT_S = 20
-#: Exit codes of pytest: all went well; something failed; a mistake of the user, as a model that
-#: cannot be read.
+#: Exit codes of pytest: success; a failure; a mistake of the user, such as an unreadable model.
 _CODES = (0, 1, 4)
 _PEAK = re.compile(r"^VmPeak:\s+(\d+) kB", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Memory:
-    """Each input is how much address space one of the measured processes of a session may have."""
+    """The campaign; each input limits the address space of one measured process of a session."""
 
     samples: Samples
     seed: int
@@ -55,10 +52,8 @@ class Memory:
         """Run a session of three configurations, with one measured process limited."""
         chance = random.Random(f"memory {self.seed} {index}")
         peak_bytes, processes = _without_limit(self, folder)
-        share = (
-            _LEAST_SHARE
-            + (_MOST_SHARE - _LEAST_SHARE) * (index * _STRIDE % _SHARES + chance.random()) / _SHARES
-        )
+        step = (_MOST_SHARE - _LEAST_SHARE) / _SHARES
+        share = _LEAST_SHARE + step * (index * _STRIDE % _SHARES + chance.random())
         limit_bytes = int(share * peak_bytes)
         number = chance.randrange(processes)
         sandbox = Sandbox(folder / str(index)).make()
@@ -67,7 +62,7 @@ class Memory:
             if place == number:
                 with contextlib.suppress(ProcessLookupError):
                     resource.prlimit(pid, resource.RLIMIT_AS, (limit_bytes, limit_bytes))
-        wrongs = [*_of_session(sandbox, process), *after_session(sandbox, self.samples)]
+        wrongs = [*_session_wrongs(sandbox, process), *after_session(sandbox, self.samples)]
         about = (
             f"{limit_bytes >> 20} MiB of {peak_bytes >> 20} MiB for measured process {number + 1}"
             f" of {processes}"
@@ -78,11 +73,8 @@ class Memory:
         return trial
 
     def _start(self, sandbox: Sandbox) -> subprocess.Popen[bytes]:
-        chosen = (
-            "-k",
-            " or ".join(f"{name}]" for name in _SCENARIOS),
-            f"--time-limit={_TIME_LIMIT_S}",
-        )
+        scenarios = " or ".join(f"{name}]" for name in _SCENARIOS)
+        chosen = ("-k", scenarios, f"--time-limit={_TIME_LIMIT_S}")
         return sandbox.start(session_command(self.samples.model, sandbox.storage, *chosen))
 
 
@@ -98,8 +90,8 @@ def _measured(process: subprocess.Popen[bytes], sandbox: Sandbox) -> Iterator[in
         time.sleep(_INTERVAL_S)
 
 
-def _of_session(sandbox: Sandbox, process: subprocess.Popen[bytes]) -> Iterator[Wrong]:
-    """Yield what is wrong with a session of which one measured process had too little memory."""
+def _session_wrongs(sandbox: Sandbox, process: subprocess.Popen[bytes]) -> Iterator[Wrong]:
+    """Yield the faults of a session in which one measured process had too little memory."""
     output = sandbox.output()
     code = process.poll()
     if code is None:
@@ -112,8 +104,8 @@ def _of_session(sandbox: Sandbox, process: subprocess.Popen[bytes]) -> Iterator[
     if code == 4:  # the process that reads the model failed: nothing was measured
         return
     outcomes = _outcomes(sandbox)
-    missing = set(_SCENARIOS) - outcomes.keys() - (set() if announced(output) else set(_SCENARIOS))
-    if missing:
+    missing = set(_SCENARIOS) - outcomes.keys()
+    if missing and announced(output):
         yield Wrong(
             Kind.LOST, "later configurations were not measured", f"{sorted(missing)}\n{output}"
         )
@@ -128,14 +120,17 @@ def _of_session(sandbox: Sandbox, process: subprocess.Popen[bytes]) -> Iterator[
 
 
 def _outcomes(sandbox: Sandbox) -> dict[str, str]:
-    runs = [file for file in read_storage(sandbox.storage) if isinstance(file, StoredRun)]
-    return {result.info.scenario: result.info.outcome for run in runs for result in run.results}
+    outcomes = {}
+    for run in read_storage(sandbox.storage):
+        if isinstance(run, StoredRun):
+            outcomes.update({result.info.scenario: result.info.outcome for result in run.results})
+    return outcomes
 
 
 @functools.cache
 def _without_limit(campaign: Memory, folder: Path) -> tuple[int, int]:
-    """Return the most address space that a measured process takes, in bytes, and how many of them a
-    session starts.
+    """Return the largest address space of a measured process in bytes, and the number of processes
+    in a session.
     """
     sandbox = Sandbox(folder / "without-limit").make()
     process = campaign._start(sandbox)

@@ -1,4 +1,4 @@
-"""The campaign `models`: mutants of model and plan files, inspected and measured."""
+"""The campaign `models`: mutants of model and plan files are inspected and measured."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from benchmarks.faults.trial import Answer, Kind, Trial, Wrong
 
 __all__ = ["Models"]
 
-#: How an input is tried, and how often.
+#: Ways to try an input, with their relative frequency.
 _WAYS = {"inspected": 3, "measured": 2, "plan": 1}
 _INSPECT_LIMIT_S = 20.0
 _SESSION_LIMIT_S = 120.0
-#: Of a step of the measured process.
+#: Time limit of a step of the measured process.
 _TIME_LIMIT_S = 10
-#: Exit codes of pytest: all went well; a row of failure; a mistake of the user; nothing to measure.
+#: Exit codes of pytest: success; a configuration failed; a mistake of the user; nothing to measure.
 _CODES = (0, 1, 4, 5)
 _INTEGERS = (0, -1, 1, 2**31 - 1, -(2**31), 2**63 - 1, -(2**63), 10**6)
-#: Whose model files are not .onnx; each is tried where it can be made or was given.
+#: Runtimes by the suffix of their model files; each is tried if its file can be made or was given.
 _RUNTIMES_BY_SUFFIX = {
     ".onnx": "onnxruntime",
     ".param": "ncnn",
@@ -48,7 +48,7 @@ _RUNTIMES_BY_SUFFIX = {
 
 @dataclass(frozen=True)
 class Models:
-    """Each input is a changed model file, or a changed plan of a valid one."""
+    """The campaign; each input is a changed model file, or a changed plan of a valid model."""
 
     samples: Samples
     seed: int
@@ -56,7 +56,7 @@ class Models:
     time_limit_s: float = 400.0
 
     def try_input(self, index: int, folder: Path) -> Trial:
-        """Change a file, and give it to the product."""
+        """Change a file and run the product with it."""
         chance = random.Random(f"models {self.seed} {index}")
         (way,) = chance.choices(list(_WAYS), list(_WAYS.values()))
         sandbox = Sandbox(folder / str(index)).make()
@@ -64,25 +64,21 @@ class Models:
             trial = self._plan(index, chance, sandbox)
         else:
             model, about = self._mutant(chance, sandbox.folder, is_measured=way == "measured")
-            trial = (self._inspect if way == "inspected" else self._measure)(
-                index, model, f"{way}: {about}", sandbox
-            )
+            run = self._inspect if way == "inspected" else self._measure
+            trial = run(index, model, f"{way}: {about}", sandbox)
         keep_sandbox(sandbox, trial, self.keep / "models")
         return trial
 
     def _mutant(self, chance: random.Random, folder: Path, is_measured: bool) -> tuple[Path, str]:
-        """Write a mutant, with the files that belong to it, and return it."""
-        models = [
-            path
-            for path in self.samples.models
-            if not is_measured or path.suffix in _RUNTIMES_BY_SUFFIX
-        ]
+        """Write a mutant with its other files; return its path and a description."""
+        models = self.samples.models
+        if is_measured:
+            models = [path for path in models if path.suffix in _RUNTIMES_BY_SUFFIX]
         sample = chance.choice(models)
-        for part in sample.parent.glob(f"{sample.stem}.*"):
+        parts = list(sample.parent.glob(f"{sample.stem}.*"))
+        for part in parts:
             shutil.copy(part, folder)
-        changed = folder / chance.choice(
-            [part.name for part in sample.parent.glob(f"{sample.stem}.*")]
-        )
+        changed = folder / chance.choice(parts).name
         if changed.suffix == ".onnx" and chance.random() < 0.7:
             content, about = _mutated_onnx(changed.read_bytes(), chance)
         else:
@@ -144,23 +140,24 @@ def _mutated_onnx(content: bytes, chance: random.Random) -> tuple[bytes, str]:
     for _ in range(chance.choice((1, 1, 2, 3))):
         message, field = _place(model, chance)
         names.append(f"{message.DESCRIPTOR.name}.{field.name}")
-        with contextlib.suppress(
-            ValueError, TypeError
-        ):  # an enumeration or a field of 32 bits does not hold it
+        # An enumeration or a field of 32 bits refuses some values.
+        with contextlib.suppress(ValueError, TypeError):
             _change(message, field, chance)
     return model.SerializePartialToString(), ", ".join(names)
 
 
 def _place(model: Message, chance: random.Random) -> tuple[Message, FieldDescriptor]:
-    """Return a message and a field of it that is set."""
-    message, (field, value) = model, chance.choice(model.ListFields())
+    """Return a message, at any depth, and one of the fields that are set in it."""
+    message = model
+    field, value = chance.choice(model.ListFields())
     while chance.random() < 0.9:
-        inner = (
-            value if isinstance(value, (Message, str, bytes, int, float)) else chance.choice(value)
-        )
+        inner = value
+        if not isinstance(value, (Message, str, bytes, int, float)):
+            inner = chance.choice(value)
         if not isinstance(inner, Message) or not inner.ListFields():
             break
-        message, (field, value) = inner, chance.choice(inner.ListFields())
+        message = inner
+        field, value = chance.choice(inner.ListFields())
     return message, field
 
 
@@ -192,11 +189,10 @@ def _hostile(value: Any, chance: random.Random) -> Any:
         return not value
     if isinstance(value, int):
         number = chance.choice(_INTEGERS)
-        return (
-            number
-            if abs(number) < 2**31 or abs(value) >= 2**31
-            else chance.choice((0, -1, 1, 2**31 - 1))
-        )
+        is_large = abs(number) >= 2**31
+        if is_large and abs(value) < 2**31:
+            return chance.choice((0, -1, 1, 2**31 - 1))
+        return number
     if isinstance(value, float):
         return chance.choice((0.0, math.inf, -math.inf, math.nan, 1e38))
     if isinstance(value, bytes):

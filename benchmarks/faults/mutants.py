@@ -1,6 +1,4 @@
-"""Files of a storage that are not as the product wrote them: changed ones, and what is no regular
-file.
-"""
+"""Mutants of stored files: changed files, and paths that are no regular files."""
 
 from __future__ import annotations
 
@@ -21,7 +19,7 @@ from benchmarks.faults.samples import Samples
 __all__ = ["Mutant", "make_mutant"]
 
 _MIB = 1 << 20
-#: Kinds of mutants, and how often they come.
+#: Kinds of mutants with their relative frequency.
 _SHARES = {
     "run": 10,
     "trace": 4,
@@ -32,7 +30,7 @@ _SHARES = {
     "no trace": 1,
     "name": 1,
 }
-#: Of what a bomb unpacks to again and again.
+#: Contents that a decompression bomb repeats.
 _BOMB_TEXTS = (
     bytes(16 * _MIB),
     b"[" * _MIB,
@@ -42,7 +40,7 @@ _BOMB_TEXTS = (
     b" " * (16 * _MIB),
 )
 _BOMB_MEMBERS = 256
-#: Of a file that has so many bytes and takes no room.
+#: Size of a sparse file, which takes no room.
 _SPARSE_BYTES = 6 << 30
 
 _Write = Callable[[Path], None]
@@ -50,12 +48,13 @@ _Write = Callable[[Path], None]
 
 @dataclass(frozen=True)
 class Mutant:
-    """A file for a storage."""
+    """A mutant for a storage."""
 
+    #: Description of the change.
     about: str
-    #: In the name of its file, and in no other.
+    #: Part of the mutant's file name, which no other file has.
     name: str
-    #: Writes it, and what belongs to it, into a storage.
+    #: Writes the mutant, and its other files, into a storage.
     write: _Write
 
 
@@ -102,27 +101,23 @@ def _trace_mutant(
     target: Path,
     seed: int,
 ) -> Mutant:
-    """Return a run whose traces are in a folder of their own, one of them changed."""
+    """Return a run with its own folder of traces, one of them changed."""
     own = f"traces/{name}"
-    (folder,) = {
-        path.parent
-        for path in samples.storage.glob("traces/*/*.gz")
-        if path.parent.name in run.read_text()
-    }
+    run_text = run.read_text()
+    folders = {path.parent for path in samples.storage.glob("traces/*/*.gz")}
+    (folder,) = (folder for folder in folders if folder.name in run_text)
     content = run.read_bytes().replace(f"traces/{folder.name}/".encode(), f"{own}/".encode())
     trace = chance.choice(sorted(folder.iterdir()))
     change: Callable[[Path], None]
     if kind == "no trace":
         about, change = chance.choice(list(_NO_FILES.items()))
-    else:
-        data = trace.read_bytes()
-        data, about = (
-            mutated_bytes(data, chance)
-            if kind == "trace bytes"
-            else mutated_json(json.loads(gzip.decompress(data)), chance, seed)
-        )
-        changed = data if kind == "trace bytes" else gzip.compress(data, 1)
+    elif kind == "trace bytes":
+        changed, about = mutated_bytes(trace.read_bytes(), chance)
         change = functools.partial(_write, content=changed)
+    else:
+        document = json.loads(gzip.decompress(trace.read_bytes()))
+        changed, about = mutated_json(document, chance, seed)
+        change = functools.partial(_write, content=gzip.compress(changed, 1))
 
     def write(storage: Path) -> None:
         _writer(target, content)(storage)
@@ -143,7 +138,7 @@ def _writer(relative: Path, content: bytes) -> _Write:
 
 
 def _with_traces(samples: Samples, write: _Write) -> _Write:
-    """Return a writer that also gives the run the traces that it names."""
+    """Return a writer that also writes the traces that the run names."""
 
     def write_both(storage: Path) -> None:
         write(storage)
@@ -157,16 +152,15 @@ def _made(path: Path, make: Callable[[Path], None]) -> None:
     make(path)
 
 
-# What is no regular file, or has no end
+# Paths that are no regular files, or have no end
 
 
 def _bind_socket(path: Path) -> None:
     folder = os.open(path.parent, os.O_PATH)
     try:
         with socket.socket(socket.AF_UNIX) as server:
-            server.bind(
-                f"/proc/self/fd/{folder}/{path.name}"
-            )  # a path of a socket may have 107 characters
+            # The path of a socket may have at most 107 characters.
+            server.bind(f"/proc/self/fd/{folder}/{path.name}")
     finally:
         os.close(folder)
 
@@ -214,7 +208,7 @@ _NO_FILES: dict[str, Callable[[Path], None]] = {
         for index, text in enumerate(_BOMB_TEXTS)
     },
 }
-#: In names of files.
+#: Endings of hostile file names.
 _NAMES = (
     "\x1b[2J",
     "\n",

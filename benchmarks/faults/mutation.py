@@ -1,5 +1,8 @@
-"""Valid JSON and bytes made invalid, or hostile: each change is one that a program, a disk or an
-attacker makes.
+"""Mutation of JSON and bytes, with changes that a program, a disk or an attacker might make.
+
+Hypothesis makes the values, but not the documents: those that hypothesis-jsonschema makes from the
+schema take seconds each, and none passes the checks between fields, so that nothing behind the
+decoder would be reached.
 """
 
 from __future__ import annotations
@@ -8,7 +11,7 @@ import copy
 import functools
 import json
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Union
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
@@ -16,12 +19,13 @@ from hypothesis import strategies as st
 
 __all__ = ["FORMULA", "MARKER", "mutated_bytes", "mutated_json", "mutated_text"]
 
-#: Of an element that no page may have, and of a formula that no cell may begin with.
+#: Name of an element that no page may have, and of a function that no cell may begin with.
 MARKER = "faultmarker"
 FORMULA = "faultformula"
 
-#: A parsed JSON document, and the names and indexes to something in it.
+#: A parsed JSON document.
 Json = Any
+#: Name or index of a value in its container.
 _Key = Union[str, int]
 
 _TEXTS = (
@@ -82,7 +86,7 @@ _NUMBERS = (
     5e-324,
     0.1,
 )
-#: What json.dumps cannot write.
+#: Texts that json.dumps cannot write.
 _LITERALS = (
     "NaN",
     "Infinity",
@@ -106,12 +110,17 @@ _LITERALS = (
     "[1,]",
     "//",
 )
-_PLACE = "@literal {}@"
+_PLACEHOLDER = "@literal {}@"
 
-_leaves = (
-    st.none() | st.booleans() | st.integers() | st.floats() | st.sampled_from(_TEXTS) | st.sampled_from(_NUMBERS)
-    | st.text(st.characters(codec=None), max_size=20)
-)  # fmt: skip
+_leaves = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.sampled_from(_TEXTS),
+    st.sampled_from(_NUMBERS),
+    st.text(st.characters(codec=None), max_size=20),
+)
 _values = st.recursive(
     _leaves,
     lambda inner: (
@@ -124,7 +133,7 @@ _values = st.recursive(
 
 @functools.lru_cache(maxsize=4)
 def _made_by_hypothesis(number: int) -> list[Json]:
-    """Return values of every JSON type; the same ones for the same number."""
+    """Return values of every JSON type; equal ones for equal numbers."""
     values: list[Json] = []
     keep_all = settings(
         max_examples=400,
@@ -145,7 +154,7 @@ def _made_by_hypothesis(number: int) -> list[Json]:
 
 
 class _Document:
-    """JSON that is being changed."""
+    """A JSON document while it is changed."""
 
     def __init__(self, content: Json, chance: random.Random, number: int) -> None:
         self.content = copy.deepcopy(content)
@@ -154,32 +163,35 @@ class _Document:
         self._literals: list[str] = []
 
     def hostile(self) -> Json:
-        """Return something that may stand where a value stood."""
+        """Return a replacement for a value."""
         kind = self.chance.randrange(5)
         if kind == 0:
             return self.literal(self.chance.choice(_LITERALS))
         if kind == 1:
             return self.chance.choice(_NUMBERS)
-        return copy.deepcopy(
-            self.chance.choice(_TEXTS if kind == 2 else _made_by_hypothesis(self._number))
-        )
+        if kind == 2:
+            return self.chance.choice(_TEXTS)
+        return copy.deepcopy(self.chance.choice(_made_by_hypothesis(self._number)))
 
     def literal(self, text: str) -> str:
-        """Return what stands for a text of JSON that is written as it is."""
+        """Return a placeholder for raw text in the written file."""
         self._literals.append(text)
-        return _PLACE.format(len(self._literals) - 1)
+        return _PLACEHOLDER.format(len(self._literals) - 1)
 
     def place(self) -> tuple[Json, _Key] | None:
-        """Return a container and a name or index in it; those that are deep down are as likely as
-        those above.
+        """Return a container and a name or index in it, at any depth.
+
+        Half of the time all places are equally likely, which favours deep ones; otherwise a walk
+        from the root finds one.
         """
         if self.chance.random() < 0.5:
             places = list(_places(self.content))
             return self.chance.choice(places) if places else None
+
         place = None
         inner = self.content
         while isinstance(inner, (dict, list)) and inner:
-            key = self.chance.choice(list(inner) if isinstance(inner, dict) else range(len(inner)))
+            key = self.chance.choice(list(_keys(inner)))
             place = (inner, key)
             inner = inner[key]
             if self.chance.random() < 0.2:
@@ -187,16 +199,21 @@ class _Document:
         return place
 
     def text(self) -> str:
-        """Return it as it is written to a file."""
+        """Return the text of the file, with literals in place of their placeholders."""
         text = json.dumps(self.content)
         for index, literal in enumerate(self._literals):
-            text = text.replace(json.dumps(_PLACE.format(index)), literal)
+            text = text.replace(json.dumps(_PLACEHOLDER.format(index)), literal)
         return text
 
 
+def _keys(container: Json) -> Iterable[Any]:
+    return container if isinstance(container, dict) else range(len(container))
+
+
 def _places(content: Json) -> Iterator[tuple[Json, _Key]]:
-    for key, inner in content.items() if isinstance(content, dict) else enumerate(content):
+    for key in _keys(content):
         yield content, key
+        inner = content[key]
         if isinstance(inner, (dict, list)):
             yield from _places(inner)
 
@@ -220,19 +237,19 @@ def _rename(document: _Document, container: Json, key: _Key) -> None:
 
 
 def _repeat(document: _Document, container: Json, key: _Key) -> None:
-    """Have the name twice, or the item many times."""
+    """Repeat a name, or an item of a list many times."""
     if isinstance(container, list):
         container.extend([container[int(key)]] * document.chance.choice((1, 3, 1000)))
         return
+    # The literal ends with a second value of the same name.
     value = json.dumps(container[key])
-    # A second value of the same name: what follows a literal's comma is in the text as it stands.
-    container[key] = document.literal(
-        f"{value}, {json.dumps(key)}: {json.dumps(document.chance.choice(_TEXTS))}"
-    )
+    second_value = json.dumps(document.chance.choice(_TEXTS))
+    container[key] = document.literal(f"{value}, {json.dumps(key)}: {second_value}")
 
 
 def _empty(_document: _Document, container: Json, key: _Key) -> None:
-    container[key] = type(container[key])() if container[key] is not None else {}
+    value = container[key]
+    container[key] = {} if value is None else type(value)()
 
 
 def _as_another_type(document: _Document, container: Json, key: _Key) -> None:
@@ -243,7 +260,7 @@ def _as_another_type(document: _Document, container: Json, key: _Key) -> None:
 
 
 def _nudge(document: _Document, container: Json, key: _Key) -> None:
-    """Change a number or a text a little, so that it keeps its type."""
+    """Change a number or a text, but not its type."""
     value = container[key]
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         container[key] = document.hostile()
@@ -256,34 +273,45 @@ def _nudge(document: _Document, container: Json, key: _Key) -> None:
 
 
 def _swap(document: _Document, container: Json, key: _Key) -> None:
-    """Exchange it with a value of another place."""
+    """Exchange a value with the value at another place."""
     other = document.place()
-    if other is not None and other[1] in (
-        other[0] if isinstance(other[0], dict) else range(len(other[0]))
-    ):
-        first = copy.deepcopy(container[key])
-        second = copy.deepcopy(other[0][other[1]])
-        container[key], other[0][other[1]] = second, first
+    if other is None:
+        return
+    other_container, other_key = other
+    value = copy.deepcopy(container[key])
+    container[key] = copy.deepcopy(other_container[other_key])
+    other_container[other_key] = value
 
 
 def _resize(document: _Document, container: Json, key: _Key) -> None:
-    """Change how long a list is, of those whose lengths belong together."""
+    """Change the length of a list; several lists of a document must have equal lengths."""
     value = container[key]
-    container[key] = (
-        value[: len(value) // 2]
-        if isinstance(value, list) and document.chance.random() < 0.5
-        else [value, value]
-    )
+    if isinstance(value, list) and document.chance.random() < 0.5:
+        container[key] = value[: len(value) // 2]
+    else:
+        container[key] = [value, value]
 
 
+#: Changes; frequent ones are listed twice.
 _CHANGES: tuple[Callable[[_Document, Json, _Key], None], ...] = (
-    _replace, _replace, _remove, _rename, _repeat, _empty, _as_another_type, _nudge, _nudge, _swap, _resize
-)  # fmt: skip
+    _replace,
+    _replace,
+    _remove,
+    _rename,
+    _repeat,
+    _empty,
+    _as_another_type,
+    _nudge,
+    _nudge,
+    _swap,
+    _resize,
+)
 
 
 def mutated_json(content: Json, chance: random.Random, number: int) -> tuple[bytes, str]:
-    """Return the document with one to three changes, and what they are; `number` selects the values
-    of hypothesis.
+    """Return the document with one to three changes, and a description of them.
+
+    `number` selects the values of hypothesis.
     """
     document = _Document(content, chance, number)
     names = []
@@ -298,7 +326,7 @@ def mutated_json(content: Json, chance: random.Random, number: int) -> tuple[byt
 
 
 def mutated_bytes(content: bytes, chance: random.Random) -> tuple[bytes, str]:
-    """Return the bytes with some of them changed, left out or inserted, and what was done."""
+    """Return the bytes with some changed, removed or inserted, and a description of the change."""
     kind = chance.choice(("flip", "cut", "insert", "zero", "repeat", "splice"))
     at = chance.randrange(max(1, len(content)))
     length = min(chance.choice((1, 1, 4, 64, 4096)), len(content) - at)
@@ -308,17 +336,21 @@ def mutated_bytes(content: bytes, chance: random.Random) -> tuple[bytes, str]:
             if changed:
                 changed[chance.randrange(len(changed))] ^= 1 << chance.randrange(8)
         return bytes(changed), kind
-    between = {
+
+    piece = content[at : at + length]
+    replacements = {
         "cut": b"",
-        "insert": content[at : at + length] + chance.randbytes(length),
+        "insert": piece + chance.randbytes(length),
         "zero": bytes(length),
-        "repeat": content[at : at + length] * chance.choice((2, 100)),
+        "repeat": piece * chance.choice((2, 100)),
         "splice": chance.choice(_TEXTS).encode("utf-8", "surrogatepass"),
-    }[kind]
-    rest = b"" if kind == "cut" and chance.random() < 0.5 else content[at + length :]
-    return content[:at] + between + rest, f"{kind} at {at}"
+    }
+    rest = content[at + length :]
+    if kind == "cut" and chance.random() < 0.5:
+        rest = b""
+    return content[:at] + replacements[kind] + rest, f"{kind} at {at}"
 
 
 def mutated_text(chance: random.Random) -> str:
-    """Return a text that is hostile to where it is shown."""
+    """Return a text that may break the place that shows it."""
     return chance.choice(_TEXTS)

@@ -1,4 +1,4 @@
-"""Campaigns run by several processes, which may die of what they try."""
+"""Campaigns run by several worker processes, which an input may kill."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from benchmarks.faults.trial import Answer, Kind, Trial, Wrong
 
 __all__ = ["Campaign", "run_campaign", "usable_cpus"]
 
-#: Fresh processes, without the threads and the memory of this one.
+#: Starts fresh processes, without the threads and the memory of this one.
 _PROCESSES = multiprocessing.get_context("spawn")
-#: Of a worker: a file that unpacks without end shall end it, and not the machine.
+#: Limit of a worker: a file that unpacks without end should end the worker, not the machine.
 _ADDRESS_SPACE_BYTES = 8 * 2**30
 
 
 class Campaign(Protocol):
-    """A kind of fault. It is pickled into each worker."""
+    """A kind of injected fault. It is pickled into each worker."""
 
     @property
     def time_limit_s(self) -> float:
-        """A worker that takes longer for an input is killed, and the input is a hang."""
+        """Time limit of an input; a worker that takes longer is killed, and the input is a hang."""
 
     def try_input(self, index: int, folder: Path) -> Trial:
-        """Try an input in a folder of the worker's own: the same one for the same index."""
+        """Try the input of this index, which is always the same, in the worker's own folder."""
 
 
 @dataclass
@@ -43,29 +43,29 @@ class _Worker:
     process: BaseProcess
     connection: Connection
     folder: Path
-    #: Of the input that it tries.
+    #: The input that it tries; None if it is idle.
     index: int | None = None
     started_s: float = 0.0
 
     def give(self, index: int) -> None:
-        """Have it try an input."""
+        """Let the worker try an input."""
         self.index = index
         self.started_s = time.monotonic()
         self.connection.send(index)
 
     def end(self) -> None:
-        """Kill it and what it has started."""
+        """Kill the worker and all processes that it has started."""
         if self.process.pid:
-            with suppress(ProcessLookupError):  # it has not come so far as to have a group
+            with suppress(ProcessLookupError):  # it has no group yet
                 os.killpg(self.process.pid, signal.SIGKILL)
         self.process.kill()
         self.process.join()
-        Sandbox(self.folder).kill()  # sessions of its own
+        Sandbox(self.folder).kill()  # processes in sessions of their own
         self.connection.close()
 
 
 def usable_cpus() -> int:
-    """Return how many CPUs this process may use."""
+    """Return the number of CPUs that this process may use."""
     return len(os.sched_getaffinity(0))
 
 
@@ -76,7 +76,7 @@ def run_campaign(
     folder: Path,
     seconds: float | None = None,
 ) -> Iterator[Trial]:
-    """Yield what came of each input; after so many seconds no further ones are begun."""
+    """Yield the trial of each input; after `seconds` no other inputs are begun."""
     end_s = time.monotonic() + (seconds or float("inf"))
     left = deque(indexes)
     running = [
@@ -112,10 +112,8 @@ def _start(campaign: Campaign, folder: Path) -> _Worker:
 
 
 def _work(campaign: Campaign, connection: Connection, folder: Path) -> None:
-    """Try what comes through the connection until it closes; a group of its own, so that all can be
-    killed.
-    """
-    os.setpgid(0, 0)
+    """Try the inputs from the connection until it closes."""
+    os.setpgid(0, 0)  # all processes of the group can be killed together
     resource.setrlimit(resource.RLIMIT_AS, (_ADDRESS_SPACE_BYTES, _ADDRESS_SPACE_BYTES))
     folder.mkdir(parents=True, exist_ok=True)
     while True:
@@ -127,7 +125,7 @@ def _work(campaign: Campaign, connection: Connection, folder: Path) -> None:
 
 
 def _trial(worker: _Worker, campaign: Campaign, is_ready: bool) -> Trial | None:
-    """Return what came of the worker's input; None if it still tries."""
+    """Return the trial of the worker's input; None if it still runs."""
     if is_ready:
         with suppress(EOFError, ConnectionError):
             trial: Trial = worker.connection.recv()
@@ -138,12 +136,8 @@ def _trial(worker: _Worker, campaign: Campaign, is_ready: bool) -> Trial | None:
         worker.process.join()
     code = worker.process.exitcode
     worker.end()
-    kind, words = (
-        (Kind.HANG, "no end") if code is None else (Kind.TRACEBACK, f"a worker's end: {code}")
-    )
-    return Trial(
-        worker.index or 0,
-        "an input that ended its worker",
-        Answer.REFUSED,
-        (Wrong(kind, words, words),),
-    )
+    wrong = Wrong(Kind.HANG, "no end", "no end")
+    if code is not None:
+        words = f"a worker's end: {code}"
+        wrong = Wrong(Kind.TRACEBACK, words, words)
+    return Trial(worker.index or 0, "an input that ended its worker", Answer.REFUSED, (wrong,))

@@ -1,6 +1,4 @@
-"""Valid files, made by the product: what mutants are made of, and what has to be shown beside
-them.
-"""
+"""Valid files made by the product: the sources of mutants, and a run to show beside them."""
 
 from __future__ import annotations
 
@@ -21,7 +19,7 @@ from tests.reports.stored import npu_run
 
 __all__ = ["GOOD", "MakingFailed", "Samples", "record_command", "reusebench", "session_command"]
 
-#: Of the run that every report has to show.
+#: Name of the run that every report has to show.
 GOOD = "goodrun"
 #: A program with phases and a child, which lives for three seconds.
 PROGRAM = """
@@ -46,7 +44,7 @@ _PLAN = {
         "third": {"model": "again", "zero_copy": ["input", "output"]},
     },
 }
-#: Of reuse, leaks and streams.
+#: Scenarios of reuse, leaks and streams.
 _CHOSEN = "partial_dup] or full_dup_internal_reuse] or cycles_contexts] or streams_no_reuse]"
 _MAKING_LIMIT_S = 300.0
 _NPU_RUN = 90
@@ -54,7 +52,7 @@ _PREDICTED_BYTES = 40 << 20
 
 
 def reusebench(*arguments: str) -> list[str]:
-    """Return the command `reusebench ARGUMENTS`, as a sandbox runs it."""
+    """Return the arguments of Python for `reusebench ARGUMENTS`."""
     return ["-m", "reusebench", *arguments]
 
 
@@ -67,7 +65,7 @@ def plan_command(plan: Path, storage: Path, *arguments: str) -> list[str]:
 def session_command(
     model: Path, storage: Path, *arguments: str, file: str = "bench/test_dup.py"
 ) -> list[str]:
-    """Return the command of a session that is as short as one can be."""
+    """Return the command of the shortest possible session."""
     size = (
         "--quick",
         "--repeats=1",
@@ -86,7 +84,7 @@ def session_command(
 
 
 def record_command(sandbox: Sandbox) -> list[str]:
-    """Return the command that records PROGRAM, which says by a file `started` that it runs."""
+    """Return the command that records PROGRAM, which makes a file `started` when it runs."""
     started = sandbox.folder / "started"
     phases = sandbox.folder / "phases"
     command = (
@@ -102,14 +100,12 @@ def record_command(sandbox: Sandbox) -> list[str]:
 
 
 class MakingFailed(Exception):
-    """The product does not work here even where nothing is wrong; the message is what it
-    printed.
-    """
+    """The product does not work here even without a fault; the message has its output."""
 
 
 @dataclass(frozen=True)
 class Samples:
-    """The folder of them."""
+    """The samples in a folder."""
 
     folder: Path
 
@@ -120,14 +116,12 @@ class Samples:
 
     @property
     def storage(self) -> Path:
-        """A run of reuse, leaks and streams, one of an NPU, a recorded program, and an answer of
-        `fit`.
-        """
+        """A storage with a run of reuse, leaks and streams, an NPU's run, a program and a fit."""
         return Sandbox(self.folder / "made").storage
 
     @property
     def good(self) -> Path:
-        """The storage of the run that has to be shown."""
+        """The storage with the run that has to be shown."""
         return Sandbox(self.folder / "good").storage
 
     @property
@@ -137,17 +131,17 @@ class Samples:
 
     @property
     def plan(self) -> Path:
-        """A plan file of that network."""
+        """A plan file with the smallest network."""
         return self.folder / "plan.json"
 
     @property
     def models(self) -> list[Path]:
-        """The model files of all kinds that are here."""
+        """The existing model files, of all formats."""
         kinds = {entry.suffix for entry in RUNTIMES}
         return sorted(path for path in (self.folder / "models").iterdir() if path.suffix in kinds)
 
     def add_models(self, files: Iterable[Path]) -> None:
-        """Take model files of the user, and the network in every form that can be made here."""
+        """Add the user's model files, and the network in every format that can be made here."""
         folder = self.folder / "models"
         folder.mkdir()
         for file in (self.model, *files):
@@ -155,25 +149,22 @@ class Samples:
         for entry in RUNTIMES:
             output = str(folder / f"{entry.name}{entry.suffix}")
             size = ("--size", "64", "--for", entry.name, "--output", output)
-            # Where its converter is missing, there is none.
+            # Without its converter there is no file.
             Sandbox(self.folder / "made").run(
                 reusebench("models", "build", "tiny", *size), _MAKING_LIMIT_S
             )
 
     def usual_files(self) -> set[str]:
-        """Return what the product leaves in its cache and among temporary files where nothing goes
-        wrong.
-        """
+        """Return the files that the product leaves in its cache and temporary folder normally."""
         return Sandbox(self.folder / "made").files() | Sandbox(self.folder / "good").files()
 
     def make(self) -> Samples:
-        """Make all but the model files of other kinds, and return the samples."""
+        """Make all samples except model files of other formats, and return self."""
         self.folder.mkdir(parents=True)
         made = Sandbox(self.folder / "made").make()
         good = Sandbox(self.folder / "good").make()
-        _run(
-            made, reusebench("models", "build", "tiny", "--size", "64")
-        )  # into its cache, as users do
+        # The model goes into the cache, as a user's does.
+        _run(made, reusebench("models", "build", "tiny", "--size", "64"))
         shutil.copy(made.output().strip(), self.model)
         clip = str(self.folder / "clip.mp4")
         _run(
@@ -195,12 +186,12 @@ class Samples:
         )
         _run(made, session_command(self.model, made.storage, *chosen))
         _run(made, record_command(made))
-        # As Rockchip's runtime would give it, which is not here; its number is no other's.
+        # A result as from Rockchip's runtime, which is not here, with a number of its own.
         npu_run(made.storage, number=_NPU_RUN)
         _write_fit(made.storage)
         _run(good, reusebench("report", "--storage", str(good.storage), "--output", str(self.page)))
         self.plan.write_text(json.dumps(_PLAN), encoding="utf-8")
-        # Mutants of a plan that is refused would show little.
+        # A plan that is refused would make useless mutants, so it is run once.
         _run(made, plan_command(self.plan, self.folder / "of-plan"))
         return self
 
@@ -212,8 +203,9 @@ def _run(sandbox: Sandbox, command: Sequence[str]) -> None:
 
 
 def _write_fit(storage: Path) -> None:
-    """Write an answer as `fit` does, which would measure for half a minute; its plan is that of a
-    measured result.
+    """Write an answer of `fit`, which itself would measure for half a minute.
+
+    Its plan is taken from a measured result.
     """
     result = next(
         run.results[0].info

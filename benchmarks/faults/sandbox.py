@@ -1,4 +1,4 @@
-"""Processes of the product with folders of their own, so that all they leave behind is seen."""
+"""Processes of the product with their own folders, so that everything left behind is found."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from reusebench.targets.rknn_library import architecture_of_this_python
 __all__ = ["CHECKOUT", "Sandbox", "compile_preloaded", "signal_all", "tracebacks", "wait_until"]
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-#: Inherited by every process of a sandbox, whatever becomes of its parent.
+#: Variable that every process of a sandbox inherits, even if its parent is gone.
 _MARK = "FAULTS_SANDBOX"
-#: What Python and pytest print of an error that nobody expected.
+#: Texts that Python and pytest print for unexpected errors.
 _TRACEBACKS = ("Traceback (most recent call last)", "INTERNALERROR>")
 _PLACE = re.compile(rf'File "{re.escape(str(CHECKOUT))}/((?!\.venv)[^"]+)", line (\d+), in (.+)')
 _INTERRUPTED = re.compile(r"^KeyboardInterrupt$", re.MULTILINE)
@@ -38,7 +38,7 @@ class Sandbox:
 
     @property
     def disk(self) -> Path:
-        """What the product may write to; `output` is beside it."""
+        """The folder that the product may write to."""
         return self.folder / "disk"
 
     @property
@@ -47,7 +47,7 @@ class Sandbox:
         return self.disk / "storage"
 
     def make(self) -> Sandbox:
-        """Make the folders and return it."""
+        """Make the folders and return self."""
         for name in ("home", "cache", "tmp", "storage"):
             (self.disk / name).mkdir(parents=True, exist_ok=True)
         return self
@@ -58,10 +58,9 @@ class Sandbox:
         variables: Mapping[str, str] | None = None,
         before: Sequence[str] = (),
     ) -> subprocess.Popen[bytes]:
-        """Start a command of Python's, `-m MODULE ...`; what it prints goes to the file `output` of
-        the sandbox.
+        """Start Python with these arguments; its output goes to the sandbox's file `output`.
 
-        `before` is another command, which starts the one behind it.
+        `before` is another command, which starts Python.
         """
         environment = {
             **os.environ,
@@ -89,7 +88,7 @@ class Sandbox:
         variables: Mapping[str, str] | None = None,
         before: Sequence[str] = (),
     ) -> int | None:
-        """Run it and return its exit code; None if it took too long, and was killed."""
+        """Run a command and return its exit code; None if it took too long and was killed."""
         process = self.start(command, variables, before)
         try:
             return process.wait(time_limit_s)
@@ -99,11 +98,11 @@ class Sandbox:
             return None
 
     def output(self) -> str:
-        """Return what the newest command has printed."""
+        """Return the output of the newest command."""
         return (self.folder / "output").read_text(encoding="utf-8", errors="replace")
 
     def processes(self) -> Iterator[int]:
-        """Yield the processes that are alive of the sandbox, and of those in its folder."""
+        """Yield the live processes of this sandbox and of sandboxes in its folder."""
         mark = f"{_MARK}={self.folder}/".encode()
         for path in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
@@ -120,20 +119,20 @@ class Sandbox:
         return None
 
     def kill(self) -> None:
-        """Kill all of its processes."""
+        """Kill all processes of the sandbox."""
         while pids := list(self.processes()):
             signal_all(pids, signal.SIGKILL)
             time.sleep(0.01)
 
     def files(self) -> set[str]:
-        """Return what is in the cache and among the temporary files."""
+        """Return the files in the cache and the temporary folder."""
         parts = (self.disk / "cache", self.disk / "tmp")
         return {str(path.relative_to(self.disk)) for part in parts for path in part.rglob("*")}
 
 
 @functools.cache
 def compile_preloaded(source: Path, folder: Path) -> Path:
-    """Return a library for LD_PRELOAD, compiled into the folder once in a worker."""
+    """Return a library for LD_PRELOAD, compiled into the folder once per worker."""
     compiler = find_compiler(architecture_of_this_python() or "")
     if compiler is None:
         raise SystemExit(
@@ -152,7 +151,7 @@ def signal_all(pids: Sequence[int], number: int) -> None:
 
 
 def wait_until(is_so: Callable[[], bool], time_limit_s: float) -> bool:
-    """Wait, at most so long; return whether it is so."""
+    """Wait until the condition holds, or `time_limit_s` passes; return whether it holds."""
     end_s = time.monotonic() + time_limit_s
     while not is_so():
         if time.monotonic() > end_s:
@@ -162,15 +161,13 @@ def wait_until(is_so: Callable[[], bool], time_limit_s: float) -> bool:
 
 
 def tracebacks(text: str) -> Iterator[Wrong]:
-    """Yield the traceback in a text, if there is one that came through the project; its place is
-    the last such line.
+    """Yield the traceback in a text if it has lines of the project; its place is the last of them.
 
-    Before the project is loaded Python and pytest have tracebacks of their own: pytest where it
-    cannot make its temporary files, Python where Ctrl-C comes while it imports.
+    Other tracebacks are ignored: pytest has one if it cannot make its temporary files, Python if
+    Ctrl-C comes during imports.
     """
-    at = min(
-        (index for words in _TRACEBACKS if (index := text.find(words)) >= 0), default=len(text)
-    )
+    begins = [text.find(words) for words in _TRACEBACKS]
+    at = min((begin for begin in begins if begin >= 0), default=len(text))
     places = _PLACE.findall(text, at)
     if places and not (places[-1][2] == "<module>" and _INTERRUPTED.search(text, at)):
         yield Wrong(Kind.TRACEBACK, "{}:{} {}".format(*places[-1]), text[at:][:6000])

@@ -1,6 +1,4 @@
-"""The campaign `stored`: mutants of stored files, and what is no file, under every command that
-reads.
-"""
+"""The campaign `stored`: every command that reads is run over mutants of stored files."""
 
 from __future__ import annotations
 
@@ -23,19 +21,19 @@ from benchmarks.faults.trial import Answer, End, Kind, Trial, Wrong
 
 __all__ = ["Stored", "end_wrongs", "file_wrongs"]
 
-#: Of one command over two stored files; hundreds of times what it takes.
+#: Time limit of a command over two stored files, hundreds of times the usual time.
 _COMMAND_LIMIT_S = 20.0
 _PAGE_LIMIT_S = 90.0
-#: Pages take a second: every so many inputs.
+#: Pages take a second, so they are made only for every n-th input.
 _PAGE_EVERY = 20
-#: The most that a command may have in memory.
+#: Upper bound for a command's memory.
 _MOST_BYTES = 1 << 30
-#: Of the run that has to be shown, the one configuration.
+#: The only configuration of the run that has to be shown.
 _GOOD_SCENARIO = "no_reuse"
 _FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r")
-#: Control characters of lines and of CSV.
-_OF_LINES = "\n\t\r"
-#: They turn the direction of what follows.
+#: Control characters that lines and CSV need.
+_ALLOWED_CONTROLS = "\n\t\r"
+#: Characters that change the direction of the text behind them.
 _DIRECTIONS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _COMPARED = ("text", "md", "csv", "json")
 _EXPORTED = ("bencher", "github", "github-bigger", "csv", "jsonl", "trace")
@@ -43,7 +41,7 @@ _EXPORTED = ("bencher", "github", "github-bigger", "csv", "jsonl", "trace")
 
 @dataclass(frozen=True)
 class Stored:
-    """Each input is one file in a storage, beside a good run."""
+    """The campaign; each input is one file in a storage, beside a good run."""
 
     samples: Samples
     seed: int
@@ -51,7 +49,7 @@ class Stored:
     time_limit_s: float = 600.0
 
     def try_input(self, index: int, folder: Path) -> Trial:
-        """Write the mutant into a storage, and run the commands over it."""
+        """Write the mutant into a storage, run the commands over it, and check their results."""
         self._set_up(folder)
         storage = folder / "storage"
         out = folder / "out"
@@ -66,18 +64,17 @@ class Stored:
         before = _snapshot(folder)
         listed = run_command(("runs", "list", "--storage", str(storage)), _COMMAND_LIMIT_S)
         answer = _answer(mutant, listed)
-        wrongs = [*end_wrongs(listed, (0, 1)), *_of_list(answer, listed)]
+        wrongs = [*end_wrongs(listed, (0, 1)), *_list_wrongs(answer, listed)]
         for arguments in _commands(index):
-            wrongs += self._of_command(arguments, storage, out)
+            wrongs += self._command_wrongs(arguments, storage, out)
         wrongs += _changed(before, _snapshot(folder))
         if index % _PAGE_EVERY == 0:
-            wrongs += self._of_command(("report",), storage, out) + self._of_command(
-                ("history",), storage, out
-            )
-        wrongs += [
-            wrong for file in out.rglob("*") if file.is_file() for wrong in file_wrongs(file)
-        ]
-        wrongs += _of_removal(mutant, storage, answer, folder)
+            wrongs += self._command_wrongs(("report",), storage, out)
+            wrongs += self._command_wrongs(("history",), storage, out)
+        for file in out.rglob("*"):
+            if file.is_file():
+                wrongs += file_wrongs(file)
+        wrongs += _removal_wrongs(mutant, storage, answer, folder)
         peak_bytes = peak_rss_bytes()
         if peak_bytes > _MOST_BYTES:
             wrongs.append(Wrong(Kind.FALSE, "memory over the limit", f"{peak_bytes:,} bytes"))
@@ -87,9 +84,7 @@ class Stored:
         return trial
 
     def _set_up(self, folder: Path) -> None:
-        """Make the storage with the good run and the traces of the sample, and foreign files with
-        links to them.
-        """
+        """Make the storage with the good run, and foreign files with links to them."""
         for name in ("storage", "out", "tmp", "foreign"):
             shutil.rmtree(folder / name, ignore_errors=True)
             (folder / name).mkdir(parents=True)
@@ -101,15 +96,16 @@ class Stored:
         (folder / "storage" / "traces" / "linked").symlink_to(foreign)
         (folder / "storage" / "linked").symlink_to(foreign)
 
-    def _of_command(self, arguments: Sequence[str], storage: Path, out: Path) -> list[Wrong]:
-        """Return what is wrong with the end of a command over the storage."""
+    def _command_wrongs(self, arguments: Sequence[str], storage: Path, out: Path) -> list[Wrong]:
+        """Run a command over the storage and return its faults."""
         writes = arguments[0] in ("report", "history")
         output = ("--output", str(out)) if writes else ()
         limit_s = _PAGE_LIMIT_S if arguments in (("report",), ("history",)) else _COMMAND_LIMIT_S
         end = run_command((*arguments, "--storage", str(storage), *output), limit_s)
-        wrongs = list(end_wrongs(end, (0, 1) if writes or arguments[0] == "runs" else (0, 1, 2)))
+        codes = (0, 1) if writes or arguments[0] == "runs" else (0, 1, 2)
+        wrongs = list(end_wrongs(end, codes))
         if arguments[0] == "export" and "csv" in arguments:
-            wrongs += _of_cells(end.output.splitlines(), "export --format csv")
+            wrongs += _cell_wrongs(end.output.splitlines(), "export --format csv")
         return wrongs
 
     def _keep(self, trial: Trial, mutant: Mutant) -> None:
@@ -136,7 +132,7 @@ def _answer(mutant: Mutant, listed: End) -> Answer:
     return Answer.SURVIVED if mutant.name in listed.output else Answer.PASSED_OVER
 
 
-def _of_list(answer: Answer, listed: End) -> Iterator[Wrong]:
+def _list_wrongs(answer: Answer, listed: End) -> Iterator[Wrong]:
     if listed.wrong:
         return
     if GOOD not in listed.output:
@@ -150,7 +146,7 @@ def _of_list(answer: Answer, listed: End) -> Iterator[Wrong]:
 
 
 def end_wrongs(end: End, codes: Sequence[int]) -> Iterator[Wrong]:
-    """Yield what no command may do, whatever it reads."""
+    """Yield faults that no command may have, whatever it reads."""
     if end.wrong:
         yield end.wrong
         return
@@ -167,15 +163,13 @@ def end_wrongs(end: End, codes: Sequence[int]) -> Iterator[Wrong]:
 
 
 def _is_control(letter: str) -> bool:
-    return letter in _DIRECTIONS or (
-        unicodedata.category(letter) in ("Cc", "Cs") and letter not in _OF_LINES
-    )
+    if letter in _DIRECTIONS:
+        return True
+    return unicodedata.category(letter) in ("Cc", "Cs") and letter not in _ALLOWED_CONTROLS
 
 
-def _of_removal(mutant: Mutant, storage: Path, answer: Answer, folder: Path) -> Iterator[Wrong]:
-    """Remove all runs, and yield what of it is wrong: what was refused has to stay, and what is
-    foreign.
-    """
+def _removal_wrongs(mutant: Mutant, storage: Path, answer: Answer, folder: Path) -> Iterator[Wrong]:
+    """Remove all runs and yield the faults: refused and foreign files have to stay."""
     foreign = _snapshot(folder / "foreign")
     end = run_command(
         ("runs", "prune", "--keep", "0", "--named", "--storage", str(storage)), _COMMAND_LIMIT_S
@@ -190,7 +184,7 @@ def _of_removal(mutant: Mutant, storage: Path, answer: Answer, folder: Path) -> 
 
 
 def _snapshot(folder: Path) -> dict[str, tuple[int, int, int]]:
-    """Return the files below, but for the output and the cache of figures."""
+    """Return the files in the folder, except the output and the cache of figures."""
     files = {}
     for parent, _, names in os.walk(folder):
         if Path(parent).relative_to(folder).parts[:1] in (("out",), ("cache",), (".config",)):
@@ -205,21 +199,19 @@ def _snapshot(folder: Path) -> dict[str, tuple[int, int, int]]:
 def _changed(
     before: dict[str, tuple[int, int, int]], after: dict[str, tuple[int, int, int]]
 ) -> list[Wrong]:
-    paths = sorted(
-        path for path in before.keys() | after.keys() if before.get(path) != after.get(path)
-    )
-    return (
-        [Wrong(Kind.FALSE, "files outside of the output were changed", repr(paths))]
-        if paths
-        else []
-    )
+    """Return a fault if files differ between two snapshots."""
+    if before == after:
+        return []
+    paths = before.keys() | after.keys()
+    changed = sorted(path for path in paths if before.get(path) != after.get(path))
+    return [Wrong(Kind.FALSE, "files outside of the output were changed", repr(changed))]
 
 
-# What was written
+# Written files
 
 
 def file_wrongs(file: Path) -> Iterator[Wrong]:
-    """Yield what is wrong with a page or a table that was made of stored texts."""
+    """Yield the faults of a page or a table that was made from stored texts."""
     if file.suffix == ".html":
         page = _Page()
         page.feed(file.read_text(encoding="utf-8"))
@@ -230,12 +222,12 @@ def file_wrongs(file: Path) -> Iterator[Wrong]:
             yield Wrong(Kind.FALSE, f"{file.name}: the page is not whole", "")
     elif file.suffix == ".csv":
         with file.open(encoding="utf-8", newline="") as lines:
-            yield from _of_cells(lines, file.name)
+            yield from _cell_wrongs(lines, file.name)
         if file.name == "comparison.csv" and _GOOD_SCENARIO not in file.read_text(encoding="utf-8"):
             yield Wrong(Kind.LOST, "comparison.csv: the good run is not shown", "")
 
 
-def _of_cells(lines: Sequence[str] | Iterator[str], name: str) -> Iterator[Wrong]:
+def _cell_wrongs(lines: Sequence[str] | Iterator[str], name: str) -> Iterator[Wrong]:
     with contextlib.suppress(csv.Error):  # a cell over the reader's limit is no formula
         for row in csv.reader(lines):
             for cell in row:
@@ -244,7 +236,7 @@ def _of_cells(lines: Sequence[str] | Iterator[str], name: str) -> Iterator[Wrong
 
 
 class _Page(HTMLParser):
-    """Finds elements and attributes that came out of a stored text."""
+    """A parser that finds elements and attributes from stored texts."""
 
     def __init__(self) -> None:
         super().__init__()

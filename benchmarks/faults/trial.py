@@ -1,4 +1,4 @@
-"""What came of one made-up fault, and the table of many."""
+"""The result of one injected fault, and the table of many."""
 
 from __future__ import annotations
 
@@ -14,35 +14,35 @@ MIB = 2**20
 
 
 class Answer(enum.Enum):
-    """How the product took what it was given."""
+    """The product's answer to an input."""
 
-    #: The input is shown or measured as if nothing were wrong with it.
+    #: The input is shown or measured as if it were sound.
     SURVIVED = "survived"
-    #: It is named, with an exit code that is not 0.
+    #: A message names the input, and the exit code is not 0.
     REFUSED = "refused"
-    #: Neither: it has become somebody else's file.
+    #: Neither: the input has become somebody else's file.
     PASSED_OVER = "passed over"
 
 
 class Kind(enum.Enum):
-    """What may never be; the values are the heads of the table."""
+    """Kinds of faults of the product; the values are the heads of the table."""
 
     TRACEBACK = "tracebacks"
     HANG = "hangs"
     LOST = "lost results"
     LEFTOVER = "left behind"
-    #: The answer is there and is not right: exit code, unescaped text, memory over the limit, a
-    #: foreign file changed.
+    #: The answer is wrong: exit code, unescaped text, memory over the limit, changed foreign file.
     FALSE = "false answers"
 
 
 @dataclass(frozen=True)
 class Wrong:
-    """One thing that may not be."""
+    """A fault of the product."""
 
     kind: Kind
-    #: Where it shows, such as the last line of a traceback; faults of one place are counted as one.
+    #: Place of the fault, such as the last line of a traceback. Faults at one place count as one.
     place: str
+    #: Details.
     words: str
 
 
@@ -51,31 +51,31 @@ class Trial:
     """One input that was tried."""
 
     index: int
-    #: What was done, in a few words.
+    #: Short description of the input.
     about: str
     answer: Answer
     wrongs: tuple[Wrong, ...] = ()
-    #: The most that a process of the product had; 0 where it was not read.
+    #: Highest RSS of a process of the product; 0 if it was not read.
     peak_rss_bytes: int = 0
 
     def in_words(self) -> str:
-        """Return what was done and all that is wrong."""
+        """Return the description and all faults as a text."""
         parts = [f"{wrong.kind.value}: {wrong.place}\n{wrong.words}" for wrong in self.wrongs]
         return "\n\n".join((self.about, *parts)) + "\n"
 
 
 @dataclass(frozen=True)
 class End:
-    """How a command of the product ended."""
+    """The end of a command of the product."""
 
     code: int
     output: str
     errors: str
-    #: A traceback, a hang: what no command may end with.
+    #: A traceback or a hang.
     wrong: Wrong | None = None
 
 
-#: Exit codes that commands/__init__.py documents, and those of Ctrl-C and of a closed pipe.
+#: Exit codes that commands/__init__.py documents, and the codes of Ctrl-C and of a closed pipe.
 ENDS = frozenset((0, 1, 2, 130, 141))
 
 
@@ -85,7 +85,7 @@ class Tally:
 
     campaign: str
     answers: Counter[Answer] = field(default_factory=Counter)
-    #: Trials by what was wrong with them; a trial counts once for each kind.
+    #: Trials by kind of fault; a trial counts once per kind.
     kinds: Counter[Kind] = field(default_factory=Counter)
     places: dict[tuple[Kind, str], list[Trial]] = field(default_factory=dict)
     peak_rss_bytes: int = 0
@@ -101,7 +101,7 @@ class Tally:
 
     @property
     def tried(self) -> int:
-        """How many inputs were tried."""
+        """Number of inputs tried."""
         return sum(self.answers.values())
 
     def cells(self) -> list[str]:
@@ -115,7 +115,7 @@ class Tally:
         return [self.campaign, *(f"{count:,}" for count in counts), peak]
 
     def places_in_words(self, keep: Path) -> list[str]:
-        """Return a line for each place where something was wrong, the most frequent first."""
+        """Return a line for each place of a fault, the most frequent first."""
         lines = []
         for (kind, place), trials in sorted(self.places.items(), key=lambda item: -len(item[1])):
             kept = keep / self.campaign / str(trials[0].index)
@@ -126,7 +126,7 @@ class Tally:
 
 
 def markdown_table(tallies: Sequence[Tally]) -> str:
-    """Return the table as docs/reliability.md has it."""
+    """Return the table in the form of docs/reliability.md."""
     heads = [
         "campaign",
         "inputs",
