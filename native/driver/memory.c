@@ -1,5 +1,5 @@
 /*
- * Memory that the application gives to a context, by its allocator (measured/runtimes/rknn/memory.py has the reasons).
+ * Memory that the application gives to a context, by its allocator (measured/runtimes/rknn/application_memory.py has the reasons).
  */
 #include "native.h"
 

@@ -39,7 +39,7 @@ class Attributes(c.Structure):
     )
 
 
-class TensorMemory(c.Structure):
+class BoundMemory(c.Structure):
     """rknn_tensor_mem."""
 
     _fields_ = (
@@ -73,7 +73,7 @@ class Extension(c.Structure):
 
 
 for _name in ("rknn_create_mem", "rknn_create_mem_from_fd"):
-    getattr(_LIBRARY, _name).restype = c.POINTER(TensorMemory)
+    getattr(_LIBRARY, _name).restype = c.POINTER(BoundMemory)
 
 
 def call(name: str, *arguments: object) -> int:
@@ -135,7 +135,7 @@ class Context:
         """Infer with the inputs as they are."""
         return call("rknn_run", self.handle, None)
 
-    def set_io(self) -> list[c._Pointer[TensorMemory]]:
+    def set_io(self) -> list[c._Pointer[BoundMemory]]:
         """Give all inputs and outputs memory in native form, the only form of the mini runtime."""
         memories = []
         for tensor in [
@@ -147,9 +147,9 @@ class Context:
             memories.append(memory)
         return memories
 
-    def set_internal(self, fd: int, address: int, size: int) -> c._Pointer[TensorMemory]:
+    def set_internal(self, fd: int, address: int, size: int) -> c._Pointer[BoundMemory]:
         """Use a buffer from elsewhere for the internal tensors."""
-        memory: c._Pointer[TensorMemory] = _LIBRARY.rknn_create_mem_from_fd(
+        memory: c._Pointer[BoundMemory] = _LIBRARY.rknn_create_mem_from_fd(
             self.handle, c.c_int32(fd), c.c_void_p(address), c.c_uint32(size), c.c_int32(0)
         )
         # If the lowest bit is set, librknnrt 1.5.2 and 1.6.0 hang on a foreign buffer.
@@ -159,12 +159,12 @@ class Context:
         memory.contents.flags = flags
         return memory
 
-    def create_memory(self, size: int) -> c._Pointer[TensorMemory]:
+    def create_memory(self, size: int) -> c._Pointer[BoundMemory]:
         """Return new memory; a null pointer if there is none."""
-        memory: c._Pointer[TensorMemory] = _LIBRARY.rknn_create_mem(self.handle, c.c_uint32(size))
+        memory: c._Pointer[BoundMemory] = _LIBRARY.rknn_create_mem(self.handle, c.c_uint32(size))
         return memory
 
-    def give_back(self, memory: c._Pointer[TensorMemory]) -> None:
+    def give_back(self, memory: c._Pointer[BoundMemory]) -> None:
         """Destroy a memory."""
         call("rknn_destroy_mem", self.handle, memory)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from reusebench.measured.runtimes.rknn.abi import FORMAT_NC1HWC2, FORMAT_NHWC, TensorAttr
-from reusebench.measured.runtimes.rknn.memory import Piece, TensorMemory
+from reusebench.measured.runtimes.rknn.application_memory import BoundMemory, Piece
 from reusebench.measured.runtimes.rknn.tensors import NativeOutputs
 
 _FORMAT_NCHW = 0
@@ -24,7 +24,7 @@ class _Binding:
     mem_sync = set_io_mem
 
 
-class _Memory(TensorMemory):
+class _Memory(BoundMemory):
     """Gives this array as the memory of the only tensor."""
 
     def __init__(self, array: np.ndarray) -> None:

@@ -1,9 +1,8 @@
-"""Rockchip's rknn_api.h as ctypes: structs, flags, error codes (header of SDK 2.3.2; 1.4.0 to 2.3.2
-read the same).
+"""Rockchip's rknn_api.h as ctypes: structs, flags and error codes.
 
-Pointers and rknn_context differ between 32 and 64 bit; ctypes lays the structs out as the running
-interpreter's C compiler would. tests/measured/runtimes/test_rknn_abi.py holds sizes and offsets of
-both.
+They are those of the header of SDK 2.3.2; 1.4.0 to 2.3.2 read the same. Pointers and rknn_context
+differ between 32 and 64 bit; ctypes lays structs out as the running interpreter's C compiler would.
+tests/measured/runtimes/test_rknn_abi.py holds sizes and offsets of both.
 """
 
 from __future__ import annotations
@@ -91,13 +90,13 @@ QUERY_MEM_SIZE = 6
 QUERY_NATIVE_INPUT_ATTR = 8
 QUERY_NATIVE_OUTPUT_ATTR = 9
 QUERY_INPUT_DYNAMIC_RANGE = 13
-#: Of a model with dynamic shapes, once shapes are set.
+#: Commands for a model with dynamic shapes, once shapes are set.
 QUERY_CURRENT_INPUT_ATTR = 14
 QUERY_CURRENT_OUTPUT_ATTR = 15
 QUERY_CURRENT_NATIVE_INPUT_ATTR = 16
 QUERY_CURRENT_NATIVE_OUTPUT_ATTR = 17
 
-#: rknn_tensor_type: the names, in its order, and the numbers that are used here.
+#: Names of rknn_tensor_type, in its order, and the numbers that are used here.
 TYPES = (
     "float32",
     "float16",
@@ -118,7 +117,8 @@ TYPE_INT8 = 2
 TYPE_UINT8 = 3
 TYPE_INT16 = 4
 TYPE_BFLOAT16 = 11
-#: rknn_tensor_format. NC1HWC2 is the NPU's own: channels in groups, side by side for each pixel.
+#: Values of rknn_tensor_format. NC1HWC2 is the NPU's own: channels in groups, side by side for each
+#: pixel.
 FORMAT_NHWC = 1
 FORMAT_NC1HWC2 = 2
 
@@ -174,9 +174,7 @@ class InputRange(ctypes.Structure):
 
 
 class MemSize(ctypes.Structure):
-    """rknn_mem_size, in bytes. The fields are not additive; a dup's total_dma_allocated_size has
-    the shared weights.
-    """
+    """rknn_mem_size, in bytes, not additive: total_dma_allocated_size includes shared weights."""
 
     _fields_ = (
         ("total_weight_size", c_uint32),

@@ -1,4 +1,4 @@
-"""Rockchip's runtime: librknnrt and, on RV1103 and RV1106, librknnmrt, the mini runtime."""
+"""Rockchip's runtime: librknnrt and, on RV1103 and RV1106, the mini runtime librknnmrt."""
 
 from __future__ import annotations
 
@@ -27,6 +27,12 @@ from reusebench.measured.runtimes.rknn.abi import (
     FLAG_MEM_ALLOC_OUTSIDE,
     FLAG_SHARE_WEIGHT_MEM,
 )
+from reusebench.measured.runtimes.rknn.application_memory import (
+    BoundMemory,
+    Piece,
+    allocate,
+    name_again,
+)
 from reusebench.measured.runtimes.rknn.attributes import (
     Attributes,
     interface_of,
@@ -40,7 +46,6 @@ from reusebench.measured.runtimes.rknn.library_file import (
     find_library,
     read_library,
 )
-from reusebench.measured.runtimes.rknn.memory import Piece, TensorMemory, allocate, name_again
 from reusebench.measured.runtimes.rknn.tensors import (
     BoundInputs,
     BoundOutputs,
@@ -55,23 +60,23 @@ __all__ = ["Rknn", "RknnRuntimeContext", "open_runtime"]
 
 _MINI_RUNTIME = "librknnmrt"
 
-#: What the preload library of targets/preload reads, and the symbol by which it is known.
+#: Variables that the preload library of targets/preload reads, and the symbol by which it is known.
 _PRELOAD_VARIABLES = ("REUSEBENCH_BOARD", "REUSEBENCH_LEDGER")
 _PRELOAD_SYMBOL = "reusebench_preload"
 
 
-class TensorMemories(NamedTuple):
+class BoundMemories(NamedTuple):
     """The memory of bound tensors: of one context, or of all contexts that share it."""
 
-    inputs: TensorMemory
-    outputs: TensorMemory
+    inputs: BoundMemory
+    outputs: BoundMemory
 
 
 class RknnRuntimeContext(RuntimeContext):
-    """One rknn_context with its tensors and what was allocated for it outside the library.
+    """One rknn_context with its tensors and its memory outside the library.
 
-    Tensors are made at the first inference: the mini runtime needs them after the internal memory,
-    which may be given when all contexts are made; and the library itself makes its own no sooner.
+    Tensors are made at the first inference. The mini runtime needs them after the internal memory,
+    which may be given when all contexts are made, and the library itself makes its own no sooner.
     """
 
     def __init__(
@@ -81,16 +86,16 @@ class RknnRuntimeContext(RuntimeContext):
         memory: Memory,
         inputs: Inputs,
         mini: bool,
-        tensors: TensorMemories,
+        tensors: BoundMemories,
     ) -> None:
         self.binding = binding
         self.handle = handle
         self.inputs = inputs
-        #: Whether the model has dynamic shapes, and its inputs' are set.
+        #: Whether the model has dynamic shapes, and those of its inputs are set.
         self.is_dynamic = False
-        #: The memory that the application gave it for its weights.
+        #: Memory that the application gave the context for its weights.
         self.weights: Optional[Piece] = None
-        #: The internal memory that contexts share, as this one, the first of them, has it.
+        #: Internal memory that contexts share, kept by the first of them.
         self.shared_internal: Optional[Piece] = None
         self._memory = memory
         self._mini = mini
@@ -106,9 +111,7 @@ class RknnRuntimeContext(RuntimeContext):
         return _internal_is_outside(self._memory)
 
     def add_piece(self, piece: Piece, kind: Optional[str] = None) -> None:
-        """Keep memory for as long as the context lives; `kind` where it is new, and not a further
-        name of a piece.
-        """
+        """Keep memory as long as the context lives; `kind` is only for new memory."""
         self._pieces.append(piece)
         if kind is not None:
             self._allocations.append(piece.allocation(kind))
@@ -126,13 +129,15 @@ class RknnRuntimeContext(RuntimeContext):
         copied = "input" not in self._memory.zero_copy
         is_bound = self._mini or not copied
         feed = bound_input if is_bound else copied_input
-        attributes = self._attributes().inputs(native=self._mini)
-        inputs = [feed(attribute, self.inputs.get(name_of(attribute))) for attribute in attributes]
-        if is_bound:
-            return BoundInputs(
-                self.binding, self.handle, inputs, self._memory_of_tensors.inputs, staged=copied
-            )
-        return CopiedInputs(self.binding, self.handle, inputs)
+        inputs = []
+        for attribute in self._attributes().inputs(native=self._mini):
+            data = self.inputs.get(name_of(attribute))
+            inputs.append(feed(attribute, data))
+
+        if not is_bound:
+            return CopiedInputs(self.binding, self.handle, inputs)
+        memory = self._memory_of_tensors.inputs
+        return BoundInputs(self.binding, self.handle, inputs, memory, staged=copied)
 
     def _open_outputs(self) -> RknnTensors:
         attributes = self._attributes()
@@ -156,32 +161,30 @@ class RknnRuntimeContext(RuntimeContext):
         return self._output.views() if self._output else []
 
     def checksum(self) -> int:
-        """Return the CRC-32 of all outputs in the order that copied ones have."""
+        """Return the CRC-32 of all outputs, in the element order of copied outputs."""
         value = 0
         for piece in self._output.in_order() if self._output else ():
             value = zlib.crc32(piece, value)
         return value
 
     def image_input(self) -> ImageInput:
-        """Return the application's buffer, or the bound memory; neither exists before the first
-        inference.
-        """
+        """Return the application's buffer or the bound memory, which the first inference makes."""
         assert self._input is not None
         return self._input.image_input()
 
     def copies(self) -> Copies:
-        """Return what goes between the application's buffers and the library's, or ours for the
-        mini runtime.
-        """
-        sides = (self._input, self._output)
-        return Copies(*(tensors.copied_bytes() if tensors else 0 for tensors in sides))
+        """Return the bytes copied between the application's buffers and the library's."""
+        return Copies(
+            input_bytes=self._input.copied_bytes() if self._input else 0,
+            output_bytes=self._output.copied_bytes() if self._output else 0,
+        )
 
     def account(self) -> Dict[str, int]:
-        """Return the library's own sizes; they are not additive, and a dup's `dma_bytes` has the
-        shared weights.
+        """Return the library's own sizes.
 
-        Of a model in place none before the first inference: librknnrt 1.6.0 and 2.3.2 crash in
-        rknn_dup_context once RKNN_QUERY_MEM_SIZE was asked of such a context.
+        They are not additive: a dup's `dma_bytes` has the shared weights. A model in place has none
+        before the first inference: librknnrt 1.6.0 and 2.3.2 crash in rknn_dup_context once
+        RKNN_QUERY_MEM_SIZE was asked of such a context.
         """
         if "model" in self._memory.zero_copy and self._output is None:
             return {}
@@ -193,17 +196,18 @@ class RknnRuntimeContext(RuntimeContext):
         }
 
     def allocations(self) -> List[Allocation]:
-        """Return the outside memory and the bound tensors."""
+        """Return the memory outside the library and the bound tensors."""
         allocations = list(self._allocations)
         for tensors in (self._input, self._output):
-            allocations += tensors.allocations() if tensors else []
+            if tensors is not None:
+                allocations += tensors.allocations()
         return allocations
 
     def renew_io(self) -> None:
         """Destroy the tensors' memory; the next inference makes new.
 
-        Seen on the mini runtime 2.3.2: once an input was bound in a type that is converted, binding
-        it anew fails in rknn_run ("not support input dtype=UINT8, output dtype=UINT8").
+        The mini runtime 2.3.2 cannot: once an input was bound in a type that is converted, binding
+        it again fails in rknn_run ("not support input dtype=UINT8, output dtype=UINT8").
         """
         if self._mini:
             raise NotSupported("rknn_bound_once")
@@ -233,15 +237,15 @@ class Rknn(Runtime):
         library = read_library(path)
         self.version = library.full_version
         self._mini = library.kind == _MINI_RUNTIME
-        #: By the number of Memory.io.
-        self._shared_tensors: Dict[int, TensorMemories] = {}
+        #: Memory of tensors, by the number of Memory.io.
+        self._shared_tensors: Dict[int, BoundMemories] = {}
         try:
             self._binding = Binding(path)
         except OSError as error:
             raise AdapterError("rknn_library_not_loaded", path=path, error=str(error)) from None
 
     def interface(self, model: str) -> Interface:
-        """Return what the library says of the model, for which it makes a context."""
+        """Return the tensors of the model; the library makes a context to tell them."""
         handle = self._binding.init(_read(model), 0, master=None)
         try:
             return interface_of(self._binding, handle)
@@ -251,15 +255,13 @@ class Rknn(Runtime):
     def load(
         self, model: str, prepared: Optional[str], memory: Memory, inputs: Inputs = NO_INPUTS
     ) -> RknnRuntimeContext:
-        """Return a context of the model file, read into memory and dropped again as soon as the
-        library allows.
-        """
+        """Return a context of the model file, which is dropped from memory as soon as possible."""
         _check_memory(memory)
         if "model" in memory.zero_copy:
             return self._load_in_place(model, memory, inputs)
         content = _read(model)
         handle = self._binding.init(content, self._flags(memory), master=None)
-        # With weights outside the library reads them from the content only in rknn_set_weight_mem.
+        # Weights outside are read from the content only in rknn_set_weight_mem.
         return self._furnish(handle, memory, inputs, loaded=True, may_be_dynamic=bool(inputs))
 
     def _load_in_place(self, model: str, memory: Memory, inputs: Inputs) -> RknnRuntimeContext:
@@ -269,18 +271,18 @@ class Rknn(Runtime):
         with open(model, "rb") as file:
             file.readinto((ctypes.c_char * size).from_address(whole.contents.virt_addr))
         handle = self._binding.init_in_place(whole, size, self._flags(memory))
-        # It is given back last, and with the context: without one rknn_destroy_mem refuses.
+        # This memory is given back last, with the context: rknn_destroy_mem refuses without one.
         piece = Piece(whole, partial(self._binding.destroy_mem, handle, whole))
         return self._furnish(
             handle, memory, inputs, loaded=True, may_be_dynamic=bool(inputs), model=piece
         )
 
     def dup(self, source: RuntimeContext, memory: Memory) -> RknnRuntimeContext:
-        """Return rknn_dup_context's: it shares the weights, and nothing else."""
+        """Return a context of rknn_dup_context, which shares the weights and nothing else."""
         assert isinstance(source, RknnRuntimeContext)
         if source.internal_is_outside and not _internal_is_outside(memory):
-            # Seen (2.3.2): the dup has its source's flag, and so no internal memory; it runs at
-            # return code 0.
+            # Seen (2.3.2): the dup has the flag of its source, so it has no internal memory, and
+            # runs at return code 0.
             raise NotSupported("rknn_dup_without_internal")
         try:
             handle = self._binding.dup(source.handle)
@@ -306,10 +308,10 @@ class Rknn(Runtime):
     def share_weight_memory(
         self, model: str, source: RuntimeContext, memory: Memory, inputs: Inputs = NO_INPUTS
     ) -> RknnRuntimeContext:
-        """Return a further context of the model, with the weight memory of source, into which the
-        library writes again.
+        """Return another context of the model; the library writes its weights once more.
 
-        Raises AdapterError if that has changed it: the library does not compare.
+        It writes them into the weight memory of source. Raises AdapterError if that changed the
+        memory: the library does not compare.
         """
         assert isinstance(source, RknnRuntimeContext)
         assert source.weights is not None
@@ -342,7 +344,7 @@ class Rknn(Runtime):
             self._use_internal(context, whole, size)
 
     def join_internal(self, context: RuntimeContext, member: RuntimeContext) -> None:
-        """Set the memory that is there on the further context, which needs as much as member."""
+        """Set the internal memory of member on the context, which needs as much."""
         assert isinstance(context, RknnRuntimeContext)
         assert isinstance(member, RknnRuntimeContext)
         assert member.shared_internal is not None
@@ -355,12 +357,15 @@ class Rknn(Runtime):
         self._binding.set_internal_mem(context.handle, piece.memory)
 
     def _flags(self, memory: Memory) -> int:
-        """Return the flags of allocation; the mini runtime ignores 0x200, overwrites other memory
-        and so needs 0x10.
+        """Return the flags of allocation.
+
+        The mini runtime ignores 0x200 and overwrites other memory, so it needs 0x10.
         """
         if "weights" in memory.outside or (self._mini and _internal_is_outside(memory)):
             return FLAG_MEM_ALLOC_OUTSIDE
-        return FLAG_INTERNAL_ALLOC_OUTSIDE if _internal_is_outside(memory) else 0
+        if _internal_is_outside(memory):
+            return FLAG_INTERNAL_ALLOC_OUTSIDE
+        return 0
 
     def _furnish(
         self,
@@ -372,9 +377,7 @@ class Rknn(Runtime):
         may_be_dynamic: bool,
         model: Optional[Piece] = None,
     ) -> RknnRuntimeContext:
-        """Return the new context with its core, its shapes, and the memory that the application
-        gives it.
-        """
+        """Return the new context with its core, its shapes and the application's memory."""
         context = RknnRuntimeContext(
             self._binding, handle, memory, inputs, self._mini, self._memory_of_tensors(memory)
         )
@@ -382,9 +385,8 @@ class Rknn(Runtime):
             context.add_piece(model)
         try:
             if self.driver_version is None:
-                self.driver_version = self._binding.sdk_version(handle).drv_version.decode(
-                    errors="replace"
-                )
+                versions = self._binding.sdk_version(handle)
+                self.driver_version = versions.drv_version.decode(errors="replace")
             if memory.core is not None:
                 self._binding.set_core_mask(handle, 1 << memory.core)
             context.is_dynamic = may_be_dynamic and set_shapes(self._binding, handle, inputs)
@@ -394,34 +396,36 @@ class Rknn(Runtime):
             raise
         return context
 
-    def _memory_of_tensors(self, memory: Memory) -> TensorMemories:
+    def _memory_of_tensors(self, memory: Memory) -> BoundMemories:
         """Return the context's own memory of tensors, or the one of its number."""
-        own = TensorMemories(TensorMemory(memory.allocator), TensorMemory(memory.allocator))
-        return own if memory.io is None else self._shared_tensors.setdefault(memory.io, own)
+        own = BoundMemories(BoundMemory(memory.allocator), BoundMemory(memory.allocator))
+        if memory.io is None:
+            return own
+        return self._shared_tensors.setdefault(memory.io, own)
 
     def _give_memory(self, context: RknnRuntimeContext, memory: Memory, loaded: bool) -> None:
         weights_outside = loaded and self._flags(memory) == FLAG_MEM_ALLOC_OUTSIDE
         if not weights_outside and "internal" not in memory.outside:
             return
-        sizes = self._binding.mem_size(context.handle)
+        handle = context.handle
+        sizes = self._binding.mem_size(handle)
         if weights_outside:
-            piece = allocate(
-                memory.allocator, self._binding, context.handle, sizes.total_weight_size
-            )
+            size = sizes.total_weight_size
+            piece = allocate(memory.allocator, self._binding, handle, size)
             context.add_piece(piece, "weights")
             context.weights = piece
             self._binding.set_weight_mem(context.handle, piece.memory)
         if "internal" in memory.outside:
-            piece = allocate(
-                memory.allocator, self._binding, context.handle, sizes.total_internal_size
-            )
+            size = sizes.total_internal_size
+            piece = allocate(memory.allocator, self._binding, handle, size)
             context.add_piece(piece, "internal")
             self._binding.set_internal_mem(context.handle, piece.memory)
 
 
 def open_runtime() -> Runtime:
-    """Load the library of the option, of the environment or of the usual folders: for the measured
-    process only.
+    """Load the library of the option, the environment or the usual folders.
+
+    Only the measured process may call this.
     """
     path = find_library()
     if path is None:
@@ -437,9 +441,7 @@ def _internal_is_outside(memory: Memory) -> bool:
 
 
 def _check_memory(memory: Memory, *, shares_weights: bool = False) -> None:
-    """Raise NotSupported for what the library cannot do, and for what would run in memory that
-    nobody allocated.
-    """
+    """Raise NotSupported for requests that the library cannot serve, or would without memory."""
     check_options(memory, "RKNN", ())
     if memory.device is not None:
         raise NotSupported("rknn_npu_only", device=memory.device)
@@ -451,7 +453,7 @@ def _check_memory(memory: Memory, *, shares_weights: bool = False) -> None:
         # internal memory.
         raise NotSupported("rknn_weights_alone_outside")
     if has_weights and "model" in memory.zero_copy:
-        # Seen (2.3.2): the library then has both, the weights twice.
+        # Seen (2.3.2): the library then has the weights twice.
         raise NotSupported("rknn_weights_twice")
 
 

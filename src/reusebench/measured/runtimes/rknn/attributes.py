@@ -1,6 +1,4 @@
-"""What a model's tensors are: their attributes, the shapes that it allows, and the interface that
-follows.
-"""
+"""The attributes of a model's tensors, the shapes that it allows, and its interface."""
 
 from __future__ import annotations
 
@@ -41,7 +39,7 @@ __all__ = [
     "set_shapes",
 ]
 
-#: Of all inputs, in their order.
+#: Shapes of all inputs, in their order.
 Shapes = Tuple[Tuple[int, ...], ...]
 
 _IMAGE_DIMENSIONS = 4
@@ -49,9 +47,7 @@ _IMAGE_CHANNELS = (1, 3, 4)
 
 
 class Attributes:
-    """The attributes of a context's tensors; of dynamic shapes, those of the shapes that are
-    set.
-    """
+    """The attributes of a context's tensors; with dynamic shapes, for the shapes that are set."""
 
     def __init__(self, binding: Binding, context: int, is_dynamic: bool) -> None:
         self._binding = binding
@@ -59,20 +55,22 @@ class Attributes:
         self._is_dynamic = is_dynamic
 
     def inputs(self, *, native: bool = False) -> List[TensorAttr]:
-        """Return those of all inputs; `native`: as the NPU reads them."""
-        current = QUERY_CURRENT_NATIVE_INPUT_ATTR if native else QUERY_CURRENT_INPUT_ATTR
-        plain = QUERY_NATIVE_INPUT_ATTR if native else QUERY_INPUT_ATTR
-        return self._all(
-            current if self._is_dynamic else plain, self._binding.numbers(self._context).n_input
-        )
+        """Return the attributes of all inputs; `native`: as the NPU reads them."""
+        if self._is_dynamic:
+            command = QUERY_CURRENT_NATIVE_INPUT_ATTR if native else QUERY_CURRENT_INPUT_ATTR
+        else:
+            command = QUERY_NATIVE_INPUT_ATTR if native else QUERY_INPUT_ATTR
+        count = self._binding.numbers(self._context).n_input
+        return self._all(command, count)
 
     def outputs(self, *, native: bool = False) -> List[TensorAttr]:
-        """Return those of all outputs; `native`: as the NPU writes them."""
-        current = QUERY_CURRENT_NATIVE_OUTPUT_ATTR if native else QUERY_CURRENT_OUTPUT_ATTR
-        plain = QUERY_NATIVE_OUTPUT_ATTR if native else QUERY_OUTPUT_ATTR
-        return self._all(
-            current if self._is_dynamic else plain, self._binding.numbers(self._context).n_output
-        )
+        """Return the attributes of all outputs; `native`: as the NPU writes them."""
+        if self._is_dynamic:
+            command = QUERY_CURRENT_NATIVE_OUTPUT_ATTR if native else QUERY_CURRENT_OUTPUT_ATTR
+        else:
+            command = QUERY_NATIVE_OUTPUT_ATTR if native else QUERY_OUTPUT_ATTR
+        count = self._binding.numbers(self._context).n_output
+        return self._all(command, count)
 
     def _all(self, command: int, count: int) -> List[TensorAttr]:
         return [self._binding.attribute(self._context, command, index) for index in range(count)]
@@ -88,45 +86,49 @@ def interface_of(binding: Binding, context: int) -> Interface:
 def declared_interface(
     inputs: Sequence[TensorAttr], outputs: Sequence[TensorAttr], shapes: Tuple[Shapes, ...]
 ) -> Interface:
-    """Return the same of these attributes, and of the shapes that the model allows."""
-    declared = []
+    """Return the interface with these attributes, and the shapes that the model allows."""
+    declared_inputs = []
     for number, attribute in enumerate(inputs):
-        variants = [combination[number] for combination in shapes] or [_dimensions(attribute)]
-        declared.append(_declared_input(attribute, variants))
-    return Interface(
-        tuple(declared), tuple(_declared(attribute) for attribute in outputs), {}, shapes
-    )
+        variants = [combination[number] for combination in shapes]
+        declared_inputs.append(_declared_input(attribute, variants or [_dimensions(attribute)]))
+    declared_outputs = tuple(_declared(attribute) for attribute in outputs)
+    return Interface(tuple(declared_inputs), declared_outputs, {}, shapes)
 
 
 def allowed_shapes(binding: Binding, context: int) -> Tuple[Shapes, ...]:
-    """Return the combinations of a model with dynamic shapes, in the library's order, the largest
-    first; else none.
+    """Return the shapes that a model with dynamic shapes allows, the largest first; else nothing.
+
+    The order is the library's.
     """
     count = binding.numbers(context).n_input
     try:
         ranges = [binding.input_range(context, index) for index in range(count)]
     except AdapterError:
-        # That is how the library says that there are none; one before 1.5.0, and the mini runtime,
-        # do not know them.
+        # The library's way of saying that there are none; before 1.5.0, and in the mini runtime, it
+        # does not know them.
         return ()
     combinations = []
-    for number in range(min((one.shape_number for one in ranges), default=0)):
-        combinations.append(tuple(tuple(one.dyn_range[number][: one.n_dims]) for one in ranges))
+    shape_count = min((of_input.shape_number for of_input in ranges), default=0)
+    for number in range(shape_count):
+        shapes = []
+        for of_input in ranges:
+            sizes = of_input.dyn_range[number][: of_input.n_dims]
+            shapes.append(tuple(sizes))
+        combinations.append(tuple(shapes))
     return tuple(combinations)
 
 
 def set_shapes(binding: Binding, context: int, inputs: Inputs) -> bool:
-    """Choose the inputs' shapes where the model has dynamic shapes; return whether it has.
+    """Set the inputs' shapes if the model has dynamic shapes; return whether it has.
 
-    As long as none are chosen, rknn_run aborts.
+    Unless they are set, rknn_run aborts.
     """
     shapes = allowed_shapes(binding, context)
     if not shapes:
         return False
     default = shapes[0]
-    attributes = (TensorAttr * len(default))(
-        *Attributes(binding, context, is_dynamic=False).inputs()
-    )
+    inputs_now = Attributes(binding, context, is_dynamic=False).inputs()
+    attributes = (TensorAttr * len(default))(*inputs_now)
     for attribute, shape in zip(attributes, default):
         data = inputs.get(name_of(attribute))
         attribute.dims[: len(shape)] = data.shape if data else shape
@@ -135,26 +137,21 @@ def set_shapes(binding: Binding, context: int, inputs: Inputs) -> bool:
 
 
 def is_picture(attribute: TensorAttr) -> bool:
-    """Whether the library takes the input as 8-bit pixels, which it scales and quantises as the
-    model was built to.
-    """
-    has_channels = attribute.n_dims == _IMAGE_DIMENSIONS and attribute.dims[3] in _IMAGE_CHANNELS
-    return (
-        has_channels
-        and attribute.fmt == FORMAT_NHWC
-        and (is_real(attribute) or attribute.type == TYPE_UINT8)
-    )
+    """Whether the input takes 8-bit pixels, which the library scales and quantises."""
+    if attribute.n_dims != _IMAGE_DIMENSIONS or attribute.dims[3] not in _IMAGE_CHANNELS:
+        return False
+    if attribute.fmt != FORMAT_NHWC:
+        return False
+    return is_real(attribute) or attribute.type == TYPE_UINT8
 
 
 def is_real(attribute: TensorAttr) -> bool:
-    """Whether the model takes real numbers, be they quantised."""
+    """Whether the model takes real numbers, also quantised ones."""
     return attribute.type in (TYPE_FLOAT32, TYPE_FLOAT16, TYPE_BFLOAT16) or is_quantised(attribute)
 
 
 def is_quantised(attribute: TensorAttr) -> bool:
-    """Whether the elements stand for others; indices and masks have scale 1, or on the mini runtime
-    0.
-    """
+    """Whether elements stand for other numbers; indices and masks have scale 1 or, on mini, 0."""
     has_scale = attribute.zp != 0 or attribute.scale not in (0.0, 1.0)
     return has_scale and attribute.type in (TYPE_INT8, TYPE_UINT8, TYPE_INT16)
 
@@ -164,16 +161,16 @@ def _declared(attribute: TensorAttr) -> DeclaredTensor:
 
 
 def _declared_input(attribute: TensorAttr, variants: List[Tuple[int, ...]]) -> DeclaredTensor:
-    """Return the input with the type that the application gives; sizes that the variants do not
-    share are free.
-    """
+    """Return the input with the application's type; sizes that differ between variants are free."""
     sizes = tuple(axis[0] if len(set(axis)) == 1 else "" for axis in zip(*variants))
     tensor = _declared(attribute)._replace(dimensions=sizes)
     if attribute.fmt == FORMAT_NHWC and attribute.n_dims == _IMAGE_DIMENSIONS:
         tensor = tensor._replace(layout="nhwc")
     if is_picture(attribute):
         return tensor._replace(type=TYPES[TYPE_UINT8], also=(TYPES[TYPE_FLOAT32],))
-    return tensor._replace(type=TYPES[TYPE_FLOAT32]) if is_real(attribute) else tensor
+    if is_real(attribute):
+        return tensor._replace(type=TYPES[TYPE_FLOAT32])
+    return tensor
 
 
 def _dimensions(attribute: TensorAttr) -> Tuple[int, ...]:

@@ -1,8 +1,7 @@
-"""Rockchip's C API through ctypes: every call is checked, by its return code and by what the
-library prints.
+"""Rockchip's C API through ctypes, each call checked by return code and the library's output.
 
 The library reports some failures only on its standard error or output, in lines with "E RKNN", and
-returns 0: such a line counts as a failure of the call during which it was written.
+returns 0. Such a line counts as a failure of the call during which it was written.
 """
 
 from __future__ import annotations
@@ -42,15 +41,15 @@ Memory = Any
 
 _Struct = TypeVar("_Struct", bound=ctypes.Structure)
 
-#: As in "E RKNN: [10:01:02.345] failed to ...", and the mini runtime's "E RKNN".
+#: A line as "E RKNN: [10:01:02.345] failed to ...", or the mini runtime's "E RKNN".
 _ERROR_LINE = re.compile(r"^(?:\x1b\[[0-9;]*m)*E RKNN[^\n]*", re.MULTILINE)
-#: What librknnrt puts before the words of a line.
+#: Time that librknnrt puts before the words of a line.
 _TIME = re.compile(r"\[\d\d:\d\d:\d\d\.\d+\] ")
 _LINE_BUFFERED = 1
 #: Code of the error of a call whose library wrote nothing.
 _FAILED_WITHOUT_LINES = "rknn_call_failed"
 
-#: The causes (runtimes.rknn.diagnosis) that are a lack of memory, of one kind or another.
+#: Causes (runtimes.rknn.diagnosis) that are a lack of memory.
 _LACK_OF_MEMORY = ("rknn_out_of_memory", "rknn_no_contiguous_memory", "rknn_iommu_domain_full")
 
 _PROTOTYPES = {
@@ -86,19 +85,15 @@ class Binding:
         self._library = ctypes.CDLL(path)
 
     def init(self, model: bytearray, flags: int, master: Optional[int]) -> int:
-        """Return a context of the model, a file's content; over the weights of master where one is
-        given.
-        """
+        """Return a context of a model file's content; over the weights of master if given."""
         address = ctypes.addressof((ctypes.c_char * len(model)).from_buffer(model))
-        return self._init(
-            address, len(model), flags, None if master is None else InitExtend(ctx=master)
-        )
+        extend = None if master is None else InitExtend(ctx=master)
+        return self._init(address, len(model), flags, extend)
 
     def init_in_place(self, model: Memory, size: int, flags: int) -> int:
-        """Return a context whose weights and register commands stay where they are: in memory of
-        create_model_mem.
+        """Return a context whose weights and register commands stay in memory of create_model_mem.
 
-        Of one such memory one context can be made: a second one puts its own addresses into the
+        Each such memory serves one context: a second one would put its own addresses into the
         register commands.
         """
         memory = model.contents
@@ -112,15 +107,15 @@ class Binding:
         try:
             self._call("rknn_init", byref(context), address, size, flags, extend and byref(extend))
         except AdapterError as error:
-            # A failed init may leave memory and a context behind; without memory for internal
-            # tensors librknnrt 1.6.0 and 2.3.2 leave one that crashes in rknn_destroy.
+            # A failed init may leave memory and a context behind. Without memory for internal
+            # tensors librknnrt 1.6.0 and 2.3.2 leave a context that crashes in rknn_destroy.
             if context.value and not isinstance(error, OutOfMemory):
                 self.destroy(context.value)
             raise
         return int(context.value)
 
     def dup(self, source: int) -> int:
-        """Return a further context over the weights of source."""
+        """Return another context over the weights of source."""
         context = RknnContext(0)
         self._call("rknn_dup_context", byref(RknnContext(source)), byref(context))
         return int(context.value)
@@ -130,7 +125,7 @@ class Binding:
         self._call("rknn_destroy", context)
 
     def numbers(self, context: int) -> InputOutputNumber:
-        """Return how many inputs and outputs the model has."""
+        """Return the numbers of inputs and outputs of the model."""
         return self._query(context, QUERY_IN_OUT_NUM, InputOutputNumber())
 
     def attribute(self, context: int, command: int, index: int) -> TensorAttr:
@@ -138,15 +133,11 @@ class Binding:
         return self._query(context, command, TensorAttr(index=index))
 
     def input_range(self, context: int, index: int) -> InputRange:
-        """Return the shapes that an input may have; AdapterError if the model has no dynamic
-        shapes.
-        """
+        """Return the shapes that an input may have; AdapterError if no shapes are dynamic."""
         return self._query(context, QUERY_INPUT_DYNAMIC_RANGE, InputRange(index=index))
 
     def set_input_shapes(self, context: int, attributes: Any) -> None:
-        """Have the context infer with the dimensions of these attributes, an array of
-        abi.TensorAttr for all inputs.
-        """
+        """Set the input shapes to the dimensions in an array of abi.TensorAttr for all inputs."""
         self._call("rknn_set_input_shapes", context, len(attributes), byref(attributes))
 
     def mem_size(self, context: int) -> MemSize:
@@ -158,7 +149,7 @@ class Binding:
         return self._query(context, QUERY_SDK_VERSION, SdkVersion())
 
     def inputs_set(self, context: int, inputs: Any) -> None:
-        """Copy the inputs, an array of abi.Input, in."""
+        """Copy the inputs, an array of abi.RknnInput, in."""
         self._call("rknn_inputs_set", context, len(inputs), byref(inputs))
 
     def run(self, context: int) -> None:
@@ -166,7 +157,7 @@ class Binding:
         self._call("rknn_run", context, None)
 
     def outputs_get(self, context: int, outputs: Any) -> None:
-        """Copy the outputs out into the buffers that the array of abi.Output names."""
+        """Copy the outputs into the buffers of an array of abi.RknnOutput."""
         self._call("rknn_outputs_get", context, len(outputs), byref(outputs), None)
 
     def set_core_mask(self, context: int, mask: int) -> None:
@@ -178,14 +169,14 @@ class Binding:
         return self._create("rknn_create_mem", context, size)
 
     def create_model_mem(self, size: int) -> Memory:
-        """Return memory for the file of a model, before there is a context of it."""
+        """Return memory for a model file, before there is a context of it."""
         try:
             return self._create("rknn_create_mem2", 0, size, MEM_FLAG_ALLOC_NO_CONTEXT)
         except AdapterError as error:
             if error.message.code != _FAILED_WITHOUT_LINES:
                 raise
-            # librknnmrt 2.3.2 has the function, gives no memory without a context, and does not say
-            # so.
+            # librknnmrt 2.3.2 has the function, but gives no memory without a context, and does not
+            # say so.
             raise NotSupported("rknn_no_model_memory") from None
 
     def create_mem_from_fd(self, context: int, fd: int, address: int, size: int) -> Memory:
@@ -197,7 +188,7 @@ class Binding:
         return self._create("rknn_create_mem_from_phys", context, physical, address, size)
 
     def destroy_mem(self, context: int, memory: Memory) -> None:
-        """Release memory; afterwards the context may be destroyed, not before."""
+        """Release memory; the context may be destroyed afterwards, not before."""
         self._call("rknn_destroy_mem", context, memory)
 
     def set_weight_mem(self, context: int, memory: Memory) -> None:
@@ -213,9 +204,7 @@ class Binding:
         self._call("rknn_set_io_mem", context, memory, byref(attribute))
 
     def mem_sync(self, context: int, memory: Memory, mode: int) -> None:
-        """Bring the CPU's caches and the memory into step; before 1.6.0 the library does so by
-        itself.
-        """
+        """Synchronise the CPU's caches with the memory; the library has the call from 1.6.0 on."""
         if hasattr(self._library, "rknn_mem_sync"):
             self._call("rknn_mem_sync", context, memory, mode)
 
@@ -250,9 +239,8 @@ class Binding:
 
 def _cause(words: str) -> Optional[Message]:
     try:
-        from reusebench.measured.runtimes.rknn.diagnosis import (
-            cause_of,
-        )  # only now: it would be weighed
+        # Imported only now: it adds nothing as long as no call fails.
+        from reusebench.measured.runtimes.rknn.diagnosis import cause_of
     except OSError as error:  # a module is a file, which takes a descriptor as well
         if error.errno != errno.EMFILE:
             raise
@@ -263,16 +251,16 @@ def _cause(words: str) -> Optional[Message]:
 def call_failed(
     call: str, code: int, lines: List[str], cause_of: Callable[[str], Optional[Message]] = _cause
 ) -> AdapterError:
-    """Return the error of a call: what it means, where that is known, with the library's own lines
-    if it wrote any.
-    """
-    success = Message("rknn_success_with_error")
-    name: Union[Message, str] = ERRORS.get(code, Message("rknn_unknown_code")) if code else success
+    """Return the error of a call: its meaning, if that is known, and the library's own lines."""
+    name: Union[Message, str] = Message("rknn_success_with_error")
+    if code:
+        name = ERRORS.get(code, Message("rknn_unknown_code"))
     if not lines:
         return AdapterError(_FAILED_WITHOUT_LINES, call=call, code=code, name=name)
-    # Where several threads run the same job fails in each: each line once.
-    words = " | ".join(dict.fromkeys(_TIME.sub("", line) for line in lines))
-    # Queries also ask whether a model has something; where it has not there is nothing to explain.
+    # If several threads run the same job it fails in each, so each line is given once.
+    without_times = [_TIME.sub("", line) for line in lines]
+    words = " | ".join(dict.fromkeys(without_times))
+    # Queries also ask whether a model has something; if not, there is nothing to explain.
     cause = None if call == "rknn_query" else cause_of(words)
     if cause:
         error = OutOfMemory if cause.code in _LACK_OF_MEMORY else AdapterError
@@ -283,9 +271,7 @@ def call_failed(
 
 
 def _flush_lines_as_they_come() -> None:
-    """Make the C library write each line of standard output at once: for a file it would buffer
-    them.
-    """
+    """Make the C library write each line of standard output at once, even into a file."""
     c_library = ctypes.CDLL(None)
     c_library.setvbuf(
         c_void_p.in_dll(c_library, "stdout"),
@@ -296,9 +282,7 @@ def _flush_lines_as_they_come() -> None:
 
 
 def _written_bytes() -> Optional[int]:
-    """Return how much has been written to standard error so far; None if it is no file (run by
-    hand).
-    """
+    """Return the size of standard error so far; None if it is no file (run by hand)."""
     status = os.fstat(2)
     return status.st_size if stat.S_ISREG(status.st_mode) else None
 
@@ -315,4 +299,5 @@ def _error_lines(written: Optional[int]) -> List[str]:
 
 def error_lines(text: str) -> List[str]:
     """Return the lines by which the library reports an error, without colours."""
-    return [re.sub(r"\x1b\[[0-9;]*m", "", line).strip() for line in _ERROR_LINE.findall(text)]
+    lines = _ERROR_LINE.findall(text)
+    return [re.sub(r"\x1b\[[0-9;]*m", "", line).strip() for line in lines]

@@ -1,6 +1,4 @@
-"""What the application's input buffers hold: noise, one value, or the data of a file, in the type
-that is taken.
-"""
+"""The content of the application's input buffers: noise, one value or a file's data."""
 
 from __future__ import annotations
 
@@ -23,22 +21,22 @@ __all__ = ["FedInput", "bound_input", "copied_input"]
 
 
 class _Elements(NamedTuple):
-    """How numbers become the elements of a type."""
+    """The conversion of numbers to the elements of a type."""
 
-    #: Of struct.
+    #: Format of struct.
     code: str
     lowest: float
     highest: float
 
     def packed(self, numbers: Iterable[float]) -> bytes:
-        """Return the elements; a number beyond the type becomes the last one that it has."""
+        """Return the elements; a number beyond the type becomes the nearest one that it has."""
         elements = [max(self.lowest, min(self.highest, number)) for number in numbers]
         if self.code not in "fe":
             elements = [round(element) for element in elements]
         return struct.pack(f"<{len(elements)}{self.code}", *elements)
 
 
-#: By the name of the type; what is not here, plain Python cannot write.
+#: Conversions by the name of the type; plain Python cannot write the others.
 _ELEMENTS = {
     "float32": _Elements("f", -math.inf, math.inf),
     "float16": _Elements("e", -65504, 65504),
@@ -52,10 +50,10 @@ _ELEMENTS = {
     "bool": _Elements("?", 0, 1),
 }
 _BYTE_VALUES = range(256)
-#: Elements that are converted at a time: all of a large input as Python's numbers would be weighed.
+#: Elements that are converted at a time: a large input as Python's numbers would add to memory.
 _CHUNK = 4096
-#: Of a .npy file of version 1.0 (numpy.lib.format): magic and version, then the length of the
-#: header, little-endian.
+#: Bytes before the length of the header in a .npy file of version 1.0 (numpy.lib.format): magic and
+#: version. The length is little-endian.
 _MAGIC_BYTES = 8
 _LENGTH = struct.Struct("<H")
 
@@ -63,20 +61,20 @@ _LENGTH = struct.Struct("<H")
 class FedInput(NamedTuple):
     """One input as the application feeds it."""
 
-    #: As the library is told: with the type and the format of the application's elements.
+    #: Attributes for the library, with the type and the format of the application's elements.
     attribute: TensorAttr
     size_bytes: int
     elements: _Elements
-    #: What becomes of a number before it is an element: (number / scale + zero).
+    #: A number becomes an element as number / scale + zero.
     scale: float
     zero: int
     #: Noise, from one of 256 random values.
     noise: Callable[[int], float]
-    #: None: noise.
+    #: Data of the user; None means noise.
     data: Optional[InputData]
 
     def filled(self) -> ctypes.Array[ctypes.c_char]:
-        """Return a new buffer with what the input is fed with."""
+        """Return a new buffer with the elements of the input."""
         buffer = ctypes.create_string_buffer(self.size_bytes)
         target = memoryview(buffer).cast("B")
         if self.data is not None and self.data.file is not None:
@@ -93,16 +91,16 @@ class FedInput(NamedTuple):
         return self.elements.packed(numbers)
 
     def _noise(self, pattern: bytes) -> bytes:
-        """Return one element for each byte of the pattern, or for as many as the input has."""
+        """Return an element for each byte of the pattern, at most as many as the input has."""
         table = [self._packed([self.noise(byte)]) for byte in _BYTE_VALUES]
-        if len(table[0]) == 1:
+        element_bytes = len(table[0])
+        if element_bytes == 1:
             return pattern.translate(b"".join(table))
-        return b"".join(table[byte] for byte in pattern[: self.size_bytes // len(table[0])])
+        count = self.size_bytes // element_bytes
+        return b"".join(table[byte] for byte in pattern[:count])
 
     def _read(self, data: InputData, target: memoryview) -> None:
-        """Read a .npy file: as it is, or as numbers where it has real ones and the elements are of
-        another type.
-        """
+        """Read a .npy file; real numbers are converted if the elements have another type."""
         assert data.file is not None
         with open(data.file, "rb") as file:
             file.seek(_MAGIC_BYTES)
@@ -119,9 +117,7 @@ class FedInput(NamedTuple):
 
 
 def copied_input(attribute: TensorAttr, data: Optional[InputData]) -> FedInput:
-    """Return the input as the library takes it over: pixels; real numbers as float32, which it
-    converts; indices.
-    """
+    """Return the input as the library copies it: pixels, float32, which it converts, or indices."""
     if is_picture(attribute) and not _has_real_numbers(data):
         attribute.type = TYPE_UINT8
         noise = _pixel
@@ -131,14 +127,12 @@ def copied_input(attribute: TensorAttr, data: Optional[InputData]) -> FedInput:
     else:
         noise = _index
     elements = _elements(attribute)
-    return FedInput(
-        attribute, attribute.n_elems * struct.calcsize(elements.code), elements, 1.0, 0, noise, data
-    )
+    size = attribute.n_elems * struct.calcsize(elements.code)
+    return FedInput(attribute, size, elements, 1.0, 0, noise, data)
 
 
 def bound_input(attribute: TensorAttr, data: Optional[InputData]) -> FedInput:
-    """Return the input as the NPU reads it where it is: pixels, else elements of the model's own
-    type.
+    """Return the input as the NPU reads it in place: pixels, or elements of the model's own type.
 
     Raises NotSupported for data that would have to be scaled, or to be put in the NPU's own order.
     """
@@ -150,7 +144,11 @@ def bound_input(attribute: TensorAttr, data: Optional[InputData]) -> FedInput:
         return FedInput(attribute, attribute.n_elems, _elements(attribute), 1.0, 0, _pixel, data)
     if attribute.fmt == FORMAT_NC1HWC2 and data is not None and data.file is not None:
         raise NotSupported("rknn_order_of_npu", input=name)
-    scale, zero = (attribute.scale, attribute.zp) if is_quantised(attribute) else (1.0, 0)
+    scale = 1.0
+    zero = 0
+    if is_quantised(attribute):
+        scale = attribute.scale
+        zero = attribute.zp
     noise = _fraction if is_real(attribute) else _index
     return FedInput(attribute, attribute.size, _elements(attribute), scale, zero, noise, data)
 

@@ -1,4 +1,4 @@
-"""The NPU's device: its nodes in /dev, and why this process cannot open them.
+"""The NPU's device: its nodes in /dev, and the reasons that this process cannot open them.
 
 Nothing here runs in the measured process before a call of the library has failed. Python 3.8,
 standard library.
@@ -25,17 +25,18 @@ __all__ = [
     "not_opened",
 ]
 
-#: Of drivers/rknpu/rknpu_drv.c, built in or a module; its devices are links in it.
+#: Folder of drivers/rknpu/rknpu_drv.c, built in or a module; the driver's devices are links in it.
 _DRIVER_FOLDER = "/sys/bus/platform/drivers/RKNPU"
-#: The driver makes this node (its memory is then of DMA heaps), or a card and a render node of DRM.
+#: Node of the driver if it allocates from DMA heaps; otherwise it has a card and a render node of
+#: DRM.
 _CHARACTER_DEVICE = "/dev/rknpu"
-#: For nodes that belong to root alone; "video" is the group of the cards on Debian, Ubuntu and
+#: Rule for nodes that belong to root alone; "video" is the group of the cards on Debian, Ubuntu and
 #: Rockchip's images.
 _RULE = 'KERNEL=="{names}", GROUP="video", MODE="0660"'
-#: Errors of a node that is there for others.
+#: Errors of a node that only others may open.
 _DENIED = (errno.EACCES, errno.EPERM)
-#: From a library's version on: the oldest driver that it takes, and the oldest without a warning;
-#: its own words, tried. Before 1.6.0 librknnmrt was not.
+#: From a library's version on: the oldest driver that it takes, and the oldest without a warning.
+#: These are the library's own words, tried; librknnmrt before 1.6.0 was not tried.
 _DRIVERS = {
     "librknnrt": (("1.5.2", "0.7.0", "0.8.8"), ("1.4.0", "0.6.2", "0.6.4")),
     "librknnmrt": (("1.6.0", "0.2.1", "0.4.2"),),
@@ -46,36 +47,35 @@ class Node(NamedTuple):
     """A file in /dev."""
 
     path: str
-    #: Of opening it for reading and writing, as in `errno`; 0: it opens.
+    #: Value of `errno` after opening it for reading and writing; 0 if it opens.
     error: int = 0
-    #: Of one that is denied: whether its rights alone would allow it, and the group that may; ""
-    #: where none may.
+    #: Whether the rights of a denied node alone would allow it.
     is_allowed: bool = False
+    #: Group that may open a denied node; "" if there is none.
     group: str = ""
 
     @property
     def is_denied(self) -> bool:
-        """Whether it is there for others."""
+        """Whether only others may open it."""
         return self.error in _DENIED
 
 
 def device_nodes() -> List[Node]:
-    """Return the nodes of the NPU, which are opened and closed: in a container rights alone do not
-    tell.
-    """
+    """Return the NPU's nodes, each opened and closed: in a container, rights alone do not tell."""
     nodes = [node_of(path) for path in (_CHARACTER_DEVICE, *_drm_nodes())]
     return [node for node in nodes if node.error != errno.ENOENT]
 
 
 def has_driver() -> bool:
-    """Whether the NPU's driver is in this kernel."""
+    """Whether this kernel has the NPU's driver."""
     return os.path.isdir(_DRIVER_FOLDER)
 
 
 def not_opened(nodes: Sequence[Node], is_driver_there: Optional[bool] = None) -> Message:
-    """Return why the library cannot open the NPU, whose nodes these are, and what to do.
+    """Return the reason that the library cannot open the NPU, which has these nodes, and a remedy.
 
-    Where there is no node and the driver is not told of, it is looked for here.
+    If there is no node, `is_driver_there` tells whether the kernel has the driver; None: look for
+    it here.
     """
     denied = [node for node in nodes if node.is_denied]
     if denied:
@@ -83,19 +83,20 @@ def not_opened(nodes: Sequence[Node], is_driver_there: Optional[bool] = None) ->
         return Message("rknn_no_permission", {"nodes": paths, "remedy": _remedy(denied)})
     if nodes:
         return Message("rknn_device_refused", {"nodes": ", ".join(node.path for node in nodes)})
-    is_driver_there = has_driver() if is_driver_there is None else is_driver_there
+    if is_driver_there is None:
+        is_driver_there = has_driver()
     return Message("rknn_no_node" if is_driver_there else "rknn_no_driver")
 
 
 def heap_not_opened(node: Node) -> Message:
-    """Return why the library cannot open a heap that it allocates from, and what to do."""
-    return not_opened([node]) if node.is_denied else Message("rknn_no_heap", {"node": node.path})
+    """Return the reason that the library cannot open a heap, and a remedy."""
+    if node.is_denied:
+        return not_opened([node])
+    return Message("rknn_no_heap", {"node": node.path})
 
 
 def driver_state(driver: str, library: LibraryFile) -> Message:
-    """Return whether the library takes this version of the driver: code `rknn_driver_too_old` where
-    it does not.
-    """
+    """Return a message about the driver's version: `rknn_driver_too_old` if it does not fit."""
     name = f"{library.kind} {library.version}"
     for since, oldest, recommended in _DRIVERS[library.kind]:
         if _numbers(library.version) < _numbers(since):
@@ -115,7 +116,7 @@ def _numbers(version: str) -> Tuple[int, ...]:
 
 
 def node_of(path: str) -> Node:
-    """Return the node of this path, which is opened and closed."""
+    """Return the node of this path, after opening and closing it."""
     try:
         os.close(os.open(path, os.O_RDWR | os.O_CLOEXEC))
     except OSError as error:
@@ -127,29 +128,25 @@ def node_of(path: str) -> Node:
 
 
 def _group_of(path: str) -> str:
-    """Return the group that may read and write it; "" where none may, or it has no name."""
-    import grp  # only now: nothing more is loaded into the measured process
+    """Return the group that may read and write the file; "" if there is none, or it has no name."""
+    import grp  # only now: nothing is added to the measured process
 
     try:
         status = os.stat(path)
-        if status.st_gid and status.st_mode & stat.S_IRGRP and status.st_mode & stat.S_IWGRP:
+        rights = stat.S_IRGRP | stat.S_IWGRP
+        if status.st_gid and status.st_mode & rights == rights:
             return grp.getgrgid(status.st_gid).gr_name
-    except (OSError, KeyError):  # gone, or of a group without a name
+    except (OSError, KeyError):  # the file is gone, or its group has no name
         return ""
     return ""
 
 
 def _drm_nodes() -> List[str]:
-    """Return the DRM nodes of the NPU alone: on most boards the display and the GPU have some
-    too.
-    """
+    """Return the NPU's DRM nodes; on most boards the display and the GPU have some too."""
     names = []
     for device in _entries(_DRIVER_FOLDER):
-        names += [
-            name
-            for name in _entries(os.path.join(_DRIVER_FOLDER, device, "drm"))
-            if name[:4] in ("card", "rend")
-        ]
+        entries = _entries(os.path.join(_DRIVER_FOLDER, device, "drm"))
+        names += [name for name in entries if name.startswith(("card", "rend"))]
     return [f"/dev/dri/{name}" for name in names]
 
 
@@ -161,7 +158,7 @@ def _entries(folder: str) -> List[str]:
 
 
 def _remedy(denied: Sequence[Node]) -> Message:
-    """Return how this user gets to open the nodes."""
+    """Return the remedy for this user to open the nodes."""
     for node in denied:
         if node.is_allowed:
             return Message("rknn_pass_device", {"node": node.path})

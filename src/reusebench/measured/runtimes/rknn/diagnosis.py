@@ -1,6 +1,6 @@
-"""What an error of Rockchip's library means, and what to do: recognised by the library's words.
+"""The meaning of errors of Rockchip's library, and remedies, by the library's words.
 
-Its return codes do not tell: -1 is everything, and -6 (model invalid) a lack of memory as well. The
+Its return codes do not tell: -1 is everything, and -6 (model invalid) may be a lack of memory. The
 words are those that librknnrt 1.4.0 to 2.3.2 and librknnmrt 1.3.0 to 2.3.2 were seen to write, and
 that users quote.
 """
@@ -28,7 +28,8 @@ __all__ = [
     "names_rk356x",
 ]
 
-#: librknnrt does not catch what its parser of the description at the end of a model file throws.
+#: Exception of librknnrt's parser of the description at the end of a model file, which it does not
+#: catch.
 _JSON_PARSER = "jsonxx::json_parse_error"
 _ERRNO = re.compile(r"errno: (\d+)")
 _SIZE = re.compile(r"\bsize: (\d+)")
@@ -37,14 +38,14 @@ _COMPATIBLE = "/proc/device-tree/compatible"
 
 
 class MachineFacts:
-    """What a cause depends on beside the words, read of this machine when it is asked for."""
+    """Facts of this machine that causes depend on, read when they are needed."""
 
     def memory_mib(self) -> Dict[str, int]:
-        """Return the figures of /proc/meminfo."""
+        """Return the figures of /proc/meminfo, in MiB."""
         return _meminfo_mib()
 
     def is_rk356x(self) -> bool:
-        """Whether it is an RK3566 or RK3568."""
+        """Whether the chip is an RK3566 or RK3568."""
         try:
             with open(_COMPATIBLE, "rb") as file:
                 return names_rk356x(file.read())
@@ -52,11 +53,11 @@ class MachineFacts:
             return False
 
     def device_not_opened(self) -> Message:
-        """Return why the library cannot open the NPU."""
+        """Return the reason that the library cannot open the NPU."""
         return not_opened(device_nodes())
 
     def heap_not_opened(self, path: str) -> Message:
-        """Return why the library cannot open a heap that it allocates from."""
+        """Return the reason that the library cannot open a heap that it allocates from."""
         return heap_not_opened(node_of(path))
 
 
@@ -64,31 +65,27 @@ THIS_MACHINE = MachineFacts()
 
 
 def cause_of(words: str, machine: MachineFacts = THIS_MACHINE) -> Optional[Message]:
-    """Return what was wrong and what to do, for what the library wrote; None if that is not
-    known.
+    """Return the cause of the library's words, and a remedy; None if it is unknown.
 
-    Where it depends on the machine (rights, free memory) it is looked up now.
+    If the cause depends on the machine (rights, free memory), that is read now.
     """
     for pattern, cause in _SIGNS:
         match = pattern.search(words)
-        if match:
-            return (
-                Message(cause, match.groupdict())
-                if isinstance(cause, str)
-                else cause(match, machine)
-            )
+        if match is None:
+            continue
+        if isinstance(cause, str):
+            return Message(cause, match.groupdict())
+        return cause(match, machine)
     return None
 
 
 def cause_of_crash(last_words: str) -> Optional[Message]:
-    """Return the same for a process that ended by itself, whose last words are not all the
-    library's.
-    """
-    return cause_of(
-        "\n".join(
-            line for line in last_words.splitlines() if "RKNN" in line or _JSON_PARSER in line
-        )
-    )
+    """Return the cause of a crash; the last words of a process are not all the library's."""
+    lines = []
+    for line in last_words.splitlines():
+        if "RKNN" in line or _JSON_PARSER in line:
+            lines.append(line)
+    return cause_of("\n".join(lines))
 
 
 def _device_not_opened(_match: Match[str], machine: MachineFacts) -> Message:
@@ -100,12 +97,10 @@ def _heap_not_opened(match: Match[str], machine: MachineFacts) -> Message:
 
 
 def _no_buffer(match: Match[str], machine: MachineFacts) -> Message:
-    """Return why there is no further buffer: the driver's error tells, where the library passes it
-    on.
+    """Return the reason that there is no other buffer, by the driver's error if it is known.
 
-    Errors as in rknpu_gem_alloc_buf and rknpu_gem_get_pages of drivers/rknpu/rknpu_gem.c: EFAULT
-    where pages were there and could not be mapped for the NPU, EINVAL where the contiguous memory
-    was not there.
+    Errors are those of rknpu_gem_alloc_buf and rknpu_gem_get_pages in drivers/rknpu/rknpu_gem.c:
+    EFAULT if pages could not be mapped for the NPU, EINVAL if there was no contiguous memory.
     """
     number = _ERRNO.search(match.string)
     code = int(number[1]) if number else 0
@@ -119,15 +114,12 @@ def _no_buffer(match: Match[str], machine: MachineFacts) -> Message:
     cma = memory.get("CmaFree", 0)
     if code == errno.EINVAL:
         return Message("rknn_no_contiguous_memory", {"size": size, "cma": cma})
-    return Message(
-        "rknn_out_of_memory", {"size": size, "cma": cma, "available": memory.get("MemAvailable", 0)}
-    )
+    available = memory.get("MemAvailable", 0)
+    return Message("rknn_out_of_memory", {"size": size, "cma": cma, "available": available})
 
 
 def _job_failed(_match: Match[str], machine: MachineFacts) -> Message:
-    """Return why a job failed; of these chips some kernels put the IOMMU's tables where the NPU
-    does not reach.
-    """
+    """Return the reason of a failed job; RK356x kernels may put IOMMU tables beyond 4 GiB."""
     is_beyond = machine.memory_mib().get("MemTotal", 0) > 4096 and machine.is_rk356x()
     return Message("rknn_beyond_4_gib" if is_beyond else "rknn_job_failed")
 
@@ -138,7 +130,7 @@ def names_rk356x(compatible: bytes) -> bool:
 
 
 def memory_mib_of(meminfo: str) -> Dict[str, int]:
-    """Return the figures of a /proc/meminfo by their names."""
+    """Return the figures of a /proc/meminfo, in MiB, by their names."""
     return {name: int(kib) >> 10 for name, kib in _MEMINFO_LINE.findall(meminfo)}
 
 
@@ -147,9 +139,9 @@ def _meminfo_mib() -> Dict[str, int]:
         return memory_mib_of(file.read())
 
 
-#: A cause is a code of `messages`, whose fields the pattern's groups fill, or a function that
-#: returns the message. The first that fits counts: words that name a cause stand before words that
-#: only follow from it.
+#: Words, and their cause: a code of `messages`, whose fields the pattern's groups fill, or a
+#: function that returns the message. The first match counts: words that name a cause are before
+#: words that only follow from it.
 _Sign = Tuple[Pattern[str], Union[str, Callable[[Match[str], MachineFacts], Message]]]
 _SIGNS: List[_Sign] = [
     (re.compile(pattern), cause)
@@ -175,8 +167,8 @@ _SIGNS: List[_Sign] = [
             "rknn_wrong_platform",
         ),
         (r"rknn model does not match the RKNPU hardware version", "rknn_model_of_other_chip"),
-        # librknnrt to 1.5.0; then in two pieces; librknnmrt calls the form of the other libraries
-        # so, too.
+        # librknnrt up to 1.5.0; later in two pieces. librknnmrt also says so of the other
+        # libraries' form.
         (r"Invalid RKNN model version (?P<version>\d+)", "rknn_model_version"),
         (r"RKNN model version is (?P<version>[\d.]+)\s*, but current", "rknn_model_version"),
         (r"incompatible model version: (?P<version>\w+)", "rknn_mini_model_version"),

@@ -1,6 +1,6 @@
-"""Where Rockchip's runtime library is, and its kind, architecture and version, read from the file.
+"""The file of Rockchip's runtime library: its path, kind, architecture and version.
 
-The harness reads them of a library that it never loads, so nothing here loads one. Python 3.8,
+The harness reads them from a library that it never loads, so nothing here loads one. Python 3.8,
 standard library.
 """
 
@@ -26,11 +26,11 @@ __all__ = [
     "usual_paths",
 ]
 
-#: Names the library's file, before any usual path.
+#: Variable with the path of the library, which precedes the usual paths.
 LIBRARY_VARIABLE = "REUSEBENCH_RKNN_LIBRARY"
 
-#: Full runtime and mini runtime (RV1103, RV1106), as Rockchip's board images and its SDK install
-#: them.
+#: Names of the full runtime and the mini runtime (RV1103, RV1106) on Rockchip's board images and in
+#: its SDK.
 _NAMES = ("librknnrt.so", "librknnmrt.so")
 _FOLDERS = (
     "/usr/lib",
@@ -43,25 +43,25 @@ _FOLDERS = (
     "/vendor/lib64",
     "/vendor/lib",
 )
-#: By the ELF header's e_machine: EM_ARM, EM_AARCH64, EM_X86_64 (elf.h).
+#: Architectures by e_machine of the ELF header: EM_ARM, EM_AARCH64, EM_X86_64 (elf.h).
 _MACHINES = {40: "armhf", 183: "aarch64", 62: "x86_64"}
-#: As in "librknnrt version: 1.6.0 (9a7b5d24c@2023-12-13T17:32:13)".
+#: Text as "librknnrt version: 1.6.0 (9a7b5d24c@2023-12-13T17:32:13)".
 _VERSION = re.compile(rb"(librknnm?rt) version: (\d+\.\d+\.\d+[^)\x00]{0,60}\)?)")
 _PIECE_BYTES = 1 << 16
 _OVERLAP_BYTES = 128
 
 
 class LibraryFile(NamedTuple):
-    """What is known of a library from its file."""
+    """A library, as its file tells it."""
 
     path: str
-    #: "librknnrt" or "librknnmrt", the mini runtime.
+    #: "librknnrt", or "librknnmrt" for the mini runtime.
     kind: str
     #: "armhf", "aarch64" or "x86_64".
     architecture: str
-    #: As in "1.6.0".
+    #: Version as "1.6.0".
     version: str
-    #: With the build, as in "1.6.0 (9a7b5d24c@2023-12-13T17:32:13)".
+    #: Version with the build, as "1.6.0 (9a7b5d24c@2023-12-13T17:32:13)".
     full_version: str
 
 
@@ -73,34 +73,27 @@ def usual_paths() -> Iterator[str]:
 
 
 def find_library() -> Optional[str]:
-    """Return the file that LIBRARY_VARIABLE names, or the first of the usual paths which this
-    machine can load.
-    """
+    """Return the file in LIBRARY_VARIABLE, or the first usual one that can be loaded here."""
     named = os.environ.get(LIBRARY_VARIABLE)
     if named:
         return named
-    # Of the interpreter, not of the kernel: 32-bit systems run on 64-bit kernels too.
+    # The interpreter's architecture, not the kernel's: 32-bit systems also run on 64-bit kernels.
     architecture = architecture_of(sys.executable)
+    if architecture is None:
+        return None
     for path in usual_paths():
-        if (
-            architecture is not None
-            and os.path.isfile(path)
-            and architecture_of(path) == architecture
-        ):
+        if os.path.isfile(path) and architecture_of(path) == architecture:
             return path
     return None
 
 
 def read_library(path: str) -> LibraryFile:
-    """Return what is known of the library; raise AdapterError if the file is no runtime library of
-    Rockchip's.
-    """
+    """Return the library of a file; raise AdapterError if it is no runtime of Rockchip's."""
     try:
         kind_and_version = _find_version(path)
     except OSError as error:
-        raise AdapterError(
-            "rknn_not_a_library", path=path, reason=error.strerror or str(error)
-        ) from None
+        words = error.strerror or str(error)
+        raise AdapterError("rknn_not_a_library", path=path, reason=words) from None
     architecture = architecture_of(path)
     if architecture is None:
         reason = Message("no_shared_library", {"architectures": ", ".join(_MACHINES.values())})
@@ -113,13 +106,11 @@ def read_library(path: str) -> LibraryFile:
 
 
 def architecture_of(path: str) -> Optional[str]:
-    """Return the architecture of a program or shared library; None if it is neither or is of
-    another one.
-    """
+    """Return the architecture of a program or shared library; None if it is another file."""
     try:
         with open(path, "rb", opener=_open_regular) as file:
             header = file.read(20)
-    except OSError:  # missing, or not for this user to read
+    except OSError:  # missing, or this user may not read it
         return None
     if len(header) < 20 or header[:4] != b"\x7fELF":
         return None
@@ -128,9 +119,7 @@ def architecture_of(path: str) -> Optional[str]:
 
 
 def _open_regular(path: str, flags: int) -> int:
-    """Open it as open() does, without waiting for the writer of a pipe; OSError if it is no
-    regular file.
-    """
+    """Open a regular file, without waiting for the writer of a pipe; OSError if it is none."""
     descriptor = os.open(path, flags | os.O_NONBLOCK)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
@@ -139,16 +128,16 @@ def _open_regular(path: str, flags: int) -> int:
 
 
 def _find_version(path: str) -> Optional[Tuple[str, str]]:
-    """Search the file piece by piece: it has megabytes, and the measured process would be weighed
-    with them.
-    """
+    """Return kind and version; the file is read in pieces, since megabytes would add to memory."""
     match = None
     text = b""
     with open(path, "rb", opener=_open_regular) as file:
         for piece in iter(lambda: file.read(_PIECE_BYTES), b""):
             text = text[-_OVERLAP_BYTES:] + piece
             match = _VERSION.search(text) or match
-            # One that ends with the piece may go on in the next.
+            # A text that ends with the piece may continue in the next one.
             if match and match.end() < len(text):
                 break
-    return (match.group(1).decode(), match.group(2).decode(errors="replace")) if match else None
+    if match is None:
+        return None
+    return match.group(1).decode(), match.group(2).decode(errors="replace")

@@ -1,6 +1,4 @@
-"""How a context's input gets in and its output out: copied by the library, copied by us, or used
-where it is.
-"""
+"""The inputs and outputs of a context: copied by the library, copied by us, or used in place."""
 
 from __future__ import annotations
 
@@ -19,9 +17,9 @@ from reusebench.measured.runtimes.rknn.abi import (
     RknnOutput,
     TensorAttr,
 )
+from reusebench.measured.runtimes.rknn.application_memory import BoundMemory, Piece
 from reusebench.measured.runtimes.rknn.binding import Binding
 from reusebench.measured.runtimes.rknn.content import FedInput
-from reusebench.measured.runtimes.rknn.memory import Piece, TensorMemory
 
 __all__ = [
     "BoundInputs",
@@ -34,18 +32,18 @@ __all__ = [
 ]
 
 _IMAGE_DIMENSIONS = 4
-#: Pictures, groups of channels, height, width, channels in a group.
+#: Dimensions of the NPU's order: pictures, groups of channels, height, width, channels in a group.
 _GROUPED_DIMENSIONS = 5
-#: Of memoryview, by the bytes of an element.
+#: Formats of memoryview, by the bytes of an element.
 _CODES: Dict[int, Literal["B", "H", "I"]] = {1: "B", 2: "H", 4: "I"}
-#: Of pictures that frames can be written into.
+#: Channels of pictures that frames can be written into.
 _CHANNELS = (1, 3)
 
 
 class RknnTensors(ABC):
     """All inputs, or all outputs, of one context."""
 
-    #: The application's own side of each tensor; empty if it uses the bound memory itself.
+    #: Buffer of the application for each tensor; empty if it uses the bound memory itself.
     _buffers: List[ctypes.Array[ctypes.c_char]]
 
     @abstractmethod
@@ -57,11 +55,11 @@ class RknnTensors(ABC):
         return [memoryview(buffer) for buffer in self._buffers]
 
     def in_order(self) -> Iterator[memoryview]:
-        """Yield the tensors piece by piece, in the order of elements that copied ones have."""
+        """Yield the tensors piece by piece, in the element order of copied tensors."""
         yield from self.views()
 
     def copied_bytes(self) -> int:
-        """Return how many bytes one inference copies: those of the application's own buffers."""
+        """Return the bytes that one inference copies: those of the application's own buffers."""
         return sum(map(len, self._buffers))
 
     def allocations(self) -> List[Allocation]:
@@ -69,7 +67,7 @@ class RknnTensors(ABC):
         return []
 
     def release(self) -> None:
-        """Give that memory back."""
+        """Release that memory."""
         return
 
 
@@ -82,7 +80,7 @@ class RknnInputTensors(RknnTensors):
 
 
 class CopiedInputs(RknnInputTensors):
-    """The library copies from the application's buffers (rknn_inputs_set)."""
+    """Inputs that the library copies from the application's buffers (rknn_inputs_set)."""
 
     def __init__(self, binding: Binding, context: int, inputs: Sequence[FedInput]) -> None:
         self._binding = binding
@@ -91,9 +89,13 @@ class CopiedInputs(RknnInputTensors):
         self._buffers = [fed.filled() for fed in inputs]
         self._inputs = (RknnInput * len(inputs))()
         for index, (attribute, buffer) in enumerate(zip(self._attributes, self._buffers)):
-            address = ctypes.addressof(buffer)
             self._inputs[index] = RknnInput(
-                index, address, len(buffer), 0, attribute.type, attribute.fmt
+                index=index,
+                buf=ctypes.addressof(buffer),
+                size=len(buffer),
+                pass_through=0,
+                type=attribute.type,
+                fmt=attribute.fmt,
             )
 
     def move(self) -> None:
@@ -107,8 +109,9 @@ class CopiedInputs(RknnInputTensors):
 
 
 class CopiedOutputs(RknnTensors):
-    """The library copies into the application's buffers (rknn_outputs_get), in the model's own
-    type.
+    """Outputs that the library copies into the application's buffers (rknn_outputs_get).
+
+    They are in the model's own type.
     """
 
     def __init__(self, binding: Binding, context: int, attributes: Sequence[TensorAttr]) -> None:
@@ -117,9 +120,12 @@ class CopiedOutputs(RknnTensors):
         self._buffers = [ctypes.create_string_buffer(attribute.size) for attribute in attributes]
         self._outputs = (RknnOutput * len(attributes))()
         for index, buffer in enumerate(self._buffers):
-            address = ctypes.addressof(buffer)
             self._outputs[index] = RknnOutput(
-                want_float=0, is_prealloc=1, index=index, buf=address, size=len(buffer)
+                want_float=0,
+                is_prealloc=1,
+                index=index,
+                buf=ctypes.addressof(buffer),
+                size=len(buffer),
             )
 
     def move(self) -> None:
@@ -131,32 +137,32 @@ class _Slot(NamedTuple):
     """A tensor in bound memory."""
 
     piece: Piece
-    #: Of the tensor, without what stands behind its rows and behind the last of them.
+    #: Size of the tensor without row and trailing padding.
     size: int
-    #: Bytes of one row, and from one row to the next; one row is all of it where rows stand close.
+    #: Bytes of one row; without padding all of the tensor is one row.
     row: int
+    #: Bytes from one row to the next.
     pitch: int
 
     def put(self, buffer: ctypes.Array[ctypes.c_char]) -> None:
-        """Copy the tensor in from the buffer, where its rows stand close."""
+        """Copy the tensor in from a buffer without padding."""
         source = ctypes.addressof(buffer)
+        target = self.piece.address
         for number in range(self.size // self.row):
-            ctypes.memmove(
-                self.piece.address + number * self.pitch, source + number * self.row, self.row
-            )
+            ctypes.memmove(target + number * self.pitch, source + number * self.row, self.row)
 
 
 class _Bound(RknnTensors):
-    """The NPU reads or writes memory that the application holds (rknn_set_io_mem).
+    """Tensors in the application's memory, which the NPU reads or writes (rknn_set_io_mem).
 
-    The application may keep buffers of its own besides and copy, as it must on the mini runtime,
-    which has no call that copies.
+    The application may also keep buffers of its own and copy. It must on the mini runtime, which
+    has no call that copies.
     """
 
-    #: Of the pieces, in the account.
+    #: Kind of the pieces in the account.
     kind: str
 
-    def __init__(self, binding: Binding, context: int, memory: TensorMemory) -> None:
+    def __init__(self, binding: Binding, context: int, memory: BoundMemory) -> None:
         self._binding = binding
         self._context = context
         self._memory = memory
@@ -165,39 +171,35 @@ class _Bound(RknnTensors):
         self._buffers = []
 
     def _bind(self, attribute: TensorAttr, size_bytes: int) -> _Slot:
-        """Return new memory for a tensor of so many bytes, from now on the NPU's."""
+        """Return new memory for a tensor of `size_bytes`, which is the NPU's from now on."""
         whole = max(attribute.size_with_stride, attribute.size)
         piece, is_new = self._memory.take(self._binding, self._context, len(self._slots), whole)
         if is_new:
             self._allocations.append(piece.allocation(self.kind))
-        # What the NPU needs behind the tensor is no part of it: outputs are the same, copied or
-        # not.
+        # Padding that the NPU needs is no part of the tensor: outputs are the same, copied or not.
         slot = _slot(piece, attribute, size_bytes)
         self._slots.append(slot)
         self._binding.set_io_mem(self._context, piece.memory, attribute)
         return slot
 
     def views(self) -> List[memoryview]:
-        """Return the application's buffers if there are any, else the bound memory."""
+        """Return the application's buffers if there are any; otherwise the bound memory."""
         if self._buffers:
             return super().views()
-        return [
-            memoryview((ctypes.c_char * slot.size).from_address(slot.piece.address))
-            for slot in self._slots
-        ]
+        return [_view_at(slot.piece.address, slot.size) for slot in self._slots]
 
     def allocations(self) -> List[Allocation]:
-        """Return the bound memory, where no other context had it before."""
+        """Return the bound memory, unless another context had it before."""
         return self._allocations
 
     def release(self) -> None:
-        """Give the bound memory back."""
+        """Release the bound memory."""
         while self._slots:
             self._slots.pop().piece.release()
 
 
 class BoundInputs(_Bound, RknnInputTensors):
-    """Input that the NPU reads where it is."""
+    """Inputs that the NPU reads in place."""
 
     kind = "input"
 
@@ -206,7 +208,7 @@ class BoundInputs(_Bound, RknnInputTensors):
         binding: Binding,
         context: int,
         inputs: Sequence[FedInput],
-        memory: TensorMemory,
+        memory: BoundMemory,
         *,
         staged: bool,
     ) -> None:
@@ -223,10 +225,10 @@ class BoundInputs(_Bound, RknnInputTensors):
         self._to_device()
 
     def move(self) -> None:
-        """Copy the application's buffer in where it has one; else the input is there already.
+        """Copy the application's buffers in; without any, the input is there already.
 
-        What the CPU wrote meanwhile must leave its caches. An input that stays as it is needs no
-        such call.
+        Data that the CPU wrote must leave its caches. An input that does not change needs no such
+        call.
         """
         for buffer, slot in zip(self._buffers, self._slots):
             slot.put(buffer)
@@ -234,9 +236,7 @@ class BoundInputs(_Bound, RknnInputTensors):
             self._to_device()
 
     def image_input(self) -> ImageInput:
-        """Return the application's buffer where it has one, else the bound memory with the pitch
-        that the NPU needs.
-        """
+        """Return the application's buffer, or the bound memory with the NPU's pitch."""
         number = _first_image(self._attributes)
         attribute = self._attributes[number]
         if self._buffers:
@@ -244,8 +244,9 @@ class BoundInputs(_Bound, RknnInputTensors):
         self._is_written = True
         slot = self._slots[number]
         rows_bytes = (slot.size // slot.row - 1) * slot.pitch + slot.row
-        memory = memoryview((ctypes.c_char * rows_bytes).from_address(slot.piece.address))
-        return _image(memory, attribute, slot.pitch if slot.row != slot.size else None)
+        memory = _view_at(slot.piece.address, rows_bytes)
+        is_padded = slot.row != slot.size
+        return _image(memory, attribute, slot.pitch if is_padded else None)
 
     def _to_device(self) -> None:
         for slot in self._slots:
@@ -253,9 +254,7 @@ class BoundInputs(_Bound, RknnInputTensors):
 
 
 class NativeOutputs(_Bound):
-    """Output where the NPU itself leaves it, in its own order of channels, which the application
-    must read.
-    """
+    """Outputs in the NPU's own order of channels, which the application must read."""
 
     kind = "output"
 
@@ -265,9 +264,9 @@ class NativeOutputs(_Bound):
         context: int,
         attributes: Sequence[TensorAttr],
         plain: Sequence[TensorAttr],
-        memory: TensorMemory,
+        memory: BoundMemory,
     ) -> None:
-        """Take the attributes of the NPU's order, and those of the model's."""
+        """`attributes` are in the NPU's order, `plain` in the model's."""
         super().__init__(binding, context, memory)
         self._attributes = attributes
         self._plain = plain
@@ -289,7 +288,7 @@ class NativeOutputs(_Bound):
 
 
 class BoundOutputs(_Bound):
-    """Output that the NPU leaves where the application reads it."""
+    """Outputs that the application reads in the NPU's memory."""
 
     kind = "output"
 
@@ -298,7 +297,7 @@ class BoundOutputs(_Bound):
         binding: Binding,
         context: int,
         attributes: Sequence[TensorAttr],
-        memory: TensorMemory,
+        memory: BoundMemory,
         *,
         staged: bool,
     ) -> None:
@@ -309,19 +308,19 @@ class BoundOutputs(_Bound):
                 self._buffers.append(ctypes.create_string_buffer(slot.size))
 
     def move(self) -> None:
-        """Make the output visible to the CPU, and copy it out where the application has a
-        buffer.
-        """
+        """Make the output visible to the CPU, and copy it into the application's buffers."""
         for slot in self._slots:
             self._binding.mem_sync(self._context, slot.piece.memory, SYNC_FROM_DEVICE)
         for buffer, slot in zip(self._buffers, self._slots):
             ctypes.memmove(buffer, slot.piece.address, slot.size)
 
 
+def _view_at(address: int, size: int) -> memoryview:
+    return memoryview((ctypes.c_char * size).from_address(address))
+
+
 def _pictures(view: memoryview, attribute: TensorAttr, plain: TensorAttr) -> Iterator[memoryview]:
-    """Yield the pictures of a tensor in the model's order: the NPU has channels in groups, filled
-    up with zeros.
-    """
+    """Yield the pictures of a tensor in the model's order: the NPU pads groups of channels."""
     count, groups, height, width, in_group = attribute.dims[:_GROUPED_DIMENSIONS]
     pixels = height * width
     code = _CODES[plain.size // plain.n_elems]
@@ -341,9 +340,7 @@ def _pictures(view: memoryview, attribute: TensorAttr, plain: TensorAttr) -> Ite
 
 
 def _slot(piece: Piece, attribute: TensorAttr, size_bytes: int) -> _Slot:
-    """Return the tensor's layout in the piece: the NPU may need more room for a row of pixels than
-    they have.
-    """
+    """Return the tensor's layout in the piece: the NPU may pad rows of pixels."""
     width = attribute.dims[2]
     has_rows = attribute.n_dims == _IMAGE_DIMENSIONS and attribute.fmt == FORMAT_NHWC
     if not has_rows or attribute.w_stride <= width:
@@ -364,8 +361,14 @@ def _first_image(attributes: Sequence[TensorAttr]) -> int:
 
 
 def _image(memory: memoryview, attribute: TensorAttr, pitch: Optional[int] = None) -> ImageInput:
-    """Return the first picture in the memory; without a pitch its rows stand close."""
+    """Return the first picture in the memory; without a pitch its rows have no padding."""
     _, height, width, channels = attribute.dims[:_IMAGE_DIMENSIONS]
     return ImageInput(
-        memory.cast("B"), width, height, channels, "nhwc", "uint8", pitch or width * channels
+        memory=memory.cast("B"),
+        width=width,
+        height=height,
+        channels=channels,
+        layout="nhwc",
+        type="uint8",
+        pitch_bytes=pitch or width * channels,
     )

@@ -1,4 +1,4 @@
-"""Memory that the application gives to a context, by whoever allocates it."""
+"""Memory that the application gives to a context, from any source."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from reusebench.measured.runtimes.base import Allocation, NotSupported
 from reusebench.measured.runtimes.rknn.binding import Binding, Memory
 from reusebench.measured.runtimes.rknn.library_file import find_library
 
-__all__ = ["Piece", "TensorMemory", "allocate", "name_again"]
+__all__ = ["BoundMemory", "Piece", "allocate", "name_again"]
 
-#: Heaps whose buffers every NPU can reach: first those that are contiguous, which chips without an
-#: IOMMU need.
+#: Heaps whose buffers every NPU can reach: first the contiguous ones, which chips without an IOMMU
+#: need.
 _HEAPS = (
     "/dev/rk_dma_heap/rk-dma-heap-cma",
     "/dev/dma_heap/cma",
@@ -27,7 +27,7 @@ _HEAPS = (
     "/dev/dma_heap/system-dma32",
     "/dev/dma_heap/system",
 )
-#: linux/dma-heap.h: struct dma_heap_allocation_data is len, fd, fd_flags, heap_flags; rk-dma-heap.h
+#: struct dma_heap_allocation_data of linux/dma-heap.h: len, fd, fd_flags, heap_flags; rk-dma-heap.h
 #: has the same.
 _HEAP_DATA = "=QIIQ"
 _HEAP_ALLOC = {"dma_heap": 0xC0184800, "rk_dma_heap": 0xC0185200}
@@ -36,15 +36,15 @@ _HEAP_ALLOC = {"dma_heap": 0xC0184800, "rk_dma_heap": 0xC0185200}
 #: itself.
 _ALLOC_INSIDE = 1
 
-#: Rockchip's media memory zone, as its SDK and its camera images name the library, which is in the
-#: loader's path or beside the runtime's library.
+#: Names of the library of Rockchip's media memory zone in its SDK and its camera images; it is in
+#: the loader's path, or in the folder of the runtime's library.
 _MMZ_LIBRARIES = ("libmpimmz.so", "librockit.so")
 #: RK_MMZ_ALLOC_TYPE_CMA | RK_MMZ_ALLOC_UNCACHEABLE (rk_mpi_mmz.h).
 _MMZ_FLAGS = 0x11
 
 
 class Piece:
-    """One piece of memory of one context; release() gives it back, whoever it came from."""
+    """A piece of memory of one context; release() gives it back to its source."""
 
     def __init__(
         self, memory: Memory, release: Callable[[], None], fd: Optional[int] = None
@@ -52,30 +52,27 @@ class Piece:
         #: Pointer to rknn_tensor_mem.
         self.memory = memory
         self.release = release
-        #: The file descriptor behind it; below 1 if there is none.
+        #: File descriptor of the memory; below 1 if there is none.
         self.fd = int(memory.contents.fd) if fd is None else fd
 
     @property
     def address(self) -> int:
-        """Where the process sees it."""
+        """Address in this process."""
         return int(self.memory.contents.virt_addr)
 
     def checksum(self) -> int:
-        """Return the CRC-32 of what it holds."""
-        return zlib.crc32(
-            (ctypes.c_char * int(self.memory.contents.size)).from_address(self.address)
-        )
+        """Return the CRC-32 of the content."""
+        size = int(self.memory.contents.size)
+        return zlib.crc32((ctypes.c_char * size).from_address(self.address))
 
     def allocation(self, kind: str) -> Allocation:
-        """Return what it is, for the account."""
+        """Return the entry of the account."""
         inode = os.fstat(self.fd).st_ino if self.fd > 0 else 0
         return Allocation(kind, int(self.memory.contents.size), inode)
 
 
-class TensorMemory:
-    """The memory of bound tensors, in the order in which they are bound; further contexts name it
-    again.
-    """
+class BoundMemory:
+    """The memory of bound tensors, in the order of binding, with another name for each context."""
 
     def __init__(self, allocator: str) -> None:
         self._allocator = allocator
@@ -89,20 +86,18 @@ class TensorMemory:
         return self._pieces[number], True
 
     def forget(self) -> None:
-        """Allocate anew for what is bound next: who bound them has released them."""
+        """Drop the pieces, which their owner has released; the next tensors get new ones."""
         self._pieces.clear()
 
 
 def name_again(binding: Binding, context: int, whole: Piece, size: int) -> Piece:
-    """Return the first bytes of memory that another context has, for this one too."""
+    """Return the first bytes of another context's memory for this context, too."""
     memory = binding.create_mem_from_fd(context, whole.fd, whole.address, size)
     return Piece(memory, lambda: binding.destroy_mem(context, memory))
 
 
 def allocate(allocator: str, binding: Binding, context: int, size: int) -> Piece:
-    """Return a piece of at least size bytes for the context; allocator as in
-    runtimes.base.Memory.
-    """
+    """Return at least `size` bytes for the context; `allocator` is as in runtimes.base.Memory."""
     return _ALLOCATORS[allocator](binding, context, size)
 
 
@@ -129,9 +124,7 @@ def _from_dma_heap(binding: Binding, context: int, size: int) -> Piece:
 
 
 def _from_physical_address(binding: Binding, context: int, size: int) -> Piece:
-    """Name memory by its physical address; where an application has none of its own, the library
-    allocates it.
-    """
+    """Return memory by its physical address; the library allocates it."""
     whole = _from_runtime(binding, context, size)
     physical = int(whole.memory.contents.phys_addr)
     memory = binding.create_mem_from_phys(context, physical, whole.address, size)
@@ -151,9 +144,11 @@ def _from_mmz(binding: Binding, context: int, size: int) -> Piece:
     )
     if code:
         raise NotSupported("rknn_mmz_refused", size=size, code=code)
+
     library.RK_MPI_MMZ_Handle2VirAddr.restype = ctypes.c_void_p
     address = library.RK_MPI_MMZ_Handle2VirAddr(block)
-    piece = _from_foreign_fd(binding, context, library.RK_MPI_MMZ_Handle2Fd(block), address, size)
+    fd = library.RK_MPI_MMZ_Handle2Fd(block)
+    piece = _from_foreign_fd(binding, context, fd, address, size)
 
     def release() -> None:
         piece.release()
@@ -163,10 +158,10 @@ def _from_mmz(binding: Binding, context: int, size: int) -> Piece:
 
 
 def _from_foreign_fd(binding: Binding, context: int, fd: int, address: int, size: int) -> Piece:
-    """Name memory by a file descriptor that the library did not make.
+    """Return memory by a file descriptor that the library did not make.
 
-    With this flag set librknnrt 1.5.2 and 1.6.0 were seen to hang in every rknn_set_*_mem of such
-    memory, where the driver is /dev/rknpu; rknn_destroy_mem needs it again, to free the struct.
+    If this flag is set, librknnrt 1.5.2 and 1.6.0 were seen to hang in every rknn_set_*_mem of such
+    memory with the driver /dev/rknpu. rknn_destroy_mem needs it again, to free the struct.
     """
     memory = binding.create_mem_from_fd(context, fd, address, size)
     struct_is_librarys = memory.contents.flags & _ALLOC_INSIDE
@@ -201,14 +196,16 @@ def _heap_buffer(heap: str, size: int) -> int:
 
 
 def _mmz_library() -> ctypes.CDLL:
-    beside = os.path.dirname(find_library() or "")
+    folder = os.path.dirname(find_library() or "")
+    paths = [*_MMZ_LIBRARIES, *(os.path.join(folder, name) for name in _MMZ_LIBRARIES)]
     refusals = []
-    for path in (*_MMZ_LIBRARIES, *(os.path.join(beside, name) for name in _MMZ_LIBRARIES)):
+    for path in paths:
         try:
             return ctypes.CDLL(path)
         except OSError as error:
-            # The loader's words say more than "not found" only of a file that is there.
-            refusals += [str(error)] if os.path.exists(path) else []
+            # The loader says more than "not found" only if the file exists.
+            if os.path.exists(path):
+                refusals.append(str(error))
     reason: Union[Message, str] = "; ".join(refusals) or Message("mmz_library_not_found")
     one, other = _MMZ_LIBRARIES
     raise NotSupported("rknn_no_mmz_library", one=one, other=other, reason=reason)
