@@ -88,7 +88,13 @@ class _StartedProgram:
     def __init__(self, board: FarMachine, command: Sequence[str], marks: Marks) -> None:
         """Raise RecordError, with the exit code that shells give, if the program cannot start."""
         self._marks = marks if isinstance(marks, FarSocketMarks) else None
-        self._process = _start(board, command, marks)
+        has_marks = self._marks is not None
+        try:
+            self._process = board.start_program(command, marks.environment, has_marks)
+        except NotStarted as error:
+            exit_code = 127 if error.is_missing else 126
+            raise RecordError(f"{error}. Nothing was stored", exit_code) from None
+
         if self._marks:
             self._marks.send_answer = self._process.answer
         self._host = board.host
@@ -149,15 +155,6 @@ class _StartedProgram:
                 self.send(signal.SIGPIPE)
             else:
                 data = data[written:]
-
-
-def _start(board: FarMachine, command: Sequence[str], marks: Marks) -> FarProgram:
-    has_marks = isinstance(marks, FarSocketMarks)
-    try:
-        return board.start_program(command, marks.environment, has_marks)
-    except NotStarted as error:
-        exit_code = 127 if error.is_missing else 126
-        raise RecordError(f"{error}. Nothing was stored", exit_code) from None
 
 
 class _InputForwarder:

@@ -101,7 +101,9 @@ class FileMarks(Marks):
     def read(self) -> list[str]:
         """Return the names in the lines that were completed since the last call."""
         if self.descriptor is not None:
-            _drain(self.descriptor)
+            with contextlib.suppress(BlockingIOError):
+                while os.read(self.descriptor, _CHUNK_BYTES):
+                    pass
         if os.fstat(self._file).st_size < self._offset:  # emptied by the program
             self._offset = 0
 
@@ -252,13 +254,6 @@ class SocketMarks(Marks):
             self._own_end.close()
             self._own_end = None
             self.descriptor = None
-
-
-def _drain(descriptor: int) -> None:
-    """Read everything from a non-blocking descriptor."""
-    with contextlib.suppress(BlockingIOError):
-        while os.read(descriptor, _CHUNK_BYTES):
-            pass
 
 
 def _inotify(path: Path) -> int | None:

@@ -11,7 +11,6 @@ from typing import Any
 from reusebench.recorder.phase_figures import KINDS, PhaseRecord
 from reusebench.recorder.process_tree import SeenProcess
 from reusebench.recorder.recording import Readings, Recording
-from reusebench.samplers.evidence import Evidence
 from reusebench.storage.memory_shortage import Shortage
 from reusebench.storage.recorded_program import (
     Phase,
@@ -72,7 +71,10 @@ def stored_repeat(recording: Recording, trace: str) -> ProgramRepeat:
     largest_first = sorted(
         recording.processes, key=lambda process: process.peak_rss_bytes, reverse=True
     )
-    evidence = recording.evidence
+    shortage = None
+    if recording.evidence:
+        signs = tuple(recording.evidence.signs())
+        shortage = Shortage(counted=recording.evidence.counted, signs=signs)
     return ProgramRepeat(
         started_at=recording.started_at,
         duration_ns=duration_ns,
@@ -89,7 +91,7 @@ def stored_repeat(recording: Recording, trace: str) -> ProgramRepeat:
             _process(process, recording.begin_ns) for process in largest_first[:_MOST_PROCESSES]
         ),
         trace=trace,
-        shortage=_shortage(evidence) if evidence else None,
+        shortage=shortage,
     )
 
 
@@ -99,10 +101,6 @@ def stored_phases(recordings: Sequence[Recording]) -> tuple[Phase, ...]:
     for recording in recordings:
         names.update(dict.fromkeys(recording.phases))
     return tuple(_phase(name, recordings) for name in names)
-
-
-def _shortage(evidence: Evidence) -> Shortage:
-    return Shortage(counted=evidence.counted, signs=tuple(evidence.signs()))
 
 
 def _phase(name: str, recordings: Sequence[Recording]) -> Phase:

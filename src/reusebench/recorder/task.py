@@ -117,7 +117,8 @@ class _Session:
     def __init__(self, task: Task) -> None:
         self._task = task
         words = task.command or command_of(task.site.host, task.pid or 0)
-        self._command = tuple(map(_as_text, words))
+        # A word of a command line may hold any bytes; the stored form is text.
+        self._command = tuple(os.fsencode(word).decode(errors="replace") for word in words)
         base_name = os.fsencode(Path(self._command[0]).name)
         self._name = task.name or phase_name(base_name) or "program"
         # The time of the start names the run.
@@ -202,11 +203,6 @@ class _Session:
             repeats=tuple(repeats),
             phases=stored_phases(recordings),
         )
-
-
-def _as_text(word: str) -> str:
-    """Return a word of a command line, which may hold any bytes, as text that can be stored."""
-    return os.fsencode(word).decode(errors="replace")
 
 
 def _marks(task: Task) -> Marks:

@@ -263,15 +263,9 @@ def _reason_against(survey: Survey, candidate: FolderCandidate, room_bytes: int)
         return f"is in memory ({mount.file_system})"
     if mount and "noexec" in mount.options:
         return "lets no program run (it is mounted noexec)"
-    if not candidate.used and candidate.free_bytes is not None:
-        return _lack_of_room(candidate.free_bytes, room_bytes)
-    return None
-
-
-def _lack_of_room(free_bytes: int, room_bytes: int) -> str | None:
-    if free_bytes >= room_bytes:
+    if candidate.used or candidate.free_bytes is None or candidate.free_bytes >= room_bytes:
         return None
-    return f"has only {free_bytes / 2**20:.1f} MiB free"
+    return f"has only {candidate.free_bytes / 2**20:.1f} MiB free"
 
 
 def _is_memory(survey: Survey, mount: Mount) -> bool:

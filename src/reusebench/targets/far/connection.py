@@ -65,23 +65,29 @@ class Connection:
         self.architecture = architecture
         self.listeners = {}
         self._channel = channel
+        #: Received bytes that are no complete frame yet.
         self._data = b""
+        #: Number of the last request.
         self._number = 0
+        #: Key: number of a request; its reply, the parts received of it, and the file concerned.
         self._replies: dict[int, bytes | OSError] = {}
         self._parts: dict[int, list[bytes]] = {}
         self._paths: dict[int, str | None] = {}
         self._hello: bytes | None = None
-        self._events = self._events_seen = 0
+        #: Number of events so far, and at the end of the last wait_for_event.
+        self._event_count = 0
+        self._events_seen = 0
         self._is_closed = threading.Event()
         #: Whether a method is running: another call then comes from a signal handler.
         self.is_busy = False
+
         self._take(begun)
         self.wait(lambda: self._hello is not None, _HELLO_LIMIT_S)
         if self._hello is None:
             raise channel.lost(f"the reader has sent nothing within {_HELLO_LIMIT_S:g} s")
-        self.page_bytes, self.user_id, self.reader_pid, self.keeper_pid = _HELLO_FIELDS.unpack(
-            self._hello
-        )
+        fields = _HELLO_FIELDS.unpack(self._hello)
+        self.page_bytes, self.user_id, self.reader_pid, self.keeper_pid = fields
+
         self.set_patience(_PATIENCE_S)
         threading.Thread(target=self._ping, name=f"pings to {self.name}", daemon=True).start()
 
@@ -99,8 +105,6 @@ class Connection:
 
     def requests(self, requests: Sequence[Request]) -> list[bytes | OSError]:
         """Return all replies, or their errors, in one round trip."""
-        if not requests:
-            return []
         numbers = range(self._number + 1, self._number + 1 + len(requests))
         self._number += len(requests)
         frames = bytearray()
@@ -109,7 +113,8 @@ class Connection:
             frames += _frame(request, number)
         with self._busy():
             self._channel.write(bytes(frames))
-        self.wait(lambda: numbers[-1] in self._replies)
+        if requests:
+            self.wait(lambda: numbers[-1] in self._replies)
         return [self._replies.pop(number) for number in numbers]
 
     def wait(self, is_there: Callable[[], bool], limit_s: float = float("inf")) -> bool:
@@ -132,8 +137,8 @@ class Connection:
 
     def wait_for_event(self, limit_s: float) -> None:
         """Process incoming frames until a new event arrives or `limit_s` passes."""
-        self.wait(lambda: self._events != self._events_seen, limit_s)
-        self._events_seen = self._events
+        self.wait(lambda: self._event_count != self._events_seen, limit_s)
+        self._events_seen = self._event_count
 
     def post(self, request: Request) -> None:
         """Send a request whose reply is ignored, also while another method is running."""
@@ -173,7 +178,7 @@ class Connection:
             elif kind == _HELLO:
                 self._hello = content
             else:
-                self._events += 1
+                self._event_count += 1
                 self.listeners.get(chr(kind), _ignore)(content)
 
     def _frames(self) -> Iterator[tuple[int, int, bytes]]:
