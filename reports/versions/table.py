@@ -90,14 +90,14 @@ def version_records(versions: VersionSet, metrics: Sequence[Metric]) -> Iterator
     for configuration in versions.configurations:
         for version, row in configuration.rows.items():
             common = {
-                "board": row.file.board,
                 "runtime": row.info.runtime,
                 "target": row.info.target,
                 "chip": row.info.chip,
-                "name": row.scenario,
-                "models": row.models,
                 "streams": row.info.streams,
                 "contexts": row.info.contexts,
+                "board": row.file.board,
+                "name": row.scenario,
+                "models": row.models,
                 "version": version.full,
                 "architecture": version.architecture,
                 "outcome": row.outcome,
