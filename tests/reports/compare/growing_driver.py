@@ -1,8 +1,7 @@
-"""`python -m tests.reports.compare.growing_driver`: the driver, whose process takes more memory in
-one step.
+"""`python -m tests.reports.compare.growing_driver`: a driver whose process grows in one step.
 
-How much is in the environment variable GROWN_BYTES. So a rise of a known size is measured as any
-other. Runs in the measured process: standard library only, Python 3.8.
+The environment variable GROWN_BYTES has the size. A rise of a known size is then measured as any
+other. The module runs in the measured process: standard library only, Python 3.8.
 """
 
 from __future__ import annotations
@@ -19,9 +18,7 @@ _take = driver.Walk.take
 
 
 def _take_and_grow(walk: driver.Walk, step: Any) -> Any:
-    """Take the step, and in that of the first context the memory, every page of which is
-    written.
-    """
+    """Take the step; in that of the first context also take memory, and write to each page."""
     if step.phase == "context" and not _grown:
         _grown.append(b"\1" * int(os.environ[VARIABLE]))
     return _take(walk, step)

@@ -1,4 +1,4 @@
-"""Runs in short made from chosen values, without any file."""
+"""Summaries of runs, made from chosen values without any file."""
 
 from __future__ import annotations
 
@@ -25,9 +25,7 @@ def measured(
     original: Configuration | None = None,
     **conditions: str,
 ) -> Measured:
-    """Return one configuration with these values, under common conditions but for those that are
-    named.
-    """
+    """Return one configuration with these values, under common conditions except the named ones."""
     common = {name: f"a {name}" for name in CONDITIONS}
     kept = (
         {name: tuple(map(float, each)) for name, each in values.items()} if outcome == "ok" else {}

@@ -1,5 +1,6 @@
-"""Stored traces with all that a measured process can leave: a ledger, times of waiting, frames of
-streams.
+"""Stored traces with everything that a measured process can leave.
+
+That is a ledger, times of waiting, and frames of streams.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from tests.reports.stored import even, npu_account, result
 from tests.reports.stored_streams import Frames, streams_result
 
 MS = 1_000_000
-#: The process was started so long before its first barrier, and is read for so long at each.
+#: Time from the start of the process to its first barrier, and of reading at each barrier.
 START_UP_NS = 300 * MS
 READING_NS = 2 * MS
 FRAMES_S = 5.0
@@ -56,9 +57,7 @@ def change_trace(storage: Path, info: Result, index: int = 0, **changes: Any) ->
 
 
 def waiting(barriers: Sequence[BarrierReading], steady_ns: int = 0) -> list[BarrierReading]:
-    """Return the barriers of a process that was told to go on some time after each; its steady
-    phase takes longer.
-    """
+    """Return the barriers with a wait after each, and a longer steady phase."""
     told = []
     later_ns = 0
     for barrier in barriers:
@@ -69,7 +68,7 @@ def waiting(barriers: Sequence[BarrierReading], steady_ns: int = 0) -> list[Barr
 
 
 def npu_result(storage: Path, **options: Any) -> Result:
-    """Return the result of a context and its dup on an NPU, whose buffers the trace has."""
+    """Return the result of a context and its dup on an NPU, with their buffers in the trace."""
     plan = make_plan(Context(None, 0), Context(None, 0, DUP, 0))
     info = result(
         storage,
@@ -90,9 +89,7 @@ def npu_result(storage: Path, **options: Any) -> Result:
 
 
 def _ledger(plan: Plan, barriers: Sequence[BarrierReading]) -> Ledger:
-    """Return weights with register commands of the first context, task lists of both, and a buffer
-    of no context.
-    """
+    """Return a ledger of weights, register commands, task lists, and a buffer of no context."""
     made = [barrier.at_ns - MS for barrier in barriers if barrier.phase == "context"]
     destroyed = {
         barrier.context: barrier.at_ns - MS for barrier in barriers if barrier.phase == "destroy"
@@ -111,9 +108,7 @@ def _ledger(plan: Plan, barriers: Sequence[BarrierReading]) -> Ledger:
 
 
 def frames_result(storage: Path, **options: Any) -> Result:
-    """Return a result of streams that has the times of the first four and the last three of ten
-    frames.
-    """
+    """Return a result of streams with the times of the first four and last three of ten frames."""
     stored = Frames(per_s=2.0, seconds=FRAMES_S)
     info = streams_result(storage, "streams_full_dup", [stored], **options)
     barriers = waiting(trace_of(storage, info).barriers, steady_ns=round((FRAMES_S + 3) * 1e9))

@@ -1,4 +1,4 @@
-"""What has changed between two sides of runs, and what cannot be compared."""
+"""Changes between two sides of runs, and configurations that cannot be compared."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def earlier(count: int, sd: float = 0.1) -> list[Run]:
 
 
 def test_a_row_for_each_configuration_and_metric_of_both() -> None:
-    """What both sides have figures of is compared, in the head's order of configurations."""
+    """Figures of both sides are compared, in the head's order of configurations."""
     values = {"npu_memory": [5, 5], "latency": [1, 2]}
     runs = [run(number, measured(values, NO_REUSE), measured(values)) for number in (1, 2)]
     metrics = [find_metric(name) for name in ("latency", "npu_memory", "throughput")]
@@ -39,7 +39,7 @@ def test_a_row_for_each_configuration_and_metric_of_both() -> None:
 
 
 def test_earlier_runs_of_the_series_show_the_noise() -> None:
-    """A small rise is told when the runs before the head show how little the figure moves."""
+    """A small rise is reported if earlier runs show that the figure changes little."""
     known = earlier(20)
     head = memory(30, 50.9, 51.0, 51.1)
     (alone,) = compare_runs(known[-1:], [head], [], [METRIC]).rows
@@ -49,9 +49,7 @@ def test_earlier_runs_of_the_series_show_the_noise() -> None:
 
 
 def test_later_runs_and_the_head_itself_are_no_earlier_runs() -> None:
-    """What was measured after the head, and the head's own figures, say nothing of the noise before
-    it.
-    """
+    """Later runs, and the head itself, do not count for the noise."""
     known = earlier(20)
     head = memory(21, 50, 50, 50)
     later = [memory(number, 90, 10, 50) for number in range(22, 30)]
@@ -61,7 +59,7 @@ def test_later_runs_and_the_head_itself_are_no_earlier_runs() -> None:
 
 
 def test_earlier_runs_under_other_conditions_do_not_count() -> None:
-    """The noise under another version of the runtime is that of something else."""
+    """Runs with another version of the runtime do not count for the noise."""
     others = [
         run(number, measured({NAME: [1, 99]}, runtime_version="0.9")) for number in range(1, 9)
     ]
@@ -70,9 +68,7 @@ def test_earlier_runs_under_other_conditions_do_not_count() -> None:
 
 
 def test_a_copy_of_both_sides_is_compared_once() -> None:
-    """Whichever was measured; if both were on one side both are compared, and so is a copy of what
-    is not there.
-    """
+    """A copy is left out, unless a side measured both, or its original is missing."""
     own = measured({NAME: [50]})
     copy = measured({NAME: [50]}, original=NO_REUSE)
     original = measured({NAME: [50]}, NO_REUSE)
@@ -91,7 +87,7 @@ def test_a_copy_of_both_sides_is_compared_once() -> None:
 
 
 def test_a_copy_that_is_lost_is_told_once() -> None:
-    """What it is a copy of is lost too."""
+    """A lost copy is left out, since its original is reported as lost."""
     base = run(1, measured({NAME: [50]}, NO_REUSE), measured({NAME: [50]}, original=NO_REUSE))
     head = run(
         2, measured({}, NO_REUSE, "crashed"), measured({}, outcome="crashed", original=NO_REUSE)
@@ -108,7 +104,7 @@ def test_several_runs_are_one_side() -> None:
 
 
 def test_other_conditions_are_not_compared_silently() -> None:
-    """Where a version or the plan differs nothing is compared, and what differs is said."""
+    """Configurations under other conditions are not compared, and the differences are listed."""
     base = run(1, measured({NAME: [50, 50]}, runtime_version="1.6.0", plan="a"))
     head = run(2, measured({NAME: [60, 60]}, runtime_version="2.3.2", plan="b"))
     changes = compare_runs([base], [head], [], [METRIC])
@@ -118,7 +114,7 @@ def test_other_conditions_are_not_compared_silently() -> None:
 
 
 def test_what_the_user_allows_to_differ_is_compared_and_said() -> None:
-    """All that differs must be allowed; then it is compared, and what differs is still said."""
+    """If all differences are allowed, configurations are compared and the differences reported."""
     base = run(1, measured({NAME: [50, 50]}, runtime_version="1.6.0", plan="a"))
     head = run(2, measured({NAME: [60, 60]}, runtime_version="2.3.2", plan="b"))
     assert not compare_runs([base], [head], [], [METRIC], ["runtime_version"]).rows
@@ -128,9 +124,7 @@ def test_what_the_user_allows_to_differ_is_compared_and_said() -> None:
 
 
 def test_what_cannot_be_measured_any_more_is_broken() -> None:
-    """A configuration that failed in the head is told apart from one that is new, or was not asked
-    for.
-    """
+    """A configuration that failed in the head differs from a new one, or one not measured."""
     ok = measured({NAME: [50]})
     failed = measured({}, outcome="crashed")
     other = measured({NAME: [50]}, NO_REUSE)
@@ -150,7 +144,7 @@ def test_what_neither_side_could_measure_is_no_news() -> None:
 
 
 def test_speed_on_a_busy_machine_has_no_verdict() -> None:
-    """Other work on the machine moves latencies, and not memory."""
+    """Other work on the machine disturbs latencies, but not memory."""
     quiet, busy = (
         {NAME: [level * MIB] * 3, "latency": [level * 1e5] * 3} for level in (50.0, 90.0)
     )
@@ -161,7 +155,7 @@ def test_speed_on_a_busy_machine_has_no_verdict() -> None:
 
 
 def test_the_confidence_is_of_the_whole_table() -> None:
-    """The more rows a table has, the more each of them must show."""
+    """More rows in a table widen the interval of each."""
     values = {NAME: [50 * MIB, 51 * MIB, 52 * MIB]}
     one = [run(number, measured(values)) for number in (1, 2)]
     many = [run(number, measured(values), measured(values, NO_REUSE)) for number in (1, 2)]
@@ -173,7 +167,7 @@ def test_the_confidence_is_of_the_whole_table() -> None:
 
 
 def test_a_failed_run_beside_a_good_one_of_a_side_does_not_count() -> None:
-    """Of several runs of a side those that measured it stand for it."""
+    """A failed run of a side does not hide the good ones."""
     good = measured({NAME: [50 * MIB] * 3})
     failed = measured({}, outcome="crashed")
     (change,) = compare_runs([run(1, good), run(2, failed)], [run(3, good)], [], [METRIC]).rows

@@ -25,7 +25,7 @@ def mib(*values: float) -> list[float]:
 
 
 def test_a_rise_that_stands_out_is_higher() -> None:
-    """A rise beyond the interval is told, with its size and its share of the base."""
+    """A rise beyond the interval is reported with its size and its share of the base."""
     found = difference_of_means(METRIC, [mib(50, 50.1, 49.9)], [mib(55, 55.1, 54.9)], [], 0.99)
     assert found.verdict == HIGHER
     assert found.change == pytest.approx(5 * MIB)
@@ -34,7 +34,7 @@ def test_a_rise_that_stands_out_is_higher() -> None:
 
 
 def test_a_fall_is_lower() -> None:
-    """The other way round it is lower by as much."""
+    """With the sides exchanged, the figure is lower by the same size."""
     up = difference_of_means(METRIC, [mib(50, 50.1, 49.9)], [mib(55, 55.1, 54.9)], [], 0.99)
     down = difference_of_means(METRIC, [mib(55, 55.1, 54.9)], [mib(50, 50.1, 49.9)], [], 0.99)
     assert down.verdict == LOWER
@@ -42,9 +42,7 @@ def test_a_fall_is_lower() -> None:
 
 
 def test_what_noise_explains_is_no_change() -> None:
-    """A difference within the interval is none that these repeats could show, and the interval says
-    what they could.
-    """
+    """A difference within the interval is no change; the interval shows the detectable size."""
     found = difference_of_means(METRIC, [mib(50, 52, 48)], [mib(51, 53, 49)], [], 0.99)
     assert found.verdict == NO_CHANGE
     assert found.error is not None
@@ -58,7 +56,7 @@ def test_two_single_numbers_are_not_compared() -> None:
 
 
 def test_single_repeats_are_compared_by_what_earlier_runs_show() -> None:
-    """With earlier runs of the series one repeat is enough for a large change."""
+    """Earlier runs of the series make one repeat enough for a large change."""
     rolled = random.Random(1)
     earlier = [mib(rolled.gauss(50, 0.1)) for _ in range(20)]
     assert difference_of_means(METRIC, [mib(50)], [mib(55)], earlier, 0.99).verdict == HIGHER
@@ -66,13 +64,13 @@ def test_single_repeats_are_compared_by_what_earlier_runs_show() -> None:
 
 
 def test_a_count_that_differs_by_one_byte_is_told() -> None:
-    """What is counted, and equal in all repeats, needs no interval."""
+    """A counted figure that is equal in all repeats needs no interval."""
     found = difference_of_means(NPU, [[100.0] * 3], [[101.0] * 3], [], 0.99)
     assert (found.verdict, found.change, found.error) == (HIGHER, 1, 0)
 
 
 def test_a_page_is_no_change() -> None:
-    """Figures that the kernel counts in pages do not differ by one of them."""
+    """A difference of one page is no change of a figure that the kernel counts in pages."""
     assert (
         difference_of_means(METRIC, [[4096.0] * 3], [[8192.0] * 3], [], 0.99).verdict == NO_CHANGE
     )
@@ -87,9 +85,7 @@ def test_more_repeats_show_smaller_changes() -> None:
 
 
 def test_intervals_hold_what_they_say() -> None:
-    """Of normal noise without a change, 99 % intervals miss in about one of a hundred
-    comparisons.
-    """
+    """About one of a hundred 99 % intervals misses, with normal noise and no change."""
     rolled = random.Random(1)
     alarms = 0
     for _ in range(1000):
@@ -102,5 +98,5 @@ def test_intervals_hold_what_they_say() -> None:
 
 
 def test_the_percent_of_nothing_is_none() -> None:
-    """Where the base has nothing there is no share of it."""
+    """A base of zero has no percentage."""
     assert difference_of_means(NPU, [[0.0] * 3], [[10.0] * 3], [], 0.99).percent is None

@@ -63,12 +63,12 @@ def runs(full_storage: Path) -> list[Run]:
 
 @pytest.mark.parametrize("form", _SCHEMAS)
 def test_export_is_valid(runs: list[Run], form: str) -> None:
-    """What is exported has the documented form of the tool that reads it."""
+    """Exports have the documented format of their tools."""
     jsonschema.validate(json.loads(text_of(runs, form)), schema_of(_SCHEMAS[form]))
 
 
 def test_the_forms_refuse_something() -> None:
-    """The schemas that exports are held to are not satisfied by anything."""
+    """The schemas of exports refuse other content."""
     for name, bad in (
         ("bencher", {"a": {"not_a_slug": {"value": 1}}}),
         ("bencher", {"a": {"slug": {"value": "1"}}}),
@@ -81,9 +81,7 @@ def test_the_forms_refuse_something() -> None:
 
 
 def test_bencher_has_the_median_and_the_range_of_the_repeats(runs: list[Run]) -> None:
-    """A metric's value is the median of the repeats, its lower and upper values the least and the
-    most of them.
-    """
+    """A metric has the median of the repeats as value, their range as lower and upper values."""
     benchmarks = json.loads(text_of(runs, "bencher"))
     for measured in runs[0].measured:
         for name, values in measured.values.items():
@@ -102,9 +100,7 @@ def test_measures_of_bencher_are_slugs() -> None:
 
 
 def test_github_has_the_median_and_the_farthest_repeat(runs: list[Run]) -> None:
-    """An entry has the median, the distance of the farthest repeat from it, and says from where to
-    where they go.
-    """
+    """An entry has the median, the spread, and the range in words."""
     entries = {entry["name"]: entry for entry in json.loads(text_of(runs, "github"))}
     for measured in runs[0].measured:
         values = measured.values.get("application_memory", ())
@@ -122,7 +118,7 @@ def test_github_has_the_median_and_the_farthest_repeat(runs: list[Run]) -> None:
 
 
 def test_names_of_github_are_unique(runs: list[Run]) -> None:
-    """No two entries of a file have one name: the tool compares the first entry of a name alone."""
+    """Names in a file are unique: the tool compares only the first entry of a name."""
     names = [
         entry["name"]
         for form in ("github", "github-bigger")
@@ -132,7 +128,7 @@ def test_names_of_github_are_unique(runs: list[Run]) -> None:
 
 
 def test_each_direction_has_its_file(runs: list[Run]) -> None:
-    """Throughput, of which more is better, stands only in the file of customBiggerIsBetter."""
+    """Throughput, where more is better, is only in the file of customBiggerIsBetter."""
     units = {
         form: {entry["unit"] for entry in json.loads(text_of(runs, form))}
         for form in ("github", "github-bigger")
@@ -146,18 +142,14 @@ def test_each_direction_has_its_file(runs: list[Run]) -> None:
 def test_a_metric_of_the_other_direction_is_refused(
     runs: list[Run], form: str, metric: str
 ) -> None:
-    """A metric that was asked for and that the file cannot hold is an error, which names the forms
-    that can.
-    """
+    """A requested metric that a format cannot hold is an error, with the formats that can."""
     with pytest.raises(ReportError, match=r"bencher, .*csv, jsonl"):
         text_of(runs, form, metric)
 
 
 @pytest.mark.parametrize("form", [form.name for form in EXPORTS if form.metrics])
 def test_nothing_is_missing(runs: list[Run], form: str) -> None:
-    """Every configuration that was measured stands in the export, with every metric that it has and
-    the form holds.
-    """
+    """Every measured configuration is in the export, with all its metrics that the format holds."""
     text = text_of(runs, form)
     held = {metric.name for metric in _FORMS[form].metrics}
     values = {measured.configuration: held & set(measured.values) for measured in runs[0].measured}
@@ -176,9 +168,7 @@ def test_nothing_is_missing(runs: list[Run], form: str) -> None:
 
 
 def test_names_are_stable(tmp_path: Path) -> None:
-    """Names are the same for other figures, runtimes' versions and days: they carry the other
-    tool's history.
-    """
+    """Names do not depend on figures, versions and days: they carry the other tool's history."""
     names = []
     for number, mib in ((1, 40), (2, 50)):
         info = result(tmp_path, "no_reuse", even(mib), run=f"run{number}")
@@ -206,9 +196,7 @@ def test_names_have_every_model() -> None:
 
 
 def test_long_names_are_cut_and_stay_different() -> None:
-    """A name is never longer than the 1024 bytes that Bencher takes; what is cut off still tells
-    names apart.
-    """
+    """Long names are shortened to Bencher's 1024 bytes, and stay distinct."""
     long = [replace(_CONFIGURATION, models=("\u6a21\u578b" * 200, last)) for last in "ab"]
     names = [name_of(configuration) for configuration in long]
     assert all(len(name.encode()) <= 1024 for name in names)
@@ -247,7 +235,7 @@ def test_csv_and_json_lines_are_the_same_records(runs: list[Run]) -> None:
 
 
 def test_medians_of_the_long_form_are_those_of_bencher(runs: list[Run]) -> None:
-    """What pandas makes of the long form is what the other exports say."""
+    """pandas reads the same figures from the long form as the other exports have."""
     table = pd.read_csv(io.StringIO(text_of(runs, "csv", "application_memory")))
     medians = sorted(table.groupby("name")["value"].median())
     metrics = json.loads(text_of(runs, "bencher", "application_memory")).values()
@@ -284,9 +272,7 @@ def test_programs_are_exported(runs: list[Run]) -> None:
 
 
 def test_what_failed_is_left_out_and_named(tmp_path: Path) -> None:
-    """A failed configuration stands in no export and is named; one that the runtime does not
-    support is not missed.
-    """
+    """A failed configuration is left out and named; an unsupported one is not missed."""
     infos = [
         result(tmp_path, "no_reuse", even(40)),
         result(tmp_path, "partial_dup", [], failure=FAILED),
@@ -301,9 +287,7 @@ def test_what_failed_is_left_out_and_named(tmp_path: Path) -> None:
 
 
 def test_repeats_of_several_runs_are_taken_together(tmp_path: Path) -> None:
-    """Several runs of one thing make one figure per configuration and metric; the long form keeps
-    them apart.
-    """
+    """Repeats of several runs make one figure; the long form keeps them apart."""
     for number, mib in ((1, 10), (2, 20)):
         write_run(tmp_path, [result(tmp_path, "no_reuse", even(mib), run=f"run{number}")], number)
     runs = short_runs_of(tmp_path)
@@ -316,9 +300,7 @@ def test_repeats_of_several_runs_are_taken_together(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", _SCHEMAS)
 def test_different_things_get_no_common_figure(tmp_path: Path, form: str) -> None:
-    """Runs that differ in a runtime's version are not made one figure, and the error says what
-    differs and where.
-    """
+    """Runs with different versions are not merged; the error names condition, runs and values."""
     for number in (1, 2):
         info = result(tmp_path, "no_reuse", even(40), run=f"run{number}")
         write_run(tmp_path, [changed(info, runtime_version=f"1.{number}")], number)
@@ -330,9 +312,7 @@ def test_different_things_get_no_common_figure(tmp_path: Path, form: str) -> Non
 
 
 def test_metrics_that_nothing_has(runs: list[Run]) -> None:
-    """An export of which nothing would be left is an error that names what there is; one absent of
-    two is told.
-    """
+    """An empty export is an error that names the stored metrics; one missing metric is reported."""
     with pytest.raises(
         ReportError, match=r"0001_run: no figures of npu_memory\. There are: application_memory,"
     ):

@@ -1,4 +1,4 @@
-"""Which changes break a limit."""
+"""Changes that break a limit, and those that do not."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def rise(mib: float, spread: float = 0.0) -> Changes:
 
 
 def test_a_rise_beyond_the_limit_that_is_no_noise_breaks_it() -> None:
-    """Both conditions hold: the build fails."""
+    """A rise beyond the limit that is no noise fails the build."""
     result = check_limits(rise(5), [parse_limit(f"{MEMORY}:2%+512KiB")])
     assert not result.passed
     assert len(result.broken) == 1
 
 
 def test_a_significant_rise_within_the_limit_passes() -> None:
-    """A rise that is told from noise and smaller than allowed fails no build."""
+    """A significant rise within the limit fails no build."""
     result = check_limits(rise(1), [parse_limit(f"{MEMORY}:2%+512KiB")])
     assert result.passed
     assert not (result.broken)
@@ -51,7 +51,7 @@ def test_a_significant_rise_within_the_limit_passes() -> None:
 
 
 def test_a_rise_beyond_the_limit_that_may_be_noise_is_unsure() -> None:
-    """It passes, and is said with what would tell."""
+    """A rise that may be noise passes, with advice on how to be sure."""
     found = rise(5, spread=10)
     result = check_limits(found, [parse_limit(f"{MEMORY}:2%")])
     assert result.passed
@@ -66,7 +66,7 @@ def test_a_fall_breaks_nothing() -> None:
 
 
 def test_of_throughput_a_fall_is_worse() -> None:
-    """A limit holds against what is worse, which of a rate is less."""
+    """A limit applies to the worse direction, which is less for a rate."""
     fall = changes({"throughput": [100.0] * 3}, {"throughput": [50.0] * 3})
     rise = changes({"throughput": [50.0] * 3}, {"throughput": [100.0] * 3})
     limit = parse_limit("throughput:10%")
@@ -74,7 +74,7 @@ def test_of_throughput_a_fall_is_worse() -> None:
 
 
 def test_counted_memory_may_be_held_at_nothing() -> None:
-    """One byte more of the NPU's memory breaks a limit of 0."""
+    """One more byte of NPU memory breaks a limit of 0."""
     assert not check_limits(
         changes({"npu_memory": [100] * 3}, {"npu_memory": [101] * 3}), [parse_limit("npu_memory:0")]
     ).passed
@@ -84,7 +84,7 @@ def test_counted_memory_may_be_held_at_nothing() -> None:
 
 
 def test_a_limit_that_is_held_against_nothing_is_no_pass() -> None:
-    """Where no configuration has the metric the gate knows nothing, and says so."""
+    """A limit on a metric that no configuration has is reported."""
     found = rise(0)
     result = check_limits(found, [parse_limit("npu_memory:0")])
     assert result.is_open
@@ -92,9 +92,7 @@ def test_a_limit_that_is_held_against_nothing_is_no_pass() -> None:
 
 
 def test_what_cannot_be_measured_any_more_fails() -> None:
-    """A configuration that crashes has no figure above the limit, and fails the build all the
-    same.
-    """
+    """A crashed configuration fails the build, although it has no figure above the limit."""
     base = run(1, measured({MEMORY: [50]}))
     head = run(2, measured({}, outcome="out_of_memory"))
     found = compare_runs([base], [head], [], METRICS)
@@ -105,7 +103,7 @@ def test_what_cannot_be_measured_any_more_fails() -> None:
 
 @pytest.mark.parametrize("busy", [0.0, 50.0])
 def test_speed_on_a_busy_machine_fails_no_build(busy: float) -> None:
-    """A latency limit is not broken by what other work did."""
+    """Other work on the machine does not break a limit of latency."""
     base = run(1, measured({"latency": [1e6] * 3}))
     head = run(2, measured({"latency": [9e6] * 3}, busy_percent=busy))
     found = compare_runs([base], [head], [], [find_metric("latency")])
@@ -113,7 +111,7 @@ def test_speed_on_a_busy_machine_fails_no_build(busy: float) -> None:
 
 
 def test_a_limit_that_could_not_have_been_seen_says_so() -> None:
-    """A pass of few repeats with much noise is no proof, and is not said as one."""
+    """A pass with few repeats and much noise says that it proves little."""
     for spread, blind in ((0.0, 0), (20.0, 1)):
         found = rise(0, spread)
         result = check_limits(found, [parse_limit(f"{MEMORY}:5MiB")])
@@ -123,8 +121,9 @@ def test_a_limit_that_could_not_have_been_seen_says_so() -> None:
 
 
 def test_figures_taken_while_memory_was_short_are_not_held() -> None:
-    """An eviction would hide a rise: the limit is neither broken nor passed, which is said; the
-    NPU's buffers stay.
+    """Figures with evictions are not held against the limit, which is reported; NPU buffers are.
+
+    An eviction would hide a rise.
     """
     levels = {MEMORY: [50 * MIB] * 3, "npu_memory": [100] * 3}
     runs = [run(1, measured(levels)), run(2, measured(levels, shortage_signs=SHORT))]
@@ -140,7 +139,7 @@ def test_figures_taken_while_memory_was_short_are_not_held() -> None:
 
 
 def test_noise_is_not_learnt_from_runs_while_memory_was_short() -> None:
-    """What the kernel evicted is no noise of the figure."""
+    """Evictions do not count as noise."""
     levels = [
         run(number, measured({MEMORY: [level * MIB] * 3}))
         for number, level in enumerate((50, 50, 50, 50), 1)

@@ -1,4 +1,4 @@
-"""How far a figure moves while nothing changes."""
+"""The noise of a figure without any change."""
 
 from __future__ import annotations
 
@@ -23,22 +23,20 @@ def mib(*values: float) -> list[float]:
 
 
 def drawn(count: int, level: float, sd: float, seed: int = 1) -> list[Sequence[float]]:
-    """Return that many runs of three repeats around the level."""
+    """Return `count` runs of three repeats around the level."""
     rolled = random.Random(seed)
     return [mib(*(rolled.gauss(level, sd) for _ in range(3))) for _ in range(count)]
 
 
 def test_earlier_runs_show_the_noise() -> None:
-    """From enough earlier runs on the spread of their repeats stands, however alike the repeats at
-    hand are.
-    """
+    """The spread in enough earlier runs counts, even if the repeats at hand are equal."""
     noise = noise_of(METRIC, [[run] for run in QUIET], drawn(40, 50, 2.0))
     assert noise.repeat == pytest.approx(2.0 * MIB, rel=0.25)
     assert noise.runs == 40
 
 
 def test_repeats_that_end_where_they_agree_do_not_hide_the_noise() -> None:
-    """The harness stops early where two repeats are close; over runs the noise is the true one."""
+    """The harness stops early if two repeats are close; earlier runs show the true noise."""
     rolled = random.Random(3)
     earlier = []
     for _ in range(4000):
@@ -52,14 +50,14 @@ def test_repeats_that_end_where_they_agree_do_not_hide_the_noise() -> None:
 
 
 def test_two_values_that_no_run_shows_both_of_are_noise() -> None:
-    """Where each run has one of two values throughout, the noise is that of runs."""
+    """If each run has one of two values throughout, the noise is between runs."""
     earlier = [mib(49.4, 49.4, 49.4), mib(50.6, 50.6, 50.6)] * 4
     noise = noise_of(METRIC, [[run] for run in QUIET], earlier)
     assert noise.run > 0.9 * MIB
 
 
 def test_a_change_is_no_noise() -> None:
-    """One step among the earlier runs does not widen what is known of the noise."""
+    """A single step among the earlier runs does not widen the noise."""
     steady = drawn(20, 50, 0.1)
     rolled = random.Random(2)
     stepped = [
@@ -84,7 +82,7 @@ def test_without_earlier_runs_what_is_known_of_the_figure_stands() -> None:
 
 
 def test_a_repeat_that_is_far_off_widens_its_own_comparison() -> None:
-    """An outlier at hand counts even where earlier runs were quiet."""
+    """An outlier at hand counts even if earlier runs were quiet."""
     odd = [[mib(50, 50, 50)], [mib(50, 50, 86)]]
     quiet, disturbed = (
         noise_of(METRIC, sides, drawn(20, 50, 0.1)) for sides in ([[run] for run in QUIET], odd)
@@ -100,5 +98,5 @@ def test_what_is_counted_has_no_noise() -> None:
 
 
 def test_single_repeats_show_nothing() -> None:
-    """One repeat on each side and no earlier run leaves nothing to know the noise from."""
+    """Single repeats without earlier runs show no noise."""
     assert noise_of(METRIC, [[[50.0]], [[51.0]]], []).freedom == 0

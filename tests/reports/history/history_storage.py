@@ -1,6 +1,4 @@
-"""Storages with a history: many runs of many configurations, with noise, gaps, failures, a new
-version and steps.
-"""
+"""Storages with many runs and configurations: noise, gaps, failures, versions and steps."""
 
 from __future__ import annotations
 
@@ -38,14 +36,14 @@ _NEW_VERSION_AT = 0.5
 _MISSING = 0.05
 _FAILING = 0.01
 _NOISE = 0.05 * MIB
-#: Of one configuration after the others of the same scenarios.
+#: Least number of streams; configurations beyond the scenarios have more.
 _STREAMS = 4
 
 
 def make_history(
     storage: Path, runs: int, configurations: int, machine: MachineInfo = MACHINE
 ) -> int:
-    """Write so many runs, and return how many results they have."""
+    """Write `runs` runs, and return the number of results."""
     draw = random.Random(1)
     first = list(_configurations(storage, configurations))
     count = 0
@@ -62,14 +60,14 @@ def make_history(
 
 
 def histories_in(storage: Path, runs: int, configurations: int) -> list[History]:
-    """Write so many runs, and return the histories of memory and latency."""
+    """Write `runs` runs, and return the histories of memory and latency."""
     make_history(storage, runs, configurations)
     metrics = [find_metric(name) for name in ("application_memory", "latency")]
     return histories_of([run for run in read_runs(storage) if isinstance(run, Run)], metrics)
 
 
 def _configurations(storage: Path, count: int) -> Iterator[Result]:
-    """Yield results of the scenarios, then of the same with other numbers of streams."""
+    """Yield results of the scenarios, then the same with other numbers of streams."""
     for position in range(count):
         scenario = SCENARIOS[position % len(SCENARIOS)]
         costs = even(40) if scenario.baseline is None else dup(40, 10)
@@ -81,9 +79,7 @@ def _configurations(storage: Path, count: int) -> Iterator[Result]:
 def _measured(
     storage: Path, info: Result, position: int, age: float, draw: random.Random
 ) -> Result | None:
-    """Return the configuration as a run of this age, from 0 to 1, would have measured it; None in a
-    gap.
-    """
+    """Return the configuration as measured at this age, from 0 to 1; None in a gap."""
     chance = draw.random()
     if chance < _MISSING:
         return None

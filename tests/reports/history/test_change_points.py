@@ -1,4 +1,4 @@
-"""Change points of series whose truth is known."""
+"""Change points of series with known changes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NPU = find_metric("npu_memory")
 
 
 def noisy(*levels: tuple[int, float], deviation: float = 0.05, seed: int = 1) -> list[list[float]]:
-    """Return so many runs of three repeats at each level, in bytes."""
+    """Return runs of three repeats in bytes, for levels of (number of runs, MiB)."""
     draw = random.Random(seed)
     return [
         [(mib + draw.gauss(0, deviation)) * MIB for _ in range(3)]
@@ -31,9 +31,7 @@ def found(runs: list[list[float]], series: int = 1) -> list[ChangePoint]:
 
 
 def test_a_step_is_found_where_it_is() -> None:
-    """The first run of the new level is named, with the size of the change and no doubt of the
-    place.
-    """
+    """The first run of the new level is exact, with the size of the change."""
     (point,) = found(noisy((30, 50), (20, 51)))
     assert (point.run, point.start, point.end, point.earliest, point.latest) == (30, 0, 50, 30, 30)
     assert point.difference.change == pytest.approx(MIB, rel=0.1)
@@ -43,19 +41,19 @@ def test_a_step_is_found_where_it_is() -> None:
 
 
 def test_steps_up_and_down_are_apart() -> None:
-    """Each change point's size is that of the levels beside it."""
+    """Each change point has the difference of its two levels."""
     points = found(noisy((20, 50), (20, 51), (20, 49.5)))
     assert [point.run for point in points] == [20, 40]
     assert [round(point.difference.change / MIB, 1) for point in points] == [1.0, -1.5]
 
 
 def test_nothing_is_found_where_nothing_changes() -> None:
-    """Of 50 series without a change at most one has a change point."""
+    """At most one of 50 series without a change has a change point."""
     assert sum(bool(found(noisy((60, 50), seed=seed))) for seed in range(50)) <= 1
 
 
 def test_one_odd_run_is_no_change() -> None:
-    """A run that is off, however far, is no change of level; two in a row are."""
+    """An outlying run is no change of level, but two consecutive runs are."""
     runs = noisy((40, 50))
     runs[17] = [value + 3 * MIB for value in runs[17]]
     assert found(runs) == []
@@ -65,16 +63,14 @@ def test_one_odd_run_is_no_change() -> None:
 
 @pytest.mark.parametrize("new", [2, 3])
 def test_two_runs_at_a_new_level_are_enough(new: int) -> None:
-    """A change that is large against the noise is told soon; the newest run alone tells nothing."""
+    """A large change is reported after two runs; the newest run alone shows nothing."""
     runs = noisy((20, 50), (new, 52))
     assert [point.run for point in found(runs)] == [20]
     assert found(runs[:21]) == []
 
 
 def test_a_place_that_is_not_sure_is_a_range() -> None:
-    """Where the step is hardly more than the noise, several places are left open, and the true one
-    is among them.
-    """
+    """If a step is hardly larger than the noise, the range of its place includes the true one."""
     (point,) = found(noisy((40, 50), (40, 50.6), deviation=0.7))
     assert point.earliest <= 40 <= point.latest
     assert point.latest - point.earliest > 2
@@ -88,7 +84,7 @@ def test_two_valued_noise_is_no_change() -> None:
 
 
 def test_exact_figures_change_by_any_amount() -> None:
-    """A ledger has no noise: 4 KiB more is a change, beside one of 100 MiB as well."""
+    """A ledger has no noise: 4 KiB is a change, even next to a change of 100 MiB."""
     runs = [
         [float(level)] * 3 for level in [64 * MIB] * 4 + [64 * MIB + 4096] * 4 + [164 * MIB] * 4
     ]
@@ -97,13 +93,13 @@ def test_exact_figures_change_by_any_amount() -> None:
 
 
 def test_what_shows_no_noise_has_no_change_points() -> None:
-    """Three runs, or four of one repeat each, cannot show what is noise."""
+    """Three runs, or four of one repeat each, cannot show the noise."""
     assert found(noisy((1, 50), (2, 60))) == []
     assert change_points(_MEMORY, [[50.0], [50.0], [60.0], [60.0]]) == []
 
 
 def test_more_series_ask_for_more() -> None:
-    """What is just significant in one series is not in a table of ten thousand."""
+    """A change that is just significant in one series is not in ten thousand."""
     runs = noisy((20, 50), (20, 50.6), deviation=0.5)
     assert len(found(runs)) == 1
     assert found(runs, series=10_000) == []
@@ -129,7 +125,7 @@ def test_the_split_is_the_best_of_all() -> None:
 
 
 def _cost(values: np.ndarray, split: list[int], penalty: float) -> float:
-    """Return the squares around the levels of a split, and a penalty for each change."""
+    """Return the sum of squares around the levels, plus a penalty for each change."""
     levels = [values[start:end] for start, end in zip(split, split[1:])]
     return sum(float(((level - level.mean()) ** 2).sum()) for level in levels) + penalty * (
         len(levels) - 1

@@ -1,4 +1,4 @@
-"""The page of the history: what is on it."""
+"""The content of the history page."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ pytestmark = pytest.mark.process
 
 @pytest.fixture(scope="module")
 def histories(tmp_path_factory: pytest.TempPathFactory) -> list[History]:
-    """Return the histories of four configurations, of which two have a change point."""
+    """Return the histories of four configurations, two of them with a change point."""
     return histories_in(tmp_path_factory.mktemp("storage"), 24, 4)
 
 
 @pytest.fixture(scope="module")
 def pages(histories: list[History], tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Return their pages by file, beside a report, Chinese first."""
+    """Return the pages by file name, with a report, Chinese first."""
     paths = HistoryPage(histories).write(tmp_path_factory.mktemp("page"), "zh-CN", "index")
     return {path.name: path.read_text(encoding="utf-8") for path in paths}
 
@@ -41,9 +41,7 @@ def english(histories: Sequence[History], folder: Path, most_panels: int = 100) 
 
 
 def test_what_changed_comes_first(pages: dict[str, str]) -> None:
-    """The table has the change points, their configurations are open, and the others are in a
-    closed part.
-    """
+    """Configurations with change points are open, the others are in a closed part."""
     table, _, rest = pages["history.en.html"].partition('id="series"')
     assert table.count('<tr class="ok">') == 2
     opened, _, closed = rest.partition("<details>")
@@ -52,9 +50,7 @@ def test_what_changed_comes_first(pages: dict[str, str]) -> None:
 
 
 def test_pages_lead_to_the_report_and_to_each_other(pages: dict[str, str]) -> None:
-    """Each to the report in its own language, and nowhere else; style, script and figures stand
-    inside.
-    """
+    """Pages link to the report in their language, and to nothing outside."""
     assert list(pages) == ["history.html", "history.en.html"]
     for (html, language), report in zip(
         zip(pages.values(), ("zh-CN", "en")), ("index.html", "index.en.html")
@@ -67,9 +63,7 @@ def test_pages_lead_to_the_report_and_to_each_other(pages: dict[str, str]) -> No
 
 
 def test_a_page_has_room_for_so_many_panels(histories: list[History], tmp_path: Path) -> None:
-    """Of more configurations those with change points are drawn, and the page says which option
-    draws the others.
-    """
+    """If there are too many, changed ones are drawn; the page names the option for all."""
     html = english(histories, tmp_path, most_panels=5)
     assert html.count("<figure>") == 2
     assert "<details>" not in html
@@ -101,7 +95,7 @@ def test_nothing_changed(histories: list[History], tmp_path: Path) -> None:
 def test_every_figure_is_explained(
     pages: dict[str, str], histories: list[History], language: str, name: str
 ) -> None:
-    """The page says what each of its metrics is, in its own words; every metric has such words."""
+    """The page explains each of its metrics; every metric has an explanation."""
     assert language in LANGUAGES
     shown = {history.series.metric.name for history in histories}
     for metric in METRICS:

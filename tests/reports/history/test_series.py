@@ -13,9 +13,7 @@ _LATENCY = find_metric("latency")
 
 
 def test_runs_stand_in_their_order_with_gaps_left_out() -> None:
-    """Points are in order of time whatever the order of the files; a run that lacks the
-    configuration is no point.
-    """
+    """Points are in order of time; runs without the configuration are left out."""
     both = run(
         3,
         measured({_MEMORY.name: [5 * MIB, 7 * MIB, 6 * MIB]}),
@@ -33,7 +31,7 @@ def test_runs_stand_in_their_order_with_gaps_left_out() -> None:
 
 
 def test_failed_runs_are_points_without_values() -> None:
-    """A crash is a point of the series with its outcome; what no run could measure is no series."""
+    """A crash is a point with its outcome; a configuration without any values has no series."""
     runs = [
         run(1, measured({_MEMORY.name: [1.0]})),
         run(2, measured({}, outcome="crashed"), measured({}, NO_REUSE, outcome="not_supported")),
@@ -44,7 +42,7 @@ def test_failed_runs_are_points_without_values() -> None:
 
 
 def test_a_copy_has_a_series_if_it_was_measured_once() -> None:
-    """If it was not, the series of what it is a copy of has the same points."""
+    """A copy that was never measured has no series: its original has the same points."""
     both = [
         measured({_MEMORY.name: [1.0]}, NO_REUSE),
         measured({_MEMORY.name: [1.0]}, original=NO_REUSE),
@@ -98,16 +96,14 @@ def test_runs_of_one_commit_are_points_of_their_own() -> None:
 
 
 def test_speed_of_a_busy_machine_is_disturbed() -> None:
-    """Beside other work latency says nothing of its level; memory does."""
+    """Other work on the machine disturbs latency, but not memory."""
     busy = run(1, measured({_MEMORY.name: [1.0], _LATENCY.name: [2.0]}, busy_percent=90))
     memory, latency = series_of([busy], [_MEMORY, _LATENCY])
     assert (memory.undisturbed, latency.undisturbed, latency.measured) == ([0], [], [0])
 
 
 def test_figures_taken_while_memory_was_short_are_disturbed() -> None:
-    """What the kernel took away says nothing of the level, of memory or of speed; the run stays in
-    the history.
-    """
+    """Runs with a shortage of memory are disturbed, for all metrics, and stay in the history."""
     short = run(1, measured({_MEMORY.name: [1.0], _LATENCY.name: [2.0]}, shortage_signs=SHORT))
     for series in series_of([short], [_MEMORY, _LATENCY]):
         assert (series.undisturbed, series.measured) == ([], [0])

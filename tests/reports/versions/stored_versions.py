@@ -25,7 +25,7 @@ from tests.reports.stored import (
     write_run,
 )
 
-#: What a dup of the newest version takes more.
+#: Additional memory of a dup in the newest version.
 MORE_BYTES = 69_632
 OLDEST, OLD, NEW = (
     f"{number} (abcdef@2023-12-13T17:32:13)" for number in ("1.5.2", "1.6.0", "2.3.2")
@@ -50,8 +50,9 @@ def of_version(
     mib: float = 10,
     failure: Failure | None = None,
 ) -> list[Result]:
-    """Return no reuse and full dup in a version; each context adds so many MiB, and full dup may
-    fail.
+    """Return no reuse and full dup in a version.
+
+    Each context adds `mib`; full dup may fail.
     """
     costs = [] if failure else dup(mib, mib)
     infos = [
@@ -77,15 +78,16 @@ def of_version(
 
 
 def store_versions(storage: Path, *runs: Sequence[Result]) -> Path:
-    """Write a run for each, and return the storage."""
+    """Write a run for each list of results, and return the storage."""
     for number, infos in enumerate(runs, start=1):
         write_run(storage, infos, number, f"2026-01-{number:02}T00:00:00")
     return storage
 
 
 def three_versions(storage: Path) -> Path:
-    """Write 1.6.0 for armhf, 2.3.2 whose dups take more, and 1.5.2, whose full dup fails; the
-    newest is no last run.
+    """Write three versions, and return the storage; the newest is not the last run.
+
+    They are 1.6.0 for armhf, 2.3.2 with larger dups, and 1.5.2, in which full dup fails.
     """
     return store_versions(
         storage,

@@ -41,7 +41,7 @@ def versions(tmp_path_factory: pytest.TempPathFactory) -> VersionSet:
 
 
 def test_npu_memory_by_version(versions: VersionSet) -> None:
-    """A row for each scenario, a column for each version; what failed says so."""
+    """The table has a row per scenario and a column per version, or the outcome of a failure."""
     table = version_table(versions, VERSION_METRICS[0], ENGLISH)
     assert table
     assert table.heads == ["Scenario", "1.5.2 (aarch64)", "1.6.0 (armhf)", "2.3.2 (aarch64)"]
@@ -52,7 +52,7 @@ def test_npu_memory_by_version(versions: VersionSet) -> None:
 
 
 def test_only_components_that_differ_have_a_row(versions: VersionSet, tmp_path: Path) -> None:
-    """In bytes; where all are equal there is no table."""
+    """Only components that differ have rows, in bytes; without any there is no table."""
     table = component_table(versions, ENGLISH)
     assert table
     old_bytes = 12 * 2**20
@@ -87,7 +87,7 @@ def test_forms(versions: VersionSet) -> None:
 
 
 def test_the_figure(versions: VersionSet) -> None:
-    """A lane for each version that has figures, with its components and its sum."""
+    """The figure has a lane per measured version, with its components and their sum."""
     svg = versions_figure(versions, ENGLISH)
     assert svg
     for text in ("Full dup", "1.6.0", "54.00", "54.73", "NPU memory, MiB", "Register commands"):
@@ -99,7 +99,7 @@ def test_the_figure(versions: VersionSet) -> None:
 
 
 def test_a_runtime_without_an_npu(tmp_path: Path) -> None:
-    """Application memory stands for it, in tables and in the figure."""
+    """Without an NPU, tables and the figure have application memory."""
     infos = [result(tmp_path, "no_reuse", even(mib)) for mib in (10, 20)]
     storage = store_versions(
         tmp_path,

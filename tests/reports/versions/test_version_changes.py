@@ -1,4 +1,4 @@
-"""What changed from one version to the next, in figures and in words."""
+"""Changes from one version to the next, and their sentences."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CHINESE = texts_of("zh-CN")
 
 
 def test_a_component_that_each_dup_has_more_of(tmp_path: Path) -> None:
-    """It is named with its bytes, and nothing else is."""
+    """The component is named with its bytes, and no other is."""
     _, change = version_changes(version_set(three_versions(tmp_path)))
     assert change.components == (
         ComponentChange(
@@ -40,9 +40,7 @@ def test_a_component_that_each_dup_has_more_of(tmp_path: Path) -> None:
 
 
 def test_application_memory_is_compared_within_an_architecture(tmp_path: Path) -> None:
-    """With the newest earlier version that has it; where none has, with the one before, and that is
-    said.
-    """
+    """Memory is compared within an architecture, or with the previous version, which is said."""
     versions = version_set(three_versions(tmp_path))
     first, second = version_changes(versions)
     assert [str(change.like) for change in (first, second)] == [
@@ -62,9 +60,7 @@ def test_application_memory_is_compared_within_an_architecture(tmp_path: Path) -
 
 
 def test_what_failed_before(tmp_path: Path) -> None:
-    """A configuration without figures on one side is no change, and is counted as measured now or
-    lost.
-    """
+    """A configuration without figures on one side counts as measured now or lost."""
     versions = version_set(three_versions(tmp_path))
     first, _ = version_changes(versions)
     assert (first.compared, [row.scenario for row in first.gained], first.lost) == (
@@ -79,7 +75,7 @@ def test_what_failed_before(tmp_path: Path) -> None:
 
 
 def test_sentences(tmp_path: Path) -> None:
-    """A paragraph for each version but the first, in both languages."""
+    """Every version but the first has a paragraph, in both languages."""
     versions = version_set(three_versions(tmp_path))
     english, chinese = (version_sentences(versions, texts) for texts in (ENGLISH, CHINESE))
     assert english[1].startswith(
@@ -97,7 +93,7 @@ def test_sentences(tmp_path: Path) -> None:
     ],
 )
 def test_a_change_of_some_contexts(others: MakeAccount, sentence: str, tmp_path: Path) -> None:
-    """Where they are not equal the range is said, and where some have none, that it is some."""
+    """Unequal changes are a range; changes of some contexts are described as such."""
 
     def uneven(plan: Plan) -> Account:
         account = others(plan)
@@ -112,7 +108,7 @@ def test_a_change_of_some_contexts(others: MakeAccount, sentence: str, tmp_path:
 
 @pytest.mark.parametrize("texts", [ENGLISH, CHINESE], ids=["en", "zh-CN"])
 def test_contexts_of_every_mechanism_can_change(texts: Texts) -> None:
-    """There are words for each mechanism that a plan can have, of all its contexts and of some."""
+    """Every mechanism has words for changes of all its contexts, and of some."""
     for mechanism in (*MECHANISMS, "none"):
         assert f"versions_each_{mechanism}" in texts.words
         assert f"versions_some_{mechanism}" in texts.words
@@ -120,7 +116,7 @@ def test_contexts_of_every_mechanism_can_change(texts: Texts) -> None:
 
 
 def test_equal_changes_are_said_once(tmp_path: Path) -> None:
-    """Versions that differ in nothing from the one before them share a paragraph."""
+    """Consecutive versions with equal changes share a paragraph."""
     runs = [of_version(tmp_path, f"{number}.0.0") for number in (1, 2, 3)]
     (sentence,) = version_sentences(version_set(store_versions(tmp_path, *runs)), ENGLISH)
     assert sentence.startswith(
@@ -131,7 +127,7 @@ def test_equal_changes_are_said_once(tmp_path: Path) -> None:
 
 
 def test_one_repeat_shows_no_change_of_the_application(tmp_path: Path) -> None:
-    """Its noise is not known."""
+    """A single repeat shows no change, since its noise is unknown."""
     infos = [
         result(tmp_path, "no_reuse", even(mib, repeats=1), npu=npu_account) for mib in (10, 20)
     ]

@@ -1,4 +1,4 @@
-"""Which versions stand beside each other."""
+"""Sets of versions to compare."""
 
 from __future__ import annotations
 
@@ -20,9 +20,7 @@ from tests.reports.versions.stored_versions import (
 
 
 def test_versions_come_by_their_numbers(tmp_path: Path) -> None:
-    """The oldest first, whenever they were measured; what has failed in one is shown beside the
-    others.
-    """
+    """Versions come oldest first, in whatever order they were measured; failures are shown."""
     versions = version_set(three_versions(tmp_path))
     assert [str(one) for one in versions.versions] == [
         "1.5.2 (aarch64)",
@@ -55,7 +53,7 @@ def test_the_newest_result_of_a_version_stands(tmp_path: Path) -> None:
 
 
 def test_builds_of_one_version_have_names_of_their_own(tmp_path: Path) -> None:
-    """Their architecture, and where that is the same too the build."""
+    """Versions with one number get their architecture, or their build if that is equal too."""
     builds = [("1.6.0 (a)", "armhf"), ("1.6.0 (b)", "aarch64"), ("1.6.0 (c)", "aarch64")]
     runs = [of_version(tmp_path, *build) for build in builds]
     names = [one.name for one in version_set(store_versions(tmp_path, *runs)).versions]
@@ -63,9 +61,7 @@ def test_builds_of_one_version_have_names_of_their_own(tmp_path: Path) -> None:
 
 
 def test_only_what_is_alike_is_compared(tmp_path: Path) -> None:
-    """Another chip makes another set, other models or another plan another configuration: none has
-    two versions.
-    """
+    """Other chips, models or plans are not compared: none has two versions."""
     first = result(tmp_path, "no_reuse", even(10), npu=npu_account, computes=False)
     others = [
         changed(first, chip="rk3566"),
@@ -89,9 +85,7 @@ def test_only_what_is_alike_is_compared(tmp_path: Path) -> None:
 
 
 def test_copies_of_all_versions_are_compared_once(tmp_path: Path) -> None:
-    """Lean's first step is full dup in both versions; measured itself in one of them it is compared
-    under its name.
-    """
+    """A copy in all versions is left out; one measured in a version is compared by its name."""
     stored = {version: of_version(tmp_path, version) for version in (OLD, NEW)}
     copies = {version: as_measured(infos[1], "lean_weights") for version, infos in stored.items()}
     both = store_versions(
