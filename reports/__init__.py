@@ -1,3 +1,1 @@
-"""Stored runs in; tables, figures and one HTML page out. Runs nothing and changes nothing that is
-stored.
-"""
+"""Reports of stored runs: tables, figures and pages. No module measures, or changes stored runs."""

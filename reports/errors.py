@@ -1,5 +1,5 @@
-"""The error of this package."""
+"""The base class of errors in this package."""
 
 
 class ReportError(Exception):
-    """The user can put it right; the sentence says how."""
+    """An error that the user can correct; its message says how."""

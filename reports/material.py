@@ -1,4 +1,4 @@
-"""What a report is made from: the storages of one or several boards, all their runs or some."""
+"""The material of a report: the runs of one or several storages, and what was published."""
 
 from __future__ import annotations
 
@@ -26,91 +26,100 @@ from reusebench.storage.run_file import (
 )
 from reusebench.storage.runs import run_of
 
-#: Groups that the page has sections and figures of, one for each runtime and some of plans: more
-#: would make it too large to send and too slow to make.
+#: Groups on the page: one for each runtime, and some of plans. With more the page would be too
+#: large to send and too slow to make.
 MOST_SHOWN = 10
 
 
 @dataclass(frozen=True)
 class Material:
-    """What the storages hold, and what others have published."""
+    """Stored results by group, published ones, and files that could not be read."""
 
     #: Newest first.
     groups: Sequence[Group]
     published: Sequence[PublishedRow] = ()
     bad_files: Sequence[BadFile] = ()
-    #: Every run that could be read, also where a newer one stands in the groups.
+    #: Every readable run, even if the groups have newer results of the same.
     files: Sequence[StoredRun] = ()
     #: Recordings of programs that the page shows, newest first.
     programs: Sequence[StoredProgram] = ()
-    #: What `reusebench fit` answered, the newest of each runtime and target.
+    #: Answers of `reusebench fit`, the newest of each runtime and target.
     fits: Sequence[FitAnswer] = ()
 
     @property
     def shown(self) -> list[Group]:
-        """The groups of the page: the newest of each board, runtime and target, then the newest of
-        the others.
+        """The groups of the page, newest first, those of scenarios before those of plans.
 
-        They come newest first, those of plans behind those of scenarios.
+        The newest of each board, runtime and target come before other groups if there are too many.
         """
         newest = newest_groups(self.groups)
-        others = [group for group in self.groups if group not in newest]
-        chosen = [*newest, *others][:MOST_SHOWN]
-        return sorted(
-            (group for group in self.groups if group in chosen), key=lambda group: group.is_of_plans
-        )
+        older = [group for group in self.groups if group not in newest]
+        chosen = [*newest, *older][:MOST_SHOWN]
+        newest_first = [group for group in self.groups if group in chosen]
+        return sorted(newest_first, key=lambda group: group.is_of_plans)
 
     @cached_property
     def versions(self) -> list[VersionSet]:
-        """The versions of runtimes that have measured the same, of all groups."""
+        """Versions of runtimes that have measured the same, in all groups."""
         return versions_of(self.groups)
 
     @property
     def of_scenarios(self) -> list[Group]:
-        """The first of the shown groups: those which mechanisms and claims are judged by."""
+        """The shown groups without plans: mechanisms and claims are judged by them.
+
+        They are the first of the shown groups.
+        """
         return [group for group in self.shown if not group.is_of_plans]
 
 
 def read_material(storages: Sequence[Path] | None, runs: Sequence[str] | None) -> Material:
-    """Return what the storages hold: where runs are named, these alone, each for itself; else the
-    newest of all.
-    """
+    """Return the newest results of the storages; if runs are named, each of these for itself."""
     folders: list[Path] = []
     for storage in storages or [board_storage()]:
         check_storage(storage)
         folders += storages_in(storage)
+    files, bad_files = _read_files(folders)
+    if runs:
+        chosen = sorted(_chosen(files, runs), key=lambda file: file.order, reverse=True)
+        groups = [group for file in chosen for group in group_results([file])]
+        return Material(groups, published_rows(), bad_files, files, programs_in(chosen))
+    fits = []
+    for folder in folders:
+        for answer in read_answers(folder):
+            if isinstance(answer, FitAnswer):
+                fits.append(answer)
+            else:
+                bad_files.append(answer)
+    programs = newest_programs(programs_in(files))
+    return Material(group_results(files), published_rows(), bad_files, files, programs, fits)
+
+
+def _read_files(folders: Sequence[Path]) -> tuple[list[StoredRun], list[BadFile]]:
+    """Return the runs of the folders, and the files that could not be read."""
     files: list[StoredRun] = []
     bad_files: list[BadFile] = []
-    for file in (file for folder in folders for file in read_storage(folder)):
-        if isinstance(file, StoredRun):
-            files.append(file)
-        else:
-            bad_files.append(file)
+    for folder in folders:
+        for file in read_storage(folder):
+            if isinstance(file, StoredRun):
+                files.append(file)
+            else:
+                bad_files.append(file)
     if not files:
         unreadable = "".join(f"\n{file}" for file in bad_files)
         raise ReportError(
             f"no results in {', '.join(map(str, folders))}. Run `pytest bench/` first, or name"
             f" another storage with --storage DIR{unreadable}"
         )
-    if not runs:
-        groups = group_results(files)
-        programs = newest_programs(programs_in(files))
-        fits = []
-        for answer in (answer for folder in folders for answer in read_answers(folder)):
-            if isinstance(answer, FitAnswer):
-                fits.append(answer)
-            else:
-                bad_files.append(answer)
-        return Material(groups, published_rows(), bad_files, files, programs, fits)
-    chosen = sorted(_chosen(files, runs), key=lambda file: file.order, reverse=True)
-    groups = [group for file in chosen for group in group_results([file])]
-    return Material(groups, published_rows(), bad_files, files, programs_in(chosen))
+    return files, bad_files
 
 
 def _chosen(files: Sequence[StoredRun], words: Iterable[str]) -> list[StoredRun]:
-    """Return the runs that the words mean: of a number, those in each storage that has it."""
+    """Return the runs that the user named; a number names a run in each storage."""
     known = {file.path.resolve(): file for file in files}
     runs = [run_of(file) for file in files]
-    paths = [run.path for word in words for run in find_runs(word, runs, Path())]
-    chosen = {path.resolve(): known.get(path.resolve()) or read_run_file(path) for path in paths}
+    chosen: dict[Path, StoredRun | BadFile | None] = {}
+    for word in words:
+        for run in find_runs(word, runs, Path()):
+            path = run.path.resolve()
+            chosen[path] = known.get(path) or read_run_file(run.path)
     return [file for file in chosen.values() if isinstance(file, StoredRun)]

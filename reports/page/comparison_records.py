@@ -96,7 +96,7 @@ def _runs(material: Material) -> Iterable[Record]:
 
 def _comparison_record(row: Row) -> dict[str, Any]:
     application = row.memory("application_memory_bytes")
-    counted = copied(row)
+    copies = copied(row)
     return {
         **identity_of(row),
         "baseline": row.baseline_name,
@@ -117,7 +117,7 @@ def _comparison_record(row: Row) -> dict[str, Any]:
         "npu_saved_percent": rounded(row.saved_percent(NPU), 3),
         "npu_peak_bytes": rounded(row.memory("npu_peak_bytes")),
         "npu_left_bytes": rounded(row.memory("npu_left_bytes")),
-        "copied_bytes_per_inference": rounded(counted.total_bytes if counted else None),
+        "copied_bytes_per_inference": rounded(copies.total_bytes if copies else None),
         "copies_avoided_bytes": rounded(avoided_bytes(row)),
         "repeats": len(row.info.repeats),
         "measured_as": row.info.measured_as,
@@ -128,9 +128,7 @@ def _comparison_record(row: Row) -> dict[str, Any]:
 
 
 def _outputs_record(row: Row, reference: Row | None) -> dict[str, Any]:
-    """Return how far outputs are those of the baseline, and of the first runtime with the same
-    models.
-    """
+    """Return the differences of outputs from the baseline's, and from the reference runtime's."""
     record: dict[str, Any] = {"output_difference": _digits(row.output_difference)}
     if reference and row.measured:
         difference = _digits(output_difference(row.info, reference.info))
@@ -139,19 +137,24 @@ def _outputs_record(row: Row, reference: Row | None) -> dict[str, Any]:
 
 
 def _digits(difference: float | None) -> float | None:
-    """Return a difference with the digits that say something, however small it is."""
+    """Return a difference with three significant digits, however small it is."""
     return None if difference is None else float(f"{difference:.3g}")
 
 
 def _published_record(row: PublishedRow) -> dict[str, Any]:
-    same = ("runtime", "target", "scenario", "baseline", "streams", "contexts")
+    saving = row.saving
     return {
-        **{name: getattr(row, name) for name in same},
+        "runtime": row.runtime,
+        "target": row.target,
+        "scenario": row.scenario,
+        "baseline": row.baseline,
+        "streams": row.streams,
+        "contexts": row.contexts,
         "outcome": PUBLISHED,
         "application_memory_bytes": row.application_memory_bytes,
         "system_memory_bytes": row.system_memory_bytes,
-        "saved_bytes": rounded(row.saving.saved if row.saving else None),
-        "saved_percent": rounded(row.saving.percent if row.saving else None, 3),
+        "saved_bytes": rounded(saving.saved if saving else None),
+        "saved_percent": rounded(saving.percent if saving else None, 3),
     }
 
 

@@ -48,7 +48,7 @@ class ExportedTable:
 def table_of_rows(
     name: str, columns: Sequence[str], records_of: Callable[[Row], Iterable[Record]]
 ) -> ExportedTable:
-    """Return a table with the records of each configuration, between its identity and its origin."""
+    """Return a table with the records of each configuration, its identity and its origin."""
 
     def records(material: Material) -> Iterable[Record]:
         for group in material.groups:

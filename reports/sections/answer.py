@@ -1,6 +1,4 @@
-"""The answer that opens the page: what contexts take without reuse, how little they can take, how,
-and at what cost.
-"""
+"""The section that opens the page: the memory of contexts without reuse and at least."""
 
 from __future__ import annotations
 
@@ -36,8 +34,7 @@ from reusebench.reports.sections.section import Page, Section, Values
 from reusebench.reports.streams.sentences import growing_parts, opening_part
 from reusebench.scenarios.catalogue import LIMIT, OPTIONS
 
-#: So many answers stand with large figures; of more, where they can be compared, a table is read at
-#: a glance.
+#: Up to this number of answers stand open; if there are more, a table of runtimes opens the page.
 _MOST_LARGE = 3
 
 
@@ -65,11 +62,10 @@ class AnswerSection(Section):
 
 @dataclass(frozen=True)
 class LargeFigure:
-    """A figure that is shown large: what it is of, its number or a word in place of it, its unit,
-    and a remark.
-    """
+    """A figure in large type."""
 
     head: str
+    #: A number, or a word in its place.
     value: str
     unit: str
     remark: str
@@ -77,92 +73,124 @@ class LargeFigure:
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What a group says of its main contexts."""
+class GroupAnswer:
+    """The answer of one group."""
 
-    #: Of the group: its id on the page, and its label.
+    #: Element id of the group.
     group: str
     label: str
-    #: Of which contexts it is; empty if nothing was measured that could be compared.
+    #: The contexts that the answer is about; empty if nothing could be compared.
     contexts: str
     figures: Sequence[LargeFigure]
-    #: What to do.
     advice: str
     remarks: Sequence[str]
 
 
 @dataclass(frozen=True)
 class Opening:
-    """The answer of each group, and what is said of all of them."""
+    """The answer of each group, and answers about all groups."""
 
-    answers: Sequence[Answer]
-    #: Of which contexts runtimes are compared; empty if they are not.
+    answers: Sequence[GroupAnswer]
+    #: The contexts by which runtimes are compared; empty if they are not.
     compared: str
-    #: Which of them needs least, at which speed, and whether outputs agree; and all of them beside
-    #: each other.
+    #: Sentences about the runtime with the least memory, its speed, and equal outputs.
     ranking: Sequence[str]
     runtimes: Table | None
-    #: What else was found: frames kept, memory that grows, leaks, how many contexts fit.
+    #: Sentences about frames, growing memory, leaks, and the number of contexts that fit.
     others: Sequence[str]
 
     @property
     def is_folded(self) -> bool:
-        """Whether the answers stand folded below the runtimes beside each other."""
+        """Whether the answers are folded below the table of runtimes."""
         return self.runtimes is not None and len(self.answers) > _MOST_LARGE
 
 
 def opening(groups: Sequence[Group], labels: Sequence[str], texts: Texts) -> Opening:
-    """Return what opens the page of these groups, so labelled."""
-    labelled = list(zip(groups, labels))
-    made = [
-        _answer(group, group_id(number), label, texts)
-        for number, (group, label) in enumerate(labelled)
-    ]
-    streams = [part for group, label in labelled if (part := opening_part(group, label, texts))]
-    growing = [part for group, label in labelled for part in growing_parts(group, label, texts)]
-    limits = [
-        part
-        for group, label in labelled
-        if (part := opening_limit(group.questions.get(LIMIT, []), label, texts))
-    ]
-    others = [
-        texts("opening_streams", parts=texts.joined(streams)) if streams else None,
-        texts("opening_growing", parts=texts.joined(growing)) if growing else None,
-        *(opening_leaks(group, label, texts) for group, label in labelled),
-        texts("opening_limit", parts=texts.joined(limits)) if limits else None,
-    ]
+    """Return the opening of a page with these groups, labelled so."""
+    answers = []
+    for number, (group, label) in enumerate(zip(groups, labels)):
+        answer = _answer(group, group_id(number), label, texts)
+        if answer:
+            answers.append(answer)
     comparison = runtime_comparison(groups)
-    ranking = runtime_sentences(comparison, labels, texts) if comparison else []
+    if comparison is None:
+        compared = ""
+        ranking = []
+        runtimes = None
+    else:
+        compared = compared_in_words(comparison, texts)
+        ranking = runtime_sentences(comparison, labels, texts)
+        runtimes = runtimes_table(comparison, labels, texts)
     return Opening(
-        answers=[answer for answer in made if answer],
-        compared=compared_in_words(comparison, texts) if comparison else "",
-        ranking=ranking or _not_comparable(groups, texts),
-        runtimes=runtimes_table(comparison, labels, texts) if comparison else None,
-        others=[sentence for sentence in others if sentence],
+        answers,
+        compared,
+        ranking or _not_comparable(groups, texts),
+        runtimes,
+        _other_sentences(groups, labels, texts),
     )
 
 
-def _answer(group: Group, group_name: str, label: str, texts: Texts) -> Answer | None:
-    """Return the answer of a group; None if it ran nothing that is a layout of contexts."""
-    of_layouts = (row for row in group.rows if row.question != OPTIONS)
-    if not any(row.info.plan.contexts and (row.is_compared or row.schedule) for row in of_layouts):
+def _other_sentences(groups: Sequence[Group], labels: Sequence[str], texts: Texts) -> list[str]:
+    """Return sentences about streams, leaks and limits of all groups."""
+    streams = []
+    growing = []
+    leaks = []
+    limits = []
+    for group, label in zip(groups, labels):
+        streams.append(opening_part(group, label, texts))
+        growing += growing_parts(group, label, texts)
+        leaks.append(opening_leaks(group, label, texts))
+        limits.append(opening_limit(group.questions.get(LIMIT, []), label, texts))
+    sentences = [
+        _joined_parts("opening_streams", streams, texts),
+        _joined_parts("opening_growing", growing, texts),
+        *leaks,
+        _joined_parts("opening_limit", limits, texts),
+    ]
+    return [sentence for sentence in sentences if sentence]
+
+
+def _joined_parts(key: str, parts: Sequence[str | None], texts: Texts) -> str | None:
+    """Return one sentence with the parts of all groups; None if no group has one."""
+    known = [part for part in parts if part]
+    return texts(key, parts=texts.joined(known)) if known else None
+
+
+def _answer(group: Group, element_id: str, label: str, texts: Texts) -> GroupAnswer | None:
+    """Return the answer of a group; None if it ran no layout of contexts."""
+    if not any(_is_layout(row) for row in group.rows):
         return None
     recommendation = main_recommendation(group.rows)
     if recommendation is None:
-        return Answer(group_name, label, "", (), texts("answer_nothing_compared"), ())
+        return GroupAnswer(element_id, label, "", (), texts("answer_nothing_compared"), ())
     figures = [_before(recommendation, texts)]
     if recommendation.least is not recommendation.without_reuse:
         figures += [_least(recommendation, texts), _speed(recommendation, texts)]
-    contexts = set_in_words(recommendation, texts)
-    remarks = list(_remarks(recommendation, texts))
-    return Answer(group_name, label, contexts, figures, _advice(recommendation, texts), remarks)
+    return GroupAnswer(
+        element_id,
+        label,
+        set_in_words(recommendation, texts),
+        figures,
+        _advice(recommendation, texts),
+        list(_remarks(recommendation, texts)),
+    )
+
+
+def _is_layout(row: Row) -> bool:
+    """Whether the row is a layout of contexts, not an option, cycles or a limit."""
+    if row.question == OPTIONS or not row.info.plan.contexts:
+        return False
+    return row.is_compared or row.schedule is not None
 
 
 def _not_comparable(groups: Sequence[Group], texts: Texts) -> list[str]:
-    """Return the sentence that no two runtimes can be compared; none where there is one alone."""
-    saving = [group for group in groups if (one := main_recommendation(group.rows)) and one.saving]
-    several = len({group.info.runtime for group in saving}) > 1
-    return [texts("answer_not_comparable")] if several else []
+    """Return the sentence that runtimes cannot be compared; none if there is a single one."""
+    runtimes = set()
+    for group in groups:
+        recommendation = main_recommendation(group.rows)
+        if recommendation and recommendation.saving:
+            runtimes.add(group.info.runtime)
+    return [texts("answer_not_comparable")] if len(runtimes) > 1 else []
 
 
 def _before(recommendation: Recommendation, texts: Texts) -> LargeFigure:
@@ -182,76 +210,77 @@ def _least(recommendation: Recommendation, texts: Texts) -> LargeFigure:
 
 
 def _speed(recommendation: Recommendation, texts: Texts) -> LargeFigure:
-    """Return the rate with the least memory, and how it differs; where that is not known, why."""
+    """Return the rate with the least memory and its change, or why the change is not known."""
     row = recommendation.least
     change = recommendation.speed
     head = texts("answer_frames" if row.schedule else "answer_inferences")
-    if change is None or change.verdict in (DISTURBED, ONE_REPEAT):
-        reason = change.verdict if change else "missing" if row.computes else "virtual"
-        return LargeFigure(
-            head, texts("answer_unknown"), "", texts(f"answer_speed_{reason}"), is_word=True
-        )
-    size = percent(abs(change.change_percent), spread=True)
-    remarks = [
-        texts(
-            f"answer_speed_{change.verdict}", before=per_second(change.baseline_rate), change=size
-        )
-    ]
+    if change is None:
+        reason = "missing" if row.computes else "virtual"
+        return _unknown_speed(head, reason, texts)
+    if change.verdict in (DISTURBED, ONE_REPEAT):
+        return _unknown_speed(head, change.verdict, texts)
+    remark = texts(
+        f"answer_speed_{change.verdict}",
+        before=per_second(change.baseline_rate),
+        change=percent(abs(change.change_percent), spread=True),
+    )
+    remarks = [remark]
     if row.latency and row.baseline and row.baseline.latency:
-        latencies = {
-            "latency": milliseconds(row.latency),
-            "before": milliseconds(row.baseline.latency),
-        }
-        remarks.append(texts("answer_latency", **latencies))
+        latency = milliseconds(row.latency)
+        before = milliseconds(row.baseline.latency)
+        remarks.append(texts("answer_latency", latency=latency, before=before))
     value, _, spread = per_second(change.rate).partition(" ")
     return LargeFigure(head, value, spread, texts.joined(remarks))
 
 
+def _unknown_speed(head: str, reason: str, texts: Texts) -> LargeFigure:
+    remark = texts(f"answer_speed_{reason}")
+    return LargeFigure(head, texts("answer_unknown"), "", remark, is_word=True)
+
+
 def _advice(recommendation: Recommendation, texts: Texts) -> str:
     least = recommendation.least
-    if least is not recommendation.without_reuse:
-        values = {
-            "scenario": texts.scenario(least.scenario),
-            "layout": layout_in_words(least, texts),
-        }
-        return texts("answer_advice" if recommendation.saving else "answer_fits", **values)
-    return texts("answer_nothing_saves" if len(recommendation.layouts) > 1 else "answer_one_layout")
+    if least is recommendation.without_reuse:
+        has_others = len(recommendation.layouts) > 1
+        return texts("answer_nothing_saves" if has_others else "answer_one_layout")
+    return texts(
+        "answer_advice" if recommendation.saving else "answer_fits",
+        scenario=texts.scenario(least.scenario),
+        layout=layout_in_words(least, texts),
+    )
 
 
 def _remarks(recommendation: Recommendation, texts: Texts) -> Iterator[str]:
     memory = recommendation.memory
     least = recommendation.least
     if recommendation.as_little:
-        sizes = [
-            texts(
-                "answer_layout",
-                scenario=texts.scenario(row.scenario),
-                size=mib(row.memory(memory), memory == NPU),
-            )
-            for row in recommendation.as_little
-        ]
-        yield texts("answer_as_little", layouts=texts.joined(sizes))
+        yield texts("answer_as_little", layouts=_with_sizes(recommendation, texts))
     if recommendation.differing:
-        yield texts(
-            "answer_differing",
-            scenarios=texts.scenarios(row.scenario for row in recommendation.differing),
-        )
+        differing = texts.scenarios(row.scenario for row in recommendation.differing)
+        yield texts("answer_differing", scenarios=differing)
     if least is not recommendation.without_reuse and not recommendation.outputs_compared:
         yield texts("answer_unchecked" if least.computes else "answer_unchecked_virtual")
-    if recommendation.memory != NPU and any(
-        row.is_compared_with_short for row in recommendation.layouts
-    ):
-        yield texts(
-            "opening_short",
-            scenarios=texts.scenarios(
-                row.scenario for row in recommendation.layouts if row.is_short
-            ),
-        )
-    if recommendation.memory != NPU and len(least.info.repeats) == 1:
+    # A shortage of memory, or a single repeat, makes no figure of NPU memory doubtful.
+    if memory == NPU:
+        return
+    if any(row.is_compared_with_short for row in recommendation.layouts):
+        short = [row.scenario for row in recommendation.layouts if row.is_short]
+        yield texts("opening_short", scenarios=texts.scenarios(short))
+    if len(least.info.repeats) == 1:
         yield texts("warning_one_repeat")
 
 
+def _with_sizes(recommendation: Recommendation, texts: Texts) -> str:
+    """Return the layouts that take as little as the least one, each with its size."""
+    memory = recommendation.memory
+    layouts = []
+    for row in recommendation.as_little:
+        size = mib(row.memory(memory), memory == NPU)
+        layouts.append(texts("answer_layout", scenario=texts.scenario(row.scenario), size=size))
+    return texts.joined(layouts)
+
+
 def _size(row: Row, memory: str) -> tuple[str, str]:
-    """Return MiB as a number, and the spread with the unit."""
+    """Return the number of MiB, and its unit with the spread."""
     value, _, spread = mib(row.memory(memory), memory == NPU).partition(" ")
     return value, f"{spread} MiB".strip()

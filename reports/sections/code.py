@@ -1,6 +1,4 @@
-"""What to write in an application: the program of the layout that is recommended, for each
-runtime.
-"""
+"""Code to write in an application: the program of the recommended layout of each runtime."""
 
 from __future__ import annotations
 
@@ -38,14 +36,14 @@ class CodeBlock:
     """A program that the page shows folded."""
 
     title: str
-    #: None: the title says why there is none.
+    #: None if there is no program; the title gives the reason.
     text: str | None = None
-    #: The id of the group that it is of.
+    #: Element id of the group.
     group: str = ""
 
 
 def code_blocks(groups: Sequence[Group], labels: Sequence[str], texts: Texts) -> list[CodeBlock]:
-    """Return the program of each group's recommended layout, or the reason why there is none."""
+    """Return the program of each group's recommended layout, if it saves memory."""
     blocks = []
     for number, (group, label) in enumerate(zip(groups, labels)):
         layout = _layout_to_write(group)
@@ -65,8 +63,9 @@ def _layout_to_write(group: Group) -> Row | None:
 
 
 def code_of(plan: Plan, chip: str | None, subject: dict[str, str], texts: Texts) -> CodeBlock:
-    """Return the program of a plan, or why there is none; `subject` is its `group` and `scenario`,
-    in words.
+    """Return the program of a plan, or the reason why there is none.
+
+    `subject` has the words for its `group` and its `scenario`.
     """
     try:
         snippet = snippet_of(plan, chip)

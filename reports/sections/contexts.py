@@ -1,4 +1,4 @@
-"""Memory against the number of contexts, and of resolutions: tables and figures.
+"""Memory against the number of contexts: tables and figures.
 
 A context's memory is measured at its own barriers, when it is made and in the step of its first
 inference. A straight line goes through the memory of the first context, of the first two, and so
@@ -18,7 +18,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from reusebench.reports.base.drawing import Draw, line, new_canvas, svg_of
-from reusebench.reports.base.formatting import MIB, mib
+from reusebench.reports.base.formatting import EMPTY, MIB, mib
 from reusebench.reports.base.statistics import Figure, rounded, rounded_spread
 from reusebench.reports.base.table import Table, heads_of
 from reusebench.reports.base.texts import Texts
@@ -54,7 +54,7 @@ FIT_COLUMNS = (
 )
 #: Two points always lie on a line.
 _LEAST_CONTEXTS = 3
-#: Points, of the markers.
+#: Sizes of markers, in points.
 _LARGEST_MARKER = 10
 _SMALLEST_MARKER = 3
 
@@ -93,21 +93,21 @@ class ContextCost:
 
     #: Counted from 1, in the order of making.
     number: int
-    #: How it was made: "load", "dup", "shared_weights" or "shared_context".
+    #: Mechanism that made it: "load", "dup", "shared_weights" or "shared_context".
     mechanism: str
     #: PSS that it added.
     added: Figure
-    #: PSS over the do-nothing baseline with it and all before it.
+    #: PSS over the do-nothing baseline, with this context and all before it.
     total: Figure
     load_ns: Figure | None
 
 
 @dataclass(frozen=True)
-class FurtherCost:
-    """What one more context of a mechanism costs, once there is a first."""
+class AdditionalCost:
+    """The cost of one more context of a mechanism, after the first context."""
 
     mechanism: str
-    #: How many contexts the slopes are taken over.
+    #: Number of contexts that the slopes are taken over.
     count: int
     #: Bytes of PSS per context: the mean within a repeat, median and spread over the repeats.
     slope: Figure
@@ -117,20 +117,18 @@ class FurtherCost:
 
 @dataclass(frozen=True)
 class LineFit:
-    """The straight line through memory against number of contexts, by least squares within each
-    repeat.
-    """
+    """The line through memory against number of contexts, by least squares in each repeat."""
 
     #: Bytes per context.
     slope: Figure
-    #: Bytes that are there once, whatever the number of contexts.
+    #: Bytes without any context.
     intercept: Figure
-    #: Bytes between the line of a repeat and the point of it that is farthest from it.
+    #: Bytes between the line of a repeat and the farthest of its points.
     largest_residual_bytes: float
 
 
 def context_costs(row: Row) -> list[ContextCost]:
-    """Return the costs in the order of making; none where the configuration was not measured."""
+    """Return the costs in the order of making; none if the configuration was not measured."""
     repeats = _added_bytes(row)
     totals = _totals(row, npu=False)
     loads = row.info.speed.context_load_ns
@@ -145,56 +143,45 @@ def context_costs(row: Row) -> list[ContextCost]:
 
 
 def added_by_contexts(row: Row, npu: bool) -> list[Figure | None]:
-    """Return the NPU memory, else the PSS, that each context added, in the order of making; none
-    without figures.
+    """Return the memory that each context added, in the order of making; none without figures.
+
+    NPU memory if `npu`, else PSS.
     """
-    repeats = _added_npu_bytes(row) if npu else _added_bytes(row)
-    return [Figure.of(of_context) for of_context in zip(*repeats)]
+    return [Figure.of(of_context) for of_context in zip(*_added(row, npu))]
 
 
-def further_costs(row: Row) -> list[FurtherCost]:
+def additional_costs(row: Row) -> list[AdditionalCost]:
     """Return a cost for each mechanism that makes contexts after the first."""
     mechanisms = [context.mechanism for context in row.info.plan.contexts]
     costs = []
     for mechanism in dict.fromkeys(mechanisms[1:]):
         indices = [index for index in range(1, len(mechanisms)) if mechanisms[index] == mechanism]
-        slope, npu_slope = (
-            Figure.of(statistics.fmean(added[index] for index in indices) for added in repeats)
-            for repeats in (_added_bytes(row), _added_npu_bytes(row))
-        )
+        slope = _mean_added(_added_bytes(row), indices)
+        npu_slope = _mean_added(_added_npu_bytes(row), indices)
         if slope:
-            costs.append(FurtherCost(mechanism, len(indices), slope, npu_slope))
+            costs.append(AdditionalCost(mechanism, len(indices), slope, npu_slope))
     return costs
 
 
 def fit(row: Row, npu: bool) -> LineFit | None:
-    """Return the line through NPU memory, else through PSS over the do-nothing baseline.
+    """Return the line through NPU memory if `npu`, else through PSS over the do-nothing baseline.
 
-    None with fewer than three contexts, without figures, and where no two contexts have the same
+    None with fewer than three contexts, without figures, or if no two contexts have the same
     model: a line through different models means nothing.
     """
     models = [context.model for context in row.info.plan.contexts]
-    if not _LEAST_CONTEXTS <= len(models) > len(set(models)):
+    if len(models) < _LEAST_CONTEXTS or len(models) == len(set(models)):
         return None
     slopes = []
     intercepts = []
     residuals = []
-    counts = range(1, len(models) + 1)
-    for added in _added_npu_bytes(row) if npu else _added_bytes(row):
+    for added in _added(row, npu):
         totals = list(itertools.accumulate(added))
-        # numpy's fit of equal steps leaves a residual of rounding, which would be shown.
-        middle = statistics.fmean(counts)
-        mean = statistics.fmean(totals)
-        offsets = [count - middle for count in counts]
-        slope = sum(offset * size for offset, size in zip(offsets, totals)) / sum(
-            offset**2 for offset in offsets
-        )
-        intercept = mean - slope * middle
+        slope, intercept = _least_squares(totals)
         slopes.append(slope)
         intercepts.append(intercept)
-        residuals.append(
-            max(abs(total - intercept - slope * count) for count, total in zip(counts, totals))
-        )
+        for count, total in enumerate(totals, start=1):
+            residuals.append(abs(total - intercept - slope * count))
     slope_figure = Figure.of(slopes)
     intercept_figure = Figure.of(intercepts)
     if slope_figure is None or intercept_figure is None:
@@ -202,35 +189,64 @@ def fit(row: Row, npu: bool) -> LineFit | None:
     return LineFit(slope_figure, intercept_figure, max(residuals))
 
 
-def fit_table(rows: Sequence[Row], texts: Texts) -> Table | None:
-    """Return slope, intercept and largest residual of each row that has a line; None if none
-    has.
+def _least_squares(totals: Sequence[float]) -> tuple[float, float]:
+    """Return slope and intercept of the line through totals of 1, 2, ... contexts.
+
+    numpy's fit of equal steps leaves a residual of rounding, which would be shown.
     """
-    fits = [
-        (row, fit(row, npu=True), application)
-        for row in rows
-        if (application := fit(row, npu=False))
-    ]
-    memories = [True, False] if any(npu for _, npu, _ in fits) else [False]
+    counts = range(1, len(totals) + 1)
+    middle = statistics.fmean(counts)
+    offsets = [count - middle for count in counts]
+    products = sum(offset * total for offset, total in zip(offsets, totals))
+    slope = products / sum(offset**2 for offset in offsets)
+    return slope, statistics.fmean(totals) - slope * middle
+
+
+def fit_table(rows: Sequence[Row], texts: Texts) -> Table | None:
+    """Return slope, intercept and largest residual of each row with a line; None without lines."""
+    fits = []
+    for row in rows:
+        application = fit(row, npu=False)
+        if application:
+            fits.append((row, fit(row, npu=True), application))
+    has_npu_memory = any(npu for _, npu, _ in fits)
     lines = []
-    for row, *both in fits:
+    for row, npu, application in fits:
         cells = [texts.scenario(row.scenario)]
-        for npu in memories:
-            fitted = both[0] if npu else both[1]
-            residual = Figure(fitted.largest_residual_bytes) if fitted else None
-            figures = (
-                fitted.slope if fitted else None,
-                fitted.intercept if fitted else None,
-                residual,
-            )
-            cells += [mib(figure, npu) for figure in figures]
+        if has_npu_memory:
+            cells += _fit_cells(npu, is_npu=True)
+        cells += _fit_cells(application, is_npu=False)
         lines.append((row.outcome, cells))
-    heads = [
-        f"column_{'npu_' if npu else ''}fit_{name}"
-        for npu in memories
-        for name in ("slope", "intercept", "residual")
-    ]
-    return Table(heads_of(("column_scenario", *heads), texts), lines) if lines else None
+    if not lines:
+        return None
+    names = ("fit_slope", "fit_intercept", "fit_residual")
+    heads = [f"column_{name}" for name in names]
+    if has_npu_memory:
+        heads = [f"column_npu_{name}" for name in names] + heads
+    return Table(heads_of(("column_scenario", *heads), texts), lines)
+
+
+def _fit_cells(fitted: LineFit | None, is_npu: bool) -> list[str]:
+    if fitted is None:
+        return [EMPTY] * 3
+    residual = Figure(fitted.largest_residual_bytes)
+    return [mib(figure, is_npu) for figure in (fitted.slope, fitted.intercept, residual)]
+
+
+def slopes_table(group: Group, texts: Texts) -> Table:
+    """Return the cost of one more context, by mechanism."""
+    lines = []
+    for row in group.rows:
+        for cost in additional_costs(row):
+            mechanism = texts.words.get(f"mechanism_{cost.mechanism}", cost.mechanism)
+            cells = [texts.scenario(row.scenario), mechanism]
+            if group.has_npu_memory:
+                cells.append(mib(cost.npu_slope, npu=True))
+            lines.append((row.outcome, [*cells, mib(cost.slope), str(cost.count)]))
+    heads = ["column_scenario", "column_mechanism", "column_slope", "column_count"]
+    if group.has_npu_memory:
+        heads.insert(2, "column_npu_slope")
+    return Table(heads_of(heads, texts), lines, words=(0, 1))
 
 
 def context_records(row: Row) -> list[dict[str, Any]]:
@@ -259,33 +275,38 @@ def slope_records(row: Row) -> list[dict[str, Any]]:
             "npu_slope_bytes": rounded(cost.npu_slope),
             "npu_slope_spread_bytes": rounded_spread(cost.npu_slope),
         }
-        for cost in further_costs(row)
+        for cost in additional_costs(row)
     ]
 
 
 def fit_records(row: Row) -> list[dict[str, Any]]:
-    """Return the lines of a configuration in FIT_COLUMNS, in whole bytes; a spread is None with a
-    single repeat.
-    """
-    return [
-        {
-            "memory": "npu" if npu else "application",
-            "slope_bytes": rounded(fitted.slope),
-            "slope_spread_bytes": rounded_spread(fitted.slope),
-            "intercept_bytes": rounded(fitted.intercept),
-            "intercept_spread_bytes": rounded_spread(fitted.intercept),
-            "largest_residual_bytes": rounded(fitted.largest_residual_bytes),
-        }
-        for npu in (False, True)
-        if (fitted := fit(row, npu))
-    ]
+    """Return a record in FIT_COLUMNS for each line; a spread is None with a single repeat."""
+    records = []
+    for memory, npu in (("application", False), ("npu", True)):
+        fitted = fit(row, npu)
+        if fitted:
+            record = {
+                "memory": memory,
+                "slope_bytes": rounded(fitted.slope),
+                "slope_spread_bytes": rounded_spread(fitted.slope),
+                "intercept_bytes": rounded(fitted.intercept),
+                "intercept_spread_bytes": rounded_spread(fitted.intercept),
+                "largest_residual_bytes": rounded(fitted.largest_residual_bytes),
+            }
+            records.append(record)
+    return records
 
 
 def contexts_figure(rows: Sequence[Row], npu: bool, texts: Texts) -> str | None:
-    """Draw NPU memory, or that over the do-nothing baseline, against the number of contexts; None
-    without figures.
+    """Draw memory against the number of contexts; None without figures.
+
+    NPU memory if `npu`, else memory over the do-nothing baseline.
     """
-    totals = {row: figures for row in rows if (figures := _totals(row, npu))}
+    totals = {}
+    for row in rows:
+        figures = _totals(row, npu)
+        if figures:
+            totals[row] = figures
     if not totals:
         return None
     canvas = new_canvas(340)
@@ -293,22 +314,17 @@ def contexts_figure(rows: Sequence[Row], npu: bool, texts: Texts) -> str | None:
     legend = []
     for position, (row, figures) in enumerate(totals.items()):
         colour = scenario_colour(row.scenario)
-        fitted = fit(row, npu)
         legend.append(line(texts.scenario(row.scenario), colour, marker="o", linestyle="none"))
-        # Equal figures cover each other: points are smaller than those before them, so that all are
-        # seen.
+        # Equal figures cover each other: each row has smaller points than the row before, so that
+        # all can be seen.
         size = max(_LARGEST_MARKER - position, _SMALLEST_MARKER)
         points = dict(enumerate(figures, start=1))
-        draw_points(
-            axes, points, colour, size, linestyle="none" if fitted else "-", linewidth=size / 3
-        )
+        fitted = fit(row, npu)
         if fitted:
-            # From no context on, so that its intercept is seen.
-            ends = [
-                (fitted.intercept.median + fitted.slope.median * count) / MIB
-                for count in (0, len(figures))
-            ]
-            axes.plot((0, len(figures)), ends, color=colour, linewidth=1, linestyle="--")
+            draw_points(axes, points, colour, size, linestyle="none")
+            _draw_line(axes, fitted, len(figures), colour)
+        else:
+            draw_points(axes, points, colour, size, linestyle="-", linewidth=size / 3)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlim(left=0)
     axes.set_ylim(bottom=0)
@@ -320,7 +336,7 @@ def contexts_figure(rows: Sequence[Row], npu: bool, texts: Texts) -> str | None:
 def draw_points(
     axes: Axes, points: Mapping[int, Figure], colour: str, size: float, **look: Any
 ) -> None:
-    """Draw memory by a number, in MiB."""
+    """Draw memory, in MiB, against a number, with its spread."""
     axes.errorbar(
         list(points),
         [figure.median / MIB for figure in points.values()],
@@ -334,44 +350,39 @@ def draw_points(
     )
 
 
+def _draw_line(axes: Axes, fitted: LineFit, count: int, colour: str) -> None:
+    """Draw the line from no context to `count` contexts, so that the intercept can be seen."""
+    start = fitted.intercept.median
+    end = start + fitted.slope.median * count
+    axes.plot((0, count), (start / MIB, end / MIB), color=colour, linewidth=1, linestyle="--")
+
+
+def _added(row: Row, npu: bool) -> list[tuple[int, ...]]:
+    """Return the bytes that each context added, per repeat: NPU memory if `npu`, else PSS."""
+    return _added_npu_bytes(row) if npu else _added_bytes(row)
+
+
 def _added_bytes(row: Row) -> list[tuple[int, ...]]:
-    """Return the bytes that each context added, per repeat."""
-    return (
-        [added for added in row.info.memory.context_memory_bytes if added] if row.measured else []
-    )
+    """Return the bytes of PSS that each context added, per repeat."""
+    if not row.measured:
+        return []
+    return [added for added in row.info.memory.context_memory_bytes if added]
 
 
 def _added_npu_bytes(row: Row) -> list[tuple[int, ...]]:
     """Return the bytes of NPU memory that belong to each context, per repeat."""
-    accounts = row.accounts if row.measured else []
-    return [tuple(context.total_bytes for context in account.contexts) for account in accounts]
+    if not row.measured:
+        return []
+    return [tuple(context.total_bytes for context in account.contexts) for account in row.accounts]
+
+
+def _mean_added(repeats: Sequence[Sequence[int]], indices: Sequence[int]) -> Figure | None:
+    """Return the mean over the contexts at these indices, as a figure over the repeats."""
+    return Figure.of(statistics.fmean(added[index] for index in indices) for added in repeats)
 
 
 def _totals(row: Row, npu: bool) -> list[Figure]:
     """Return the memory of the first context, of the first two, and so on; none without figures."""
-    repeats = [
-        list(itertools.accumulate(added))
-        for added in (_added_npu_bytes(row) if npu else _added_bytes(row))
-    ]
+    repeats = [itertools.accumulate(added) for added in _added(row, npu)]
     figures = [Figure.of(totals) for totals in zip(*repeats)]
     return [figure for figure in figures if figure]
-
-
-def slopes_table(group: Group, texts: Texts) -> Table:
-    """Return what one more context costs, by mechanism."""
-    lines = []
-    for row in group.rows:
-        for cost in further_costs(row):
-            mechanism = texts.words.get(f"mechanism_{cost.mechanism}", cost.mechanism)
-            npu = [mib(cost.npu_slope, npu=True)] if group.has_npu_memory else []
-            cells = [
-                texts.scenario(row.scenario),
-                mechanism,
-                *npu,
-                mib(cost.slope),
-                str(cost.count),
-            ]
-            lines.append((row.outcome, cells))
-    npu_head = ["column_npu_slope"] if group.has_npu_memory else []
-    heads = ("column_scenario", "column_mechanism", *npu_head, "column_slope", "column_count")
-    return Table(heads_of(heads, texts), lines, words=(0, 1))

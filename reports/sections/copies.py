@@ -1,12 +1,12 @@
-"""Copies of input and output: what each way to move them copies, and whether leaving that out can
-be measured.
-"""
+"""The question of copies: the bytes that each way to move input and output copies and saves."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+
+from matplotlib.axes import Axes
 
 from reusebench.reports.base.drawing import INK, Draw, new_canvas, patch, svg_of
 from reusebench.reports.base.formatting import EMPTY, MIB, counted_mib, mib, milliseconds
@@ -50,133 +50,146 @@ class CopiesSection(ComparisonSection):
 
 
 def by_size(rows: Iterable[Row], texts: Texts) -> dict[str, list[Row]]:
-    """Return the rows by the size of their tensors in words; a baseline stands with those compared
-    with it.
-    """
+    """Return the rows by the size of their tensors; a baseline is with those compared with it."""
     sizes: dict[str, list[Row]] = {}
     for row in rows:
         baseline = row.info.baseline or row.scenario
-        sizes.setdefault(texts.words.get(f"size_{baseline}", row.models), []).append(row)
+        size = texts.words.get(f"size_{baseline}", row.models)
+        sizes.setdefault(size, []).append(row)
     return sizes
 
 
 def copies_table(group: Group, rows: Sequence[Row], texts: Texts) -> Table | None:
-    """Return what each way copies and saves, with a verdict; None if copies were not counted."""
+    """Return the bytes that each way copies and saves, with a verdict; None if none was counted."""
     lines = []
-    for size, of_size in by_size(rows, texts).items():
-        for row in of_size:
-            own = copied(row)
-            if own is None:
+    for size, rows_of_size in by_size(rows, texts).items():
+        for row in rows_of_size:
+            copies = copied(row)
+            if copies is None:
                 continue
             cells = [
                 texts.scenario(row.scenario),
                 size,
-                counted_mib(own.input_bytes),
-                counted_mib(own.output_bytes),
+                counted_mib(copies.input_bytes),
+                counted_mib(copies.output_bytes),
+                counted_mib(avoided_bytes(row)),
             ]
-            cells.append(counted_mib(avoided_bytes(row)))
             if group.has_npu_memory:
                 cells.append(mib(row.saved(NPU), npu=True))
             cells.append(mib(row.saved(OVER_BASELINE)))
             if group.computes:
-                cells += [
-                    milliseconds(row.latency),
-                    milliseconds(row.baseline.latency if row.baseline else None),
-                ]
-            lines.append((row.outcome, [*cells, _verdict(row, texts)]))
-    heads = [
-        "column_scenario",
-        "column_size_of_tensors",
-        "column_copied_input",
-        "column_copied_output",
-        "column_avoided",
-        *(["column_npu_saved"] if group.has_npu_memory else []),
-        "column_saved_over_bytes",
-        *(["column_latency", "column_latency_baseline"] if group.computes else []),
-        "column_verdict",
-    ]
-    return Table(heads_of(heads, texts), lines, words=(0, 1, -1)) if lines else None
+                baseline_latency = row.baseline.latency if row.baseline else None
+                cells += [milliseconds(row.latency), milliseconds(baseline_latency)]
+            cells.append(_verdict(row, texts))
+            lines.append((row.outcome, cells))
+    if not lines:
+        return None
+    heads = ["column_scenario", "column_size_of_tensors"]
+    heads += ["column_copied_input", "column_copied_output", "column_avoided"]
+    if group.has_npu_memory:
+        heads.append("column_npu_saved")
+    heads.append("column_saved_over_bytes")
+    if group.computes:
+        heads += ["column_latency", "column_latency_baseline"]
+    heads.append("column_verdict")
+    return Table(heads_of(heads, texts), lines, words=(0, 1, -1))
 
 
 def copies_figure(rows: Sequence[Row], texts: Texts) -> str | None:
-    """Draw what each way saves of memory and of latency, by size; None if no way differs from
-    its baseline.
-    """
-    sizes = {
-        size: [row for row in of_size if row.saved()]
-        for size, of_size in by_size(rows, texts).items()
+    """Draw the memory and latency that each way saves, by size; None if no way saves any."""
+    columns: dict[str, list[Row]] = {}
+    for size, rows_of_size in by_size(rows, texts).items():
+        comparable = [row for row in rows_of_size if row.saved()]
+        if comparable:
+            columns[size] = comparable
+    has_npu_memory = any(row.saved(NPU) for row in rows)
+    panels_by_axis = {
+        "axis_npu_saved" if has_npu_memory else "axis_saved": [
+            _memory_saved(comparable) for comparable in columns.values()
+        ],
+        "axis_latency_saved": [_latency_saved(comparable) for comparable in columns.values()],
     }
-    columns = {size: of_size for size, of_size in sizes.items() if of_size}
-    npu = any(row.saved(NPU) for row in rows)
-    measures: dict[str, list[dict[str, Figure]]] = {
-        "axis_npu_saved" if npu else "axis_saved": [],
-        "axis_latency_saved": [],
-    }
-    for of_size in columns.values():
-        savings = {_way(row): row.main_saving for row in of_size}
-        latencies = {_way(row): row.latency_saved for row in of_size}
-        memory = {way: saving.saved.scaled(1 / MIB) for way, saving in savings.items() if saving}
-        speed = {way: figure.scaled(1e-6) for way, figure in latencies.items() if figure}
-        for panels, figures in zip(measures.values(), (memory, speed)):
-            panels.append(figures)
-    lines = {axis: panels for axis, panels in measures.items() if any(map(_differ, panels))}
+    lines = {axis: panels for axis, panels in panels_by_axis.items() if any(map(_differ, panels))}
     if not lines:
         return None
     canvas = new_canvas(_PANEL_PX * len(lines) + 20)
     grid = canvas.subplots(len(lines), len(columns), squeeze=False)
-    for of_line, (name, panels) in zip(grid, lines.items()):
-        for axes, figures in zip(of_line, panels):
-            # From nothing saved up or, where it costs, down.
-            colours = [scenario_colour(way) for way in figures]
-            medians = [figure.median for figure in figures.values()]
-            axes.bar(range(len(figures)), medians, 0.62, color=colours)
-            spreads = [figure.spread or math.nan for figure in figures.values()]
-            axes.errorbar(
-                range(len(figures)),
-                medians,
-                spreads,
-                fmt="none",
-                ecolor=INK,
-                capsize=3,
-                elinewidth=1,
-            )
-            axes.axhline(0, color=INK, linewidth=0.8)
-            if not _differ(figures):
-                axes.set_yticks([0])
-            axes.set_xticks([])
-            axes.grid(axis="x", visible=False)
-            axes.margins(x=0.12, y=0.12)
-        of_line[0].set_ylabel(texts(name))
+    for axes_of_line, (name, panels) in zip(grid, lines.items()):
+        for axes, savings in zip(axes_of_line, panels):
+            _draw_panel(axes, savings)
+        axes_of_line[0].set_ylabel(texts(name))
     for axes, size in zip(grid[0], columns):
         axes.set_title(size)
-    ways = dict.fromkeys(_way(row) for of_size in columns.values() for row in of_size)
+    ways = dict.fromkeys(_way(row) for comparable in columns.values() for row in comparable)
     return svg_of(canvas, [patch(texts.scenario(way), scenario_colour(way)) for way in ways])
 
 
+def _memory_saved(rows: Sequence[Row]) -> dict[str, Figure]:
+    """Return the MiB that each way saves."""
+    saved = {}
+    for row in rows:
+        saving = row.main_saving
+        if saving:
+            saved[_way(row)] = saving.saved.scaled(1 / MIB)
+    return saved
+
+
+def _latency_saved(rows: Sequence[Row]) -> dict[str, Figure]:
+    """Return the milliseconds that each way saves."""
+    saved = {}
+    for row in rows:
+        latency = row.latency_saved
+        if latency:
+            saved[_way(row)] = latency.scaled(1e-6)
+    return saved
+
+
+def _draw_panel(axes: Axes, savings: dict[str, Figure]) -> None:
+    """Draw a bar for each way: upwards if it saves, downwards if it costs."""
+    places = range(len(savings))
+    medians = [figure.median for figure in savings.values()]
+    spreads = [figure.spread or math.nan for figure in savings.values()]
+    axes.bar(places, medians, 0.62, color=[scenario_colour(way) for way in savings])
+    axes.errorbar(places, medians, spreads, fmt="none", ecolor=INK, capsize=3, elinewidth=1)
+    axes.axhline(0, color=INK, linewidth=0.8)
+    if not _differ(savings):
+        axes.set_yticks([0])
+    axes.set_xticks([])
+    axes.grid(axis="x", visible=False)
+    axes.margins(x=0.12, y=0.12)
+
+
 def _way(row: Row) -> str:
-    """Return the scenario that moves the tensors the same way at the size of the streams'
-    models.
-    """
+    """Return the scenario that moves tensors in the same way with the models of the streams."""
     baseline = row.info.baseline or row.scenario
-    suffix = baseline[len("copied_io") :] if baseline.startswith("copied_io") else ""
-    return row.scenario[: len(row.scenario) - len(suffix)]
+    if not baseline.startswith("copied_io"):
+        return row.scenario
+    size = baseline[len("copied_io") :]
+    return row.scenario[: len(row.scenario) - len(size)]
 
 
-def _differ(figures: dict[str, Figure]) -> bool:
-    """Whether there is anything to draw."""
-    return any(figure.median or figure.spread for figure in figures.values())
+def _differ(savings: dict[str, Figure]) -> bool:
+    """Whether any saving is not zero."""
+    return any(figure.median or figure.spread for figure in savings.values())
 
 
 def _verdict(row: Row, texts: Texts) -> str:
-    """Return in words whether the differences are more than what repeats differ by."""
+    """Return whether memory and latency differ by more than repeats do."""
     saving = row.main_saving
     latency = row.latency_saved
     if not row.saved():
         return EMPTY
     if (saving and saving.saved.spread is None) or (latency and latency.spread is None):
         return texts("verdict_one_repeat")
-    verdicts = [f"verdict_memory_{saving.change}"] if saving else []
+    verdicts = []
+    if saving:
+        verdicts.append(texts(f"verdict_memory_{saving.change}"))
     if latency:
-        change = SAME if not latency.exceeds_spread else LESS if latency.median > 0 else MORE
-        verdicts.append(f"verdict_latency_{change}")
-    return texts.joined(map(texts, verdicts))
+        verdicts.append(texts(f"verdict_latency_{_latency_change(latency)}"))
+    return texts.joined(verdicts)
+
+
+def _latency_change(saved: Figure) -> str:
+    if not saved.exceeds_spread:
+        return SAME
+    return LESS if saved.median > 0 else MORE

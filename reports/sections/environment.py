@@ -31,7 +31,7 @@ class EnvironmentSection(Section):
 
 
 def environment_table(machine: MachineInfo, texts: Texts) -> Table:
-    """Return what of the machine bears on memory and speed."""
+    """Return the facts about a machine that affect memory and speed."""
     own = machine.reusebench
     facts = {
         "board": own.board,
@@ -50,10 +50,12 @@ def environment_table(machine: MachineInfo, texts: Texts) -> Table:
         "kernel": f"{machine.system} {machine.release} {machine.machine}",
         "npu_driver": own.npu_driver_version,
         "python": machine.python_version,
-        **({"reader": sized(own.reader_bytes)} if own.reader_bytes else {}),
-        **({"exposure": own.exposure} if own.exposure else {}),
-        "variables": " ".join(f"{name}={value}" for name, value in own.variables.items()),
     }
+    if own.reader_bytes:
+        facts["reader"] = sized(own.reader_bytes)
+    if own.exposure:
+        facts["exposure"] = own.exposure
+    facts["variables"] = " ".join(f"{name}={value}" for name, value in own.variables.items())
     lines = []
     for name, fact in facts.items():
         shown = texts("environment_unknown") if fact in (None, "") else str(fact)
@@ -62,12 +64,12 @@ def environment_table(machine: MachineInfo, texts: Texts) -> Table:
 
 
 def memory_sources_table(machine: MachineInfo, texts: Texts) -> Table | None:
-    """Return what could be read on the machine; None in runs that were stored before this was
-    noted.
-    """
+    """Return the sources of memory figures; None for a run that did not store them."""
     lines = []
     for source in machine.reusebench.memory_sources:
         readable = texts("yes" if source.readable else "no")
         lines.append(("ok", [source.name, readable, texts.message(source.remark)]))
-    heads = heads_of((f"column_{name}" for name in ("source", "readable", "remark")), texts)
-    return Table(heads, lines, words=(0, 1, 2)) if lines else None
+    if not lines:
+        return None
+    heads = heads_of(("column_source", "column_readable", "column_remark"), texts)
+    return Table(heads, lines, words=(0, 1, 2))

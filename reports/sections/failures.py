@@ -1,9 +1,8 @@
-"""What failed or is not supported, and why: equal reasons once, with all scenarios that they are
-of.
-"""
+"""Failures and missing mechanisms, and their reasons; equal reasons stand once."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from reusebench.reports.base.texts import Texts
@@ -29,14 +28,14 @@ class FailuresSection(GroupSection):
 
 @dataclass(frozen=True)
 class Reason:
-    """Why scenarios have no figures, in words."""
+    """Scenarios without figures, and the reason in words."""
 
     scenarios: str
     outcome: str
-    #: Empty if it bears on nothing.
+    #: Empty if the reason has nothing to do with a phase.
     phase: str
     message: str
-    #: The end of what the process wrote.
+    #: The end of the process's output.
     last_words: str
 
 
@@ -44,37 +43,44 @@ def failures(group: Group, texts: Texts) -> list[Reason]:
     """Return each reason with its scenarios, in the order of the first of them."""
     alike: dict[tuple[str | int | None, ...], list[Row]] = {}
     for row in group.rows:
-        failure = row.info.failure
-        if row.measured:
-            continue
-        # The same whatever the language.
-        reason: tuple[str | int | None, ...] = (row.outcome,)
-        if failure:
-            reason += (str(failure.message),)
-            # Of a mechanism that the runtime lacks, phase and last words explain nothing.
-            reason += (failure.phase, failure.context, failure.last_words) if row.supported else ()
-        alike.setdefault(reason, []).append(row)
-    reasons = []
-    for rows in alike.values():
-        row = rows[0]
-        failure = rows[0].info.failure
-        scenarios = texts.scenarios(row.scenario for row in rows)
-        outcome = texts(f"outcome_{row.outcome}")
-        if failure is None:
-            reasons.append(Reason(scenarios, outcome, "", texts("differs_from_baseline"), ""))
-        elif not row.supported:
-            reasons.append(Reason(scenarios, outcome, "", texts.message(failure.message), ""))
-        else:
-            phase = phase_in_words(failure.phase, failure.context, texts)
-            reasons.append(
-                Reason(
-                    scenarios, outcome, phase, texts.message(failure.message), failure.last_words
-                )
-            )
-    return reasons
+        if not row.measured:
+            alike.setdefault(_key(row), []).append(row)
+    return [_reason(rows, texts) for rows in alike.values()]
+
+
+def _key(row: Row) -> tuple[str | int | None, ...]:
+    """Return the reason as stored, which is the same in every language."""
+    failure = row.info.failure
+    if failure is None:
+        return (row.outcome,)
+    if not row.supported:
+        # Phase and last words do not explain a mechanism that the runtime lacks.
+        return (row.outcome, str(failure.message))
+    return (
+        row.outcome,
+        str(failure.message),
+        failure.phase,
+        failure.context,
+        failure.last_words,
+    )
+
+
+def _reason(rows: Sequence[Row], texts: Texts) -> Reason:
+    """Return the reason that these rows have in common."""
+    first = rows[0]
+    failure = first.info.failure
+    scenarios = texts.scenarios(row.scenario for row in rows)
+    outcome = texts(f"outcome_{first.outcome}")
+    if failure is None:
+        return Reason(scenarios, outcome, "", texts("differs_from_baseline"), "")
+    message = texts.message(failure.message)
+    if not first.supported:
+        return Reason(scenarios, outcome, "", message, "")
+    phase = phase_in_words(failure.phase, failure.context, texts)
+    return Reason(scenarios, outcome, phase, message, failure.last_words)
 
 
 def phase_in_words(phase: str, context: int | None, texts: Texts) -> str:
-    """Return a phase, with the number of its context where it is of one."""
+    """Return the name of a phase, with the number of its context if it has one."""
     name = texts.words.get(f"phase_{phase}", phase)
     return name if context is None else f"{name}, {context + 1}"

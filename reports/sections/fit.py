@@ -1,6 +1,4 @@
-"""What `reusebench fit` answered: memory against frames of every layout, the frontier, the
-recommended layout.
-"""
+"""Answers of `reusebench fit`: memory against frames of every layout, and the recommended one."""
 
 from __future__ import annotations
 
@@ -8,7 +6,6 @@ from collections.abc import Sequence
 from functools import partial
 from itertools import cycle
 
-from matplotlib.artist import Artist
 from matplotlib.ticker import MaxNLocator
 
 from reusebench.reports.base.drawing import INK, Draw, frontier, line, mark, new_canvas, svg_of
@@ -60,6 +57,90 @@ class FitSection(Section):
         }
 
 
+def fit_title(answer: FitAnswer, texts: Texts) -> str:
+    """Return the subject of an answer: runtime, chip or target, and models."""
+    return texts(
+        "fit_title",
+        runtime=texts.runtime(answer.runtime),
+        target=answer.target if answer.chip is None else answer.chip,
+        models=texts.joined(answer.models),
+    )
+
+
+def fit_sentences(answer: FitAnswer, texts: Texts) -> list[str]:
+    """Return the memory of today's layout, that of the best, and whether it fits."""
+    today = texts(
+        "fit_today",
+        contexts=answer.today.contexts,
+        size=_size(answer.today, answer),
+        memory=texts(f"fit_of_{answer.limit_of}"),
+    )
+    sentences = [today]
+    best = answer.best
+    if best is None:
+        sentences.append(texts("fit_no_frames", fps=plain(answer.fps or 0.0)))
+    else:
+        layout = _layout(best, answer, texts)
+        sentences.append(texts("fit_best", size=_size(best, answer), layout=layout))
+        if answer.limit_bytes is not None:
+            sentences.append(_judgement(answer, best, answer.limit_bytes, texts))
+        sentences.append(_frames(answer, best, texts))
+    if answer.short:
+        plans = [short_row(shortage.plan, shortage.signs, texts) for shortage in answer.short]
+        sentences.append(texts("fit_short", plans="; ".join(plans)))
+    return sentences
+
+
+def frontier_table(answer: FitAnswer, texts: Texts) -> Table:
+    """Return the layouts that no other layout is better than, by memory."""
+    has_frames = answer.today.frames_per_s is not None
+    rows = []
+    for point in answer.frontier:
+        cells = [_layout(point, answer, texts), _size(point, answer)]
+        if has_frames:
+            cells.append(_per_s(point))
+        else:
+            cells += [str(point.contexts), str(point.lanes)]
+        rows.append(("", cells))
+    keys = ["fit_frames"] if has_frames else ["fit_contexts", "fit_at_once"]
+    return Table(heads_of(["fit_layout", "fit_memory", *keys], texts), rows)
+
+
+def fit_figure(answer: FitAnswer, texts: Texts) -> str:
+    """Draw every layout as a point of memory and frames, or of memory and contexts."""
+    canvas = new_canvas(_HEIGHT_PX)
+    axes = canvas.add_subplot()
+    has_frames = answer.today.frames_per_s is not None
+    legend = []
+    lane_counts = sorted({point.lanes for point in answer.points})
+    for lanes, colour in zip(lane_counts, cycle(RUNTIME_COLOURS)):
+        points = [point for point in answer.points if point.lanes == lanes]
+        x, y = _places(points)
+        axes.plot(x, y, "o", color=colour, markersize=_POINT, alpha=0.5, markeredgewidth=0)
+        name = texts("fit_lanes", lanes=lanes)
+        legend.append(line(name, colour, marker="o", markersize=2 * _POINT, linestyle="none"))
+    if has_frames:
+        legend.append(frontier(axes, *_places(answer.frontier), texts("fit_frontier")))
+    for marked, marker, key in (
+        (answer.today, "s", "fit_today_mark"),
+        (answer.best, "D", "fit_best_mark"),
+    ):
+        if marked is not None:
+            (size_mib,), (amount,) = _places([marked])
+            legend.append(mark(axes, size_mib, amount, marker, texts(key)))
+    if answer.limit_bytes is not None:
+        axes.axvline(answer.limit_bytes / MIB, color=INK, linestyle="--", linewidth=1)
+        legend.append(line(texts("fit_limit_mark"), INK, linestyle="--", linewidth=1))
+    if not has_frames:
+        axes.yaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.set_xlim(left=0)
+    axes.set_ylim(bottom=0)
+    is_npu = answer.limit_of == "npu_memory"
+    axes.set_xlabel(texts("axis_npu_memory" if is_npu else "axis_application_memory"))
+    axes.set_ylabel(texts("fit_frames" if has_frames else "fit_contexts"))
+    return svg_of(canvas, legend)
+
+
 def _figure_name(number: int) -> str:
     return f"fit-{number}"
 
@@ -72,112 +153,31 @@ def _code(answer: FitAnswer, texts: Texts) -> CodeBlock | None:
     return code_of(answer.recommended, answer.chip, subject, texts)
 
 
-def fit_title(answer: FitAnswer, texts: Texts) -> str:
-    """Return what the answer is of."""
-    where = answer.target if answer.chip is None else answer.chip
-    return texts(
-        "fit_title",
-        runtime=texts.runtime(answer.runtime),
-        target=where,
-        models=texts.joined(answer.models),
-    )
-
-
-def fit_sentences(answer: FitAnswer, texts: Texts) -> list[str]:
-    """Return the answer in words: what it takes today, what it can take, and whether that fits."""
-    short = _short(answer, texts)
-    memory = texts(f"fit_of_{answer.limit_of}")
-    today = texts(
-        "fit_today", contexts=answer.today.contexts, size=_size(answer.today, answer), memory=memory
-    )
-    best = answer.best
-    if best is None:
-        return [today, texts("fit_no_frames", fps=plain(answer.fps or 0.0)), *short]
-    words = texts("fit_best", size=_size(best, answer), layout=_layout(best, answer, texts))
-    return [today, words, *_judgement(answer, best, texts), *_frames(answer, best, texts), *short]
-
-
-def frontier_table(answer: FitAnswer, texts: Texts) -> Table:
-    """Return the layouts that no other one is better than, by memory."""
-    has_frames = answer.today.frames_per_s is not None
-    keys = ["fit_frames"] if has_frames else ["fit_contexts", "fit_at_once"]
-    rows = []
-    for point in answer.frontier:
-        does = [_per_s(point)] if has_frames else [str(point.contexts), str(point.lanes)]
-        rows.append(("", [_layout(point, answer, texts), _size(point, answer), *does]))
-    return Table(heads_of(["fit_layout", "fit_memory", *keys], texts), rows)
-
-
-def fit_figure(answer: FitAnswer, texts: Texts) -> str:
-    """Draw every layout as a point of memory and frames; of memory and contexts where frames are
-    not known.
-    """
-    canvas = new_canvas(_HEIGHT_PX)
-    axes = canvas.add_subplot()
-    has_frames = answer.today.frames_per_s is not None
-    colours = dict(zip(sorted({point.lanes for point in answer.points}), cycle(RUNTIME_COLOURS)))
-    for lanes, colour in colours.items():
-        points = [point for point in answer.points if point.lanes == lanes]
-        axes.plot(
-            *_places(points), "o", color=colour, markersize=_POINT, alpha=0.5, markeredgewidth=0
-        )
-    legend = [_entry(texts, lanes, colour) for lanes, colour in colours.items()]
-    if has_frames:
-        legend.append(frontier(axes, *_places(answer.frontier), texts("fit_frontier")))
-    for point, marker, key in (
-        (answer.today, "s", "fit_today_mark"),
-        (answer.best, "D", "fit_best_mark"),
-    ):
-        if point is not None:
-            (x,), (y,) = _places([point])
-            legend.append(mark(axes, x, y, marker, texts(key)))
-    if answer.limit_bytes is not None:
-        axes.axvline(answer.limit_bytes / MIB, color=INK, linestyle="--", linewidth=1)
-        legend.append(line(texts("fit_limit_mark"), INK, linestyle="--", linewidth=1))
-    if not has_frames:
-        axes.yaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.set_xlim(left=0)
-    axes.set_ylim(bottom=0)
-    axes.set_xlabel(
-        texts("axis_npu_memory" if answer.limit_of == "npu_memory" else "axis_application_memory")
-    )
-    axes.set_ylabel(texts("fit_frames" if has_frames else "fit_contexts"))
-    return svg_of(canvas, legend)
-
-
 def _places(points: Sequence[FitPoint]) -> tuple[list[float], list[float]]:
-    """Return the points as matplotlib takes them."""
-    amounts = [
-        point.contexts if point.frames_per_s is None else point.frames_per_s for point in points
-    ]
-    return [point.bytes / MIB for point in points], amounts
+    """Return the coordinates of the points: MiB, and frames a second or else contexts."""
+    sizes_mib = []
+    amounts: list[float] = []
+    for point in points:
+        sizes_mib.append(point.bytes / MIB)
+        amounts.append(point.contexts if point.frames_per_s is None else point.frames_per_s)
+    return sizes_mib, amounts
 
 
-def _entry(texts: Texts, lanes: int, colour: str) -> Artist:
-    return line(
-        texts("fit_lanes", lanes=lanes), colour, marker="o", markersize=2 * _POINT, linestyle="none"
+def _judgement(answer: FitAnswer, best: FitPoint, limit_bytes: float, texts: Texts) -> str:
+    """Return whether the best layout fits, and the bytes that are left or missing."""
+    is_npu = answer.limit_of == "npu_memory"
+    margin_bytes = limit_bytes - best.limited_bytes
+    return texts(
+        "fit_fits" if margin_bytes >= 0 else "fit_does_not_fit",
+        limit=mib(Figure(limit_bytes), npu=is_npu),
+        margin=mib(Figure(abs(margin_bytes)), npu=is_npu),
     )
 
 
-def _judgement(answer: FitAnswer, best: FitPoint, texts: Texts) -> list[str]:
-    if answer.limit_bytes is None:
-        return []
-    margin = answer.limit_bytes - best.limited_bytes
-    key = "fit_fits" if margin >= 0 else "fit_does_not_fit"
-    sizes = {"limit": answer.limit_bytes, "margin": abs(margin)}
-    is_npu = answer.limit_of == "npu_memory"
-    return [texts(key, **{name: mib(Figure(size), npu=is_npu) for name, size in sizes.items()})]
-
-
-def _short(answer: FitAnswer, texts: Texts) -> list[str]:
-    plans = [short_row(one.plan, one.signs, texts) for one in answer.short]
-    return [texts("fit_short", plans="; ".join(plans))] if plans else []
-
-
-def _frames(answer: FitAnswer, best: FitPoint, texts: Texts) -> list[str]:
+def _frames(answer: FitAnswer, best: FitPoint, texts: Texts) -> str:
     if best.frames_per_s is None or answer.today.frames_per_s is None:
-        return [texts("fit_frames_unknown", lanes=best.lanes)]
-    return [texts("fit_frames_kept", frames=_per_s(best), today=_per_s(answer.today))]
+        return texts("fit_frames_unknown", lanes=best.lanes)
+    return texts("fit_frames_kept", frames=_per_s(best), today=_per_s(answer.today))
 
 
 def _per_s(point: FitPoint) -> str:
@@ -185,17 +185,17 @@ def _per_s(point: FitPoint) -> str:
 
 
 def _size(point: FitPoint, answer: FitAnswer) -> str:
-    return mib(
-        Figure(point.bytes, point.plus_minus_bytes or None), npu=answer.limit_of == "npu_memory"
-    )
+    figure = Figure(point.bytes, point.plus_minus_bytes or None)
+    return mib(figure, npu=answer.limit_of == "npu_memory")
 
 
 def _layout(point: FitPoint, answer: FitAnswer, texts: Texts) -> str:
-    return texts("fit_groups_separator").join(
-        _group(group, answer, texts) for group in point.layout
-    )
+    groups = [_group(group, answer, texts) for group in point.layout]
+    return texts("fit_groups_separator").join(groups)
 
 
 def _group(group: FitGroup, answer: FitAnswer, texts: Texts) -> str:
     words = texts("fit_words_separator").join(map(texts.message, group.words))
-    return texts("fit_group", model=group.model, words=words) if len(answer.models) > 1 else words
+    if len(answer.models) < 2:
+        return words
+    return texts("fit_group", model=group.model, words=words)

@@ -1,10 +1,8 @@
-"""Layouts of the same contexts: what to do for the one that takes the least memory, and all of them
-as a figure.
-"""
+"""Layouts of the same contexts: advice for the one with the least memory, and all as a figure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from matplotlib.axes import Axes
 
@@ -23,7 +21,6 @@ from reusebench.measured.plan import (
 )
 from reusebench.reports.base.drawing import (
     bars,
-    label,
     named_rows,
     new_canvas,
     patch,
@@ -31,6 +28,9 @@ from reusebench.reports.base.drawing import (
     whiskers,
 )
 from reusebench.reports.base.figure_layout import WIDTH_PX
+from reusebench.reports.base.drawing import (
+    label as draw_label,
+)
 from reusebench.reports.base.formatting import EMPTY, MIB, mib, percent
 from reusebench.reports.base.table import Table, heads_of
 from reusebench.reports.base.text_width import shortened, text_width
@@ -44,21 +44,23 @@ from reusebench.reports.results.recommendation import (
 from reusebench.reports.results.rows import Group, Row
 from reusebench.reports.results.savings import NPU, best_percent
 
-#: What saves less is in the tables below.
+#: Percent; layouts that save less are in the tables only.
 _LEAST_PERCENT = 5.0
-#: Pixels of a layout's row, of the bar in it, and below the last panel.
+#: Heights in pixels: of a layout's row, of the bar in it, and below the last panel.
 _ROW_PX = 21
 _BAR_PX = 14
 _AXIS_PX = 50
-#: Left of the names of rows, between these and the axes, and right of them.
+#: Pixels at the left of rows' names, between names and axes, and at the right of the axes.
 _AROUND_PX = 24
-#: Between two panels: the title of the lower one, and space.
+#: Pixels between two panels, for the title of the lower one.
 _BETWEEN_PX = 26
-_WITHOUT_COLOUR, _WITH_COLOUR, _LEAST_COLOUR = "#808080", "#0072b2", "#009e73"
+_WITHOUT_COLOUR = "#808080"
+_WITH_COLOUR = "#0072b2"
+_LEAST_COLOUR = "#009e73"
 
 
 def layout_in_words(row: Row, texts: Texts) -> str:
-    """Return what to do for a layout, one thing after the other, as its plan says."""
+    """Return what an application must do for the layout, by its plan."""
     plan = row.info.plan
     words = [texts(f"do_{name}") for name, is_used in _actions(plan).items() if is_used]
     count = len(row.baseline.info.plan.contexts) if row.baseline else len(plan.contexts)
@@ -68,33 +70,29 @@ def layout_in_words(row: Row, texts: Texts) -> str:
 
 
 def set_in_words(recommendation: Recommendation, texts: Texts) -> str:
-    """Return of which contexts a recommendation is."""
+    """Return the contexts that a recommendation is for."""
     row = recommendation.without_reuse
-    values = {"contexts": len(row.info.plan.contexts), "models": row.models}
-    schedule = row.schedule
-    return (
-        texts("set_streams", streams=schedule.count, **values)
-        if schedule
-        else texts("set_contexts", **values)
-    )
+    contexts = len(row.info.plan.contexts)
+    if row.schedule:
+        streams = row.schedule.count
+        return texts("set_streams", streams=streams, contexts=contexts, models=row.models)
+    return texts("set_contexts", contexts=contexts, models=row.models)
 
 
 def memory_in_words(memory: str, texts: Texts) -> str:
-    """Return what a memory that recommendations are of is called."""
+    """Return the name of a memory of recommendations."""
     return texts("memory_npu" if memory == NPU else "memory_application")
 
 
 def recommendations_table(
     groups: Sequence[Group], labels: Sequence[str], texts: Texts
 ) -> Table | None:
-    """Return what each set of contexts takes without reuse and at least; None if there is one
-    set alone.
-    """
+    """Return the memory of each set without reuse and at least; None for a single set."""
     lines = []
-    for number, (group, name) in enumerate(zip(groups, labels)):
+    for number, (group, label) in enumerate(zip(groups, labels)):
         for recommendation in recommendations(group.rows):
             if len(recommendation.layouts) > 1:
-                lines.append((group_id(number), [name, *_cells(recommendation, texts)]))
+                lines.append((group_id(number), [label, *_cells(recommendation, texts)]))
     if len(lines) < 2:
         return None
     heads = (
@@ -112,7 +110,7 @@ def recommendations_table(
 
 
 def speed_in_words(recommendation: Recommendation, texts: Texts) -> str:
-    """Return how much faster or slower the least is, or why that is not known."""
+    """Return the change of speed with the least memory, or why it is not known."""
     change = recommendation.speed
     if change is None:
         return texts("speed_of_least_unknown")
@@ -121,53 +119,62 @@ def speed_in_words(recommendation: Recommendation, texts: Texts) -> str:
 
 
 def layouts_figure(groups: Sequence[Group], labels: Sequence[str], texts: Texts) -> str | None:
-    """Draw the memory of the main contexts of each group, layout by layout; None if none saves
-    in any group.
+    """Draw the memory of each layout of the main contexts of each group; None if none saves.
 
     Panels of the same memory have the same scale.
     """
     shown: dict[str, Recommendation] = {}
-    for group, name in zip(groups, labels):
+    for group, label in zip(groups, labels):
         recommendation = main_recommendation(group.rows)
         if recommendation and recommendation.saving:
-            shown[name] = recommendation
+            shown[label] = recommendation
     if not shown:
         return None
-    of_panels = {name: _rows_of_panel(recommendation) for name, recommendation in shown.items()}
-    counts = [len(rows) for rows in of_panels.values()]
+    rows_by_label = {label: _rows_of_panel(shown[label]) for label in shown}
+    counts = [len(rows) for rows in rows_by_label.values()]
     canvas = new_canvas(_ROW_PX * sum(counts) + _BETWEEN_PX * len(shown) + _AXIS_PX)
     grid = canvas.add_gridspec(len(shown), 1, height_ratios=counts)
-    names = [texts.scenario(row.scenario) for rows in of_panels.values() for row in rows[1:]]
-    title_px = WIDTH_PX - max(map(text_width, names)) - _AROUND_PX
-    ends: dict[str, float] = {}
+    title_px = WIDTH_PX - _widest_name(rows_by_label.values(), texts) - _AROUND_PX
+    ends_mib: dict[str, float] = {}
     panels: dict[str, list[Axes]] = {}
-    for index, (name, recommendation) in enumerate(shown.items()):
+    for index, (label, recommendation) in enumerate(shown.items()):
         axes = canvas.add_subplot(grid[index])
         memory = recommendation.memory
-        end = _draw_panel(axes, recommendation, of_panels[name], texts)
-        title = texts("layouts_of", group=name, memory=memory_in_words(memory, texts))
+        end_mib = _draw_panel(axes, recommendation, rows_by_label[label], texts)
+        title = texts("layouts_of", group=label, memory=memory_in_words(memory, texts))
         axes.set_title(shortened(title, title_px))
-        ends[memory] = max(end, ends.get(memory, 0.0))
+        ends_mib[memory] = max(end_mib, ends_mib.get(memory, 0.0))
         panels.setdefault(memory, []).append(axes)
-    for memory, of_memory in panels.items():
-        for axes in of_memory:
-            # Room for the numbers at the ends.
-            axes.set_xlim(0, 1.15 * ends[memory])
+    for memory, panels_of_memory in panels.items():
+        for axes in panels_of_memory:
+            # Room for the numbers at the ends of bars.
+            axes.set_xlim(0, 1.15 * ends_mib[memory])
     canvas.axes[-1].set_xlabel(texts("axis_memory"))
-    colours = {"without": _WITHOUT_COLOUR, "with": _WITH_COLOUR, "least": _LEAST_COLOUR}
-    return svg_of(
-        canvas, [patch(texts(f"layout_{name}"), colour) for name, colour in colours.items()]
-    )
+    legend = [
+        patch(texts("layout_without"), _WITHOUT_COLOUR),
+        patch(texts("layout_with"), _WITH_COLOUR),
+        patch(texts("layout_least"), _LEAST_COLOUR),
+    ]
+    return svg_of(canvas, legend)
+
+
+def _widest_name(panels: Iterable[Sequence[Row]], texts: Texts) -> float:
+    """Return the width in pixels of the widest name of a layout with reuse."""
+    widths = []
+    for rows in panels:
+        widths += [text_width(texts.scenario(row.scenario)) for row in rows[1:]]
+    return max(widths)
 
 
 def _actions(plan: Plan) -> Mapping[str, bool]:
-    """Return what saves memory, each with whether the plan does it; a text `do_NAME` says how."""
+    """Return whether the plan does each thing that saves memory; the text `do_NAME` advises it."""
     contexts = plan.contexts
     mechanisms = {context.mechanism for context in contexts}
     in_place = {kind for context in contexts for kind in context.zero_copy}
     outside = {kind for context in contexts for kind in context.outside}
-    # One memory for all weights needs both outside; that says nothing more.
-    outside = set() if SHARED_WEIGHT_MEMORY in mechanisms else outside
+    if SHARED_WEIGHT_MEMORY in mechanisms:
+        # One memory for all weights implies that weights and internal tensors are outside.
+        outside = set()
     return {
         "shared_context": SHARED_CONTEXT in mechanisms,
         "dup": DUP in mechanisms,
@@ -188,57 +195,61 @@ def _actions(plan: Plan) -> Mapping[str, bool]:
 
 def _cells(recommendation: Recommendation, texts: Texts) -> list[str]:
     memory = recommendation.memory
-    is_npu = recommendation.memory == NPU
+    is_npu = memory == NPU
     least = recommendation.least
     saving = recommendation.saving
     first = recommendation.layouts[0].baseline or recommendation.layouts[0]
-    result = [EMPTY, EMPTY, texts("layout_none"), EMPTY]
-    if saving:
-        sizes = [mib(least.memory(memory), is_npu), percent(saving.percent, spread=True)]
-        result = [*sizes, texts.scenario(least.scenario), speed_in_words(recommendation, texts)]
-    return [
+    cells = [
         texts.scenario(first.scenario),
         mib(recommendation.without_reuse.memory(memory), is_npu),
-        *result,
-        memory_in_words(memory, texts),
-        str(len(first.info.plan.contexts)),
     ]
+    if saving:
+        cells += [
+            mib(least.memory(memory), is_npu),
+            percent(saving.percent, spread=True),
+            texts.scenario(least.scenario),
+            speed_in_words(recommendation, texts),
+        ]
+    else:
+        cells += [EMPTY, EMPTY, texts("layout_none"), EMPTY]
+    return [*cells, memory_in_words(memory, texts), str(len(first.info.plan.contexts))]
 
 
 def _rows_of_panel(recommendation: Recommendation) -> list[Row]:
-    """Return what is without reuse, then the layouts that save, the least last."""
-    memory = recommendation.memory
-    saving = [
-        row
-        for row in recommendation.layouts
-        if row.info.baseline
-        and row is not recommendation.least
-        and best_percent(row.saving(memory)) >= _LEAST_PERCENT
-    ]
-    saving.sort(key=lambda row: best_percent(row.saving(memory)))
+    """Return the layout without reuse, then those that save, the least last."""
+
+    def saved_percent(row: Row) -> float:
+        return best_percent(row.saving(recommendation.memory))
+
+    saving = []
+    for row in recommendation.layouts:
+        is_other = row.info.baseline and row is not recommendation.least
+        if is_other and saved_percent(row) >= _LEAST_PERCENT:
+            saving.append(row)
+    saving.sort(key=saved_percent)
     return [recommendation.without_reuse, *saving, recommendation.least]
 
 
 def _draw_panel(
     axes: Axes, recommendation: Recommendation, rows: Sequence[Row], texts: Texts
 ) -> float:
-    """Draw a bar for each of the rows, and return where the longest ends, in MiB."""
+    """Draw a bar for each row, and return the end of the longest in MiB."""
     memory = recommendation.memory
-    is_npu = recommendation.memory == NPU
     middles = [(index + 0.5) * _ROW_PX for index in range(len(rows))]
     parts = []
     ends = []
     for row, middle in zip(rows, middles):
         figure = row.memory(memory)
         assert figure is not None
-        size = figure.median / MIB
-        spread = (figure.spread or 0) / MIB
-        parts.append((0.0, size, middle))
-        ends.append((size, middle, spread))
-        label(axes, mib(figure, is_npu, spread=False), size + spread, middle)
+        size_mib = figure.median / MIB
+        spread_mib = (figure.spread or 0) / MIB
+        parts.append((0.0, size_mib, middle))
+        ends.append((size_mib, middle, spread_mib))
+        number = mib(figure, npu=memory == NPU, spread=False)
+        draw_label(axes, number, size_mib + spread_mib, middle)
     colours = [_WITHOUT_COLOUR, *[_WITH_COLOUR] * (len(rows) - 2), _LEAST_COLOUR]
     bars(axes, parts, _BAR_PX, facecolors=colours)
     whiskers(axes, ends)
     names = [texts("answer_before"), *(texts.scenario(row.scenario) for row in rows[1:])]
     named_rows(axes, names, middles, len(rows) * _ROW_PX)
-    return max(size + spread for size, _, spread in ends)
+    return max(size_mib + spread_mib for size_mib, _, spread_mib in ends)

@@ -1,6 +1,4 @@
-"""How many contexts fit: which mechanism moves the limit, how the next one fails, and what becomes
-of the others.
-"""
+"""The question of limits: how many contexts fit, and what happens when no more do."""
 
 from __future__ import annotations
 
@@ -24,11 +22,11 @@ from reusebench.reports.sections.section import GroupView, Values
 from reusebench.scenarios.catalogue import LIMIT
 from reusebench.storage.result import ContextLimit, Failure
 
-#: Of the scenarios' names, before that of the scenario with the same mechanism.
+#: Prefix of the scenarios' names, before the name of the scenario with the same mechanism.
 _PREFIX = "limit_"
-#: What libraries write where they get no memory.
+#: What libraries write if they get no memory.
 _NO_MEMORY = re.compile(r"fail\w* to m?alloc|alloc\w* failed|cannot allocate memory", re.IGNORECASE)
-#: Of the exported table, behind what identifies a configuration; new columns come at the end.
+#: Columns of the exported table; new ones come at the end.
 LIMIT_COLUMNS = (
     "contexts_that_fit",
     "bound",
@@ -76,22 +74,24 @@ class _Fit:
 
     @property
     def number(self) -> str:
-        """How many, with the sign of "at least" where none failed."""
-        return f"{'' if self.limit.failure else '≥ '}{whole(self.limit.contexts)}"
+        """The number of contexts for a table, with "≥" if none failed."""
+        count = whole(self.limit.contexts)
+        return count if self.limit.failure else f"≥ {count}"
 
     def count(self, texts: Texts) -> str:
-        """Return the same for a sentence."""
+        """Return the number of contexts for a sentence, with "at least" if none failed."""
         count = whole(self.limit.contexts)
         return count if self.limit.failure else texts("limit_at_least", count=count)
 
     def name(self, texts: Texts) -> str:
-        """Return the mechanism's name: in this section all scenarios go on until one fails."""
+        """Return the name of the mechanism: every scenario here goes on until a context fails."""
         return texts.scenario(self.row.scenario.removeprefix(_PREFIX))
 
 
 def is_out_of_files(limit: ContextLimit) -> bool:
-    """Whether a further context had too few file descriptors left, which libraries call lack of
-    memory.
+    """Whether too few file descriptors were left for another context.
+
+    Libraries report that as lack of memory.
     """
     if limit.failure is None or limit.fd_limit is None or limit.further_fds is None:
         return False
@@ -99,25 +99,19 @@ def is_out_of_files(limit: ContextLimit) -> bool:
 
 
 def full_domain(limit: ContextLimit) -> DomainUse | None:
-    """Return the address space in which a further context would not have found room; None if all
-    had room.
-    """
-    needed = limit.further_npu_bytes
-    if limit.failure is None or needed is None:
+    """Return the address space without room for another context; None if all have room."""
+    needed_bytes = limit.further_npu_bytes
+    if limit.failure is None or needed_bytes is None:
         return None
-    return next((use for use in limit.domains if use.left_bytes < needed), None)
+    return next((domain for domain in limit.domains if domain.left_bytes < needed_bytes), None)
 
 
 def limit_sentences(rows: Sequence[Row], texts: Texts) -> list[str]:
-    """Return how many fit without reuse, what moves that and what does not, how the next one fails,
-    and why.
-
-    Without reuse not measured, how many fit with each mechanism.
-    """
+    """Return how many contexts fit with and without reuse, and how the next one fails."""
     fits = _fits(rows)
-    before = next((fit for fit in fits if fit.row.info.baseline is None), None)
+    before = _without_reuse(fits)
     if before:
-        sentences = [_without_reuse(before, texts), *_moves(before, fits, texts)]
+        sentences = [_before_in_words(before, texts), *_moves(before, fits, texts)]
     else:
         sentences = [_with_reuse(fit, texts) for fit in fits]
     sentences += [*_failures(fits, texts), *_remarks(fits, texts)]
@@ -125,71 +119,62 @@ def limit_sentences(rows: Sequence[Row], texts: Texts) -> list[str]:
         failure = row.info.failure
         if failure and row.supported:
             key = "limit_not_one" if failure.context == 0 else "limit_failed"
-            sentences.append(
-                texts(key, scenario=texts.scenario(row.scenario), failure=_in_words(failure, texts))
-            )
+            scenario = texts.scenario(row.scenario)
+            sentences.append(texts(key, scenario=scenario, failure=_in_words(failure, texts)))
     return sentences
 
 
 def opening_limit(rows: Sequence[Row], group: str, texts: Texts) -> str | None:
-    """Return how many contexts fit without reuse and with what fits most; None if that was not
-    measured.
-    """
+    """Return how many contexts fit without reuse and at most; None if that was not measured."""
     fits = _fits(rows)
-    before = next((fit for fit in fits if fit.row.info.baseline is None), None)
+    before = _without_reuse(fits)
     if before is None:
         return None
     most = max(fits, key=lambda fit: fit.limit.contexts)
-    values = {"group": group, "before": before.count(texts)}
     if most.limit.contexts == before.limit.contexts:
-        return texts("opening_limit_same", **values)
-    return texts("opening_limit_of", scenario=most.name(texts), most=most.count(texts), **values)
+        return texts("opening_limit_same", group=group, before=before.count(texts))
+    return texts(
+        "opening_limit_of",
+        group=group,
+        before=before.count(texts),
+        scenario=most.name(texts),
+        most=most.count(texts),
+    )
 
 
 def limit_table(rows: Sequence[Row], texts: Texts) -> Table | None:
-    """Return what fitted, what it took, and how the next context failed; None if nothing was
-    measured.
+    """Return a row for each scenario; None if nothing was measured.
+
+    It has the contexts that fitted, the memory that they took, and how the next context failed.
     """
-    lines = []
     fits = _fits(rows)
-    has_limit = any(fit.row.info.npu_memory_limit_bytes for fit in fits)
+    if not fits:
+        return None
+    has_memory_limit = any(fit.row.info.npu_memory_limit_bytes for fit in fits)
+    lines = []
     for fit in fits:
         limit = fit.limit
-        total = fit.row.info.npu_memory_limit_bytes
-        taken = limit.npu_memory_bytes
-        left = None if taken is None or total is None else Figure(total - taken)
-        files = [whole(count) for count in (limit.fd_count, limit.fd_limit) if count is not None]
-        cells = [
-            fit.name(texts),
-            fit.number,
-            mib(None if taken is None else Figure(taken), npu=True),
-            *([mib(left, npu=True)] if has_limit else []),
-            mib(
-                None if limit.further_npu_bytes is None else Figure(limit.further_npu_bytes),
-                npu=True,
-            ),
-            " / ".join(files),
-            _in_words(limit.failure, texts) if limit.failure else texts("limit_none_failed"),
-            texts(f"limit_short_{_others(limit)}") if limit.failure else EMPTY,
-        ]
+        counts = [whole(count) for count in (limit.fd_count, limit.fd_limit) if count is not None]
+        cells = [fit.name(texts), fit.number, _npu_mib(limit.npu_memory_bytes)]
+        if has_memory_limit:
+            cells.append(_npu_mib(_npu_bytes_left(fit)))
+        cells += [_npu_mib(limit.further_npu_bytes), " / ".join(counts)]
+        if limit.failure:
+            others = texts(f"limit_short_{_others(limit)}")
+            cells += [_in_words(limit.failure, texts), others]
+        else:
+            cells += [texts("limit_none_failed"), EMPTY]
         lines.append((fit.row.outcome, cells))
-    heads = [
-        "column_scenario",
-        "column_limit_contexts",
-        "column_limit_npu",
-        *(["column_limit_left"] if has_limit else []),
-        "column_limit_further",
-        "column_limit_files",
-        "column_limit_failure",
-        "column_limit_others",
-    ]
-    return Table(heads_of(heads, texts), lines, words=(0, -3, -2, -1)) if lines else None
+    heads = ["column_scenario", "column_limit_contexts", "column_limit_npu"]
+    if has_memory_limit:
+        heads.append("column_limit_left")
+    heads += ["column_limit_further", "column_limit_files"]
+    heads += ["column_limit_failure", "column_limit_others"]
+    return Table(heads_of(heads, texts), lines, words=(0, -3, -2, -1))
 
 
 def limit_last_words(rows: Sequence[Row], texts: Texts) -> list[tuple[str, str]]:
-    """Return (scenarios, words) of what the library wrote when the next context failed, equal words
-    once.
-    """
+    """Return (scenarios, words) that libraries wrote at the failure; equal words stand once."""
     alike: dict[str, list[_Fit]] = {}
     for fit in _fits(rows):
         if fit.limit.failure and fit.limit.failure.last_words:
@@ -198,7 +183,7 @@ def limit_last_words(rows: Sequence[Row], texts: Texts) -> list[tuple[str, str]]
 
 
 def limit_figure(rows: Sequence[Row], texts: Texts) -> str | None:
-    """Draw a bar for each scenario, as long as contexts fit; None if nothing was measured."""
+    """Draw the number of contexts of each scenario as a bar; None if nothing was measured."""
     fits = _fits(rows)
     if not fits:
         return None
@@ -206,13 +191,10 @@ def limit_figure(rows: Sequence[Row], texts: Texts) -> str | None:
     axes = canvas.add_subplot()
     middles = [(index + 0.5) * _ROW_PX for index in range(len(fits))]
     for fit, middle in zip(fits, middles):
-        bars(
-            axes,
-            [(0, fit.limit.contexts, middle)],
-            _BAR_PX,
-            facecolors=scenario_colour(fit.row.scenario),
-        )
-        label(axes, fit.number, fit.limit.contexts, middle)
+        contexts = fit.limit.contexts
+        colour = scenario_colour(fit.row.scenario)
+        bars(axes, [(0, contexts, middle)], _BAR_PX, facecolors=colour)
+        label(axes, fit.number, contexts, middle)
     named_rows(axes, [fit.name(texts) for fit in fits], middles, len(fits) * _ROW_PX)
     axes.set_xlim(0, 1.12 * max(fit.limit.contexts for fit in fits))
     axes.set_xlabel(texts("axis_limit"))
@@ -220,39 +202,60 @@ def limit_figure(rows: Sequence[Row], texts: Texts) -> str | None:
 
 
 def limit_records(row: Row) -> list[dict[str, Any]]:
-    """Return what fitted in LIMIT_COLUMNS; the failure is in English."""
+    """Return a record in LIMIT_COLUMNS; the failure is in English."""
     limit = row.info.limit
     if limit is None:
         return []
     failure = limit.failure
-    same = ("bound", "survived", "npu_memory_bytes", "npu_left_bytes", "fd_count", "fd_limit")
-    return [
-        {
-            **{name: getattr(limit, name) for name in same},
-            "contexts_that_fit": limit.contexts,
-            "failure_kind": failure.kind if failure else None,
-            "failure_phase": failure.phase if failure else None,
-            "failure": str(failure.message) if failure else None,
-            "npu_memory_limit_bytes": row.info.npu_memory_limit_bytes,
-            "further_npu_bytes": rounded(limit.further_npu_bytes),
-        }
-    ]
+    record = {
+        "contexts_that_fit": limit.contexts,
+        "bound": limit.bound,
+        "failure_kind": failure.kind if failure else None,
+        "failure_phase": failure.phase if failure else None,
+        "failure": str(failure.message) if failure else None,
+        "survived": limit.survived,
+        "npu_memory_limit_bytes": row.info.npu_memory_limit_bytes,
+        "npu_memory_bytes": limit.npu_memory_bytes,
+        "further_npu_bytes": rounded(limit.further_npu_bytes),
+        "npu_left_bytes": limit.npu_left_bytes,
+        "fd_count": limit.fd_count,
+        "fd_limit": limit.fd_limit,
+    }
+    return [record]
 
 
 def _fits(rows: Sequence[Row]) -> list[_Fit]:
     return [_Fit(row, row.info.limit) for row in rows if row.measured and row.info.limit]
 
 
+def _without_reuse(fits: Sequence[_Fit]) -> _Fit | None:
+    return next((fit for fit in fits if fit.row.info.baseline is None), None)
+
+
 def _names(fits: Sequence[_Fit], texts: Texts) -> str:
     return texts.joined(fit.name(texts) for fit in fits)
 
 
-def _without_reuse(fit: _Fit, texts: Texts) -> str:
-    total = fit.row.info.npu_memory_limit_bytes
-    values = {"count": fit.count(texts), "model": fit.row.info.models[0].name}
-    if total is None:
-        return texts("limit_fits", **values)
-    return texts("limit_fits_in", memory=whole_mib(total), **values)
+def _npu_mib(size_bytes: float | None) -> str:
+    return mib(None if size_bytes is None else Figure(size_bytes), npu=True)
+
+
+def _npu_bytes_left(fit: _Fit) -> int | None:
+    """Return the bytes below the limit of NPU memory; None if either is not known."""
+    limit_bytes = fit.row.info.npu_memory_limit_bytes
+    taken_bytes = fit.limit.npu_memory_bytes
+    if limit_bytes is None or taken_bytes is None:
+        return None
+    return limit_bytes - taken_bytes
+
+
+def _before_in_words(fit: _Fit, texts: Texts) -> str:
+    count = fit.count(texts)
+    model = fit.row.info.models[0].name
+    limit_bytes = fit.row.info.npu_memory_limit_bytes
+    if limit_bytes is None:
+        return texts("limit_fits", count=count, model=model)
+    return texts("limit_fits_in", memory=whole_mib(limit_bytes), count=count, model=model)
 
 
 def _with_reuse(fit: _Fit, texts: Texts) -> str:
@@ -261,27 +264,29 @@ def _with_reuse(fit: _Fit, texts: Texts) -> str:
 
 
 def _moves(before: _Fit, fits: Sequence[_Fit], texts: Texts) -> list[str]:
-    """Return which mechanisms fit more contexts, the one that fits most first, and which do not."""
+    """Return the mechanisms that fit more contexts, the most first, and those that do not."""
     others = [fit for fit in fits if fit is not before]
-    # Where none failed without reuse there is no limit to move.
+    # If no context failed without reuse, there is no limit to move.
     if before.limit.failure is None or not others:
         return []
     more = [fit for fit in others if fit.limit.contexts > before.limit.contexts]
-    parts = []
-    for fit in sorted(more, key=lambda fit: -fit.limit.contexts):
-        times = plain(fit.limit.contexts / before.limit.contexts)
-        parts.append(
-            texts("limit_moves_to", scenario=fit.name(texts), count=fit.count(texts), times=times)
-        )
+    more.sort(key=lambda fit: -fit.limit.contexts)
+    sentences = []
+    if more:
+        parts = []
+        for fit in more:
+            times = plain(fit.limit.contexts / before.limit.contexts)
+            values = {"scenario": fit.name(texts), "count": fit.count(texts), "times": times}
+            parts.append(texts("limit_moves_to", **values))
+        sentences.append(texts("limit_moves", parts=texts.joined(parts)))
     same = [fit for fit in others if fit not in more]
-    return [
-        *([texts("limit_moves", parts=texts.joined(parts))] if parts else []),
-        *([texts("limit_does_not_move", scenarios=_names(same, texts))] if same else []),
-    ]
+    if same:
+        sentences.append(texts("limit_does_not_move", scenarios=_names(same, texts)))
+    return sentences
 
 
 def _failures(fits: Sequence[_Fit], texts: Texts) -> list[str]:
-    """Return how the next context fails, then what becomes of the others, equal ways once."""
+    """Return how the next context fails, then the fate of the others; equal ways stand once."""
     failed = [fit for fit in fits if fit.limit.failure]
     failures: dict[str, list[_Fit]] = {}
     fates: dict[tuple[str, str], list[_Fit]] = {}
@@ -295,58 +300,50 @@ def _failures(fits: Sequence[_Fit], texts: Texts) -> list[str]:
     for words, alike in failures.items():
         sentences.append(texts("limit_fails", scenarios=_names(alike, texts), failure=words))
     for (fate, words), alike in fates.items():
-        names = texts("limit_everywhere") if len(alike) == len(failed) > 1 else _names(alike, texts)
-        sentences.append(texts(f"limit_others_{fate}", **{"scenarios": names, "failure": words}))
+        is_everywhere = len(alike) == len(failed) > 1
+        names = texts("limit_everywhere") if is_everywhere else _names(alike, texts)
+        sentences.append(texts(f"limit_others_{fate}", scenarios=names, failure=words))
     return sentences
 
 
 def _remarks(fits: Sequence[_Fit], texts: Texts) -> list[str]:
-    """Return what is to be known of these figures, each remark once with all scenarios that it is
-    of.
-    """
-    files = [fit for fit in fits if is_out_of_files(fit.limit)]
-    misleading = [fit for fit in fits if _code_misleads(fit.limit)]
-    unfailing = [fit for fit in fits if fit.limit.failure is None]
-    bounded = [fit for fit in unfailing if fit.limit.contexts == fit.limit.bound]
-    short = [fit for fit in unfailing if fit not in bounded]
+    """Return remarks on these figures, each once with all its scenarios."""
     remarks = []
+    files = [fit for fit in fits if is_out_of_files(fit.limit)]
     if files:
-        remarks.append(
-            texts(
-                "limit_files",
-                scenarios=_names(files, texts),
-                limit=whole(files[0].limit.fd_limit or 0),
-            )
-        )
+        limit = whole(files[0].limit.fd_limit or 0)
+        remarks.append(texts("limit_files", scenarios=_names(files, texts), limit=limit))
     for fit in fits:
         domain = full_domain(fit.limit)
         if domain:
-            sizes = {"taken": domain.peak_bytes, "left": domain.left_bytes}
-            values = {name: mib(Figure(size), npu=True) for name, size in sizes.items()}
-            remarks.append(
-                texts("limit_domain", scenario=fit.name(texts), domain=domain.domain, **values)
+            remark = texts(
+                "limit_domain",
+                scenario=fit.name(texts),
+                domain=domain.domain,
+                taken=_npu_mib(domain.peak_bytes),
+                left=_npu_mib(domain.left_bytes),
             )
+            remarks.append(remark)
+    misleading = [fit for fit in fits if _code_misleads(fit.limit)]
     if misleading:
         remarks.append(texts("limit_code_misleads", scenarios=_names(misleading, texts)))
+    unfailing = [fit for fit in fits if fit.limit.failure is None]
+    bounded = [fit for fit in unfailing if fit.limit.contexts == fit.limit.bound]
     if bounded:
-        remarks.append(
-            texts(
-                "limit_bound", scenarios=_names(bounded, texts), bound=whole(bounded[0].limit.bound)
-            )
-        )
+        bound = whole(bounded[0].limit.bound)
+        remarks.append(texts("limit_bound", scenarios=_names(bounded, texts), bound=bound))
+    short = [fit for fit in unfailing if fit not in bounded]
     if short:
         remarks.append(texts("limit_system_memory", scenarios=_names(short, texts)))
     for fit in fits:
         if fit.limit.npu_left_bytes:
-            left = mib(Figure(fit.limit.npu_left_bytes), npu=True)
+            left = _npu_mib(fit.limit.npu_left_bytes)
             remarks.append(texts("limit_left", scenario=fit.name(texts), left=left))
     return remarks
 
 
 def _code_misleads(limit: ContextLimit) -> bool:
-    """Whether memory ran out and a call returned another code, though the library wrote that it got
-    none.
-    """
+    """Whether a call returned another code, though the library wrote that it got no memory."""
     if limit.failure is None or is_out_of_files(limit) or full_domain(limit):
         return False
     name = limit.failure.message.values.get("name", "MALLOC")
@@ -354,18 +351,17 @@ def _code_misleads(limit: ContextLimit) -> bool:
 
 
 def _others(limit: ContextLimit) -> str:
-    """Return what becomes of the contexts that fitted: "run", "fail" or "lost"."""
+    """Return the fate of the contexts that fitted: "run", "fail" or "lost"."""
     if not limit.survived:
         return "lost"
     return "fail" if limit.afterwards else "run"
 
 
 def _in_words(failure: Failure, texts: Texts) -> str:
-    """Return in which step a context failed, and with what: of a call its code, of a process its
-    end.
+    """Return the step in which a context failed, and the code of the call or the process's end.
 
-    Causes are left out: the library's lines are below, and a remedy is no answer to how the next
-    one fails.
+    Causes are left out: the library's lines are below, and a remedy does not say how the next
+    context fails.
     """
     values = failure.message.values
     step = texts.words.get(f"limit_in_{failure.phase}", failure.phase)
@@ -374,8 +370,5 @@ def _in_words(failure: Failure, texts: Texts) -> str:
         words = texts.message(name) if isinstance(name, Message) else name
         return texts("limit_call", step=step, call=values["call"], code=values["code"], name=words)
     end = values.get("end")
-    return texts(
-        "limit_failure",
-        step=step,
-        message=texts.message(end if isinstance(end, Message) else failure.message),
-    )
+    message = end if isinstance(end, Message) else failure.message
+    return texts("limit_failure", step=step, message=texts.message(message))

@@ -1,6 +1,4 @@
-"""Mechanisms beside runtimes, by what was measured: which works, what each saves, and why one does
-not work.
-"""
+"""Mechanisms beside runtimes: which works, what each saves, and why one does not work."""
 
 from __future__ import annotations
 
@@ -45,14 +43,14 @@ _ENGLISH = texts_of(LANGUAGES[0])
 MECHANISMS = tuple(
     scenario.name for scenario in SCENARIOS if scenario.baseline and not scenario.is_variant
 )
-#: Exported tables name them, so they do not change.
+#: Exported tables have these names, so they do not change.
 MECHANISM_VERDICTS = WORKS, SAVES_NOTHING, NOT_SUPPORTED, FAILS = (
     "works",
     "saves_nothing",
     "not_supported",
     "fails",
 )
-#: Of the exported table; new columns come at the end.
+#: Columns of the exported table; new ones come at the end.
 MECHANISM_COLUMNS = (
     "runtime",
     "runtime_version",
@@ -72,9 +70,9 @@ MECHANISM_COLUMNS = (
     "streams",
     "contexts",
 )
-#: The table has what saves less; a figure with it would be as long as the table.
+#: Percent; the figure leaves out mechanisms that save less, which the table has.
 _LEAST_PERCENT = 1.0
-#: Pixels of a group's mark, and between two mechanisms.
+#: Heights in pixels: of a group's mark, and between two mechanisms.
 _MARK_PX = 6
 _GAP_PX = 14
 
@@ -109,49 +107,54 @@ class MechanismsSection(GroupSection):
 
 @dataclass(frozen=True)
 class MechanismVerdict:
-    """What a mechanism came to on a runtime."""
+    """The verdict on a mechanism of a runtime."""
 
     row: Row
     #: One of MECHANISM_VERDICTS.
     name: str
     #: None if there is nothing to compare.
     saving: Saving | None = None
-    #: What an inference of the baseline copies more; None if that was not counted.
+    #: Additional bytes that an inference of the baseline copies; None if they were not counted.
     avoided_bytes: float | None = None
 
     @property
     def memory(self) -> str:
-        """Which memory was weighed: "npu" or "application"."""
+        """The memory that was compared: "npu" or "application"."""
         return "npu" if self.saving and self.saving.is_npu else "application"
 
     @property
     def combined(self) -> list[str]:
-        """Of a scenario that combines mechanisms, those that it did."""
-        return combined_mechanisms(self.row.info.plan) if self.saving and combines(self.row) else []
+        """The mechanisms of a scenario that combines several."""
+        if not self.saving or not combines(self.row):
+            return []
+        return combined_mechanisms(self.row.info.plan)
 
 
 def verdict_of(row: Row) -> MechanismVerdict | None:
     """Return the verdict on a scenario of MECHANISMS; None if its baseline is not stored.
 
-    It works where it saves more than repeats differ by, or where an inference copies less.
+    A mechanism works if it saves more than repeats differ by, or if an inference copies less.
     """
+    if not row.supported:
+        return MechanismVerdict(row, NOT_SUPPORTED)
     if not row.measured:
-        return MechanismVerdict(row, FAILS if row.supported else NOT_SUPPORTED)
+        return MechanismVerdict(row, FAILS)
     if row.baseline is None:
         return None
     if not row.baseline.measured:
         return MechanismVerdict(row, FAILS)
     avoided = avoided_bytes(row)
     saving = row.main_saving
-    works = (saving and saving.change == LESS) or (avoided or 0) > 0
-    return MechanismVerdict(row, WORKS if works else SAVES_NOTHING, saving, avoided)
+    saves = saving is not None and saving.change == LESS
+    copies_less = avoided is not None and avoided > 0
+    name = WORKS if saves or copies_less else SAVES_NOTHING
+    return MechanismVerdict(row, name, saving, avoided)
 
 
 def mechanisms_table(
     groups: Sequence[Group], labels: Sequence[str], texts: Texts, question: str | None = None
 ) -> Table | None:
-    """Return the verdict on each mechanism, or on those of one question, in each group, so
-    labelled.
+    """Return the verdict on each mechanism in each group, or on the mechanisms of one question.
 
     None if no group was measured with any.
     """
@@ -159,57 +162,51 @@ def mechanisms_table(
     for name, rows in _mechanism_rows(groups, question).items():
         cells = [_verdict_in_words(row, texts) if row else EMPTY for row in rows]
         lines.append(("ok", [texts.scenario(name), *cells]))
-    looks = ["", *map(group_id, range(len(groups)))]
-    words = range(len(groups) + 1)
+    if not lines:
+        return None
     heads = [texts("column_mechanism_alone"), *_with_memories(groups, labels, texts)]
-    return Table(heads, lines, words, looks) if lines else None
+    looks = ["", *map(group_id, range(len(groups)))]
+    return Table(heads, lines, words=range(len(heads)), looks=looks)
 
 
 def savings_figure(groups: Sequence[Group], labels: Sequence[str], texts: Texts) -> str | None:
-    """Draw a row for each mechanism that measurably saves in some group, with a mark for each
-    group.
+    """Draw a row for each mechanism that saves in any group, with a mark for each group.
 
-    None if none does.
+    None if no mechanism saves.
     """
-    shown = {
-        name: rows
-        for name, rows in _mechanism_rows(groups).items()
-        if any(row and best_percent(row.main_saving) >= _LEAST_PERCENT for row in rows)
-    }
+    shown = {}
+    for name, rows in _mechanism_rows(groups).items():
+        if any(row and best_percent(row.main_saving) >= _LEAST_PERCENT for row in rows):
+            shown[name] = rows
     if not shown:
         return None
     row_px = _MARK_PX * len(groups) + _GAP_PX
     canvas = new_canvas(row_px * len(shown) + 50)
     axes = canvas.add_subplot()
     legend = []
-    for number, name in enumerate(_with_memories(groups, labels, texts)):
-        colour = RUNTIME_COLOURS[number % len(RUNTIME_COLOURS)]
-        look: dict[str, Any] = {
-            "marker": RUNTIME_MARKERS[number % len(RUNTIME_MARKERS)],
-            "linestyle": "none",
-        }
-        ends = []
+    for number, label in enumerate(_with_memories(groups, labels, texts)):
+        # The marks of a row's groups stand one above the other, so that none hides another.
+        top_px = _GAP_PX / 2 + (number + 0.5) * _MARK_PX
+        marks = []
         for index, rows in enumerate(shown.values()):
             row = rows[number]
             figure = row.main_saving.percent if row and row.main_saving else None
             if figure:
-                # One above the other, so that none hides another.
-                ends.append(
-                    (
-                        figure.median,
-                        index * row_px + _GAP_PX / 2 + (number + 0.5) * _MARK_PX,
-                        figure.spread,
-                    )
-                )
-        whiskers(axes, ends)
+                marks.append((figure.median, index * row_px + top_px, figure.spread))
+        whiskers(axes, marks)
+        colour = RUNTIME_COLOURS[number % len(RUNTIME_COLOURS)]
+        look: dict[str, Any] = {
+            "marker": RUNTIME_MARKERS[number % len(RUNTIME_MARKERS)],
+            "linestyle": "none",
+            "markersize": 6,
+        }
         axes.plot(
-            [end for end, _, _ in ends],
-            [middle for _, middle, _ in ends],
+            [percent_saved for percent_saved, _, _ in marks],
+            [middle for _, middle, _ in marks],
             color=colour,
-            markersize=6,
             **look,
         )
-        legend.append(line(name, colour, markersize=6, **look))
+        legend.append(line(label, colour, **look))
     middles = [(index + 0.5) * row_px for index in range(len(shown))]
     named_rows(axes, [texts.scenario(name) for name in shown], middles, len(shown) * row_px)
     for index in range(1, len(shown)):
@@ -222,117 +219,155 @@ def savings_figure(groups: Sequence[Group], labels: Sequence[str], texts: Texts)
 def mechanism_reasons(
     groups: Sequence[Group], labels: Sequence[str], texts: Texts
 ) -> list[tuple[str, str, str]]:
-    """Return (group, mechanisms, reason) where mechanisms do not work, equal reasons of a group
-    once.
+    """Return (group, mechanisms, reason) for mechanisms that do not work.
+
+    Mechanisms of a group with the same reason stand together.
     """
     alike: dict[tuple[str, str], list[MechanismVerdict]] = {}
-    for group, name in zip(groups, labels):
+    for group, label in zip(groups, labels):
         for verdict in _verdicts(group):
             if verdict.name != WORKS:
-                # By the English words, so that every language has the same reasons.
-                alike.setdefault((name, _reason(verdict, _ENGLISH)), []).append(verdict)
-    return [
-        (
-            name,
-            texts.scenarios(verdict.row.scenario for verdict in verdicts),
-            _reason(verdicts[0], texts),
-        )
-        for (name, _), verdicts in alike.items()
-    ]
+                # English words as the key, so that every language has the same reasons.
+                alike.setdefault((label, _reason(verdict, _ENGLISH)), []).append(verdict)
+    reasons = []
+    for (label, _), verdicts in alike.items():
+        mechanisms = texts.scenarios(verdict.row.scenario for verdict in verdicts)
+        reasons.append((label, mechanisms, _reason(verdicts[0], texts)))
+    return reasons
 
 
 def mechanism_records(group: Group) -> list[dict[str, Any]]:
-    """Return a row in MECHANISM_COLUMNS for each mechanism that the group was measured with;
-    reasons are English.
-    """
+    """Return a record in MECHANISM_COLUMNS for each mechanism; reasons are in English."""
     records = []
     for verdict in _verdicts(group):
         info = verdict.row.info
         saving = verdict.saving
-        records.append(
-            {
-                **{
-                    name: getattr(info, name)
-                    for name in ("runtime", "runtime_version", "target", "python_version")
-                },
-                **{
-                    name: getattr(info, name)
-                    for name in ("chip", "scenario", "streams", "contexts")
-                },
-                "recorded_at": verdict.row.file.recorded_at,
-                "verdict": verdict.name,
-                "reason": None if verdict.name == WORKS else _reason(verdict, _ENGLISH),
-                "memory": verdict.memory if saving else None,
-                "saved_bytes": rounded(saving.saved) if saving else None,
-                "spread_bytes": rounded_spread(saving.saved) if saving else None,
-                "whole_bytes": rounded(saving.whole) if saving else None,
-                "copies_avoided_bytes": rounded(verdict.avoided_bytes),
-                "combined": " ".join(verdict.combined) or None,
-            }
-        )
+        record: dict[str, Any] = {
+            **dict.fromkeys(MECHANISM_COLUMNS),
+            "runtime": info.runtime,
+            "runtime_version": info.runtime_version,
+            "target": info.target,
+            "python_version": info.python_version,
+            "chip": info.chip,
+            "recorded_at": verdict.row.file.recorded_at,
+            "scenario": info.scenario,
+            "verdict": verdict.name,
+            "reason": None if verdict.name == WORKS else _reason(verdict, _ENGLISH),
+            "copies_avoided_bytes": rounded(verdict.avoided_bytes),
+            "combined": " ".join(verdict.combined) or None,
+            "streams": info.streams,
+            "contexts": info.contexts,
+        }
+        if saving:
+            record["memory"] = verdict.memory
+            record["saved_bytes"] = rounded(saving.saved)
+            record["spread_bytes"] = rounded_spread(saving.saved)
+            record["whole_bytes"] = rounded(saving.whole)
+        records.append(record)
     return records
+
+
+def sharing_table(group: Group, texts: Texts) -> Table | None:
+    """Return each memory that contexts share; None if none do, or no row has an account."""
+    lines = []
+    for row in group.rows:
+        for shared in shared_memories(row):
+            cells = [
+                texts.scenario(row.scenario),
+                texts(f"component_{shared.component}"),
+                component_mib(shared.size),
+                str(shared.owner),
+                ranges(shared.readers),
+                _verified(shared, texts),
+            ]
+            lines.append((row.outcome, cells))
+    if not lines:
+        return None
+    size = texts("column_in_mib", name=texts("column_size"))
+    heads = [
+        *heads_of(("column_scenario", "column_shared"), texts),
+        size,
+        *heads_of(("column_owner", "column_readers", "column_verified"), texts),
+    ]
+    return Table(heads, lines, words=(0, 1, 3, 4, 5))
+
+
+def domains_table(group: Group, texts: Texts) -> Table | None:
+    """Return how full each domain of the NPU's IOMMU was; None if no ledger recorded it."""
+    lines = []
+    for row in group.rows:
+        for memory in domain_memories(row):
+            cells = [
+                texts.scenario(row.scenario),
+                str(memory.domain),
+                component_mib(memory.peak),
+                component_mib(memory.left),
+                ranges(memory.contexts),
+            ]
+            lines.append((row.outcome, cells))
+    if not lines:
+        return None
+    heads = [
+        texts("column_scenario"),
+        texts("column_domain"),
+        texts("column_in_mib", name=texts("column_taken")),
+        texts("column_in_mib", name=texts("column_left")),
+        texts("column_domain_contexts"),
+    ]
+    return Table(heads, lines, words=(0, 1, 4))
 
 
 def _mechanism_rows(
     groups: Sequence[Group], question: str | None = None
 ) -> dict[str, list[Row | None]]:
-    """Return the mechanisms that any group was measured with, or those of one question, with the
-    row of every group.
+    """Return the rows of all groups by mechanism: all mechanisms, or those of one question.
 
-    If all of these are copies, the mechanism stands there already under another name.
+    A mechanism is left out if all its rows are copies: another mechanism has the rows already.
     """
-    rows = {name: [_mechanism_row(group, name) for group in groups] for name in MECHANISMS}
-    return {
-        name: of_groups
-        for name, of_groups in rows.items()
-        if any(_shows(row, question) for row in of_groups)
-    }
+    rows_by_name = {}
+    for name in MECHANISMS:
+        rows = [_mechanism_row(group, name) for group in groups]
+        if any(row and _is_shown(row, question) for row in rows):
+            rows_by_name[name] = rows
+    return rows_by_name
 
 
-def _shows(row: Row | None, question: str | None) -> bool:
-    """Whether a table of all mechanisms, or of those of one question, shows something by this row
-    alone.
-    """
-    if row is None:
-        return False
-    return (
-        row.original is None
-        if question is None
-        else row.question == question and not row.is_left_out
-    )
+def _is_shown(row: Row, question: str | None) -> bool:
+    """Whether this row alone gives its mechanism a line in a table."""
+    if question is None:
+        return row.original is None
+    return row.question == question and not row.is_left_out
 
 
 def _mechanism_row(group: Group, scenario: str) -> Row | None:
-    """Return the group's row of a scenario; of several, with other models, one that can be
-    compared.
-    """
+    """Return the group's row of a scenario; if there are several, one that can be compared."""
     rows = group.named(scenario)
-    comparable = (row for row in rows if row.main_saving and row.main_saving.percent)
-    return next(comparable, rows[0] if rows else None)
+    for row in rows:
+        if row.main_saving and row.main_saving.percent:
+            return row
+    return rows[0] if rows else None
 
 
 def _verdicts(group: Group) -> Iterator[MechanismVerdict]:
     for name in MECHANISMS:
         row = _mechanism_row(group, name)
-        verdict = verdict_of(row) if row and row.original is None else None
-        if verdict:
-            yield verdict
+        if row and row.original is None:
+            verdict = verdict_of(row)
+            if verdict:
+                yield verdict
 
 
 def _with_memories(groups: Sequence[Group], labels: Sequence[str], texts: Texts) -> list[str]:
-    """Return the groups' labels with the memory that savings are of."""
-    memories = [
-        texts("memory_npu" if group.has_npu_memory else "memory_application") for group in groups
-    ]
-    return [
-        texts("savings_of", group=name, memory=memory) for name, memory in zip(labels, memories)
-    ]
+    """Return the groups' labels with the memory whose savings are shown."""
+    names = []
+    for group, label in zip(groups, labels):
+        memory = texts("memory_npu" if group.has_npu_memory else "memory_application")
+        names.append(texts("savings_of", group=label, memory=memory))
+    return names
 
 
 def _verdict_in_words(row: Row, texts: Texts) -> str:
-    """Return what was measured where it works, else the verdict: short, since many groups stand
-    beside each other.
-    """
+    """Return the saving if the mechanism works, otherwise the verdict, in a few words."""
     verdict = verdict_of(row)
     if verdict is None:
         return texts("not_compared")
@@ -348,7 +383,7 @@ def _verdict_in_words(row: Row, texts: Texts) -> str:
 
 
 def _reason(verdict: MechanismVerdict, texts: Texts) -> str:
-    """Return why a mechanism does not work."""
+    """Return the reason why a mechanism does not work."""
     row = verdict.row
     saving = verdict.saving
     if saving:
@@ -356,12 +391,9 @@ def _reason(verdict: MechanismVerdict, texts: Texts) -> str:
             return texts("mechanism_takes_more", more=mib(-saving.saved, saving.is_npu))
         return texts("mechanism_takes_as_much", saved=mib(saving.saved, saving.is_npu))
     if row.measured and row.baseline:
+        baseline = texts.scenario(row.baseline.scenario)
         failure = _failure_in_words(row.baseline, texts)
-        return texts(
-            "mechanism_baseline_fails",
-            baseline=texts.scenario(row.baseline.scenario),
-            failure=failure,
-        )
+        return texts("mechanism_baseline_fails", baseline=baseline, failure=failure)
     return _failure_in_words(row, texts)
 
 
@@ -372,65 +404,20 @@ def _failure_in_words(row: Row, texts: Texts) -> str:
     message = texts.message(failure.message)
     if not row.supported:
         return message
+    outcome = texts(f"outcome_{row.outcome}")
     phase = phase_in_words(failure.phase, failure.context, texts)
-    return texts(
-        "mechanism_failure", outcome=texts(f"outcome_{row.outcome}"), phase=phase, message=message
-    )
-
-
-def sharing_table(group: Group, texts: Texts) -> Table | None:
-    """Return each memory that contexts share; None if no plan shares any, or none has an
-    account.
-    """
-    lines = []
-    for row in group.rows:
-        for shared in shared_memories(row):
-            size = component_mib(shared.size)
-            component = texts(f"component_{shared.component}")
-            cells = [
-                texts.scenario(row.scenario),
-                component,
-                size,
-                str(shared.owner),
-                ranges(shared.readers),
-            ]
-            lines.append((row.outcome, [*cells, _verified(shared, texts)]))
-    heads = heads_of(
-        (f"column_{name}" for name in ("scenario", "shared", "owner", "readers", "verified")), texts
-    )
-    heads.insert(2, texts("column_in_mib", name=texts("column_size")))
-    return Table(heads, lines, words=(0, 1, 3, 4, 5)) if lines else None
-
-
-def domains_table(group: Group, texts: Texts) -> Table | None:
-    """Return how full each domain of the NPU's IOMMU was; None if no ledger tells."""
-    lines = []
-    for row in group.rows:
-        for memory in domain_memories(row):
-            sizes = [component_mib(memory.peak), component_mib(memory.left)]
-            lines.append(
-                (
-                    row.outcome,
-                    [
-                        texts.scenario(row.scenario),
-                        str(memory.domain),
-                        *sizes,
-                        ranges(memory.contexts),
-                    ],
-                )
-            )
-    heads = heads_of(
-        (f"column_{name}" for name in ("scenario", "domain", "taken", "left", "domain_contexts")),
-        texts,
-    )
-    for column in (2, 3):
-        heads[column] = texts("column_in_mib", name=heads[column])
-    return Table(heads, lines, words=(0, 1, 4)) if lines else None
+    return texts("mechanism_failure", outcome=outcome, phase=phase, message=message)
 
 
 def _verified(shared: SharedMemory, texts: Texts) -> str:
+    """Return how many of the readers the ledger has seen at the owner's memory."""
     if shared.seen is None:
         return texts("verified_unknown")
     readers = len(shared.readers)
-    kind = {0: "verified_none", readers: "verified_all"}.get(shared.seen, "verified_some")
-    return texts(kind, seen=shared.seen, readers=readers)
+    if shared.seen == readers:
+        key = "verified_all"
+    elif shared.seen == 0:
+        key = "verified_none"
+    else:
+        key = "verified_some"
+    return texts(key, seen=shared.seen, readers=readers)

@@ -1,4 +1,4 @@
-"""In which order the nodes of prepared models run, and what choosing it saves in each context."""
+"""The order of nodes in prepared models, and the memory that choosing it saves."""
 
 from __future__ import annotations
 
@@ -10,16 +10,18 @@ from reusebench.storage.result import NodeOrder
 
 
 def node_order_note(group: Group, texts: Texts) -> str | None:
-    """Return one sentence for all models of the group that were prepared; None if none was."""
+    """Return one sentence for all prepared models of the group; None if there are none."""
     models: dict[str, list[str]] = {}
     for name, order in _orders(group).values():
         models.setdefault(_in_words(order, texts), []).append(name)
+    if not models:
+        return None
     parts = [f"{texts.joined(names)}{texts('colon')}{words}" for words, names in models.items()]
-    return texts("note_node_order", parts=texts.joined(parts)) if parts else None
+    return texts("note_node_order", parts=texts.joined(parts))
 
 
 def _orders(group: Group) -> dict[str, tuple[str, NodeOrder]]:
-    """Return by digest the name of each prepared model, and its order."""
+    """Return the name and the order of each prepared model. Key: the model's digest."""
     orders: dict[str, tuple[str, NodeOrder]] = {}
     for row in group.rows:
         for model in row.info.models:
@@ -31,10 +33,11 @@ def _orders(group: Group) -> dict[str, tuple[str, NodeOrder]]:
 
 def _in_words(order: NodeOrder, texts: Texts) -> str:
     if order.chosen_bytes is None or order.saved_bytes is None:
-        return texts(
-            "node_order_as_saved", reason=texts.message(order.reason) if order.reason else ""
-        )
-    chosen, saved = (
-        mib(Figure(size_bytes)) for size_bytes in (order.chosen_bytes, order.saved_bytes)
+        reason = texts.message(order.reason) if order.reason else ""
+        return texts("node_order_as_saved", reason=reason)
+    return texts(
+        "node_order_chosen",
+        chosen=mib(Figure(order.chosen_bytes)),
+        saved=mib(Figure(order.saved_bytes)),
+        tried=order.tried,
     )
-    return texts("node_order_chosen", chosen=chosen, saved=saved, tried=order.tried)

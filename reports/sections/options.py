@@ -1,6 +1,4 @@
-"""The runtime's own options: what one context takes with each, how fast it is, and how its outputs
-differ.
-"""
+"""The question of options: memory, speed and outputs of one context with each."""
 
 from __future__ import annotations
 
@@ -30,43 +28,50 @@ class OptionsSection(QuestionSection):
 
 
 def options_table(rows: Sequence[Row], texts: Texts) -> Table | None:
-    """Return a row for each option, below that of the default; None if nothing was measured with
-    any.
+    """Return a row for each option, below the default; None if nothing was measured.
 
-    Speed and outputs are left out where nothing computes.
+    Speed and outputs are left out if nothing computes.
     """
     if not any(row.measured for row in rows):
         return None
     memory = NPU if any(row.memory(NPU) for row in rows) else OVER_BASELINE
-    is_npu = memory == NPU
     computes = all(row.computes for row in rows)
     lines = []
     for row in rows:
-        saving = row.saving(memory)
-        latency = _latency_change(row)
-        sizes = [
-            mib(row.memory(memory), is_npu),
-            mib(-saving.saved, is_npu) if saving else EMPTY,
-            percent(-saving.percent, spread=True) if saving and saving.percent else EMPTY,
-        ]
-        outputs = outputs_in_words(row.output_difference, texts) if row.baseline else EMPTY
-        speed = (
-            [milliseconds(row.latency), percent(latency, spread=True), outputs] if computes else []
-        )
-        cells = [texts.scenario(row.scenario), *sizes, *speed, texts(f"outcome_{row.outcome}")]
+        cells = [texts.scenario(row.scenario), *_memory_cells(row, memory)]
+        if computes:
+            latency_change = percent(_latency_change(row), spread=True)
+            cells += [milliseconds(row.latency), latency_change, _outputs_cell(row, texts)]
+        cells.append(texts(f"outcome_{row.outcome}"))
         lines.append((row.outcome, cells))
-    heads = (
+    heads = [
         "column_option",
-        "column_npu" if is_npu else "column_option_memory",
+        "column_npu" if memory == NPU else "column_option_memory",
         "column_option_change",
         "column_option_change_percent",
-        *(("column_latency", "column_latency_change", "column_outputs") if computes else ()),
-        "column_outcome",
-    )
+    ]
+    if computes:
+        heads += ["column_latency", "column_latency_change", "column_outputs"]
+    heads.append("column_outcome")
     return Table(heads_of(heads, texts), lines, words=(0, -2, -1) if computes else (0, -1))
 
 
+def _memory_cells(row: Row, memory: str) -> list[str]:
+    """Return the memory with an option, and its change from the default in MiB and percent."""
+    is_npu = memory == NPU
+    saving = row.saving(memory)
+    cells = [mib(row.memory(memory), is_npu)]
+    if saving is None:
+        return [*cells, EMPTY, EMPTY]
+    change = percent(-saving.percent, spread=True) if saving.percent else EMPTY
+    return [*cells, mib(-saving.saved, is_npu), change]
+
+
+def _outputs_cell(row: Row, texts: Texts) -> str:
+    return outputs_in_words(row.output_difference, texts) if row.baseline else EMPTY
+
+
 def _latency_change(row: Row) -> Figure | None:
-    """Return by how much its inference takes longer than by default, in percent of that."""
+    """Return the change of latency in percent of the default's."""
     before = row.baseline.latency if row.baseline else None
     return row.latency.percent_above(before) if row.latency and before else None

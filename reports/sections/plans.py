@@ -1,12 +1,10 @@
-"""Plans of users: how each is laid out, context by context, and what each context adds with and
-without reuse.
-"""
+"""The question of users' plans: the layout of each, and what each context adds."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from reusebench.measured.plan import Context, Plan
+from reusebench.measured.plan import Plan
 from reusebench.reports.base.drawing import Draw
 from reusebench.reports.base.formatting import EMPTY, mib
 from reusebench.reports.base.statistics import Figure
@@ -56,14 +54,12 @@ class PlansSection(ComparisonSection):
 
 
 def layout_tables(rows: Iterable[Row], npu: bool, texts: Texts) -> list[tuple[str, Table]]:
-    """Return (name, contexts) of each plan, whether it was measured or not; those without reuse are
-    part of them.
-    """
-    return [
-        (texts.scenario(row.scenario), _layout_table(row, npu, texts))
-        for row in rows
-        if row.info.baseline
-    ]
+    """Return (name, contexts) of each plan, measured or not; none for plans without reuse."""
+    tables = []
+    for row in rows:
+        if row.info.baseline:
+            tables.append((texts.scenario(row.scenario), _layout_table(row, npu, texts)))
+    return tables
 
 
 def _layout_table(row: Row, npu: bool, texts: Texts) -> Table:
@@ -71,44 +67,53 @@ def _layout_table(row: Row, npu: bool, texts: Texts) -> Table:
     own = added_by_contexts(row, npu)
     before = added_by_contexts(row.baseline, npu) if row.baseline else []
     lines = []
-    for index, context in enumerate(plan.contexts):
-        figures = [_cell(figures, index, npu) for figures in (before, own)]
-        lines.append((row.outcome, [*_words(plan, index, context, texts), *figures]))
-    heads = [
-        *_HEADS,
-        "column_plan_added_before",
-        "column_plan_added_npu" if npu else "column_plan_added",
-    ]
+    for index in range(len(plan.contexts)):
+        figures = [_figure_cell(before, index, npu), _figure_cell(own, index, npu)]
+        lines.append((row.outcome, [*_plan_cells(plan, index, texts), *figures]))
+    added = "column_plan_added_npu" if npu else "column_plan_added"
+    heads = [*_HEADS, "column_plan_added_before", added]
     return Table(heads_of(heads, texts), lines, words=range(len(_HEADS)))
 
 
-def _words(plan: Plan, index: int, context: Context, texts: Texts) -> list[str]:
-    """Return what the plan says of a context."""
+def _plan_cells(plan: Plan, index: int, texts: Texts) -> list[str]:
+    """Return how the plan makes and runs a context, for the columns of _HEADS."""
+    context = plan.contexts[index]
     chain = plan.chain_of(index)
-    names = [_name(plan, other) for other in range(len(plan.contexts))]
-    made = texts(f"mechanism_{context.mechanism}")
-    if context.source is not None:
-        made = texts("plan_made_from", mechanism=made, source=names[context.source])
-    sharing = (
-        plan.internal_memories().get(context.internal, []) if context.internal is not None else []
-    )
-    others = [names[other] for other in sharing if other != index]
+    place = chain.index(index)
+    all_streams = context.stream is None
     return [
-        names[index],
+        _name(plan, index),
         plan.models[context.model].name,
-        texts("plan_all_streams") if context.stream is None else str(context.stream),
-        made,
-        texts("plan_shared_internal", others=texts.joined(others))
-        if others
-        else texts("plan_own_internal"),
-        EMPTY if index == chain[0] else names[chain[chain.index(index) - 1]],
+        texts("plan_all_streams") if all_streams else str(context.stream),
+        _made(plan, index, texts),
+        _internal_memory(plan, index, texts),
+        _name(plan, chain[place - 1]) if place else EMPTY,
         EMPTY if context.core is None else str(context.core),
     ]
+
+
+def _made(plan: Plan, index: int, texts: Texts) -> str:
+    """Return the mechanism that makes a context, and the context that it is made from."""
+    context = plan.contexts[index]
+    mechanism = texts(f"mechanism_{context.mechanism}")
+    if context.source is None:
+        return mechanism
+    return texts("plan_made_from", mechanism=mechanism, source=_name(plan, context.source))
+
+
+def _internal_memory(plan: Plan, index: int, texts: Texts) -> str:
+    """Return the contexts that share a context's internal memory."""
+    memory = plan.contexts[index].internal
+    sharing = [] if memory is None else plan.internal_memories().get(memory, [])
+    others = [_name(plan, other) for other in sharing if other != index]
+    if not others:
+        return texts("plan_own_internal")
+    return texts("plan_shared_internal", others=texts.joined(others))
 
 
 def _name(plan: Plan, index: int) -> str:
     return plan.contexts[index].name or str(index + 1)
 
 
-def _cell(figures: Sequence[Figure | None], index: int, npu: bool) -> str:
+def _figure_cell(figures: Sequence[Figure | None], index: int, npu: bool) -> str:
     return mib(figures[index], npu=npu) if index < len(figures) else EMPTY

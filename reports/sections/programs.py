@@ -1,13 +1,13 @@
-"""Programs that `reusebench record` measured: what each of their phases took, which process how
-much, and a figure.
-"""
+"""Programs that `reusebench record` measured: tables of phases and processes, and a figure."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
+
+from matplotlib.axes import Axes
 
 from reusebench.reports.base.drawing import INK, Draw, line, new_canvas, patch, svg_of
 from reusebench.reports.base.formatting import MIB, doubted, mib, seconds
@@ -23,13 +23,13 @@ from reusebench.storage.recorded_program import Phase, PhaseMedians, PhaseMemory
 from reusebench.storage.run_file import run_number
 from reusebench.storage.trace import ProgramTrace, read_trace
 
-#: Programs that the page has a timeline of, and processes of each that it names.
+#: Programs with a timeline on the page, and named processes of each.
 _MOST_PROGRAMS = 6
 _MOST_PROCESSES = 8
 _PANEL_PX = 195
-#: Characters of a panel's title that fit.
+#: Longest title of a panel, in characters.
 _TITLE = 40
-#: The figures of a phase on the page; the exported table has all.
+#: Figures of a phase on the page; the exported table has all.
 _SHOWN = (
     "application_memory",
     "application_memory_median",
@@ -39,11 +39,14 @@ _SHOWN = (
     "npu_memory",
 )
 _PEAKS = ("application_peak_rss", "process_peak_rss")
-#: Its buffers are never evicted.
+#: A figure that is right even if memory was short, since its buffers are never evicted.
 _NEVER_SHORT = "npu_memory"
 _AT_MOST = "application_peak_rss_at_most_bytes"
 _MEMORY = tuple(name for name in PhaseMemory.__struct_fields__ if name != _AT_MOST)
 _MEDIANS = PhaseMedians.__struct_fields__
+_RSS_LOOK: dict[str, Any] = {"linewidth": 1.2}
+_PSS_LOOK: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 2.4}
+_NPU_LOOK: dict[str, Any] = {"linewidth": 1, "linestyle": ":"}
 
 
 class ProgramsSection(Section):
@@ -80,7 +83,7 @@ def _named(name: str, kind: str) -> tuple[str, str]:
     return f"{stem}_bytes", f"{stem}_spread_bytes"
 
 
-#: Of the exported table; new columns come at the end.
+#: Columns of the exported table; new ones come at the end.
 PROGRAM_COLUMNS = (
     "program",
     "phase",
@@ -110,8 +113,9 @@ def phase_figure(phase: Phase, name: str) -> Figure | None:
 
 
 def phase_text(phase: Phase, name: str) -> str:
-    """Return a figure in MiB; of a peak what is known of it: that it was no less, or between what
-    it was.
+    """Return a figure in MiB.
+
+    A peak is a range, or a lower bound, if readings do not tell it exactly.
     """
     figure = phase_figure(phase, name)
     if figure is None or name not in _PEAKS:
@@ -120,112 +124,131 @@ def phase_text(phase: Phase, name: str) -> str:
     highest = Figure.of(at_most)
     if highest is None or None in at_most or not all(phase.process_peaks_exact):
         return f"≥ {mib(figure)}"
-    if mib(Figure(highest.median)) != mib(Figure(figure.median)):
-        return f"{mib(Figure(figure.median))} ... {mib(Figure(highest.median))}"
-    return mib(figure)
+    low = mib(Figure(figure.median))
+    high = mib(Figure(highest.median))
+    return mib(figure) if low == high else f"{low} ... {high}"
 
 
 def programs_table(programs: Sequence[StoredProgram], texts: Texts) -> Table | None:
     """Return a row for each phase of each program; None if there is none."""
     phases = [(program, phase) for program in programs for phase in program.info.phases]
+    if not phases:
+        return None
     shown = [name for name in _SHOWN if any(phase_figure(phase, name) for _, phase in phases)]
-    several_boards = len({program.file.board for program in programs}) > 1
+    has_boards = len({program.file.board for program in programs}) > 1
     lines = []
     for program, phase in phases:
-        outcome = program.info.outcome
-        last = program.info.repeats[-1] if program.info.repeats else None
-        result = texts(f"outcome_{outcome}")
-        # Where its board was lost, or its recorder, nobody knows how it ended.
-        if last and outcome not in ("ok", "connection_lost", "cut_off"):
-            why = last.signal or texts("program_exit_code", code=last.exit_code)
-            result = texts("program_outcome", outcome=result, why=why)
-        result = outcome_in_words(result, program.info.shortage_signs, texts)
-        names = [program.name, *([program.file.board] if several_boards else []), phase.name]
-        memory = (
-            doubted(phase_text(phase, name), program.is_short and name != _NEVER_SHORT)
-            for name in shown
-        )
-        figures = [doubted(seconds(Figure.of(phase.durations_ns)), program.is_short), *memory]
-        lines.append((outcome, [*names, str(len(program.info.repeats)), *figures, result]))
-    board = ["board"] if several_boards else []
-    heads = [
-        f"program_column_{name}"
-        for name in ("program", *board, "phase", "repeats", "duration", *shown, "outcome")
-    ]
-    return (
-        Table(heads_of(heads, texts), lines, words=(*range(2 + len(board)), -1)) if lines else None
-    )
+        cells = [program.name]
+        if has_boards:
+            cells.append(program.file.board)
+        duration = seconds(Figure.of(phase.durations_ns))
+        cells += [phase.name, str(len(program.info.repeats)), doubted(duration, program.is_short)]
+        for name in shown:
+            is_short = program.is_short and name != _NEVER_SHORT
+            cells.append(doubted(phase_text(phase, name), is_short))
+        cells.append(_outcome(program, texts))
+        lines.append((program.info.outcome, cells))
+    names = ["program", "phase", "repeats", "duration", *shown, "outcome"]
+    if has_boards:
+        names.insert(1, "board")
+    heads = heads_of((f"program_column_{name}" for name in names), texts)
+    first_number = names.index("repeats")
+    return Table(heads, lines, words=(*range(first_number), -1))
+
+
+def _outcome(program: StoredProgram, texts: Texts) -> str:
+    """Return how the program ended, and the signs of short memory."""
+    name = program.info.outcome
+    outcome = texts(f"outcome_{name}")
+    # If its board or its recorder was lost, nobody knows how the program ended.
+    if name not in ("ok", "connection_lost", "cut_off") and program.info.repeats:
+        last = program.info.repeats[-1]
+        why = last.signal or texts("program_exit_code", code=last.exit_code)
+        outcome = texts("program_outcome", outcome=outcome, why=why)
+    return outcome_in_words(outcome, program.info.shortage_signs, texts)
 
 
 def program_warnings(programs: Sequence[StoredProgram], texts: Texts) -> list[str]:
-    """Return a sentence where memory was short, which says what to do."""
-    short = [
-        short_row(program.name, program.info.shortage_signs, texts)
-        for program in programs
-        if program.is_short
-    ]
-    return [texts("programs_warning_short", mark=DOUBT, programs="; ".join(short))] if short else []
+    """Return a sentence with its remedy, if memory was short during any recording."""
+    short = []
+    for program in programs:
+        if program.is_short:
+            short.append(short_row(program.name, program.info.shortage_signs, texts))
+    if not short:
+        return []
+    return [texts("programs_warning_short", mark=DOUBT, programs="; ".join(short))]
 
 
 def processes_table(programs: Sequence[StoredProgram], texts: Texts) -> Table | None:
-    """Return the processes with the highest peaks in the first repeat of each program; None where
-    there are none.
+    """Return the processes with the highest peaks in the first repeat of each program.
+
+    None if there are none.
     """
     lines = []
     for program in programs:
-        first = program.info.repeats[0] if program.info.repeats else None
-        for process in first.processes[:_MOST_PROCESSES] if first else ():
-            times = [
-                seconds(Figure(time_ns))
-                for time_ns in (process.first_seen_ns, process.last_seen_ns)
+        if not program.info.repeats:
+            continue
+        for process in program.info.repeats[0].processes[:_MOST_PROCESSES]:
+            peak = mib(Figure(process.peak_rss_bytes))
+            cells = [
+                program.name,
+                f"{process.name} ({process.pid})",
+                doubted(peak, program.is_short),
+                seconds(Figure(process.first_seen_ns)),
+                seconds(Figure(process.last_seen_ns)),
+                texts("yes" if process.pss_readable else "no"),
             ]
-            peak = doubted(mib(Figure(process.peak_rss_bytes)), program.is_short)
-            cells = [program.name, f"{process.name} ({process.pid})", peak, *times]
-            lines.append(("ok", [*cells, texts("yes" if process.pss_readable else "no")]))
+            lines.append(("ok", cells))
+    if not lines:
+        return None
     names = ("program", "process", "peak", "first_seen", "last_seen", "pss")
     heads = heads_of((f"program_column_{name}" for name in names), texts)
-    return Table(heads, lines, words=(0, 1, -1)) if lines else None
+    return Table(heads, lines, words=(0, 1, -1))
 
 
 def program_records(programs: Sequence[StoredProgram]) -> list[dict[str, Any]]:
-    """Return a row in PROGRAM_COLUMNS for each phase of every recording, oldest first."""
+    """Return a record in PROGRAM_COLUMNS for each phase of every recording, oldest first."""
     records = []
     for program in reversed(programs):
         for phase in program.info.phases:
-            sizes: dict[str, float | None] = {}
-            for part, kind in ((phase.memory, ""), (phase.medians, "_median")):
-                for name in part.__struct_fields__:
-                    figure = Figure.of(getattr(part, name))
-                    sizes.update(zip(_named(name, kind), (rounded(figure), rounded_spread(figure))))
-            records.append(
-                {
-                    "program": program.name,
-                    "phase": phase.name,
-                    "repeats": len(program.info.repeats),
-                    "outcome": program.info.outcome,
-                    "duration_ns": rounded(Figure.of(phase.durations_ns)),
-                    "pss_readings": sum(phase.pss_readings),
-                    **sizes,
-                    "command": shlex.join(program.info.command),
-                    "file": program.file.file_name,
-                    "commit": program.file.commit.id,
-                    "board": program.file.board,
-                    "recorded_at": program.file.recorded_at,
-                    "run_number": run_number(program.file.path),
-                    "reading_age_ns": rounded(Figure.of(phase.reading_ages_ns)),
-                    "process_peaks_exact": all(phase.process_peaks_exact),
-                    "memory_short": " ".join(sign.code for sign in program.info.shortage_signs)
-                    or None,
-                }
-            )
+            record = {
+                "program": program.name,
+                "phase": phase.name,
+                "repeats": len(program.info.repeats),
+                "outcome": program.info.outcome,
+                "duration_ns": rounded(Figure.of(phase.durations_ns)),
+                "pss_readings": sum(phase.pss_readings),
+                **_size_columns(phase.memory, ""),
+                **_size_columns(phase.medians, "_median"),
+                "command": shlex.join(program.info.command),
+                "file": program.file.file_name,
+                "commit": program.file.commit.id,
+                "board": program.file.board,
+                "recorded_at": program.file.recorded_at,
+                "run_number": run_number(program.file.path),
+                "reading_age_ns": rounded(Figure.of(phase.reading_ages_ns)),
+                "process_peaks_exact": all(phase.process_peaks_exact),
+                "memory_short": " ".join(sign.code for sign in program.info.shortage_signs) or None,
+            }
+            records.append(record)
     return records
 
 
-def programs_figure(programs: Sequence[StoredProgram], texts: Texts) -> str | None:
-    """Draw the sum of RSS and PSS over time in the first repeat of each program; None if all
-    traces are lost.
+def _size_columns(sizes: PhaseMemory | PhaseMedians, kind: str) -> dict[str, float | None]:
+    """Return each size and its spread, by column."""
+    columns: dict[str, float | None] = {}
+    for name in sizes.__struct_fields__:
+        figure = Figure.of(getattr(sizes, name))
+        size, spread = _named(name, kind)
+        columns[size] = rounded(figure)
+        columns[spread] = rounded_spread(figure)
+    return columns
 
-    NPU memory is a thin line where it was read.
+
+def programs_figure(programs: Sequence[StoredProgram], texts: Texts) -> str | None:
+    """Draw the sums of RSS and of PSS over time in the first repeat of each program.
+
+    NPU memory is a thin line, if it was read. None if all traces are lost.
     """
     traces = []
     for program in programs[:_MOST_PROGRAMS]:
@@ -234,53 +257,56 @@ def programs_figure(programs: Sequence[StoredProgram], texts: Texts) -> str | No
             traces.append((program, trace))
     if not traces:
         return None
-    # Equal names have equal colours; those beyond the last share one.
+    # Phases of equal names have equal colours; those beyond the last colour share one.
     names = dict.fromkeys(phase.name for program, _ in traces for phase in program.info.phases)
     colours = dict(zip(names, (*PROGRAM_PHASE_COLOURS, *[OTHER_COLOUR] * len(names))))
-    # Programs take as long as they take, and no two the same memory: each has axes of its own.
+    # Each program has axes of its own: neither durations nor memory are alike.
     columns = min(len(traces), 2)
     lines = -(-len(traces) // columns)
     canvas = new_canvas(_PANEL_PX * lines + 40)
     for index, (program, trace) in enumerate(traces):
         axes = canvas.add_subplot(lines, columns, index + 1)
-        spans = [
-            (phase.begin_ns / 1e9, (phase.end_ns - phase.begin_ns) / 1e9) for phase in trace.phases
-        ]
-        axes.broken_barh(
-            spans,
-            (0, 1),
-            transform=axes.get_xaxis_transform(),
-            facecolors=[colours.get(phase.name, OTHER_COLOUR) for phase in trace.phases],
-            alpha=PHASE_ALPHA,
-            linewidth=0,
-        )
-        for series, sizes, look in (
-            (trace.timeline, trace.timeline.rss_bytes, {"linewidth": 1.2}),
-            (
-                trace.pss,
-                trace.pss.pss_bytes,
-                {"linestyle": "none", "marker": "o", "markersize": 2.4},
-            ),
-            (trace.npu_held, trace.npu_held.npu_memory_bytes, {"linewidth": 1, "linestyle": ":"}),
-        ):
-            times_s = [time_ns / 1e9 for time_ns in series.times_ns]
-            axes.plot(times_s, [size / MIB for size in sizes], color=INK, **look)
-        axes.set_xlim(left=0)
-        axes.set_ylim(bottom=0)
-        name = program.name
-        axes.set_title(name if len(name) <= _TITLE else f"{name[: _TITLE - 3]}...")
+        _draw_program(axes, trace, colours)
+        axes.set_title(_shortened(program.name))
         if index % columns == 0:
             axes.set_ylabel(texts("axis_memory"))
         if index >= len(traces) - columns:
             axes.set_xlabel(texts("axis_time"))
     legend = [patch(name, colour, alpha=2 * PHASE_ALPHA) for name, colour in colours.items()]
-    legend += [
-        line("RSS", INK, linewidth=1.2),
-        line("PSS", INK, linestyle="none", marker="o", markersize=2.4),
-    ]
+    legend.append(line("RSS", INK, **_RSS_LOOK))
+    legend.append(line("PSS", INK, **_PSS_LOOK))
     if any(trace.npu_held.times_ns for _, trace in traces):
-        legend.append(line(texts("memory_npu"), INK, linewidth=1, linestyle=":"))
+        legend.append(line(texts("memory_npu"), INK, **_NPU_LOOK))
     return svg_of(canvas, legend)
+
+
+def _draw_program(axes: Axes, trace: ProgramTrace, colours: Mapping[str, str]) -> None:
+    """Draw the phases of a program as bars, and its memory as lines."""
+    spans_s = []
+    for phase in trace.phases:
+        spans_s.append((phase.begin_ns / 1e9, (phase.end_ns - phase.begin_ns) / 1e9))
+    axes.broken_barh(
+        spans_s,
+        (0, 1),
+        transform=axes.get_xaxis_transform(),
+        facecolors=[colours.get(phase.name, OTHER_COLOUR) for phase in trace.phases],
+        alpha=PHASE_ALPHA,
+        linewidth=0,
+    )
+    for times_ns, sizes_bytes, look in (
+        (trace.timeline.times_ns, trace.timeline.rss_bytes, _RSS_LOOK),
+        (trace.pss.times_ns, trace.pss.pss_bytes, _PSS_LOOK),
+        (trace.npu_held.times_ns, trace.npu_held.npu_memory_bytes, _NPU_LOOK),
+    ):
+        times_s = [time_ns / 1e9 for time_ns in times_ns]
+        sizes_mib = [size_bytes / MIB for size_bytes in sizes_bytes]
+        axes.plot(times_s, sizes_mib, color=INK, **look)
+    axes.set_xlim(left=0)
+    axes.set_ylim(bottom=0)
+
+
+def _shortened(name: str) -> str:
+    return name if len(name) <= _TITLE else f"{name[: _TITLE - 3]}..."
 
 
 def _first_trace(program: StoredProgram) -> ProgramTrace | None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from reusebench.reports.base.formatting import EMPTY, to_the_minute
 from reusebench.reports.base.table import Table, heads_of
 from reusebench.reports.base.texts import Texts
 from reusebench.reports.sections.section import Page, Section, Values
-from reusebench.storage.run_file import StoredResult, StoredRun
+from reusebench.storage.run_file import StoredRun
 
-#: Characters of a commit's id that are shown.
+#: Length of the shown part of a commit's id.
 _COMMIT = 10
 
 
@@ -31,30 +32,29 @@ class RunsSection(Section):
 
 
 def runs_table(files: Sequence[StoredRun], texts: Texts) -> Table | None:
-    """Return a row for each runtime and each recorded program of a run, newest first; None without
-    runs.
-    """
+    """Return a row for each runtime and each program of a run, newest first; None without runs."""
     lines = []
     for file in sorted(files, key=lambda file: file.order, reverse=True):
-        measured: list[tuple[str, str, list[str]]] = []
-        of_runtimes: dict[tuple[str, str, str], list[StoredResult]] = {}
-        for result in file.results:
-            version = (result.info.runtime_version or EMPTY).partition(" ")[0]
-            of_runtimes.setdefault((result.info.runtime, version, result.info.target), []).append(
-                result
-            )
-        for (runtime, version, target), results in of_runtimes.items():
-            outcomes = [result.info.outcome for result in results]
-            measured.append((f"{texts.runtime(runtime)} {version}", target, outcomes))
-        for program in file.programs:
-            measured.append((texts("program_run", name=program.name), EMPTY, [program.outcome]))
         name = file.file_name if file.is_finished else texts("run_unfinished", file=file.file_name)
-        for subject, target, outcomes in measured:
-            ok = outcomes.count("ok")
-            lacking = outcomes.count("not_supported")
-            counts = [str(count) for count in (ok, lacking, len(outcomes) - ok - lacking)]
-            cells = [to_the_minute(file.recorded_at), name, file.board, subject, target, *counts]
-            lines.append(("ok", [*cells, (file.commit.id or EMPTY)[:_COMMIT]]))
+        commit = (file.commit.id or EMPTY)[:_COMMIT]
+        for measured in (*_runtimes(file, texts), *_programs(file, texts)):
+            ok = measured.outcomes.count("ok")
+            lacking = measured.outcomes.count("not_supported")
+            failed = len(measured.outcomes) - ok - lacking
+            cells = [
+                to_the_minute(file.recorded_at),
+                name,
+                file.board,
+                measured.subject,
+                measured.target,
+                str(ok),
+                str(lacking),
+                str(failed),
+                commit,
+            ]
+            lines.append(("ok", cells))
+    if not lines:
+        return None
     names = (
         "date",
         "file",
@@ -67,4 +67,31 @@ def runs_table(files: Sequence[StoredRun], texts: Texts) -> Table | None:
         "commit",
     )
     heads = heads_of((f"column_run_{name}" for name in names), texts)
-    return Table(heads, lines, words=(0, 1, 2, 3, 4, 8)) if lines else None
+    return Table(heads, lines, words=(0, 1, 2, 3, 4, 8))
+
+
+class _Measured(NamedTuple):
+    """A runtime or program of a run, with the outcomes of its results."""
+
+    subject: str
+    target: str
+    outcomes: list[str]
+
+
+def _runtimes(file: StoredRun, texts: Texts) -> list[_Measured]:
+    outcomes: dict[tuple[str, str, str], list[str]] = {}
+    for result in file.results:
+        info = result.info
+        version = (info.runtime_version or EMPTY).partition(" ")[0]
+        outcomes.setdefault((info.runtime, version, info.target), []).append(info.outcome)
+    return [
+        _Measured(f"{texts.runtime(runtime)} {version}", target, outcomes_of_runtime)
+        for (runtime, version, target), outcomes_of_runtime in outcomes.items()
+    ]
+
+
+def _programs(file: StoredRun, texts: Texts) -> list[_Measured]:
+    return [
+        _Measured(texts("program_run", name=program.name), EMPTY, [program.outcome])
+        for program in file.programs
+    ]

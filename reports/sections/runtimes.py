@@ -1,6 +1,4 @@
-"""Runtimes beside each other, with the same contexts: which needs least, at which speed, and
-whether outputs agree.
-"""
+"""Runtimes beside each other with the same contexts: least memory, speed, and equal outputs."""
 
 from __future__ import annotations
 
@@ -37,112 +35,104 @@ from reusebench.reports.results.savings import APPLICATION, NPU, SAME, saving_of
 from reusebench.reports.results.speed_change import rate
 from reusebench.reports.sections.layouts import memory_in_words, set_in_words
 
-#: Pixels of a panel, and of a point.
+#: Sizes in pixels: of a panel, and of a point.
 _PANEL_PX = 340
 _POINT_PX = 6
-#: What runtimes are called, by the number of their group.
+#: Names of runtimes, by the number of their group.
 Names = Mapping[int, str]
 
 
 def outputs_in_words(difference: float | None, texts: Texts) -> str:
-    """Return what a relative difference of outputs comes to."""
+    """Return the words for a relative difference of outputs."""
     if difference is None:
         return texts("outputs_not_compared")
     if difference == 0:
         return texts("outputs_equal")
-    return texts(
-        "outputs_agree" if difference <= TOLERANCE else "outputs_differ",
-        difference=share(difference),
-    )
+    key = "outputs_agree" if difference <= TOLERANCE else "outputs_differ"
+    return texts(key, difference=share(difference))
 
 
 def runtime_sentences(
     comparison: RuntimeComparison, labels: Sequence[str], texts: Texts
 ) -> list[str]:
-    """Return which needs least of each memory, which is the fastest, and whether outputs agree."""
+    """Return the runtime with the least of each memory, the fastest, and whether outputs agree."""
     names = _names(comparison, labels, texts)
     return [
-        sentence
-        for part in (_ranking, _disturbed, _outputs)
-        for sentence in part(comparison, names, texts)
+        *_ranking(comparison, names, texts),
+        *_disturbed(comparison, names, texts),
+        *_outputs(comparison, names, texts),
     ]
 
 
 def compared_in_words(comparison: RuntimeComparison, texts: Texts) -> str:
-    """Return which contexts all of them ran, with the models as the reference's files are
-    called.
-    """
+    """Return the contexts that all runtimes ran, with the names of the reference's model files."""
     first = min(comparison.members, key=lambda member: not member.is_reference)
     return set_in_words(first.recommendation, texts)
 
 
 def runtimes_table(comparison: RuntimeComparison, labels: Sequence[str], texts: Texts) -> Table:
-    """Return a row for each runtime: what it takes without reuse and at least, how fast it is then,
-    its outputs.
+    """Return a row for each runtime: memory without reuse and at least, speed, and outputs.
 
-    Speed and outputs are left out where nothing computes.
+    Speed and outputs are left out if nothing computes.
     """
-    lines = []
     computes = any(member.least.computes for member in comparison.members)
+    lines = []
     for memory in (APPLICATION, NPU):
         for member in comparison.of_memory(memory):
-            saving = member.recommendation.saving
-            is_npu = memory == NPU
-            sizes = [
-                mib(member.recommendation.without_reuse.memory(memory), is_npu),
-                mib(member.size, is_npu),
-                percent(saving.percent) if saving else EMPTY,
-            ]
-            speed = (
-                [per_second(rate(member.least)), milliseconds(member.least.latency)]
-                if computes
-                else []
-            )
-            layout = [texts.scenario(member.least.scenario), memory_in_words(memory, texts)]
-            outputs = [_outputs_cell(member, texts)] if computes else []
-            lines.append(
-                (
-                    group_id(member.number),
-                    [labels[member.number], *sizes, *speed, *layout, *outputs],
-                )
-            )
-    heads = (
+            cells = [labels[member.number], *_cells(member, memory, computes, texts)]
+            lines.append((group_id(member.number), cells))
+    heads = [
         "column_run_runtime",
         "column_without_reuse",
         "column_set_least",
         "column_saved_percent",
-        *((_rate_key(comparison), "column_latency") if computes else ()),
         "column_set_layout",
         "column_set_memory",
-        *(("column_outputs",) if computes else ()),
-    )
+    ]
+    if computes:
+        heads[4:4] = [_rate_key(comparison), "column_latency"]
+        heads.append("column_outputs")
     return Table(heads_of(heads, texts), lines, words=(0, -3, -2, -1) if computes else (0, -2, -1))
 
 
-def runtimes_figure(groups: Sequence[Group], labels: Sequence[str], texts: Texts) -> str | None:
-    """Draw every layout of every runtime that ran the same contexts, by memory and speed; None
-    where no two did.
+def _cells(member: Member, memory: str, computes: bool, texts: Texts) -> list[str]:
+    """Return the cells of a runtime after its label."""
+    is_npu = memory == NPU
+    least = member.least
+    saving = member.recommendation.saving
+    cells = [
+        mib(member.recommendation.without_reuse.memory(memory), is_npu),
+        mib(member.size, is_npu),
+        percent(saving.percent) if saving else EMPTY,
+    ]
+    if computes:
+        cells += [per_second(rate(least)), milliseconds(least.latency)]
+    cells += [texts.scenario(least.scenario), memory_in_words(memory, texts)]
+    if computes:
+        cells.append(_outputs_cell(member, texts))
+    return cells
 
-    NPU memory and application memory have a panel each, with a frontier of its own.
+
+def runtimes_figure(groups: Sequence[Group], labels: Sequence[str], texts: Texts) -> str | None:
+    """Draw the layouts of all runtimes that ran the same contexts, by memory and speed.
+
+    NPU memory and application memory have a panel each, with a frontier of its own. None if no two
+    runtimes ran the same.
     """
     comparison = runtime_comparison(groups)
     if comparison is None:
         return None
-    panels = {
-        memory: points for memory in (APPLICATION, NPU) if (points := comparison.points(memory))
-    }
-    drawn = {point.member.number: point.member for points in panels.values() for point in points}
-    if len(drawn) < 2:
+    panels = _panels(comparison)
+    members = {point.member.number: point.member for points in panels.values() for point in points}
+    if len(members) < 2:
         return None
     names = _names(comparison, labels, texts)
-    looks = {number: _look(member) for number, member in sorted(drawn.items())}
+    looks = {number: _look(member) for number, member in sorted(members.items())}
     legend = []
     for number, look in looks.items():
-        name = (
-            texts("runtimes_differing", runtime=names[number])
-            if drawn[number].differs
-            else names[number]
-        )
+        name = names[number]
+        if members[number].differs:
+            name = texts("runtimes_differing", runtime=name)
         legend.append(line(name, _colour(number), **look))
     canvas = new_canvas(_PANEL_PX * len(panels))
     for index, (memory, points) in enumerate(panels.items()):
@@ -153,16 +143,28 @@ def runtimes_figure(groups: Sequence[Group], labels: Sequence[str], texts: Texts
         best = comparison.frontier(memory)
         if best:
             entry = frontier(axes, *_places(best), texts("fit_frontier"))
-            legend += [*([] if index else [entry]), *_draw_best(axes, best, names, texts)]
-        axes.set_xlim(left=0)
-        axes.set_ylim(bottom=0)
-        axes.set_xlabel(texts("axis_npu_memory" if memory == NPU else "axis_application_memory"))
-        axes.set_ylabel(texts(_rate_key(comparison)))
+            if index == 0:
+                legend.append(entry)
+            legend += _draw_best(axes, best, names, texts)
+        _name_axes(axes, memory, comparison, texts)
     return svg_of(canvas, legend)
 
 
+def _panels(comparison: RuntimeComparison) -> dict[str, list[LayoutPoint]]:
+    """Return the layouts by their memory; without a memory that no layout has."""
+    points = {memory: comparison.points(memory) for memory in (APPLICATION, NPU)}
+    return {memory: layouts for memory, layouts in points.items() if layouts}
+
+
+def _name_axes(axes: Axes, memory: str, comparison: RuntimeComparison, texts: Texts) -> None:
+    axes.set_xlim(left=0)
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel(texts("axis_npu_memory" if memory == NPU else "axis_application_memory"))
+    axes.set_ylabel(texts(_rate_key(comparison)))
+
+
 def _look(member: Member) -> dict[str, Any]:
-    """Return how the points of a member look: hollow where its outputs are others."""
+    """Return the look of a member's points: hollow if its outputs differ."""
     return {
         "marker": RUNTIME_MARKERS[member.number % len(RUNTIME_MARKERS)],
         "markerfacecolor": "none" if member.differs else _colour(member.number),
@@ -182,59 +184,41 @@ def _colour(number: int) -> str:
 def _draw_best(
     axes: Axes, best: Sequence[LayoutPoint], names: Names, texts: Texts
 ) -> Iterator[Artist]:
-    """Draw marks at the least and the fastest of a frontier; yield the entries of the legend, which
-    name them.
-    """
+    """Mark the least and the fastest layout of a frontier; yield their entries of the legend."""
     for point, marker, key in (
         (best[0], "D", "runtimes_least_mark"),
         (best[-1], "s", "runtimes_fastest_mark"),
     ):
         (x,), (y,) = _places([point])
-        layout = {
-            "runtime": names[point.member.number],
-            "scenario": texts.scenario(point.row.scenario),
-        }
-        yield mark(axes, x, y, marker, texts(key, **layout))
+        runtime = names[point.member.number]
+        name = texts(key, runtime=runtime, scenario=texts.scenario(point.row.scenario))
+        yield mark(axes, x, y, marker, name)
 
 
 def _places(points: Sequence[LayoutPoint]) -> tuple[list[float], list[float]]:
-    """Return the points as matplotlib takes them."""
+    """Return the coordinates of the points."""
     return [point.size.median / MIB for point in points], [point.rate.median for point in points]
 
 
 def _names(comparison: RuntimeComparison, labels: Sequence[str], texts: Texts) -> Names:
-    """Return what each member is called, by its number: its runtime alone where no other is of
-    that, else its label.
-    """
+    """Return the name of each member: its runtime, or its label if several have that runtime."""
     runtimes = [member.group.info.runtime for member in comparison.members]
-    return {
-        member.number: (
-            texts.runtime(runtime) if runtimes.count(runtime) == 1 else labels[member.number]
-        )
-        for member, runtime in zip(comparison.members, runtimes)
-    }
+    names = {}
+    for member, runtime in zip(comparison.members, runtimes):
+        is_single = runtimes.count(runtime) == 1
+        names[member.number] = texts.runtime(runtime) if is_single else labels[member.number]
+    return names
 
 
 def _ranking(comparison: RuntimeComparison, names: Names, texts: Texts) -> Iterator[str]:
-    """Yield, of each memory, which runtime needs least, those that differ from it by noise alone
-    besides.
-    """
+    """Yield the runtimes with the least of each memory, then the fastest layout."""
     for memory in (APPLICATION, NPU):
-        known = [member for member in comparison.of_memory(memory) if not member.differs]
-        if len(known) < 2:
+        members = [member for member in comparison.of_memory(memory) if not member.differs]
+        if len(members) < 2:
             continue
-        smallest = known[0].size
-        first: list[str] = []
-        others: list[str] = []
-        for member in known:
-            saving = saving_of(memory, member.size, smallest)
-            place = first if saving and saving.change == SAME else others
-            place.append(_named(member, names, texts))
-        key = "answer_needs_least" if others else "answer_need_equal"
-        values = {"first": texts.joined(first), "others": texts.joined(others)}
-        yield texts(key, memory=memory_in_words(memory, texts), **values)
+        yield _least_in_words(members, memory, names, texts)
         best = comparison.frontier(memory)
-        if best and best[-1].row is not known[0].least:
+        if best and best[-1].row is not members[0].least:
             fastest = best[-1]
             yield texts(
                 "runtimes_fastest",
@@ -245,52 +229,69 @@ def _ranking(comparison: RuntimeComparison, names: Names, texts: Texts) -> Itera
             )
 
 
+def _least_in_words(members: Sequence[Member], memory: str, names: Names, texts: Texts) -> str:
+    """Return the runtimes that need least, and the others; a difference within noise is none."""
+    smallest = members[0].size
+    first: list[str] = []
+    others: list[str] = []
+    for member in members:
+        saving = saving_of(memory, member.size, smallest)
+        is_first = saving is not None and saving.change == SAME
+        (first if is_first else others).append(_named(member, names, texts))
+    return texts(
+        "answer_needs_least" if others else "answer_need_equal",
+        memory=memory_in_words(memory, texts),
+        first=texts.joined(first),
+        others=texts.joined(others),
+    )
+
+
 def _disturbed(comparison: RuntimeComparison, names: Names, texts: Texts) -> Iterator[str]:
-    """Yield whose speed other work may have slowed down."""
-    disturbed = [names[member.number] for member in comparison.members if _is_disturbed(member)]
+    """Yield the runtimes that other work may have slowed down."""
+    disturbed = []
+    for member in comparison.members:
+        layouts = member.recommendation.layouts
+        if any(row.computes and row.is_disturbed for row in layouts):
+            disturbed.append(names[member.number])
     if disturbed:
         yield texts("runtimes_disturbed", runtimes=texts.joined(disturbed))
 
 
-def _is_disturbed(member: Member) -> bool:
-    return any(row.computes and row.is_disturbed for row in member.recommendation.layouts)
-
-
 def _named(member: Member, names: Names, texts: Texts) -> str:
-    """Return a runtime with what its least layout takes, and how fast that is where it computes."""
+    """Return a runtime with the size of its least layout, and its rate if it computes."""
+    name = names[member.number]
     size = mib(member.size, member.memory == NPU)
     per_s = rate(member.least)
-    values = {"scenario": names[member.number], "size": size}
     if per_s is None:
-        return texts("answer_layout", **values)
-    return texts("runtimes_size_rate", rate=_rate_in_words(member.least, per_s, texts), **values)
+        return texts("answer_layout", scenario=name, size=size)
+    words = _rate_in_words(member.least, per_s, texts)
+    return texts("runtimes_size_rate", scenario=name, size=size, rate=words)
 
 
 def _rate_in_words(row: Row, per_s: Figure, texts: Texts) -> str:
-    return texts(
-        "runtimes_frames" if row.schedule else "runtimes_inferences", rate=per_second(per_s)
-    )
+    key = "runtimes_frames" if row.schedule else "runtimes_inferences"
+    return texts(key, rate=per_second(per_s))
 
 
 def _outputs(comparison: RuntimeComparison, names: Names, texts: Texts) -> Iterator[str]:
-    """Yield whose outputs agree with the reference's, and whose do not, and by how much."""
-    of_verdicts: dict[str, list[Member]] = {}
+    """Yield the runtimes whose outputs agree with the reference's, and those that differ."""
+    members_by_verdict: dict[str, list[Member]] = {}
     for member in comparison.members:
         if member.agreement:
-            of_verdicts.setdefault(member.agreement.verdict, []).append(member)
+            members_by_verdict.setdefault(member.agreement.verdict, []).append(member)
     for verdict in (AGREES, DIFFERS, OTHER_PRECISION):
-        members = of_verdicts.get(verdict, [])
-        parts = [
-            texts("outputs_of", runtime=names[member.number], outputs=_outputs_cell(member, texts))
-            for member in members
-        ]
+        members = members_by_verdict.get(verdict, [])
+        parts = []
+        for member in members:
+            outputs = _outputs_cell(member, texts)
+            parts.append(texts("outputs_of", runtime=names[member.number], outputs=outputs))
         if members and members[0].reference:
             reference = texts.runtime(members[0].reference.info.runtime)
             yield texts(f"runtimes_{verdict}", reference=reference, parts=texts.joined(parts))
 
 
 def _outputs_cell(member: Member, texts: Texts) -> str:
-    """Return how far the outputs are the reference's."""
+    """Return the difference of outputs from the reference's."""
     if member.is_reference:
         return texts("outputs_reference")
     if member.agreement is None:

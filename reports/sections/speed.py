@@ -1,4 +1,4 @@
-"""Memory against speed: what each scenario saves beside what it costs in throughput and latency."""
+"""Memory against speed: the saving of each scenario beside its cost in throughput and latency."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from reusebench.reports.results.speed_change import (
 from reusebench.reports.sections.section import GroupSection, GroupView, Page, Values
 from reusebench.scenarios.catalogue import OTHER_QUESTION, QUESTIONS
 
-#: Of the exported table, behind what identifies a configuration; new columns come at the end.
+#: Columns of the exported table; new ones come at the end.
 SPEED_COLUMNS = (
     "saved_percent",
     "saved_percent_spread",
@@ -42,20 +42,20 @@ SPEED_COLUMNS = (
     "verdict",
 )
 _MEMORY = {LESS: "saves", SAME: "same", MORE: "takes_more"}
-#: Each has its words in a text `speed_verdict_NAME`; exported tables name them, so they do not
+#: The text `speed_verdict_NAME` has the words. Exported tables have the names, so they do not
 #: change.
 SPEED_VERDICTS = (
     *(f"{memory}_{speed}" for memory in _MEMORY.values() for speed in (SLOWER, AS_FAST, FASTER)),
     ONE_REPEAT,
     DISTURBED,
 )
-#: Of each question; a scenario has a colour within its question.
+#: Marker of each question; a scenario has a colour within its question.
 _MARKERS = dict(zip((*QUESTIONS, OTHER_QUESTION), "Xos^Dv*hPdp<"))
-#: Percent of the baseline's throughput. What lies farther out is drawn here: one disturbed
-#: measurement would else leave no space for the others. Beside a point at an end there is this
-#: margin.
+#: Percent of the baseline's throughput. Points outside are drawn at the ends, so that a disturbed
+#: measurement leaves space for the others.
 _LOWEST = 50.0
 _HIGHEST = 150.0
+#: Space beside a point at an end.
 _MARGIN = 3.0
 
 
@@ -83,9 +83,7 @@ class SpeedSection(GroupSection):
 
 @dataclass(frozen=True)
 class SpeedComparison:
-    """One scenario against its baseline, in percent of it; changes are below zero where this is
-    less.
-    """
+    """A scenario against its baseline, in percent of it; a change below zero means less."""
 
     row: Row
     saving: Saving
@@ -95,16 +93,17 @@ class SpeedComparison:
 
     @property
     def is_repeated(self) -> bool:
-        """Whether there are spreads, by which a difference can be distinguished from chance."""
+        """Whether there are spreads, which distinguish differences from chance."""
         return self.saving.saved.spread is not None and self.speed.change_percent.spread is not None
 
     @property
     def verdict(self) -> str:
-        """One of SPEED_VERDICTS; a difference that is not larger than its spread is none."""
-        speed = self.speed.verdict
-        if speed == DISTURBED:
+        """One of SPEED_VERDICTS; a difference within its spread does not count."""
+        if self.speed.verdict == DISTURBED:
             return DISTURBED
-        return f"{_MEMORY[self.saving.change]}_{speed}" if self.is_repeated else ONE_REPEAT
+        if not self.is_repeated:
+            return ONE_REPEAT
+        return f"{_MEMORY[self.saving.change]}_{self.speed.verdict}"
 
     @property
     def saves(self) -> bool:
@@ -118,23 +117,19 @@ class SpeedComparison:
 
 
 def speed_comparison(row: Row) -> SpeedComparison | None:
-    """Return memory and speed of a row against its baseline; None if one of them is not known of
-    both.
-    """
+    """Return memory and speed of a row against its baseline; None if either is not known."""
     saving = row.main_saving
     change = speed_change(row) if row.is_compared else None
     if row.baseline is None or saving is None or saving.percent is None or change is None:
         return None
-    latency = (
-        row.latency.percent_above(row.baseline.latency)
-        if row.latency and row.baseline.latency
-        else None
-    )
-    return SpeedComparison(row, saving, saving.percent, change, latency)
+    latency_change = None
+    if row.latency and row.baseline.latency:
+        latency_change = row.latency.percent_above(row.baseline.latency)
+    return SpeedComparison(row, saving, saving.percent, change, latency_change)
 
 
 def speed_comparisons(group: Group) -> list[SpeedComparison]:
-    """Return each scenario that has a baseline, memory and speed; of variants none."""
+    """Return the comparison of each scenario that has one, without variants."""
     comparisons = (speed_comparison(row) for row in group.rows if not row.is_variant)
     return [comparison for comparison in comparisons if comparison]
 
@@ -142,18 +137,22 @@ def speed_comparisons(group: Group) -> list[SpeedComparison]:
 def speed_table(group: Group, texts: Texts) -> Table | None:
     """Return memory saved beside speed, with a verdict; None if no speed was compared."""
     lines = []
-    for one in speed_comparisons(group):
+    for comparison in speed_comparisons(group):
+        saving = comparison.saving
+        speed = comparison.speed
         cells = [
-            texts.scenario(one.row.scenario),
-            mib(one.saving.saved, one.saving.is_npu),
-            percent(one.saved_percent, spread=True),
-            per_second(one.speed.baseline_rate),
-            per_second(one.speed.rate),
-            percent(one.speed.change_percent, spread=True),
-            percent(one.latency_change_percent, spread=True),
-            texts(f"speed_verdict_{one.verdict}"),
+            texts.scenario(comparison.row.scenario),
+            mib(saving.saved, saving.is_npu),
+            percent(comparison.saved_percent, spread=True),
+            per_second(speed.baseline_rate),
+            per_second(speed.rate),
+            percent(speed.change_percent, spread=True),
+            percent(comparison.latency_change_percent, spread=True),
+            texts(f"speed_verdict_{comparison.verdict}"),
         ]
-        lines.append((one.row.outcome, cells))
+        lines.append((comparison.row.outcome, cells))
+    if not lines:
+        return None
     heads = (
         "column_scenario",
         "column_memory_saved",
@@ -164,63 +163,72 @@ def speed_table(group: Group, texts: Texts) -> Table | None:
         "column_latency_change",
         "column_verdict",
     )
-    return Table(heads_of(heads, texts), lines, words=(0, -1)) if lines else None
+    return Table(heads_of(heads, texts), lines, words=(0, -1))
 
 
 def speed_sentences(group: Group, texts: Texts) -> list[str]:
-    """Return which savings cost frames and which are faster, or why that is unknown."""
+    """Return which savings cost frames and which are faster, or why that is not known."""
     comparisons = speed_comparisons(group)
     if not comparisons:
-        return [texts("speed_of_streams")] if all(row.schedule for row in group.rows) else []
-    disturbed = [one.row.scenario for one in comparisons if one.verdict == DISTURBED]
-    sentences = (
-        [texts("speed_disturbed", scenarios=texts.scenarios(disturbed))] if disturbed else []
-    )
-    quiet = [one for one in comparisons if one.verdict != DISTURBED]
-    if not quiet:
-        return sentences
-    if not any(one.is_repeated for one in quiet):
-        return [*sentences, texts("speed_one_repeat")]
-    saving = [one for one in quiet if one.saves]
+        is_of_streams = all(row.schedule for row in group.rows)
+        return [texts("speed_of_streams")] if is_of_streams else []
+    sentences = []
+    disturbed = [
+        comparison.row.scenario for comparison in comparisons if comparison.verdict == DISTURBED
+    ]
+    if disturbed:
+        sentences.append(texts("speed_disturbed", scenarios=texts.scenarios(disturbed)))
+    quiet = [comparison for comparison in comparisons if comparison.verdict != DISTURBED]
+    if quiet:
+        sentences += _savings_in_words(quiet, texts)
+    return sentences
+
+
+def _savings_in_words(comparisons: Sequence[SpeedComparison], texts: Texts) -> list[str]:
+    """Return which savings cost frames and which are faster, of undisturbed scenarios."""
+    if not any(comparison.is_repeated for comparison in comparisons):
+        return [texts("speed_one_repeat")]
+    saving = [comparison for comparison in comparisons if comparison.saves]
     if not saving:
-        return [*sentences, texts("speed_nothing_saved")]
-    costing = [one for one in saving if one.costs_frames]
-    faster = [one for one in saving if one.verdict == f"{_MEMORY[LESS]}_{FASTER}"]
+        return [texts("speed_nothing_saved")]
+    costing = [comparison for comparison in saving if comparison.costs_frames]
     if costing:
-        sentences.append(texts("speed_costs", scenarios=_with_changes(costing, texts)))
+        sentences = [texts("speed_costs", scenarios=_with_changes(costing, texts))]
     else:
-        spread = max(one.speed.change_percent.spread or 0 for one in saving)
-        sentences.append(texts("speed_costs_nothing", count=len(saving), spread=percent(spread)))
+        spread = max(comparison.speed.change_percent.spread or 0 for comparison in saving)
+        sentences = [texts("speed_costs_nothing", count=len(saving), spread=percent(spread))]
+    faster_verdict = f"{_MEMORY[LESS]}_{FASTER}"
+    faster = [comparison for comparison in saving if comparison.verdict == faster_verdict]
     if faster:
         sentences.append(texts("speed_faster", scenarios=_with_changes(faster, texts)))
     return sentences
 
 
 def speed_records(row: Row) -> list[dict[str, Any]]:
-    """Return a row of the exported table in SPEED_COLUMNS; none where speed was not compared."""
-    one = speed_comparison(row)
-    if one is None:
+    """Return a record in SPEED_COLUMNS; none if speed was not compared."""
+    comparison = speed_comparison(row)
+    if comparison is None:
         return []
-    return [
-        {
-            "saved_percent": rounded(one.saved_percent, 3),
-            "saved_percent_spread": rounded_spread(one.saved_percent, 3),
-            "throughput_per_s": rounded(one.speed.rate, 3),
-            "baseline_throughput_per_s": rounded(one.speed.baseline_rate, 3),
-            "throughput_change_percent": rounded(one.speed.change_percent, 3),
-            "throughput_change_spread_percent": rounded_spread(one.speed.change_percent, 3),
-            "latency_change_percent": rounded(one.latency_change_percent, 3),
-            "latency_change_spread_percent": rounded_spread(one.latency_change_percent, 3),
-            "verdict": one.verdict,
-        }
-    ]
+    speed = comparison.speed
+    record = {
+        "saved_percent": rounded(comparison.saved_percent, 3),
+        "saved_percent_spread": rounded_spread(comparison.saved_percent, 3),
+        "throughput_per_s": rounded(speed.rate, 3),
+        "baseline_throughput_per_s": rounded(speed.baseline_rate, 3),
+        "throughput_change_percent": rounded(speed.change_percent, 3),
+        "throughput_change_spread_percent": rounded_spread(speed.change_percent, 3),
+        "latency_change_percent": rounded(comparison.latency_change_percent, 3),
+        "latency_change_spread_percent": rounded_spread(comparison.latency_change_percent, 3),
+        "verdict": comparison.verdict,
+    }
+    return [record]
 
 
 def speed_figure(group: Group, texts: Texts) -> str | None:
-    """Draw the memory that each scenario saves against its throughput; None if no speed was
-    compared.
+    """Draw the memory that each scenario saves against its throughput.
 
-    A saving that costs frames stands above the one line and left of the other.
+    A saving that costs frames is above the horizontal line and left of the vertical one. None if
+    no speed was compared.
     """
     comparisons = speed_comparisons(group)
     if not comparisons:
@@ -230,27 +238,22 @@ def speed_figure(group: Group, texts: Texts) -> str | None:
     axes.axvline(100, color=INK, linewidth=0.8)
     axes.axhline(0, color=INK, linewidth=0.8)
     legend = []
-    ends = []
-    for one in comparisons:
-        throughput = 100 + one.speed.change_percent.median
+    points = []
+    for comparison in comparisons:
+        colour = scenario_colour(comparison.row.scenario)
+        look = _look(comparison.row)
+        throughput = 100 + comparison.speed.change_percent.median
+        saved = comparison.saved_percent.median
         shown = min(max(throughput, _LOWEST), _HIGHEST)
-        marker = _MARKERS[one.row.question]
-        # The star's arms are thin.
-        look: dict[str, Any] = {
-            "marker": marker,
-            "markersize": 13 if marker == "*" else 9,
-            "markeredgecolor": INK,
-            "markeredgewidth": 0.6,
-        }
-        saved = one.saved_percent.median
-        axes.plot(shown, saved, color=scenario_colour(one.row.scenario), **look)
-        # At an end, where it does not belong, without that of speed.
-        faster = one.speed.change_percent.spread if shown == throughput else None
-        ends.append((shown, saved, faster or math.nan, one.saved_percent.spread or math.nan))
-        name = texts.scenario(one.row.scenario)
-        legend.append(line(name, scenario_colour(one.row.scenario), linestyle="none", **look))
-    x, y, x_spreads, y_spreads = zip(*ends)
-    # One artist for all, below the points.
+        axes.plot(shown, saved, color=colour, **look)
+        # A point that was moved to an end has no spread of throughput.
+        spread = comparison.speed.change_percent.spread if shown == throughput else None
+        saved_spread = comparison.saved_percent.spread
+        points.append((shown, saved, spread or math.nan, saved_spread or math.nan))
+        name = texts.scenario(comparison.row.scenario)
+        legend.append(line(name, colour, linestyle="none", **look))
+    x, y, x_spreads, y_spreads = zip(*points)
+    # One artist for all spreads, below the points.
     axes.errorbar(
         x,
         y,
@@ -270,10 +273,23 @@ def speed_figure(group: Group, texts: Texts) -> str | None:
     return svg_of(canvas, legend)
 
 
+def _look(row: Row) -> dict[str, Any]:
+    """Return the look of a scenario's point."""
+    marker = _MARKERS[row.question]
+    return {
+        "marker": marker,
+        # The arms of the star are thin.
+        "markersize": 13 if marker == "*" else 9,
+        "markeredgecolor": INK,
+        "markeredgewidth": 0.6,
+    }
+
+
 def _with_changes(comparisons: Sequence[SpeedComparison], texts: Texts) -> str:
     """Return each scenario with the change of its throughput, without a sign."""
     parts = []
-    for one in comparisons:
-        change = percent(abs(one.speed.change_percent), spread=True)
-        parts.append(texts("speed_by", scenario=texts.scenario(one.row.scenario), change=change))
+    for comparison in comparisons:
+        change = percent(abs(comparison.speed.change_percent), spread=True)
+        scenario = texts.scenario(comparison.row.scenario)
+        parts.append(texts("speed_by", scenario=scenario, change=change))
     return texts.joined(parts)

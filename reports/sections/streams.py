@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -41,10 +41,10 @@ class StreamsSection(QuestionSection):
         super().__init__("streams")
 
     def part(self, view: GroupView) -> Values:
-        """Return a part for each workload."""
+        """Return the values of each workload."""
         published = view.page.material.published
-        workloads = workload_parts(view.group, published, view.texts)
-        return {**super().part(view), "workloads": workloads}
+        parts = workload_parts(view.group, published, view.texts)
+        return {**super().part(view), "workloads": parts}
 
     def part_figures(self, view: GroupView) -> dict[str, Draw]:
         """Return the figures of each workload."""
@@ -96,9 +96,9 @@ def _published_note(table: Table, published: Sequence[PublishedRow], texts: Text
     )
 
 
-def workload_figures(group: Group, texts: Texts) -> dict[str, Callable[[], str | None]]:
+def workload_figures(group: Group, texts: Texts) -> dict[str, Draw]:
     """Return a function that draws each figure of each workload. Key: the figure's name."""
-    jobs: dict[str, Callable[[], str | None]] = {}
+    jobs: dict[str, Draw] = {}
     for number, workload in enumerate(workloads(group.rows), start=1):
         jobs[f"streams_{number}_memory"] = partial(memory_figure, workload, texts)
         jobs[f"streams_{number}_over_time"] = partial(over_time_figure, workload, texts)

@@ -1,10 +1,12 @@
-"""The figure of memory over time, from the traces."""
+"""Memory over time, from traces, and the figures that no comparison shows."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 
 from reusebench.reports.base.drawing import INK, Draw, line, new_canvas, patch, svg_of
@@ -26,6 +28,18 @@ from reusebench.reports.shared.panels import PANEL_COLUMNS, finish_panels
 from reusebench.storage.trace import Trace, read_trace
 
 _PANEL_PX = 165
+_PSS_LOOK: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 2.4}
+_DETAILS = (
+    "column_repeats",
+    "column_baseline_memory",
+    "column_trimmed",
+    "column_saved_over",
+    "column_system",
+    "column_rss",
+    "column_peak",
+    "column_residue",
+    "column_load",
+)
 
 
 class TimelineSection(GroupSection):
@@ -55,57 +69,57 @@ class TimelineSection(GroupSection):
 
 
 def timeline_figure(rows: Sequence[Row], texts: Texts) -> str | None:
-    """Draw RSS over time in the first repeat of each scenario, with its phases; None if all
-    traces are lost.
+    """Draw RSS over time in the first repeat of each scenario, with its phases.
 
-    Where there is a ledger, the NPU memory is drawn as the line of steps that it is.
+    NPU memory is a line of steps, if there is a ledger. None if all traces are lost.
     """
-    traces = [(row, trace) for row in rows if (trace := _first_trace(row))]
+    traces = []
+    for row in rows:
+        trace = _first_trace(row)
+        if trace:
+            traces.append((row, trace))
     if not traces:
         return None
     lines = -(-len(traces) // PANEL_COLUMNS)
     canvas = new_canvas(_PANEL_PX * lines + 40)
-    axes_of = list(
-        canvas.subplots(lines, PANEL_COLUMNS, sharex=True, sharey=True, squeeze=False).flat
-    )
-    for axes, (row, trace) in zip(axes_of, traces):
-        _panel(axes, trace, scenario_colour(row.scenario))
+    grid = canvas.subplots(lines, PANEL_COLUMNS, sharex=True, sharey=True, squeeze=False)
+    panels = list(grid.flat)
+    for axes, (row, trace) in zip(panels, traces):
+        _draw_panel(axes, trace, scenario_colour(row.scenario))
         axes.set_title(texts.scenario(row.scenario))
-    finish_panels(axes_of, len(traces), texts("axis_memory"), texts("axis_time"))
-    # One for all, and only now: a limit that is set ends the scaling to what is drawn.
-    axes_of[0].set_xlim(left=0)
-    axes_of[0].set_ylim(bottom=0)
-    phases = {barrier.phase for _, trace in traces for barrier in trace.barriers}
-    legend = [
-        patch(texts(f"phase_{name}"), colour, alpha=2 * PHASE_ALPHA)
-        for name, colour in PHASE_COLOURS.items()
-        if name in phases
-    ]
-    legend += [
-        line("RSS", OTHER_COLOUR, linewidth=1.4),
-        line("PSS", INK, linestyle="none", marker="o", markersize=2.4),
-    ]
-    if any(trace.npu for _, trace in traces):
+    finish_panels(panels, len(traces), texts("axis_memory"), texts("axis_time"))
+    # The panels share these limits. They are set last: setting one ends automatic scaling.
+    panels[0].set_xlim(left=0)
+    panels[0].set_ylim(bottom=0)
+    return svg_of(canvas, _legend([trace for _, trace in traces], texts))
+
+
+def _legend(traces: Sequence[Trace], texts: Texts) -> list[Artist]:
+    phases = {barrier.phase for trace in traces for barrier in trace.barriers}
+    legend = []
+    for name, colour in PHASE_COLOURS.items():
+        if name in phases:
+            legend.append(patch(texts(f"phase_{name}"), colour, alpha=2 * PHASE_ALPHA))
+    legend.append(line("RSS", OTHER_COLOUR, linewidth=1.4))
+    legend.append(line("PSS", INK, **_PSS_LOOK))
+    if any(trace.npu for trace in traces):
         legend.append(line(texts("memory_npu"), INK, linewidth=1))
-    return svg_of(canvas, legend)
+    return legend
 
 
-def _panel(axes: Axes, trace: Trace, colour: str) -> None:
+def _draw_panel(axes: Axes, trace: Trace, colour: str) -> None:
+    """Draw the phases of a trace as bars, RSS and NPU memory as lines, PSS as points."""
     start_ns = trace.timeline.times_ns[0]
 
     def seconds(times_ns: Sequence[int]) -> list[float]:
         return [(time_ns - start_ns) / 1e9 for time_ns in times_ns]
 
-    def in_mib(sizes: Sequence[int]) -> list[float]:
-        return [size / MIB for size in sizes]
+    def in_mib(sizes_bytes: Sequence[int]) -> list[float]:
+        return [size_bytes / MIB for size_bytes in sizes_bytes]
 
+    barriers_s = seconds([barrier.at_ns for barrier in trace.barriers])
     # A phase ends at its last barrier.
-    ends_s = dict(
-        zip(
-            (barrier.phase for barrier in trace.barriers),
-            seconds([one.at_ns for one in trace.barriers]),
-        )
-    )
+    ends_s = dict(zip((barrier.phase for barrier in trace.barriers), barriers_s))
     begins_s = [0.0, *ends_s.values()]
     axes.broken_barh(
         [(begin_s, end_s - begin_s) for begin_s, end_s in zip(begins_s, ends_s.values())],
@@ -115,47 +129,31 @@ def _panel(axes: Axes, trace: Trace, colour: str) -> None:
         alpha=PHASE_ALPHA,
         linewidth=0,
     )
-    axes.plot(
-        seconds(trace.timeline.times_ns),
-        in_mib(trace.timeline.rss_bytes),
-        color=colour,
-        linewidth=1.4,
-    )
-    at_s = seconds([barrier.at_ns for barrier in trace.barriers])
+    rss_mib = in_mib(trace.timeline.rss_bytes)
+    axes.plot(seconds(trace.timeline.times_ns), rss_mib, color=colour, linewidth=1.4)
     pss_mib = in_mib([barrier.process.pss_bytes for barrier in trace.barriers])
-    axes.plot(at_s, pss_mib, linestyle="none", marker="o", markersize=2.4, color=INK)
+    axes.plot(barriers_s, pss_mib, color=INK, **_PSS_LOOK)
     if trace.npu:
-        # From nothing at the start to what was left at the end.
+        # The line goes from zero at the start to the bytes that are left at the end.
+        left_bytes = trace.npu.live_bytes[-1] if trace.npu.live_bytes else 0
         times_s = seconds([start_ns, *trace.npu.times_ns, trace.timeline.times_ns[-1]])
-        live_mib = in_mib(
-            [0, *trace.npu.live_bytes, trace.npu.live_bytes[-1] if trace.npu.live_bytes else 0]
-        )
+        live_mib = in_mib([0, *trace.npu.live_bytes, left_bytes])
         axes.step(times_s, live_mib, where="post", color=INK, linewidth=1)
 
 
 def _first_trace(row: Row) -> Trace | None:
+    """Return the trace of the first repeat; None if it is lost or empty."""
     if not row.measured or not row.info.repeats:
         return None
     trace = read_trace(row.storage, row.info.repeats[0].trace, Trace)
     return trace if trace and trace.timeline.times_ns else None
 
 
-_DETAILS = (
-    "column_repeats",
-    "column_baseline_memory",
-    "column_trimmed",
-    "column_saved_over",
-    "column_system",
-    "column_rss",
-    "column_peak",
-    "column_residue",
-    "column_load",
-)
-
-
 def details_table(group: Group, texts: Texts) -> Table:
-    """Return the figures that are not in the comparison."""
-    left_out = {*comparison_columns(group), *(() if group.computes else ("column_load",))}
+    """Return the figures that the comparison does not have."""
+    left_out = set(comparison_columns(group))
+    if not group.computes:
+        left_out.add("column_load")
     columns = [column for column in _DETAILS if column not in left_out]
     lines = []
     for row in group.rows:

@@ -1,6 +1,4 @@
-"""The answer in sentences: what each scenario saves against its baseline, what it costs in speed,
-what to mistrust.
-"""
+"""Answers in sentences: the savings of each scenario, their cost in speed, and warnings."""
 
 from __future__ import annotations
 
@@ -27,34 +25,91 @@ from reusebench.reports.results.combined_mechanisms import (
 from reusebench.reports.results.copies import copied
 from reusebench.reports.results.memory_use import FindingSummary, findings_of
 from reusebench.reports.results.rows import Group, Row
-from reusebench.reports.results.savings import APPLICATION, LESS, MORE, NPU, OVER_BASELINE, SAME
+from reusebench.reports.results.savings import (
+    APPLICATION,
+    LESS,
+    MORE,
+    NPU,
+    OVER_BASELINE,
+    SAME,
+    Saving,
+)
 from reusebench.reports.shared.shortage import short_row
 from reusebench.scenarios.catalogue import LEAN, scenarios_of
 from reusebench.storage.measured_figure import DOUBT
 from reusebench.storage.result import BUSY_PERCENT
 
-#: Scenarios of which each has the mechanisms of the one before.
+#: Scenarios that each add a mechanism to the one before.
 _STEPS = tuple(scenarios_of(LEAN))
 
 
 def answers(rows: Iterable[Row], texts: Texts) -> list[str]:
-    """Return an answer for each scenario that is to be compared, and for each that failed."""
+    """Return an answer for each scenario with a baseline, and for each that failed."""
     shown = list(rows)
-    sentences = [
-        _answer(row, texts)
-        for row in shown
-        if row.supported and (row.info.baseline or not row.measured)
-    ]
-    steps = _steps(shown, texts)
-    return sentences + ([steps] if steps else [])
+    sentences = []
+    for row in shown:
+        if row.supported and (row.info.baseline or not row.measured):
+            sentences.append(_answer(row, texts))
+    steps = _steps_to_lean(shown, texts)
+    if steps:
+        sentences.append(steps)
+    return sentences
 
 
-def _steps(rows: Sequence[Row], texts: Texts) -> str | None:
-    """Return what each step to the smallest plan saves beyond the one before; None if there is
-    one alone.
+def equal_scenarios(rows: Iterable[Row], texts: Texts) -> str | None:
+    """Return one sentence for all scenarios with equal plans, which were measured once.
+
+    None if all plans differ.
     """
-    # A step may be equal to a scenario of dup, which is the row then; a step that is equal to
-    # another adds nothing.
+    equal = dict.fromkeys((row.original or row).names for row in rows if row.equal)
+    if not equal:
+        return None
+    parts = [" = ".join(map(texts.scenario, names)) for names in equal]
+    return texts("equal_scenarios", scenarios=texts.joined(parts))
+
+
+def not_supported(rows: Iterable[Row], texts: Texts) -> str | None:
+    """Return one sentence for all scenarios that the runtime lacks; None if it has all."""
+    names = [row.scenario for row in rows if not row.supported]
+    if not names:
+        return None
+    return texts("answer_not_supported", scenarios=texts.scenarios(names))
+
+
+def group_warnings(group: Group, texts: Texts) -> list[str]:
+    """Return a sentence for each reason to mistrust the figures, with its remedy."""
+    sentences = []
+    busy_percent = max(row.busy_percent for row in group.rows)
+    if busy_percent > BUSY_PERCENT:
+        key = "warning_busy" if group.computes else "warning_busy_memory"
+        sentences.append(texts(key, percent=whole(busy_percent)))
+    short = []
+    for row in group.rows:
+        if row.is_short:
+            short.append(short_row(texts.scenario(row.scenario), row.info.shortage_signs, texts))
+    if short:
+        sentences.append(texts("warning_short", mark=DOUBT, rows="; ".join(short)))
+    compared = [row for row in group.rows if row.measured and row.is_compared]
+    if any(len(row.info.repeats) == 1 for row in compared):
+        sentences.append(texts("warning_one_repeat"))
+    for row in group.rows:
+        for finding in findings_of(row):
+            sentences.append(_finding(row, finding, texts))
+    return sentences
+
+
+def virtual_note(group: Group, texts: Texts) -> str | None:
+    """Return what the figures of a virtual board mean; None for any other target."""
+    if group.computes:
+        return None
+    emulation = "note_emulated" if group.emulated else "note_not_emulated"
+    return texts.sentences([texts("note_virtual"), texts(emulation)])
+
+
+def _steps_to_lean(rows: Sequence[Row], texts: Texts) -> str | None:
+    """Return the saving of each step to the smallest plan; None if there are no two steps."""
+    # A step may be equal to a scenario of dup, which is its row then. A step that is equal to the
+    # one before adds nothing.
     steps: dict[Row, str] = {}
     for name in _STEPS:
         row = next((row for row in rows if name in row.names and row.main_saving), None)
@@ -63,68 +118,20 @@ def _steps(rows: Sequence[Row], texts: Texts) -> str | None:
     parts = []
     before: Row | None = None
     for row, name in steps.items():
-        saving = row.main_saving
         before = before or row.baseline
-        # Not from the savings: their spread has that of the plain contexts.
-        saved = (
-            difference(before.memory(saving.memory), row.memory(saving.memory))
-            if saving and before
-            else None
-        )
-        if saving is None or saved is None:
+        saving = row.main_saving
+        if before is None or saving is None:
             return None
-        parts.append(
-            texts(
-                "answer_step", mechanism=texts(f"step_{name}"), saved=mib(saved, npu=saving.is_npu)
-            )
-        )
+        # The difference of savings would also have the spread of the plain contexts.
+        saved = difference(before.memory(saving.memory), row.memory(saving.memory))
+        if saved is None:
+            return None
+        size = mib(saved, npu=saving.is_npu)
+        parts.append(texts("answer_step", mechanism=texts(f"step_{name}"), saved=size))
         before = row
-    return texts("answer_steps", steps=texts.joined(parts)) if len(parts) > 1 else None
-
-
-def equal_scenarios(rows: Iterable[Row], texts: Texts) -> str | None:
-    """Return one sentence for all scenarios that were measured once, as their plans are equal; None
-    if none were.
-    """
-    equal = dict.fromkeys((row.original or row).names for row in rows if row.equal)
-    parts = [" = ".join(map(texts.scenario, names)) for names in equal]
-    return texts("equal_scenarios", scenarios=texts.joined(parts)) if parts else None
-
-
-def not_supported(rows: Iterable[Row], texts: Texts) -> str | None:
-    """Return one sentence for all scenarios that the runtime lacks; None if it has all."""
-    names = [row.scenario for row in rows if not row.supported]
-    return texts("answer_not_supported", scenarios=texts.scenarios(names)) if names else None
-
-
-def group_warnings(group: Group, texts: Texts) -> list[str]:
-    """Return a sentence for each reason to mistrust the figures; each says what to do."""
-    sentences = []
-    busy = max(row.busy_percent for row in group.rows)
-    if busy > BUSY_PERCENT:
-        sentences.append(
-            texts("warning_busy" if group.computes else "warning_busy_memory", percent=whole(busy))
-        )
-    short = [row for row in group.rows if row.is_short]
-    if short:
-        signs = [
-            short_row(texts.scenario(row.scenario), row.info.shortage_signs, texts) for row in short
-        ]
-        sentences.append(texts("warning_short", mark=DOUBT, rows="; ".join(signs)))
-    if any(row.measured and row.is_compared and len(row.info.repeats) == 1 for row in group.rows):
-        sentences.append(texts("warning_one_repeat"))
-    return sentences + [
-        _finding(row, finding, texts) for row in group.rows for finding in findings_of(row)
-    ]
-
-
-def virtual_note(group: Group, texts: Texts) -> str | None:
-    """Return what figures of a virtual board are, and are not; None of any other target."""
-    if group.computes:
+    if len(parts) < 2:
         return None
-    return texts.sentences(
-        [texts("note_virtual"), texts("note_emulated" if group.emulated else "note_not_emulated")]
-    )
+    return texts("answer_steps", steps=texts.joined(parts))
 
 
 def _answer(row: Row, texts: Texts) -> str:
@@ -132,52 +139,49 @@ def _answer(row: Row, texts: Texts) -> str:
     if not row.measured:
         failure = row.info.failure
         message = texts.message(failure.message) if failure else texts("differs_from_baseline")
-        return texts(
-            "answer_failed",
-            scenario=scenario,
-            outcome=texts(f"outcome_{row.outcome}"),
-            message=message,
-        )
+        outcome = texts(f"outcome_{row.outcome}")
+        return texts("answer_failed", scenario=scenario, outcome=outcome, message=message)
     if row.saved() is None or row.baseline is None:
-        return texts(
-            "answer_no_baseline",
-            scenario=scenario,
-            baseline=texts.scenario(row.info.baseline or EMPTY),
-        )
-    memory = _npu_memory(row, texts) or _application_memory(row, texts)
-    short = texts("answer_short") if row.is_compared_with_short else None
-    sentences = [memory, short, _speed(row, texts), _copies(row, texts), _outputs(row, texts)]
+        baseline = texts.scenario(row.info.baseline or EMPTY)
+        return texts("answer_no_baseline", scenario=scenario, baseline=baseline)
+    sentences = [
+        _npu_memory(row, texts) or _application_memory(row, texts),
+        texts("answer_short") if row.is_compared_with_short else None,
+        _speed(row, texts),
+        _copies(row, texts),
+        _outputs(row, texts),
+    ]
     if combines(row):
-        plan = row.info.plan
-        lacking = [] if row.is_variant else lacking_mechanisms(plan)
-        for key, names in {
-            "answer_combined": combined_mechanisms(plan),
-            "answer_combined_without": lacking,
-        }.items():
-            if names:
-                mechanisms = texts.joined(texts(f"combined_{name}") for name in names)
-                sentences.append(texts(key, mechanisms=mechanisms))
+        combined = combined_mechanisms(row.info.plan)
+        lacking = [] if row.is_variant else lacking_mechanisms(row.info.plan)
+        sentences.append(_mechanisms("answer_combined", combined, texts))
+        sentences.append(_mechanisms("answer_combined_without", lacking, texts))
     return texts.sentences(sentences)
 
 
-def _application_memory(row: Row, texts: Texts) -> str:
-    """Return the sentence of application memory if there is no other.
+def _mechanisms(key: str, names: Sequence[str], texts: Texts) -> str | None:
+    if not names:
+        return None
+    return texts(key, mechanisms=texts.joined(texts(f"combined_{name}") for name in names))
 
-    That above the import is compared: the import itself differs from process to process, and by who
-    else has the runtime's libraries mapped.
+
+def _application_memory(row: Row, texts: Texts) -> str:
+    """Return the sentence of application memory, for a row without NPU memory.
+
+    Memory above the import is compared: memory of the import itself depends on the process, and on
+    the other processes that have mapped the runtime's libraries.
     """
     saving = row.saving(OVER_BASELINE)
     baseline = row.baseline
     assert saving is not None
     assert baseline is not None
-    key = {LESS: "answer_saves", SAME: "answer_nothing", MORE: "answer_costs"}[saving.change]
-    shown = saving.saved if saving.change == SAME else abs(saving.saved)
+    keys = {LESS: "answer_saves", SAME: "answer_nothing", MORE: "answer_costs"}
     return texts(
-        key,
+        keys[saving.change],
         scenario=texts.scenario(row.scenario),
         baseline=texts.scenario(baseline.scenario),
         whole=mib(saving.whole, spread=False),
-        saved=mib(shown, spread=False),
+        saved=mib(_shown_saving(saving), spread=False),
         spread=mib_spread(saving.saved),
         over=percent(saving.percent),
         percent=percent(row.saved_percent(APPLICATION)),
@@ -185,8 +189,9 @@ def _application_memory(row: Row, texts: Texts) -> str:
 
 
 def _npu_memory(row: Row, texts: Texts) -> str | None:
-    """Return the sentence of NPU memory, and a short one of application memory; None if there is
-    no NPU memory.
+    """Return the sentence of NPU memory, and a short one of application memory.
+
+    None if there is no NPU memory.
     """
     saving = row.saving(NPU)
     application = row.saving(OVER_BASELINE)
@@ -194,31 +199,29 @@ def _npu_memory(row: Row, texts: Texts) -> str | None:
     if saving is None or baseline is None:
         return None
     assert application is not None
-    key = {LESS: "answer_npu_saves", SAME: "answer_npu_nothing", MORE: "answer_npu_costs"}[
-        saving.change
-    ]
+    keys = {LESS: "answer_npu_saves", SAME: "answer_npu_nothing", MORE: "answer_npu_costs"}
     sentence = texts(
-        key if saving.saved.median else "answer_npu_same",
+        keys[saving.change] if saving.saved.median else "answer_npu_same",
         scenario=texts.scenario(row.scenario),
         baseline=texts.scenario(baseline.scenario),
         whole=mib(saving.whole, npu=True, spread=False),
-        saved=mib(
-            saving.saved if saving.change == SAME else abs(saving.saved), npu=True, spread=False
-        ),
+        saved=mib(_shown_saving(saving), npu=True, spread=False),
         spread=mib_spread(saving.saved, npu=True),
         percent=percent(saving.percent),
     )
-    key = {LESS: "answer_also_saves", SAME: "answer_also_nothing", MORE: "answer_also_costs"}[
-        application.change
-    ]
-    shown = application.saved if application.change == SAME else abs(application.saved)
+    keys = {LESS: "answer_also_saves", SAME: "answer_also_nothing", MORE: "answer_also_costs"}
     also = texts(
-        key,
-        saved=mib(shown, spread=False),
+        keys[application.change],
+        saved=mib(_shown_saving(application), spread=False),
         spread=mib_spread(application.saved),
         over=percent(application.percent),
     )
     return texts.sentences([sentence, also])
+
+
+def _shown_saving(saving: Saving) -> Figure:
+    """Return the saving without its sign, which words express; with it if it is within noise."""
+    return saving.saved if saving.change == SAME else abs(saving.saved)
 
 
 def _speed(row: Row, texts: Texts) -> str | None:
@@ -226,59 +229,61 @@ def _speed(row: Row, texts: Texts) -> str | None:
     saved = row.latency_saved
     if saved is None or row.baseline is None:
         return None
-    latencies = {
-        "latency": milliseconds(row.latency),
-        "baseline_latency": milliseconds(row.baseline.latency),
-    }
-    # A single repeat shows no spread to measure a difference by.
+    # A single repeat has no spread to judge a difference by.
     differs = saved.spread is None or saved.exceeds_spread
-    return texts("answer_speed" if differs else "answer_speed_same", **latencies)
+    return texts(
+        "answer_speed" if differs else "answer_speed_same",
+        latency=milliseconds(row.latency),
+        baseline_latency=milliseconds(row.baseline.latency),
+    )
 
 
 def _copies(row: Row, texts: Texts) -> str | None:
-    """Return the sentence of copies; None if they were not counted, or the question is not about
-    them.
-    """
-    own = copied(row)
-    baseline = copied(row.baseline) if row.baseline else None
-    if (
-        own is None
-        or baseline is None
-        or (row.question != "io_copies" and row.scenario not in _STEPS)
-    ):
+    """Return the sentence of copies; None if the question is not about them."""
+    if row.question != "io_copies" and row.scenario not in _STEPS:
         return None
-    values = {"copied": counted_mib(own.total_bytes), "whole": counted_mib(baseline.total_bytes)}
-    if own.total_bytes == baseline.total_bytes:
-        return texts("answer_copies_same" if own.total_bytes else "answer_copies_none", **values)
+    copies = copied(row)
+    baseline = copied(row.baseline) if row.baseline else None
+    if copies is None or baseline is None:
+        return None
+    if copies.total_bytes < baseline.total_bytes:
+        key = "answer_copies_less"
+    elif copies.total_bytes > baseline.total_bytes:
+        key = "answer_copies_more"
+    elif copies.total_bytes:
+        key = "answer_copies_same"
+    else:
+        key = "answer_copies_none"
     return texts(
-        "answer_copies_less" if own.total_bytes < baseline.total_bytes else "answer_copies_more",
-        **values,
+        key,
+        copied=counted_mib(copies.total_bytes),
+        whole=counted_mib(baseline.total_bytes),
     )
 
 
 def _outputs(row: Row, texts: Texts) -> str | None:
-    """Return the sentence of outputs where another option may change them; None if they are
-    bit-equal.
-    """
+    """Return the sentence of outputs that another option changed; None if they are bit-equal."""
     difference = row.output_difference if row.options else None
-    return texts("answer_outputs", difference=share(difference)) if difference else None
+    if not difference:
+        return None
+    return texts("answer_outputs", difference=share(difference))
 
 
 def _finding(row: Row, finding: FindingSummary, texts: Texts) -> str:
-    is_size = finding.kind == "leak"
     owners = ranges(finding.owners) or texts("owner_application")
-    past_end = None
-    if finding.past_end_bytes is not None:
-        past_end = texts(
-            "finding_past_end",
-            distance=mib(Figure(finding.past_end_bytes), npu=True),
-            owners=owners,
-        )
+    if finding.kind == "leak":
+        amount = mib(Figure(finding.amount), npu=True)
+    else:
+        amount = whole(finding.amount)
     sentence = texts(
         f"finding_{finding.kind}",
         scenario=texts.scenario(row.scenario),
-        amount=mib(Figure(finding.amount), npu=True) if is_size else whole(finding.amount),
+        amount=amount,
         contexts=ranges(finding.contexts),
         owners=owners,
     )
+    if finding.past_end_bytes is None:
+        return sentence
+    distance = mib(Figure(finding.past_end_bytes), npu=True)
+    past_end = texts("finding_past_end", distance=distance, owners=owners)
     return texts.sentences([sentence, past_end])

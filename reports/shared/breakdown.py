@@ -18,35 +18,35 @@ def components_table(rows: Sequence[Row], texts: Texts) -> Table | None:
     for row in rows:
         memory = component_memory(row)
         if memory:
-            figures = (
-                *(memory.sizes[name] for name in COMPONENTS),
-                memory.total,
-                memory.peak,
-                memory.left,
-            )
-            lines.append(
-                (row.outcome, [texts.scenario(row.scenario), *map(component_mib, figures)])
-            )
-    names = [texts(f"component_{name}") for name in (*COMPONENTS, "total", "peak", "left")]
-    heads = [texts("column_scenario"), *(texts("column_in_mib", name=name) for name in names)]
-    return Table(heads, lines) if lines else None
+            sizes = [memory.sizes[name] for name in COMPONENTS]
+            figures = [*sizes, memory.total, memory.peak, memory.left]
+            cells = [texts.scenario(row.scenario), *map(component_mib, figures)]
+            lines.append((row.outcome, cells))
+    if not lines:
+        return None
+    heads = [texts("column_scenario")]
+    for name in (*COMPONENTS, "total", "peak", "left"):
+        heads.append(texts("column_in_mib", name=texts(f"component_{name}")))
+    return Table(heads, lines)
 
 
 def page_kinds_table(rows: Sequence[Row], texts: Texts) -> Table | None:
-    """Return the application memory of these rows by kind of page; None if the kernel does not
-    tell them apart.
+    """Return the application memory of these rows by kind of page.
+
+    None if the kernel does not tell kinds of pages apart.
     """
     lines = []
     for row in rows:
         memory = page_memory(row)
         if memory and memory.over:
-            figures = (memory.baseline, *memory.over.values(), memory.total)
+            figures = [memory.baseline, *memory.over.values(), memory.total]
             lines.append((row.outcome, [texts.scenario(row.scenario), *map(mib, figures)]))
-    kinds = [texts("column_in_mib", name=texts(f"part_{name}")) for name in PAGE_KINDS]
+    if not lines:
+        return None
     heads = [
         texts("column_scenario"),
         texts("column_baseline_memory"),
-        *kinds,
+        *(texts("column_in_mib", name=texts(f"part_{kind}")) for kind in PAGE_KINDS),
         texts("column_application"),
     ]
-    return Table(heads, lines) if lines else None
+    return Table(heads, lines)

@@ -45,7 +45,7 @@ FIGURE_COLUMNS: dict[str, Callable[[Row], str]] = {
 }
 
 _SPEED = ("column_latency", "column_throughput")
-#: A shortage of memory does not show in them.
+#: Figures that are right even if memory was short.
 _NEVER_SHORT = ("column_npu", "column_npu_saved", "column_npu_saved_percent", "column_repeats")
 _COMPARISON = (
     "column_application",
@@ -61,8 +61,7 @@ _NPU_COMPARISON = (
     "column_npu_saved_percent",
     "column_application",
 )
-#: Of an NPU whose arithmetic is missing: most of application memory is the emulator's, or it lacks
-#: what the NPU writes.
+#: For a virtual board, whose application memory is mostly the emulator's, or lacks what NPUs write.
 _VIRTUAL_COMPARISON = ("column_baseline_memory", "column_saved_over_bytes", "column_saved_over")
 
 
@@ -73,69 +72,76 @@ def comparison_table(
     columns = comparison_columns(group)
     lines = []
     for row in rows:
-        count = str(len(row.info.models))
-        if row.models_in_turn:
-            count = texts("models_in_turn", files=row.info.model_files, streams=row.info.streams)
+        outcome = texts(f"outcome_{row.outcome}")
         cells = [
             texts.scenario(row.scenario),
-            count,
+            _model_count(row, texts),
             *figure_cells(row, columns),
             against(row, texts),
-            _outcome(row, texts),
+            outcome_in_words(outcome, row.info.shortage_signs, texts),
         ]
         lines.append((row.outcome, cells))
-    for one in published:
-        compared = texts.scenario(one.baseline) if one.baseline else EMPTY
-        figures = [one.cell(column) for column in columns]
-        name = f"{texts.scenario(one.scenario)} ({one.target})"
-        lines.append((PUBLISHED, [name, EMPTY, *figures, compared, texts("outcome_published")]))
+    for published_row in published:
+        baseline = published_row.baseline
+        cells = [
+            f"{texts.scenario(published_row.scenario)} ({published_row.target})",
+            EMPTY,
+            *map(published_row.cell, columns),
+            texts.scenario(baseline) if baseline else EMPTY,
+            texts("outcome_published"),
+        ]
+        lines.append((PUBLISHED, cells))
     heads = ("column_scenario", "column_models", *columns, "column_against", "column_outcome")
     return Table(heads_of(heads, texts), lines, words=(0, 1, -2, -1))
 
 
-def against(row: Row, texts: Texts) -> str:
-    """Return the name of the row's baseline."""
-    baseline = row.baseline.scenario if row.baseline else row.info.baseline
-    return texts.scenario(baseline) if baseline and row.measured else EMPTY
+def comparison_columns(group: Group) -> Sequence[str]:
+    """Return the columns of figures that the comparison of a group has."""
+    if group.has_npu_memory and group.computes:
+        application = ("column_application_saved", "column_application_saved_percent")
+        return (*_NPU_COMPARISON, *application, *_SPEED)
+    if group.has_npu_memory:
+        return (*_NPU_COMPARISON, *_VIRTUAL_COMPARISON)
+    if group.computes:
+        return (*_COMPARISON, *_SPEED)
+    return _COMPARISON
 
 
 def figure_cells(row: Row, columns: Sequence[str]) -> list[str]:
-    """Return the cells of these columns; where memory was short, figures that it falsifies are
-    marked.
-    """
+    """Return the row's figures in these columns, marked if short memory makes them too small."""
     cells = []
     for column in columns:
         is_short = row.is_compared_with_short if "saved" in column else row.is_short
-        cells.append(doubted(FIGURE_COLUMNS[column](row), is_short and column not in _NEVER_SHORT))
+        if column in _NEVER_SHORT:
+            is_short = False
+        cells.append(doubted(FIGURE_COLUMNS[column](row), is_short))
     return cells
 
 
-def _outcome(row: Row, texts: Texts) -> str:
-    outcome = texts(f"outcome_{row.outcome}")
-    return outcome_in_words(outcome, row.info.shortage_signs, texts)
+def against(row: Row, texts: Texts) -> str:
+    """Return the name of the row's baseline; empty if there is none."""
+    baseline = row.baseline.scenario if row.baseline else row.info.baseline
+    if not baseline or not row.measured:
+        return EMPTY
+    return texts.scenario(baseline)
 
 
-def comparison_columns(group: Group) -> Sequence[str]:
-    """Return the columns of figures that the comparison of a group has."""
-    if not group.has_npu_memory:
-        return (*_COMPARISON, *_SPEED) if group.computes else _COMPARISON
-    if not group.computes:
-        return (*_NPU_COMPARISON, *_VIRTUAL_COMPARISON)
-    return (
-        *_NPU_COMPARISON,
-        "column_application_saved",
-        "column_application_saved_percent",
-        *_SPEED,
-    )
+def _model_count(row: Row, texts: Texts) -> str:
+    if row.models_in_turn:
+        return texts("models_in_turn", files=row.info.model_files, streams=row.info.streams)
+    return str(len(row.info.models))
 
 
 def _system_memory_with_noise(row: Row) -> Figure | None:
-    """Return the system memory with the idle noise as its spread, which is mostly the larger."""
+    """Return the system memory with the idle noise as its spread, since that is mostly larger."""
     system = row.memory("system_memory_bytes")
-    noise = row.system_noise_bytes
-    return Figure(system.median, noise) if system and noise is not None else None
+    noise_bytes = row.system_noise_bytes
+    if system is None or noise_bytes is None:
+        return None
+    return Figure(system.median, noise_bytes)
 
 
 def _load(row: Row) -> Figure | None:
-    medians = [Figure.of(repeat) for repeat in row.info.speed.context_load_ns]
-    return Figure.of(figure.median for figure in medians if figure)
+    """Return the time to make a context, over all contexts and repeats."""
+    repeats = [Figure.of(repeat) for repeat in row.info.speed.context_load_ns]
+    return Figure.of(figure.median for figure in repeats if figure)

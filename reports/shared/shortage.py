@@ -9,16 +9,16 @@ from reusebench.reports.base.texts import Texts
 
 
 def outcome_in_words(outcome: str, signs: Sequence[Message], texts: Texts) -> str:
-    """Return the outcome, and what shows that memory was short."""
-    return (
-        texts("outcome_short", outcome=outcome, signs=_in_words(signs, texts)) if signs else outcome
-    )
+    """Return the outcome, with the signs of short memory if there are any."""
+    if not signs:
+        return outcome
+    return texts("outcome_short", outcome=outcome, signs=_joined(signs, texts))
 
 
 def short_row(name: str, signs: Sequence[Message], texts: Texts) -> str:
-    """Return what was measured while memory was short, and what shows that."""
-    return texts("short_row", scenario=name, signs=_in_words(signs, texts))
+    """Return the name of what was measured, with the signs of short memory."""
+    return texts("short_row", scenario=name, signs=_joined(signs, texts))
 
 
-def _in_words(signs: Sequence[Message], texts: Texts) -> str:
-    return texts("list_separator").join(map(texts.message, signs))
+def _joined(signs: Sequence[Message], texts: Texts) -> str:
+    return texts.joined(map(texts.message, signs))

@@ -11,7 +11,7 @@ import pytest
 from reusebench.measured.plan import Model
 from reusebench.reports.base.texts import LANGUAGES, texts_of
 from reusebench.reports.results.labels import labels_of
-from reusebench.reports.sections.answer import Answer, opening
+from reusebench.reports.sections.answer import GroupAnswer, opening
 from reusebench.storage.result import Result
 from reusebench.targets.outcome import Failure
 from tests.reports.pages import page, section
@@ -35,12 +35,12 @@ from tests.reports.stored import (
 ENGLISH = texts_of("en")
 
 
-def answer(storage: Path, infos: Sequence[Result]) -> Answer:
+def answer(storage: Path, infos: Sequence[Result]) -> GroupAnswer:
     (one,) = opening([group_of(storage, *infos)], ["here"], ENGLISH).answers
     return one
 
 
-def shown(one: Answer) -> list[tuple[str, str, str]]:
+def shown(one: GroupAnswer) -> list[tuple[str, str, str]]:
     return [(figure.value, figure.unit, figure.remark) for figure in one.figures]
 
 

@@ -9,12 +9,12 @@ from reusebench.reports.base.texts import texts_of
 from reusebench.reports.results.colours import scenario_colour
 from reusebench.reports.sections.contexts import (
     FIT_COLUMNS,
+    additional_costs,
     context_costs,
     contexts_figure,
     fit,
     fit_records,
     fit_table,
-    further_costs,
 )
 from reusebench.reports.sections.shared_weights import resolutions_figure
 from tests.reports.stored import (
@@ -43,7 +43,7 @@ def test_cost_of_each_context_and_slope(tmp_path: Path) -> None:
     row = group_of(tmp_path, result(tmp_path, "full_dup", dup(40, 10))).rows[0]
     costs = context_costs(row)
     assert [cost.added.median / MIB for cost in costs] == [40] + [10] * 11
-    (further,) = further_costs(row)
+    (further,) = additional_costs(row)
     assert (further.mechanism, further.count, further.slope.median) == ("dup", 11, 10 * MIB)
 
 
@@ -59,7 +59,7 @@ def test_partial_dup_has_a_slope_for_each_mechanism(tmp_path: Path) -> None:
     """Streams after the first load once and dup twice: both costs are told apart."""
     costs = [[40 * MIB, 10 * MIB, 10 * MIB] * 4] * 2
     write_run(tmp_path, [result(tmp_path, "partial_dup", costs)])
-    further = {cost.mechanism: cost for cost in further_costs(groups_of(tmp_path)[0].rows[0])}
+    further = {cost.mechanism: cost for cost in additional_costs(groups_of(tmp_path)[0].rows[0])}
     assert {name: (cost.count, cost.slope.median) for name, cost in further.items()} == {
         "dup": (8, 10 * MIB),
         "load": (3, 40 * MIB),
@@ -69,7 +69,7 @@ def test_partial_dup_has_a_slope_for_each_mechanism(tmp_path: Path) -> None:
 def test_spread_is_over_repeats(tmp_path: Path) -> None:
     """Repeats of 39, 40 and 41 MiB per context give 40 with a spread of 1."""
     write_run(tmp_path, [result(tmp_path, "no_reuse", even(40, spread=1))])
-    (further,) = further_costs(groups_of(tmp_path)[0].rows[0])
+    (further,) = additional_costs(groups_of(tmp_path)[0].rows[0])
     assert (further.slope.median, further.slope.spread) == (40 * MIB, MIB)
 
 
@@ -81,10 +81,10 @@ def test_npu_memory_of_a_further_context(tmp_path: Path) -> None:
         group.rows[0]
         for group in sorted(groups_of(tmp_path), key=lambda group: group.info.runtime, reverse=True)
     )
-    (further,) = further_costs(with_account)
+    (further,) = additional_costs(with_account)
     assert further.npu_slope is not None
     assert further.npu_slope.median == 4 * MIB
-    assert further_costs(without)[0].npu_slope is None
+    assert additional_costs(without)[0].npu_slope is None
     assert contexts_figure([without], True, ENGLISH) is None
 
 
