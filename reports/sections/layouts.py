@@ -27,10 +27,10 @@ from reusebench.reports.base.drawing import (
     svg_of,
     whiskers,
 )
-from reusebench.reports.base.figure_layout import WIDTH_PX
 from reusebench.reports.base.drawing import (
     label as draw_label,
 )
+from reusebench.reports.base.figure_layout import WIDTH_PX
 from reusebench.reports.base.formatting import EMPTY, MIB, mib, percent
 from reusebench.reports.base.table import Table, heads_of
 from reusebench.reports.base.text_width import shortened, text_width
