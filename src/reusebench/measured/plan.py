@@ -421,7 +421,11 @@ class Plan:
                 )
 
     def _check_words(
-        self, index: int, key: str, words: Tuple[str, ...], valid: Tuple[str, ...]
+        self,
+        index: int,
+        key: str,
+        words: Tuple[str, ...],
+        valid: Tuple[str, ...],
     ) -> None:
         unknown = [word for word in words if word not in valid]
         if unknown:

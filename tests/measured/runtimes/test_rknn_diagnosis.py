@@ -393,7 +393,7 @@ def test_memory_beyond_the_reach_of_the_npu(
     if compatible is not None:
         (tmp_path / "compatible").write_bytes(compatible)
     monkeypatch.setattr(diagnosis, "_COMPATIBLE", str(tmp_path / "compatible"))
-    monkeypatch.setattr(diagnosis, "_meminfo_mib", lambda: {"MemTotal": mib})
+    monkeypatch.setattr(diagnosis.MachineFacts, "memory_mib", lambda _facts: {"MemTotal": mib})
     assert diagnosis.cause_of("failed to submit!, op id: 1") == Message(code)
 
 

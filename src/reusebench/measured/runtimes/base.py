@@ -380,7 +380,11 @@ class Runtime(ABC):
 
     @abstractmethod
     def load(
-        self, model: str, prepared: Optional[str], memory: Memory, inputs: Inputs = NO_INPUTS
+        self,
+        model: str,
+        prepared: Optional[str],
+        memory: Memory,
+        inputs: Inputs = NO_INPUTS,
     ) -> RuntimeContext:
         """Return a context of a model file.
 
@@ -398,7 +402,11 @@ class Runtime(ABC):
         raise NotSupported("no_dup", runtime=type(self).__name__)
 
     def share_weights(
-        self, model: str, source: RuntimeContext, memory: Memory, inputs: Inputs = NO_INPUTS
+        self,
+        model: str,
+        source: RuntimeContext,
+        memory: Memory,
+        inputs: Inputs = NO_INPUTS,
     ) -> RuntimeContext:
         """Return a context of `model`, over the weights of source.
 
@@ -408,7 +416,11 @@ class Runtime(ABC):
         raise NotSupported("no_shared_weights", runtime=type(self).__name__)
 
     def share_weight_memory(
-        self, model: str, source: RuntimeContext, memory: Memory, inputs: Inputs = NO_INPUTS
+        self,
+        model: str,
+        source: RuntimeContext,
+        memory: Memory,
+        inputs: Inputs = NO_INPUTS,
     ) -> RuntimeContext:
         """Return another context of the model of source, over the same weight memory.
 
@@ -464,7 +476,10 @@ def check_options(memory: Memory, runtime: str, valid: Sequence[str]) -> None:
     for option in memory.options:
         if option not in valid:
             raise NotSupported(
-                "unknown_option", runtime=runtime, option=option, valid=", ".join(valid) or "none"
+                "unknown_option",
+                runtime=runtime,
+                option=option,
+                valid=", ".join(valid) or "none",
             )
 
 

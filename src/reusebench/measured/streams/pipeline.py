@@ -127,7 +127,10 @@ class Pipeline:
         return workers
 
     def _wait(
-        self, clock: Clock, send_progress: SendProgress, stopped_within: StoppedWithin
+        self,
+        clock: Clock,
+        send_progress: SendProgress,
+        stopped_within: StoppedWithin,
     ) -> int:
         """Read the heap and send progress until the end; return the time of the end."""
         for number in count(1):

@@ -16,7 +16,13 @@ class Frame:
     __slots__ = ("_image", "begun_ns", "decoded_ns", "due_ns", "number", "stream")
 
     def __init__(
-        self, stream: int, number: int, due_ns: int, begun_ns: int, decoded_ns: int, image: Any
+        self,
+        stream: int,
+        number: int,
+        due_ns: int,
+        begun_ns: int,
+        decoded_ns: int,
+        image: Any,
     ) -> None:
         """`number` counts in the clip, `begun_ns` is when its stream began, `image` is the
         decoder's.

@@ -118,7 +118,12 @@ class LiteRtContext(ContextOfTensors[LiteRtTensors]):
         inputs = self.compiled.inputs
         zero_copy = self._memory.zero_copy
         self._tensors = LiteRtTensors(
-            self._library, self._environment, inputs, outputs, zero_copy, arrays
+            self._library,
+            self._environment,
+            inputs,
+            outputs,
+            zero_copy,
+            arrays,
         )
 
     def infer(self) -> None:
@@ -187,7 +192,11 @@ class LiteRtRuntime(Runtime):
         return Preparation(prepare(model, os.path.join(folder, digest), run))
 
     def load(
-        self, model: str, prepared: Optional[str], memory: Memory, inputs: Inputs = NO_INPUTS
+        self,
+        model: str,
+        prepared: Optional[str],
+        memory: Memory,
+        inputs: Inputs = NO_INPUTS,
     ) -> LiteRtContext:
         """Return a compiled model of the file, which is mapped, or of a prepared one."""
         loaded = self._library.model(self._environment, prepared or model)
@@ -204,7 +213,11 @@ class LiteRtRuntime(Runtime):
         return self._context(compiled.model, _weights_of(compiled), memory, compiled.given)
 
     def share_weights(
-        self, model: str, source: RuntimeContext, memory: Memory, inputs: Inputs = NO_INPUTS
+        self,
+        model: str,
+        source: RuntimeContext,
+        memory: Memory,
+        inputs: Inputs = NO_INPUTS,
     ) -> LiteRtContext:
         """Return a compiled model of the prepared file, if its weights are those of source."""
         assert isinstance(source, LiteRtContext)
@@ -215,7 +228,11 @@ class LiteRtRuntime(Runtime):
         return self._context(loaded, weights, memory, inputs)
 
     def share_weight_memory(
-        self, model: str, source: RuntimeContext, memory: Memory, inputs: Inputs = NO_INPUTS
+        self,
+        model: str,
+        source: RuntimeContext,
+        memory: Memory,
+        inputs: Inputs = NO_INPUTS,
     ) -> LiteRtContext:
         """Return another compiled model over the weight memory that the application gave source."""
         return self.dup(source, memory)
@@ -228,7 +245,11 @@ class LiteRtRuntime(Runtime):
         return LiteRtContext(self._library, self._environment, source.compiled, memory, arrays)
 
     def _context(
-        self, model: Handle, weights: Optional[WeightCache], memory: Memory, inputs: Inputs
+        self,
+        model: Handle,
+        weights: Optional[WeightCache],
+        memory: Memory,
+        inputs: Inputs,
     ) -> LiteRtContext:
         _check_memory(memory)
         options = options_of(memory.options, shares_internal=memory.internal is not None)

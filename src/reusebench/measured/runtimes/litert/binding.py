@@ -135,7 +135,11 @@ class LiteRtLibrary:
         if not lines:
             raise error("litert_call_failed", call=name, status=status, reason=reason)
         raise error(
-            "litert_call_failed_with_lines", call=name, status=status, reason=reason, lines=lines
+            "litert_call_failed_with_lines",
+            call=name,
+            status=status,
+            reason=reason,
+            lines=lines,
         )
 
     def made(self, name: str, *arguments: Any) -> int:
@@ -213,7 +217,10 @@ class LiteRtLibrary:
         of_cpu = c_void_p(self.made("LiteRtCreateOpaqueOptions", c_char_p(b"xnnpack"), text, free))
         self.call("LiteRtAddOpaqueOptions", options.value, of_cpu)
         value = self.made(
-            "LiteRtCreateCompiledModel", environment.value, model.value, options.value
+            "LiteRtCreateCompiledModel",
+            environment.value,
+            model.value,
+            options.value,
         )
         return Handle(value, self.symbols.LiteRtDestroyCompiledModel, environment, model, *holds)
 
@@ -246,7 +253,11 @@ class LiteRtLibrary:
         """Return a tensor buffer in memory that the library allocates."""
         host = c_int(1)
         value = self.made(
-            "LiteRtCreateManagedTensorBuffer", environment.value, host, byref(kind), c_size_t(size)
+            "LiteRtCreateManagedTensorBuffer",
+            environment.value,
+            host,
+            byref(kind),
+            c_size_t(size),
         )
         return Handle(value, self.symbols.LiteRtDestroyTensorBuffer, environment)
 
@@ -255,7 +266,11 @@ class LiteRtLibrary:
         address = c_void_p(array.ctypes.data)
         size = c_size_t(array.nbytes)
         value = self.made(
-            "LiteRtCreateTensorBufferFromHostMemory", byref(kind), address, size, None
+            "LiteRtCreateTensorBufferFromHostMemory",
+            byref(kind),
+            address,
+            size,
+            None,
         )
         return Handle(value, self.symbols.LiteRtDestroyTensorBuffer, array)
 

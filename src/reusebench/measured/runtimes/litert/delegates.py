@@ -120,13 +120,22 @@ class SharedDelegates:
             self._current = None
 
     def _give_delegate(
-        self, context: int, _environment: int, _accelerator: int, options: int, wrapper: Any
+        self,
+        context: int,
+        _environment: int,
+        _accelerator: int,
+        options: int,
+        wrapper: Any,
     ) -> int:
         assert self._current is not None
         if self._current.delegate is None:
             made = c_void_p()
             status = self._definition.create_delegate(
-                context, self._cpu_environment.value, self._cpu, options, byref(made)
+                context,
+                self._cpu_environment.value,
+                self._cpu,
+                options,
+                byref(made),
             )
             if status:
                 return int(status)

@@ -116,7 +116,10 @@ class MegEngineContext(RuntimeContext):
             arrays,
         )
         self._outputs = open_outputs(
-            self._network, self.interface.outputs, _way("output", self._memory), arrays
+            self._network,
+            self.interface.outputs,
+            _way("output", self._memory),
+            arrays,
         )
 
     def copies(self) -> Copies:
@@ -160,7 +163,11 @@ class MegEngineLite(Runtime):
         return _interface_in(model)
 
     def load(
-        self, model: str, prepared: Optional[str], memory: Memory, inputs: Inputs = NO_INPUTS
+        self,
+        model: str,
+        prepared: Optional[str],
+        memory: Memory,
+        inputs: Inputs = NO_INPUTS,
     ) -> MegEngineContext:
         """Return a network of the model file."""
         on_device = _interface_in(model) if memory.device_io else None
@@ -188,7 +195,11 @@ class MegEngineLite(Runtime):
         return self._over_weights(source, source.interface, memory, source.inputs)
 
     def share_weights(
-        self, model: str, source: RuntimeContext, memory: Memory, inputs: Inputs = NO_INPUTS
+        self,
+        model: str,
+        source: RuntimeContext,
+        memory: Memory,
+        inputs: Inputs = NO_INPUTS,
     ) -> MegEngineContext:
         """Return a network over the weights of source, with tensors of the model's sizes."""
         assert isinstance(source, MegEngineContext)
@@ -199,7 +210,11 @@ class MegEngineLite(Runtime):
         raise NotSupported("megengine_one_thread")
 
     def _over_weights(
-        self, source: MegEngineContext, interface: Interface, memory: Memory, inputs: Inputs
+        self,
+        source: MegEngineContext,
+        interface: Interface,
+        memory: Memory,
+        inputs: Inputs,
     ) -> MegEngineContext:
         on_device = interface if memory.device_io else None
         network, lenders = self._new_network(memory, on_device)

@@ -203,7 +203,10 @@ def open_inputs(
 
 
 def open_outputs(
-    network: Any, outputs: Sequence[DeclaredTensor], way: str, arrays: Arrays
+    network: Any,
+    outputs: Sequence[DeclaredTensor],
+    way: str,
+    arrays: Arrays,
 ) -> MegEngineOutputTensors:
     """Return the outputs; `way` is as in open_inputs.
 

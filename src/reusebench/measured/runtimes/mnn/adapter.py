@@ -75,7 +75,11 @@ class MnnContext(ContextOfTensors[MnnTensors]):
 
     def _open_tensors(self, arrays: Arrays) -> None:
         self._tensors = MnnTensors(
-            self.module, self._signature, self.inputs, self._zero_copy, arrays
+            self.module,
+            self._signature,
+            self.inputs,
+            self._zero_copy,
+            arrays,
         )
 
     def infer(self) -> None:
@@ -115,7 +119,11 @@ class Mnn(Runtime):
         return Interface(signature.inputs, outputs, metadata)
 
     def load(
-        self, model: str, prepared: Optional[str], memory: Memory, inputs: Inputs = NO_INPUTS
+        self,
+        model: str,
+        prepared: Optional[str],
+        memory: Memory,
+        inputs: Inputs = NO_INPUTS,
     ) -> RuntimeContext:
         """Return a module of the file, or a session of an interpreter of its own."""
         _check_memory(memory)
@@ -142,7 +150,11 @@ class Mnn(Runtime):
         return self._clone(source, source.origin.model, memory, source.inputs)
 
     def share_weights(
-        self, model: str, source: RuntimeContext, memory: Memory, inputs: Inputs = NO_INPUTS
+        self,
+        model: str,
+        source: RuntimeContext,
+        memory: Memory,
+        inputs: Inputs = NO_INPUTS,
     ) -> RuntimeContext:
         """Return a clone with inputs of other sizes; both files must be one network otherwise."""
         _check_memory(memory)
@@ -177,7 +189,12 @@ class Mnn(Runtime):
         return self._over(source.module.clone(), source, model, memory, inputs)
 
     def _over(
-        self, module: Any, source: MnnContext, model: str, memory: Memory, inputs: Inputs
+        self,
+        module: Any,
+        source: MnnContext,
+        model: str,
+        memory: Memory,
+        inputs: Inputs,
     ) -> MnnContext:
         arrays = self._shared_arrays.of(memory.io)
         return MnnContext(module, source.origin, self._signature(model), memory, inputs, arrays)
@@ -212,7 +229,11 @@ def _load(model: str, settings: MnnSettings) -> Any:
     manager = _runtime_manager(settings)
     try:
         return nn.load_module_from_file(
-            model, [], [], runtime_manager=manager, rearrange=settings.rearrange
+            model,
+            [],
+            [],
+            runtime_manager=manager,
+            rearrange=settings.rearrange,
         )
     except SystemError:  # its cause, an Exception, has no reason either
         raise AdapterError("mnn_model_unreadable", model=model) from None

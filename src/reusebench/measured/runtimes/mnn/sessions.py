@@ -57,11 +57,16 @@ class SessionContext(RuntimeContext):
         self._outputs: List[Tuple[Any, Any]] = []
         by_name = interpreter.getSessionOutputAll(self._session)
         for name in outputs:
-            self._outputs.append((by_name[name], _host_tensor(by_name[name])))
+            host = MNN.Tensor(by_name[name], MNN.Tensor_DimensionType_Caffe)
+            self._outputs.append((by_name[name], host))
 
     @classmethod
     def load(
-        cls, model: str, settings: MnnSettings, fed: Sequence[InputData], outputs: Sequence[str]
+        cls,
+        model: str,
+        settings: MnnSettings,
+        fed: Sequence[InputData],
+        outputs: Sequence[str],
     ) -> SessionContext:
         """Return the first session of an interpreter of the file."""
         interpreter = MNN.Interpreter(model)
@@ -109,8 +114,3 @@ class SessionContext(RuntimeContext):
         self._outputs = []
         self._arrays = {}
         self._session = self.interpreter = None
-
-
-def _host_tensor(tensor: Any) -> Any:
-    """Return a tensor of the application like that of a session."""
-    return MNN.Tensor(tensor, MNN.Tensor_DimensionType_Caffe)

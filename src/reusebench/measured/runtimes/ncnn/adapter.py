@@ -58,7 +58,10 @@ class _Net:
         for layer in graph.layers:
             if ncnn.layer_to_index(layer.type) < 0:
                 raise AdapterError(
-                    "ncnn_layer_missing", model=model, layer=layer.type, version=ncnn.__version__
+                    "ncnn_layer_missing",
+                    model=model,
+                    layer=layer.type,
+                    version=ncnn.__version__,
                 )
         weights = weights_of(model)
         if not os.path.isfile(weights):
@@ -108,7 +111,10 @@ class NcnnContext(RuntimeContext):
 
     def _open_tensors(self, arrays: Arrays) -> None:
         self._inputs = NcnnInputTensors(
-            self.graph, self.inputs, arrays, "input" in self._memory.zero_copy
+            self.graph,
+            self.inputs,
+            arrays,
+            "input" in self._memory.zero_copy,
         )
         self._outputs = NcnnOutputTensors()
         if self._arena is not None:
@@ -195,7 +201,11 @@ class Ncnn(Runtime):
         return read_graph(model).interface
 
     def load(
-        self, model: str, prepared: Optional[str], memory: Memory, inputs: Inputs = NO_INPUTS
+        self,
+        model: str,
+        prepared: Optional[str],
+        memory: Memory,
+        inputs: Inputs = NO_INPUTS,
     ) -> NcnnContext:
         """Return a context over a net of the file."""
         _check_memory(memory)
@@ -212,7 +222,11 @@ class Ncnn(Runtime):
         return self.dup(source, memory)
 
     def share_weights(
-        self, model: str, source: RuntimeContext, memory: Memory, inputs: Inputs = NO_INPUTS
+        self,
+        model: str,
+        source: RuntimeContext,
+        memory: Memory,
+        inputs: Inputs = NO_INPUTS,
     ) -> NcnnContext:
         """Return a context over the net of source, with inputs of the model's sizes."""
         assert isinstance(source, NcnnContext)

@@ -178,7 +178,11 @@ class OnnxRuntime(Runtime):
         return Interface(inputs, outputs, dict(session.get_modelmeta().custom_metadata_map))
 
     def load(
-        self, model: str, prepared: Optional[str], memory: Memory, inputs: Inputs = NO_INPUTS
+        self,
+        model: str,
+        prepared: Optional[str],
+        memory: Memory,
+        inputs: Inputs = NO_INPUTS,
     ) -> OnnxContext:
         """Return a session of the model at full optimisation, or of the prepared model as it is."""
         _check_memory(memory)
@@ -206,7 +210,11 @@ class OnnxRuntime(Runtime):
         return self.load(source.model, source.model, memory, source.inputs)
 
     def share_weights(
-        self, model: str, source: RuntimeContext, memory: Memory, inputs: Inputs = NO_INPUTS
+        self,
+        model: str,
+        source: RuntimeContext,
+        memory: Memory,
+        inputs: Inputs = NO_INPUTS,
     ) -> OnnxContext:
         """Return a session of the prepared model, which maps the weights of source."""
         assert isinstance(source, OnnxContext)
@@ -219,7 +227,12 @@ class OnnxRuntime(Runtime):
         assert isinstance(source, OnnxContext)
         arrays = self._shared_arrays.of(memory.io)
         return OnnxContext(
-            source.session, source.model, memory, source.inputs, source.shared, arrays=arrays
+            source.session,
+            source.model,
+            memory,
+            source.inputs,
+            source.shared,
+            arrays=arrays,
         )
 
     def _options_of(self, memory: Memory) -> Any:
@@ -233,7 +246,10 @@ class OnnxRuntime(Runtime):
             return options
         if not self._has_shared_arena:
             cpu = ort.OrtMemoryInfo(
-                "Cpu", ort.OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, ort.OrtMemType.DEFAULT
+                "Cpu",
+                ort.OrtAllocatorType.ORT_ARENA_ALLOCATOR,
+                0,
+                ort.OrtMemType.DEFAULT,
             )
             arena = ort.OrtArenaCfg(0, _SAME_AS_REQUESTED, _DEFAULT, _DEFAULT)
             ort.create_and_register_allocator(cpu, arena)

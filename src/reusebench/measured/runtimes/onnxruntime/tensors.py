@@ -127,7 +127,11 @@ class BoundTensors(OnnxTensors):
     """
 
     def __init__(
-        self, session: Any, inputs: Inputs, arrays: Arrays, zero_copy: Sequence[str]
+        self,
+        session: Any,
+        inputs: Inputs,
+        arrays: Arrays,
+        zero_copy: Sequence[str],
     ) -> None:
         super().__init__(session, inputs, arrays)
         self._arrays = arrays
@@ -170,7 +174,12 @@ class BoundTensors(OnnxTensors):
         """Have the session read the application's arrays in all runs."""
         for tensor, array in zip(self._declared_inputs, self._inputs.values()):
             self._binding.bind_input(
-                tensor.name, "cpu", 0, _element(tensor), array.shape, array.ctypes.data
+                tensor.name,
+                "cpu",
+                0,
+                _element(tensor),
+                array.shape,
+                array.ctypes.data,
             )
 
     def _bind_inputs_for_one_run(self) -> None:
@@ -185,7 +194,12 @@ class BoundTensors(OnnxTensors):
         self._outputs = [self._arrays[tensor.name] for tensor in self._declared_outputs]
         for tensor, array in zip(self._declared_outputs, self._outputs):
             self._binding.bind_output(
-                tensor.name, "cpu", 0, _element(tensor), array.shape, array.ctypes.data
+                tensor.name,
+                "cpu",
+                0,
+                _element(tensor),
+                array.shape,
+                array.ctypes.data,
             )
 
     def copies(self) -> Copies:

@@ -191,7 +191,11 @@ class OpenVino(Runtime):
         return Preparation(path)
 
     def load(
-        self, model: str, prepared: Optional[str], memory: Memory, inputs: Inputs = NO_INPUTS
+        self,
+        model: str,
+        prepared: Optional[str],
+        memory: Memory,
+        inputs: Inputs = NO_INPUTS,
     ) -> OpenVinoContext:
         """Return a request of a new compiled model; a prepared one may use its weights in place."""
         _check_memory(memory)
@@ -228,7 +232,11 @@ class OpenVino(Runtime):
         return self._context(source.network, source.fed, memory)
 
     def share_weights(
-        self, model: str, source: RuntimeContext, memory: Memory, inputs: Inputs = NO_INPUTS
+        self,
+        model: str,
+        source: RuntimeContext,
+        memory: Memory,
+        inputs: Inputs = NO_INPUTS,
     ) -> OpenVinoContext:
         """Return a request of the compiled model of source, which then takes inputs of both shapes.
 
@@ -247,7 +255,11 @@ class OpenVino(Runtime):
         return self._context(source.network, fed, memory)
 
     def share_weight_memory(
-        self, model: str, source: RuntimeContext, memory: Memory, inputs: Inputs = NO_INPUTS
+        self,
+        model: str,
+        source: RuntimeContext,
+        memory: Memory,
+        inputs: Inputs = NO_INPUTS,
     ) -> OpenVinoContext:
         """Return a request of another compiled model, over the weights in source's memory."""
         assert isinstance(source, OpenVinoContext)
@@ -268,7 +280,10 @@ class OpenVino(Runtime):
         return self._context(network, fed, memory)
 
     def _context(
-        self, network: OpenVinoModel, fed: Sequence[InputData], memory: Memory
+        self,
+        network: OpenVinoModel,
+        fed: Sequence[InputData],
+        memory: Memory,
     ) -> OpenVinoContext:
         turn = None
         if memory.internal is not None:

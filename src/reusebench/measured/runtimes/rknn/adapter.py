@@ -253,7 +253,11 @@ class Rknn(Runtime):
             self._binding.destroy(handle)
 
     def load(
-        self, model: str, prepared: Optional[str], memory: Memory, inputs: Inputs = NO_INPUTS
+        self,
+        model: str,
+        prepared: Optional[str],
+        memory: Memory,
+        inputs: Inputs = NO_INPUTS,
     ) -> RknnRuntimeContext:
         """Return a context of the model file, which is dropped from memory as soon as possible."""
         _check_memory(memory)
@@ -274,7 +278,12 @@ class Rknn(Runtime):
         # This memory is given back last, with the context: rknn_destroy_mem refuses without one.
         piece = Piece(whole, partial(self._binding.destroy_mem, handle, whole))
         return self._furnish(
-            handle, memory, inputs, loaded=True, may_be_dynamic=bool(inputs), model=piece
+            handle,
+            memory,
+            inputs,
+            loaded=True,
+            may_be_dynamic=bool(inputs),
+            model=piece,
         )
 
     def dup(self, source: RuntimeContext, memory: Memory) -> RknnRuntimeContext:
@@ -291,11 +300,19 @@ class Rknn(Runtime):
                 raise NotSupported(error.message.code, **error.message.values) from None
             raise
         return self._furnish(
-            handle, memory, source.inputs, loaded=False, may_be_dynamic=source.is_dynamic
+            handle,
+            memory,
+            source.inputs,
+            loaded=False,
+            may_be_dynamic=source.is_dynamic,
         )
 
     def share_weights(
-        self, model: str, source: RuntimeContext, memory: Memory, inputs: Inputs = NO_INPUTS
+        self,
+        model: str,
+        source: RuntimeContext,
+        memory: Memory,
+        inputs: Inputs = NO_INPUTS,
     ) -> RknnRuntimeContext:
         """Return a context of the model over the weights of source, which must outlive it."""
         assert isinstance(source, RknnRuntimeContext)
@@ -306,7 +323,11 @@ class Rknn(Runtime):
         return self._furnish(handle, memory, inputs, loaded=False, may_be_dynamic=bool(inputs))
 
     def share_weight_memory(
-        self, model: str, source: RuntimeContext, memory: Memory, inputs: Inputs = NO_INPUTS
+        self,
+        model: str,
+        source: RuntimeContext,
+        memory: Memory,
+        inputs: Inputs = NO_INPUTS,
     ) -> RknnRuntimeContext:
         """Return another context of the model; the library writes its weights once more.
 
@@ -379,7 +400,12 @@ class Rknn(Runtime):
     ) -> RknnRuntimeContext:
         """Return the new context with its core, its shapes and the application's memory."""
         context = RknnRuntimeContext(
-            self._binding, handle, memory, inputs, self._mini, self._memory_of_tensors(memory)
+            self._binding,
+            handle,
+            memory,
+            inputs,
+            self._mini,
+            self._memory_of_tensors(memory),
         )
         if model is not None:
             context.add_piece(model)

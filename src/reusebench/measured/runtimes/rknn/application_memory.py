@@ -47,7 +47,10 @@ class Piece:
     """A piece of memory of one context; release() gives it back to its source."""
 
     def __init__(
-        self, memory: Memory, release: Callable[[], None], fd: Optional[int] = None
+        self,
+        memory: Memory,
+        release: Callable[[], None],
+        fd: Optional[int] = None,
     ) -> None:
         #: Pointer to rknn_tensor_mem.
         self.memory = memory

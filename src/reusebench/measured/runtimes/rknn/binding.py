@@ -249,7 +249,10 @@ def _cause(words: str) -> Optional[Message]:
 
 
 def call_failed(
-    call: str, code: int, lines: List[str], cause_of: Callable[[str], Optional[Message]] = _cause
+    call: str,
+    code: int,
+    lines: List[str],
+    cause_of: Callable[[str], Optional[Message]] = _cause,
 ) -> AdapterError:
     """Return the error of a call: its meaning, if that is known, and the library's own lines."""
     name: Union[Message, str] = Message("rknn_success_with_error")
@@ -265,7 +268,12 @@ def call_failed(
     if cause:
         error = OutOfMemory if cause.code in _LACK_OF_MEMORY else AdapterError
         return error(
-            "rknn_call_explained", cause=cause, call=call, code=code, name=name, lines=words
+            "rknn_call_explained",
+            cause=cause,
+            call=call,
+            code=code,
+            name=name,
+            lines=words,
         )
     return AdapterError("rknn_call_failed_with_lines", call=call, code=code, name=name, lines=words)
 

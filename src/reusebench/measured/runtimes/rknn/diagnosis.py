@@ -42,7 +42,8 @@ class MachineFacts:
 
     def memory_mib(self) -> Dict[str, int]:
         """Return the figures of /proc/meminfo, in MiB."""
-        return _meminfo_mib()
+        with open("/proc/meminfo", encoding="ascii") as file:
+            return memory_mib_of(file.read())
 
     def is_rk356x(self) -> bool:
         """Whether the chip is an RK3566 or RK3568."""
@@ -132,11 +133,6 @@ def names_rk356x(compatible: bytes) -> bool:
 def memory_mib_of(meminfo: str) -> Dict[str, int]:
     """Return the figures of a /proc/meminfo, in MiB, by their names."""
     return {name: int(kib) >> 10 for name, kib in _MEMINFO_LINE.findall(meminfo)}
-
-
-def _meminfo_mib() -> Dict[str, int]:
-    with open("/proc/meminfo", encoding="ascii") as file:
-        return memory_mib_of(file.read())
 
 
 #: Words, and their cause: a code of `messages`, whose fields the pattern's groups fill, or a
