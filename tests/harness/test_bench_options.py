@@ -1,4 +1,4 @@
-"""The options and the settings that they give; what only a whole pytest shows is in tests/bench."""
+"""The options and their settings; tests/bench has the tests that need a whole pytest."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from reusebench.targets.target import THIS_INTERPRETER, Target
 
 
 def _option(*arguments: object) -> argparse.Namespace:
-    """Return the options that a session has, parsed by argparse as pytest does."""
+    """Return the options of a session, parsed by argparse as pytest does."""
     parser = argparse.ArgumentParser(exit_on_error=False)
     group = SimpleNamespace(addoption=parser.add_argument)
     pytest_parser: Any = SimpleNamespace(getgroup=lambda *_: group)
@@ -64,7 +64,7 @@ def test_defaults() -> None:
 
 
 def test_quick_gives_way_to_what_is_given_beside_it() -> None:
-    """--quick means less effort, but only where no option says otherwise."""
+    """--quick means less effort, but options that are given win."""
     default = _settings()
     quick = _settings("--quick")
     streams = _subject("streams_full_dup")
@@ -87,7 +87,7 @@ def test_quick_gives_way_to_what_is_given_beside_it() -> None:
     [("90", 90), ("90s", 90), ("1.5", 1.5), ("2m", 120), ("0.5h", 1800), ("24h", 86_400)],
 )
 def test_a_duration_has_a_unit(text: str, seconds: float) -> None:
-    """Seconds where none is given."""
+    """Without a unit the number means seconds."""
     assert _settings("--duration", text).pace.duration_s == seconds
 
 
@@ -98,8 +98,8 @@ def _repeats(*arguments: object, scenario: str = "full_dup") -> tuple[int, int]:
 
 
 def test_repeats() -> None:
-    """Two, and more where memory differs; exactly as many as the user says; one where cycles are
-    the repeats.
+    """There are two, and more if memory differs; exactly the user's number; one if cycles are the
+    repeats.
     """
     fewest, most = _repeats()
     assert (fewest, most > fewest) == (2, True)
@@ -109,7 +109,7 @@ def test_repeats() -> None:
 
 
 def test_a_soak_runs_once() -> None:
-    """Unless the user wants it more often."""
+    """Streams that run for long run once, unless the user wants more repeats."""
     assert _repeats("--duration", "10m") == (1, 1)
     assert _repeats("--duration", "9m") == _repeats()
     assert _repeats("--duration", "1h", "--repeats", 2) == (2, 2)
@@ -124,7 +124,7 @@ def test_streams_are_expected_to_take_their_time() -> None:
 
 
 def test_the_latency_table_is_shown_to_who_asks_for_it() -> None:
-    """Else it is hidden as --benchmark-quiet hides it; any option of pytest-benchmark's about it
+    """The table is hidden as --benchmark-quiet hides it; any option of pytest-benchmark's about it
     shows it.
     """
     for words, is_quiet in (
@@ -166,7 +166,7 @@ def test_the_latency_table_is_shown_to_who_asks_for_it() -> None:
 def test_numbers_that_are_not_valid(
     options: tuple[str, ...], values: tuple[str, ...], valid: str
 ) -> None:
-    """The message quotes the value and what is valid."""
+    """The message quotes the value and tells what is valid."""
     for option in options:
         for value in values:
             with pytest.raises(argparse.ArgumentError) as refusal:
@@ -189,13 +189,13 @@ def test_numbers_that_are_not_valid(
     ],
 )
 def test_more_than_a_session_can_hold(words: tuple[str, ...], problem: str) -> None:
-    """Numbers that are valid alone are refused where they are too much together."""
+    """Numbers that are valid alone are refused if they are too large together."""
     with pytest.raises(UserError, match=problem):
         _settings(*words)
 
 
 def test_as_many_infer_at_once_as_there_are_cores_of_what_infers() -> None:
-    """On a CPU its usable CPUs, on an NPU its cores; of an NPU that is not known, one."""
+    """The cores are the usable CPUs of a CPU and the cores of an NPU; an unknown NPU has one."""
     on_chip = _settings(chip="rk3588")
     elsewhere = _settings()
     assert on_chip.parameters("onnxruntime", ()).cores == len(os.sched_getaffinity(0))
@@ -204,7 +204,7 @@ def test_as_many_infer_at_once_as_there_are_cores_of_what_infers() -> None:
 
 
 def test_a_kernel_without_pss(tmp_path: Path) -> None:
-    """Where neither smaps_rollup nor smaps can be read nothing is measured, and the kernel's option
+    """If neither smaps_rollup nor smaps can be read, nothing is measured, and the kernel's option
     is named.
     """
     check_kernel(LOCAL_HOST)
@@ -215,8 +215,8 @@ def test_a_kernel_without_pss(tmp_path: Path) -> None:
 
 
 def test_models_of_the_options(tmp_path: Path) -> None:
-    """--model and --resolution arrive with the target's chip, and must be there; --quick takes
-    other networks.
+    """--model and --resolution arrive with the target's chip, and must exist; --quick takes other
+    networks.
     """
     model, first, second, weightless = (
         tmp_path / f"{name}.rknn" for name in ("m", "a", "b", "b-weightless")
@@ -250,7 +250,7 @@ def test_models_of_the_options(tmp_path: Path) -> None:
 
 
 def test_files_with_floating_point() -> None:
-    """--float reaches what is converted; where nothing is, it is refused with what to add."""
+    """--float reaches the converter; if nothing is converted, it is refused with what to add."""
     assert not _models("--float", targets=_BOARD).user.quantised
     assert _models(targets=_BOARD).user.quantised
     with pytest.raises(UserError, match=r"--float is for .*add --runtime rknn"):
@@ -272,7 +272,9 @@ def _chosen(storage: object, compare: object = None, target: str = "python") -> 
 
 
 def test_the_common_storage_becomes_the_boards() -> None:
-    """pytest-benchmark's default is one for all boards; what the user names stays."""
+    """pytest-benchmark's default is one storage for all boards; a storage that the user names
+    stays.
+    """
     common = "file://./.benchmarks"
     assert _chosen(common).benchmark_storage == f"file://{board_storage()}"
     assert (
@@ -284,7 +286,7 @@ def test_the_common_storage_becomes_the_boards() -> None:
 
 
 def test_a_storage_that_is_no_folder() -> None:
-    """It is refused before pytest-benchmark opens it."""
+    """A storage that is no folder is refused before pytest-benchmark opens it."""
     with pytest.raises(
         pytest.UsageError, match=r"elasticsearch.*: results and traces need a folder"
     ):
@@ -305,8 +307,8 @@ def test_a_storage_that_is_no_folder() -> None:
 def test_the_run_that_benchmark_compare_alone_means(
     tmp_path: Path, numbers: tuple[int, ...], option_value: object, loaded: object
 ) -> None:
-    """It is the newest of this Python, past 9999 too, and it alone is read; what the user names
-    stays.
+    """Alone it means the newest run of this Python, past 9999 too, and reads it alone; a run that
+    the user names stays.
     """
     folder = tmp_path / python_folder()
     folder.mkdir()
@@ -327,7 +329,7 @@ def test_the_run_that_benchmark_compare_alone_means(
     ],
 )
 def test_a_plan_says_itself_what_options_say(tmp_path: Path, option: tuple[str, object]) -> None:
-    """Both together are refused, before a file is read."""
+    """Both together are refused before a file is read."""
     with pytest.raises(
         UserError, match=rf"--plan says itself what {option[0]} says: leave {option[0]} out"
     ):
@@ -335,5 +337,5 @@ def test_a_plan_says_itself_what_options_say(tmp_path: Path, option: tuple[str, 
 
 
 def test_without_a_plan_there_are_none() -> None:
-    """The options of built-in scenarios have no part in it."""
+    """The options of built-in scenarios do not concern plans."""
     assert resolve_plan_files(_option("--model", "m", "--streams", 2)) == ()

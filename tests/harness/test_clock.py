@@ -9,7 +9,7 @@ from reusebench.harness.clock import ReplayClock
 
 def test_a_round_is_exactly_one_latency() -> None:
     """The difference of two readings around `advance` is the latency to the last bit; there are no
-    further rounds.
+    other rounds.
     """
     latencies_ns = [1, 123_456_789, 3, 10**12 + 1, 7]
     clock = ReplayClock()

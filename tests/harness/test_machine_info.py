@@ -1,4 +1,4 @@
-"""What is stored of the machine that is measured."""
+"""The stored facts about the measured machine."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from reusebench.targets.target import Target
 def test_a_library_that_is_not_confined_is_told(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """With the reason, of a virtual board alone: other libraries are the machine's own."""
+    """Only a virtual board has a reason for a missing sandbox: other libraries are the machine's
+    own.
+    """
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     stored: dict[str, dict[str, Any]] = {name: {} for name in ("vboard:rk3588", "python")}
     for target, machine_info in stored.items():

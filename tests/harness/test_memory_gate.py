@@ -1,4 +1,4 @@
-"""The options of the gate, and the mistakes that they allow."""
+"""The options of the gate, and mistakes in them."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def storage(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_baseline_makes_a_gate(storage: Path) -> None:
-    """The name that a run was saved with is a baseline, with limits and conditions or without; no
-    baseline, no gate.
+    """The name of a saved run is a baseline, with or without limits and conditions; without a
+    baseline there is no gate.
     """
     assert _gate(storage) is None
     assert _gate(storage, "--memory-baseline=run") == MemoryGate("run", (), (), storage)
@@ -53,10 +53,10 @@ def test_a_baseline_makes_a_gate(storage: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        # A limit without a baseline would pass whatever happens.
+        # A limit without a baseline would always pass.
         (["--memory-fail=application_memory:2%"], "need --memory-baseline"),
         (["--memory-across=board"], "need --memory-baseline"),
-        # A run that got worse must not become what the next one is compared with.
+        # A run that got worse must not become the baseline of the next one.
         (["--memory-baseline=latest"], "would be the next baseline"),
         (["--memory-baseline=latest~3"], "would be the next baseline"),
         (["--memory-baseline=1..latest~1"], "would be the next baseline"),
@@ -71,8 +71,8 @@ def test_mistakes(storage: Path, arguments: list[str], sentence: str) -> None:
 
 
 def test_the_limits_and_conditions_are_those_of_the_comparison(tmp_path: Path) -> None:
-    """A version that differs is compared on request alone; a broken limit is no pass; what was
-    printed is the text.
+    """Versions that differ are compared on request alone; a broken limit fails; the text is the
+    command's output.
     """
     base = result(tmp_path, "no_reuse", even(40))
     head = changed(result(tmp_path, "no_reuse", even(50), run="run2"), runtime_version="9")
@@ -98,7 +98,7 @@ def test_the_limits_and_conditions_are_those_of_the_comparison(tmp_path: Path) -
 
 
 def test_a_storage_that_is_not_made_yet(storage: Path) -> None:
-    """It has no baseline."""
+    """An empty storage has no baseline."""
     with pytest.raises(UserError, match="there is no run 'base'"):
         _gate(storage / "new", "--memory-baseline=base")
 
@@ -106,8 +106,8 @@ def test_a_storage_that_is_not_made_yet(storage: Path) -> None:
 def test_a_comparison_that_cannot_be_made_here(
     storage: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without the libraries of reports it is refused before anything is measured, with the line
-    that installs it.
+    """Without the libraries of reports the gate is refused before anything is measured, with the
+    command that installs them.
     """
     monkeypatch.setitem(EXTRAS, "reports", ("no_such_module",))
     with pytest.raises(
@@ -126,7 +126,7 @@ def test_a_comparison_that_cannot_be_made_here(
 def test_what_cannot_be_read(
     storage: Path, argument: str, sentence: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A limit or a condition that does not exist is refused with what is valid."""
+    """An unknown limit or condition is refused with the valid ones."""
     with pytest.raises(SystemExit):
         _gate(storage, "--memory-baseline=run", argument)
     assert sentence in capsys.readouterr().err

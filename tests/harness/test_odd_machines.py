@@ -1,4 +1,4 @@
-"""Machines that lack something, in namespaces and under limits: reusebench works there, or says
+"""Machines that lack something, in namespaces and under limits: reusebench works there, or names
 what is missing.
 """
 
@@ -43,8 +43,8 @@ def _run(
 
 
 def _without(folder: Path, mount: str, command: Sequence[str]) -> subprocess.CompletedProcess[str]:
-    """Run the command where this is mounted, as the root of a user namespace; skip where there is
-    none to be had.
+    """Run the command with this mounted, as the root of a user namespace; skip if there are no
+    namespaces.
     """
     if subprocess.run([*_OWN_MOUNTS, "true"], check=False, capture_output=True).returncode:
         pytest.skip("this machine lets its users make no namespaces")
@@ -62,14 +62,14 @@ def _without(folder: Path, mount: str, command: Sequence[str]) -> subprocess.Com
     ],
 )
 def test_a_poor_proc_or_sys(tmp_path: Path, mount: str, sentence: str) -> None:
-    """What is needed and missing is named; what is not needed may be missing."""
+    """A needed file that is missing is named; other files may be missing."""
     done = _without(tmp_path, mount, (sys.executable, "-c", _CHECK))
     assert (done.returncode == 0) == (sentence == "")
     assert sentence in done.stderr
 
 
 def test_an_empty_stat_leaves_no_process_behind(tmp_path: Path) -> None:
-    """The start of processes, by which psutil knows them, is not told there: a process is ended all
+    """The start of processes, by which psutil knows them, is not told there; a process is ended all
     the same.
     """
     start = (

@@ -1,4 +1,4 @@
-"""The fixture `measure` in a project of somebody's own, whose pytest was given `-p reusebench`."""
+"""The fixture `measure` in a user's own project, whose pytest was given `-p reusebench`."""
 
 from __future__ import annotations
 
@@ -28,14 +28,20 @@ FEW = {"repeats": 1, "rounds": 2}
 GATE = Plan(
     "gate",
     models={"net": MODEL},
-    contexts={"first": Context("net"), "second": Context(dup="first"), "third": Context("net", after="second")},
+    contexts={
+        "first": Context("net"),
+        "second": Context(dup="first"),
+        "third": Context("net", after="second"),
+    },
 )
 
 
 def test_scenarios(measure):
-    alone = measure("no_reuse_one_model", model=MODEL, streams=2, contexts=2, repeats=2, rounds=2)
-    dup = measure("full_dup", runtime="onnxruntime", model=MODEL, streams=2, contexts=2, repeats=2, rounds=2)
-    assert (dup.outcome, dup.runtime, dup.scenario, dup.models) == ("ok", "onnxruntime", "full_dup", ("net",))
+    size = {"streams": 2, "contexts": 2, "repeats": 2, "rounds": 2}
+    alone = measure("no_reuse_one_model", model=MODEL, **size)
+    dup = measure("full_dup", runtime="onnxruntime", model=MODEL, **size)
+    assert (dup.outcome, dup.runtime) == ("ok", "onnxruntime")
+    assert (dup.scenario, dup.models) == ("full_dup", ("net",))
     assert alone.scenario == "no_reuse_one_model"
     for name in ("application_memory_bytes", "latency_ns"):
         figure = dup[name]
@@ -43,7 +49,8 @@ def test_scenarios(measure):
         first, second = figure.values
         assert figure.median == (first + second) / 2
         assert figure.spread == abs(first - second)
-    with pytest.raises(KeyError, match="there is no figure 'memory'; valid: application_memory_bytes, "):
+    words = "there is no figure 'memory'; valid: application_memory_bytes, "
+    with pytest.raises(KeyError, match=words):
         dup["memory"]
 
 
@@ -53,12 +60,14 @@ def test_plan(measure):
 
 
 def test_runtime(measure, runtime):
-    assert measure("full_dup", runtime=runtime, model=MODEL, streams=1, contexts=2, **FEW).runtime == "onnxruntime"
+    result = measure("full_dup", runtime=runtime, model=MODEL, streams=1, contexts=2, **FEW)
+    assert result.runtime == "onnxruntime"
 
 
 @pytest.mark.parametrize("runtime", ["onnxruntime"])
 def test_own_runtime(measure, runtime):
-    assert measure("full_dup", runtime=runtime, model=MODEL, streams=1, contexts=3, **FEW).outcome == "ok"
+    result = measure("full_dup", runtime=runtime, model=MODEL, streams=1, contexts=3, **FEW)
+    assert result.outcome == "ok"
 
 
 def test_lacking(measure):
@@ -100,7 +109,7 @@ def test_without_measuring():
 def test_speed(benchmark):
     benchmark.pedantic(sum, args=([1, 2],), rounds=3)
 """
-#: Asks a pytest without the plug-in for its fixture.
+#: A project that asks for the fixture without the plug-in.
 _WITHOUT = """
 def test_measure(measure):
     pass
@@ -164,7 +173,7 @@ class Project:
         return dict(lines)
 
     def message(self, test: str) -> str:
-        """Return all that is below the heading of a failed test."""
+        """Return all lines below the heading of a failed test."""
         _, text = re.split(rf"^_+ {test} _+\n", self.words, maxsplit=1, flags=re.MULTILINE)
         return re.split(r"^(?:_{3,} |={3,} |-{3,} )", text, maxsplit=1, flags=re.MULTILINE)[0]
 
@@ -207,14 +216,12 @@ def project(tmp_path_factory: pytest.TempPathFactory, cache: Path, tiny_model: P
 
 
 def test_outcomes(project: Project) -> None:
-    """Tests pass by their own asserts; a mechanism that the runtime lacks skips, a mistake
-    fails.
-    """
+    """Tests pass by their own asserts; a missing mechanism skips, a mistake fails."""
     assert project.outcomes() == _OUTCOMES, project.words
 
 
 def test_every_call_is_stored(project: Project) -> None:
-    """Each call of a test has a name of its own, whichever of them comes first."""
+    """Each call in a test has a name of its own, whichever comes first."""
     (file,) = project.storage.glob("*/*.json")
     stored = json.loads(file.read_text())
     results = [*stored["benchmarks"], *stored["reusebench_without_speed"]]
@@ -232,22 +239,20 @@ def test_every_call_is_stored(project: Project) -> None:
 
 @pytest.mark.parametrize("test", _MISTAKES)
 def test_a_mistake_is_a_sentence(project: Project, test: str) -> None:
-    """What was wrong, what is valid, what to do next: nothing else."""
+    """The message has the mistake, what is valid and what to do next, and nothing else."""
     message = project.message(test)
     assert message.startswith(_MISTAKES[test])
     assert message.count("\n") == 1
 
 
 def test_nothing_is_told_of_the_inside(project: Project) -> None:
-    """Mistakes have no tracebacks, and pytest-benchmark does not complain of a fixture without
-    use.
-    """
+    """Mistakes have no tracebacks, and pytest-benchmark accepts the unused fixture."""
     for words in ("Traceback", "During handling", "was not used at all"):
         assert words not in project.words
 
 
 def test_a_foreign_benchmark_keeps_its_table(project: Project) -> None:
-    """The table of latencies is hidden in a session of ours alone."""
+    """The table of latencies is hidden in a session with our benchmarks alone."""
     assert re.search(r"^test_speed +\d", project.words, re.MULTILINE)
 
 

@@ -1,5 +1,5 @@
-"""The lines of progress, as a terminal gets them; that only a terminal gets one that is erased is
-in tests/bench.
+"""The lines of progress in a terminal; tests/bench tests that only a terminal gets the line that is
+erased.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from reusebench.harness.progress import Progress
 
 
 class _Clock:
-    """Seconds that pass when the test says so."""
+    """A clock that only the test advances."""
 
     now_s = 1000.0
 
@@ -27,14 +27,14 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> _Clock:
 
 @pytest.fixture
 def lines(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return the lines that are written, without their blanks."""
+    """Return the written lines without their blanks."""
     lines: list[str] = []
     monkeypatch.setattr(Progress, "_write", lambda _, line: lines.append(" ".join(line.split())))
     return lines
 
 
 def test_the_time_left_before_the_first_process_is_what_is_expected(lines: list[str]) -> None:
-    """It is there from the first preparation on, and shrinks with the steps."""
+    """The time left is there from the first preparation on, and shrinks with the steps."""
     progress = Progress()
     progress.expect({"onnxruntime full_dup": 20.0, "onnxruntime lean": 70.0})
     progress.prepare("onnxruntime full_dup")
@@ -48,9 +48,7 @@ def test_the_time_left_before_the_first_process_is_what_is_expected(lines: list[
 
 
 def test_the_time_left_follows_the_pace_of_what_has_ended(lines: list[str], clock: _Clock) -> None:
-    """Contexts count from 1; processes that take half as long as expected halve all that is to
-    come.
-    """
+    """Contexts count from 1; processes that take half the expected time halve the time left."""
     progress = Progress()
     progress.expect({"full_dup": 20.0, "lean": 20.0, "plain": 20.0})
     progress.begin("full_dup", 2, 20.0)
@@ -61,7 +59,7 @@ def test_the_time_left_follows_the_pace_of_what_has_ended(lines: list[str], cloc
     progress.end()
     progress.result("full_dup", "12 MiB")
     progress.begin("lean", 2, 20.0)
-    # A failure ends a configuration: its other process is not to come.
+    # A failure ends a configuration: its other process is dropped.
     progress.step(1, 0.0, "imported", None)
     clock.now_s += 5
     progress.end()
@@ -80,7 +78,7 @@ def test_the_time_left_follows_the_pace_of_what_has_ended(lines: list[str], cloc
 
 
 def test_a_further_repeat_adds_its_time(lines: list[str], clock: _Clock) -> None:
-    """It is made since the others differ, and lasts as long as they."""
+    """One more repeat is made since the others differ, and is expected to take as long."""
     progress = Progress()
     progress.begin("lean", 2, 20.0)
     for repeat in (1, 2, 3):
@@ -90,7 +88,7 @@ def test_a_further_repeat_adds_its_time(lines: list[str], clock: _Clock) -> None
 
 
 def test_a_configuration_that_is_not_measured_takes_no_time(lines: list[str]) -> None:
-    """What is expected of it is no longer to come."""
+    """The expected time of a configuration without models is dropped."""
     progress = Progress()
     progress.expect({"full_dup": 20.0, "lean": 20.0})
     progress.result("full_dup", "skipped")

@@ -1,4 +1,4 @@
-"""What the terminal says of a finished configuration."""
+"""The terminal's line for a finished configuration."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _of_memory(storage: Path, scenario: str, *mib: float) -> Result:
 
 
 def test_memory_saving_and_speed(tmp_path: Path, baseline: Result) -> None:
-    """The median with its spread, what it takes less than its baseline, and the latency."""
+    """The line has the median with its spread, the saving against the baseline, and the latency."""
     own = _of_memory(tmp_path, "full_dup", 25.0, 25.2, 25.1)
     assert (
         result_text(own, baseline)
@@ -47,7 +47,9 @@ def test_memory_saving_and_speed(tmp_path: Path, baseline: Result) -> None:
 
 
 def test_a_baseline_is_called_what_it_was_measured_as(tmp_path: Path) -> None:
-    """One that is equal to another scenario has no line: the other's name is that of its line."""
+    """A result that is equal to another scenario has no line; the saving names the scenario with
+    the line.
+    """
     plain = changed(_of_memory(tmp_path, "plain", 99.9, 100.1), measured_as="no_reuse_one_model")
     for mib, words in (
         (25.0, "75.0 % less than"),
@@ -59,8 +61,8 @@ def test_a_baseline_is_called_what_it_was_measured_as(tmp_path: Path) -> None:
 
 
 def test_equal_scenarios_are_named_once(baseline: Result) -> None:
-    """Each stands with the scenario that has its line; the runtimes are named if it is not so on
-    all.
+    """Each equal scenario stands with the one that has its line; runtimes are named if not all have
+    it.
     """
     mnn = changed(baseline, runtime="mnn")
     plain = changed(baseline, scenario="plain", measured_as=baseline.scenario)
@@ -79,7 +81,7 @@ def test_equal_scenarios_are_named_once(baseline: Result) -> None:
 
 
 def test_what_failed_or_is_asked_for_again_has_its_line(baseline: Result) -> None:
-    """Nothing was measured of the one, and the other's line has its own name."""
+    """A failure has a line of its own, and so has its equal."""
     failed = changed(
         baseline, measured_as="no_reuse", outcome="not_supported", failure=NOT_SUPPORTED
     )
@@ -100,12 +102,12 @@ def test_what_failed_or_is_asked_for_again_has_its_line(baseline: Result) -> Non
 def test_what_is_not_saved(
     tmp_path: Path, baseline: Result, mib: tuple[float, ...], words: str
 ) -> None:
-    """A difference that is no larger than both spreads is none; more memory is said to be more."""
+    """A difference that is no larger than both spreads is none; more memory is called more."""
     assert words in result_text(_of_memory(tmp_path, "full_dup", *mib), baseline)
 
 
 def test_npu_memory_comes_first(tmp_path: Path) -> None:
-    """Where there is a figure of it the saving is of it; with two decimals, since it is counted."""
+    """With NPU memory the saving is the NPU's; it has two decimals, since it is counted."""
     whole, own = (
         with_memory(
             result(tmp_path, name, [[MIB] * 12] * 2, npu=npu_account, computes=False),
@@ -119,13 +121,13 @@ def test_npu_memory_comes_first(tmp_path: Path) -> None:
 
 
 def test_streams_say_how_many_frames_they_kept(tmp_path: Path) -> None:
-    """Of those that are due in a second."""
+    """Streams have their rate out of the frames that are due in a second."""
     text = result_text(streams_result(tmp_path, "streams_full_dup"), None)
     assert text.endswith("44.0 ±0.0 of 120 frames/s")
 
 
 def test_failures_are_said_in_words(baseline: Result) -> None:
-    """What the runtime lacks is no failure; of others the phase is told."""
+    """A missing mechanism is no failure; a failure tells its phase."""
     message = Message("process_ended_by_signal", {"signal": "SIGKILL"})
     for kind, words in (
         ("not_supported", "not supported: "),

@@ -1,4 +1,4 @@
-"""Which runtimes are measured, and on which target each of them runs."""
+"""The runtimes that are measured, and the target of each."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def _selection(*arguments: object) -> Selection:
 
 @pytest.fixture
 def here(monkeypatch: pytest.MonkeyPatch) -> set[str]:
-    """Return the names of the runtimes that this Python has, which a test fills; none has an own
-    environment.
+    """Return the names of the runtimes of this Python, which a test fills; none has an environment
+    of its own.
     """
     names: set[str] = set()
     monkeypatch.setattr(interpreters, "available", lambda entry: entry.name in names)
@@ -43,7 +43,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> set[str]:
 
 
 def test_runtimes_by_name(here: set[str]) -> None:
-    """Without a name all that are here are measured; a name given twice counts once, and the order
+    """Without a name all runtimes here are measured; a name given twice counts once, and the order
     is the user's.
     """
     here.add("onnxruntime")
@@ -62,7 +62,9 @@ def test_runtimes_by_name(here: set[str]) -> None:
 
 
 def test_a_runtime_that_is_not_installed(here: set[str]) -> None:
-    """One that is named is an error with what to install, whatever else there is."""
+    """A named runtime that is missing is an error with the command that installs it, whatever else
+    there is.
+    """
     here.add("onnxruntime")
     for name, words in (
         ("megengine_lite", "make bench-megengine"),
@@ -75,8 +77,8 @@ def test_a_runtime_that_is_not_installed(here: set[str]) -> None:
 @pytest.mark.usefixtures("here")
 @pytest.mark.process
 def test_no_runtime_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is selected; the error of the targets names the Python, another one as the user wrote
-    it.
+    """Nothing is selected; the error of the targets names the Python, another one in the user's
+    words.
     """
     monkeypatch.setattr(
         selection,
@@ -96,8 +98,8 @@ def test_no_runtime_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_each_runtime_has_its_interpreter(
     here: set[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """This one has what it has; what has an environment of its own runs there, under the name that
-    the user wrote.
+    """A runtime of this Python runs here; one with an environment of its own runs there, under the
+    same target name.
     """
     here.add("onnxruntime")
     python = tmp_path / "python"
@@ -128,7 +130,7 @@ def test_a_target_that_cannot_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_chip_of_a_session() -> None:
-    """It is that of the target that has one."""
+    """The chip is that of the target that has one."""
     assert chip_of({"one": THIS_INTERPRETER}) is None
     assert (
         chip_of({"one": THIS_INTERPRETER, "other": Target("board", ("true",), chip="rk3588")})

@@ -28,7 +28,7 @@ if output.error:
     [("> /dev/full", "No space left on device"), (">&-", "it is closed"), ("> /dev/null", "")],
 )
 def test_the_first_error_is_told_and_ends_nothing(redirection: str, reason: str) -> None:
-    """The program goes on to its end, and Python does not fail when it flushes what is left."""
+    """The program runs to its end, and Python does not fail when it flushes the rest."""
     command = f"exec {sys.executable} -c '{_SCRIPT}' {redirection}"
     done = subprocess.run(
         command, shell=True, cwd=_CHECKOUT, stderr=subprocess.PIPE, text=True, check=False
@@ -42,7 +42,7 @@ def test_the_first_error_is_told_and_ends_nothing(redirection: str, reason: str)
 
 
 def test_what_is_written_is_passed_on() -> None:
-    """As long as there is no error nothing is changed."""
+    """Without an error nothing is changed."""
     done = subprocess.run(
         [sys.executable, "-c", _SCRIPT], cwd=_CHECKOUT, capture_output=True, text=True, check=True
     )
@@ -59,9 +59,7 @@ def test_what_is_written_is_passed_on() -> None:
 def test_pytest_ends_without_a_traceback_where_it_is_closed(
     arguments: str, code: int, told: str
 ) -> None:
-    """Pytest puts back that there is none, and flushes it: its exit code is its own all the
-    same.
-    """
+    """pytest restores the closed output and flushes it; its exit code is still its own."""
     command = f"exec {sys.executable} -m pytest -p no:cacheprovider {arguments} >&-"
     done = subprocess.run(
         command, shell=True, cwd=_CHECKOUT, stderr=subprocess.PIPE, text=True, check=False

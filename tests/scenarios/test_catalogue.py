@@ -53,20 +53,20 @@ from tests.helpers.support import models_of
 _A, _B, _C = (Model(name, f"/{name}.onnx", name * 2) for name in "abc")
 _NAMES = [scenario.name for scenario in SCENARIOS]
 _COMPARED = [scenario.name for scenario in SCENARIOS if scenario.baseline]
-#: Those whose contexts take frames; of these one has no context, and one has contexts for all
-#: streams together.
+#: Scenarios whose contexts take frames; one has no context, and one has contexts for all streams
+#: together.
 _WITH_FRAMES = [scenario.name for scenario in SCENARIOS if scenario.has_streams]
 _DECODE_ONLY = "streams_decode_only"
 _PER_CORE = "streams_full_dup_per_core"
 _OF_STREAMS = [
     scenario.name for scenario in SCENARIOS if scenario.model_set == STREAMS and not scenario.fills
 ]
-#: Those that make contexts until one fails, with the scenario that lays out like them.
+#: Scenarios that make contexts until one fails, with the scenario of the same layout.
 _FILLING = {
     scenario.name: scenario.name.removeprefix("limit_") for scenario in SCENARIOS if scenario.fills
 }
 _LIKE = {"no_reuse": "no_reuse_one_model", "internal_reuse": None}
-#: Those that have one context of each of so many models of their set; None: of all.
+#: Scenarios with one context for each of this number of models of their set; None: for all.
 _OF_MODELS = {
     **{
         scenario.name: None
@@ -81,7 +81,7 @@ _OF_MODELS = {
     DEFAULT_OPTIONS: 1,
     **{f"{name}_{count}": count for name in ("resolutions", "shared_weights") for count in (2, 3)},
 }
-#: Streams, contexts of each, model files, cores.
+#: Numbers of streams, contexts of each, model files, and cores.
 _SHAPES = list(itertools.product((1, 2, 4), (1, 3), (1, 3, 5), (1, 2, 4)))
 
 
@@ -94,7 +94,7 @@ def _plan(
 
 
 def _shapes(name: str) -> list[tuple[int, int, int, int]]:
-    """Return the parameters with enough models for the scenario."""
+    """Return parameters with enough models for the scenario."""
     needed = (_OF_MODELS.get(name) or 0) if find_scenario(name).model_set == RESOLUTIONS else 0
     return [shape for shape in _SHAPES if shape[2] > needed]
 
@@ -115,7 +115,7 @@ def _loads(**memory: Any) -> tuple[Context, ...]:
 
 
 def _reusing(mechanism: str) -> tuple[Context, ...]:
-    """Return the same, where all but the first reuse the first."""
+    """Return the same contexts, but all others reuse the first."""
     return (Context(0, 0), *(Context(stream, 0, mechanism, 0) for stream in (0, 1, 1)))
 
 
@@ -127,8 +127,8 @@ _DUPS_ON_THREE_CORES = (
 )
 _ALL_OUTSIDE: dict[str, Any] = {"outside": (WEIGHTS, INTERNAL), "zero_copy": (INPUT, OUTPUT)}
 
-#: The contexts for 2 streams of 2 contexts, 3 models and 3 cores; a scenario of streams lays out
-#: like the one without.
+#: The contexts for 2 streams of 2 contexts, 3 models and 3 cores; scenarios of streams lay out like
+#: those without.
 _LAYOUTS: dict[str, tuple[Context, ...]] = {
     "no_reuse": (Context(0, 0), Context(0, 0), Context(1, 1), Context(1, 1)),
     "partial_dup": (Context(0, 0), Context(0, 0, DUP, 0), Context(1, 1), Context(1, 1, DUP, 2)),
@@ -191,7 +191,7 @@ _LAYOUTS: dict[str, tuple[Context, ...]] = {
 }
 
 
-# The further ones, of so many resolutions or of frames, follow below.
+# Scenarios of more resolutions, or of frames, follow below.
 @pytest.mark.parametrize(
     "name",
     [
@@ -201,7 +201,7 @@ _LAYOUTS: dict[str, tuple[Context, ...]] = {
     ],
 )
 def test_layouts(name: str) -> None:
-    """Every context with its model, mechanism and memory; a plan has the models that it uses."""
+    """Every context has its model, mechanism and memory; a plan has the models that it uses."""
     plan = _plan(name, (_A, _B, _C), streams=2, contexts=2, cores=3)
     assert plan.contexts == _LAYOUTS[name if name in _LAYOUTS else name.replace("streams_", "")]
     used = 1 + max((context.model for context in plan.contexts), default=2)
@@ -210,8 +210,8 @@ def test_layouts(name: str) -> None:
 
 @pytest.mark.parametrize("count", [2, 3])
 def test_the_first_of_several_resolutions(count: int) -> None:
-    """So many of them, sharing or not; if there are no more than that, the scenario of all has
-    them already.
+    """The scenario takes this number of models, sharing or not; with no more models, the scenario
+    of all has them already.
     """
     models = models_of(*range(5))
     for name in ("resolutions", "shared_weights"):
@@ -232,16 +232,14 @@ def test_the_first_of_several_resolutions(count: int) -> None:
     ["copied_io", "zero_copy_input", "zero_copy_output", "zero_copy_io", "native_io", "device_io"],
 )
 def test_frames_move_as_small_tensors_do(way: str, size: str) -> None:
-    """One context of the one model of frames, with what the scenario of the same name gives each
-    context.
-    """
+    """One context of the model of frames has the fields that the scenario of the same name sets."""
     plan = _plan(f"{way}_{size}", (_A,), streams=4, contexts=3)
     assert plan.contexts == _plan(way, (_A,), streams=4, contexts=3).contexts[:1]
 
 
 def test_lean_gives_up_one_mechanism_after_the_other() -> None:
-    """The next plan is for a runtime that lacks one of those before; none has more than one that
-    stands before it.
+    """The next plan is for a runtime that lacks a mechanism of the earlier ones; none has more than
+    an earlier one.
     """
     counts = []
     kinds = set()
@@ -256,8 +254,8 @@ def test_lean_gives_up_one_mechanism_after_the_other() -> None:
 
 
 def test_the_steps_to_lean_add_up() -> None:
-    """Each of the first choices has the mechanisms of the step before; they are plans of the
-    question of dup too.
+    """Each first choice has the mechanisms of the previous step; the steps are also plans of the
+    question of dup.
     """
     parameters = Parameters("rknn", (_A,), 2, 2, 2, 7)
     weights, internal, lean = (
@@ -275,7 +273,7 @@ def test_the_steps_to_lean_add_up() -> None:
 
 
 def test_without_dup_the_weights_are_one_memory() -> None:
-    """The second choice of each step is the same over the weight memory of the application."""
+    """The second choice of each step is the same over the application's weight memory."""
     parameters = Parameters("rknn", (_A,), 2, 2, 1, 7)
     for name, internal in (("lean_weights", None), ("lean_internal", 0)):
         first, *others = find_scenario(name).plans(parameters)[1].contexts
@@ -286,13 +284,11 @@ def test_without_dup_the_weights_are_one_memory() -> None:
         assert {context.internal for context in (first, *others)} == {internal}
 
 
-# Which models
+# The models of scenarios
 
 
 def test_fewer_models_than_streams_are_used_in_turn() -> None:
-    """Streams 0 and 2 have the same model; with partial dup each still loads its own first
-    context.
-    """
+    """Streams 0 and 2 have the same model; with partial dup each still loads its first context."""
     plan = _plan("partial_dup", (_A, _B), streams=3, contexts=2)
     assert plan.models == (_A, _B)
     assert plan.contexts == (
@@ -306,16 +302,14 @@ def test_fewer_models_than_streams_are_used_in_turn() -> None:
 
 
 def test_only_models_that_are_used_are_in_a_plan() -> None:
-    """More models than streams: the further ones are left out; the same model twice is there
-    once.
-    """
+    """If there are more models than streams, some are left out; a repeated model is there once."""
     assert _plan("no_reuse", (_A, _B, _C), streams=2, contexts=1).models == (_A, _B)
     assert _plan("no_reuse", (_A, _A, _B), streams=3, contexts=1).models == (_A, _B)
 
 
 @pytest.mark.parametrize("name", _COMPARED)
 def test_a_scenario_has_the_model_set_of_its_baseline(name: str) -> None:
-    """Else the two would not be given the same models."""
+    """Otherwise the two would not get the same models."""
     scenario = find_scenario(name)
     assert scenario.model_set in MODEL_SETS
     assert scenario.baseline is not None
@@ -327,7 +321,7 @@ def test_a_scenario_has_the_model_set_of_its_baseline(name: str) -> None:
 
 @pytest.mark.parametrize("name", _WITH_FRAMES)
 def test_contexts_of_streams_are_bound_to_the_cores_in_turn(name: str) -> None:
-    """On an NPU every core has as many contexts as any other, give or take one; on a CPU the system
+    """On an NPU every core has the same number of contexts, give or take one; on a CPU the system
     chooses.
     """
     parameters = Parameters("rknn", (_A, _B), streams=4, contexts=3, cores=3, rounds=1, binds=True)
@@ -340,7 +334,7 @@ def test_contexts_of_streams_are_bound_to_the_cores_in_turn(name: str) -> None:
 
 
 def test_only_scenarios_of_streams_have_the_schedule() -> None:
-    """The others run their rounds."""
+    """Only scenarios of streams have a schedule; the others run their rounds."""
     schedule = Streams(2, 30.0, 0, 0.0, 1.0, None)
     parameters = Parameters("x", models_of(*range(9)), 2, 1, 2, rounds=1, schedule=schedule)
     scheduled = [
@@ -351,8 +345,8 @@ def test_only_scenarios_of_streams_have_the_schedule() -> None:
 
 @pytest.mark.parametrize("name", _FILLING)
 def test_contexts_that_are_made_until_one_fails(name: str) -> None:
-    """So many at most, of the first model and in one stream, laid out as in the scenario of the
-    same mechanism.
+    """The plan has the most contexts, of the first model and in one stream, laid out like the
+    similar scenario.
     """
     parameters = Parameters(
         "x", (_A, _B), streams=4, contexts=3, cores=3, rounds=7, limit_contexts=5
@@ -375,13 +369,13 @@ def test_contexts_that_are_made_until_one_fails(name: str) -> None:
 
 
 def test_no_other_scenario_fills() -> None:
-    """Every other one makes all of its contexts before the first runs."""
+    """Every other scenario makes all of its contexts before the first runs."""
     assert [
         name for name in _NAMES if name not in _FILLING and any(plan.fills for plan in _plans(name))
     ] == []
 
 
-# What holds for all of them
+# Rules for all scenarios
 
 
 @pytest.mark.parametrize(
@@ -404,7 +398,7 @@ def test_every_layout_of_streams(name: str) -> None:
 
 @pytest.mark.parametrize("name", _OF_MODELS)
 def test_every_layout_of_models(name: str) -> None:
-    """Each model that the scenario is about has one context, whatever the number of streams."""
+    """Each model of the set has one context, whatever the number of streams."""
     for plan, (_, _, models, cores) in zip(_plans(name), _shapes(name)):
         assert sorted(context.model for context in plan.contexts) == list(
             range(_OF_MODELS[name] or models)
@@ -421,9 +415,7 @@ def test_every_layout_of_models(name: str) -> None:
     "name", [name for name in _COMPARED if name != _PER_CORE and name not in _FILLING]
 )
 def test_a_saving_is_taken_against_the_same_models(name: str) -> None:
-    """A baseline gives each stream the same model as what is compared with it, and reuses
-    nothing.
-    """
+    """A baseline gives each stream the same model as its scenarios, and reuses nothing."""
     for plan, shape in zip(_plans(name), _shapes(name)):
         streams, contexts, models, cores = shape
         assert plan.baseline is not None
@@ -439,7 +431,7 @@ def test_a_saving_is_taken_against_the_same_models(name: str) -> None:
 
 
 def test_all_cores_are_busy_with_internal_reuse() -> None:
-    """Sharing internal memory by core leaves no core idle, or it would be bought with speed."""
+    """Sharing internal memory by core leaves no core idle; otherwise speed would pay for it."""
     for plan in _plans("full_dup_internal_reuse"):
         assert len(plan.internal_memories()) == min(plan.cores, len(plan.contexts))
         sizes = [len(members) for members in plan.internal_memories().values()]
@@ -447,7 +439,7 @@ def test_all_cores_are_busy_with_internal_reuse() -> None:
 
 
 def test_a_baseline_stands_before_what_is_compared_with_it() -> None:
-    """The list is the order of running, and its names are unique."""
+    """The list is in the order of running, and its names are unique."""
     assert len(set(_NAMES)) == len(_NAMES)
     for scenario in SCENARIOS:
         if scenario.baseline:
@@ -455,7 +447,7 @@ def test_a_baseline_stands_before_what_is_compared_with_it() -> None:
 
 
 def test_an_unknown_scenario() -> None:
-    """The message names the valid ones."""
+    """The message names the valid scenarios."""
     with pytest.raises(KeyError) as refusal:
         find_scenario("half_dup")
     assert "'half_dup'" in str(refusal.value)
@@ -463,7 +455,7 @@ def test_an_unknown_scenario() -> None:
 
 
 def test_every_scenario_answers_a_question() -> None:
-    """No scenario is left over, and a baseline answers the question of those compared with it."""
+    """No scenario is left over, and a baseline answers the same question as its scenarios."""
     assert [name for question in QUESTIONS for name in scenarios_of(question)] == list(_NAMES)
     for scenario in SCENARIOS:
         assert question_of(scenario.name, scenario.baseline) == question_of(
@@ -473,9 +465,7 @@ def test_every_scenario_answers_a_question() -> None:
 
 
 def test_an_option_is_a_scenario() -> None:
-    """One context with the option, which is compared with one as the runtime makes it by
-    default.
-    """
+    """One context with the option is compared with one with the default options."""
     plan = _plan("light=1", models_of(0), streams=2, contexts=2)
     assert (plan.scenario, plan.baseline, plan.contexts) == (
         "light=1",
@@ -486,9 +476,7 @@ def test_an_option_is_a_scenario() -> None:
 
 
 def test_a_plan_without_reuse() -> None:
-    """Every context is loaded from its own model and left to the runtime; what else it says
-    stays.
-    """
+    """Every context is loaded from its own model and left to the runtime; all other fields stay."""
     contexts = (
         Context(0, 0, internal=3, core=0, zero_copy=(INPUT,), options=("a=1",), name="first"),
         Context(0, 1, internal=3, core=0, outside=(WEIGHTS,), allocator="dma_heap"),
@@ -512,8 +500,8 @@ def test_a_plan_without_reuse() -> None:
 
 
 def test_the_question_of_plans() -> None:
-    """A plan and its baseline answer it; the baseline is known by its name, which no built-in
-    scenario has.
+    """A plan and its baseline answer the question; a baseline's name is like that of no built-in
+    scenario.
     """
     assert question_of("gate", "gate.no_reuse") == question_of("gate.no_reuse", None) == "plans"
     assert name_of_plan("gate.no_reuse") == "gate"

@@ -34,7 +34,7 @@ _SETTINGS = Settings(
 
 
 class _NoVideos(Videos):
-    """As if nothing were decoded here, so that no clip is made."""
+    """Videos of a machine that decodes nothing, so that no clip is made."""
 
     def of(self, runtime: str) -> None:  # noqa: ARG002
         return None
@@ -55,13 +55,13 @@ def job(scenario: str, runtime: str = "scripted") -> Job:
     return Job(runtime, ScenarioSubject(find_scenario(scenario)))
 
 
-#: Makes a bench of scripts that stores in a folder; further arguments are settings.
+#: Makes a bench of scripts that stores in a folder; more arguments are settings.
 MakeBench = Callable[..., Bench]
 
 
 @pytest.fixture(scope="module", autouse=True)
 def scripted_runtime(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Have the scripted runtime in the list, and keep the user's cache out of it."""
+    """Add the scripted runtime to the list, and use a cache of the tests' own."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         patch.setattr(runtimes, "RUNTIMES", (*runtimes.RUNTIMES, ENTRY))

@@ -1,6 +1,4 @@
-"""How many contexts fitted, as it is measured on a real process with a scripted runtime, and
-stored.
-"""
+"""The limit of contexts, measured on a real process with a scripted runtime, and stored."""
 
 from __future__ import annotations
 
@@ -21,11 +19,11 @@ from tests.helpers.support import SCRIPTED, known
 pytestmark = pytest.mark.process
 
 _PAGE = 4096
-#: As a board with the preload library.
+#: A target with the preload library, like a board.
 _BOARD = replace(SCRIPTED, name="board", keeps_ledger=True)
-#: NPU buffers of a loaded context, and of two further ones.
+#: NPU buffers of a loaded context, and of two more contexts.
 _BUFFERS = f"create-1-{6 * _PAGE}@load0;create-2-{2 * _PAGE}@load1;create-3-{4 * _PAGE}@load2"
-#: What gives them back: contexts are destroyed last made first.
+#: Actions that free the buffers: contexts are destroyed in reverse order.
 _GIVEN_BACK = "destroy-3@destroy0;destroy-2@destroy1;destroy-1@destroy2"
 
 
@@ -40,8 +38,8 @@ def _result(
 
 
 def test_what_fitted(tmp_path: Path, make_bench: MakeBench) -> None:
-    """The count, what the contexts took of the NPU's memory, and the failure, which is no failure
-    of the scenario.
+    """The result has the count, the NPU memory of the contexts, and a failure that does not fail
+    the scenario.
     """
     result = _result(tmp_path, make_bench, f"{_BUFFERS};{_GIVEN_BACK};raise@load3")
     limit = known(result.limit)
@@ -56,14 +54,14 @@ def test_what_fitted(tmp_path: Path, make_bench: MakeBench) -> None:
 
 
 def test_it_has_no_figures_to_compare(tmp_path: Path, make_bench: MakeBench) -> None:
-    """Memory of as many contexts as fit is no saving, and no rise from run to run."""
+    """Memory at the limit is no saving, and no rise from run to run."""
     result = _result(tmp_path, make_bench, "plain")
     assert [metric.name for metric in METRICS if metric.values(result)] == []
     assert result.repeats[0].npu is None
 
 
 def test_a_failed_attempt_that_keeps_memory(tmp_path: Path, make_bench: MakeBench) -> None:
-    """What it leaves is seen before the others run again, and at the end."""
+    """The memory that a failed context leaves is seen before the others run again and at the end."""
     script = f"{_BUFFERS};{_GIVEN_BACK};create-6-{_PAGE}@load3;raise@load3"
     limit = known(_result(tmp_path, make_bench, script).limit)
     assert (limit.npu_memory_bytes, limit.npu_after_failure_bytes) == (12 * _PAGE, 13 * _PAGE)
@@ -77,7 +75,7 @@ def test_a_failed_attempt_that_keeps_memory(tmp_path: Path, make_bench: MakeBenc
 def test_a_process_that_is_lost(
     tmp_path: Path, make_bench: MakeBench, script: str, kind: str, phase: str
 ) -> None:
-    """That is how the next context fails, too; nothing is known of what came after."""
+    """A fatal failure of the next context is the limit, too; nothing is known of the time after."""
     result = _result(tmp_path, make_bench, f"{_BUFFERS};{script}")
     limit = known(result.limit)
     assert (result.outcome, limit.contexts, limit.survived) == ("ok", 3, False)
@@ -90,7 +88,7 @@ def test_a_process_that_is_lost(
 
 
 def test_the_others_fail_then(tmp_path: Path, make_bench: MakeBench) -> None:
-    """Both failures are stored."""
+    """If the others fail afterwards, both failures are stored."""
     limit = known(_result(tmp_path, make_bench, "raise@load3;abort@destroy0").limit)
     assert (limit.survived, known(limit.afterwards).phase, known(limit.afterwards).kind) == (
         True,
@@ -101,15 +99,15 @@ def test_the_others_fail_then(tmp_path: Path, make_bench: MakeBench) -> None:
 
 
 def test_none_fails(tmp_path: Path, make_bench: MakeBench) -> None:
-    """Then at least as many fit as were to be made."""
+    """Without a failure, all contexts that were to be made fit."""
     limit = known(_result(tmp_path, make_bench, "plain", most=2).limit)
     assert (limit.contexts, limit.bound, limit.failure, limit.afterwards) == (2, 2, None, None)
 
 
 @pytest.mark.parametrize("script", ["raise@load0", "not_supported@load1", "raise@destroy0"])
 def test_other_failures_are_failures(tmp_path: Path, make_bench: MakeBench, script: str) -> None:
-    """A first context that fails, a mechanism that is missing, and a failure of the others where
-    none failed before.
+    """Some failures are no limit: of the first context, of a missing mechanism, of the others
+    before any context failed.
     """
     result = _result(tmp_path, make_bench, script, most=2)
     assert (result.limit, result.outcome) == (
@@ -121,7 +119,7 @@ def test_other_failures_are_failures(tmp_path: Path, make_bench: MakeBench, scri
 def test_memory_of_a_cpu_is_not_filled(
     tmp_path: Path, make_bench: MakeBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The question is not asked of a runtime that uses the system's memory; others are."""
+    """A runtime that uses the system's memory is not asked for its limit; other scenarios run."""
     monkeypatch.setattr(runtimes, "RUNTIMES", (replace(ENTRY, device="cpu"),))
     bench = make_bench(tmp_path, "plain")
     with pytest.raises(NoModels, match="limited by the system's memory"):

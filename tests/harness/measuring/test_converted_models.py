@@ -44,8 +44,8 @@ _RKNN = find_runtime("rknn")
 
 @pytest.fixture
 def toolkit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Install the scripted toolkit in a cache of the test's own, and have whatever it makes run;
-    return its folder.
+    """Install the scripted toolkit in a cache of the test's own, and let all its files run; return
+    its folder.
     """
 
     def try_converted(target: Target, plan: Plan, time_limit_s: float) -> Failure | None:
@@ -83,8 +83,8 @@ def _starts(toolkit: Path) -> int:
 
 @pytest.mark.usefixtures("toolkit")
 def test_a_file_is_converted_for_the_chip(tmp_path: Path) -> None:
-    """Its name tells shape and precision; what it was made of is known, and said with the options
-    that change it.
+    """The model's name tells shape and precision; remarks tell its source, and the options that
+    change it.
     """
     path = _network(tmp_path / "net.onnx", "n", 3, "h", "w")
     (model,) = _user().of(_RKNN, [ModelFile(path)])
@@ -102,8 +102,8 @@ def test_a_file_is_converted_for_the_chip(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("toolkit")
 def test_a_file_that_is_quantised_already(tmp_path: Path) -> None:
-    """It keeps its scales whatever is wanted: it counts as INT8, and nobody says that it was
-    calibrated.
+    """A quantised file keeps its scales whatever is wanted: it counts as INT8, and no remark calls
+    it calibrated.
     """
     scale, zero = (
         onnx.numpy_helper.from_array(value, name)
@@ -128,7 +128,7 @@ def test_a_file_that_is_quantised_already(tmp_path: Path) -> None:
 
 
 def test_a_file_is_converted_once(tmp_path: Path, toolkit: Path) -> None:
-    """The next session takes it from the cache; another shape, precision, chip or content is
+    """The next session takes the file from the cache; another shape, precision, chip or content is
     another file.
     """
     path = _network(tmp_path / "net.onnx", 1, 3, "h", "w")
@@ -154,7 +154,7 @@ def test_a_file_is_converted_once(tmp_path: Path, toolkit: Path) -> None:
 
 @pytest.mark.usefixtures("toolkit")
 def test_data_calibrate_and_count(tmp_path: Path) -> None:
-    """The given arrays reach the toolkit, and other data are another model."""
+    """The given arrays reach the toolkit, and other data make another model."""
     path = _network(tmp_path / "net.onnx", 1, 4)
     digests = set()
     for scale in (1, 2):
@@ -170,8 +170,8 @@ def test_data_calibrate_and_count(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("toolkit")
 @pytest.mark.parametrize("sizes", [(1, 4), (1, 3, "h", "w")])
 def test_a_stored_model_whose_source_changes(tmp_path: Path, sizes: tuple[Any, ...]) -> None:
-    """What was made of the user's file is not the model of a stored plan any more when that file is
-    another one.
+    """A file that was converted from a user's file no longer suits a stored plan after the source
+    has changed.
     """
     path = _network(tmp_path / "net.onnx", *sizes)
     (model,) = _user().of(_RKNN, [ModelFile(path)])
@@ -188,8 +188,8 @@ def test_a_stored_model_whose_source_changes(tmp_path: Path, sizes: tuple[Any, .
 def test_the_next_shape_where_one_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the toolkit does not convert, or the chip does not run, is converted with the next
-    shape.
+    """If the toolkit does not convert a shape, or the chip does not run it, the next shape is
+    tried.
     """
     monkeypatch.setenv("SCRIPTED_TOOLKIT", "refuse 640")
     path = _network(tmp_path / "net.onnx", "n", 3, "h", "w")
@@ -200,7 +200,7 @@ def test_the_next_shape_where_one_is_refused(
 def test_what_no_shape_makes_good(
     tmp_path: Path, toolkit: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Equal words at two shapes end the attempts; they are told with what to do, and nothing is
+    """Equal messages at two shapes end the attempts; they are told with a remedy, and nothing is
     tried again.
     """
     monkeypatch.setenv("SCRIPTED_TOOLKIT", "refuse")
@@ -224,14 +224,14 @@ def test_what_no_shape_makes_good(
 def test_what_the_chip_does_not_run(
     tmp_path: Path, toolkit: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A converted file that fails at two shapes with equal words is named with them, and no third
-    one is made.
+    """A converted file that fails at two shapes with equal messages is named with them, and no
+    third one is made.
     """
     plans = []
 
     def fail(_target: Target, plan: Plan, _time_limit_s: float) -> Failure | None:
         plans.append(plan)
-        # Rockchip's library tells the time.
+        # Rockchip's library puts the time before its messages.
         words = Message(
             "exception", {"type": "E RKNN", "text": f"[17:35:53.32{len(plans)}] no Slice"}
         )
@@ -249,7 +249,7 @@ def test_what_the_chip_does_not_run(
 
 
 def test_resolutions_have_files_without_weights(tmp_path: Path, toolkit: Path) -> None:
-    """All but the first, where the chip's toolkit makes them; one process of the toolkit makes
+    """All files but the first, if the chip's toolkit makes them; one process of the toolkit makes
     all.
     """
     files = [
@@ -281,9 +281,7 @@ def test_resolutions_have_files_without_weights(tmp_path: Path, toolkit: Path) -
 def test_where_the_toolkit_cannot_be_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chip: str | None, quantised: bool, words: str
 ) -> None:
-    """It is no fault of the file: the runtime is left out with the reason, and the session goes
-    on.
-    """
+    """The file is not to blame: the runtime is left out with the reason, the session goes on."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     assert not TOOLKIT.installed()
     user = _user(chip, quantised=quantised)
@@ -298,8 +296,8 @@ def test_where_the_toolkit_cannot_be_asked(
 def test_files_of_its_own_kind_come_first(
     tmp_path: Path, toolkit: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each runtime takes its files of several kinds, and says which it left out; one that has its
-    own converts none.
+    """Each runtime takes files of its own kinds and tells the files that it left out; if it has
+    such files, it converts none.
     """
     onnx_file = _network(tmp_path / "net.onnx", 1, 4)
     own = ModelFile(tmp_path / "net.rknn")
@@ -324,9 +322,7 @@ def test_files_of_its_own_kind_come_first(
 def test_the_harness_imports_no_library_of_the_measured_process(
     tmp_path: Path, toolkit: Path
 ) -> None:
-    """A process that had a user's file converted has mapped neither numpy nor onnx nor a
-    runtime.
-    """
+    """A process that had a file converted has mapped neither numpy nor onnx nor a runtime."""
     path = _network(tmp_path / "net.onnx", 1, 4)
     code = (
         "import sys; from dataclasses import replace; from pathlib import Path;from"
@@ -350,7 +346,9 @@ def test_the_harness_imports_no_library_of_the_measured_process(
 
 
 def test_a_file_for_another_chip(tmp_path: Path) -> None:
-    """It is refused before a library sees it, the weightless one too; chip and remedy are named."""
+    """The file is refused before a library sees it, and so is a weightless one; the error has the
+    chip and a remedy.
+    """
     path = save_rknn(tmp_path / "net.rknn", {"x": (1, 4)}, platform="rk3566")
     own = save_rknn(tmp_path / "own.rknn", {"x": (1, 4)}, platform="rk3588")
     words = (
@@ -363,7 +361,7 @@ def test_a_file_for_another_chip(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_cut_short(tmp_path: Path) -> None:
-    """Some libraries abort on it, and the mini runtime runs it: it is refused."""
+    """The file is refused: some libraries abort on it, and the mini runtime runs it."""
     path = save_rknn(tmp_path / "net.rknn", {"x": (1, 4)})
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(
@@ -379,8 +377,8 @@ def test_a_file_that_the_library_refuses(
     rknn_double: Callable[[str], Path],
     chip: str | None,
 ) -> None:
-    """Who made it stands with the library's reason; where the chip is not known the library judges
-    it.
+    """The file's maker stands with the library's reason; if the chip is not known, the library
+    judges the file.
     """
     monkeypatch.setenv(LIBRARY_VARIABLE, str(rknn_double("librknnrt version: 1.4.0 (double)")))
     monkeypatch.setenv("DOUBLE_FAIL", "rknn_init=-1")

@@ -1,4 +1,4 @@
-"""What is made of the messages of a run of streams, without such a run."""
+"""The figures that follow from the messages of streams, without running any."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from reusebench.targets.barriers import Frames, StreamCount
 from tests.helpers.support import known, models_of
 
 _MS = 1_000_000
-#: Of the six stages.
+#: Durations of the six stages.
 _STAGES_NS = (1 * _MS, 2 * _MS, 1 * _MS, 1 * _MS, 4 * _MS, 1 * _MS)
 
 
 class _Observer:
-    """Reads an RSS of our own making."""
+    """An observer with an RSS of the test's choice."""
 
     def __init__(self, rss_bytes: Sequence[int] = (), npu_bytes: int | None = None) -> None:
         self.host = LOCAL_HOST
@@ -31,12 +31,12 @@ class _Observer:
         self._npu = npu_bytes
 
     def take_recent(self) -> list[int]:
-        """Return one reading, and one with a frame more on its way."""
+        """Return one reading, and one with the memory of a frame on its way."""
         rss = next(self._rss, 1000)
         return [rss + 3 * 2**20, rss]
 
     def npu_bytes(self) -> int | None:
-        """Return the same."""
+        """Return the same NPU memory each time."""
         return self._npu
 
 
@@ -60,8 +60,8 @@ def _message(
     heap_bytes: int | None = 5_000_000,
     stages_ns: Sequence[int] = _STAGES_NS,
 ) -> Frames:
-    """Return a message; `done` is how many frames, 1 ms apart, each stream has done since the last
-    one.
+    """Return a message; `done` is the number of frames, 1 ms apart, that each stream has done since
+    the last one.
     """
     second_ns = round(seconds) * 1000 * _MS
     rows = [
@@ -78,7 +78,7 @@ def _summary(watch: FramesWatch) -> tuple[StreamsRun, Series]:
 
 
 def test_figures_of_each_stream_and_of_all() -> None:
-    """Counts are from the beginning, rates are over the steady state, and all is the sum of the
+    """Counts are from the beginning, rates over the steady state, and `all` is the sum of the
     streams.
     """
     watch = _watch(streams=2)
@@ -101,7 +101,9 @@ def test_figures_of_each_stream_and_of_all() -> None:
 
 
 def test_the_warm_up_is_in_no_figure() -> None:
-    """Neither its readings of memory, nor its seconds; a point is the lowest of its readings."""
+    """Readings of memory and seconds of the warm-up do not count; a point is the lowest of its
+    readings.
+    """
     watch = _watch(_Observer([1, 1, 500, 600, 700]))
     for seconds in (0.0, 0.0, 0.001, 1.0, 2.0):
         watch.take(_message(seconds, 0))
@@ -111,7 +113,7 @@ def test_the_warm_up_is_in_no_figure() -> None:
 
 @pytest.mark.parametrize(("duration_s", "most"), [(100.0, 101), (864_000.0, 1001)])
 def test_the_series_is_bounded_whatever_the_duration(duration_s: float, most: int) -> None:
-    """Ten days have no more than 1000 points, and the series are of equal length."""
+    """Ten days have no more than 1000 points, and all lists of the series have the same length."""
     watch = _watch(duration_s=duration_s)
     every_s = max(1, round(duration_s / 2000))
     points = [
@@ -127,7 +129,7 @@ def test_the_series_is_bounded_whatever_the_duration(duration_s: float, most: in
 
 
 def test_rates_of_a_point_are_those_of_its_segment() -> None:
-    """Frames that were done or lost before it count in the points before it alone."""
+    """Frames that were done or lost before a point count in that point alone."""
     watch = _watch()
     for seconds, done, dropped in ((0.001, 0, 0), (1.0, 20, 10), (2.0, 25, 15), (4.0, 10, 55)):
         watch.take(_message(seconds, done, dropped=dropped))
@@ -137,8 +139,8 @@ def test_rates_of_a_point_are_those_of_its_segment() -> None:
 
 @pytest.mark.parametrize("is_known", [True, False])
 def test_the_heap_in_use_is_a_series_of_its_own(is_known: bool) -> None:
-    """A leak that fills holes of the heap does not move RSS; without a figure of the C library
-    there is none.
+    """A leak that fills holes of the heap does not move RSS; without the C library's figure there
+    is none.
     """
     watch = _watch(duration_s=20.0)
     for second in range(21):
@@ -153,7 +155,7 @@ def test_the_heap_in_use_is_a_series_of_its_own(is_known: bool) -> None:
 
 
 def test_points_come_every_second_although_messages_are_not_that_exact() -> None:
-    """Some milliseconds early are no reason to pass over a second."""
+    """A message that is some milliseconds early still makes a point."""
     watch = _watch(duration_s=30.0)
     for second in range(30):
         watch.take(_message(second + 0.002 * (second % 2), 1))
@@ -161,7 +163,7 @@ def test_points_come_every_second_although_messages_are_not_that_exact() -> None
 
 
 def test_without_frames_there_is_no_latency() -> None:
-    """All were dropped: that is a result."""
+    """Streams whose frames were all dropped are a result."""
     watch = _watch()
     for seconds in (0.01, 1.0):
         watch.take(_message(seconds, 0, dropped=30))
@@ -180,7 +182,7 @@ def test_before_the_steady_state_there_is_nothing() -> None:
 
 
 def test_where_nothing_computes_memory_is_all_there_is() -> None:
-    """Figures of speed would be those of an emulator."""
+    """Without arithmetic of the NPU there are no figures of speed: they would be the emulator's."""
     watch = _watch(_Observer(npu_bytes=4096), computes=False)
     for seconds in (0.01, 1.0, 2.0):
         watch.take(_message(seconds, 5))
@@ -194,7 +196,7 @@ def test_where_nothing_computes_memory_is_all_there_is() -> None:
 
 
 def test_latencies_for_statistics_are_a_sample_of_all() -> None:
-    """Of bounded size, and from the whole run, not from its beginning alone."""
+    """The sample has a bounded size, and is from the whole run, not from its beginning alone."""
     watch = _watch(duration_s=100.0)
     for second in range(100):
         watch.take(_message(second + 0.01, 120, stages_ns=(0, 0, 0, 0, second * _MS, 0)))
@@ -204,7 +206,7 @@ def test_latencies_for_statistics_are_a_sample_of_all() -> None:
 
 
 def test_times_of_frames_are_kept_in_their_order() -> None:
-    """Those of all streams together, each with its stages."""
+    """The trace has the frames of all streams together, each with its stages."""
     watch = _watch(streams=2)
     for second in range(1, 4):
         watch.take(_message(float(second), 30, 20))
@@ -218,7 +220,7 @@ def test_times_of_frames_are_kept_in_their_order() -> None:
 
 @pytest.mark.parametrize("seconds", [10, 200])
 def test_times_of_frames_do_not_grow_with_time(seconds: int) -> None:
-    """Of many frames the first and the last are kept, as many of each, and how many came
+    """The first and the last are kept in equal number, with the count of those
     between.
     """
     watch = _watch(duration_s=float(seconds))
@@ -232,7 +234,7 @@ def test_times_of_frames_do_not_grow_with_time(seconds: int) -> None:
 
 
 def test_where_nothing_computes_no_times_are_kept() -> None:
-    """They would be those of an emulator."""
+    """Without arithmetic there are no times: they would be the emulator's."""
     watch = _watch(computes=False)
     watch.take(_message(1.0, 5))
     assert watch.times() is None

@@ -22,7 +22,7 @@ _DISTRIBUTIONS = {
 
 @pytest.mark.parametrize("name", _DISTRIBUTIONS)
 def test_percentiles_are_within_half_a_percent(name: str) -> None:
-    """Of the duration that so many percent are no longer than; the maximum is exact."""
+    """A percentile is the duration that this percentage does not exceed; the maximum is exact."""
     durations = _DISTRIBUTIONS[name]
     histogram = Histogram()
     for duration_ns in durations:
@@ -36,7 +36,7 @@ def test_percentiles_are_within_half_a_percent(name: str) -> None:
 
 
 def test_percentiles_do_not_cross() -> None:
-    """None is larger than the next, or than the maximum, also of few durations."""
+    """No percentile is larger than the next or than the maximum, even of few durations."""
     for count in range(1, 6):
         histogram = Histogram()
         for more_ns in range(count):
@@ -47,8 +47,8 @@ def test_percentiles_do_not_cross() -> None:
 
 
 def test_its_memory_does_not_grow_with_durations() -> None:
-    """From a millisecond to a second there are ten doublings, of 128 buckets each, however many
-    durations come.
+    """From a millisecond to a second there are ten doublings of 128 buckets each, for any number of
+    durations.
     """
     histogram = Histogram()
     draw = random.Random(1)
@@ -58,5 +58,5 @@ def test_its_memory_does_not_grow_with_durations() -> None:
 
 
 def test_nothing_was_counted() -> None:
-    """There is no percentile of nothing."""
+    """Without durations there are no percentiles."""
     assert Histogram().percentiles() is None

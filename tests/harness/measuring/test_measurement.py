@@ -32,7 +32,7 @@ from tests.helpers.support import SCRIPTED, known
 
 pytestmark = pytest.mark.process
 
-#: As the virtual board: it keeps a ledger, and computes nothing.
+#: A target that keeps a ledger and computes nothing, like the virtual board.
 _VIRTUAL = replace(
     SCRIPTED,
     name="virtual",
@@ -41,12 +41,12 @@ _VIRTUAL = replace(
     computes=False,
     npu_memory_limit_bytes=2**29,
 )
-#: As a board with the preload library: it keeps a ledger, and computes.
+#: A target that keeps a ledger and computes, like a board with the preload library.
 _BOARD = replace(SCRIPTED, name="board", keeps_ledger=True)
 
 
 class _Progress(Progress):
-    """Keeps its calls."""
+    """Progress that keeps its calls."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -63,7 +63,7 @@ class _Progress(Progress):
 
 
 def _result(bench: Bench, scenario: str) -> Result:
-    """Measure and return the result, as it is read again."""
+    """Measure a scenario, and return the result as it is read again."""
     return msgspec.json.decode(
         msgspec.json.encode(bench.measure(job(scenario)).result), type=Result
     )
@@ -81,7 +81,7 @@ class _Session:
     storage: Path
     bench: Bench
     progress: _Progress
-    #: What the processes did.
+    #: Actions of the processes, in order.
     log: Sequence[str]
     full_dup: Measurement
     plain: Measurement
@@ -104,7 +104,7 @@ def session(tmp_path_factory: pytest.TempPathFactory, make_bench: MakeBench) -> 
 
 
 def test_a_configuration_that_succeeds(session: _Session) -> None:
-    """It is read as it was written, with what was measured where, on which versions."""
+    """A result is read as it was written, with its target and versions."""
     result = session.full_dup.result
     assert msgspec.json.decode(msgspec.json.encode(result), type=Result) == result
     assert (result.outcome, result.failure, result.scenario) == ("ok", None, "full_dup")
@@ -118,11 +118,11 @@ def test_a_configuration_that_succeeds(session: _Session) -> None:
 
 
 def test_figures_are_those_of_the_traces(session: _Session) -> None:
-    """A trace has every barrier and a timeline around them; latencies are all that the processes
+    """A trace has every barrier with a timeline around it, and all latencies that the processes
     reported.
 
-    What contexts added and the figures over the baseline are of the same readings; USS <= PSS <=
-    RSS.
+    The memory that contexts added, and the figures over the baseline, are from the same readings;
+    USS <= PSS <= RSS.
     """
     result = session.full_dup.result
     memory = session.full_dup.result.memory
@@ -138,8 +138,8 @@ def test_figures_are_those_of_the_traces(session: _Session) -> None:
             == len(trace.timeline.system_memory_bytes)
         )
         assert times_ns == sorted(times_ns)
-        # A reading is taken when a barrier is waited for, which a process may have reached before
-        # the first time.
+        # A reading is taken while the harness waits for a barrier, which a process may have reached
+        # before.
         assert times_ns[0] < trace.barriers[1].at_ns < trace.barriers[-2].at_ns < times_ns[-1]
         last = {reading.phase: reading for reading in trace.barriers}
         for latencies_ns in last["steady"].data.latencies_ns:
@@ -162,8 +162,8 @@ def test_figures_are_those_of_the_traces(session: _Session) -> None:
 
 
 def test_processes_are_fresh(session: _Session) -> None:
-    """Each repeat loads its contexts anew, the model is prepared before; equal plans are measured
-    once.
+    """Each repeat loads its contexts anew, and the model is prepared before; equal plans are
+    measured once.
     """
     counts = [
         session.log.count(word) for word in ("prepare0", "load_prepared0", "dup0", "load0", "load1")
@@ -173,7 +173,7 @@ def test_processes_are_fresh(session: _Session) -> None:
 
 
 def test_equal_plans_have_equal_figures(session: _Session) -> None:
-    """The second has the name under which it was measured, and is its own scenario in all else."""
+    """A copy has the name of the measured scenario; everything else is its own."""
     first = session.plain.result
     again = session.runtime_memory.result
     assert (first.measured_as, again.measured_as) == (None, "no_reuse_one_model")
@@ -184,7 +184,7 @@ def test_equal_plans_have_equal_figures(session: _Session) -> None:
 
 
 def test_results_of_one_session_have_one_name(session: _Session, make_bench: MakeBench) -> None:
-    """The run's name is common to its results and no other's, and is the folder of its traces."""
+    """The run's name is common to its results alone, and is the folder of its traces."""
     results = [session.full_dup.result, session.plain.result]
     assert [result.run for result in results] == [session.bench.run] * 2
     folders = {Path(repeat.trace).parent.name for result in results for repeat in result.repeats}
@@ -192,9 +192,7 @@ def test_results_of_one_session_have_one_name(session: _Session, make_bench: Mak
 
 
 def test_progress_gets_every_step(session: _Session) -> None:
-    """Configurations begin and end, and every step of every repeat is between; what is not measured
-    again has none.
-    """
+    """Every step of every repeat stands between begin and end; a copy has no steps."""
     calls = session.progress.calls
     assert [call for call in calls if isinstance(call[0], str)] == [
         ("begin", "scripted full_dup", 2),
@@ -209,7 +207,7 @@ def test_progress_gets_every_step(session: _Session) -> None:
 
 
 def test_a_target_without_a_ledger_gives_the_runtimes_own_account(session: _Session) -> None:
-    """The account is the runtime's; what only a ledger knows is not there."""
+    """The NPU account is the runtime's; figures that only a ledger has are missing."""
     memory = session.full_dup.result.memory
     for repeat in session.full_dup.result.repeats:
         assert known(repeat.npu).source == "runtime"
@@ -230,7 +228,9 @@ def test_repeats_end_when_memory_is_known(
     most: int | None,
     made: int,
 ) -> None:
-    """There are two at least, and no more than the most; an equal plan has the same ones."""
+    """There are two repeats at least, and no more than the upper bound; an equal plan has the same
+    ones.
+    """
     monkeypatch.setattr(
         measurement_module, "is_settled", lambda repeats: len(repeats) >= settled_after
     )
@@ -243,11 +243,11 @@ def test_repeats_end_when_memory_is_known(
     assert bench.measure(job("runtime_memory")).result.repeats == measured.result.repeats
 
 
-# What goes wrong
+# Failures
 
 
 def test_an_interrupted_measurement_is_not_reused(tmp_path: Path, make_bench: MakeBench) -> None:
-    """Its figures are of fewer repeats: an equal plan is measured anew."""
+    """Its figures are from fewer repeats, so an equal plan is measured anew."""
     bench = make_bench(tmp_path, f"log={tmp_path / 'log'}", repeats=1)
     measure_plan = Bench._measure_plan
     with pytest.MonkeyPatch.context() as patch:
@@ -262,7 +262,7 @@ def test_an_interrupted_measurement_is_not_reused(tmp_path: Path, make_bench: Ma
 
 
 def test_a_failure_ends_the_configuration(tmp_path: Path, make_bench: MakeBench) -> None:
-    """Earlier figures are kept; no further repeat, no further plan, no latencies, and progress
+    """A failure keeps earlier figures; there are no more repeats, plans or latencies, and progress
     ends.
     """
     log = tmp_path / "log"
@@ -296,8 +296,8 @@ def test_a_failure_of_a_later_repeat(tmp_path: Path, make_bench: MakeBench) -> N
 def test_a_file_that_is_replaced_while_it_is_measured(
     tmp_path: Path, make_bench: MakeBench, machine: LocalMachine
 ) -> None:
-    """What was measured before stays; the configuration fails in which it happens, and so does each
-    later one.
+    """Earlier results stay; the configuration that is measured then fails, and so does each later
+    one.
     """
     library = tmp_path / "library.so"
     other = tmp_path / "other.so"
@@ -327,7 +327,9 @@ def test_a_file_that_is_replaced_while_it_is_measured(
 
 
 def test_the_library_is_that_of_the_sessions_start(tmp_path: Path, make_bench: MakeBench) -> None:
-    """Replaced before the first process, as while models are converted, it is not measured."""
+    """A library that is replaced before the first process, for example during a conversion, is not
+    measured.
+    """
     library = tmp_path / "library.so"
     library.write_bytes(b"one")
     bench = make_bench(
@@ -338,7 +340,7 @@ def test_the_library_is_that_of_the_sessions_start(tmp_path: Path, make_bench: M
 
 
 def test_a_model_that_cannot_be_prepared(tmp_path: Path, make_bench: MakeBench) -> None:
-    """What needs it is not supported; the versions that a process reported are in all later
+    """A plan that needs the prepared model is not supported; reported versions are in all later
     results.
     """
     bench = make_bench(tmp_path, "driver=0.9.8;raise@prepare0", repeats=1)
@@ -360,9 +362,7 @@ def test_a_model_that_cannot_be_prepared(tmp_path: Path, make_bench: MakeBench) 
 
 
 def test_the_best_plan_that_the_runtime_has(tmp_path: Path, make_bench: MakeBench) -> None:
-    """Where a mechanism is missing the next plan is measured, and the result has the plan that it
-    is of.
-    """
+    """If a mechanism is missing, the next plan is measured, and the result has that plan."""
     result = _result(make_bench(tmp_path, "not_supported@share_internal0", repeats=1), "lean")
     assert (result.outcome, result.failure) == ("ok", None)
     contexts = result.plan.contexts
@@ -383,8 +383,8 @@ def test_a_runtime_that_has_no_plans_mechanisms(tmp_path: Path, make_bench: Make
 
 
 def test_a_scenario_of_more_models_than_there_are(tmp_path: Path, make_bench: MakeBench) -> None:
-    """It is no failure of the runtime, and raised before anything is measured; so is decoding
-    without a video.
+    """Too few models are no failure of the runtime, and raised before anything is measured; so is a
+    missing video.
     """
     bench = make_bench(tmp_path, "plain", "plain too")
     with pytest.raises(NoModels, match="more than 3 resolutions and there are 2"):
@@ -396,7 +396,7 @@ def test_a_scenario_of_more_models_than_there_are(tmp_path: Path, make_bench: Ma
 def test_each_runtime_runs_on_its_target(
     tmp_path: Path, make_bench: MakeBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where nothing computes there is memory, no speed, and outputs are not compared; another
+    """If nothing computes, there is memory but no speed, and outputs are not compared; another
     target may fail.
     """
     monkeypatch.setattr(runtimes, "RUNTIMES", (ENTRY, replace(ENTRY, name="elsewhere")))
@@ -452,7 +452,7 @@ def test_outputs_that_differ_within_a_configuration(tmp_path: Path, make_bench: 
 def test_outputs_that_differ_from_those_without_reuse(
     tmp_path: Path, make_bench: MakeBench
 ) -> None:
-    """Reuse that changes all outputs alike is seen by comparing with the baseline of the same
+    """Reuse that changes all outputs alike is found by comparing with the baseline of the same
     model.
     """
     bench = make_bench(tmp_path, "differ@load_prepared;differ@dup", repeats=1)
@@ -466,7 +466,7 @@ def test_outputs_that_differ_from_those_without_reuse(
 
 
 def test_outputs_are_compared_by_model(tmp_path: Path, make_bench: MakeBench) -> None:
-    """Two models may well have different outputs."""
+    """Two models may have different outputs."""
     result = _result(
         make_bench(tmp_path, "plain", "plain too", streams=2, contexts=1, repeats=1), "no_reuse"
     )
@@ -478,7 +478,7 @@ def test_outputs_are_compared_by_model(tmp_path: Path, make_bench: MakeBench) ->
 # NPU memory
 
 #: Buffers of two loaded contexts of one model, each with a task list and weights with register
-#: commands, given back.
+#: commands, which are freed again.
 _TWO_LOADS = (
     "create-1-100@load0;create-2-9000@load0;create-3-100@load1;create-4-9000@load1;"
     "submit-1-2-2@infer0;destroy-3@destroy0;destroy-4@destroy0;destroy-1@destroy1"
@@ -489,8 +489,8 @@ _PAGE = 4096
 def test_a_runtime_on_the_cpu_has_no_npu_memory(
     tmp_path: Path, make_bench: MakeBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No account and no bytes, not zero bytes: also where the target keeps a ledger of what others
-    do.
+    """There is no account and no figure, instead of zero bytes, even if the target keeps a ledger
+    of other processes.
     """
     monkeypatch.setattr(runtimes, "RUNTIMES", (replace(ENTRY, device="cpu"),))
     result = _result(make_bench(tmp_path, "plain", target=_BOARD, repeats=1), "full_dup")
@@ -498,8 +498,8 @@ def test_a_runtime_on_the_cpu_has_no_npu_memory(
 
 
 def test_a_target_with_a_ledger_gives_every_buffer(tmp_path: Path, make_bench: MakeBench) -> None:
-    """Total, peak and what is left are those of each process's own ledger, at each barrier its live
-    bytes.
+    """Total, peak and remaining bytes come from each process's own ledger, as do the live bytes at
+    each barrier.
     """
     bench = make_bench(tmp_path, f"{_TWO_LOADS};destroy-2@destroy1", target=_BOARD)
     result = _result(bench, "no_reuse_one_model")
@@ -527,8 +527,8 @@ def test_a_target_with_a_ledger_gives_every_buffer(tmp_path: Path, make_bench: M
 def test_memory_that_is_not_given_back_is_a_leak(
     tmp_path: Path, make_bench: MakeBench, script: str, npu_bytes: int, left_bytes: int
 ) -> None:
-    """It is a finding with its size in a result like others; a process without buffers has none, by
-    the ledger.
+    """A buffer that is left is a finding with its size in an ordinary result; a process without
+    buffers has no finding.
     """
     result = _result(make_bench(tmp_path, script, target=_BOARD, repeats=1), "no_reuse_one_model")
     memory = result.memory
@@ -544,8 +544,8 @@ def test_memory_that_is_not_given_back_is_a_leak(
 
 
 def test_cycles_are_read_one_by_one(tmp_path: Path, make_bench: MakeBench) -> None:
-    """Before the first and after each, in one process whatever the repeats, with the ledger's NPU
-    memory.
+    """There is a reading before the first cycle and after each, in one process, with the ledger's
+    NPU memory.
     """
     leaks = ";".join(f"create-{number + 1}-5000@dup{number}" for number in range(4))
     bench = make_bench(tmp_path, leaks, target=_VIRTUAL, cycles=4, repeats=3)
@@ -567,7 +567,7 @@ def test_cycles_are_read_one_by_one(tmp_path: Path, make_bench: MakeBench) -> No
 
 
 def test_cycles_of_a_process_that_dies(tmp_path: Path, make_bench: MakeBench) -> None:
-    """What was read until then is in the result."""
+    """The readings before the failure are in the result."""
     bench = make_bench(tmp_path, "abort@dup2", cycles=4)
     result = _result(bench, "cycles_dups")
     assert (result.outcome, known(result.failure).phase) == ("crashed", "cycle")
@@ -589,8 +589,8 @@ def test_cycles_of_a_process_that_dies(tmp_path: Path, make_bench: MakeBench) ->
 def test_a_context_that_reads_foreign_memory(
     tmp_path: Path, make_bench: MakeBench, target: Target, read: str, kind: str, words: str
 ) -> None:
-    """Its figures are worth nothing: an outcome of its own, with the context and the owner, and no
-    latencies.
+    """Its figures are worthless: the outcome is its own kind, with the context and the owner, and
+    without latencies.
     """
     bench = make_bench(tmp_path, f"{_TWO_LOADS};{read}", target=target, repeats=1)
     measurement = bench.measure(job("no_reuse_one_model"))
@@ -610,7 +610,7 @@ def test_a_context_that_reads_foreign_memory(
 
 
 def test_memory_that_the_plan_shares_is_not_foreign(tmp_path: Path, make_bench: MakeBench) -> None:
-    """A dup that reads its source's weights does what it is for, and the account has them as
+    """A dup that reads its source's weights does its work, and the account has the weights as
     shared.
     """
     script = _TWO_LOADS.replace("@load0", "@load_prepared0").replace("@load1", "@dup0")
@@ -628,7 +628,7 @@ def test_memory_that_the_plan_shares_is_not_foreign(tmp_path: Path, make_bench: 
 
 
 def test_a_process_that_dies_has_no_account(tmp_path: Path, make_bench: MakeBench) -> None:
-    """A last line of the ledger that was cut does not matter: the crash is the failure."""
+    """An incomplete last line of the ledger does not matter: the crash is the failure."""
     result = _result(
         make_bench(tmp_path, f"{_TWO_LOADS};abort@infer1", target=_BOARD), "no_reuse_one_model"
     )

@@ -1,4 +1,4 @@
-"""Which model files a session measures: the user's, and the built-in ones of each runtime."""
+"""The models of a session: the user's, and the built-in ones of each runtime."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ _PICTURE = Interface((DeclaredTensor("picture", "float32", (1, 3, 8, 8)),), (), 
 
 @pytest.fixture(autouse=True)
 def pictures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have every file be a model that takes a picture: what a runtime reads in one is tested in
-    test_user_models.py.
+    """Let every file be a model that takes a picture; test_user_models.py tests the reading of
+    files.
     """
     monkeypatch.setattr(model_trials, "interface_of", lambda *_: _PICTURE)
 
@@ -67,7 +67,7 @@ def _resolution(file: Path, weightless: Path | None = None) -> ModelFile:
 
 @pytest.fixture
 def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
-    """Have built-in models made in no time, and return the list of those that were made."""
+    """Build models in no time, and return the list of those that were built."""
     made: list[tuple[Any, ...]] = []
 
     def ensure_all(
@@ -97,7 +97,7 @@ def _write(folder: Path, *names: str) -> Iterator[Path]:
         yield folder / name
 
 
-# The user's
+# The user's models
 
 
 @pytest.mark.parametrize("suffix", [".onnx", ".ort"])
@@ -105,7 +105,7 @@ def _write(folder: Path, *names: str) -> Iterator[Path]:
 def test_models_that_are_given(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str, model_set: str
 ) -> None:
-    """They serve streams and turns, keep their order, and have their name, absolute path and
+    """Files serve streams and turns, keep their order, and have their name, absolute path and
     digest.
     """
     names = [f"b{suffix}", f"a{suffix}"]
@@ -125,7 +125,7 @@ def test_models_that_are_given(
 
 
 def test_weights_beside_a_model_belong_to_its_digest(tmp_path: Path) -> None:
-    """A file that the model names changes what the model is; its other neighbours do not."""
+    """A file that the model names changes the model's digest; other files beside it do not."""
     model = tmp_path / "model.onnx"
     model.write_bytes(b"other.bin \x0a\x08location\x12\x0bweights.bin ...")
 
@@ -141,7 +141,7 @@ def test_weights_beside_a_model_belong_to_its_digest(tmp_path: Path) -> None:
 
 
 def test_resolutions_that_are_given(tmp_path: Path) -> None:
-    """Each may have a file without its weights, which is part of the model and not of its
+    """Each model may have a file without its weights, which is part of the model and not of its
     digest.
     """
     small, large, weightless = _write(tmp_path, "small.rknn", "large.rknn", "weightless.rknn")
@@ -156,8 +156,8 @@ def test_resolutions_that_are_given(tmp_path: Path) -> None:
 
 
 def test_models_without_resolutions(tmp_path: Path) -> None:
-    """The user's models are no resolutions of one network; the message names the option and the way
-    without.
+    """The user's models are no resolutions of one network; the message names the option and the
+    remedy.
     """
     (model,) = _write(tmp_path, "a.rknn")
     with pytest.raises(NoModels) as refusal:
@@ -167,7 +167,7 @@ def test_models_without_resolutions(tmp_path: Path) -> None:
 
 
 def test_models_of_another_runtime(tmp_path: Path) -> None:
-    """A file of a kind that only another runtime reads is none of this one's models."""
+    """A file of a kind that only another runtime reads is left out."""
     onnx, mge = _write(tmp_path, "a.onnx", "a.mge")
     sets = _sets(files=(ModelFile(onnx),), resolutions=(_resolution(mge),))
     assert sets.of("onnxruntime", STREAMS)
@@ -211,8 +211,8 @@ def test_frames_are_built_in(tmp_path: Path, built: list[tuple[Any, ...]], model
 
 
 def test_files_that_are_no_models(tmp_path: Path) -> None:
-    """Missing, a folder, empty: each is named with what is wrong and what to do, wherever it was
-    given.
+    """A missing file, a folder and an empty file are named with the problem and a remedy, for every
+    option.
     """
     (good,) = _write(tmp_path, "good.rknn")
     empty = tmp_path / "empty.rknn"
@@ -232,13 +232,13 @@ def test_files_that_are_no_models(tmp_path: Path) -> None:
             assert str(refusal.value).startswith(f"--resolution {path}: {words}")
 
 
-# The built-in ones
+# The built-in models
 
 
 @pytest.mark.parametrize(
     ("runtime", "chip", "model_set", "files"),
     [
-        # Another seed for each stream.
+        # Each stream has a seed of its own.
         ("onnxruntime", None, STREAMS, [(".onnx", "yolov5s", 320, seed) for seed in (1, 2, 3)]),
         ("megengine_lite", None, STREAMS, [(".mge", "yolov5s", 320, seed) for seed in (1, 2, 3)]),
         (
@@ -247,14 +247,14 @@ def test_files_that_are_no_models(tmp_path: Path) -> None:
             STREAMS,
             [(".rknn", "yolov5s", 320, seed, "rk3588", False) for seed in (1, 2, 3)],
         ),
-        # One file of each network, whatever the number of streams.
+        # There is one file of each network, whatever the number of streams.
         (
             "onnxruntime",
             None,
             IN_TURN,
             [(".onnx", "yolov5s", 320, 1), (".onnx", "resnet50", 224, 1)],
         ),
-        # One seed for all resolutions; where weights can be removed all but the first are also made
+        # All resolutions have one seed; if weights can be removed, all but the first are also made
         # without them.
         (
             "megengine_lite",
@@ -286,7 +286,7 @@ def test_built_in_models(
     model_set: str,
     files: list[tuple[Any, ...]],
 ) -> None:
-    """Those of a set, in the runtime's own form, once: building takes seconds, and many scenarios
+    """A set is built once in the runtime's own form: building takes seconds, and many scenarios
     have one set.
     """
     sets = _sets(chip=chip)
@@ -304,9 +304,7 @@ def test_built_in_models(
 def test_a_built_in_model_that_cannot_be_built(
     monkeypatch: pytest.MonkeyPatch, model_set: str
 ) -> None:
-    """The reason is passed on with a way around it where there is one; what takes long is not tried
-    again.
-    """
+    """The reason is passed on with a remedy if there is one; a long attempt is not repeated."""
     ways = {
         RESOLUTIONS: ". Give your own with --resolution FILE[,WEIGHTLESS]",
         FRAMES_1080P: "",
@@ -329,8 +327,8 @@ def test_a_built_in_model_that_cannot_be_built(
 
 @pytest.mark.parametrize("model_set", MODEL_SETS)
 def test_built_in_models_for_a_chip(model_set: str) -> None:
-    """Without a known chip there are none; for one that the toolkit does not know the error lists
-    the valid ones.
+    """Without a known chip there are no RKNN models; for a chip that the toolkit lacks, the error
+    lists the valid ones.
     """
     with pytest.raises(
         NoModels, match=r"made for one chip, .*; name one with --target vboard:CHIP"
@@ -340,7 +338,7 @@ def test_built_in_models_for_a_chip(model_set: str) -> None:
         _sets(chip="rk1").of("rknn", model_set)
 
 
-# Those of plan files
+# The models of plan files
 
 
 def _plan_file(folder: Path, text: str, name: str = "p.toml") -> PlanFile:
@@ -349,7 +347,7 @@ def _plan_file(folder: Path, text: str, name: str = "p.toml") -> PlanFile:
 
 
 def test_models_of_a_plan(tmp_path: Path, built: list[tuple[Any, ...]]) -> None:
-    """Files and networks have the names that the plan gives them; of an NPU slaves come without
+    """Files and networks have the names that the plan gives them; on an NPU slaves come without
     their weights.
     """
     list(_write(tmp_path, "m.rknn"))
@@ -392,7 +390,7 @@ def test_models_of_a_plan(tmp_path: Path, built: list[tuple[Any, ...]]) -> None:
 def test_a_plan_gives_its_models_their_inputs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each model its own shapes; what is wrong with one is told with the model's line."""
+    """Each model has its own shapes; a mistake in one is told with the model's line."""
     monkeypatch.setattr(model_trials, "try_plan", lambda *_: None)
     list(_write(tmp_path, "m.onnx"))
     text = (
@@ -409,7 +407,9 @@ def test_a_plan_gives_its_models_their_inputs(
 
 
 def test_models_of_a_stored_plan(tmp_path: Path) -> None:
-    """They are those that were measured, on that runtime; a file that has changed is refused."""
+    """The models of a stored plan are those that were measured, on that runtime; a changed file is
+    refused.
+    """
     list(_write(tmp_path, "m.onnx"))
     text = "[models]\nm = 'm.onnx'\n[contexts]\na = { model = 'm' }"
     file = _plan_file(tmp_path, text)
@@ -429,7 +429,7 @@ def test_models_of_a_stored_plan(tmp_path: Path) -> None:
 def test_a_network_of_a_plan_that_cannot_be_built(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The reason is told, and asked for once: a conversion that fails takes its time too."""
+    """The reason is told, and the conversion tried only once: a failing one takes time, too."""
     calls = []
 
     def fail(*_: Any, **__: Any) -> Any:

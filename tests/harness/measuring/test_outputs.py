@@ -1,4 +1,4 @@
-"""Outputs that must be the same wherever they were taken in a session."""
+"""Outputs that must be equal in a whole session."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ def info(tmp_path_factory: pytest.TempPathFactory) -> Result:
 
 
 def test_frames_that_come_again_give_the_same_outputs(info: Result) -> None:
-    """In another repeat and in another configuration, as far as both had the frame."""
+    """Outputs of a frame are compared with another repeat and another configuration, if both had
+    the frame.
+    """
     outputs = Outputs()
     assert outputs.differ(info, [_repeat({"0": 5, "1": 6}), _repeat({"1": 6, "2": 7})]) is None
     assert outputs.differ(info, [_repeat({"0": 5, "2": 7})]) is None
@@ -43,7 +45,7 @@ def test_frames_that_come_again_give_the_same_outputs(info: Result) -> None:
 
 @pytest.mark.parametrize("later", [_repeat({"1": 9}), _repeat({}, unequal=1)])
 def test_a_frame_with_other_outputs_is_a_failure(info: Result, later: Repeat) -> None:
-    """Of this configuration, whether it differs within the process or from an earlier one."""
+    """The configuration fails whose outputs differ within the process or from earlier ones."""
     outputs = Outputs()
     outputs.differ(info, [_repeat({"0": 5, "1": 6})])
     failure = known(outputs.differ(info, [later]))
@@ -52,7 +54,7 @@ def test_a_frame_with_other_outputs_is_a_failure(info: Result, later: Repeat) ->
 
 
 def test_frames_of_another_video_are_others(info: Result) -> None:
-    """Nobody expects the same of them."""
+    """Other models, runtimes and videos may have other outputs."""
     outputs = Outputs()
     other = replace(_SCHEDULE, video=replace(_VIDEO, digest="def"))
     assert outputs.differ(info, [_repeat({"0": 5})]) is None
@@ -63,10 +65,10 @@ def test_frames_of_another_video_are_others(info: Result) -> None:
 
 
 def test_where_nothing_computes_outputs_mean_nothing(info: Result) -> None:
-    """They are whatever was in the memory."""
+    """Without arithmetic of the NPU the outputs are leftovers of memory."""
     assert Outputs().differ(changed(info, computes=False), [_repeat({}, unequal=3)]) is None
 
 
 def test_a_run_that_did_not_come_to_its_end_has_no_outputs(info: Result) -> None:
-    """It has failed by itself."""
+    """A repeat that has failed is not compared."""
     assert Outputs().differ(info, [Repeat([], None, 1.0, 0, 0.0, "")]) is None

@@ -18,7 +18,9 @@ pytestmark = pytest.mark.process
 
 
 def test_each_model_is_prepared_once_in_a_session(tmp_path: Path, make_bench: MakeBench) -> None:
-    """For all repeats and all scenarios; a scenario with a further model has that one prepared."""
+    """All repeats and scenarios use one preparation; a scenario with another model has that one
+    prepared, too.
+    """
     logs = [tmp_path / name for name in "ab"]
     bench = make_bench(tmp_path, *(f"log={log}" for log in logs), streams=2)
     for scenario in ("full_dup", "partial_dup", "full_dup_internal_reuse"):
@@ -31,9 +33,7 @@ def test_each_model_is_prepared_once_in_a_session(tmp_path: Path, make_bench: Ma
 
 
 def test_what_was_found_is_in_the_result(tmp_path: Path, make_bench: MakeBench) -> None:
-    """By the digest of each model that the plan needs prepared, and it is read as it was
-    written.
-    """
+    """The node orders are stored by the digest of each model that the plan needs prepared."""
     bench = make_bench(tmp_path, "plain", "plain too", streams=2, repeats=1)
     found = {}
     for scenario in ("partial_dup", "full_dup", "no_reuse"):
@@ -47,7 +47,7 @@ def test_what_was_found_is_in_the_result(tmp_path: Path, make_bench: MakeBench) 
 
 
 def test_a_preparation_that_failed_is_tried_again(tmp_path: Path, make_bench: MakeBench) -> None:
-    """In the next scenario; what went well before it is kept."""
+    """The next scenario tries a failed preparation again; successful ones are kept."""
     log = tmp_path / "log"
     bench = make_bench(tmp_path, f"log={log};raise@prepare0", repeats=1)
     outcomes = [
@@ -59,8 +59,8 @@ def test_a_preparation_that_failed_is_tried_again(tmp_path: Path, make_bench: Ma
 def test_a_cache_that_cannot_be_written(
     tmp_path: Path, make_bench: MakeBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What needs prepared models fails, and says which variable chooses another cache; the rest is
-    measured.
+    """Scenarios that need prepared models fail, and name the variable for another cache; the others
+    are measured.
     """
     monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null/cache")
     bench = make_bench(tmp_path, "plain", repeats=1)
@@ -70,7 +70,7 @@ def test_a_cache_that_cannot_be_written(
 
 
 def test_nothing_stays_behind(tmp_path: Path, make_bench: MakeBench) -> None:
-    """The folder of what was prepared goes with the session."""
+    """The folder of prepared models is removed with the session."""
     gc.collect()  # earlier sessions
     before = set((cache_root() / "prepared").glob("*"))
     bench = make_bench(tmp_path, "plain", repeats=1)

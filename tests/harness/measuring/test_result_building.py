@@ -1,4 +1,4 @@
-"""A result: what the barriers of some repeats come to."""
+"""The figures of a result that follow from the barriers of its repeats."""
 
 from __future__ import annotations
 
@@ -28,9 +28,7 @@ _DIGEST = "0000000a"
 
 
 def _barriers(plan: Plan, start: int = 1000) -> list[BarrierReading]:
-    """Return a walk; PSS rises by 7 and more at each barrier, RSS is 10000 above it, USS 500
-    below.
-    """
+    """Return a walk: PSS rises by 7 or more at each barrier; RSS is 10000 above, USS 500 below."""
     contexts = len(plan.contexts)
     pss_bytes = start
     barriers = []
@@ -90,8 +88,8 @@ def _result(
 
 
 def _account(plan: Plan, source: Literal["ledger", "runtime"] = "ledger") -> Account:
-    """Return an account of NPU memory in which every context has 600 bytes of weights and 60 of
-    everything else.
+    """Return an account of NPU memory: every context has 600 bytes of weights, and 60 of each other
+    component.
     """
     is_ledger = source == "ledger"
     return Account(
@@ -107,7 +105,7 @@ def _account(plan: Plan, source: Literal["ledger", "runtime"] = "ledger") -> Acc
 
 
 def _with_dmabuf(barriers: list[BarrierReading], size_bytes: int | None) -> list[BarrierReading]:
-    """Return the barriers of a board whose process holds so many bytes of dma-bufs."""
+    """Return the barriers of a board whose process holds `dmabuf_bytes` of dma-bufs."""
     for reading in barriers:
         reading.npu = msgspec.structs.replace(NPU, process_dmabuf_bytes=size_bytes)
     return barriers
@@ -124,7 +122,7 @@ def plan() -> Plan:
 
 
 def test_figures_are_those_of_their_barriers(plan: Plan) -> None:
-    """Each figure is read where its description says, one value per repeat and in order."""
+    """Each figure is read at the barrier of its description, one value per repeat, in order."""
     walks = _barriers(plan), _barriers(plan, start=3000)
     memory = _result(plan, *map(_repeat, walks)).memory
     steady, imported, destroyed = (
@@ -146,7 +144,7 @@ def test_figures_are_those_of_their_barriers(plan: Plan) -> None:
 
 
 def test_the_peak_is_of_all_phases_up_to_steady(plan: Plan) -> None:
-    """A spike while one context was made is the peak; one while contexts are destroyed is not."""
+    """The peak includes a spike while a context is made, but none while contexts are destroyed."""
     barriers = _barriers(plan)
     for index, size_bytes in ((2, 777_777), (-1, 999_999)):
         process = msgspec.structs.replace(barriers[index].process, peak_rss_bytes=size_bytes)
@@ -155,7 +153,7 @@ def test_the_peak_is_of_all_phases_up_to_steady(plan: Plan) -> None:
 
 
 def test_what_could_not_be_read_is_unknown(plan: Plan) -> None:
-    """Without the peak of one phase the highest would be a guess; without malloc_trim nothing is
+    """If the peak of one phase is unknown, so is the highest; without malloc_trim nothing is
     trimmed.
     """
     barriers = _barriers(plan)
@@ -170,8 +168,8 @@ def test_what_could_not_be_read_is_unknown(plan: Plan) -> None:
 
 
 def test_what_each_context_added() -> None:
-    """The growth when it was made, in the step of its internal memory and at its first inference:
-    all that grew.
+    """A context's memory is the growth when it is made, at its internal memory, and at its first
+    inference.
 
     Internal memory counts for the first context of its group.
     """
@@ -194,8 +192,8 @@ def test_what_each_context_added() -> None:
 
 
 def test_speed_is_what_the_process_reported(plan: Plan) -> None:
-    """Median of all inferences, inferences per second of the steady phase, and one time per
-    context.
+    """The figures are the median of all inferences, inferences per second of the steady phase, and
+    one time per context.
     """
     assert _result(plan, _repeat(_barriers(plan))).speed == Speed(
         latency_median_ns=(21,),
@@ -207,7 +205,7 @@ def test_speed_is_what_the_process_reported(plan: Plan) -> None:
 
 
 def test_no_speed_where_nothing_computes(plan: Plan) -> None:
-    """Every figure of speed is empty in each repeat; how busy the machine was is still there."""
+    """Every figure of speed is empty in each repeat; only the CPU use of the machine is there."""
     result = _result(
         plan,
         _repeat(_barriers(plan)),
@@ -227,7 +225,7 @@ def test_no_speed_where_nothing_computes(plan: Plan) -> None:
 
 @pytest.mark.parametrize("computes", [True, False])
 def test_speed_of_streams_is_that_of_frames(computes: bool) -> None:
-    """None in a repeat that ended before its steady state, and where nothing computes."""
+    """Figures are None in a repeat that ended before its steady state, and if nothing computes."""
     plan = make_plan("streams_full_dup", "plain", schedule=Streams(1, 30.0, 0, 0.0, 1.0, None))
     latency_ns = Percentiles(p50=5, p90=6, p99=7, max=8)
     count = FrameCount(due=60, done=45, dropped=9, missed=6, per_s=45.0, latency_ns=latency_ns)
@@ -262,8 +260,8 @@ def test_the_most_exact_source_gives_npu_memory(
     held_bytes: int | None,
     npu_memory_bytes: int | None,
 ) -> None:
-    """The ledger, else what the process holds, else the runtime's own words; the whole account is
-    stored.
+    """The figure is the ledger's, otherwise the process's dma-bufs, otherwise the runtime's own;
+    the whole account is stored.
     """
     account = _account(plan, source) if source else None
     result = _result(plan, _repeat(_with_dmabuf(_barriers(plan), held_bytes), npu=account))
@@ -276,7 +274,7 @@ def test_the_most_exact_source_gives_npu_memory(
 
 
 def test_each_phase_is_stored_with_its_last_reading(plan: Plan) -> None:
-    """Trimmed readings are marked; a ledger's live bytes are with their phases."""
+    """Trimmed readings are marked; a ledger's live bytes are stored with their phases."""
     barriers = _barriers(plan)
     for number, reading in enumerate(barriers):
         reading.npu_live_bytes = number
@@ -300,14 +298,16 @@ def test_each_phase_is_stored_with_its_last_reading(plan: Plan) -> None:
 
 
 def test_copies_are_those_of_each_context(plan: Plan) -> None:
-    """As the first repeat's contexts reported after their first inference; none before that."""
+    """The accounts are those of the first repeat's contexts after their first inference; before
+    that there are none.
+    """
     barriers = _barriers(plan)
     assert _result(plan, _repeat(barriers), _repeat(barriers)).copies == (_COPIES,) * 3
     assert _result(plan, _repeat(barriers[:2], _FAILURE), failure=_FAILURE).copies is None
 
 
 def test_digests_of_all_outputs_are_kept(plan: Plan) -> None:
-    """A single different output, of any context, phase or repeat, is seen."""
+    """A single different output of any context, phase or repeat is found."""
     one = _barriers(plan)
     two = _barriers(plan)
     steady = next(reading for reading in one if reading.phase == "steady")
@@ -337,8 +337,8 @@ def test_digests_belong_to_their_models() -> None:
 def test_a_repeat_that_stopped_anywhere_has_what_it_came_to(
     plan: Plan, barriers_passed: int
 ) -> None:
-    """Figures of phases that were not reached are None, those before are kept, and the result is
-    stored and read.
+    """Figures of phases that were not reached are None, earlier ones are kept, and the result can
+    be stored and read.
     """
     barriers = _barriers(plan)[:barriers_passed]
     result = _result(plan, _repeat(_barriers(plan)), _repeat(barriers, _FAILURE), failure=_FAILURE)
@@ -366,8 +366,8 @@ def test_a_failure_before_any_process_has_no_figures(plan: Plan) -> None:
 def test_memory_is_settled_where_its_spread_is_small(
     plan: Plan, more_bytes: tuple[int, ...], settled: bool
 ) -> None:
-    """The spread may be 2 % of some 100,000 bytes: of two repeats it is all by which they differ,
-    of three the half.
+    """The spread may be 2 % of some 100,000 bytes: for two repeats it is their difference, for
+    three half of it.
     """
     assert (
         is_settled([_repeat(_barriers(plan, start=100_000 + more)) for more in more_bytes])
@@ -376,8 +376,8 @@ def test_memory_is_settled_where_its_spread_is_small(
 
 
 def test_npu_memory_has_to_be_settled_too(plan: Plan) -> None:
-    """One of the two that differs is enough for a further repeat; what no repeat has does not
-    count.
+    """One of the two figures that differs is enough for one more repeat; a figure that no repeat
+    has does not count.
     """
     walk = _barriers(plan)
     account = _account(plan)

@@ -1,4 +1,4 @@
-"""Whether the figures of a repeat were taken while memory was short."""
+"""The evidence that memory was short while a repeat was measured."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _barrier(
 
 
 def _walk(loaded: Pressure, ran: Pressure, lost_mib: int = 0, swap_mib: int = 0) -> Shortage:
-    """Return what a process shows that maps 100 MiB of files, of which some are lost in the steady
+    """Return the shortage of a process that maps 100 MiB of files and loses some in the steady
     state.
     """
     barriers = [
@@ -57,7 +57,7 @@ def _pressure(faults: int = 0, refaulted_mib: int = 0, stalled_ms: int = 0) -> P
 
 
 def test_first_loads_are_no_shortage() -> None:
-    """A cold cache makes major faults and refaults while models load, and to reclaim unused cache
+    """With a cold cache, models load with major faults and refaults, and reclaiming unused cache
     stalls a little.
     """
     loaded = _pressure(faults=500, refaulted_mib=300, stalled_ms=80)
@@ -71,13 +71,13 @@ def test_first_loads_are_no_shortage() -> None:
     [
         (_pressure(faults=3, refaulted_mib=1), 30, 0, ["shortage_evicted"]),
         (_pressure(faults=3, refaulted_mib=1), 3, 0, []),
-        (_pressure(faults=3), 30, 0, []),  # the runtime gave it up
+        (_pressure(faults=3), 30, 0, []),  # the runtime dropped it
         (
             Pressure(major_faults=3),
             30,
             0,
             ["shortage_evicted"],
-        ),  # the kernel tells nothing of what it reclaims
+        ),  # the kernel does not count what it reclaims
         (_pressure(), 0, 5, ["shortage_swapped"]),
         (_pressure(faults=70, refaulted_mib=40), 0, 0, ["shortage_refaulted"]),
         (_pressure(faults=70), 0, 0, []),  # files that were never read before
@@ -85,14 +85,14 @@ def test_first_loads_are_no_shortage() -> None:
     ],
 )
 def test_signs(ran: Pressure, lost_mib: int, swap_mib: int, codes: list[str]) -> None:
-    """What the kernel took from the process is a sign, if it is enough to show in a figure; so is
-    waiting.
+    """Memory that the kernel took from the process is a sign if it is enough to show in a figure;
+    so is waiting.
     """
     assert _codes(_walk(_pressure(), ran, lost_mib, swap_mib)) == codes
 
 
 def test_signs_say_how_much() -> None:
-    """In words, for the terminal."""
+    """The signs are sentences for the terminal."""
     shortage = _walk(_pressure(), _pressure(faults=70, refaulted_mib=1, stalled_ms=1200), 30, 8)
     assert [str(sign) for sign in shortage.signs] == [
         "30.0 MiB of its mapped files were evicted",
@@ -103,7 +103,7 @@ def test_signs_say_how_much() -> None:
 
 
 def test_what_is_not_told_is_no_sign() -> None:
-    """Traces of older versions have no counters; some kernels do not tell files from anonymous
+    """Traces of older versions have no counters, and some kernels do not tell files from anonymous
     memory.
     """
     assert shortage_of([], 0) is None

@@ -1,4 +1,4 @@
-"""Streams measured on a real process with a scripted runtime: results, what is kept meanwhile, and
+"""Streams measured on a real process with a scripted runtime: results, unfinished results, and
 Ctrl-C.
 """
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.process
 
 
 class _Progress(Progress):
-    """Keeps the phases."""
+    """Progress that keeps the phases."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ class _Progress(Progress):
 
 @pytest.fixture(autouse=True)
 def nothing_to_prepare(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Save a process of each repeat."""
+    """Keep the unfinished repeats of a process."""
     monkeypatch.setattr(
         runtimes, "RUNTIMES", (*runtimes.RUNTIMES[:-1], replace(ENTRY, prepares=False))
     )
@@ -50,7 +50,7 @@ def _read(result: Result) -> Result:
 
 
 def _frames(result: Result, repeat: int) -> tuple[StreamsRun, FrameCount]:
-    """Return what the streams of a repeat came to, and the count of all frames."""
+    """Return the streams of a repeat, and the count of all frames."""
     streams = known(result.frames[repeat])
     return streams, known(streams.all)
 
@@ -58,8 +58,9 @@ def _frames(result: Result, repeat: int) -> tuple[StreamsRun, FrameCount]:
 def test_a_result_has_the_frames_of_each_repeat(
     tmp_path: Path, make_bench: MakeBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With a latency for each frame that was done; meanwhile it can be stored as cut off, which the
-    end is not.
+    """Each frame that was done has a latency.
+
+    Meanwhile the result can be stored as cut off; at the end it is not.
     """
     monkeypatch.setattr(repeat_measurement, "_KEEP_EVERY_S", 0.0)
     kept: list[Result] = []

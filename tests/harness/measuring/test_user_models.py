@@ -1,4 +1,4 @@
-"""The user's own model files: what their inputs are fed with, tried on the real ONNX Runtime."""
+"""The user's own model files with their inputs, tried on the real ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _picture(
 
 
 def _only_of(folder: Path, rows: int) -> Path:
-    """Return a model of free sizes that runs only with so many rows: a constant of that height is
+    """Return a model of free sizes that runs only with `rows` rows: a constant of that height is
     added.
     """
     constant = onnx.numpy_helper.from_array(np.zeros((1, 3, rows, 1), np.float32), "constant")
@@ -81,7 +81,7 @@ def _only_of(folder: Path, rows: int) -> Path:
 
 
 def _table(folder: Path, rows: int) -> Path:
-    """Return a model whose integers index a table of so many rows."""
+    """Return a model whose integers index a table of `rows` rows."""
     table = onnx.numpy_helper.from_array(np.zeros((rows, 4), np.float32), "table")
     node = helper.make_node("Gather", ["table", "ids"], ["y"])
     inputs = [_info("ids", TensorProto.INT64, ["batch", "length"])]
@@ -98,7 +98,7 @@ def _models(
 
 
 def test_free_sizes_are_assumed(tmp_path: Path) -> None:
-    """The name of the model tells the shape, and a sentence the option that changes it."""
+    """The name of the model tells the shape, and a remark the option that changes it."""
     (model,) = _models(_picture(tmp_path))
     assert model.name == "picture 1x3x640x640"
     assert model.inputs == (InputData("x", "float32", (1, 3, 640, 640), assumed=(0, 2, 3)),)
@@ -106,7 +106,7 @@ def test_free_sizes_are_assumed(tmp_path: Path) -> None:
 
 
 def test_the_next_size_is_tried(tmp_path: Path) -> None:
-    """Where the first guess does not run another may; of a given shape that does not run the reason
+    """If the first guess does not run, another one may; if a given shape does not run, the reason
     is told.
     """
     (model,) = _models(_only_of(tmp_path, 48))
@@ -122,12 +122,14 @@ def test_the_next_size_is_tried(tmp_path: Path) -> None:
 
 
 def test_integers_index_any_table(tmp_path: Path) -> None:
-    """Indices are 1, or 0 where the table has one row."""
+    """Indices are 1, or 0 if the table has one row."""
     assert [_models(_table(tmp_path, rows))[0].inputs[0].value for rows in (2, 1)] == [1, 0]
 
 
 def test_a_model_without_free_sizes_is_what_it_was(tmp_path: Path) -> None:
-    """Its name and digest are the file's alone, so that runs of earlier versions compare."""
+    """The model's name and digest are the file's alone, so that they equal those of earlier
+    versions.
+    """
     (fixed,) = _models(_picture(tmp_path, (1, 3, 8, 8)))
     assert (fixed.name, fixed.inputs) == ("picture", (InputData("x", "float32", (1, 3, 8, 8)),))
     assert assumptions(fixed) == ""
@@ -135,8 +137,8 @@ def test_a_model_without_free_sizes_is_what_it_was(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", [None, "x"])
 def test_a_shape_that_is_given(tmp_path: Path, name: str | None) -> None:
-    """It is taken as it is, is no assumption, and another shape is another configuration of the
-    same file.
+    """A given shape is used as it is, is no assumption, and makes another configuration of the same
+    file.
     """
     path = _picture(tmp_path)
     models = [_models(path, shapes=[InputShape(name, (1, 3, size, 9))])[0] for size in (8, 16)]
@@ -147,8 +149,8 @@ def test_a_shape_that_is_given(tmp_path: Path, name: str | None) -> None:
 
 
 def test_arrays_that_are_given(tmp_path: Path) -> None:
-    """They give shape and elements, for all models that have the input; their digest is part of the
-    configuration.
+    """Arrays give shape and elements for all models that have the input; their digest is part of
+    the configuration.
     """
     paths = [_picture(tmp_path), _picture(tmp_path, (1, 3, 8, 8), "fixed.onnx")]
     digests = []
@@ -184,8 +186,8 @@ def test_arrays_that_are_given(tmp_path: Path) -> None:
 def test_what_contradicts(
     tmp_path: Path, shapes: Sequence[InputShape], error: type[Exception], words: str
 ) -> None:
-    """Names that no model has, shapes that do not fit, and a shape beside an array of another one
-    are refused.
+    """Names that no model has, shapes that do not fit, and a shape that contradicts an array are
+    refused.
     """
     np.savez(tmp_path / "data.npz", x=np.zeros((1, 3, 8, 8), np.float32))
     arrays = tmp_path / "data.npz" if error is UserError else None
@@ -196,7 +198,7 @@ def test_what_contradicts(
 
 def test_arrays_that_no_model_takes(tmp_path: Path) -> None:
     """An array of another name or type is refused with the inputs that there are, and so is a file
-    that has none.
+    without arrays.
     """
     path = _picture(tmp_path)
     for arrays, words in (
@@ -212,12 +214,12 @@ def test_arrays_that_no_model_takes(tmp_path: Path) -> None:
 
 
 def test_words_of_others_are_made_printable() -> None:
-    """What a runtime says of a model may have the model's names in it, which move no cursor."""
+    """A runtime's message may have the model's names in it; control characters are removed."""
     assert str(UserError("two\nlines \x1b[31m")) == "two\nlines \\x1b[31m"
 
 
 def test_a_nameless_shape_of_several_inputs(tmp_path: Path) -> None:
-    """It cannot be told whose it is: the inputs' names are listed."""
+    """The shape could belong to any input: the inputs' names are listed."""
     inputs = [_info(name, TensorProto.FLOAT, ["n"]) for name in ("a", "b")]
     path = _save(
         tmp_path / "sum.onnx",
@@ -236,7 +238,7 @@ def test_a_nameless_shape_of_several_inputs(tmp_path: Path) -> None:
 
 
 def test_a_file_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Several sets of models have the same files: a process for each would take seconds."""
+    """Several sets of models have the same files: a process for each set would take seconds."""
     calls = []
 
     def read(*arguments: Any) -> Interface | Failure:
@@ -251,7 +253,7 @@ def test_a_file_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_the_error_of_another_runtimes_file(tmp_path: Path) -> None:
-    """It is no fault of the file: the runtime is left out, and the session goes on."""
+    """The file is not to blame: the runtime is left out, and the session goes on."""
     with pytest.raises(NoModels) as refusal:
         UserModels({}, TIME_LIMIT_S).of(
             find_runtime("megengine_lite"), [ModelFile(_picture(tmp_path))]
@@ -260,8 +262,8 @@ def test_the_error_of_another_runtimes_file(tmp_path: Path) -> None:
 
 
 def test_a_converted_file_is_fed_with_what_its_source_is(tmp_path: Path) -> None:
-    """The value that an index needs, and the user's data, reach the file of another runtime; noise
-    is its own.
+    """The value that an index needs, and the user's data, reach the converted file; noise is made
+    anew.
     """
     pytest.importorskip("MNN")
     mnn = find_runtime("mnn")

@@ -1,4 +1,4 @@
-"""Which video streams play, and what is wrong with one."""
+"""The video that streams play, and mistakes in it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _DESCRIBED = {"codec": "h264", "width": 64, "height": 48, "fps": 30.0, "frames":
 
 @pytest.fixture
 def described(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Path]]:
-    """Return the interpreters and files that were to be described; no interpreter is started."""
+    """Return the list of interpreters and files that are described; no interpreter is started."""
     calls: list[tuple[str, Path]] = []
 
     def describe(interpreter: str, path: Path) -> dict[str, object]:
@@ -35,7 +35,7 @@ def described(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Path]]:
 def test_a_video_is_described_once_for_each_interpreter(
     tmp_path: Path, described: list[tuple[str, Path]]
 ) -> None:
-    """Runtimes of one Python share the answer; it names the file by its content too."""
+    """Runtimes of one Python share the description; it names the file by its content, too."""
     file = tmp_path / "a.mp4"
     copy = tmp_path / "b.mp4"
     for path in (file, copy):
@@ -52,7 +52,7 @@ def test_a_video_is_described_once_for_each_interpreter(
 def test_nothing_is_decoded_where_nothing_computes(
     tmp_path: Path, described: list[tuple[str, Path]]
 ) -> None:
-    """On the virtual board no video is needed."""
+    """The virtual board needs no video."""
     assert Videos({"rknn": _COMPUTES_NOTHING}, tmp_path / "none.mp4").of("rknn") is None
     assert described == []
 
@@ -67,7 +67,7 @@ def test_a_video_of_the_user_that_cannot_be_read_stops_the_session(tmp_path: Pat
 
 
 def test_without_the_default_clip_streams_are_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The rest of the session goes on."""
+    """If the default clip cannot be made, the rest of the session goes on."""
 
     def fail(_: Clip) -> Path:
         raise VideoError("no encoder")

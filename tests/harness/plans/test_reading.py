@@ -1,4 +1,4 @@
-"""Plan files: what they say, and that every mistake is told with its file, its line and its key."""
+"""The content of plan files, and mistakes in them with their file, line and key."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from reusebench.measured.plan import (
 )
 from reusebench.models import Recipe
 
-#: Every line of it is named by a test.
+#: A plan whose every line has a test.
 _GATE = """\
 name = "gate"
 cores = 2
@@ -45,7 +45,7 @@ count = 2
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Return a folder with a model's file, as far as reading looks at it."""
+    """Return a folder with a file that passes as a model while plans are read."""
     (tmp_path / "m.onnx").write_bytes(b"model")
     return tmp_path
 
@@ -56,13 +56,13 @@ def _read(folder: Path, text: str, name: str = "p.toml") -> PlanFile:
 
 
 def _plan(file: PlanFile, cores: int = 2) -> Plan:
-    """Return its plan, as on a machine with so many cores; schedules have tests of their own."""
+    """Return the plan on a machine with `cores` cores; schedules have tests of their own."""
     models = [Model(model.name, "m", model.name) for model in file.models]
     return file.plan("onnxruntime", models, file.checked_cores(cores, is_known=True), rounds=3)
 
 
 def _refusal(folder: Path, text: str, name: str = "p.toml", cores: int = 2) -> str:
-    """Return what is said of the file, without its path."""
+    """Return the error of the file without its path."""
     with pytest.raises(PlanFileError) as error:
         _plan(_read(folder, text, name), cores)
     return (
@@ -74,7 +74,7 @@ def _refusal(folder: Path, text: str, name: str = "p.toml", cores: int = 2) -> s
 
 
 def test_a_pipeline(folder: Path) -> None:
-    """A detector and then a reader in one internal memory, and the dup of another stream."""
+    """A detector and then a reader share one internal memory, and the other stream has a dup."""
     file = _read(folder, _GATE)
     assert (file.name, file.cores, file.scenarios) == ("gate", 2, ("gate.no_reuse", "gate"))
     assert [(model.name, model.source) for model in file.models] == [
@@ -154,7 +154,7 @@ def test_the_same_in_json(folder: Path) -> None:
 
 
 def test_order_of_running_and_of_making(folder: Path) -> None:
-    """`after` may name a context that is made later; a chain may be as long as one likes."""
+    """`after` may name a context that is made later; a chain may have any length."""
     contexts = (
         "[models]\nm = 'm.onnx'\n[contexts]\nc = {model='m', after='b'}\na = {model='m'}\nb ="
         " {model='m', after='a'}"
@@ -163,8 +163,8 @@ def test_order_of_running_and_of_making(folder: Path) -> None:
 
 
 def test_shapes_and_data_of_inputs(folder: Path) -> None:
-    """A table where a model has several inputs; the path of the data is relative to the plan's
-    file.
+    """A model with several inputs has a table of shapes; the path of the data is relative to the
+    plan's file.
     """
     (folder / "data").mkdir()
     (folder / "data" / "real.npz").write_bytes(b"arrays")
@@ -178,7 +178,7 @@ def test_shapes_and_data_of_inputs(folder: Path) -> None:
 
 
 def test_streams(folder: Path) -> None:
-    """What is left out follows from the options."""
+    """Options decide what the file leaves out."""
     streams = _read(folder, _GATE + "fps = 12.5\nqueue = 1\nduration = '2m'").streams
     assert streams is not None
     assert (streams.count, streams.pace) == (2, PlanPace(12.5, 1, 120.0))
@@ -398,14 +398,14 @@ def test_streams(folder: Path) -> None:
     ],
 )
 def test_a_mistake_has_its_line_and_its_key(folder: Path, old: str, new: str, words: str) -> None:
-    """What is wrong, and what is valid, in the terms of the file."""
+    """Mistakes of the plan are told in the terms of the file, with what is valid."""
     assert old in _GATE
     assert words in _refusal(folder, _GATE.replace(old, new, 1))
 
 
 def test_a_core_that_is_not_there(folder: Path) -> None:
-    """By the file's number of cores, else by the machine's; how many an unknown NPU has, the file
-    may say.
+    """Cores are checked with the file's number, otherwise with the machine's; for an unknown NPU
+    the file may give it.
     """
     text = "[models]\nm = 'm.onnx'\n[contexts]\na = { model = 'm', core = 2 }"
     assert (
@@ -447,12 +447,12 @@ def test_a_core_that_is_not_there(folder: Path) -> None:
     ],
 )
 def test_mistakes_in_json_have_their_lines_too(folder: Path, text: str, words: str) -> None:
-    """Of keys, and of the text itself."""
+    """Mistakes in values and in the text itself have the line."""
     assert _refusal(folder, text, "p.json").startswith(words)
 
 
 def test_files_that_cannot_be_read(folder: Path) -> None:
-    """One that is not there, a folder, and one that is no text."""
+    """A missing file, a folder and a file that is no text are refused."""
     (folder / "bytes.toml").write_bytes(b"\xff\xfe")
     for name, words in (
         ("no.toml", "it does not exist"),
@@ -498,7 +498,7 @@ def test_files_of_any_content(folder: Path, name: str, text: str, problem: str) 
 
 
 def test_two_plans_of_one_name(folder: Path) -> None:
-    """Their results could not be told apart."""
+    """Two plans of one name are refused: their results could not be told apart."""
     (folder / "p.toml").write_text(_GATE)
     (folder / "q.toml").write_text(_GATE)
     with pytest.raises(
@@ -526,7 +526,7 @@ def _stored(folder: Path, scenario: str, name: str = "again.json") -> PlanFile:
 
 
 def test_a_stored_plan(folder: Path) -> None:
-    """It gives an equal plan, with its own cores and rounds; contexts without a name are
+    """A stored plan gives an equal plan, with its own cores and rounds; contexts without a name are
     numbered.
     """
     file = _stored(folder, "gate")
@@ -546,7 +546,7 @@ def test_a_stored_plan_that_is_no_users_is_called_as_its_file(folder: Path, scen
 
 
 def test_a_stored_plan_whose_model_is_gone(folder: Path) -> None:
-    """Its path is that of the machine that stored it."""
+    """The paths of a stored plan are those of the machine that stored it."""
     (folder / "m.onnx").unlink()
     with pytest.raises(
         PlanFileError, match=r"m\.onnx: it does not exist; it was there when the plan was stored"

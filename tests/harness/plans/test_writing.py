@@ -1,4 +1,4 @@
-"""Scenarios as plan files: a printed file, read again, gives the plan that the scenario has."""
+"""Scenarios as plan files: a printed file gives the scenario's plan when it is read again."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _BUILT_IN = BuiltIn(
 
 
 def _models(recipes: list[Recipe]) -> tuple[Model, ...]:
-    """Return built-in models, as far as plans know them."""
+    """Return built-in models with the fields that plans know."""
     return tuple(
         Model(Path(recipe.file_name).stem, recipe.file_name, recipe.file_name) for recipe in recipes
     )
@@ -55,9 +55,7 @@ def _plan_of(file: PlanFile, runtime: str) -> Plan:
     ids=lambda scenario: scenario.name,
 )
 def test_a_printed_scenario_is_its_plan(tmp_path: Path, scenario: Scenario, runtime: str) -> None:
-    """For every scenario whose contexts are known beforehand: models, contexts, who reuses whom,
-    cores, streams.
-    """
+    """Every scenario with known contexts keeps models, contexts, reuse, cores and streams."""
     recipes = _BUILT_IN.recipes(scenario.model_set, _STREAMS)
     path = tmp_path / "p.toml"
     path.write_text(scenario_text(scenario, runtime, recipes, _STREAMS, _CONTEXTS, _CORES))
@@ -81,14 +79,14 @@ def test_a_printed_scenario_is_its_plan(tmp_path: Path, scenario: Scenario, runt
 
 
 def test_cycles_are_no_plan_file() -> None:
-    """A plan file has no cycles: the error names what measures them."""
+    """A plan file has no cycles: the error names the test that measures them."""
     with pytest.raises(UserError, match=r"bench/test_leaks\.py"):
         writable_scenario("cycles_dups")
 
 
 def test_what_scenarios_do_not_have_is_written_too(tmp_path: Path) -> None:
     """Chains in another order than that of making, a device, names of contexts, and names that need
-    quotes.
+    quotes are kept.
     """
     recipe = Recipe("tiny", 64, 0)
     model = Model("tiny-64-seed0-v1", "", "tiny-64-seed0-v1")
@@ -106,14 +104,14 @@ def test_what_scenarios_do_not_have_is_written_too(tmp_path: Path) -> None:
 
 
 def test_an_unknown_scenario() -> None:
-    """The nearest is named."""
+    """The nearest name is told."""
     with pytest.raises(UserError, match="there is no scenario 'ful_dup'; did you mean 'full_dup'"):
         writable_scenario("ful_dup")
     assert writable_scenario("full_dup").name == "full_dup"
 
 
 def test_a_scenario_that_no_plan_file_says() -> None:
-    """One that makes contexts until one fails has no list of them."""
+    """A scenario that makes contexts until one fails has no list of contexts."""
     with pytest.raises(
         UserError, match=r"limit_lean makes contexts until one fails.*bench/test_limit\.py"
     ):
@@ -121,6 +119,6 @@ def test_a_scenario_that_no_plan_file_says() -> None:
 
 
 def test_cores_of_this_machine() -> None:
-    """Those of an NPU that is not here are not known."""
+    """The cores of an NPU that is not here are not known."""
     assert machine_cores("onnxruntime") >= 1
     assert machine_cores("rknn") >= 1
