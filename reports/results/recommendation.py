@@ -66,15 +66,15 @@ def recommendations(rows: Iterable[Row]) -> list[Recommendation]:
         if key is not None:
             rows_by_contexts.setdefault(key, []).append(row)
 
-    found = []
+    unordered = []
     for layouts in rows_by_contexts.values():
         recommendation = _recommendation(layouts)
         if recommendation:
-            found.append(recommendation)
-    if not found:
+            unordered.append(recommendation)
+    if not unordered:
         return []
-    main = max(found, key=weight)
-    return [main, *(other for other in found if other is not main)]
+    main = max(unordered, key=weight)
+    return [main, *(other for other in unordered if other is not main)]
 
 
 def main_recommendation(rows: Iterable[Row]) -> Recommendation | None:

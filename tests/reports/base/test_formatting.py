@@ -90,7 +90,7 @@ def test_large_rates_have_no_decimals() -> None:
         (-1.5, "-1.5 B"),
     ],
 )
-def test_what_is_not_nothing_is_not_shown_as_nothing(value: float, text: str) -> None:
+def test_a_small_value_is_not_shown_as_zero(value: float, text: str) -> None:
     """A byte more of counted memory is a change, and is shown as one byte."""
     assert metric_number(value, MEMORY, sign=True) == text
 

@@ -23,7 +23,7 @@ def test_spreads_of_sums_and_differences_add() -> None:
     assert total([None]) is None
 
 
-def test_what_is_not_known_is_left_out() -> None:
+def test_unknown_values_are_left_out() -> None:
     """Sums and means are over the known values."""
     assert (known_sum([1, None, 3]), known_mean([1, None, 3])) == (4, 2)
     assert (known_sum([None]), known_mean([])) == (None, None)

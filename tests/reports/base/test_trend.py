@@ -144,7 +144,7 @@ def test_a_step_near_the_end_is_not_judged() -> None:
     assert trend_of(lambda second: 3 * MIB * (second >= 100)).verdict == "unknown"
 
 
-def test_what_nears_its_level_is_level() -> None:
+def test_a_series_that_nears_its_level_is_level() -> None:
     """Growth that has ended by the middle is over."""
     nearing = trend_of(lambda second: 10 * MIB * (1 - math.exp(-second / 8)))
     assert nearing.verdict == "grew_then_level"

@@ -190,7 +190,7 @@ def test_a_virtual_board_without_an_emulator(tmp_path: Path) -> None:
     assert "pages of NPU buffers that only an NPU would write" in said(judgement)
 
 
-def test_what_was_not_measured_is_open_with_the_reason(tmp_path: Path) -> None:
+def test_a_claim_without_measurements_is_open_with_the_reason(tmp_path: Path) -> None:
     """A scenario that is missing, one that failed and one without a baseline are told apart."""
     parameters = {**SHARE, "claimed_percent": 1}
     alone = group_of(tmp_path / "a", result(tmp_path / "a", "no_reuse_one_model", even(40)))
@@ -476,7 +476,7 @@ def test_buffers_of_the_application_are_read_to_the_end(
 @pytest.mark.parametrize(
     ("failure", "verdict"), [(NOT_SUPPORTED, HOLDS), (None, DOES_NOT_HOLD), (FAILED, OPEN)]
 )
-def test_what_is_not_supported_was_refused(
+def test_an_unsupported_scenario_was_refused(
     tmp_path: Path, failure: Failure | None, verdict: str
 ) -> None:
     """A refusal supports the claim, a run refutes it, and a crash decides nothing."""

@@ -91,7 +91,7 @@ def first_only(plan: Plan) -> Account:
     return account_with([ledger.contexts[0], *[nothing] * (len(plan.contexts) - 1)], ledger)
 
 
-def test_a_dup_is_predicted_to_share_its_weights_alone(tmp_path: Path) -> None:
+def test_a_dup_is_predicted_to_share_only_its_weights(tmp_path: Path) -> None:
     """Full dup keeps the weights of 1 of 12 contexts (6 of 10 MiB each), and the rest of all 12."""
     names = ("no_reuse_one_model", "full_dup")
     explanation = explained(
@@ -199,7 +199,7 @@ def test_memory_of_no_context_is_other(tmp_path: Path) -> None:
     assert explanation.error.median == 0
 
 
-def test_what_a_source_does_not_tell_apart_stays_unknown(tmp_path: Path) -> None:
+def test_components_that_a_source_does_not_tell_apart_stay_unknown(tmp_path: Path) -> None:
     """If only the runtime tells sizes, io is unknown in prediction and error, not zero."""
     names = ("no_reuse_one_model", "full_dup")
     explanation = explained(
@@ -269,7 +269,7 @@ def test_running_at_the_same_time_is_predicted_from_the_baseline(tmp_path: Path)
     assert explanation.baseline.total.median == IMPORTED + (12 * 40 + 24) * MIB
 
 
-def test_what_is_copied_no_more_is_predicted_to_be_saved(tmp_path: Path) -> None:
+def test_avoided_copies_are_predicted_to_be_saved(tmp_path: Path) -> None:
     """Contexts that share nothing are like the baseline's, less the 3 MiB not copied."""
     infos = [result(tmp_path, "copied_io", even(40)), result(tmp_path, "zero_copy_io", even(38))]
     explanation = explained(tmp_path, *infos)

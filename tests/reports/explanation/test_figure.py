@@ -119,7 +119,7 @@ def test_variants_are_left_out(tmp_path: Path) -> None:
     assert "1080p" not in svg
 
 
-def test_what_was_given_back_is_off_the_bar(tmp_path: Path) -> None:
+def test_released_memory_shortens_the_bar(tmp_path: Path) -> None:
     """Bars of 510 and 156 MiB, with 24 given back, start at the same x and have lengths in
     proportion.
     """

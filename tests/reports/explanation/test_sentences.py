@@ -47,7 +47,7 @@ def test_a_sentence_says_why_the_claim_is_not_reached(tmp_path: Path) -> None:
     ]
 
 
-def test_what_a_runtime_did_not_share_is_not_said_to_be(tmp_path: Path) -> None:
+def test_weights_that_a_runtime_did_not_share_are_not_called_shared(tmp_path: Path) -> None:
     """If the ledger found that contexts read weights of their own, the sentence says so."""
     finding = Finding("not_shared", context=1, buffer=None, owner=0, amount=0)
     own_weights = with_more("weights", 6 * MIB, range(1, 12))
@@ -95,7 +95,7 @@ def test_running_at_the_same_time_is_named_if_it_shows(tmp_path: Path) -> None:
     assert "24.0 MiB of what the contexts took alone are released." in sentences[1]
 
 
-def test_what_a_runtime_on_a_cpu_names_is_summed_by_component(tmp_path: Path) -> None:
+def test_sizes_that_a_cpu_runtime_reports_are_summed_by_component(tmp_path: Path) -> None:
     """Input and output are one component; sizes that round to zero are left out."""
     accounts = (
         {"weights_bytes": 28 * MIB, "input_bytes": MIB},
@@ -110,7 +110,7 @@ def test_what_a_runtime_on_a_cpu_names_is_summed_by_component(tmp_path: Path) ->
     )
 
 
-def test_a_claim_that_is_reached_is_said_to_be(tmp_path: Path) -> None:
+def test_a_reached_claim_is_called_reached(tmp_path: Path) -> None:
     """Threads on one context that add nothing reach 11/12; nothing is left to explain."""
     group = group_of(
         tmp_path,
@@ -124,7 +124,7 @@ def test_a_claim_that_is_reached_is_said_to_be(tmp_path: Path) -> None:
     ]
 
 
-def test_an_error_within_the_spread_is_said_to_be_chance(tmp_path: Path) -> None:
+def test_an_error_within_the_spread_is_called_chance(tmp_path: Path) -> None:
     """If the error is smaller than the spread of repeats, it is called neither more nor less."""
     costs = [[40 * MIB, *[10 * MIB] * 10, (10 + more) * MIB] for more in (-2, 1, 3)]
     write_run(

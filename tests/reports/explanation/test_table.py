@@ -34,7 +34,7 @@ def npu_rows(storage: Path) -> tuple[Row, ...]:
     return groups_of(storage)[0].rows
 
 
-def test_claim_prediction_and_measurement_stand_beside_each_other(tmp_path: Path) -> None:
+def test_a_row_has_claim_prediction_and_measurement(tmp_path: Path) -> None:
     """NPU memory has two decimals, wrong components are named, and zero copy has no claim."""
     table = explanation_table(npu_rows(tmp_path), ENGLISH)
     assert table is not None
@@ -68,7 +68,7 @@ def test_claim_prediction_and_measurement_stand_beside_each_other(tmp_path: Path
     assert len(table.heads) == len(table.rows[0][1])
 
 
-def test_baselines_alone_need_no_explanation(tmp_path: Path) -> None:
+def test_baselines_need_no_explanation(tmp_path: Path) -> None:
     """Without a comparison there is no table, no sentence and no summary."""
     write_run(tmp_path, [result(tmp_path, "no_reuse", even(40))])
     groups = groups_of(tmp_path)

@@ -109,9 +109,9 @@ def test_verdicts_on_another_runtime(tmp_path: Path) -> None:
             _MODEL, digest="b" * 64, conversion=replace(conversion, precision=precision)
         )
         for value in (0.5005, 0.6):
-            one = agreement(with_output(tmp_path, value, model), reference)
-            verdicts[precision, value] = one.verdict
-            assert one.precision == (None if precision == "FP32" else precision)
+            judged = agreement(with_output(tmp_path, value, model), reference)
+            verdicts[precision, value] = judged.verdict
+            assert judged.precision == (None if precision == "FP32" else precision)
     assert verdicts == {
         ("FP32", 0.5005): AGREES,
         ("FP32", 0.6): DIFFERS,

@@ -47,7 +47,7 @@ def test_groups_say_what_they_differ_in(
     assert len(set(labels)) == 2
 
 
-def test_boards_are_named_where_there_are_several(tmp_path: Path) -> None:
+def test_boards_are_named_if_there_are_several(tmp_path: Path) -> None:
     """The same measurement on two boards is labelled with the board."""
     for number, board in enumerate(("one", "two"), start=1):
         write_run(

@@ -91,7 +91,7 @@ def test_no_domains_without_an_iommu(tmp_path: Path) -> None:
     assert (domain_memories(group.rows[0]), domains_table(group, ENGLISH)) == ([], None)
 
 
-def test_what_no_context_made_is_other(tmp_path: Path) -> None:
+def test_memory_of_no_context_is_other(tmp_path: Path) -> None:
     """Buffers of no context's step count as other, and their row of the table has no context."""
     row = stored(tmp_path, npu=lambda plan: npu_account(plan, unattributed_bytes=5 * MIB))
     account = component_memory(row)
@@ -113,7 +113,7 @@ def test_spread_is_that_of_the_repeats(tmp_path: Path) -> None:
     assert account.sizes["other"].spread == 2 * MIB
 
 
-def test_what_the_runtime_does_not_tell_apart_is_empty(tmp_path: Path) -> None:
+def test_components_that_the_runtime_does_not_tell_apart_are_empty(tmp_path: Path) -> None:
     """If only the runtime tells sizes, register commands, task list and io are unknown."""
     row = stored(tmp_path, npu=runtime_account)
     account = component_memory(row)
@@ -194,8 +194,8 @@ FREED = Finding("reads_freed", context=3, buffer=7, owner=0, amount=5)
 def shared(
     storage: Path, scenario: str, **arguments: Any
 ) -> list[tuple[str, int, tuple[int, ...], int | None]]:
-    rows = shared_memories(stored(storage, scenario, **arguments))
-    return [(one.component, one.owner, one.readers, one.seen) for one in rows]
+    memories = shared_memories(stored(storage, scenario, **arguments))
+    return [(memory.component, memory.owner, memory.readers, memory.seen) for memory in memories]
 
 
 def test_partial_dup_shares_the_weights_of_each_stream(tmp_path: Path) -> None:
@@ -221,7 +221,7 @@ def test_size_is_that_of_the_owner(tmp_path: Path) -> None:
     assert memory.size.median == NPU_SIZES["internal"]
 
 
-def test_what_was_not_seen_is_not_verified(tmp_path: Path) -> None:
+def test_sharing_that_was_not_seen_is_not_verified(tmp_path: Path) -> None:
     """Planned sharing that no submit shows counts as not seen; without a ledger it is not known."""
     unseen = shared(
         tmp_path / "unseen", "shared_weights", npu=lambda plan: npu_account(plan, shared=())
@@ -231,7 +231,7 @@ def test_what_was_not_seen_is_not_verified(tmp_path: Path) -> None:
     assert unknown == [("weights", 1, (2, 3, 4), None)]
 
 
-def test_internal_memory_alone_does_not_verify_weights(tmp_path: Path) -> None:
+def test_shared_internal_memory_does_not_verify_weights(tmp_path: Path) -> None:
     """Dups that read only the internal memory of their source do not share its weights."""
     not_shared = tuple(Finding("not_shared", context, None, 0, 0) for context in range(1, 12))
     internal = (Shared(1000, "internal", 1, owner=0, readers=(2, 4, 6, 8, 10)),)

@@ -71,7 +71,7 @@ def test_reference_tables_name_their_sources(
     assert all("2026" in dates for _, _, dates in published.sources)
 
 
-def test_the_date_of_publishing_is_said_where_it_is_known() -> None:
+def test_the_date_of_publishing_is_shown_if_it_is_known() -> None:
     """A source without one only has the date when it was read."""
     known, unknown = (
         Source({"en": "A"}, None, published, "2026-11-21") for published in ("2024-11-06", None)

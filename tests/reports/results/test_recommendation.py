@@ -48,31 +48,42 @@ def test_the_layout_with_the_least_memory_is_recommended(tmp_path: Path) -> None
         *layouts(tmp_path, full_dup=20, shared_context=12),
         result(tmp_path, "plain", even(40)),
     ]
-    one = recommended(tmp_path, *infos, result(tmp_path, "lean", even(9, spread=0.1)))
-    assert (one.least.scenario, one.without_reuse.scenario, one.memory) == (
+    recommendation = recommended(tmp_path, *infos, result(tmp_path, "lean", even(9, spread=0.1)))
+    assert (
+        recommendation.least.scenario,
+        recommendation.without_reuse.scenario,
+        recommendation.memory,
+    ) == (
         "lean",
         "plain",
         APPLICATION,
     )
-    assert one.saving is not None
-    assert one.saving.whole.median - one.saving.saved.median == (30 + 12 * 9) * 2**20
-    assert one.least.info.plan.contexts[1].mechanism == "dup"
-    assert [row.scenario for row in one.layouts] == [
+    assert recommendation.saving is not None
+    assert (
+        recommendation.saving.whole.median - recommendation.saving.saved.median
+        == (30 + 12 * 9) * 2**20
+    )
+    assert recommendation.least.info.plan.contexts[1].mechanism == "dup"
+    assert [row.scenario for row in recommendation.layouts] == [
         "no_reuse_one_model",
         "full_dup",
         "shared_context",
         "lean",
     ]
-    assert one.outputs_compared
+    assert recommendation.outputs_compared
 
 
 def test_a_difference_within_noise_is_no_saving(tmp_path: Path) -> None:
     """If no layout takes measurably less, the recommendation is the one without reuse."""
-    one = recommended(
+    recommendation = recommended(
         tmp_path, *layouts(tmp_path), result(tmp_path, "full_dup", even(39, spread=2))
     )
-    assert one.least is one.without_reuse
-    assert (one.saving, one.speed, one.as_little) == (None, None, ())
+    assert recommendation.least is recommendation.without_reuse
+    assert (recommendation.saving, recommendation.speed, recommendation.as_little) == (
+        None,
+        None,
+        (),
+    )
 
 
 def test_layouts_that_take_as_little_are_named(tmp_path: Path) -> None:
@@ -84,46 +95,56 @@ def test_layouts_that_take_as_little_are_named(tmp_path: Path) -> None:
         result(tmp_path, "plain", even(40)),
         result(tmp_path, "lean_internal", even(10, spread=0.1)),
     ]
-    one = recommended(tmp_path, *infos, *equal)
-    assert one.least.scenario == "full_dup_internal_reuse"
-    assert [row.scenario for row in one.as_little] == ["shared_context"]
+    recommendation = recommended(tmp_path, *infos, *equal)
+    assert recommendation.least.scenario == "full_dup_internal_reuse"
+    assert [row.scenario for row in recommendation.as_little] == ["shared_context"]
 
 
 def test_a_layout_whose_outputs_differ_is_not_recommended(tmp_path: Path) -> None:
     """It is named, but not recommended, however little it takes."""
     infos = layouts(tmp_path, full_dup=20)
     infos.append(result(tmp_path, "shared_context", even(1), digest="0000000f"))
-    one = recommended(tmp_path, *infos)
-    assert one.least.scenario == "full_dup"
-    assert [row.scenario for row in one.differing] == ["shared_context"]
+    recommendation = recommended(tmp_path, *infos)
+    assert recommendation.least.scenario == "full_dup"
+    assert [row.scenario for row in recommendation.differing] == ["shared_context"]
 
 
-def test_npu_memory_decides_where_every_layout_has_it(tmp_path: Path) -> None:
+def test_npu_memory_decides_if_every_layout_has_it(tmp_path: Path) -> None:
     """A dup takes less NPU memory, whatever the process takes. If nothing computes, outputs are
     unknown.
     """
     for computes in (True, False):
         storage = tmp_path / str(computes)
-        one = recommended(
+        recommendation = recommended(
             storage,
             result(storage, "no_reuse_one_model", even(3), npu=npu_account, computes=computes),
             result(storage, "full_dup", even(4), npu=npu_account, computes=computes),
         )
-        assert (one.memory, one.least.scenario) == (NPU, "full_dup")
-        assert (one.outputs_compared, one.speed is not None) == (computes, computes)
+        assert (recommendation.memory, recommendation.least.scenario) == (NPU, "full_dup")
+        assert (recommendation.outputs_compared, recommendation.speed is not None) == (
+            computes,
+            computes,
+        )
 
 
-def test_where_no_reuse_failed_the_least_that_ran_is_recommended(tmp_path: Path) -> None:
+def test_if_no_reuse_failed_the_least_that_ran_is_recommended(tmp_path: Path) -> None:
     """Neither the saving nor the outputs are known, for example on a board that is too small."""
     full = Failure("out_of_memory", "context", 7, FAILED.message)
-    one = recommended(
+    recommendation = recommended(
         tmp_path,
         result(tmp_path, "no_reuse_one_model", [], failure=full),
         result(tmp_path, "full_dup", dup(3, 2)),
         result(tmp_path, "shared_context", even(1)),
     )
-    assert (one.least.scenario, one.without_reuse.outcome) == ("shared_context", "out_of_memory")
-    assert (one.saving, one.speed, one.outputs_compared) == (None, None, False)
+    assert (recommendation.least.scenario, recommendation.without_reuse.outcome) == (
+        "shared_context",
+        "out_of_memory",
+    )
+    assert (recommendation.saving, recommendation.speed, recommendation.outputs_compared) == (
+        None,
+        None,
+        False,
+    )
 
 
 @pytest.mark.parametrize(
@@ -154,11 +175,11 @@ def test_the_cost_in_speed(
 
 def test_frames_are_the_speed_of_streams(streams_group: Group) -> None:
     """The rate counts the frames of all streams."""
-    one = main_recommendation(streams_group.rows)
-    assert one is not None
-    assert one.speed is not None
-    assert one.least.schedule is not None
-    assert 40 < one.speed.rate.median < 120
+    recommendation = main_recommendation(streams_group.rows)
+    assert recommendation is not None
+    assert recommendation.speed is not None
+    assert recommendation.least.schedule is not None
+    assert 40 < recommendation.speed.rate.median < 120
 
 
 def test_each_set_of_contexts_has_its_own(tmp_path: Path, streams_group: Group) -> None:
@@ -175,37 +196,37 @@ def test_each_set_of_contexts_has_its_own(tmp_path: Path, streams_group: Group) 
         result(tmp_path, "partial_dup", even(30)),
         *layouts(tmp_path, full_dup=20),
     ]
-    made = recommendations(group_of(tmp_path, *infos).rows)
-    assert [one.least.scenario for one in made] == [
+    by_weight = recommendations(group_of(tmp_path, *infos).rows)
+    assert [recommendation.least.scenario for recommendation in by_weight] == [
         "full_dup",
         "partial_dup",
         "internal_reuse",
         "shared_weights",
     ]
-    frames, of_one_model = recommendations(streams_group.rows)
-    assert {frames.least.scenario, of_one_model.least.scenario} == {
+    frames, one_model = recommendations(streams_group.rows)
+    assert {frames.least.scenario, one_model.least.scenario} == {
         "streams_partial_dup",
         "streams_full_dup_per_core",
     }
 
 
-def test_what_did_not_run_is_no_layout(tmp_path: Path) -> None:
+def test_scenarios_that_did_not_run_are_no_layouts(tmp_path: Path) -> None:
     """A scenario is no layout if the runtime lacks it, it failed, or its baseline is missing."""
     infos = [
         result(tmp_path, "shared_context", [], failure=NOT_SUPPORTED),
         result(tmp_path, "lean", even(1)),
     ]
     assert recommendations(group_of(tmp_path, *infos).rows) == []
-    one = recommended(tmp_path, *layouts(tmp_path), *infos)
-    assert [row.scenario for row in one.layouts] == ["no_reuse_one_model"]
-    assert one.least is one.without_reuse
+    recommendation = recommended(tmp_path, *layouts(tmp_path), *infos)
+    assert [row.scenario for row in recommendation.layouts] == ["no_reuse_one_model"]
+    assert recommendation.least is recommendation.without_reuse
 
 
 def test_without_reuse_is_what_the_least_is_compared_with(tmp_path: Path) -> None:
     """If equal baselines were measured one by one, the layout's own baseline counts."""
     plain = result(tmp_path, "plain", even(50))
     lean = result(tmp_path, "lean", even(9))
-    one = recommended(tmp_path, *layouts(tmp_path), plain, lean)
-    assert one.without_reuse.scenario == "plain"
-    assert one.saving is not None
-    assert one.saving.whole == one.without_reuse.memory(APPLICATION)
+    recommendation = recommended(tmp_path, *layouts(tmp_path), plain, lean)
+    assert recommendation.without_reuse.scenario == "plain"
+    assert recommendation.saving is not None
+    assert recommendation.saving.whole == recommendation.without_reuse.memory(APPLICATION)

@@ -105,7 +105,7 @@ def test_outputs_of_an_older_baseline_are_compared_too(tmp_path: Path) -> None:
     assert differs.saved() is None
 
 
-def test_fewer_files_than_streams_are_said(tmp_path: Path) -> None:
+def test_fewer_files_than_streams_are_noted(tmp_path: Path) -> None:
     """Two files for four streams are described as used in turn."""
     group = group_of(tmp_path, result(tmp_path, "no_reuse", even(40), models=MODELS[:2]))
     assert row_of(group, "no_reuse").models == "model-a, model-b (2 for 4 streams, in turn)"
@@ -200,7 +200,7 @@ def test_sessions_with_other_models_are_not_mixed(tmp_path: Path) -> None:
     assert all(len(group.rows) == 2 for group in groups)
 
 
-def test_a_question_asked_alone_joins_the_newest_session(tmp_path: Path) -> None:
+def test_a_run_of_one_question_joins_the_newest_session(tmp_path: Path) -> None:
     """A run of one question stands with the newest run that has no other models for it."""
     write_run(
         tmp_path,
@@ -307,7 +307,7 @@ def test_equal_scenarios_of_two_questions_answer_both(tmp_path: Path) -> None:
     assert (baseline.scenario, group.rows[1].baseline_name) == ("copied_io", "runtime_memory")
 
 
-def test_what_failed_is_no_copy(tmp_path: Path) -> None:
+def test_a_failure_is_no_copy(tmp_path: Path) -> None:
     """Nothing was measured: each scenario that the runtime lacks is listed by name."""
     failed = result(tmp_path, "full_dup", [], failure=NOT_SUPPORTED)
     group = group_of(tmp_path, failed, as_measured(failed, "lean_weights"))

@@ -31,7 +31,7 @@ from tests.reports.stored import MIB, even, group_of, npu_account, result, row_o
         (0, 0, SAME),
     ],
 )
-def test_application_memory_differs_where_it_shows(
+def test_application_memory_differs_if_it_shows(
     saved_mib: float, spread_mib: float, change: str
 ) -> None:
     """A saving exceeds the spread of repeats, and a tenth of a MiB, which rounding hides."""
@@ -61,7 +61,7 @@ def test_the_best_is_of_what_can_be_measured() -> None:
     assert best_percent(None) == 0
 
 
-def test_npu_memory_decides_where_there_is_any(tmp_path: Path) -> None:
+def test_npu_memory_decides_if_there_is_any(tmp_path: Path) -> None:
     """Without NPU memory, application memory over the import decides."""
     for npu, memory in ((npu_account, NPU), (None, OVER_BASELINE)):
         infos = [

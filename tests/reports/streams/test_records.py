@@ -39,7 +39,9 @@ def published(
     return rows_of(streams_storage, tmp_path_factory.mktemp("tables"))
 
 
-def test_each_stream_and_all_of_them_have_a_row(published: list[dict[str, object]]) -> None:
+def test_each_stream_has_a_row_and_all_together_have_one(
+    published: list[dict[str, object]],
+) -> None:
     """The counts of a configuration's streams add up to the row of all, and to the frames due."""
     assert [row["stream"] for row in published] == ["all", 1, 2, 3, 4] * len(NAMES)
     for index in range(0, len(published), STREAMS + 1):

@@ -166,7 +166,7 @@ def test_streams_change_no_verdict(full_group: Group, tmp_path: Path) -> None:
     assert claims_records(full_group) == claims_records(both)
 
 
-def test_what_was_sustained(tmp_path: Path) -> None:
+def test_a_mode_keeps_up_if_it_loses_few_frames(tmp_path: Path) -> None:
     """A mode that loses up to 1 % kept up; as fast as possible there is nothing to keep up with."""
     group = group_of(
         tmp_path,
