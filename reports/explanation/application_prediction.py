@@ -91,9 +91,9 @@ def predict_application_memory(row: Row, baseline: Row) -> ExplainedMemory:
     before = _repeats(baseline)
     alone = [_unshared_bytes(row, baseline, repeat) for repeat in before]
     stand_ins = _stand_ins(row)
-    sharing = [
-        [repeat.contexts_bytes[index] for index in stand_ins.values()] for repeat in _repeats(row)
-    ]
+    sharing = []
+    for repeat in _repeats(row):
+        sharing.append([repeat.contexts_bytes[index] for index in stand_ins.values()])
     reuses_by_index = reuses(row.info.plan.contexts)
     loaded, reusing = _sums([reuses_by_index[index] for index in stand_ins], sharing)
     all_loaded = total([Figure.of(alone), Figure.of(loaded)])
@@ -126,8 +126,15 @@ def _sums(
     loaded = []
     reusing = []
     for sizes in repeats:
-        reusing.append(sum(size for size, reuses in zip(sizes, reuse_flags) if reuses))
-        loaded.append(sum(size for size, reuses in zip(sizes, reuse_flags) if not reuses))
+        loaded_sum = 0
+        reusing_sum = 0
+        for size, is_reusing in zip(sizes, reuse_flags):
+            if is_reusing:
+                reusing_sum += size
+            else:
+                loaded_sum += size
+        loaded.append(loaded_sum)
+        reusing.append(reusing_sum)
     return loaded, reusing
 
 

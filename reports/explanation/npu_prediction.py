@@ -32,7 +32,9 @@ def npu_memory(row: Row) -> ExplainedMemory | None:
 def predict_npu_memory(row: Row, baseline: Row) -> ExplainedMemory:
     """Return the plan's memory if a context takes what its model takes in the baseline."""
     repeats = [_predicted_sizes(row, baseline, account) for account in baseline.accounts]
-    sizes = {name: Figure.of(repeat[name] for repeat in repeats) for name in COMPONENTS}
+    sizes = {}
+    for name in COMPONENTS:
+        sizes[name] = Figure.of(repeat[name] for repeat in repeats)
     total = Figure.of(known_sum(repeat.values()) for repeat in repeats)
     assert total is not None
     return ExplainedMemory(NPU_MEMORY, sizes, total)
@@ -54,7 +56,9 @@ def _predicted_sizes(row: Row, baseline: Row, account: Account) -> _Sizes:
             contexts.append(context)
             digests.append(digest)
 
-    sizes = {name: known_sum(means[name][digest] for digest in digests) for name in COMPONENTS}
+    sizes = {}
+    for name in COMPONENTS:
+        sizes[name] = known_sum(means[name][digest] for digest in digests)
     with_weights = [digest for context, digest in zip(contexts, digests) if context.source is None]
     sizes["weights"] = known_sum(means["weights"][digest] for digest in with_weights)
     internal_memories = [context.internal for context in contexts]

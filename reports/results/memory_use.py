@@ -101,11 +101,11 @@ def component_memory(row: Row) -> ComponentMemory | None:
     accounts = row.accounts
     if not row.measured or not accounts:
         return None
+    sizes = {}
+    for name in COMPONENTS:
+        sizes[name] = Figure.of(_component_bytes(account, name) for account in accounts)
     return ComponentMemory(
-        sizes={
-            name: Figure.of(_component_bytes(account, name) for account in accounts)
-            for name in COMPONENTS
-        },
+        sizes=sizes,
         total=Figure.of(account.total_bytes for account in accounts),
         peak=Figure.of(account.peak_bytes for account in accounts),
         left=Figure.of(account.left_bytes for account in accounts),
