@@ -1,6 +1,4 @@
-"""What `import reusebench` gives: documented names, and nothing that is imported before it is
-used.
-"""
+"""The contents of `import reusebench`: documented names, and no import before its use."""
 
 from __future__ import annotations
 
@@ -17,7 +15,8 @@ import reusebench
 from reusebench.system.package import PACKAGE
 from tests.helpers.support import CHECKOUT
 
-#: Prints the modules that the import adds to those of the standard library that it may need.
+#: A program that prints the modules that the import adds to those of the standard library that it
+#: may need.
 _IMPORT = """
 import __future__, importlib, os, sys, warnings
 before = set(sys.modules)
@@ -28,16 +27,16 @@ _MODULES = sorted({f"reusebench.{name}" for name in reusebench._MODULES.values()
 
 
 def test_every_name_has_a_module() -> None:
-    """The names for type checkers and those that are given are the same."""
+    """Type checkers and programs get the same names."""
     assert sorted(reusebench.__all__) == list(reusebench.__all__) == sorted(reusebench._MODULES)
 
 
 @pytest.mark.parametrize("name", reusebench.__all__)
 def test_every_name_has_a_docstring(name: str) -> None:
-    """Public methods and properties have one too."""
+    """Public methods and properties have a docstring, too."""
     public = getattr(reusebench, name)
     assert public.__doc__
-    # A dataclass without a docstring is given its signature.
+    # Python gives a dataclass without a docstring its signature.
     assert not public.__doc__.startswith(f"{name}(")
     keys = [key for key in vars(public) if not key.startswith("_")]
     members = {key: getattr(public, key) for key in keys if inspect.isclass(public)}
@@ -57,7 +56,9 @@ def test_another_name_is_an_error() -> None:
 
 @pytest.mark.process
 def test_importing_it_imports_nothing_else() -> None:
-    """A test that is collected, or a program that reads results, pays for what it uses alone."""
+    """A test that is collected, or a program that reads results, pays only for the names that it
+    uses.
+    """
     command = [sys.executable, "-c", _IMPORT]
     environment = {"PYTHONPATH": str(PACKAGE.parent)}
     done = subprocess.run(
@@ -90,5 +91,5 @@ def test_types_are_there() -> None:
 
 @pytest.mark.parametrize("module", [*_MODULES, "reusebench.system.package"])
 def test_examples_hold(module: str) -> None:
-    """What docstrings show is what happens."""
+    """The examples in docstrings show the real output."""
     assert doctest.testmod(importlib.import_module(module)).failed == 0

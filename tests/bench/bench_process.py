@@ -1,4 +1,4 @@
-"""`pytest bench/` in a process of its own, as small as it can be, and what it stored."""
+"""`pytest bench/` in a process of its own, as small as possible, and the results that it stored."""
 
 from __future__ import annotations
 
@@ -15,19 +15,18 @@ from reusebench.storage.result import Result
 from reusebench.storage.run_file import BadFile, StoredRun, read_storage
 from tests.helpers.support import CHECKOUT, TIME_LIMIT_S
 
-#: The limit of a whole bench: far longer than one takes on a machine that is busy with other
-#: things.
+#: The time limit of a whole bench: far longer than one takes on a busy machine.
 BENCH_LIMIT_S = 5 * TIME_LIMIT_S
 
-#: As little work as there is.
+#: Options for as little work as possible.
 _SMALL = ("--quick", "--repeats=1", "--rounds=2", "--duration=1")
-#: The plugins that users have, named: if pytest finds them by itself, as in test_working_folder.py,
-#: it also loads those of the development environment, which takes longer than all of a small
-#: session.
+#: The plugins that users have, by name. If pytest finds plugins by itself, as in
+#: test_working_folder.py, it also loads those of the development environment, which takes longer
+#: than a small session.
 _PLUGINS = ("-p", "pytest_benchmark.plugin", "-p", "no:cacheprovider")
-#: The layout of a scenario; a plan has its own.
+#: The layout of scenarios; a plan has its own.
 _SMALL_LAYOUT = ("--streams=2", "--contexts=2")
-#: Arguments that decide what is measured; the plugin `hidden` hides every runtime.
+#: Arguments that select something to measure; the plugin `hidden` hides every runtime.
 _SELECTIONS = ("--runtime", "--target", "--rknn-library", "hidden")
 #: Parts of arguments that select streams.
 _STREAMS = ("published", "streams_")
@@ -73,8 +72,8 @@ def stored_runs(storage: Path) -> list[StoredRun]:
 def start_pytest(
     *arguments: str, environment: Mapping[str, str] | None = None, **options: Any
 ) -> subprocess.Popen[bytes]:
-    """Start pytest in the checkout, with the plugins that users have; `environment` is added to
-    that of the tests.
+    """Start pytest in the checkout with the plugins that users have; `environment` is added to the
+    tests' own.
     """
     # The variables of pytest-xdist are for the worker that runs the test.
     inherited = {
@@ -91,7 +90,7 @@ def start_pytest(
 
 @dataclass
 class Done:
-    """One `pytest bench/` that has ended."""
+    """A `pytest bench/` that has ended."""
 
     code: int
     words: str
@@ -112,7 +111,7 @@ class Done:
 
 
 class Bench:
-    """Runs `pytest bench/` on one storage."""
+    """Runs of `pytest bench/` on one storage."""
 
     def __init__(self, folder: Path, cache: Path) -> None:
         self.folder = folder
@@ -127,12 +126,11 @@ class Bench:
     def start(
         self, *arguments: object, cache: Path | None = None, **options: Any
     ) -> subprocess.Popen[bytes]:
-        """Start it; the arguments come after those that make it small. `cache` is another one than
-        the tests'.
+        """Start a run; the arguments come after those that make it small.
 
-        It measures ONNX Runtime, whatever else the machine has, unless the arguments select
-        something; streams, which take seconds, and the limit, which a CPU has none of, only where
-        the arguments name them.
+        `cache` replaces the cache of the tests. ONNX Runtime alone is measured unless the arguments
+        select something. Streams, which take seconds, and the limit, which a CPU does not have, are
+        measured only if the arguments name them.
         """
         words = list(map(str, arguments))
         layout = () if "--plan" in words else _SMALL_LAYOUT
@@ -149,7 +147,7 @@ class Bench:
         return start_pytest(*command, environment=environment, **options)
 
     def finish(self, process: subprocess.Popen[bytes], words: bytes = b"") -> Done:
-        """Wait for it; `words` is the output that was read before."""
+        """Wait for the run; `words` is the output that was read before."""
         try:
             rest, _ = process.communicate(timeout=BENCH_LIMIT_S)
         finally:
@@ -157,5 +155,5 @@ class Bench:
         return Done(process.returncode, (words + (rest or b"")).decode(), self.storage)
 
     def run(self, *arguments: object, cache: Path | None = None) -> Done:
-        """Start it and wait for it."""
+        """Start a run and wait for it."""
         return self.finish(self.start(*arguments, cache=cache))

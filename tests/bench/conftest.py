@@ -1,4 +1,4 @@
-"""Shared by the tests that run a whole `pytest bench/`."""
+"""Fixtures of the tests that run a whole `pytest bench/`."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def bench(tmp_path: Path, cache: Path) -> Bench:
 def on_double(rknn_double: Callable[..., Path], shared_folder: Path) -> tuple[str, ...]:
     """Return the options that measure one model on a double of Rockchip's library.
 
-    It is for what is the same on every runtime: its processes take a third of the time of ONNX
-    Runtime's.
+    Tests use it for behaviour that is the same on every runtime: its processes take a third of the
+    time of ONNX Runtime's.
     """
     library = rknn_double("librknnrt version: 2.3.2 (double)")
     model = made_once(shared_folder / "double.rknn", lambda path: path.write_text("9000 5000 1 "))

@@ -1,4 +1,4 @@
-"""A pipeline as a user has it, small enough to be measured in no time."""
+"""A user's pipeline, small enough to be measured in no time."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 
 from reusebench.storage.result import Result
 
-#: Two streams: a detector with larger internal tensors, then a recogniser; both of the second
-#: stream are dups.
+#: Two streams, each with a detector of larger internal tensors and a recogniser; the second stream
+#: has dups.
 _PIPELINE = """\
 [models]
 detector = { network = "tiny", size = 320, seed = 1 }
@@ -23,8 +23,8 @@ recognise-1 = { dup = "recognise-0", stream = 1, after = "detect-1", internal = 
 
 
 def pipeline_file(folder: Path, name: str = "pipeline", more: str = "") -> Path:
-    """Write the pipeline, and more behind it, into a file of this name, which is the plan's name
-    too.
+    """Write the pipeline, and `more` after it, into a file of this name, which is also the plan's
+    name.
     """
     path = folder / f"{name}.toml"
     path.write_text(_PIPELINE + more)
@@ -32,7 +32,7 @@ def pipeline_file(folder: Path, name: str = "pipeline", more: str = "") -> Path:
 
 
 def saved_bytes(results: Mapping[str, Result]) -> int:
-    """Return what the pipeline takes less than itself without reuse, trimmed: what a heap keeps is
+    """Return the memory that the pipeline saves by its reuse, trimmed: the rest in a heap is
     chance.
     """
     whole, own = (

@@ -1,7 +1,7 @@
-"""`pytest bench/` as a user runs it: a whole pytest in a process of its own, on a tiny model and
-the real runtime.
+"""`pytest bench/` as a user runs it: a whole pytest in a process, on a tiny model and the real
+runtime.
 
-A bench takes seconds: as few as possible are run, and several tests read one.
+A bench takes seconds, so as few as possible are run, and several tests read one.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from tests.helpers.support import Reusebench, known
 
 pytestmark = pytest.mark.process
 
-#: What is measured once from end to end: one question that ONNX Runtime can answer, a part of
-#: others, among them what a CPU cannot answer, and a scenario whose plan another one has.
+#: Scenarios of the one run from end to end: a question that ONNX Runtime can answer, parts of
+#: others, some of which a CPU cannot answer, and a scenario with the plan of another one.
 _CHOSEN = (
     "test_dup or external_internal or shared_weights or copied_io_4k or runtime_memory or"
     " limit_lean"
@@ -44,21 +44,21 @@ _NAMES = [
     "shared_context",
     "full_dup_internal_reuse",
 ]
-#: They select this scenario and not the other one whose name begins with it.
+#: Options of -k that select one scenario, and not another whose name begins with the same word.
 _NO_REUSE = "(no_reuse and not one_model)"
 _FULL_DUP = "(full_dup and not internal)"
 
 # Plugins of the bench's pytest
 
-#: Leaves behind which modules the harness's process has imported.
+#: A plugin that stores the names of the modules that the harness's process has imported.
 _MODULES = """
 import json, pathlib, sys
 
 def pytest_unconfigure():
     pathlib.Path(__file__).with_name("modules.json").write_text(json.dumps(sorted(sys.modules)))
 """
-#: The disk of the storage is full: for traces always, for the run where `is_full` is true of the
-#: number of the write.
+#: A plugin that fills the disk of the storage: always for traces, and for the run if `is_full` is
+#: true of the number of the write.
 _FULL_DISK = """
 import errno, os
 from reusebench.storage import run_file, trace
@@ -82,7 +82,7 @@ class Gzip:
 run_file.os.fsync = fail
 trace.gzip = Gzip
 """
-#: Kills the measured process of one scenario when it is about to begin its timed rounds.
+#: A plugin that kills the measured process of one scenario before its timed rounds.
 _KILLS = """
 import os, signal
 from reusebench.harness.measuring.repeat_measurement import RepeatMeasurement
@@ -106,7 +106,7 @@ def snapshot_and_kill(self):
 
 RepeatMeasurement.step, Observer.snapshot = step, snapshot_and_kill
 """
-#: As if the user pressed Ctrl-C twice, once something of the streams has been stored; leaves behind
+#: A plugin that acts as if the user pressed Ctrl-C twice once streams have been stored; it stores
 #: the process's id.
 _INTERRUPTS = """
 import os, pathlib, signal
@@ -125,7 +125,7 @@ def frames(self, message, run):
 
 repeat_measurement.RepeatMeasurement.frames = frames
 """
-#: This Python has no runtime.
+#: A plugin that hides all runtimes of this Python.
 _NO_RUNTIME = """
 from reusebench.targets import interpreters
 
@@ -135,12 +135,12 @@ interpreters.available = lambda _: False
 
 @dataclass
 class Whole:
-    """Two runs on one storage: all scenarios with one model, then two of them with two models, on a
-    terminal.
+    """Two runs on one storage, on a terminal: all scenarios with one model, then two scenarios with
+    two models.
     """
 
     first: Done
-    #: What pytest-benchmark has saved, as --benchmark-json and in the storage.
+    #: The files of pytest-benchmark: that of --benchmark-json, and the stored run.
     json: dict[str, Any]
     saved: dict[str, Any]
     modules: list[str]
@@ -151,7 +151,7 @@ class Whole:
 def whole(
     tmp_path_factory: pytest.TempPathFactory, cache: Path, tiny_models: tuple[Path, Path]
 ) -> Whole:
-    """Return what `pytest bench/` gave, with pytest-benchmark's own options in use."""
+    """Return the runs, with options of pytest-benchmark in use."""
     folder = tmp_path_factory.mktemp("whole")
     bench = Bench(folder, cache)
     output = folder / "out.json"
@@ -183,15 +183,15 @@ def _run_on_terminal(bench: Bench, *arguments: str) -> Done:
     while select.select([ours], [], [], BENCH_LIMIT_S)[0]:
         try:
             words += os.read(ours, 4096)
-        except OSError:  # the last process that had the terminal has ended
+        except OSError:  # the last process of the terminal has ended
             break
     os.close(ours)
     return bench.finish(process, words)
 
 
 def test_everything_is_measured_and_stored(whole: Whole) -> None:
-    """Exit code 0, one file with a result for each scenario, in the order of the list, and the
-    machine.
+    """The exit code is 0, and one file has a result for each scenario, in the order of the list,
+    and the machine.
     """
     assert whole.first.code == 0, whole.first.words
     run = whole.first.runs()[0]
@@ -206,7 +206,7 @@ def test_everything_is_measured_and_stored(whole: Whole) -> None:
         application = info.memory.application_memory_bytes[0]
         baseline = info.memory.baseline_memory_bytes[0]
         assert (application or 0) > (baseline or 0) > 0
-    # With one model these plans are equal: they are measured once.
+    # These plans are equal for one model, and measured once.
     equal = {info.scenario: info.repeats for info in infos if info.measured_as}
     assert equal == dict.fromkeys(("no_reuse_one_model", "runtime_memory"), infos[0].repeats)
     assert len(list((whole.first.storage / "traces" / infos[0].run).iterdir())) == len(infos) - len(
@@ -215,8 +215,8 @@ def test_everything_is_measured_and_stored(whole: Whole) -> None:
 
 
 def test_what_the_runtime_lacks_is_stored_too(whole: Whole) -> None:
-    """A missing mechanism is skipped and stored as such; a question without models is skipped with
-    the reason.
+    """A missing mechanism is skipped and stored; a question without models is skipped with the
+    reason.
     """
     (entry,) = whole.saved[WITHOUT_SPEED]
     assert (entry["name"], entry["group"]) == (
@@ -241,7 +241,7 @@ def test_what_the_runtime_lacks_is_stored_too(whole: Whole) -> None:
 
 
 def test_outputs_are_equal_whatever_is_reused(whole: Whole) -> None:
-    """One model, which serves two streams, has one digest of its outputs, in all scenarios."""
+    """One model that serves two streams has one digest of its outputs in all scenarios."""
     digests = set()
     for stored in whole.first.runs()[0].results[:-1]:
         info = stored.info
@@ -252,7 +252,7 @@ def test_outputs_are_equal_whatever_is_reused(whole: Whole) -> None:
 
 
 def test_latencies_are_those_of_the_measured_process(whole: Whole) -> None:
-    """pytest-benchmark's data and statistics are the reported times to the last bit, and not those
+    """pytest-benchmark's data and statistics are those of the reported times to the last bit, not
     of the harness.
     """
     for entry in whole.saved["benchmarks"]:
@@ -273,9 +273,7 @@ def test_latencies_are_those_of_the_measured_process(whole: Whole) -> None:
 
 
 def test_the_options_of_pytest_benchmark_work(whole: Whole) -> None:
-    """A name for the run, raw data, a JSON elsewhere, comparison with the last run, groups by
-    question or parameter.
-    """
+    """Runs have a name, raw data, a JSON elsewhere, a comparison with the last run, and groups."""
     names = [run.path.name[:5] for run in whole.first.runs()]
     assert (names, whole.first.runs()[0].path.name) == (["0001_", "0002_"], "0001_mine.json")
     assert [entry["extra_info"]["scenario"] for entry in whole.json["benchmarks"]] == [
@@ -291,7 +289,7 @@ def test_the_options_of_pytest_benchmark_work(whole: Whole) -> None:
 
 
 def test_two_models_for_two_streams(whole: Whole) -> None:
-    """Each stream has its own, and each model its own outputs."""
+    """Each stream has its own model, and each model its own outputs."""
     assert whole.second.code == 0, whole.second.words
     infos = [stored.info for stored in whole.second.runs()[1].results]
     assert [info.scenario for info in infos] == ["no_reuse", "partial_dup"]
@@ -303,8 +301,8 @@ def test_two_models_for_two_streams(whole: Whole) -> None:
 
 
 def test_the_harness_maps_nothing_of_the_runtime(whole: Whole) -> None:
-    """The process that reads memory has measured all scenarios without importing what is
-    weighed.
+    """The process that reads memory has measured all scenarios without the imports that would add
+    to memory.
     """
     packages = {name.partition(".")[0] for name in whole.modules}
     assert not packages & {"numpy", "onnx", "onnxruntime", "pandas", "matplotlib"}
@@ -333,10 +331,10 @@ def test_only_a_terminal_shows_progress(whole: Whole) -> None:
 
 
 def test_each_result_has_a_line(whole: Whole) -> None:
-    """Also where the output is no terminal: memory, what is saved, why it is not measured; there
-    are no dots.
+    """A configuration has a line with its memory and saving, or the reason why it has none, even
+    without a terminal.
 
-    The end names what is equal to another, and has no line.
+    There are no dots. The end names scenarios that are equal to another and have no line.
     """
     lines = dict(re.findall(r"^onnxruntime (\w+) +(\S.*)$", whole.first.words, re.MULTILINE))
     equal = ["no_reuse_one_model", "runtime_memory"]
@@ -362,19 +360,19 @@ def test_each_result_has_a_line(whole: Whole) -> None:
     assert not re.search(r"^bench/test_\w+\.py", whole.first.words, re.MULTILINE)
 
 
-# What goes wrong
+# Failures
 
 
 def test_a_disk_that_is_full_for_a_while(whole: Whole) -> None:
-    """One warning, the measurement goes on, and the run is whole in the end."""
+    """There is one warning, the measurement goes on, and the run is whole in the end."""
     assert whole.second.code == 0, whole.second.words
     assert whole.second.words.count("(No space left on device): the measurement goes on") == 1
     assert whole.second.runs()[1].is_finished
 
 
 def test_a_run_that_the_storage_does_not_take(bench: Bench, on_double: tuple[str, ...]) -> None:
-    """It is written elsewhere, with the reason and the path; results are shown, and the code is
-    1.
+    """The run is written elsewhere, with the reason and the path; results are shown, and the code
+    is 1.
     """
     full = bench.plugin("full", _FULL_DISK.format(is_full="True"))
     done = bench.run(
@@ -401,8 +399,8 @@ def test_a_run_that_the_storage_does_not_take(bench: Bench, on_double: tuple[str
 
 
 def test_a_run_that_nothing_takes(bench: Bench, on_double: tuple[str, ...]) -> None:
-    """Where temporary files cannot be written either, that is said; results are shown, and the code
-    is 1.
+    """If temporary files cannot be written either, the user is told; results are shown, and the
+    code is 1.
     """
     full = bench.plugin("full", _FULL_DISK.format(is_full="True"))
     nowhere = bench.plugin(
@@ -417,8 +415,8 @@ def test_a_run_that_nothing_takes(bench: Bench, on_double: tuple[str, ...]) -> N
 
 
 def test_a_cpu_has_no_limit_to_fill(whole: Whole, bench: Bench, tiny_model: Path) -> None:
-    """Asked for alone the question is refused in a sentence; beside others it is skipped, and they
-    are measured.
+    """Alone the question is refused in a sentence; among others it is skipped, and they are
+    measured.
     """
     alone = bench.run("--model", tiny_model, "bench/test_limit.py", "-k", "limit_full_dup")
     assert (alone.code, alone.runs()) == (4, [])
@@ -430,9 +428,9 @@ def test_a_cpu_has_no_limit_to_fill(whole: Whole, bench: Bench, tiny_model: Path
 
 
 def test_failures_are_rows(bench: Bench, on_double: tuple[str, ...]) -> None:
-    """A killed process and a mechanism that the runtime lacks spoil only what uses them.
+    """A killed process and a missing mechanism spoil only their own configurations.
 
-    The others are measured, a failure makes the exit code 1, and what the runtime lacks is skipped.
+    The others are measured, a failure makes the exit code 1, and a missing mechanism is skipped.
     """
     chosen = ("bench/test_dup.py", "-k", "no_reuse_one_model or full_dup or shared_context")
     done = bench.run(*on_double, *bench.plugin("kills", _KILLS), *chosen)
@@ -463,8 +461,8 @@ def test_failures_are_rows(bench: Bench, on_double: tuple[str, ...]) -> None:
 
 
 def test_a_model_that_cannot_be_read(bench: Bench, tiny_model: Path) -> None:
-    """It is named before anything is measured; what needs other models is measured, and the exit
-    code is 1.
+    """The file is named before anything is measured; other models are measured, and the exit code
+    is 1.
     """
     damaged = bench.folder / "damaged.onnx"
     damaged.write_bytes(tiny_model.read_bytes()[:-2000])
@@ -480,7 +478,7 @@ def test_a_model_that_cannot_be_read(bench: Bench, tiny_model: Path) -> None:
 
 
 def test_a_session_that_measures_nothing_fails(bench: Bench, on_double: tuple[str, ...]) -> None:
-    """Where every mechanism is missing the exit code is not 0, and each reason stands once in one
+    """If every mechanism is missing, the exit code is 1, and each reason stands once in one
     sentence.
     """
     done = bench.run(*on_double, "-k", "shared_context or cuda_copied_io or cuda_device_io")
@@ -492,8 +490,8 @@ def test_a_session_that_measures_nothing_fails(bench: Bench, on_double: tuple[st
 
 
 def test_what_was_assumed_is_shown_and_stored(bench: Bench) -> None:
-    """A model of free sizes is measured with usual ones that run; the terminal and the result say
-    which.
+    """A model of free sizes is measured with usual ones that run; the terminal and the result name
+    them.
     """
     free = bench.folder / "free.onnx"
     tensors = [
@@ -521,8 +519,8 @@ def test_what_was_assumed_is_shown_and_stored(bench: Bench) -> None:
 
 
 def test_a_hang_ends_at_the_time_limit_of_the_option(bench: Bench) -> None:
-    """A limit that is too short for a start ends the process; its row is stored although there is
-    no other.
+    """A limit that is too short for a start ends the process; its row is stored even if there is no
+    other.
     """
     plan = bench.folder / "mine.toml"
     plan.write_text(
@@ -541,8 +539,8 @@ def test_a_hang_ends_at_the_time_limit_of_the_option(bench: Bench) -> None:
 def test_an_interrupted_run_keeps_what_was_measured(
     bench: Bench, tiny_model: Path, cache: Path
 ) -> None:
-    """After Ctrl-C finished configurations and streams as far as stored are a finished run; no
-    process is left.
+    """After Ctrl-C the finished configurations, and the streams that were kept, are a finished run;
+    no process is left.
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(cache))
@@ -559,8 +557,8 @@ def test_an_interrupted_run_keeps_what_was_measured(
 def test_a_session_that_is_killed_leaves_what_it_measured(
     bench: Bench, tiny_model: Path, reusebench: Reusebench
 ) -> None:
-    """As a power cut would: the run has every finished configuration, and all commands work on it
-    as it is.
+    """After a kill, as by a power cut, the run has every finished configuration, and all commands
+    can read it.
     """
     process = bench.start("--model", tiny_model, "-v", "-k", "test_dup")
     stored = wait_for(lambda: [run for run in stored_runs(bench.storage) if len(run.results) >= 2])
@@ -571,7 +569,7 @@ def test_a_session_that_is_killed_leaves_what_it_measured(
     assert run.path == stored[0].path
     assert not run.is_finished
     assert words.count("PASSED") <= len(names) < len(_NAMES)
-    # What was shown was not held back, as a log that is read while it is written needs it.
+    # The lines were not held back, since somebody may read the log while it is written.
     assert re.search(r"^onnxruntime no_reuse +[\d.]+ MiB memory", words, re.MULTILINE)
     assert names == _NAMES[: len(names)]
     assert {result.info.outcome for result in run.results} == {"ok"}
@@ -583,7 +581,7 @@ def test_a_session_that_is_killed_leaves_what_it_measured(
     assert "partial_dup" in (output / "tables" / "comparison.csv").read_text()
 
 
-# What a user can get wrong
+# Mistakes of the user
 
 
 @pytest.mark.parametrize(
@@ -614,10 +612,12 @@ def test_mistakes_of_a_user(
     arguments: list[str],
     words: str,
 ) -> None:
-    """pytest's own exit code for them, the words, no traceback, and nothing is measured."""
+    """Mistakes end with pytest's own exit code and a message, without a traceback, and nothing is
+    measured.
+    """
     monkeypatch.setenv("REUSEBENCH_RKNN_LIBRARY", str(bench.folder / "librknnrt.so"))
     bench.plugin("hidden", _NO_RUNTIME)
-    # In an empty cache there is no environment of a runtime's own.
+    # An empty cache has no environment of a runtime.
     done = bench.run(
         *(argument.format(model=tiny_model) for argument in arguments), cache=bench.folder
     )
@@ -631,7 +631,7 @@ def test_mistakes_of_a_user(
 def test_a_dry_run_of_all_installed_runtimes(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, tiny_model: Path
 ) -> None:
-    """One without models is skipped with the reason; with --benchmark-disable all are run and
+    """A question without models is skipped with the reason; with --benchmark-disable all run and
     nothing is stored.
     """
     monkeypatch.setenv("REUSEBENCH_RKNN_LIBRARY", str(bench.folder / "librknnrt.so"))

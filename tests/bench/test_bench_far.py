@@ -1,6 +1,4 @@
-"""`pytest bench/` on a board far away whose connection breaks: a real server, and a real runtime
-behind it.
-"""
+"""`pytest bench/` on a remote board whose connection breaks: a real server with a real runtime."""
 
 from __future__ import annotations
 
@@ -25,28 +23,28 @@ pytestmark = pytest.mark.process
 
 _ON_FAR_BOARD = ("--target=far", "--runtime=onnxruntime", "bench/test_dup.py")
 
-#: Where the connection breaks: by configuration the phase, and whether the client ends or the
-#: server's end of it.
+#: Points at which the connection breaks: by configuration the phase, and whether the client ends or
+#: the server's process.
 _BREAKS = {
     "partial_dup": ("imported", True),
     "full_dup": ("context", False),
     "shared_context": ("steady", True),
 }
-#: All configurations that are measured, in order.
+#: All measured configurations, in order.
 _OUTCOMES = {
     "no_reuse": "ok",
     **dict.fromkeys(_BREAKS, "connection_lost"),
     "full_dup_internal_reuse": "ok",
 }
 
-#: A board of another machine, and configurations with plans of their own that its library measures.
+#: A board of another machine, and configurations with different plans that its library measures.
 _CHIP = "rv1106"
 _RESTARTED = ("--runtime=rknn", "-k=external_internal or in_turn or lean_internal")
-# Read when the tests are collected, before any of them has a cache of its own.
+# Read when the tests are collected, before any test has a cache of its own.
 _CACHE = cache_root()
 
-#: A plugin that breaks something: by the number of the measured process what it has written by
-#: then, and what breaks.
+#: A plugin that breaks something: by the number of the measured process, the event that it waits
+#: for and the code that breaks.
 _BREAK = """
 import os, psutil
 from reusebench.targets.far.process import FarProcess
@@ -84,8 +82,8 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SshServe
 
 
 def test_a_connection_that_breaks_is_a_result(bench: Bench, server: SshServer) -> None:
-    """It is of the configuration that it broke in; the others are measured, and nothing is left
-    running there.
+    """The configuration fails during which the connection broke; the others are measured, and no
+    process is left.
 
     No model is named: a built-in network is measured.
     """
@@ -112,7 +110,7 @@ def test_a_connection_that_breaks_is_a_result(bench: Bench, server: SshServer) -
 
 
 def test_a_board_that_another_session_holds(bench: Bench, server: SshServer) -> None:
-    """Nothing is measured beside it; who holds it is told."""
+    """Nothing is measured at the same time; the other session's owner is told."""
     connection = connect(f"ssh:{HOSTS.good}", print, str(server.home))
     try:
         FarFiles(connection).lock()
@@ -127,7 +125,7 @@ def test_a_board_that_another_session_holds(bench: Bench, server: SshServer) -> 
 
 
 def test_a_board_that_is_off(bench: Bench, server: SshServer) -> None:
-    """The session ends at once, with what to do."""
+    """The session ends at once, with a remedy."""
     add_board("far", Board(f"ssh:{HOSTS.refused}"))
     done = bench.run(*_ON_FAR_BOARD)
     assert done.code not in (0, 1)
@@ -138,7 +136,7 @@ def test_a_board_that_is_off(bench: Bench, server: SshServer) -> None:
 
 @pytest.fixture
 def small_board(tmp_path: Path) -> Iterator[board.Board]:
-    """Return a board without Python that has Rockchip's library and an NPU."""
+    """Return a board with Rockchip's library and an NPU, but without Python."""
     with board.running_board(tmp_path, board.GLIBC, _CHIP) as small_board:
         if not list((small_board.root / "oem").rglob("librknn*.so")):
             pytest.skip(f"no library of Rockchip's for {_CHIP} in the user's cache")
@@ -146,7 +144,7 @@ def small_board(tmp_path: Path) -> Iterator[board.Board]:
 
 
 def test_a_board_that_restarts(bench: Bench, small_board: board.Board) -> None:
-    """What it was measuring is lost, the rest is measured when it is back."""
+    """The configuration in progress is lost; the rest is measured when the board is back."""
     models = list((_CACHE / "models").glob(f"*-{_CHIP}-*.rknn"))
     if not models:
         pytest.skip(f"no model for {_CHIP} in {_CACHE / 'models'}")

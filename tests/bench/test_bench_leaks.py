@@ -1,5 +1,5 @@
-"""Known leaks are found by `pytest bench/test_leaks.py`, named and sized, and if there is none
-nothing is told.
+"""Known leaks are found by `pytest bench/test_leaks.py`, named and sized; without leaks nothing is
+told.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tests.helpers.support import Reusebench
 pytestmark = pytest.mark.process
 
 _LEAKS = "bench/test_leaks.py"
-#: The quantities that grow, by what the double leaks.
+#: The growing quantities, by the kind of leak in the double.
 _QUANTITIES = {"fd": "fds", "mapping": "mappings"}
 KIB = 1024
 
@@ -51,7 +51,7 @@ def _rows_of_double(bench: Bench, library: Path, kinds: str, cycles: int = 20) -
 
 
 def _grown(row: Row) -> dict[str, float]:
-    """Return the slope of what grows."""
+    """Return the slope of each growing quantity."""
     return {drift.quantity: drift.trend.slope for drift in growing(row) if drift.trend}
 
 
@@ -62,8 +62,8 @@ def library(rknn_double: Callable[..., Path]) -> Path:
 
 
 def test_a_clean_library_leaks_nothing(bench: Bench, library: Path) -> None:
-    """Every kind of cycles is walked to its end; nothing grows, and the heap, descriptors and
-    mappings are clear.
+    """Every kind of cycles is walked to its end; nothing grows, and heap, descriptors and mappings
+    are clear.
     """
     rows = _rows_of_double(bench, library, "cycles")
     assert list(rows) == ["inferences", "contexts", "dups", "io_memory", "replaced"]
@@ -76,9 +76,7 @@ def test_a_clean_library_leaks_nothing(bench: Bench, library: Path) -> None:
 def test_heap_that_each_inference_leaks(
     bench: Bench, library: Path, monkeypatch: pytest.MonkeyPatch, reusebench: Reusebench
 ) -> None:
-    """40 KiB per inference are told as such, of inferences and of twice as much per cycle of
-    contexts.
-    """
+    """40 KiB per inference are told as such, and as twice that per cycle of contexts."""
     monkeypatch.setenv("DOUBLE_LEAK", "rknn_run=heap")
     rows = _rows_of_double(bench, library, "inferences or replaced")
     assert _grown(rows["inferences"]) == {"heap": pytest.approx(40 * KIB, rel=0.02)}
@@ -98,7 +96,7 @@ def test_heap_that_each_inference_leaks(
 def test_what_each_cycle_leaks(
     bench: Bench, library: Path, monkeypatch: pytest.MonkeyPatch, of_context: str, of_dup: str
 ) -> None:
-    """One file descriptor, or one mapping, for each context or dup is told, and nothing else is."""
+    """One file descriptor or one mapping for each context or dup is told, and nothing else."""
     monkeypatch.setenv("DOUBLE_LEAK", f"rknn_init={of_context},rknn_dup_context={of_dup}")
     rows = _rows_of_double(bench, library, "replaced or dups")
     assert _grown(rows["replaced"]) == {_QUANTITIES[of_context]: pytest.approx(1, abs=0.1)}
@@ -108,7 +106,7 @@ def test_what_each_cycle_leaks(
 def test_a_leak_of_each_binding(
     bench: Bench, library: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Input and output are given back and made anew: a descriptor for each, and no more where
+    """Input and output are freed and made anew: each has a descriptor, and there are no more if
     contexts stay.
     """
     monkeypatch.setenv("DOUBLE_LEAK", "rknn_create_mem=fd")
@@ -120,7 +118,7 @@ def test_a_leak_of_each_binding(
 def test_cycles_that_end_early(
     bench: Bench, library: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was read until the process failed is stored, and judged."""
+    """The readings until the failure are stored and judged."""
     monkeypatch.setenv("DOUBLE_LEAK", "rknn_init=fd")
     model = bench.folder / "model.rknn"
     model.write_text("9000 5000 1 ")
@@ -146,7 +144,7 @@ def test_cycles_that_end_early(
 
 
 def test_onnxruntime_leaks_nothing(bench: Bench, tiny_model: Path) -> None:
-    """No false alarm on a clean runtime."""
+    """A clean runtime raises no alarm."""
     rows = _rows(bench, "--model", tiny_model)
     assert {kind: row.outcome for kind, row in rows.items()} == dict.fromkeys(rows, "ok")
     assert [kind for kind, row in rows.items() if _grown(row)] == []

@@ -1,4 +1,4 @@
-"""`pytest bench/` with MegEngine Lite, under the interpreter of its own environment, where it is
+"""`pytest bench/` with MegEngine Lite, under the interpreter of its own environment, if it is
 installed.
 """
 
@@ -14,7 +14,7 @@ from reusebench.system.cache import CacheError, cache_root
 from tests.bench.bench_process import Bench
 from tests.bench.pipelines import pipeline_file, saved_bytes
 
-#: The user's own, read before any test has a cache of its own.
+#: The user's own cache, read before any test has a cache of its own.
 _CACHE = cache_root()
 
 pytestmark = [
@@ -27,7 +27,9 @@ pytestmark = [
 
 
 def test_a_runtime_in_its_own_environment(bench: Bench) -> None:
-    """It is measured under its Python and this target's name; the harness stays in this one."""
+    """The runtime is measured under its Python and this target's name; the harness stays in this
+    Python.
+    """
     try:
         (mge_model,) = ensure_all(".mge", [Recipe("tiny", 64, 1)])
     except (CacheError, ModelError) as error:
@@ -46,7 +48,7 @@ def test_a_runtime_in_its_own_environment(bench: Bench) -> None:
 
 
 def test_a_pipeline(bench: Bench) -> None:
-    """A detector and then a recogniser in one runtime memory, and a dup of each for a further
+    """A detector and then a recogniser share one runtime memory, and each has a dup for another
     stream.
     """
     try:

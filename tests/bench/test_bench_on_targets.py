@@ -1,5 +1,5 @@
-"""`pytest bench/` where the process has a ledger, or computes nothing, and on a double of
-Rockchip's library.
+"""`pytest bench/` on targets with a ledger or without arithmetic, and on a double of Rockchip's
+library.
 """
 
 from __future__ import annotations
@@ -19,18 +19,17 @@ from tests.helpers.support import CHECKOUT
 
 pytestmark = pytest.mark.process
 
-#: A scenario of each question.
+#: One scenario of each question.
 _OF_QUESTIONS = (
     *("full_dup", "in_turn", "resolutions", "runtime_memory", "copied_io", "plain"),
     *("streams_full_dup", "cycles_contexts", "limit_no_reuse"),
 )
-#: What Rockchip's library has, and one for each way in which it has no such mechanism.
+#: Mechanisms that Rockchip's library has, and one for each reason why it lacks others.
 _HAS = ("full_dup", "internal_reuse", "shared_weights", "external_memory", "lean")
 _LACKING = ("shared_context", "external_weights", "device_io", "cuda_copied_io")
 _PAGE = 4096
 
-#: A pytest plugin that puts another library in the place of one, when the first configuration has
-#: been measured.
+#: A pytest plugin that replaces a library by another after the first configuration.
 _REPLACE = """
 from pathlib import Path
 
@@ -41,7 +40,7 @@ def pytest_runtest_logfinish():
     other.replace(library)
 """
 
-#: A pytest plugin that makes of this machine a virtual board with the runtime of
+#: A pytest plugin that turns this machine into a virtual board with the runtime of
 #: tests/helpers/scripted_driver.py.
 _VIRTUAL = """
 from dataclasses import replace
@@ -98,8 +97,8 @@ def test_everything_is_stored_where_nothing_computes(bench: Bench) -> None:
 
 
 def test_wrong_memory_fails(bench: Bench) -> None:
-    """A run that reads what is not its own is a failure of that configuration, stored with its
-    findings.
+    """A process that reads memory of another context fails its configuration, which is stored with
+    its findings.
     """
     buffers = "create-1-100@load0;create-2-9000@load0;create-3-100@load1"
     done = _virtual(bench, f"{buffers};submit-3-2-2@infer1", "-k", "no_reuse_one_model")
@@ -114,7 +113,7 @@ def test_wrong_memory_fails(bench: Bench) -> None:
 
 
 def test_rockchips_adapter_from_end_to_end(bench: Bench, rknn_double: Callable[..., Path]) -> None:
-    """By the options alone it gets all questions; what it lacks is skipped with the reason."""
+    """Options alone measure all questions; missing mechanisms are skipped with the reason."""
     models = [bench.folder / f"model-{number}.rknn" for number in (0, 1)]
     for model, sizes in zip(models, ("9000 5000 1 ", "7000 12345 1 ")):
         model.write_text(sizes)
@@ -147,8 +146,8 @@ def test_rockchips_adapter_from_end_to_end(bench: Bench, rknn_double: Callable[.
 def test_a_library_that_is_replaced_between_configurations(
     bench: Bench, rknn_double: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, named_by: str
 ) -> None:
-    """Figures are of the one that the session began with: a board far away has it, here the others
-    have none.
+    """Figures are those of the session's first library: a remote board keeps it, and here the
+    others have none.
     """
     model = bench.folder / "model.rknn"
     library = bench.folder / "librknnrt.so"

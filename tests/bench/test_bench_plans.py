@@ -1,6 +1,4 @@
-"""`pytest bench/ --plan FILE` as a user runs it, on ONNX Runtime, with small models made from
-code.
-"""
+"""`pytest bench/ --plan FILE` as a user runs it, on ONNX Runtime, with small models."""
 
 from __future__ import annotations
 
@@ -24,7 +22,7 @@ _STREAMS = '\n[streams]\ncount = 2\nfps = 10\nqueue = 4\nduration = "1s"\n'
 
 @dataclass
 class _Measured:
-    """A pipeline in rounds beside itself without reuse, and one of video."""
+    """A pipeline in rounds with its baseline, and one of video."""
 
     done: Done
     results: dict[str, Result]
@@ -32,7 +30,7 @@ class _Measured:
 
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> _Measured:
-    """Return what two plans gave."""
+    """Return a run of two plans."""
     bench = Bench(tmp_path_factory.mktemp("plans"), cache)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(cache))
@@ -47,9 +45,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> _Measured
 
 
 def test_plans_alone_are_measured(measured: _Measured) -> None:
-    """Each under its own name, after itself without reuse; no question of the built-in scenarios is
-    asked.
-    """
+    """Each plan has its own name and stands after its baseline; no built-in question runs."""
     assert list(measured.results) == ["pipeline.no_reuse", "pipeline", "video"]
     for name, info in measured.results.items():
         assert (info.outcome, info.failure) == ("ok", None)
@@ -71,7 +67,7 @@ def test_without_reuse_every_context_is_loaded(measured: _Measured) -> None:
 
 
 def test_frames_go_through_the_chain(measured: _Measured) -> None:
-    """Every frame that was due is accounted for, once for both contexts of its chain."""
+    """Every frame that was due is counted once for both contexts of its chain."""
     (streams,) = measured.results["video"].frames
     assert streams is not None
     assert streams.all is not None
@@ -85,7 +81,7 @@ def test_frames_go_through_the_chain(measured: _Measured) -> None:
 def test_a_stored_plan_is_compared_and_printed(
     measured: _Measured, tmp_path: Path, reusebench: Reusebench
 ) -> None:
-    """It has a row of its own in the comparison, and its JSON is a plan file."""
+    """The plan has a row of its own in the comparison, and its JSON is a plan file."""
     storage = ("--storage", measured.done.storage)
     (run,) = measured.done.runs()
     again = tmp_path / "again.json"
@@ -102,9 +98,7 @@ def test_a_stored_plan_is_compared_and_printed(
 def test_a_printed_scenario_is_measured_as_the_scenario(
     bench: Bench, reusebench: Reusebench
 ) -> None:
-    """The plan of a printed file, and that of its results' JSON, are the plan that the scenario
-    has.
-    """
+    """The plan of a printed file, and that of its results' JSON, equal the scenario's plan."""
     text = reusebench("plan", "full_dup", "--streams", 1, "--contexts", 2).out
     path = bench.folder / "mine.toml"
     path.write_text(text.replace('network = "yolov5s", size = 320', 'network = "tiny", size = 64'))
@@ -137,7 +131,7 @@ def test_a_printed_scenario_is_measured_as_the_scenario(
     ],
 )
 def test_mistakes(bench: Bench, arguments: tuple[str, ...], words: str) -> None:
-    """A sentence and exit code 4: nothing is measured, and there is no traceback."""
+    """The user gets a sentence and exit code 4: nothing is measured, and there is no traceback."""
     cores = bench.folder / "cores.toml"
     cores.write_text(
         "[models]\nm = { network = 'tiny' }\n[contexts]\na = { model = 'm', core = 99 }"

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.process
 #: Decoding alone, and two modes of the published test.
 _MODES = ("streams_no_reuse", "streams_full_dup")
 _SCENARIOS = ("streams_decode_only", *_MODES)
-#: What streams have done is kept at every second, not every fifth.
+#: Unfinished streams are kept at every second, not every fifth.
 _KEEPS_OFTEN = """
 from reusebench.harness.measuring import repeat_measurement
 repeat_measurement._KEEP_EVERY_S = 0.1
@@ -45,7 +45,7 @@ def published(
     clip: Path,
     tiny_models: tuple[Path, Path],
 ) -> Done:
-    """Return the published experiment, as small as it can be."""
+    """Return the published experiment, as small as possible."""
     bench = Bench(tmp_path_factory.mktemp("published"), cache)
     models = [word for model in tiny_models for word in ("--model", model)]
     chosen = " or ".join(f"-{name}]" for name in _SCENARIOS)
@@ -65,7 +65,7 @@ def results(published: Done) -> dict[str, Result]:
 
 
 def _streams(info: Result) -> tuple[StreamsRun, FrameCount]:
-    """Return what the streams of a result's one repeat came to, and the count of all frames."""
+    """Return the streams of a result's one repeat, and the count of all frames."""
     (streams,) = info.frames
     assert streams is not None
     assert streams.all is not None
@@ -76,8 +76,9 @@ def _streams(info: Result) -> tuple[StreamsRun, FrameCount]:
 def test_every_frame_that_was_due_is_accounted_for(
     results: dict[str, Result], scenario: str
 ) -> None:
-    """In each stream and in all; one second of two streams at 30 frames per second. Speed is that
-    of frames.
+    """Counts hold in each stream and in all: one second of two streams at 30 frames/s.
+
+    Speed is that of frames.
     """
     streams, whole = _streams(results[scenario])
     counts = streams.streams or ()
@@ -96,8 +97,8 @@ def test_every_frame_that_was_due_is_accounted_for(
 
 
 def test_memory_of_decoding_is_told_apart(results: dict[str, Result]) -> None:
-    """It is about the same in all modes, which differ by what contexts take; decoding alone takes
-    less than any.
+    """Decoder memory is about the same in all modes, whose contexts differ; decoding alone takes
+    the least.
     """
     decoding = [info.memory.decoder_memory_bytes[0] or 0 for info in results.values()]
     assert 0 < max(decoding) < 1.5 * min(decoding)
@@ -119,8 +120,8 @@ def test_stages_are_those_of_the_mode(results: dict[str, Result]) -> None:
 def test_the_exported_timeline_has_every_frame(
     published: Done, results: dict[str, Result], reusebench: Reusebench, scenario: str
 ) -> None:
-    """Each was due in the steady state, after the warm-up, and its stages are within the process's
-    time.
+    """Each frame was due in the steady state, after the warm-up, and its stages are within the
+    process's time.
     """
     done = reusebench("export", "--storage", published.storage, "--format", "trace")
     assert (done.exit_code, done.err) == (0, "")
@@ -151,9 +152,7 @@ def test_the_exported_timeline_has_every_frame(
 
 
 def test_frames_change_the_outputs(published: Done, results: dict[str, Result]) -> None:
-    """What is inferred is the video: frames differ from each other, and are the same in every
-    mode.
-    """
+    """The input is the video: frames differ from each other, and are the same in every mode."""
     of_frame: dict[tuple[str, str], set[int]] = {}
     of_model: dict[str, set[int]] = {}
     for name in _MODES:
@@ -170,7 +169,7 @@ def test_frames_change_the_outputs(published: Done, results: dict[str, Result]) 
 
 
 def test_as_fast_as_possible(bench: Bench, clip: Path, tiny_model: Path) -> None:
-    """With --fps 0 nothing is lost, whatever the machine can do."""
+    """With --fps 0 nothing is lost on any machine."""
     done = bench.run(
         "-k", "streams_full_dup_per_core", "--video", clip, "--fps=0", "--model", tiny_model
     )
@@ -183,7 +182,7 @@ def test_as_fast_as_possible(bench: Bench, clip: Path, tiny_model: Path) -> None
 
 
 def test_a_video_that_is_none_stops_the_session(bench: Bench, tiny_model: Path) -> None:
-    """Before anything is measured, with a sentence that names the option."""
+    """Mistakes are told before anything is measured, with a sentence that names the option."""
     done = bench.run("-k", "published", "--video", "README.md", "--model", tiny_model)
     assert done.code == pytest.ExitCode.USAGE_ERROR
     assert re.search(r"--video \S*README.md cannot be read as a video", done.words)
@@ -195,7 +194,7 @@ def test_ctrl_c_keeps_what_streams_did(bench: Bench, clip: Path, tiny_model: Pat
     """The result is stored with all its figures of memory, in a finished run, and says that it was
     interrupted.
 
-    What streams have done is stored before, while they run: a power cut, or a kill, leaves that.
+    Unfinished streams are stored before, too, while they run: a power cut or a kill leaves that.
     """
     chosen = (
         "-k",

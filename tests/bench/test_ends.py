@@ -1,4 +1,4 @@
-"""Sessions that are ended from outside: what is stored, and that nothing is left."""
+"""Sessions that are ended from outside: the stored run is finished, and nothing is left."""
 
 from __future__ import annotations
 
@@ -24,9 +24,7 @@ def _own_cache(bench: Bench) -> Path:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_session_that_is_asked_to_end(number: int, bench: Bench, tiny_model: Path) -> None:
-    """It is as with Ctrl-C, also where it is asked again at once: a finished run of what there is,
-    and no leftover.
-    """
+    """A signal ends a session like Ctrl-C, even a repeated one: a finished run, and no leftover."""
     process = bench.start("--model", tiny_model, *_CHOSEN, cache=_own_cache(bench))
     wait_for(lambda: stored_runs(bench.storage))
     for _ in range(3):
@@ -44,9 +42,7 @@ def test_a_session_that_is_asked_to_end(number: int, bench: Bench, tiny_model: P
 def test_a_session_that_is_killed_with_a_stuck_process(
     bench: Bench, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A measured process that is stopped ends with it; what was prepared is removed by whoever
-    comes next.
-    """
+    """A stopped measured process ends with the session; the next one removes prepared models."""
     process = bench.start("--model", tiny_model, *_CHOSEN, cache=_own_cache(bench))
     wait_for(lambda: list(_own_cache(bench).glob("reusebench/prepared/*/onnxruntime/*")))
     children = psutil.Process(process.pid).children(recursive=True)

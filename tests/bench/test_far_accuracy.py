@@ -1,8 +1,8 @@
-"""The same plan on the same virtual board, near by the driver in Python and far away over ssh: how
-equal figures are.
+"""The same plan on the same virtual board, driven locally in Python and remotely over ssh: equal
+figures.
 
-It runs where reusebench/rknn in the user's cache has librknnmrt, reusebench/models an .rknn file
-for RV1106, and the virtual board was installed.
+It runs if reusebench/rknn in the user's cache has librknnmrt, reusebench/models an .rknn file for
+RV1106, and the virtual board was installed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tests.helpers.support import known, make_plan, walk
 
 pytestmark = pytest.mark.process
 
-# Read when the tests are collected, before any of them has a cache of its own.
+# Read when the tests are collected, before any test has a cache of its own.
 _LIBRARY = cache_root() / "rknn" / "librknnmrt.so"
 _MODELS = sorted((cache_root() / "models").glob("mobilenet_v2-96-*-rv1106-*.rknn"))
 _RKNN = find_runtime("rknn")
@@ -66,7 +66,7 @@ def machine(near: Target, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 
 class _Figures:
-    """Of some walks of one plan."""
+    """Figures of some walks of one plan."""
 
     def __init__(self, target: Target) -> None:
         self.npu_bytes: set[int] = set()
@@ -87,8 +87,8 @@ class _Figures:
 
 @pytest.mark.parametrize("driver", ["python", "c"])
 def test_near_and_far(near: Target, machine: FarMachine, driver: str) -> None:
-    """NPU memory is equal to the byte, whichever driver; PSS over the import within 1 % with the
-    same driver.
+    """NPU memory is equal to the byte for both drivers; PSS over the import within 1 % for the same
+    driver.
     """
     far = _Figures(far_target(machine, None, _RKNN, driver))
     here = _Figures(parse_target(Selection("vboard:rv1106", _LIBRARY, driver=driver), _RKNN))

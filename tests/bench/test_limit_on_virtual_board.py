@@ -1,7 +1,7 @@
-"""How many contexts fit on the virtual board, with Rockchip's own libraries where they are found.
+"""The limit of contexts on the virtual board, with Rockchip's own libraries if they are found.
 
-As in test_rknn_on_virtual_board.py: they run where the libraries, the virtual board and the tiny
-models are.
+As in test_rknn_on_virtual_board.py, these tests need the libraries, the virtual board and the tiny
+models.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["board"]
 
 _MOST = 6
 
-#: Returns what a scenario came to in NPU memory of this size; None: in endless memory.
+#: Returns the limit of a scenario in NPU memory of this size; None: unlimited.
 Limits = Callable[[str, Optional[int]], ContextLimit]
 
 
@@ -39,9 +39,7 @@ def limits(board: Board) -> Limits:
 
 
 def _limit(board: Board, scenario: str, memory_bytes: int | None) -> ContextLimit:
-    """Return how many contexts of a tiny model fit into `memory_bytes` of NPU memory, up to
-    _MOST.
-    """
+    """Return the limit of contexts of a tiny model in `memory_bytes` of NPU memory, up to _MOST."""
     plan = find_scenario(scenario).plans(
         Parameters("rknn", board.models[:1], 1, 1, 1, 1, limit_contexts=_MOST)
     )[-1]
@@ -56,15 +54,15 @@ def _limit(board: Board, scenario: str, memory_bytes: int | None) -> ContextLimi
 
 
 def _memory_bytes(endless: ContextLimit) -> int:
-    """Return memory that two contexts and a half fit into beside the first."""
+    """Return memory for two and a half more contexts than the first."""
     further_bytes = known(endless.further_npu_bytes)
     first_bytes = known(endless.npu_memory_bytes) - (_MOST - 1) * further_bytes
     return round(first_bytes + 2.5 * further_bytes)
 
 
 def test_memory_ends(limits: Limits) -> None:
-    """As many contexts fit as the ledger of endless memory says; the next one fails, which is
-    told.
+    """The number of contexts follows from the ledger of unlimited memory; the failure of the next
+    one is told.
     """
     endless = limits("limit_no_reuse", None)
     assert (endless.contexts, endless.failure) == (_MOST, None)
@@ -78,9 +76,7 @@ def test_memory_ends(limits: Limits) -> None:
 
 
 def test_dup_moves_the_limit(board: Board, limits: Limits) -> None:
-    """More contexts fit into the same memory where they share weights, where the runtime has
-    that.
-    """
+    """More contexts fit into the same memory if the runtime can share weights."""
     if board.is_mini or board.is_old:
         pytest.skip("no dup here")
     memory_bytes = _memory_bytes(limits("limit_no_reuse", None))

@@ -10,14 +10,14 @@ from tests.bench.bench_process import Bench
 
 pytestmark = pytest.mark.process
 
-#: The measured process takes 64 MiB more while there is a file of that name.
+#: A plugin: the measured process takes 64 MiB more while there is a file of that name.
 _GROWING = """
 import os
 
 if os.path.exists(os.path.join(os.path.dirname(__file__), "grow")):
     grown = b"1" * (64 << 20)
 """
-#: A single repeat has no spread, and nothing can be told.
+#: A single repeat has no spread, so nothing can be told.
 _CHOSEN = ("-k", "full_dup and not internal", "--repeats=2")
 _GATE = ("--memory-baseline=base", "--memory-fail=application_memory:20%+8MiB")
 
@@ -59,9 +59,7 @@ def test_a_rise_fails_the_build(bench: Bench, on_double: tuple[str, ...]) -> Non
 
 
 def test_a_mistake_is_said_before_anything_is_measured(bench: Bench) -> None:
-    """A gate that could not be judged at the end stops the session at its start, with exit code
-    4.
-    """
+    """A gate that could not be judged at the end stops the session at its start with code 4."""
     done = bench.run(*_CHOSEN, "--memory-baseline=nobody", "--memory-fail=npu_memory:0")
     assert done.code == 4
     assert "there is no run 'nobody'" in done.words

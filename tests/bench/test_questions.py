@@ -21,7 +21,7 @@ from tests.helpers.support import CHECKOUT
 
 pytestmark = pytest.mark.process
 
-#: Their scenarios are those of the user's files, and the runtimes' own options.
+#: Modules whose scenarios are those of the user's files, or the runtimes' own options.
 _PLANS = "bench.test_plans"
 _OPTIONS = "bench.test_options"
 _MODULES = [
@@ -31,7 +31,7 @@ _MODULES = [
 
 
 def test_every_scenario_is_in_one_file_with_its_baseline() -> None:
-    """In the order of the catalogue, a baseline before what is compared with it: choosing a file is
+    """Scenarios are in the order of the catalogue, a baseline before its scenarios: a file alone is
     enough.
     """
     order = {scenario.name: scenario for scenario in SCENARIOS}
@@ -58,7 +58,9 @@ def test_every_file_opens_with_its_question() -> None:
 
 
 def test_the_first_look_has_its_baselines() -> None:
-    """In the order of the catalogue, so that each line of the terminal can say what is saved."""
+    """The first look is in the order of the catalogue, so that each line of the terminal can tell a
+    saving.
+    """
     assert [scenario.name for scenario in SCENARIOS if scenario.name in FIRST_LOOK] == list(
         FIRST_LOOK
     )
@@ -66,7 +68,7 @@ def test_the_first_look_has_its_baselines() -> None:
 
 
 def _collected(*arguments: str) -> tuple[int, str]:
-    """Return the exit code of pytest and what it would run."""
+    """Return the exit code of pytest and the tests that it would run."""
     process = start_pytest(*arguments, "--collect-only", "-q")
     words, _ = process.communicate(timeout=BENCH_LIMIT_S)
     return process.returncode, words.decode()
@@ -82,11 +84,10 @@ def _collected(*arguments: str) -> tuple[int, str]:
     ],
 )
 def test_what_quick_measures(arguments: tuple[str, ...], expected: tuple[str, ...]) -> None:
-    """The first look; what -k chooses and what a file or a test names is measured whatever --quick
-    says.
+    """--quick measures the first look, and anything that -k, a file or a test names.
 
-    Plans have a file in bench/ too: without one of the user's nothing is said of them. That the
-    name of a file alone is enough is tested with the command (tests/commands/test_bench.py).
+    bench/ has a file for plans, too: without a plan it is not mentioned.
+    tests/commands/test_bench.py tests that the name of a file alone is enough.
     """
     code, words = _collected(*arguments, "--quick", "--runtime=onnxruntime")
     assert code == 0, words
@@ -97,8 +98,8 @@ def test_what_quick_measures(arguments: tuple[str, ...], expected: tuple[str, ..
 
 
 def test_options_are_those_of_the_runtimes() -> None:
-    """Each runtime has its options, after one by default; one without options has no question, and
-    no error.
+    """Each runtime has its options after one default; a runtime without options has no question,
+    and no error.
     """
     _, words = _collected("bench/test_options.py", "--runtime=onnxruntime")
     names = [line.partition("[")[2].rstrip("]") for line in words.splitlines() if "[" in line]

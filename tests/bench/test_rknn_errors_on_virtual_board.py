@@ -1,9 +1,8 @@
-"""What Rockchip's own libraries say where something is wrong, and what it is recognised as: on the
-virtual board.
+"""Errors of Rockchip's own libraries and their diagnosis, on the virtual board.
 
-They run where the libraries are in reusebench/rknn in the user's cache (any file name), where the
-virtual board is installed for them (`reusebench board install`), and where the tiny models are in
-the cache or can be built.
+They run if the libraries are in reusebench/rknn in the user's cache (any file name), if the virtual
+board is installed for them (`reusebench board install`), and if the tiny models are in the cache or
+can be built.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ Damage = Callable[[bytes], bytes]
 
 @pytest.fixture(scope="module", params=_LIBRARIES)
 def library(request: pytest.FixtureRequest) -> RknnLibrary:
-    """Return one library after the other, that takes models of today's toolkit."""
+    """Return one library after the other that takes models of today's toolkit."""
     library: RknnLibrary = request.param[0]
     missing = missing_parts(library)
     if missing:
@@ -65,7 +64,7 @@ def _failure(
     contexts: int = 1,
     descriptors: int | None = None,
 ) -> Failure:
-    """Return why so many contexts of the model, with one inference each, do not run on the
+    """Return the failure of `contexts` contexts of the model, with one inference each, on the
     library's chip.
     """
     target = parse_target(
@@ -102,14 +101,14 @@ def _cause(failure: Failure) -> Message:
     ],
 )
 def test_a_fault_of_the_board(library: RknnLibrary, variable: str, value: str, code: str) -> None:
-    """Each is recognised, by each library's own words."""
+    """Each damage is recognised by each library's own messages."""
     failure = _failure(library, _model(_CHIPS[library.kind]), {f"REUSEBENCH_{variable}": value})
     assert _cause(failure).code == code
     assert failure.kind == ("out_of_memory" if code == "rknn_out_of_memory" else "failed")
 
 
 def test_the_driver_that_a_library_wants(library: RknnLibrary) -> None:
-    """It is the library itself that says which one is the oldest."""
+    """The library itself names the oldest version."""
     cause = _cause(
         _failure(library, _model(_CHIPS[library.kind]), {"REUSEBENCH_FAULTS": "driver=0.2.0"})
     )
@@ -127,7 +126,7 @@ def test_a_model_for_another_chip(library: RknnLibrary) -> None:
 
 
 def test_a_model_for_the_mini_runtime(library: RknnLibrary) -> None:
-    """To librknnrt it is no model at all."""
+    """To librknnrt the file is no model at all."""
     if library.kind == RUNTIME:
         assert _cause(_failure(library, _model("rv1106"))).code == "rknn_model_damaged"
 
@@ -140,14 +139,14 @@ def test_a_model_for_the_mini_runtime(library: RknnLibrary) -> None:
     ],
 )
 def test_a_damaged_model(library: RknnLibrary, tmp_path: Path, damage: Damage) -> None:
-    """Each library has words of its own for each."""
+    """Each library has messages of its own for each error."""
     path = tmp_path / "model.rknn"
     path.write_bytes(damage(_model(_CHIPS[library.kind]).read_bytes()))
     assert _cause(_failure(library, path)).code == "rknn_model_damaged"
 
 
 def test_a_model_whose_end_is_missing(library: RknnLibrary, tmp_path: Path) -> None:
-    """librknnrt aborts without a word of its own: what it threw is recognised. (librknnmrt runs
+    """librknnrt aborts without a message of its own: its exception is recognised. (librknnmrt runs
     such a file.)
     """
     if library.kind == RUNTIME:
@@ -158,7 +157,7 @@ def test_a_model_whose_end_is_missing(library: RknnLibrary, tmp_path: Path) -> N
 
 
 def test_file_descriptors_are_used_up(library: RknnLibrary) -> None:
-    """Also where the library swallows the error (2.3.2), and where it crashes after it (1.6.0)."""
+    """The error is recognised even if the library swallows it (2.3.2) or crashes then (1.6.0)."""
     if library.kind == RUNTIME:
         failure = _failure(library, _model("rk3588"), contexts=20, descriptors=28)
         assert _cause(failure).code == "rknn_descriptors_used_up"

@@ -1,9 +1,8 @@
 """Inputs of users' `.rknn` files on Rockchip's own libraries: small networks that rknn-toolkit2
 converts here.
 
-They run where the toolkit is installed in the user's cache (`reusebench models install
-rknn-toolkit`), the libraries are in reusebench/rknn there, and the virtual board is installed for
-them.
+They run if the toolkit is installed in the user's cache (`reusebench models install rknn-toolkit`),
+the libraries are in reusebench/rknn there, and the virtual board is installed for them.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from reusebench.targets.vboard.guest import missing_parts
 from tests.bench.test_rknn_on_virtual_board import _LIBRARIES, Board, Walked, _walk
 from tests.helpers.support import known
 
-#: The user's own, looked up before any test has a cache of its own.
+#: The user's own cache, read before any test has a cache of its own.
 _PYTHON = TOOLKIT.python()
 
 pytestmark = [
@@ -76,8 +75,8 @@ def _network(
     constants: Sequence[TensorProto],
     **attributes: Any,
 ) -> onnx.ModelProto:
-    """Return a network whose nodes are operator, inputs and output; attributes are the
-    convolutions'.
+    """Return a network whose nodes are operator, inputs and output; attributes are those of the
+    convolutions.
     """
     made = []
     for operator, sources, target in nodes:
@@ -210,7 +209,7 @@ def _prefix(board: Board) -> str:
 
 
 def test_a_picture_and_a_vector(board: Board, files: dict[str, Path]) -> None:
-    """Pixels and numbers are fed; each is counted with the application's bytes, and none is copied
+    """Pixels and numbers are inputs; each counts with the application's bytes, and none is copied
     in place.
     """
     model = _model(board, files[f"{_prefix(board)}two"])
@@ -223,7 +222,7 @@ def test_a_picture_and_a_vector(board: Board, files: dict[str, Path]) -> None:
 
 
 def test_indices_and_dup(board: Board, files: dict[str, Path]) -> None:
-    """A table is indexed with what it has; a dup of such a model shares the weights."""
+    """A table gets valid indices; a dup of such a model shares the weights."""
     if board.is_mini:
         pytest.skip("the mini runtime has no Gather of 64-bit indices")
     walked = _walked(board, _model(board, files["tokens"]), "full_dup")
@@ -234,7 +233,7 @@ def test_indices_and_dup(board: Board, files: dict[str, Path]) -> None:
 def test_data_in_the_order_of_onnx(
     board: Board, files: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Channels first, as the ONNX file has them, copied and in place; the mini runtime's own order
+    """Channels come first, as in the ONNX file, copied and in place; the mini runtime's own order
     is named.
     """
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -252,7 +251,7 @@ def test_data_in_the_order_of_onnx(
 
 
 def test_dynamic_shapes(board: Board, files: dict[str, Path]) -> None:
-    """The largest is assumed, another one can be chosen; what the file does not allow is
+    """The largest shape is assumed, and another one can be chosen; a shape that the file lacks is
     refused.
     """
     if board.is_mini:

@@ -1,9 +1,9 @@
 """Rockchip's own libraries on the virtual board, from the plan to the account: real allocations,
 exact to the byte.
 
-They run where the libraries are in reusebench/rknn in the user's cache (any file name), where the
-virtual board is installed for them (`reusebench board install`), and where the tiny models are in
-the cache or can be built.
+They run if the libraries are in reusebench/rknn in the user's cache (any file name), if the virtual
+board is installed for them (`reusebench board install`), and if the tiny models are in the cache or
+can be built.
 """
 
 from __future__ import annotations
@@ -42,21 +42,21 @@ from tests.helpers.support import Reusebench, known, walk
 
 pytestmark = pytest.mark.process
 
-#: The user's own, read before any test has a cache of its own.
+#: The user's own cache, read before any test has a cache of its own.
 _CACHE = cache_root()
 _PAGE = 4096
 _SCENARIOS = ("full_dup", "in_turn", "internal_reuse", "shared_weights", "external_memory")
-#: Before it, librknnrt takes models of its time alone, does not know the flag for internal memory
-#: from outside, and keeps weights in buffers of their own.
+#: Before this version, librknnrt takes only models of its time, does not know the flag for internal
+#: memory from outside, and keeps weights in buffers of their own.
 _NEWER = "1.5"
-#: From which on librknnrt has rknn_create_mem2.
+#: The first version of librknnrt with rknn_create_mem2.
 _WITH_CREATE_MEM2 = "2.1"
-#: The library's debug level, at which it writes a line for each buffer that it allocates.
+#: The library's debug level at which it logs each buffer that it allocates.
 _LOGGING = {"RKNN_LOG_LEVEL": "4"}
 _LOGGED_BUFFER = re.compile(r"allocated? memory.*?[, ]size ?[:=] ?(\d+), aligned size ?[:=] ?(\d+)")
 
 
-#: One chip that each library knows, and those that only newer ones do.
+#: One chip that each library knows, and some that only newer ones know.
 _CHIPS = ("rk3588", "rv1106")
 _LATER_CHIPS = ("rk3576", "rv1126b")
 
@@ -67,7 +67,7 @@ def _on_chips(chips: Sequence[str]) -> list[Any]:
     """
     folder = _CACHE / "rknn"
     libraries = find_libraries([folder]) if folder.is_dir() else []
-    newest = {library.kind: library.version for library in libraries}  # the last of a kind stands
+    newest = {library.kind: library.version for library in libraries}  # the last of a kind stays
     pairs = []
     for library in libraries:
         name = f"{library.kind}-{library.version}-{library.architecture}"
@@ -108,12 +108,12 @@ class Walked:
     ledger: Ledger
     #: Events of the ledger's file.
     events: tuple[dict[str, Any], ...]
-    #: All that the library printed at its debug level.
+    #: Output of the library at its debug level.
     log: str
 
     @cached_property
     def account(self) -> Account:
-        """Return the account, of a walk that went well."""
+        """Return the account of a walk without failure."""
         assert self.run.failure is None, self.run.failure
         account = account_of_ledger(self.plan, self.run.barriers, self.ledger)
         assert account is not None
@@ -130,7 +130,7 @@ class Walked:
         return [context.size_bytes(name) or 0 for context in self.account.contexts]
 
     def shared(self) -> list[tuple[int, tuple[int, ...]]]:
-        """Return the owner and the readers of all that is shared."""
+        """Return the owner and the readers of all shared memory."""
         return [(shared.owner, shared.readers) for shared in self.account.shared]
 
 
@@ -192,7 +192,7 @@ def _walk(board: Board, scenario: str, contexts: int = 2, rounds: int = 2) -> Wa
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log"
         environment = {**board.target.environment, **_LOGGING, "LOG": str(log)}
-        # Open for reading too: the adapter looks there for the library's errors.
+        # Opened for reading, too: the adapter looks there for the library's errors.
         command = ("sh", "-c", 'exec "$@" 2<>"$LOG"', "sh", *board.target.command)
         target = replace(board.target, command=command, environment=environment)
         run = walk(plan, replace(target, machine=_writing(target.machine, folder)))
@@ -225,8 +225,8 @@ def _runs(walked: Callable[[str], Walked], board: Board) -> list[Walked]:
 
 
 def test_the_ledger_is_what_was_allocated(board: Board, walked: Callable[[str], Walked]) -> None:
-    """To the byte, in whole pages, as the library logs it; the account's parts are all of it, and
-    all is given back.
+    """The ledger equals the library's log to the byte, in whole pages; the account covers all of
+    it, and all is freed.
     """
     for run in _runs(walked, board):
         logged = [(int(size), int(aligned)) for size, aligned in _LOGGED_BUFFER.findall(run.log)]
@@ -256,9 +256,7 @@ def test_the_ledger_is_what_was_allocated(board: Board, walked: Callable[[str], 
 
 
 def test_the_library_and_the_ledger_agree(board: Board, walked: Callable[[str], Walked]) -> None:
-    """What the library reports of its first context is what the ledger has when it was made, to the
-    byte.
-    """
+    """The library's report for its first context equals the ledger at that time, to the byte."""
     run = walked("in_turn")
     made = run.barrier("context", 0)
     # The mini runtime leaves the task list out of its total.
@@ -270,7 +268,7 @@ def test_the_library_and_the_ledger_agree(board: Board, walked: Callable[[str], 
 
 
 def test_the_librarys_own_account_adds_up(board: Board, walked: Callable[[str], Walked]) -> None:
-    """Without a ledger the account lacks some task lists, of a page each, and what fills up pages;
+    """Without a ledger the account lacks some task lists, of a page each, and the padding of pages;
     no more.
     """
     if board.is_old:
@@ -288,9 +286,7 @@ def test_the_librarys_own_account_adds_up(board: Board, walked: Callable[[str], 
 
 
 def test_weights_of_dups_count_once(board: Board, walked: Callable[[str], Walked]) -> None:
-    """The dup reports the weights again, and reads those of its source; everything else it has of
-    its own.
-    """
+    """The dup reports the weights again, and reads its source's; everything else is its own."""
     run = walked("full_dup")
     if board.is_mini:
         failure = run.run.failure
@@ -315,7 +311,7 @@ def test_weights_of_dups_count_once(board: Board, walked: Callable[[str], Walked
 
 
 def test_internal_reuse_saves_the_smaller(board: Board, walked: Callable[[str], Walked]) -> None:
-    """Two models that run in turn need the larger internal memory alone; both were seen to use the
+    """Two models that run in turn need only the larger internal memory; both were seen to use the
     same buffer.
     """
     if board.is_old:
@@ -328,7 +324,7 @@ def test_internal_reuse_saves_the_smaller(board: Board, walked: Callable[[str], 
     sizes = apart.component("internal")
     assert together.component("internal") == [_whole_pages(max(sizes)), 0]
     assert together.shared() == [(0, (1,))]
-    # The mini runtime keeps weights apart then, which fills further pages.
+    # The mini runtime keeps weights apart then, which pads more pages.
     pages = 2 * 2 * _PAGE if board.is_mini else 0
     assert (
         min(sizes) - pages <= apart.account.total_bytes - together.account.total_bytes <= min(sizes)
@@ -336,9 +332,7 @@ def test_internal_reuse_saves_the_smaller(board: Board, walked: Callable[[str], 
 
 
 def test_a_slave_reads_its_masters_weights(board: Board, walked: Callable[[str], Walked]) -> None:
-    """Where the library knows shared weights it is seen; where it ignores the flag, that is a
-    finding.
-    """
+    """Shared weights are seen if the library knows them; an ignored flag is a finding."""
     run = walked("shared_weights")
     findings = [(finding.kind, finding.context, finding.owner) for finding in run.account.findings]
     if board.is_mini:
@@ -350,8 +344,8 @@ def test_a_slave_reads_its_masters_weights(board: Board, walked: Callable[[str],
 
 
 def test_memory_from_outside_has_its_kind(walked: Callable[[str], Walked]) -> None:
-    """What the adapter allocated is in the component of its kind, with as many bytes as requested,
-    in whole pages.
+    """The adapter's memory is in the component of its kind, with its requested bytes, in whole
+    pages.
     """
     run = walked("external_memory")
     sizes = dict.fromkeys(("weights", "internal", "input", "output"), 0)
@@ -364,8 +358,8 @@ def test_memory_from_outside_has_its_kind(walked: Callable[[str], Walked]) -> No
 
 
 def test_bound_tensors_are_the_only_ones(board: Board, walked: Callable[[str], Walked]) -> None:
-    """With input and output in place the library makes none of its own: all that comes with the
-    first inferences.
+    """With input and output in place the library allocates none itself: all comes with the first
+    inferences.
     """
     run = walked("external_memory")
     kinds = [allocation.kind for allocation in run.barrier("first_inference", 1).data.allocations]
@@ -380,8 +374,8 @@ def test_bound_tensors_are_the_only_ones(board: Board, walked: Callable[[str], W
 def test_one_weight_memory_serves_several_contexts(
     board: Board, walked: Callable[[str], Walked]
 ) -> None:
-    """Without a dup, so on the mini runtime too: the second reads the first one's weights, and has
-    all else itself.
+    """Without dup, and so on the mini runtime, too: the second reads the first one's weights, and
+    allocates the rest.
     """
     if board.is_old:
         pytest.skip(f"librknnrt {board.library.version} keeps weights in buffers of their own")
@@ -396,7 +390,7 @@ def test_one_weight_memory_serves_several_contexts(
 
 def test_a_model_in_place_is_in_memory_once(board: Board, walked: Callable[[str], Walked]) -> None:
     """Each context's weights and register commands are in a buffer as large as the file, which is
-    given back too.
+    freed, too.
     """
     run = walked("model_in_place")
     if board.is_mini or board.library.version < _WITH_CREATE_MEM2:
@@ -412,8 +406,8 @@ def test_a_model_in_place_is_in_memory_once(board: Board, walked: Callable[[str]
 
 
 def test_native_outputs_are_written_by_the_npu(board: Board) -> None:
-    """The register commands name an output in the NPU's order; librknnrt fills a plain one in from
-    its own buffer.
+    """The register commands name an output in the NPU's order; librknnrt fills a plain one from its
+    own buffer.
     """
     if board.is_old:
         pytest.skip(f"librknnrt {board.library.version} takes models of its time")
@@ -440,8 +434,8 @@ def test_contexts_of_a_core_share_tensors(board: Board, walked: Callable[[str], 
 
 @pytest.mark.parametrize("board", _on_chips(_LATER_CHIPS), indirect=True)
 def test_chips_with_other_registers(walked: Callable[[str], Walked]) -> None:
-    """What is shared is seen there as well, no address is read that none is, and the ledger is what
-    was allocated.
+    """Sharing is seen there as well, no unknown address is read, and the ledger equals the
+    allocations.
     """
     for scenario in ("full_dup", "internal_reuse", "shared_weights"):
         run = walked(scenario)
@@ -459,11 +453,11 @@ def test_chips_with_other_registers(walked: Callable[[str], Walked]) -> None:
 def test_a_whole_bench_on_the_virtual_board(
     bench: Bench, board: Board, reusebench: Reusebench
 ) -> None:
-    """By the options alone: stored with target, chip, versions and the ledger's account, and
-    without speed.
+    """Options alone give a result with target, chip, versions and the ledger's account, without
+    speed.
 
-    In the exported timeline the buffers that lived at the end of the steady phase add up to what is
-    stored.
+    In the exported timeline the live buffers at the end of the steady phase add up to the stored
+    figure.
     """
     models = [word for model in board.models for word in ("--model", model.path)]
     options = ["--target", board.target.name, "--rknn-library", board.library.path, *models]

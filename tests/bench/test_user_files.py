@@ -1,4 +1,4 @@
-"""Files that options name, and cached ones, are after a session what they were before."""
+"""Files that options name, and cached ones, stay as they were during a session."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.helpers.support import Reusebench
 
 pytest.importorskip("ai_edge_litert")
 
-#: The user's own, looked up before the session has a cache of its own.
+#: The user's own cache, read before the session has a cache of its own.
 _FOLDER = ONNX2TF.folder()
 
 pytestmark = [

@@ -1,5 +1,5 @@
-"""A working folder full of traps: modules by the names of ours and of others', of which no process
-imports any.
+"""A working folder full of traps: modules with names of ours and of others, which no process
+imports.
 
 `python -m` and `python -c` search the working folder first, and users measure in folders of their
 own.
@@ -23,7 +23,7 @@ from tests.helpers.support import CHECKOUT
 
 pytestmark = pytest.mark.process
 
-#: What a user may have a module or a folder of: ours, those that Python imports by itself, the
+#: Names that a user's modules or folders may have: ours, those that Python imports by itself, the
 #: standard library's, those of packages.
 _TRAPS = (
     *(
@@ -68,7 +68,7 @@ _LAYOUT = ("--streams=2", "--contexts=2")
 _CHOSEN = ("-k", "full_dup and not internal", *_LAYOUT)
 _LIMIT = "application_memory:50%+64MiB"
 
-#: Commands with -m or -c that are no Python's: pytest's settings, a shell, compilers.
+#: Words with -m or -c that do not belong to Python: pytest's settings, a shell, compilers.
 _NO_PYTHON = (
     "commands/bench.py",
     "system/processes.py",
@@ -114,7 +114,7 @@ class _Folder:
         )
 
     def run(self, module: str, *arguments: object) -> str:
-        """Run a module there, which has to succeed and import no trap; return what it printed."""
+        """Run a module there, which has to succeed and import no trap; return its output."""
         done = self.start(python_command(module, *map(str, arguments)))
         assert done.returncode == 0, done.stdout
         assert self.imported() == [], done.stdout
@@ -128,10 +128,9 @@ def folder(tmp_path: Path, cache: Path) -> _Folder:
 
 
 def test_a_session_and_another_with_a_gate(folder: _Folder, tiny_model: Path) -> None:
-    """Session, preparation and measured processes of pytest, and of the command, which compares
-    with a baseline.
+    """Sessions of pytest and of the command, which compares with a baseline, import no trap.
 
-    What imports from the working folder does so whatever it imports, so that one comparison is
+    An import from the working folder does not depend on the module's name, so one comparison is
     enough.
     """
     session = (*_SMALL, *_CHOSEN, "--model", tiny_model)
@@ -142,9 +141,7 @@ def test_a_session_and_another_with_a_gate(folder: _Folder, tiny_model: Path) ->
 
 
 def test_commands(folder: _Folder) -> None:
-    """A model is built and shown, the machine looked at, a program recorded and the storage
-    listed.
-    """
+    """Commands build and show a model, look at the machine, record a program and list runs."""
     folder.run("reusebench", "models", "build", "tiny", "--size", 96, "--output", "tiny.onnx")
     folder.run("reusebench", "models", "inspect", "tiny.onnx")
     folder.run("reusebench", "doctor")
@@ -174,14 +171,14 @@ def test_streams_of_a_clip(folder: _Folder, tiny_model: Path) -> None:
 
 
 def test_a_trap_is_one(folder: _Folder) -> None:
-    """`python -m` imports it: the module itself, or what Python needs before it (up to 3.10)."""
+    """`python -m` imports the module itself, or modules that Python needs before (up to 3.10)."""
     folder.start([sys.executable, "-m", "reusebench", "--help"])
     assert {"reusebench", "runpy"} & set(folder.imported())
 
 
 def test_no_command_has_python_search_the_working_folder() -> None:
-    """-m and -c without -I are on boards, in a folder of ours there, and where interpreters are
-    tried, in "/".
+    """Commands with -m and -c but without -I run on boards, in a folder of ours there, and in "/"
+    to try interpreters.
     """
     found: Counter[str] = Counter()
     for root in (PACKAGE, *(CHECKOUT / name for name in ("bench", "reports", "scenarios"))):
@@ -194,9 +191,7 @@ def test_no_command_has_python_search_the_working_folder() -> None:
 
 
 def _unsafe_options(source: str) -> Iterator[str]:
-    """Yield -m and -c where they are words of a command: in a list, a tuple, or the arguments of a
-    call.
-    """
+    """Yield -m and -c in commands: in a list, a tuple, or the arguments of a call."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Call):
             parts = node.args

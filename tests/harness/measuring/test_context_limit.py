@@ -61,7 +61,7 @@ def test_it_has_no_figures_to_compare(tmp_path: Path, make_bench: MakeBench) -> 
 
 
 def test_a_failed_attempt_that_keeps_memory(tmp_path: Path, make_bench: MakeBench) -> None:
-    """The memory that a failed context leaves is seen before the others run again and at the end."""
+    """The memory that a failed context leaves is seen before the others run, and at the end."""
     script = f"{_BUFFERS};{_GIVEN_BACK};create-6-{_PAGE}@load3;raise@load3"
     limit = known(_result(tmp_path, make_bench, script).limit)
     assert (limit.npu_memory_bytes, limit.npu_after_failure_bytes) == (12 * _PAGE, 13 * _PAGE)
