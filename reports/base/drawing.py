@@ -111,7 +111,10 @@ def mark(axes: Axes, x: float, y: float, marker: str, label: str) -> Artist:
 
 
 def bars(
-    axes: Axes, parts: Sequence[tuple[float, float, float]], height: float, **look: Any
+    axes: Axes,
+    parts: Sequence[tuple[float, float, float]],
+    height: float,
+    **look: Any,
 ) -> None:
     """Draw horizontal bars, (start, length, middle of the row), as one artist.
 
@@ -139,7 +142,13 @@ def whiskers(axes: Axes, ends: Sequence[tuple[float, float, float | None]]) -> N
     if known:
         positions, middles, spreads = zip(*known)
         axes.errorbar(
-            positions, middles, xerr=spreads, fmt="none", ecolor=INK, capsize=3, elinewidth=1
+            positions,
+            middles,
+            xerr=spreads,
+            fmt="none",
+            ecolor=INK,
+            capsize=3,
+            elinewidth=1,
         )
 
 

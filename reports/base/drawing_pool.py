@@ -35,7 +35,10 @@ def start_drawing(jobs: Mapping[FigureKey, Draw]) -> Figures:
     try:
         context = multiprocessing.get_context("fork")
         pool = ProcessPoolExecutor(
-            workers, context, initializer=_begin_worker, initargs=(os.getpid(),)
+            workers,
+            context,
+            initializer=_begin_worker,
+            initargs=(os.getpid(),),
         )
     except OSError:
         # The locks between processes are files in /dev/shm, which small systems and containers

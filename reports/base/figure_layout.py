@@ -118,7 +118,8 @@ def _prepare(axes: Axes) -> _Labels:
 
 
 def _grid_margins(
-    cells: Mapping[Axes, SubplotSpec], labels: Mapping[Axes, _Labels]
+    cells: Mapping[Axes, SubplotSpec],
+    labels: Mapping[Axes, _Labels],
 ) -> tuple[list[float], list[float]]:
     """Return the space left of each column of the grid, and below each row."""
     rows, columns = next(iter(cells.values())).get_gridspec().get_geometry()

@@ -19,7 +19,8 @@ __all__ = ["TextWidthRenderer", "element_of", "write_figures"]
 
 #: Parts of matplotlib's SVG that a page does not need: comments, and styles for the whole page.
 _NEEDLESS = re.compile(
-    r"<!--.*?-->|<metadata>.*?</metadata>|<style.*?</style>|<defs>\s*</defs>|\s*\n", re.DOTALL
+    r"<!--.*?-->|<metadata>.*?</metadata>|<style.*?</style>|<defs>\s*</defs>|\s*\n",
+    re.DOTALL,
 )
 #: Parts of tags that a page does not need: generated ids, digits that no screen shows, defaults.
 _NEEDLESS_IN_TAGS = re.compile(
@@ -52,7 +53,10 @@ def element_of(canvas: Canvas, ink: str) -> str:
     width_px, height_px = canvas.get_size_inches() * 72
     metadata = {"Date": None, "Creator": None}
     renderer: Any = TextWidthRenderer(  # type: ignore[no-untyped-call]
-        width_px, height_px, file, metadata=metadata
+        width_px,
+        height_px,
+        file,
+        metadata=metadata,
     )
     canvas.draw(renderer)
     renderer.finalize()
@@ -65,7 +69,9 @@ def _without_needless(svg: str) -> str:
     element = re.sub(">\\s+<", "><", element).strip()
     element = re.sub("<[^>]*>", lambda tag: _NEEDLESS_IN_TAGS.sub("", tag.group()), element)
     return element.replace(
-        "<svg ", f'<svg font-size="{FONT_PX}" fill="currentColor" stroke-linejoin="round" ', 1
+        "<svg ",
+        f'<svg font-size="{FONT_PX}" fill="currentColor" stroke-linejoin="round" ',
+        1,
     )
 
 

@@ -64,7 +64,9 @@ def csv_cell(value: Any) -> Any:
 
 
 def markdown(
-    columns: Sequence[str], rows: Iterable[Sequence[object]], numbers: Container[int] = ()
+    columns: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    numbers: Container[int] = (),
 ) -> str:
     """Return rows of cells as Markdown, with columns of numbers aligned to the right.
 
@@ -118,7 +120,9 @@ def _write_csv(columns: Sequence[str], records: Iterable[Mapping[str, Any]], fil
 
 
 def _markdown_lines(
-    columns: Sequence[str], rows: Iterable[Sequence[object]], numbers: Container[int] = ()
+    columns: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    numbers: Container[int] = (),
 ) -> Iterator[str]:
     marks = ["---"] * len(columns)
     for index in range(len(columns)):
@@ -129,11 +133,14 @@ def _markdown_lines(
 
 
 def _json_lines(
-    name: str, columns: Sequence[str], records: Iterable[Mapping[str, Any]]
+    name: str,
+    columns: Sequence[str],
+    records: Iterable[Mapping[str, Any]],
 ) -> Iterator[str]:
     """Yield the JSON document, with a line for each row."""
     opening = json.dumps(
-        {"version": _JSON_VERSION, "table": name, "columns": list(columns)}, ensure_ascii=False
+        {"version": _JSON_VERSION, "table": name, "columns": list(columns)},
+        ensure_ascii=False,
     )
     yield f'{opening[:-1]}, "rows": ['
     separator = "\n"

@@ -160,7 +160,9 @@ def trend(times: Sequence[float], readings: Sequence[float], precision: Precisio
 # readings.
 @functools.lru_cache(maxsize=256)
 def _trend(
-    times: tuple[float, ...], readings: tuple[float, ...], precision: Precision
+    times: tuple[float, ...],
+    readings: tuple[float, ...],
+    precision: Precision,
 ) -> Trend | None:
     if len(times) < LEAST_POINTS:
         return None
@@ -214,7 +216,10 @@ def _moving(whole: _Part, last_half: _Part) -> _Judged | None:
 
 
 def _level(
-    whole: _Part, times: Sequence[float], readings: np.ndarray, least_growth: float
+    whole: _Part,
+    times: Sequence[float],
+    readings: np.ndarray,
+    least_growth: float,
 ) -> _Judged | None:
     """Return the verdict on a series that is level, at least at its end; None if it is not."""
     count = len(times)
@@ -237,7 +242,10 @@ def _level(
 
 
 def _level_from(
-    start: int, times: Sequence[float], readings: np.ndarray, least_growth: float
+    start: int,
+    times: Sequence[float],
+    readings: np.ndarray,
+    least_growth: float,
 ) -> _Judged | None:
     """Return the verdict if the series is level from this point on, and for long enough."""
     count = len(times)

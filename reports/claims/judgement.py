@@ -102,8 +102,19 @@ def above_zero(saved: Figure) -> tuple[str, Phrase]:
     return OPEN, reason_phrase("no_difference")
 
 
-def counted(holds: bool, yes: str, no: str, figure: Figure, unit: str, shown: Phrase) -> Judgement:
-    """Return the judgement on a count, for which one repeat is enough; the reason is yes or no."""
+def counted(
+    holds: bool,
+    *,
+    yes: str,
+    no: str,
+    figure: Figure,
+    unit: str,
+    shown: Phrase,
+) -> Judgement:
+    """Return the judgement on a count, for which one repeat is enough.
+
+    The reason is `yes` if the claim holds, otherwise `no`.
+    """
     if holds:
         return Judgement(HOLDS, reason_phrase(yes), figure, unit, shown)
     return Judgement(DOES_NOT_HOLD, reason_phrase(no), figure, unit, shown)

@@ -171,7 +171,14 @@ def smaller_internal_saved(group: Group, scenario: str) -> Judgement:
         "expected": mib(Figure(expected), npu=True),
     }
     shown = Phrase("claims_internal", values)
-    return counted(is_equal, "internal_equal", "internal_differs", saved, "bytes", shown)
+    return counted(
+        is_equal,
+        yes="internal_equal",
+        no="internal_differs",
+        figure=saved,
+        unit="bytes",
+        shown=shown,
+    )
 
 
 def _whole_pages(size_bytes: int) -> int:
@@ -183,7 +190,14 @@ def slaves_without_weights(group: Group, scenario: str) -> Judgement:
     sizes = component_sizes(measured_row(group, scenario), "shared_weights")
     weights = sizes["weights"]
     has_none = not weights.median
-    return counted(has_none, "no_weights", "own_weights", weights, "bytes", _parts(sizes))
+    return counted(
+        has_none,
+        yes="no_weights",
+        no="own_weights",
+        figure=weights,
+        unit="bytes",
+        shown=_parts(sizes),
+    )
 
 
 def only_weights_shared(group: Group, scenario: str) -> Judgement:
@@ -195,7 +209,14 @@ def only_weights_shared(group: Group, scenario: str) -> Judgement:
     has_own = sizes["internal"].median and sizes["register_commands"].median
     alone = bool(has_own) and not weights.median and shared == {"weights"}
     shown = _parts(sizes)
-    return counted(alone, "weights_alone", "not_weights_alone", weights, "bytes", shown)
+    return counted(
+        alone,
+        yes="weights_alone",
+        no="not_weights_alone",
+        figure=weights,
+        unit="bytes",
+        shown=shown,
+    )
 
 
 def application_memory_read(group: Group, scenarios: Sequence[str]) -> Judgement:
@@ -215,7 +236,14 @@ def application_memory_read(group: Group, scenarios: Sequence[str]) -> Judgement
     shown = Phrase("claims_buffers", named)
     figure = Figure.of(counts)
     assert figure is not None
-    return counted(fewest > 0, "still_read", "never_read", figure, "buffers", shown)
+    return counted(
+        fewest > 0,
+        yes="still_read",
+        no="never_read",
+        figure=figure,
+        unit="buffers",
+        shown=shown,
+    )
 
 
 def _named_buffers(buffers: Sequence[ApplicationBuffers], kind: str) -> str:
@@ -242,7 +270,14 @@ def copies_avoided(group: Group, scenarios: Sequence[str]) -> Judgement:
     if group.computes and row.latency_saved:
         latency = milliseconds(row.latency_saved)
         shown = Phrase("claims_copies_latency", {**values, "latency": latency})
-    return counted(avoided > 0, "copies_less", "copies_same", figure, "bytes", shown)
+    return counted(
+        avoided > 0,
+        yes="copies_less",
+        no="copies_same",
+        figure=figure,
+        unit="bytes",
+        shown=shown,
+    )
 
 
 def memory_saved(group: Group, scenario: str) -> Judgement:

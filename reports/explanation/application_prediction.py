@@ -106,7 +106,9 @@ def predict_application_memory(row: Row, baseline: Row) -> ExplainedMemory:
 
 
 def _sizes(
-    repeats: Sequence[_Repeat], loaded: Figure | None, reusing: Figure | None
+    repeats: Sequence[_Repeat],
+    loaded: Figure | None,
+    reusing: Figure | None,
 ) -> dict[str, Figure | None]:
     """Return all components: `loaded` and `reusing`, and the others from the repeats."""
     sizes = {"import": Figure.of(repeat.import_bytes for repeat in repeats)}
@@ -120,7 +122,8 @@ def _sizes(
 
 
 def _sums(
-    reuse_flags: Sequence[bool], repeats: Iterable[Sequence[int]]
+    reuse_flags: Sequence[bool],
+    repeats: Iterable[Sequence[int]],
 ) -> tuple[list[int], list[int]]:
     """Return, for each repeat, the sum of the contexts that are loaded, and of those that reuse."""
     loaded = []
@@ -153,7 +156,9 @@ def _unshared_bytes(row: Row, baseline: Row, repeat: _Repeat) -> float:
     means = means_by_model(model_digests(baseline), uncopied)
     unshared: float = 0
     for digest, copies, is_shared in zip(
-        model_digests(row), copied, shares(row.info.plan.contexts)
+        model_digests(row),
+        copied,
+        shares(row.info.plan.contexts),
     ):
         if not is_shared:
             unshared += (means[digest] or 0) + copies

@@ -41,7 +41,8 @@ def model_digests(row: Row) -> list[str]:
 
 
 def means_by_model(
-    digests: Iterable[str], sizes: Iterable[float | None]
+    digests: Iterable[str],
+    sizes: Iterable[float | None],
 ) -> dict[str, float | None]:
     """Return the mean of the known sizes of each model's contexts. Key: the model's digest."""
     sizes_by_model: dict[str, list[float | None]] = {}

@@ -70,7 +70,9 @@ def _predicted_sizes(row: Row, baseline: Row, account: Account) -> _Sizes:
 
 
 def _shared_size(
-    memories: Sequence[int | None], digests: Sequence[str], means: Mapping[str, float | None]
+    memories: Sequence[int | None],
+    digests: Sequence[str],
+    means: Mapping[str, float | None],
 ) -> float | None:
     """Return the size that contexts of these models need.
 

@@ -140,7 +140,10 @@ def _reported_sizes(row: Row) -> dict[str, Figure]:
 
 
 def _listed_components(
-    sizes: Mapping[str, Figure], texts: Texts, is_npu: bool, spread: bool
+    sizes: Mapping[str, Figure],
+    texts: Texts,
+    is_npu: bool,
+    spread: bool,
 ) -> str:
     parts = []
     for name, size in sizes.items():

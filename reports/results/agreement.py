@@ -79,14 +79,18 @@ def output_difference(own: Result, reference: Result) -> float | None:
 
 
 def _model_difference(
-    own: Result, digest: str, reference: Result, reference_digest: str
+    own: Result,
+    digest: str,
+    reference: Result,
+    reference_digest: str,
 ) -> float | None:
     """Return the largest relative difference of a model's outputs; None if it is not known."""
     outputs = own.output_digests.get(digest)
     if outputs and outputs == reference.output_digests.get(reference_digest):
         return 0.0
     return relative_difference(
-        own.output_samples.get(digest, ()), reference.output_samples.get(reference_digest, ())
+        own.output_samples.get(digest, ()),
+        reference.output_samples.get(reference_digest, ()),
     )
 
 
@@ -119,7 +123,8 @@ def relative_difference(samples: Samples, reference: Samples) -> float | None:
 
 
 def _same_gaps(
-    own_values: Sequence[float | None], reference_values: Sequence[float | None]
+    own_values: Sequence[float | None],
+    reference_values: Sequence[float | None],
 ) -> bool:
     """Whether both have None, which stands for no finite number, in the same places."""
     return all((own is None) == (other is None) for own, other in zip(own_values, reference_values))

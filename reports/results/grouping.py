@@ -61,7 +61,10 @@ class _Gathering:
         )
 
     def add(
-        self, results: Iterable[StoredResult], file: StoredRun, first_models: dict[str, str]
+        self,
+        results: Iterable[StoredResult],
+        file: StoredRun,
+        first_models: dict[str, str],
     ) -> None:
         """Take the results that no newer run has."""
         self.first_models.update(first_models)
@@ -76,7 +79,8 @@ class _Gathering:
         Of scenarios with equal plans the first in the order is the row, whichever was measured.
         """
         ordered = sorted(
-            self.members.items(), key=lambda member: stored_scenario_of(member[1][0].info).sort_key
+            self.members.items(),
+            key=lambda member: stored_scenario_of(member[1][0].info).sort_key,
         )
         names: dict[Hashable, list[str]] = {}
         for (scenario, inputs), (result, _) in ordered:

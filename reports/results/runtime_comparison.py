@@ -176,7 +176,8 @@ def _comparison_weight(by_group: Mapping[int, Recommendation]) -> tuple[Any, ...
 
 
 def _contexts_key(
-    recommendation: Recommendation, origins: Container[Optional[str]]
+    recommendation: Recommendation,
+    origins: Container[Optional[str]],
 ) -> tuple[Hashable, ...]:
     """Return the models, the contexts and their task, equal in all runtimes that ran them."""
     info = recommendation.without_reuse.info

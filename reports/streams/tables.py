@@ -63,7 +63,10 @@ _MACHINE_COLUMNS = (
 
 
 def memory_table(
-    group: Group, workload: Workload, published: Sequence[PublishedRow], texts: Texts
+    group: Group,
+    workload: Workload,
+    published: Sequence[PublishedRow],
+    texts: Texts,
 ) -> Table:
     """Return the table of this workload, with published rows: memory, its parts, and frames."""
     columns = _memory_columns(group)
@@ -135,7 +138,10 @@ def _outcome(row: Row, texts: Texts) -> str:
 
 
 def _published_cells(
-    row: PublishedRow, columns: Sequence[str], frame_column_count: int, texts: Texts
+    row: PublishedRow,
+    columns: Sequence[str],
+    frame_column_count: int,
+    texts: Texts,
 ) -> list[str]:
     """Return the cells of a published row, which has no figures of frames."""
     name = f"{texts.scenario(f'streams_{row.scenario}')} ({row.target})"
@@ -226,7 +232,7 @@ def machine_table(workload: Workload, texts: Texts) -> Table | None:
 
 
 def _heads(columns: Sequence[str], texts: Texts) -> list[str]:
-    """Return the head of scenarios, and those of the columns of streams with these names."""
+    """Return the heads of the scenario and of these columns of streams."""
     return [texts("column_scenario"), *(texts(f"streams_column_{name}") for name in columns)]
 
 
