@@ -86,16 +86,19 @@ def _application(change: VersionChange, texts: Texts) -> str:
 
 def _component(change: ComponentChange, texts: Texts) -> str:
     mechanism = change.mechanism or "none"
+    subject = f"versions_each_{mechanism}" if change.is_of_each else f"versions_some_{mechanism}"
     size = whole(abs(change.low))
     if change.low != change.high:
         size = texts("versions_sizes", low=size, high=whole(abs(change.high)))
-    where = texts("versions_where", count=change.scenarios, all=change.of_scenarios)
+    scenarios = ""
+    if change.scenarios != change.of_scenarios:
+        scenarios = texts("versions_where", count=change.scenarios, all=change.of_scenarios)
     return texts(
-        f"versions_component_{'more' if change.low > 0 else 'less'}",
-        subject=texts(f"versions_{'each' if change.is_of_each else 'some'}_{mechanism}"),
+        "versions_component_more" if change.low > 0 else "versions_component_less",
+        subject=texts(subject),
         size=size,
         component=texts(f"component_{change.component}").lower(),
-        where="" if change.scenarios == change.of_scenarios else where,
+        where=scenarios,
     )
 
 

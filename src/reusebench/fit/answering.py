@@ -87,7 +87,7 @@ def _predicted_figures(prediction: Prediction | None) -> dict[str, Any]:
         "predicted_application_memory_over_baseline_bytes": _bytes(prediction.over_baseline),
         "predicted_application_memory_trimmed_over_baseline_bytes": _bytes(prediction.trimmed),
         "predicted_frames_per_s": _median(frames),
-        "predicted_frames_per_s_plus_minus": frames.spread if frames else None,
+        "predicted_frames_per_s_plus_minus": _spread(frames),
     }
 
 
@@ -96,9 +96,10 @@ def with_measured(answer: FitAnswer, result: Result) -> FitAnswer:
     memory = result.memory
     account = result.repeats[0].npu
     components: Counter[str] = Counter()
-    for context in account.contexts if account else ():
-        for component in answer.predicted_npu_components_bytes or ():
-            components[component] += context.size_bytes(component) or 0
+    if account and answer.predicted_npu_components_bytes:
+        for context in account.contexts:
+            for component in answer.predicted_npu_components_bytes:
+                components[component] += context.size_bytes(component) or 0
 
     trimmed = Figure.of(memory.application_memory_trimmed_bytes)
     baseline = Figure.of(memory.baseline_memory_bytes)
@@ -129,6 +130,10 @@ def _median(figure: Figure | None) -> float | None:
     return figure.median if figure else None
 
 
+def _spread(figure: Figure | None) -> float | None:
+    return figure.spread if figure else None
+
+
 def _point(candidate: Candidate, demand: Demand) -> FitPoint:
     prediction = candidate.prediction
     layout = candidate.layout
@@ -144,7 +149,7 @@ def _point(candidate: Candidate, demand: Demand) -> FitPoint:
         plus_minus_bytes=prediction.steady.spread or 0.0,
         limited_bytes=prediction.limited.median + (prediction.limited.spread or 0.0),
         frames_per_s=_median(prediction.frames_per_s),
-        frames_per_s_plus_minus=prediction.frames_per_s.spread if prediction.frames_per_s else None,
+        frames_per_s_plus_minus=_spread(prediction.frames_per_s),
     )
 
 

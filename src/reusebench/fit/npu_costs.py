@@ -42,6 +42,8 @@ class NpuCosts:
 
     def __init__(self, study: Study) -> None:
         self._study = study
+        self._demand = study.demand
+        self._models = range(len(study.demand.models))
         #: Key: model and form; emptied when there are more results.
         self._costs: dict[tuple[int, Form], _Cost | None] = {}
         self._known_results = 0
@@ -49,11 +51,11 @@ class NpuCosts:
     def missing(self) -> list[Layout]:
         """Return the layouts to measure before anything can be predicted."""
         layouts = []
-        for model in range(len(self._study.demand.models)):
+        for model in self._models:
             layouts += [self._alone(model, form) for form in self._single_choices(model)]
             if self._study.computes:
-                lanes = range(1, self._study.demand.cores + 1)
-                layouts += [self._study.alone(model, NO_REUSE, count, count) for count in lanes]
+                for lanes in range(1, self._demand.cores + 1):
+                    layouts.append(self._study.alone(model, NO_REUSE, lanes, lanes))
         return [layout for layout in layouts if self._study.result(layout) is None]
 
     def unproven(self, layout: Layout) -> list[Layout]:
@@ -63,7 +65,7 @@ class NpuCosts:
 
     def forms(self, model: int) -> Iterator[Form]:
         """Yield the forms that are not known to be impossible."""
-        for form in forms(self._study.demand, model):
+        for form in forms(self._demand, model):
             if self._cost(model, form) is not None:
                 yield form
 
@@ -202,7 +204,7 @@ class NpuCosts:
     def _single_choices(self, model: int) -> list[Form]:
         """Return the forms that differ in one choice from the plainest one."""
         singles = [Form(mechanism) for mechanism in WEIGHTS]
-        if self._study.demand.are_resolutions and model:
+        if self._demand.are_resolutions and model:
             singles.append(Form(SHARED_WEIGHTS))
         singles += [
             Form(shares_internal=True),
@@ -214,17 +216,18 @@ class NpuCosts:
         return singles
 
     def _frames(self, layout: Layout) -> Figure | None:
-        demand = self._study.demand
+        lanes = min(layout.contexts, self._demand.cores)
         rates: dict[int, Figure] = {}
         for group in layout.groups:
-            lanes = min(layout.contexts, demand.cores)
             result = self._study.result(self._study.alone(group.model, NO_REUSE, lanes, lanes))
-            rate = Figure.of(result.speed.throughput_per_s) if result else None
+            if result is None:
+                return None
+            rate = Figure.of(result.speed.throughput_per_s)
             if rate is None:
                 return None
             rates[group.model] = rate.scaled(1 / lanes)
-        shares = dict(enumerate(map(float, demand.streams)))
-        return frames_per_s(layout, shares, rates, demand.cores)
+        shares = dict(enumerate(map(float, self._demand.streams)))
+        return frames_per_s(layout, shares, rates, self._demand.cores)
 
 
 def _choices(form: Form) -> Iterator[Form]:

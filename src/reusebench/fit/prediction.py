@@ -33,7 +33,9 @@ class Prediction:
     @property
     def npu_bytes(self) -> int | None:
         """NPU memory of all contexts; None if the runtime has no NPU."""
-        return None if self.npu is None else sum(self.npu.values())
+        if self.npu is None:
+            return None
+        return sum(self.npu.values())
 
     @property
     def application(self) -> Figure:
@@ -43,12 +45,16 @@ class Prediction:
     @property
     def steady(self) -> Figure:
         """The figure that layouts are compared by: NPU memory, or the memory of the process."""
-        return self.application if self.npu_bytes is None else Figure(self.npu_bytes, 0.0)
+        if self.npu_bytes is None:
+            return self.application
+        return Figure(self.npu_bytes, 0.0)
 
     @property
     def limited(self) -> Figure:
         """The figure that a limit applies to: the peak of NPU memory, or the process's memory."""
-        return self.application if self.npu_peak_bytes is None else Figure(self.npu_peak_bytes, 0.0)
+        if self.npu_peak_bytes is None:
+            return self.application
+        return Figure(self.npu_peak_bytes, 0.0)
 
 
 def frames_per_s(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 
 from reusebench.fit.layouts import NO_REUSE, ContextGroup, Form, Layout, spread
 from reusebench.fit.prediction import Prediction, frames_per_s
@@ -33,23 +34,17 @@ class ProcessCosts:
 
     def __init__(self, study: Study) -> None:
         self._study = study
-        cores = study.demand.cores
+        self._demand = study.demand
+        self._cores = study.demand.cores
         self._models = range(len(study.demand.models))
         #: Numbers of contexts to measure, besides the largest one: unused memory of a heap grows
         #: unevenly, and contexts beyond the cores cost frames.
-        self._counts = sorted({1, cores, 2 * cores})
+        self._counts = sorted({1, self._cores, 2 * self._cores})
 
     def missing(self) -> list[Layout]:
         """Return the layouts to measure next before anything can be predicted; none in the end."""
-        stages = (
-            self._first,
-            self._mechanisms,
-            self._combinations,
-            self._curves,
-            self._together,
-        )
-        for stage in stages:
-            layouts = [layout for layout in stage() if self._study.result(layout) is None]
+        for stage in self._stages():
+            layouts = [layout for layout in stage if self._study.result(layout) is None]
             if layouts:
                 return layouts
         return []
@@ -83,51 +78,53 @@ class ProcessCosts:
     def least_bytes(self, layout: Layout) -> None:
         """Return None: without an account by component there is no bound."""
 
-    # The stages of measurement
+    def _stages(self) -> Iterator[list[Layout]]:
+        """Yield the layouts of each stage of measurement; a stage needs the former results."""
+        # One context of each model shows the time of an inference.
+        yield [self._alone(model, NO_REUSE, 1) for model in self._models]
 
-    def _first(self) -> Iterator[Layout]:
-        """Yield one context of each model, to know the time of an inference."""
+        # Each way to have weights is measured with many contexts.
+        plain = []
         for model in self._models:
-            yield self._alone(model, NO_REUSE, 1)
+            plain += [self._alone(model, form, self._counts[-1]) for form in _PLAIN_FORMS]
+        yield plain
 
-    def _mechanisms(self) -> Iterator[Layout]:
-        """Yield each way to have weights, with the most contexts that are measured."""
+        # The best way is combined with other reuse.
+        combined = []
         for model in self._models:
-            for form in _PLAIN_FORMS:
-                yield self._alone(model, form, self._counts[-1])
+            forms = self._combined_forms(model)
+            combined += [self._alone(model, form, self._counts[-1]) for form in forms]
+        yield combined
 
-    def _combinations(self) -> Iterator[Layout]:
-        """Yield the best mechanism with shared internal memory and tensors, and shared contexts."""
+        # The kept forms are measured at all numbers of contexts.
+        curves = []
         for model in self._models:
-            for form in self._combined_forms(model):
-                yield self._alone(model, form, self._counts[-1])
-
-    def _curves(self) -> Iterator[Layout]:
-        """Yield the kept forms with all numbers of contexts."""
-        for model in self._models:
+            counts = (*self._counts, self._demand.most[model])
             for form in self._kept(model):
-                for count in (*self._counts, self._study.demand.most[model]):
-                    yield self._alone(model, form, count)
+                curves += [self._alone(model, form, count) for count in counts]
+        yield curves
 
-    def _together(self) -> Iterator[Layout]:
-        """Yield several models in one process: with one context each, and with one per core."""
-        if len(self._models) == 1:
-            return
-        kept = [self._kept(model) for model in self._models]
-        for form in kept[0]:
-            if all(form in forms for forms in kept):
-                yield self._all(form, 1)
-                yield self._all(form, self._study.demand.cores)
+        # Several models in one process show their common memory.
+        kept, *kept_of_others = [self._kept(model) for model in self._models]
+        if kept_of_others:
+            together = []
+            for form in kept:
+                if all(form in forms for forms in kept_of_others):
+                    together += [self._together(form, 1), self._together(form, self._cores)]
+            yield together
 
     def _combined_forms(self, model: int) -> list[Form]:
+        """Return the best mechanism with other reuse, and the shared context with its tensors."""
+        tensors = (INPUT, OUTPUT)
         plain = self._possible(model, _PLAIN_FORMS)
         loaded = [form for form in plain if form.mechanism != SHARED_CONTEXT]
         combined = []
         if loaded:
-            best = min(loaded, key=lambda form: self._size(model, form)).mechanism
-            combined += [Form(best, True), Form(best, True, (INPUT, OUTPUT), True)]
+            best = min(loaded, key=lambda form: self._size(model, form))
+            combined.append(replace(best, shares_internal=True))
+            combined.append(replace(best, shares_internal=True, zero_copy=tensors, shares_io=True))
         if Form(SHARED_CONTEXT) in plain:
-            combined.append(Form(SHARED_CONTEXT, False, (INPUT, OUTPUT), True))
+            combined.append(Form(SHARED_CONTEXT, zero_copy=tensors, shares_io=True))
         return combined
 
     def _kept(self, model: int) -> list[Form]:
@@ -149,25 +146,19 @@ class ProcessCosts:
         return _over_baseline(self._at(model, form, self._counts[-1])).median
 
     def _alone(self, model: int, form: Form, count: int) -> Layout:
-        return self._study.alone(model, form, count, min(count, self._study.demand.cores))
+        return self._study.alone(model, form, count, min(count, self._cores))
 
     def _at(self, model: int, form: Form, count: int) -> Result:
         result = self._study.result(self._alone(model, form, count))
         assert result is not None
         return result
 
-    def _all(self, form: Form, count: int) -> Layout:
-        cores = self._study.demand.cores
-        groups = []
-        for model in self._in_order():
-            groups.append(ContextGroup(model, form, spread(count, range(cores), cores)))
-        return Layout(tuple(groups))
-
-    def _in_order(self) -> list[int]:
-        """Return the models, largest first: shared memory has the size its first user needs."""
-        return sorted(self._models, key=lambda model: -sum(self.sizes(model, NO_REUSE)))
-
-    # The predictions
+    def _together(self, form: Form, count: int) -> Layout:
+        """Return the layout of all models in one process, with `count` contexts each."""
+        per_core = spread(count, range(self._cores), self._cores)
+        # Shared memory has the size that its first user needs, so the largest model comes first.
+        models = sorted(self._models, key=lambda model: -sum(self.sizes(model, NO_REUSE)))
+        return Layout(tuple(ContextGroup(model, form, per_core) for model in models))
 
     def _total(self, layout: Layout, figure: _Metric) -> Figure:
         total = _NONE
@@ -190,7 +181,7 @@ class ProcessCosts:
 
     def _counts_of(self, model: int, form: Form) -> list[int]:
         """Return the measured numbers of contexts, without the largest one if it failed."""
-        most = self._study.demand.most[model]
+        most = self._demand.most[model]
         result = self._study.result(self._alone(model, form, most))
         if result and result.outcome == "ok":
             return sorted({*self._counts, most})
@@ -199,9 +190,9 @@ class ProcessCosts:
     def _common(self, layout: Layout, figure: _Metric) -> Figure:
         """Return the difference of the models in one process to the sum of each alone."""
         form = layout.groups[0].form
-        cores = self._study.demand.cores
-        count = 1 if all(group.count < cores for group in layout.groups) else cores
-        together = self._study.result(self._all(form, count))
+        has_few = all(group.count < self._cores for group in layout.groups)
+        count = 1 if has_few else self._cores
+        together = self._study.result(self._together(form, count))
         assert together is not None
         common = figure(together)
         for group in layout.groups:
@@ -209,8 +200,7 @@ class ProcessCosts:
         return common
 
     def _frames(self, layout: Layout) -> Figure | None:
-        demand = self._study.demand
-        lanes = min(layout.contexts, demand.cores)
+        lanes = min(layout.contexts, self._cores)
         rates: dict[int, Figure] = {}
         for group in layout.groups:
             # The line is not continued beyond the last measurement.
@@ -220,8 +210,8 @@ class ProcessCosts:
             if not rate.median:
                 return None
             rates[group.model] = rate.scaled(1 / lanes)
-        shares = dict(enumerate(map(float, demand.streams)))
-        return frames_per_s(layout, shares, rates, demand.cores)
+        shares = dict(enumerate(map(float, self._demand.streams)))
+        return frames_per_s(layout, shares, rates, self._cores)
 
 
 def _over_baseline(result: Result) -> Figure:

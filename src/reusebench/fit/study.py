@@ -127,7 +127,8 @@ class Study:
 
     def plan(self, layout: Layout, name: str = "fit") -> Plan:
         """Return the plan to measure for a layout."""
-        return plan_of(layout, self.demand, name, self._rounds(layout) if self.computes else 1)
+        rounds = self._rounds(layout) if self.computes else 1
+        return plan_of(layout, self.demand, name, rounds)
 
     def _rounds(self, layout: Layout) -> int:
         """Return the inferences per context, by the longest latency seen of the layout's models."""
