@@ -143,13 +143,10 @@ def compare_runs(
         if signs:
             short[configuration] = signs
 
-    first = min(run.order for run in head)
-    paths = {run.path for run in head}
-    earlier = _by_configuration(run for run in known if run.order < first and run.path not in paths)
     return Changes(
         base=tuple(base),
         head=tuple(head),
-        rows=tuple(_rows(sides, earlier, metrics)),
+        rows=tuple(_rows(sides, _runs_before(head, known), metrics)),
         differing=tuple(refused),
         unmeasured=tuple(_unmeasured(bases, heads)),
         across=tuple(allowed),
@@ -207,9 +204,15 @@ def _outcome(measurements: Sequence[Measured]) -> str | None:
     return outcomes[-1] if outcomes else None
 
 
+def _runs_before(head: Sequence[Run], known: Iterable[Run]) -> list[Run]:
+    first = min(run.order for run in head)
+    paths = {run.path for run in head}
+    return [run for run in known if run.order < first and run.path not in paths]
+
+
 def _rows(
     sides: Mapping[Configuration, tuple[_Side, _Side]],
-    earlier: Mapping[Configuration, Sequence[Measured]],
+    earlier_runs: Iterable[Run],
     metrics: Sequence[Metric],
 ) -> Iterable[Change]:
     compared = []
@@ -218,6 +221,7 @@ def _rows(
             if before.values(metric) and after.values(metric):
                 compared.append((configuration, metric))
 
+    earlier = _by_configuration(earlier_runs)
     confidence = 1 - (1 - CONFIDENCE) / max(1, len(compared))
     for configuration, metric in compared:
         before, after = sides[configuration]

@@ -55,10 +55,10 @@ def _sentences(change: VersionChange, texts: Texts) -> Iterator[str]:
         yield _component(component, texts)
 
     if change.application:
-        if change.like != change.before:
-            yield texts("versions_like", like=change.like)
+        if change.application_before != change.before:
+            yield texts("versions_like", like=change.application_before)
         yield _application(change, texts)
-        before = change.like.architecture
+        before = change.application_before.architecture
         after = change.after.architecture
         if before != after:
             yield texts("versions_architecture", before=before or EMPTY, after=after or EMPTY)

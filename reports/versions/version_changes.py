@@ -55,7 +55,7 @@ class VersionChange:
     components: tuple[ComponentChange, ...]
     #: The version that application memory is compared with: the newest earlier one of the same
     #: architecture, which matters most, or `before` if there is none.
-    like: Version
+    application_before: Version
     #: Difference of application memory above the baseline, per configuration measured in both.
     application: tuple[Difference, ...]
     #: Configurations measured only now: their rows before, which have no figures.
@@ -95,7 +95,8 @@ def _change(versions: VersionSet, before: Version, after: Version) -> VersionCha
             neither.append(configuration.rows[after])
 
     pairs = _measured_in_both(versions, before, after)
-    like = _previous_of_architecture(versions, before, after)
+    application_before = _previous_of_architecture(versions, before, after)
+    application_pairs = _measured_in_both(versions, application_before, after)
     npu = []
     for old, new in pairs:
         change = difference(new.memory(NPU), old.memory(NPU))
@@ -108,8 +109,8 @@ def _change(versions: VersionSet, before: Version, after: Version) -> VersionCha
         npu_compared=len(npu),
         npu=tuple(size for size in npu if size),
         components=tuple(_component_changes(pairs)),
-        like=like,
-        application=tuple(_application_changes(_measured_in_both(versions, like, after))),
+        application_before=application_before,
+        application=tuple(_application_changes(application_pairs)),
         gained=tuple(gained),
         lost=tuple(lost),
         neither=tuple(neither),

@@ -26,15 +26,15 @@ _DUPS = make_plan(*[Context(0, 0), *[Context(0, 0, DUP, 0)] * 2])
 
 
 def _ledger(plan: Plan, *submits: Submit) -> Ledger:
-    """Return a ledger in which context C has task list 10 * C + 1, weights and registers ... + 2,
-    internal ... + 3.
+    """Return a ledger with three buffers for each context, and one of no context.
+
+    Context C has the task list 10 * C + 1, weights and registers 10 * C + 2, internal 10 * C + 3.
     """
     barriers = make_barriers(plan)
-    buffers = [
-        make_buffer(10 * context + number, PAGE, during(barriers, "context", context))
-        for context in range(len(plan.contexts))
-        for number in (1, 2, 3)
-    ]
+    buffers = []
+    for context in range(len(plan.contexts)):
+        made_ns = during(barriers, "context", context)
+        buffers += [make_buffer(10 * context + number, PAGE, made_ns) for number in (1, 2, 3)]
     imported = make_buffer(99, PAGE, during(barriers, "imported"))
     return make_ledger(*buffers, imported, submits=submits)
 

@@ -41,9 +41,11 @@ def test_a_difference_of_nothing_is_as_rare_with_two_or_three_repeats(second_sha
         return [draw.gauss(20.0 * (draw.random() < second_share), 1.0) for _ in range(count)]
 
     def repeated() -> Figure:
-        two = Figure.of(pair := values(2))
-        assert two is not None
-        figure = two if (two.spread or 0) <= 1.0 else Figure.of([*pair, *values(1)])
+        pair = values(2)
+        figure = Figure.of(pair)
+        assert figure is not None
+        if (figure.spread or 0) > 1.0:
+            figure = Figure.of([*pair, *values(1)])
         assert figure is not None
         return figure
 

@@ -108,7 +108,8 @@ class Layout:
     @property
     def lanes(self) -> int:
         """The number of cores with a context, and so of contexts that may infer at once."""
-        return sum(any(counts) for counts in zip(*(group.per_core for group in self.groups)))
+        per_core = [group.per_core for group in self.groups]
+        return sum(any(counts) for counts in zip(*per_core))
 
 
 def spread(count: int, cores: Sequence[int], core_count: int) -> tuple[int, ...]:

@@ -19,11 +19,11 @@ _NPU = find_metric("npu_memory")
 def noisy(*levels: tuple[int, float], deviation: float = 0.05, seed: int = 1) -> list[list[float]]:
     """Return runs of three repeats in bytes, for levels of (number of runs, MiB)."""
     draw = random.Random(seed)
-    return [
-        [(mib + draw.gauss(0, deviation)) * MIB for _ in range(3)]
-        for count, mib in levels
-        for _ in range(count)
-    ]
+    runs = []
+    for count, mib in levels:
+        for _ in range(count):
+            runs.append([(mib + draw.gauss(0, deviation)) * MIB for _ in range(3)])
+    return runs
 
 
 def found(runs: list[list[float]], series: int = 1) -> list[ChangePoint]:
@@ -115,10 +115,10 @@ def test_the_split_is_the_best_of_all() -> None:
         )
         penalty = draw.choice((0.2, 1.0, 3.0))
         # Nine values have four levels at most.
-        places = [
-            chosen for count in range(4) for chosen in combinations(range(1, len(values)), count)
-        ]
-        splits = [[0, *chosen, len(values)] for chosen in places]
+        splits = []
+        for count in range(4):
+            for bounds in combinations(range(1, len(values)), count):
+                splits.append([0, *bounds, len(values)])
         allowed = [split for split in splits if np.diff(split).min() >= 2]
         best = min(allowed, key=lambda split: _cost(values, split, penalty))
         assert best_split(values, least_length=2, penalty=penalty) == best

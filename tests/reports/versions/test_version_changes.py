@@ -43,7 +43,7 @@ def test_application_memory_is_compared_within_an_architecture(tmp_path: Path) -
     """Memory is compared within an architecture, or with the previous version, which is said."""
     versions = version_set(three_versions(tmp_path))
     first, second = version_changes(versions)
-    assert [str(change.like) for change in (first, second)] == [
+    assert [str(change.application_before) for change in (first, second)] == [
         "1.5.2 (aarch64)",
         "1.5.2 (aarch64)",
     ]

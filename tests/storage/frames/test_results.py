@@ -163,13 +163,14 @@ def test_readings_at_the_end_of_phases_are_the_stored_ones(tmp_path: Path) -> No
     write_run(tmp_path, [info])
     frame = reusebench.load(tmp_path)
     read = frame[frame["phase"].notna()].set_index(["repeat", "phase", "metric"])["value"].to_dict()
-    expected = {
-        (number, phase, field.name): field.of(reading)
-        for number, repeat in enumerate(info.repeats, start=1)
-        for phase, reading in repeat.phases.items()
-        for field in FIELDS
-    }
-    assert read == {key: value for key, value in expected.items() if value is not None}
+    expected = {}
+    for number, repeat in enumerate(info.repeats, start=1):
+        for phase, reading in repeat.phases.items():
+            for field in FIELDS:
+                value = field.of(reading)
+                if value is not None:
+                    expected[number, phase, field.name] = value
+    assert read == expected
     steady = info.repeats[0].phases["steady"]
     assert read[1, "steady", "pss_bytes"] == steady.process.pss_bytes
     assert read[1, "steady", "system_available_bytes"] == steady.system.available_bytes

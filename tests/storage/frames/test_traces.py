@@ -34,14 +34,14 @@ def test_barriers_have_all_that_was_read(tmp_path: Path, of_npu: pd.DataFrame) -
     stored = trace_of(tmp_path, info)
     own = of_npu[of_npu["at_barrier"]]
     keys = [own[name] for name in ("time_ns", "phase", "metric")]
-    expected = {
-        (barrier.at_ns - known(stored.start_ns), barrier.phase, field.name): field.of(barrier)
-        for barrier in stored.barriers
-        for field in FIELDS
-    }
-    assert dict(zip(zip(*keys), own["value"])) == {
-        key: size for key, size in expected.items() if size is not None
-    }
+    expected = {}
+    for barrier in stored.barriers:
+        time_ns = barrier.at_ns - known(stored.start_ns)
+        for field in FIELDS:
+            value = field.of(barrier)
+            if value is not None:
+                expected[time_ns, barrier.phase, field.name] = value
+    assert dict(zip(zip(*keys), own["value"])) == expected
     contexts = own[["phase", "context"]].drop_duplicates()
     assert list(contexts[contexts["phase"] == "context"]["context"]) == [1, 2]
     assert contexts[contexts["phase"] == "steady"]["context"].isna().all()

@@ -109,9 +109,9 @@ class Rows:
         key_columns = {
             name: self._decoded(name, column) for name, column in zip(self._names[1:], columns)
         }
-        own = configurations.take(numbers).reset_index(drop=True)
+        common = configurations.take(numbers).reset_index(drop=True)
         frame: pd.DataFrame = pd.concat(
-            [own, pd.DataFrame(key_columns), pd.DataFrame(figures)], axis="columns"
+            [common, pd.DataFrame(key_columns), pd.DataFrame(figures)], axis="columns"
         )
         return frame
 

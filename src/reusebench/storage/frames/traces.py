@@ -75,8 +75,8 @@ def ledgers_frame(files: Iterable[StoredRun], lost: Lost) -> pd.DataFrame:
                 for row in _buffers(info, trace):
                     numbers.append(number)
                     rows.append((repeat, *row))
-    own = configurations.frame().take(numbers).reset_index(drop=True)
-    frame: pd.DataFrame = pd.concat([own, typed_frame(LEDGER_KEYS, rows)], axis="columns")
+    common = configurations.frame().take(numbers).reset_index(drop=True)
+    frame: pd.DataFrame = pd.concat([common, typed_frame(LEDGER_KEYS, rows)], axis="columns")
     return frame
 
 
