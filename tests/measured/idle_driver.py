@@ -1,6 +1,4 @@
-"""The driver with a runtime that computes nothing: contexts have a picture for an input, and are
-done at once.
-"""
+"""The driver with a runtime that computes nothing: contexts take a picture and return at once."""
 
 from __future__ import annotations
 
@@ -19,12 +17,12 @@ from reusebench.measured.runtimes.base import (
     RuntimeContext,
 )
 
-#: Of the picture that frames are scaled to, as YOLOv5s takes it by default here.
+#: Side of the picture that frames are scaled to, which is YOLOv5s's default here.
 _SIDE = 320
 
 
 class IdleContext(RuntimeContext):
-    """An input and nothing else."""
+    """A context with an input and nothing else."""
 
     def __init__(self) -> None:
         self._input = bytearray(_SIDE * _SIDE * 3)
@@ -49,7 +47,7 @@ class IdleContext(RuntimeContext):
 
 
 class IdleRuntime(Runtime):
-    """Makes such contexts of any model."""
+    """A runtime that makes such contexts of any model."""
 
     version = "0"
 
@@ -73,7 +71,7 @@ def open_runtime() -> Runtime:
     return IdleRuntime()
 
 
-#: Its row in the list of runtimes.
+#: The row of this runtime in the list of runtimes.
 ENTRY = runtimes.RuntimeEntry(
     "idle",
     "Idle",

@@ -1,6 +1,4 @@
-"""The driver on a scripted runtime: what reaches the runtime of a plan, and which contexts infer at
-the same time.
-"""
+"""The driver on a scripted runtime: the calls that a plan makes, and which contexts meet."""
 
 from __future__ import annotations
 
@@ -43,7 +41,7 @@ _WARM_UP = 2
 
 
 class Walk:
-    """A walk of these contexts, and what the scripted runtime wrote down during it."""
+    """A walk of given contexts, with the scripted runtime's notes."""
 
     def __init__(
         self,
@@ -73,13 +71,11 @@ class Walk:
         return [line for line in self._lines if "operation" in line]
 
     def most_at_once(self) -> int:
-        """Return how many contexts were in an inference at most."""
+        """Return the largest number of contexts in an inference at once."""
         return 1 + max(len(line["inside"]) for line in self._lines if "inside" in line)
 
     def at_once(self) -> set[tuple[int, int]]:
-        """Return the pairs of contexts of which one began an inference while the other was in
-        one.
-        """
+        """Return pairs of contexts, the second of which began during an inference of the first."""
         pairs = [
             (line["context"], other)
             for line in self._lines
@@ -89,7 +85,7 @@ class Walk:
         return {(min(pair), max(pair)) for pair in pairs}
 
     def order(self, *contexts: int) -> list[int]:
-        """Return which of these contexts inferred, one after the other, in the rounds."""
+        """Return the order in which these contexts inferred in the rounds."""
         inferred = [line["context"] for line in self._lines if line.get("context") in contexts]
         return inferred[_WARM_UP * len(contexts) :]
 
@@ -110,14 +106,12 @@ class Walk:
         return names
 
     def data(self, phase: str) -> list[StepData]:
-        """Return what the steps of a phase came to."""
+        """Return the results of the steps of a phase."""
         return [reading.data for reading in self.run.barriers if reading.phase == phase]
 
 
 def test_each_context_is_made_with_its_memory(tmp_path: Path) -> None:
-    """The plan's memory reaches the runtime, whichever way the context is made; its options are its
-    source's.
-    """
+    """The plan's memory reaches the runtime for every mechanism; options are the source's."""
     contexts = Walk(
         tmp_path,
         Context(
@@ -181,9 +175,7 @@ def test_each_context_is_made_with_its_memory(tmp_path: Path) -> None:
 def test_what_cycles_do(
     tmp_path: Path, kind: str, contexts: tuple[Context, ...], inferred: list[int]
 ) -> None:
-    """Each makes a new context and infers twice, one of inferences only infers; one thread does it
-    all.
-    """
+    """Each makes a new context and infers twice, or only infers; one thread does it all."""
     cycled = Walk(tmp_path, *contexts, cycles=Cycles(kind, 2))
     assert cycled.inferred() == inferred
     assert set().union(*cycled.threads().values()) == {"cycles"}
@@ -192,9 +184,7 @@ def test_what_cycles_do(
 
 
 def test_contexts_are_replaced_oldest_first(tmp_path: Path) -> None:
-    """Of two that live the older goes, once the new one has inferred; at the end the last made goes
-    first.
-    """
+    """The older of two goes once the new one has inferred; at the end the last made goes first."""
     assert Walk(
         tmp_path, Context(0, 0), Context(0, 0), cycles=Cycles("replaced", 2)
     ).destroyed() == [0, 1, 3, 2]
@@ -210,7 +200,7 @@ def test_a_plan_without_memory_leaves_it_to_the_runtime(tmp_path: Path) -> None:
 
 
 def test_where_there_is_one_core_none_is_chosen(tmp_path: Path) -> None:
-    """A chip with one core has no mask to set; bound or not, nothing runs at once there."""
+    """A chip with one core has no mask to set, and nothing runs at once there."""
     for folder, core in (("bound", 0), ("free", None)):
         (tmp_path / folder).mkdir()
         walked = Walk(tmp_path / folder, *[Context(0, 0, core=core)] * 3, cores=1)
@@ -219,9 +209,7 @@ def test_where_there_is_one_core_none_is_chosen(tmp_path: Path) -> None:
 
 
 def test_a_context_over_foreign_weights_is_made_from_the_weightless_model(tmp_path: Path) -> None:
-    """Where there is one; if there is none, from what was prepared of it, or from the model
-    itself.
-    """
+    """It is made from the weightless model, or the prepared one, or the model itself."""
     path = tmp_path / "calls"
     script = f"calls={path}"
     first = Model("a", script, "a", weightless=f"{script};never")
@@ -243,9 +231,7 @@ def test_a_context_over_foreign_weights_is_made_from_the_weightless_model(tmp_pa
 
 
 def test_internal_memory_is_shared_by_its_group(tmp_path: Path) -> None:
-    """Once all contexts are made each memory is made once, with its contexts in order and no
-    others.
-    """
+    """Each memory is made once, after all contexts, with its contexts in order and no others."""
     walked = Walk(
         tmp_path,
         Context(0, 0, internal=5, core=0),
@@ -267,9 +253,7 @@ def test_internal_memory_is_shared_by_its_group(tmp_path: Path) -> None:
 
 
 def test_contexts_of_one_core_run_in_turn(tmp_path: Path) -> None:
-    """However many threads there are; a context of each core meet inside an inference: neither
-    waits for the other.
-    """
+    """They do so however many threads there are; two cores do not wait for each other."""
     cores = (0, 1, 0, 1, 0)
     contexts = [Context(0, 0, internal=core, core=core) for core in cores]
     at_once = Walk(tmp_path, *contexts, script="meet@infer3;meet@infer4").at_once()
@@ -278,16 +262,14 @@ def test_contexts_of_one_core_run_in_turn(tmp_path: Path) -> None:
 
 
 def test_contexts_of_no_core_take_any(tmp_path: Path) -> None:
-    """Unbound contexts run at once as far as there are cores, and never one more."""
+    """As many run at once as there are cores, and never one more."""
     walked = Walk(tmp_path, *[Context(0, 0)] * 4, cores=2, script="meet@infer0;meet@infer3")
     assert (0, 3) in walked.at_once()
     assert walked.most_at_once() == 2
 
 
 def test_contexts_of_a_chain_run_one_after_the_other(tmp_path: Path) -> None:
-    """In the chain's order, whatever the order of making; another chain runs beside it, and each
-    inference is timed.
-    """
+    """They run in the chain's order, beside another chain, and each inference is timed."""
     contexts = [Context(0, index % 2) for index in range(4)]
     walked = Walk(
         tmp_path, *contexts, cores=2, script="meet@infer2;meet@infer3", chains=((2, 0), (3, 1))
@@ -301,9 +283,7 @@ def test_contexts_of_a_chain_run_one_after_the_other(tmp_path: Path) -> None:
 
 
 def test_a_chain_has_one_thread(tmp_path: Path) -> None:
-    """From the first inferences on, as in an application; it ends with the last context of its
-    chain.
-    """
+    """It has it from the first inferences on, and the thread ends with the chain's last context."""
     chain = [Context(0, 0)] * 3
     threads = Walk(tmp_path, *chain, Context(0, 0), chains=((2, 0, 1),)).threads()
     assert [threads[index] for index in range(3)] == [{"context-0"}] * 3
@@ -311,9 +291,7 @@ def test_a_chain_has_one_thread(tmp_path: Path) -> None:
 
 
 def test_allocations_of_the_adapter_are_reported(tmp_path: Path) -> None:
-    """What the adapter allocates for the application arrives with its kind, size and inode, step by
-    step.
-    """
+    """The allocations arrive with kind, size and inode, step by step."""
     script = (
         "create-1-5000-weights@load0;create-2-900-internal@share_internal0;create-3-70-input@infer1"
     )
@@ -330,7 +308,7 @@ def test_allocations_of_the_adapter_are_reported(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("script", ["driver=0.9.8", ""])
 def test_versions_are_reported_as_soon_as_they_are_known(tmp_path: Path, script: str) -> None:
-    """The library knows the driver under it only once there is a context."""
+    """The library knows the kernel driver only when there is a context."""
     walked = Walk(tmp_path, Context(0, 0), script=script)
     (imported,), (made,) = walked.data("imported"), walked.data("context")
     assert (imported.runtime_version, imported.driver_version) == ("1.2.3", None)
@@ -353,16 +331,14 @@ def test_versions_are_reported_as_soon_as_they_are_known(tmp_path: Path, script:
 def test_a_mechanism_that_fails_has_its_step(
     scenario: str, script: str, kind: str, step: Step
 ) -> None:
-    """That of an internal memory is named with its first context; what is missing differs from what
-    failed.
-    """
+    """A failure of internal memory names its first context; missing is not the same as failed."""
     failure = walk(make_plan(scenario, script, script)).failure
     assert failure is not None
     assert (failure.kind, failure.phase, failure.context) == (kind, *step)
 
 
 def test_a_long_text_of_the_runtime_is_cut() -> None:
-    """What is no adapter's error has its type and its text, as far as a message goes."""
+    """An error that is no adapter's has its type and its text, up to a limit."""
     failure = walk(
         make_plan("no_reuse", "absent" * 1000, runtime="onnxruntime"), THIS_INTERPRETER
     ).failure

@@ -1,6 +1,4 @@
-"""What the measured process imports is weighed with the runtime: the standard library, numpy and
-the runtime.
-"""
+"""Imports of the measured process, which add to its memory: the runtime's and a few more."""
 
 from __future__ import annotations
 
@@ -34,7 +32,7 @@ def write_modules():
         json.dump(modules, file)
 """
 
-#: The driver, which writes them before each of its messages.
+#: The driver, which also writes its modules before each of its messages.
 _WALK = """
 from reusebench.measured import driver
 class Channel(driver.HarnessPipes):
@@ -46,7 +44,7 @@ driver.main()
 """
 
 
-#: The files of modules by their names; None: built in.
+#: Files of modules by their names; None if they are built in.
 Modules = dict[str, Optional[str]]
 
 
@@ -68,7 +66,7 @@ def _modules_of_walk(plan: Plan, output: Path) -> Modules:
 
 @pytest.fixture(scope="module")
 def bare(tmp_path_factory: pytest.TempPathFactory) -> Modules:
-    """Return the modules of a process that imports numpy and ONNX Runtime and nothing else."""
+    """Return the modules of a process that imports only numpy and ONNX Runtime."""
     return _modules("import numpy, onnxruntime", tmp_path_factory.mktemp("bare") / "modules.json")
 
 
@@ -94,9 +92,7 @@ def _in_standard_library(name: str, file: str | None) -> bool:
 def test_the_measured_process_imports_no_more_than_the_runtime_needs(
     walked: Modules, bare: Modules
 ) -> None:
-    """Beyond `import numpy, onnxruntime` there are our packages and the standard library, and
-    nothing else.
-    """
+    """Apart from `import numpy, onnxruntime` it has our packages and the standard library."""
     more = {name: file for name, file in walked.items() if name not in bare}
     foreign = {name for name, file in more.items() if not _in_standard_library(name, file)}
     assert {name.partition(".")[0] for name in foreign} - _START == _PACKAGES
@@ -105,9 +101,7 @@ def test_the_measured_process_imports_no_more_than_the_runtime_needs(
 
 
 def test_what_the_runtime_itself_needs(bare: Modules) -> None:
-    """The comparison above is worth something: none of the harness's packages come with the
-    runtime.
-    """
+    """The comparison above is valid: the runtime brings none of the harness's packages."""
     tops = {name.partition(".")[0] for name in bare}
     assert not tops & {
         "psutil",
@@ -125,9 +119,7 @@ def test_what_the_runtime_itself_needs(bare: Modules) -> None:
 def test_what_streams_need_weighs_in_plans_of_streams_alone(
     walked: Modules, tiny_model: Path, tmp_path: Path
 ) -> None:
-    """There it is PyAV, what that imports, and the package of the video; numpy and the runtime were
-    there before.
-    """
+    """They add PyAV, its imports and our package of streams; numpy was there before."""
     clip = tmp_path / "clip.mp4"
     make = [sys.executable, "-m", "reusebench", "models", "clip", "--output", str(clip)]
     make += ["--size", "64x48", "--seconds", "0.5"]
@@ -140,8 +132,7 @@ def test_what_streams_need_weighs_in_plans_of_streams_alone(
     more = {
         name: file for name, file in new.items() if file and not _in_standard_library(name, file)
     }
-    # Cython, which PyAV is compiled by, makes modules of other names in its folder, and some
-    # without a file.
+    # Cython, which compiles PyAV, makes modules of other names in its folder, some without a file.
     whose = {
         "av" if Path(file).parent.name == "av" else name.partition(".")[0]
         for name, file in more.items()
@@ -155,7 +146,7 @@ def test_what_streams_need_weighs_in_plans_of_streams_alone(
     } & set(walked) == set()
 
 
-#: What streams with a video add to the measured process.
+#: Modules that streams with a video add to the measured process.
 _OF_STREAMS = {
     "reusebench.measured.heap",
     "reusebench.measured.streams",
@@ -166,7 +157,7 @@ _OF_STREAMS = {
     "reusebench.measured.streams.pool",
 }
 
-#: Each weighs some hundred KiB, and nothing that is measured needs it.
+#: Modules of some hundred KiB each, which nothing that is measured needs.
 _HEAVY = {
     "asyncio",
     "ctypes",
@@ -183,16 +174,12 @@ _HEAVY = {
 
 
 def test_no_heavy_part_of_the_standard_library(walked: Modules, bare: Modules) -> None:
-    """Hashing (OpenSSL), foreign functions and the like come into the process only if the runtime
-    brings them.
-    """
+    """Hashing (OpenSSL), foreign functions and the like are loaded only by the runtime."""
     assert _HEAVY & (set(walked) - set(bare)) == set()
 
 
 def test_rockchips_adapter_needs_the_standard_library_alone(tmp_path: Path) -> None:
-    """Its API is bound by ctypes: no package comes with it, and no other heavy part of the standard
-    library.
-    """
+    """Its API is bound by ctypes: it brings no package, and no other heavy standard module."""
     modules = _modules(
         "import reusebench.measured.driver, reusebench.measured.runtimes.rknn.adapter",
         tmp_path / "modules.json",
@@ -237,9 +224,7 @@ sys.exit(driver.main())
 
 @pytest.mark.parametrize("scenario", ["full_dup", "streams_full_dup"])
 def test_walks_on_python_3_8(scenario: str) -> None:
-    """The driver runs on the oldest Python that boards have, also with streams, and adapters can be
-    imported there.
-    """
+    """The driver, streams and adapters run on the oldest Python that boards have."""
     python = shutil.which("python3.8")
     if (
         python is None

@@ -1,4 +1,4 @@
-"""The heap in use, of this process."""
+"""The heap in use of this process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MIB = 1 << 20
 
 @pytest.fixture(params=["mallinfo2", "mallinfo"])
 def heap(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Heap:
-    """Return the heap by each of the calls that the C library has."""
+    """Return the heap by each of the C library's calls."""
     form = {"mallinfo2": heap_module._Mallinfo2, "mallinfo": heap_module._Mallinfo}[request.param]
     call = getattr(ctypes.CDLL(None), request.param, None)
     if call is None:
@@ -26,9 +26,7 @@ def heap(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Hea
 
 @pytest.mark.parametrize("pieces", [(64 << 10, 64), (4 * _MIB, 1)])
 def test_what_is_allocated_is_in_use_until_it_is_freed(heap: Heap, pieces: tuple[int, int]) -> None:
-    """In an arena and in a mapping of its own, to within a tenth; holes of the heap do not
-    count.
-    """
+    """Arenas and mappings count, to within a tenth; holes in the heap do not."""
     size, count = pieces
     library = ctypes.CDLL(None)
     library.malloc.restype = ctypes.c_void_p
@@ -50,7 +48,7 @@ def test_what_is_allocated_is_in_use_until_it_is_freed(heap: Heap, pieces: tuple
 
 
 def test_the_lowest_of_several_readings_is_kept(heap: Heap) -> None:
-    """And forgotten when it was taken."""
+    """It is forgotten when it was taken."""
     held = bytearray(8 * _MIB)
     heap.read()
     high = heap.take_lowest()

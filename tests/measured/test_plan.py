@@ -47,7 +47,7 @@ _MODELS = (
         conversion=Conversion("/models/b.onnx", "toolkit 1.0", "INT8", (_INPUT,)),
     ),
 )
-#: Its internal memory is 7, on core 0, where its contexts run in turn.
+#: A context with internal memory 7, on core 0, whose contexts run in turn.
 _IN_TURN = Context(0, 0, internal=7, core=0)
 
 
@@ -73,9 +73,7 @@ def _in_json(plan: Plan) -> dict[str, Any]:
 
 
 def test_json_both_ways_gives_the_same_plan() -> None:
-    """What one process writes another one reads as an equal plan: all of its memory as tuples, and
-    its schedule.
-    """
+    """Another process reads an equal plan: all of its memory as tuples, and its schedule."""
     outside = Context(
         0, 0, outside=(WEIGHTS, INTERNAL), allocator=DMA_HEAP, zero_copy=(INPUT, OUTPUT), core=1
     )
@@ -94,9 +92,7 @@ def test_json_both_ways_gives_the_same_plan() -> None:
 
 
 def test_plans_that_were_stored_before_contexts_had_memory() -> None:
-    """The storage reads them as they ran: everything allocated by the runtime, all copied, on any
-    core, alone.
-    """
+    """They are read as they ran: the runtime allocates everything, copies, and uses any core."""
     contexts = (Context(0, 0), Context(0, 0, DUP, 0), Context(1, 1))
     data = _in_json(_plan(*contexts))
     for context in data["contexts"]:
@@ -236,7 +232,7 @@ def test_plans_that_were_stored_before_contexts_had_memory() -> None:
     ],
 )
 def test_an_impossible_plan_is_refused(contexts: list[Context], words: list[str]) -> None:
-    """The message names the context, or both of them, and what would be valid or what to change."""
+    """The message names the contexts, and what would be valid or what to change."""
     with pytest.raises(InvalidPlan) as refusal:
         _plan(*contexts)
     assert [word for word in words if word not in str(refusal.value)] == []
@@ -267,7 +263,7 @@ def test_a_plan_that_never_runs_is_refused(cores: int, rounds: int) -> None:
 def test_an_impossible_schedule_is_refused(
     changes: dict[str, Any], served: tuple[int | None, ...] | None, words: str
 ) -> None:
-    """Contexts serve every stream, each one of them or each all."""
+    """Contexts serve every stream: each context one of them, or each all."""
     contexts = [Context(stream, 0) for stream in served or ()]
     with pytest.raises(InvalidPlan, match=words):
         _plan(*contexts, schedule=dataclasses.replace(_STREAMS, **changes))
@@ -292,9 +288,7 @@ def test_a_plan_from_json_is_checked_too() -> None:
 
 
 def test_the_steps_of_a_walk() -> None:
-    """All contexts are made, then each infers alone, then all together, then they go, the last made
-    first.
-    """
+    """All contexts are made, infer alone, then together, and go, the last made first."""
     plan = _plan(Context(0, 0), Context(0, 0, DUP, 0))
     assert list(plan.steps()) == [
         Step("imported"),
@@ -330,9 +324,7 @@ def test_the_steps_of_a_walk() -> None:
     ],
 )
 def test_the_steps_of_cycles(kind: str, contexts: int, living: int) -> None:
-    """Those contexts that live from cycle to cycle are made before the first and destroyed after
-    the last.
-    """
+    """Contexts that stay alive are made before the first cycle and destroyed after the last."""
     plan = dataclasses.replace(_plan(*[Context(0, 0)] * contexts), cycles=Cycles(kind, 3))
     phases = (
         ["context"] * living + ["first_inference"] * living + ["cycle"] * 3 + ["destroy"] * living
@@ -356,9 +348,7 @@ def test_impossible_cycles_are_refused(cycles: Cycles, contexts: int, words: str
 
 
 def test_the_steps_of_a_plan_that_fills() -> None:
-    """Each context is ready before the next is made; without room for more those that ran do so
-    once more, and go.
-    """
+    """Each context is ready before the next is made; at the end those that ran do so once more."""
     contexts = (Context(0, 0), *(Context(0, 0, DUP, 0, internal=1, core=0) for _ in range(2)))
     plan = dataclasses.replace(
         _plan(*(dataclasses.replace(context, core=0) for context in contexts)), fills=True
@@ -382,7 +372,7 @@ def test_the_steps_of_a_plan_that_fills() -> None:
 
 
 def test_which_failures_are_a_limit() -> None:
-    """Those of a further context before it has run, in a plan that fills."""
+    """A failure of an additional context is a limit, in a plan that adds them until one fails."""
     plan = dataclasses.replace(_plan(Context(0, 0), Context(0, 0)), fills=True)
     is_limit = {step: plan.may_be_full_at(step) for step in plan.steps()}
     assert [step for step, answer in is_limit.items() if answer] == [
@@ -393,9 +383,7 @@ def test_which_failures_are_a_limit() -> None:
 
 
 def test_internal_memory_is_given_between_making_and_running() -> None:
-    """Sizes are known when all contexts are made, and none can run before it has its memory; each
-    memory once.
-    """
+    """Sizes are known when all contexts are made, and none can run without; each memory once."""
     other = Context(1, 1, internal=3, core=1)
     plan = _plan(Context(0, 0, core=0), _IN_TURN, other, Context(0, 0, DUP, 1, internal=7, core=0))
     assert plan.internal_memories() == {7: [1, 3], 3: [2]}
@@ -421,7 +409,7 @@ def test_internal_memory_is_given_between_making_and_running() -> None:
 def test_which_contexts_may_run_at_once(
     cores: int, of_contexts: tuple[int | None, int | None], at_once: bool
 ) -> None:
-    """Contexts of one core run in turn, and everything does where there is one core."""
+    """Contexts of one core run in turn, and all contexts do if there is one core."""
     plan = _plan(*(Context(0, 0, core=core) for core in of_contexts), cores=cores)
     assert plan.may_run_at_once(0, 1) is at_once
     assert plan.may_run_at_once(1, 0) is at_once
@@ -434,9 +422,7 @@ def test_on_one_core_internal_memory_needs_no_binding() -> None:
 
 
 def test_which_contexts_share_weights() -> None:
-    """A dup or another resolution shares weights with its source; a load without them and a shared
-    context do not.
-    """
+    """A dup or another resolution shares weights with its source; a load and a handle do not."""
     plan = _plan(
         Context(0, 0),
         Context(0, 0, DUP, 0),
@@ -458,9 +444,7 @@ def test_which_contexts_share_weights() -> None:
 
 
 def test_which_contexts_need_the_prepared_model() -> None:
-    """Those whose weights are shared, given by the application, or used where their file is; no
-    others.
-    """
+    """Those whose weights are shared, given by the application, or used in their file."""
     plan = _plan(
         Context(0, 0),
         Context(0, 0, DUP, 0),
@@ -495,9 +479,7 @@ def test_an_impossible_chain_is_refused(chains: tuple[tuple[int, ...], ...], wor
 
 
 def test_every_context_is_in_a_chain() -> None:
-    """Those that nobody has chained are alone; chains come in the order in which their first
-    contexts are made.
-    """
+    """Unchained contexts are alone; chains are in the order of their first made contexts."""
     plan = _plan(*[Context(0, 0)] * 5, chains=((4, 1), (2, 3)))
     assert plan.all_chains() == [(0,), (4, 1), (2, 3)]
     assert [plan.chain_of(index) for index in range(5)] == [(0,), (4, 1), (2, 3), (2, 3), (4, 1)]

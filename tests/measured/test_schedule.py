@@ -31,7 +31,7 @@ def worker() -> Iterator[Worker]:
 
 @pytest.mark.parametrize("capacity", [1, 2, 3])
 def test_a_gate_lets_in_as_many_as_its_capacity(capacity: int) -> None:
-    """As many threads as that meet inside it; with more threads it is never one more."""
+    """Exactly `capacity` threads meet inside it, however many there are."""
     gate = FairSemaphore(capacity)
     lock = threading.Lock()
     full = threading.Barrier(capacity)
@@ -66,9 +66,7 @@ def test_a_gate_lets_in_as_many_as_its_capacity(capacity: int) -> None:
 
 
 def test_a_gate_is_fair() -> None:
-    """The thread that waits longest enters first, and one that leaves cannot overtake those that
-    wait.
-    """
+    """The thread that waits longest enters first, and one that leaves cannot overtake it."""
     gate = FairSemaphore(1)
     order = []
 
@@ -105,7 +103,7 @@ def test_a_worker_gives_results_in_order(worker: Worker) -> None:
 
 @pytest.mark.parametrize("kind", [RuntimeError, MemoryError, SystemExit])
 def test_a_worker_passes_exceptions_on_and_lives(worker: Worker, kind: type[BaseException]) -> None:
-    """finish raises the exception of a task, of whatever kind, and the next task runs."""
+    """finish raises the exception of a task, of any kind, and the next task runs."""
 
     def task() -> None:
         raise kind("from the task")
@@ -119,7 +117,7 @@ def test_a_worker_passes_exceptions_on_and_lives(worker: Worker, kind: type[Base
 
 @pytest.mark.parametrize("fails", [False, True])
 def test_a_worker_keeps_nothing_of_a_task(worker: Worker, fails: bool) -> None:
-    """What a task used (a context, to be destroyed) is free as soon as its result was taken."""
+    """A task's objects (a context to be destroyed) are free as soon as its result was taken."""
 
     class Thing:
         pass
@@ -152,7 +150,7 @@ def test_a_stopped_worker_has_no_thread() -> None:
 
 
 def test_run_on_all_runs_at_once_and_keeps_order() -> None:
-    """Tasks that wait for each other all end, and results stand in the order of the tasks."""
+    """Tasks that wait for each other all end, and results are in the order of the tasks."""
     workers = [Worker(f"worker {index}") for index in range(4)]
     meeting = threading.Barrier(4)
 

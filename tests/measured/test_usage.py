@@ -1,4 +1,4 @@
-"""What a process reads of itself after a cycle."""
+"""Resources that a process reads of itself after a cycle."""
 
 from __future__ import annotations
 
@@ -10,13 +10,11 @@ from reusebench.measured.usage import usage
 
 
 def test_what_is_held_is_counted() -> None:
-    """Two descriptors, a mapping of one of them and a thread are there, and gone when they are
-    given back.
-    """
+    """Two descriptors, a mapping and a thread are counted, and gone when they are released."""
     before = usage(lambda: True)
     fds = [os.memfd_create(f"held-{number}") for number in range(2)]
     os.ftruncate(fds[0], mmap.PAGESIZE)
-    mapping = mmap.mmap(fds[0], mmap.PAGESIZE)  # which holds a descriptor of its own
+    mapping = mmap.mmap(fds[0], mmap.PAGESIZE)  # holds a descriptor of its own
     stop = threading.Event()
     thread = threading.Thread(target=stop.wait)
     thread.start()
@@ -33,11 +31,11 @@ def test_what_is_held_is_counted() -> None:
 
 
 def test_memory_as_allocated_is_read_before_the_trim() -> None:
-    """What the trim gives back is in it."""
-    # A mapping, since the heap of a process that has run other tests may have so much to spare, and
-    # would keep it.
+    """It includes the memory that the trim returns."""
+    # A mapping, because the heap of a process that ran other tests may have that much to spare, and
+    # keep it.
     held = mmap.mmap(-1, 64 << 20)
-    held.write(b"x" * len(held))  # written to: zeros may be pages that are not there yet
+    held.write(b"x" * len(held))  # written to, because zeros may be pages that do not exist yet
 
     def trim() -> None:
         held.close()

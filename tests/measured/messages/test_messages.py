@@ -1,4 +1,4 @@
-"""Messages in words."""
+"""Messages and their texts."""
 
 from __future__ import annotations
 
@@ -38,9 +38,7 @@ def test_every_language_has_the_same_messages(language: str) -> None:
 
 
 def test_chinese_messages_have_chinese_punctuation() -> None:
-    """No comma, colon, semicolon, question mark or bracket of ASCII stands beside a Chinese
-    character.
-    """
+    """No ASCII comma, colon, semicolon, question mark or bracket is beside a Chinese character."""
     assert with_foreign_punctuation(TEXTS[_CHINESE].values()) == []
 
 
@@ -50,7 +48,7 @@ def test_chinese_messages_are_chinese() -> None:
 
 
 def test_a_message_comes_back_from_what_is_stored() -> None:
-    """With the messages in it, which are put into words of the same language."""
+    """Messages within it come back, too, and are put into words of the same language."""
     message = Message(
         "reads_freed", {"owner": Message("owner_context", {"number": 3}), "amount": 12}
     )
@@ -76,7 +74,7 @@ def test_a_message_of_another_version_is_shown(message: Message, shown: str) -> 
 
 @pytest.mark.process
 def test_the_measured_process_reads_no_texts() -> None:
-    """Its errors are sent as codes: the texts would be weighed with the runtime."""
+    """Its errors are sent as codes: texts would add to the memory that is measured."""
     code = """
 import sys
 opened = []

@@ -1,4 +1,4 @@
-"""The codes that the source makes messages of, against the texts that there are."""
+"""The codes of messages in the source, against the texts."""
 
 from __future__ import annotations
 
@@ -25,11 +25,10 @@ from tests.measured.messages.test_messages import TEXTS, fields
 from tests.reports.stored import even, result, write_run
 from tests.samplers.hosts import link_process
 
-#: What takes a code and the values of its text.
+#: Calls that take a code and the values of its text.
 _CALLS = ("Message", "AdapterError", "NotSupported")
 _FOLDERS = (PACKAGE, CHECKOUT / "scenarios", CHECKOUT / "reports")
-#: In the driver in C, whose messages tests/targets/native holds equal to those of the driver in
-#: Python.
+#: Codes in the C driver, whose messages tests/targets/native holds equal to the Python driver's.
 _CODES_IN_C = {
     code
     for file in sorted((NATIVE / "driver").glob("*.c"))
@@ -40,7 +39,7 @@ _CODES_IN_C = {
 
 
 def _text(node: ast.AST | None) -> str | None:
-    """Return the string that an expression is; None if it is another one."""
+    """Return the string that an expression is; None if it is another expression."""
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
 
 
@@ -88,7 +87,7 @@ def _made() -> Iterator[tuple[str, str, set[str | None]]]:
 
 
 def test_every_message_that_is_made_has_its_text() -> None:
-    """Each code is known, and the values are those that its text has fields for."""
+    """Each code is known, and the values are those of the fields of its text."""
     made = list(_made())
     assert len(made) > 60
     texts = TEXTS[ENGLISH]
@@ -102,7 +101,7 @@ def test_every_message_that_is_made_has_its_text() -> None:
 
 
 def test_no_text_is_unused() -> None:
-    """Each code stands in the source, or is held by one of the tests below."""
+    """Each code is in the source, or in one of the tests below."""
     in_source = {
         text for tree in _trees().values() for node in ast.walk(tree) if (text := _text(node))
     }
@@ -113,7 +112,7 @@ def test_no_text_is_unused() -> None:
 
 
 def _phases() -> set[str]:
-    """Return the phases that a process may fail in."""
+    """Return the phases in which a process may fail."""
     video = Video("clip", "clip.mp4", "", "h264", 64, 48, 30.0, 15)
     schedule = Streams(count=1, fps=1.0, queue=0, warm_up_s=0.0, duration_s=1.0, video=video)
     plans = [
@@ -127,7 +126,7 @@ def _phases() -> set[str]:
 @pytest.mark.parametrize("context", [None, 2])
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_kind_of_failure_in_every_phase_has_words(language: str, context: int | None) -> None:
-    """None of them is shown by its code, be it of a context or not."""
+    """None of them is shown by its code, whether a context is named or not."""
     message = Message("text", {"text": "it broke"})
     for kind in OUTCOMES.keys() - {"ok"}:
         for phase in _phases():
@@ -138,7 +137,7 @@ def test_every_kind_of_failure_in_every_phase_has_words(language: str, context: 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_source_of_figures_has_words(language: str, tmp_path: Path) -> None:
-    """Those of this machine, and those that a kernel with an NPU and nothing else lacks."""
+    """Sources of this machine have words, and those that only a kernel with an NPU has."""
     here = tmp_path / "proc" / str(os.getpid())
     here.mkdir(parents=True)
     (tmp_path / "proc/rknpu").mkdir()
@@ -149,8 +148,7 @@ def test_every_source_of_figures_has_words(language: str, tmp_path: Path) -> Non
             assert source.remark.values.keys() == fields(TEXTS[language][source.remark.code])
 
 
-#: What may be wrong with a stored file: by the code of its words, what is replaced in a run's file,
-#: and by what.
+#: Damages of a stored file: the code of the words, the text to replace, and the replacement.
 _DAMAGES = {
     "file_damaged": ('"benchmarks"', "benchmarks"),
     "file_invalid": ('"board":', '"plank":'),
@@ -161,7 +159,7 @@ _DAMAGES = {
 
 @pytest.mark.parametrize("code", [*_DAMAGES, "file_unreadable"])
 def test_what_is_wrong_with_a_file_has_words(code: str, tmp_path: Path) -> None:
-    """In every language the file is named with the words of the reason, and what to do about it."""
+    """In every language the file is named, with the reason and a remedy."""
     path = tmp_path
     if code in _DAMAGES:
         path = write_run(tmp_path, [result(tmp_path, "no_reuse", even(3))])

@@ -1,4 +1,4 @@
-"""Shared by the tests of ONNX Runtime's adapter."""
+"""Fixtures for the tests of ONNX Runtime's adapter."""
 
 from __future__ import annotations
 
@@ -10,7 +10,5 @@ from reusebench.measured.runtimes.base import Runtime
 
 @pytest.fixture(scope="session")
 def runtime() -> Runtime:
-    """Return the adapter, here in the tests' own process; older ones register the arena of a
-    process once.
-    """
+    """Return the adapter in this process; old versions register the process's arena only once."""
     return open_runtime("onnxruntime")

@@ -1,9 +1,9 @@
-"""What every runtime's adapter must do, as functions that test_contract.py runs for each runtime.
+"""The contract of every runtime's adapter, as functions that test_contract.py runs.
 
 A function raises if the adapter breaks the contract. `python -m tests.measured.runtimes.contract
-NAME FILES` runs them all in a process of its own, for runtimes that cannot live in that of the
-tests: it prints a line of JSON with the traceback, or null, of each function. Python 3.8, and no
-imports beside numpy, the standard library and the measured process's own code.
+NAME FILES` runs all of them in its own process, for runtimes that cannot live in the process of the
+tests. It prints a line of JSON with the traceback, or null, of each function. Python 3.8; imports
+are numpy, the standard library and the measured process's own code.
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ _INFERENCES_PER_THREAD = 10
 class Files:
     """Paths of the models that the contract needs of a runtime."""
 
-    #: A network that takes a picture, the first of its inputs.
+    #: A network whose first input is a picture.
     model: str
-    #: The same network and weights at another resolution; None if weights are not compared here.
+    #: The same network and weights at another resolution; None if the library compares no weights.
     resized: Optional[str]
-    #: Another network, or the same one with other weights; None as above.
+    #: Another network, or the same one with other weights; None if the library compares no weights.
     other: Optional[str]
 
 
 class Trial:
-    """A runtime that is tried, with its files and a folder for what it prepares."""
+    """A runtime on trial, with its files and a folder for prepared models."""
 
     def __init__(self, entry: RuntimeEntry, runtime: Runtime, files: Files, folder: str) -> None:
         self.entry = entry
@@ -63,7 +63,7 @@ class Trial:
         self._lacks = dict(entry.lacks)
 
     def has(self, scenario: str) -> bool:
-        """Whether the runtime's row of RUNTIMES does not say that it lacks the mechanism."""
+        """Whether the runtime's row in RUNTIMES has no reason against the mechanism."""
         return scenario not in self._lacks
 
     def implements(self, method: str) -> bool:
@@ -71,7 +71,7 @@ class Trial:
         return getattr(type(self.runtime), method) is not getattr(Runtime, method)
 
     def reason(self, scenario: str) -> str:
-        """Return the code of the reason that the row gives for a mechanism that it lacks."""
+        """Return the code of the row's reason against a mechanism."""
         return self._lacks[scenario]
 
     def prepared(self, model: Optional[str] = None) -> Optional[str]:
@@ -130,7 +130,7 @@ def _address(view: memoryview) -> int:
 
 
 def _code_of_refusal(attempt: Callable[[], object]) -> str:
-    """Return the code with which a mechanism is refused; its text must be there too."""
+    """Return the code of a refusal, which must also have a text."""
     try:
         attempt()
     except NotSupported as refusal:
@@ -141,11 +141,11 @@ def _code_of_refusal(attempt: Callable[[], object]) -> str:
     return message.code
 
 
-# What models declare
+# Declarations
 
 
 def it_declares_the_tensors_of_a_model(trial: Trial) -> None:
-    """Inputs can be filled by what is declared, and an inference gives all outputs."""
+    """Inputs can be filled as they are declared, and an inference gives all outputs."""
     interface = trial.runtime.interface(trial.files.model)
     assert interface.inputs
     for tensor in interface.inputs:
@@ -187,7 +187,7 @@ def it_prepares_models_if_its_row_says_so(trial: Trial) -> None:
 
 
 def its_outputs_are_the_same_every_time(trial: Trial) -> None:
-    """They are those of another load too, are more than zeros, and CRC-32 is their checksum."""
+    """Another load has the same outputs, they are not all zeros, and CRC-32 is their checksum."""
     context = trial.load()
     first = _outputs(context)
     assert any(set(output) != {0} for output in first)
@@ -198,7 +198,7 @@ def its_outputs_are_the_same_every_time(trial: Trial) -> None:
 
 
 def it_reads_the_picture_before_each_inference(trial: Trial) -> None:
-    """Its memory stays where it is, has the form that is told, and belongs to one context alone."""
+    """Its memory does not move, has the declared form, and belongs to one context alone."""
     for way in _WAYS:
         context = trial.source(Memory(zero_copy=way))
         other = trial.runtime.dup(context, Memory(zero_copy=way))
@@ -281,7 +281,7 @@ def its_outputs_do_not_depend_on_sharing(trial: Trial) -> None:
 
 
 def it_shares_weights_with_another_resolution(trial: Trial) -> None:
-    """Outputs are those of a plain load; other weights are refused."""
+    """Outputs equal those of a plain load; other weights are refused."""
     if trial.files.resized is None or trial.files.other is None:
         return
     resized, other = trial.files.resized, trial.files.other
@@ -328,7 +328,7 @@ def its_contexts_go_in_any_order(trial: Trial) -> None:
 
 
 def it_copies_nothing_in_place(trial: Trial) -> None:
-    """What is in place is not copied; other tensors are copied a whole number of times."""
+    """Tensors in place are not copied; the others are copied a whole number of times."""
     plain = trial.load()
     output_bytes = sum(map(len, _outputs(plain)))
     for way in _WAYS:
@@ -347,7 +347,7 @@ def it_copies_nothing_in_place(trial: Trial) -> None:
 
 
 def its_contexts_share_tensors_by_number(trial: Trial) -> None:
-    """Contexts of one number have one picture, which the first of them lists."""
+    """Contexts of one number have one picture, which the first one lists."""
     memory = Memory(zero_copy=("input", "output"), io=5)
     source = trial.source(memory)
     contexts = [source, trial.runtime.dup(source, memory)]
@@ -375,7 +375,7 @@ def it_renews_tensors(trial: Trial) -> None:
 
 
 def it_lacks_what_its_row_says(trial: Trial) -> None:
-    """What the row of RUNTIMES names is refused, for the reason that it gives; the rest is not."""
+    """Mechanisms in the row are refused, for the row's reason; all others work."""
     path = trial.prepared()
 
     def load(memory: Memory) -> RuntimeContext:
@@ -397,7 +397,7 @@ def it_lacks_what_its_row_says(trial: Trial) -> None:
 
 
 def it_has_the_options_of_its_row_alone(trial: Trial) -> None:
-    """Contexts and their dups infer with each; an unknown option is named."""
+    """Contexts infer with each; an unknown option is refused by name."""
     for option in trial.entry.options:
         context = trial.load(Memory(options=(option,)))
         assert len(_outputs(context)) == len(_outputs(trial.load())), option
@@ -406,7 +406,7 @@ def it_has_the_options_of_its_row_alone(trial: Trial) -> None:
 
 
 def its_account_is_in_bytes(trial: Trial) -> None:
-    """It has whole numbers by component, or nothing."""
+    """Its account has whole numbers by component, or is empty."""
     context = trial.load()
     context.infer()
     for component, size in context.account().items():
@@ -415,14 +415,14 @@ def its_account_is_in_bytes(trial: Trial) -> None:
         assert size >= 0
 
 
-#: All functions of this module that begin with a word for the adapter.
+#: All functions of this module whose names begin with the adapter.
 CONTRACT: Dict[str, Callable[[Trial], None]] = {
     name: function for name, function in list(globals().items()) if name.startswith(("it_", "its_"))
 }
 
 
 def main(name: str, files: str) -> None:
-    """Run the contract on a runtime that this interpreter can import, and print what failed."""
+    """Run the contract on a runtime that this interpreter can import, and print the failures."""
     runtime = open_runtime(name)
     failures: Dict[str, Optional[str]] = {}
     for clause, function in CONTRACT.items():

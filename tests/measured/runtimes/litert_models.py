@@ -1,4 +1,4 @@
-"""Writes small models as LiteRT reads them, by the schema that its wheel has."""
+"""Small models in LiteRT's format, by the schema in its wheel."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ _CODES = {
 
 
 class _Model:
-    """A model while it is put together."""
+    """A model under construction."""
 
     def __init__(self) -> None:
         self.graph = schema.SubGraphT()
         self.graph.tensors = []
         self.graph.operators = []
-        # The first buffer is that of tensors without data.
+        # The first buffer belongs to tensors without data.
         self.buffers = [schema.BufferT()]
 
     def tensor(self, name: str, kind: str, shape: Sequence[int], values: Any = None) -> int:
-        """Add a tensor, a constant where it has values; return its number."""
+        """Add a tensor, which is a constant if it has values; return its number."""
         tensor = schema.TensorT()
         tensor.name = name
         tensor.type = _TYPES[kind]
@@ -84,8 +84,8 @@ def write_model(
 ) -> Path:
     """Write a network of three convolutions, with 1.5 MB of weights, and return its path.
 
-    It takes pictures of the size; 0: of any. The weights may be "float16", and the last operator a
-    custom one.
+    It takes pictures of `size`, and of any size if that is 0. The weights may be "float16", and the
+    last operator a custom one.
     """
     model = _Model()
     random = np.random.RandomState(seed)

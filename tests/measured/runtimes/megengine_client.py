@@ -1,8 +1,7 @@
-"""Drives MegEngine Lite's adapter in its own environment: the program behind
-test_megengine_adapter.py.
+"""The program behind test_megengine_adapter.py, which drives the adapter in its own environment.
 
-Run as a module with the paths of a model, of another resolution of it, and of a damaged one; it
-prints what the functions here return, by their names, as a line of JSON.
+Run as a module with the paths of a model, of another resolution of it, and of a damaged one. It
+prints a line of JSON with the results of the functions here, by their names.
 """
 
 from __future__ import annotations
@@ -23,9 +22,7 @@ _WAYS = ((), ("input",), ("output",), ("input", "output"))
 
 
 def same_outputs(runtime: Runtime, model: str) -> List[Any]:
-    """Return the memory of each context whose outputs are not those of a plain load, and how many
-    were compared.
-    """
+    """Return the Memory of each context with wrong outputs, and numbers of contexts and bytes."""
     expected = _output(runtime.load(model, None, Memory()))
     memories = [
         Memory(internal=internal, zero_copy=way)
@@ -50,9 +47,7 @@ def same_outputs(runtime: Runtime, model: str) -> List[Any]:
 
 
 def resolutions(runtime: Runtime, model: str, other: str) -> List[bool]:
-    """Return whether another resolution over the first one's weights gives the outputs of its own
-    load; and others.
-    """
+    """Return whether another resolution over shared weights has the outputs of its own load."""
     source = runtime.load(model, None, Memory())
     expected = _output(runtime.load(other, None, Memory()))
     memories = (Memory(), Memory(zero_copy=("input", "output")), Memory(device_io=True))
@@ -63,9 +58,7 @@ def resolutions(runtime: Runtime, model: str, other: str) -> List[bool]:
 
 
 def orders(runtime: Runtime, model: str, other: str) -> int:
-    """Make contexts that borrow from each other, destroy them in every order, and return how many
-    outputs differed.
-    """
+    """Return the number of wrong outputs while contexts that borrow are destroyed in any order."""
     differed = 0
     for order in itertools.permutations(range(4)):
         memory = Memory(internal=7, zero_copy=("output",))
@@ -88,9 +81,7 @@ def orders(runtime: Runtime, model: str, other: str) -> int:
 
 
 def in_place(runtime: Runtime, model: str) -> Dict[str, Any]:
-    """Return whether an inference writes into the application's array again, and what was copied
-    and given.
-    """
+    """Return whether inferences write into the application's array, and sizes copied and given."""
     context = runtime.load(model, None, Memory(zero_copy=("input", "output")))
     expected = _output(context)
     address = _address(context)
@@ -113,15 +104,13 @@ def in_place(runtime: Runtime, model: str) -> Dict[str, Any]:
 
 
 def copies(runtime: Runtime, model: str) -> List[Any]:
-    """Return what one inference copies, each way to move tensors."""
+    """Return the bytes that one inference copies, for each way to move tensors."""
     memories = [*(Memory(zero_copy=way) for way in _WAYS), Memory(device_io=True)]
     return [list(_copies(runtime.load(model, None, memory)).values()) for memory in memories]
 
 
 def frames(runtime: Runtime, model: str) -> Dict[str, Any]:
-    """Return the form of the input, and how many outputs differ between ways to move it and between
-    pictures in it.
-    """
+    """Return the form of the input, and the numbers of outputs that differ by way and picture."""
     from av import VideoFrame
 
     from reusebench.measured.streams.letterbox import Letterbox
@@ -151,7 +140,7 @@ def frames(runtime: Runtime, model: str) -> Dict[str, Any]:
 
 
 def refusals(runtime: Runtime, model: str, damaged: str) -> List[str]:
-    """Return the words of each refusal, and of two damaged files."""
+    """Return the sentence of each refusal, and those of two damaged files."""
     memories = (
         Memory(outside=("internal",)),
         Memory(outside=("weights",)),
@@ -169,9 +158,7 @@ def refusals(runtime: Runtime, model: str, damaged: str) -> List[str]:
 
 
 def freed(runtime: Runtime, model: str) -> bool:
-    """Return whether a destroyed network is gone, with the bytes of its model, without a collection
-    of ours.
-    """
+    """Return whether a destroyed network and its file's bytes are gone before a collection."""
     gc.collect()
     context: Any = runtime.load(model, None, Memory())
     network = weakref.ref(context.network)

@@ -1,6 +1,4 @@
-"""Writes small nets as ncnn reads them: text with a line for each layer, and weights in the order
-of the layers.
-"""
+"""Small nets in ncnn's format: text with a line for each layer, and a file of weights."""
 
 from __future__ import annotations
 
@@ -12,14 +10,12 @@ import numpy as np
 __all__ = ["DETECTOR", "Detector", "write_net"]
 
 _MAGIC = 7767517
-#: Before the weights of a layer: they are float32.
+#: Bytes before the weights of a layer that are float32.
 _FLOATS = b"\0\0\0\0"
 
 
 class Detector:
-    """A net with two outputs, 0.3 MB of weights and wider tensors; it takes pictures of any
-    size.
-    """
+    """A net with two outputs, 0.3 MB of weights and wider tensors, for pictures of any size."""
 
     #: Outputs, inputs and side of the kernel of each convolution.
     convolutions = ((16, 3, 3), (64, 16, 3), (64, 64, 3), (8, 64, 1), (5, 64, 1))
@@ -36,7 +32,7 @@ class Detector:
         return arrays
 
     def layers(self, size: int | None) -> list[str]:
-        """Return the layers; without a size the file leaves the sizes of the picture open."""
+        """Return the layers; without a size, the file leaves the sizes of the picture free."""
         sizes = "" if size is None else f" 0={size} 1={size} 2=3"
         return [
             f"Input in0 0 1 in0{sizes}",

@@ -1,4 +1,4 @@
-"""What every runtime's contexts have in common."""
+"""The methods that RuntimeContext implements."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from reusebench.measured.runtimes.base import Copies, RuntimeContext
 
 
 class _Context(RuntimeContext):
-    """A context with these outputs."""
+    """A context with given outputs."""
 
     def __init__(self, *outputs: np.ndarray) -> None:
         self._outputs = outputs
 
     def infer(self) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
     def outputs(self) -> Sequence[memoryview]:
         """Return the arrays."""
         return [output.data for output in self._outputs]
 
     def copies(self) -> Copies:
-        """Nothing is copied."""
+        """Return zeros."""
         return Copies(0, 0)
 
     def destroy(self) -> None:
-        """Nothing is held."""
+        """Do nothing."""
 
 
 def test_samples_are_at_even_distances() -> None:
-    """From the first value of an output to its last, in its own order; all of a small one."""
+    """They go from the first value of an output to its last; a small output has all values."""
     large = np.arange(1000, dtype="float32").reshape(10, 100)
     small = np.array([2.5, -1], dtype="float64")
     of_large, of_small, of_one = _Context(large, small, np.array([7], dtype="float32")).samples()
@@ -42,9 +42,7 @@ def test_samples_are_at_even_distances() -> None:
 
 
 def test_what_has_no_samples() -> None:
-    """A value that is no finite number is None; whole numbers, whose scale is unknown, and nothing
-    have none.
-    """
+    """A value that is not finite is None; whole numbers and empty outputs have no samples."""
     outputs = (
         np.array([np.nan, 1, np.inf], "float32"),
         np.zeros(4, "int8"),

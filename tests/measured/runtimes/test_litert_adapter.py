@@ -33,7 +33,7 @@ pytestmark = pytest.mark.process
 
 _SIZE = 64
 _IN_TURN = Memory(internal=3)
-#: Prints by how much the contexts of a way to make them have grown the process.
+#: Prints the bytes by which contexts that are made in one way grow the process.
 _GROWTH = """
 import ctypes, sys
 from reusebench.measured.runtimes import open_runtime
@@ -119,9 +119,7 @@ def _maps(path: str) -> bool:
 
 
 def test_interface(runtime: Runtime, model: str, tmp_path: Path) -> None:
-    """A file declares names, types and sizes; pictures have their channels last, and free sizes
-    have no name.
-    """
+    """A file declares names, types and sizes; pictures have channels last, free sizes no name."""
     (images,) = runtime.interface(model).inputs
     assert (images.name, images.type, images.dimensions, images.layout) == (
         "images",
@@ -137,9 +135,7 @@ def test_interface(runtime: Runtime, model: str, tmp_path: Path) -> None:
 
 
 def test_no_model(runtime: Runtime, tmp_path: Path) -> None:
-    """A file of another kind is said to be none; a model with an operator that LiteRT lacks
-    fails.
-    """
+    """A file of another kind is named; a model with an operator that LiteRT lacks fails."""
     (tmp_path / "bad.tflite").write_bytes(b"nothing")
     with pytest.raises(AdapterError) as refused:
         runtime.interface(str(tmp_path / "bad.tflite"))
@@ -151,9 +147,7 @@ def test_no_model(runtime: Runtime, tmp_path: Path) -> None:
 
 
 def test_noise_is_that_of_the_onnx_file(runtime: Runtime, model: str) -> None:
-    """The pattern fills a picture with its channels first, as other runtimes have it, and is turned
-    then.
-    """
+    """The pattern fills a picture with its channels first, as elsewhere, and is transposed."""
     from reusebench.measured.runtimes.arrays import noise
 
     context = runtime.load(model, None, Memory())
@@ -173,9 +167,7 @@ def test_noise_is_that_of_the_onnx_file(runtime: Runtime, model: str) -> None:
 def test_dup_maps_the_weights_of_its_source(
     runtime: Runtime, prepared: str, expected: int, internal: int | None
 ) -> None:
-    """All map one file of packed weights, give the bits of a context of its own, and may go in any
-    order.
-    """
+    """All map one file of packed weights, have a plain load's outputs, and go in any order."""
     memory = Memory(internal=internal)
     source = runtime.load(prepared, prepared, memory)
     dups = [runtime.dup(source, memory) for _ in range(3)]
@@ -188,16 +180,14 @@ def test_dup_maps_the_weights_of_its_source(
 
 
 def test_a_plain_context_lends_nothing(runtime: Runtime, model: str) -> None:
-    """Its weights are packed in memory of its own."""
+    """The weights of a plain load are packed in memory of its own."""
     with pytest.raises(NotSupported) as refused:
         runtime.dup(runtime.load(model, None, Memory()), Memory())
     assert refused.value.message.code == "litert_source_not_prepared"
 
 
 def test_what_contexts_add(model: str, prepared: str) -> None:
-    """A dup adds less than a context of its own, one with a shared delegate less again, a shared
-    context least.
-    """
+    """A dup adds less than a load, one with a shared delegate even less, a shared context least."""
 
     def growth(way: str, internal: int) -> int:
         arguments = [sys.executable, "-c", _GROWTH, model, prepared, way, str(internal)]
@@ -223,9 +213,7 @@ def test_what_contexts_add(model: str, prepared: str) -> None:
 def test_resolutions_map_one_file(
     runtime: Runtime, prepare: Callable[..., str], tmp_path: Path
 ) -> None:
-    """Packed weights of one network at two sizes are one file; those of another network are
-    refused.
-    """
+    """Packed weights of one network at two sizes are one file; those of another are refused."""
     paths = [str(write_model(tmp_path / f"{size}.tflite", size)) for size in (64, 96)]
     first, second = (prepare(path, f"size {path[-9:]}") for path in paths)
     assert (
@@ -243,9 +231,7 @@ def test_resolutions_map_one_file(
 def test_sizes_that_the_file_leaves_free(
     runtime: Runtime, prepare: Callable[..., str], expected: int, tmp_path: Path
 ) -> None:
-    """An input is resized; contexts of two sizes share the weights of one file, with the bits of
-    fixed sizes.
-    """
+    """An input is resized; contexts of two sizes share weights, with the outputs of fixed sizes."""
     path = str(write_model(tmp_path / "free.tflite", 0))
     assert _digest(runtime.load(path, None, Memory(), _sized(_SIZE))) == expected
     prepared = prepare(path, "free", _sized(_SIZE))
@@ -258,7 +244,7 @@ def test_sizes_that_the_file_leaves_free(
 def test_one_internal_memory_of_two_models(
     runtime: Runtime, model: str, expected: int, tmp_path: Path
 ) -> None:
-    """The larger model may come first or last; each gives the bits that it gives alone."""
+    """The larger model may come first or last; each has the outputs that it has alone."""
     larger = str(write_model(tmp_path / "larger.tflite", 128, seed=2))
     alone = _digest(runtime.load(larger, None, Memory()))
     contexts = [runtime.load(path, None, _IN_TURN) for path in (model, larger, model)]
@@ -268,9 +254,7 @@ def test_one_internal_memory_of_two_models(
 def test_float16_weights_in_turn(
     runtime: Runtime, prepare: Callable[..., str], tmp_path: Path
 ) -> None:
-    """With one delegate XNNPACK would give other outputs, and no error; a dup with its own is
-    right.
-    """
+    """One delegate would give other outputs, and no error; a dup with its own is right."""
     path = str(write_model(tmp_path / "half.tflite", _SIZE, weights="float16"))
     with pytest.raises(NotSupported) as refused:
         runtime.load(path, None, _IN_TURN)
@@ -284,9 +268,7 @@ def test_float16_weights_in_turn(
 def test_weights_in_memory_of_the_application(
     runtime: Runtime, prepared: str, expected: int
 ) -> None:
-    """Contexts map memory that was filled once, in place of the file, and keep it alive without its
-    first user.
-    """
+    """Contexts map memory that was filled once, and it stays after its first user."""
     given = runtime.load(prepared, prepared, Memory(outside=("weights",)))
     other = runtime.share_weight_memory(prepared, given, Memory())
     assert [_digest(given), _digest(other)] == [expected] * 2
@@ -300,9 +282,7 @@ def test_weights_in_memory_of_the_application(
 
 
 def test_zero_copy(runtime: Runtime, model: str, expected: int) -> None:
-    """The application's arrays are the tensors: nothing is copied, and what is written there is
-    inferred.
-    """
+    """The application's arrays are the tensors: nothing is copied."""
     copied = runtime.load(model, None, Memory())
     in_place = runtime.load(model, None, Memory(zero_copy=("input", "output"), io=1))
     assert [_digest(copied), _digest(in_place)] == [expected] * 2
@@ -327,7 +307,7 @@ def test_zero_copy(runtime: Runtime, model: str, expected: int) -> None:
     [Memory(outside=outside, internal=i) for outside in ((), ("weights",)) for i in (None, 3)],
 )
 def test_contexts_free_what_they_have(runtime: Runtime, prepared: str, memory: Memory) -> None:
-    """No file stays mapped, be it by a shared delegate, and no descriptor open."""
+    """No file stays mapped, also not by a shared delegate, and no descriptor stays open."""
     descriptors = len(list(Path("/proc/self/fd").iterdir()))
     gc.collect()
     model_file = str(Path(prepared).resolve())
@@ -339,7 +319,7 @@ def test_contexts_free_what_they_have(runtime: Runtime, prepared: str, memory: M
     source.destroy()
     dup.destroy()
     assert not _maps(str(Path(prepared).parent))
-    # Those of an earlier test may go meanwhile.
+    # Mappings of an earlier test may go meanwhile.
     assert _mappings(model_file) <= mappings
     assert len(list(Path("/proc/self/fd").iterdir())) <= descriptors
 
@@ -354,8 +334,7 @@ def test_contexts_free_what_they_have(runtime: Runtime, prepared: str, memory: M
     ],
 )
 def test_options(runtime: Runtime, model: str, expected: int, option: str, is_equal: bool) -> None:
-    """Other kernels give other last bits, 16 bits other values; where XNNPACK keeps what it derives
-    changes none.
+    """Other kernels change the last bits, 16 bits more, transient buffers nothing.
 
     A processor that adds in 16 bits is 1.4 % away.
     """
@@ -380,16 +359,14 @@ def test_options(runtime: Runtime, model: str, expected: int, option: str, is_eq
     ],
 )
 def test_refusals(runtime: Runtime, model: str, memory: Memory, code: str) -> None:
-    """What LiteRT lacks is a sentence."""
+    """A request that LiteRT cannot serve is refused with its reason."""
     with pytest.raises(NotSupported) as refused:
         runtime.load(model, None, memory)
     assert refused.value.message.code == code
 
 
 def test_an_option_for_which_nothing_is_packed(runtime: Runtime, prepared: str) -> None:
-    """Weights in 16 bits are in no cache, and XNNPACK would pack them for each context without a
-    word.
-    """
+    """Weights in 16 bits are in no cache, and XNNPACK would silently pack them for each context."""
     with pytest.raises(NotSupported) as refused:
         runtime.load(prepared, prepared, Memory(options=("xnnpack_flags=FORCE_FP16",)))
     assert refused.value.message.code == "litert_flags_not_prepared"

@@ -1,6 +1,4 @@
-"""MegEngine Lite's adapter, on the real runtime in its own environment, where that is installed in
-the user's cache.
-"""
+"""MegEngine Lite's adapter, on the real runtime in its environment in the user's cache."""
 
 from __future__ import annotations
 
@@ -19,7 +17,7 @@ from reusebench.system.package import python_command
 from reusebench.targets.target import Target
 from tests.helpers.support import CHECKOUT, StubObserver, make_plan, walk
 
-#: The user's own: the tests have a cache of their own.
+#: The user's own folder; the tests have a cache of their own.
 _FOLDER = MEGENGINE.folder()
 _PYTHON = MEGENGINE.python()
 _TARGET = Target("megengine", tuple(python_command(python=str(_PYTHON))))
@@ -32,16 +30,14 @@ pytestmark = [
     ),
 ]
 
-#: Of tiny at 64x64: 3 x 64 x 64 pixels in, 100 logits out, fp32.
+#: Sizes of tiny at 64x64: 3 x 64 x 64 pixels in, 100 logits out, fp32.
 _INPUT_BYTES = 3 * 64 * 64 * 4
 _OUTPUT_BYTES = 100 * 4
 
 
 @pytest.fixture(scope="module")
 def mge(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Return built models, by name and size, made in a cache of their own with the user's
-    MegEngine.
-    """
+    """Return built models, by name and size, made with the user's MegEngine in another cache."""
     sizes = (("tiny", 64), ("tiny", 96), ("tiny", 320), ("mobilenet_v2", 64))
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
@@ -63,7 +59,7 @@ def damaged(mge: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> P
 
 @pytest.fixture(scope="module")
 def results(mge: dict[str, Path], damaged: Path) -> dict[str, Any]:
-    """Return what the functions of megengine_client return, by their names."""
+    """Return the results of megengine_client, by the names of its functions."""
     command = [str(_PYTHON), "-m", "tests.measured.runtimes.megengine_client"]
     command += map(str, (mge["tiny-64"], mge["tiny-96"], damaged))
     done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=False)
@@ -73,9 +69,7 @@ def results(mge: dict[str, Path], damaged: Path) -> dict[str, Any]:
 
 
 def test_outputs_are_the_same_whatever_is_shared(results: dict[str, Any]) -> None:
-    """Bit for bit those of a plain load, in every inference, and in whatever order lenders and
-    borrowers go.
-    """
+    """Outputs are those of a plain load, bit for bit, in whatever order contexts go."""
     wrong, compared, different_bytes = results["same_outputs"]
     assert (wrong, compared) == ([], 33)
     assert different_bytes > 50, "outputs that are all alike would prove nothing"
@@ -84,9 +78,7 @@ def test_outputs_are_the_same_whatever_is_shared(results: dict[str, Any]) -> Non
 
 
 def test_what_megengine_copies(results: dict[str, Any]) -> None:
-    """Inputs once, outputs twice; none of those in place, which it uses where they are; on the
-    device outputs once.
-    """
+    """Inputs are copied once, outputs twice, tensors in place never; on the device outputs once."""
     twice = 2 * _OUTPUT_BYTES
     assert results["copies"] == [
         [_INPUT_BYTES, twice],
@@ -107,7 +99,7 @@ def test_what_megengine_copies(results: dict[str, Any]) -> None:
 
 
 def test_frames_are_written_into_megengines_input(results: dict[str, Any]) -> None:
-    """However tensors move the next inference reads them; on the device nothing can be written."""
+    """The next inference reads them, however tensors move; on the device nothing can be written."""
     frames = dict(results["frames"])
     assert frames.pop("device").startswith("NotSupported: the input stays on the device")
     assert frames == {
@@ -119,7 +111,7 @@ def test_frames_are_written_into_megengines_input(results: dict[str, Any]) -> No
 
 
 def test_what_megengine_refuses(results: dict[str, Any], damaged: Path) -> None:
-    """The reason is given; a damaged file is named."""
+    """The reason is given, and a damaged file is named."""
     words = [
         "takes no allocator",
         "keeps the file's bytes itself",
@@ -131,16 +123,15 @@ def test_what_megengine_refuses(results: dict[str, Any], damaged: Path) -> None:
 
 
 def test_a_destroyed_network_is_gone(results: dict[str, Any]) -> None:
-    """With the bytes of its file, which a reference cycle of MegEngine Lite's load() would keep."""
+    """Its file's bytes go too, which a reference cycle of MegEngine Lite's load() would keep."""
     assert results["freed"] is True
 
 
 def _walked(scenario: str, *paths: Path, cores: int = 1) -> tuple[int, set[str]]:
-    """Return the anonymous memory over the import at the end of the steady phase, trimmed, and the
-    outputs' digests.
+    """Return the anonymous memory of the trimmed steady phase over the import, and the digests.
 
-    MegEngine keeps weights and runtime memory there. In PSS a process beside this one that ends
-    meanwhile would show, since its share of the library's pages falls to this one: some 25 MiB.
+    MegEngine keeps weights and runtime memory there. PSS would also show a process that ends
+    meanwhile: its share of the library's pages, some 25 MiB, falls to this one.
     """
     # The first choice of the smallest plan has outputs in an order that only NPUs have.
     choice = 1 if scenario == "lean" else 0
@@ -156,9 +147,7 @@ def _walked(scenario: str, *paths: Path, cores: int = 1) -> tuple[int, set[str]]
 
 
 def test_dups_hold_the_weights_once(mge: dict[str, Path]) -> None:
-    """Four dups take far less than four loads, and all mechanisms together no more; outputs are the
-    same.
-    """
+    """Four dups take far less than four loads, and all mechanisms together no more."""
     names = ("no_reuse_one_model", "full_dup", "lean")
     (loads, outputs), (dups, of_dups), (lean, of_lean) = (
         _walked(name, mge["mobilenet_v2-64"]) for name in names
@@ -169,9 +158,7 @@ def test_dups_hold_the_weights_once(mge: dict[str, Path]) -> None:
 
 
 def test_one_runtime_memory_serves_models_that_run_in_turn(mge: dict[str, Path]) -> None:
-    """With the largest first the smaller one's runtime memory is saved; with the largest last less,
-    or nothing.
-    """
+    """The smaller model's runtime memory is saved if the largest comes first."""
     largest_first = (mge["tiny-320"], mge["tiny-320"], mge["tiny-64"])
     names = ("in_turn", "internal_reuse", "internal_reuse_last_first")
     (apart, _), (reuse, _), (last_first, _) = (_walked(name, *largest_first) for name in names)
@@ -180,9 +167,7 @@ def test_one_runtime_memory_serves_models_that_run_in_turn(mge: dict[str, Path])
 
 
 def test_contexts_of_two_cores_share_runtime_memory_by_core(mge: dict[str, Path]) -> None:
-    """Two run at once, each in the memory of its core, and no output differs from those of dups
-    alone.
-    """
+    """Two infer at once, each in the memory of its core, with the outputs of dups alone."""
     names = ("full_dup_internal_reuse", "full_dup")
     (reuse, outputs), (dups, of_dups) = (_walked(name, mge["tiny-320"], cores=2) for name in names)
     assert reuse < 0.85 * dups

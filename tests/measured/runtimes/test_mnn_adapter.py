@@ -40,7 +40,7 @@ pytestmark = [
     pytest.mark.skipif(not available(find_runtime("mnn")), reason="MNN is not installed"),
 ]
 
-#: Of mobilenet_v2 at 96x96: pixels in, logits out, fp32.
+#: Sizes of mobilenet_v2 at 96x96: pixels in, logits out, fp32.
 _INPUT_BYTES = 3 * 96 * 96 * 4
 _OUTPUT_BYTES = 1000 * 4
 _WAYS: tuple[tuple[str, ...], ...] = ((), ("input",), ("output",), ("input", "output"))
@@ -62,7 +62,7 @@ def files(mnn_files: Callable[..., list[str]]) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def model(files: dict[str, str]) -> str:
-    """Return the network that most tests are of."""
+    """Return the network of most tests."""
     return files["mobilenet_v2-96"]
 
 
@@ -74,7 +74,7 @@ def _outputs(context: RuntimeContext) -> list[bytes]:
 def _converted(
     folder: Path, nodes: list[Any], inputs: list[Any], outputs: list[Any], *weights: Any
 ) -> tuple[str, str]:
-    """Return an ONNX file of this graph, and what MNN's converter makes of it."""
+    """Return the path of an ONNX file of this graph, and of MNN's conversion of it."""
     graph = onnx.helper.make_graph(nodes, "graph", inputs, outputs, list(weights))
     source = folder / "graph.onnx"
     onnx.save(
@@ -90,7 +90,7 @@ def _converted(
 
 
 def test_what_a_file_declares(mnn: Runtime, model: str) -> None:
-    """Inputs with their sizes, and the names of the outputs, whose sizes it does not show."""
+    """It declares inputs with their sizes, and the names of outputs."""
     interface = mnn.interface(model)
     assert interface.inputs == (DeclaredTensor("images", "float32", (1, 3, 96, 96)),)
     assert [tensor.name for tensor in interface.outputs] == ["classifier.1"]
@@ -100,7 +100,7 @@ def test_what_a_file_declares(mnn: Runtime, model: str) -> None:
 def test_outputs_are_those_of_onnx_runtime(
     mnn: Runtime, model: str, mobile_resolutions: tuple[Path, Path]
 ) -> None:
-    """To within what other kernels round."""
+    """They differ by no more than kernels round."""
     session = ort.InferenceSession(str(mobile_resolutions[1]))
     (expected,) = session.run(
         None, {"images": filled(InputData("images", "float32", (1, 3, 96, 96)))}
@@ -111,9 +111,7 @@ def test_outputs_are_those_of_onnx_runtime(
 
 
 def test_a_variable_is_read_in_place(mnn: Runtime, model: str) -> None:
-    """What is written into its memory is what the next inference reads, without a copy; else arrays
-    are copied.
-    """
+    """The next inference reads what is written into its memory; otherwise the array is copied."""
     context, copying = (
         mnn.load(model, None, Memory(zero_copy=zero_copy)) for zero_copy in (("input",), ())
     )
@@ -141,9 +139,7 @@ def test_a_variable_is_read_in_place(mnn: Runtime, model: str) -> None:
 def test_weights_in_a_file_of_their_own(
     mnn: Runtime, files: dict[str, str], tmp_path: Path
 ) -> None:
-    """They lie beside the model, which gives the same outputs; clones of another size need the same
-    weights.
-    """
+    """The weights' file is beside the model; clones of another size need the same weights."""
     code = (
         "import sys, _tools; _tools.mnnconvert(['mnnconvert', '-f', 'MNN', *sys.argv[1:],"
         " '--saveExternalData'])"
@@ -166,9 +162,7 @@ def test_weights_in_a_file_of_their_own(
 
 
 def test_an_inference_uses_one_core(mnn: Runtime, files: dict[str, str]) -> None:
-    """Without a RuntimeManager it would use four, and so would every other module of the process
-    then.
-    """
+    """Without a RuntimeManager it would use four, and so would every other module."""
     context = mnn.load(files["tiny-320"], None, Memory())
     context.infer()
     started = time.perf_counter()
@@ -182,9 +176,7 @@ def test_an_inference_uses_one_core(mnn: Runtime, files: dict[str, str]) -> None
 
 
 def test_options(mnn: Runtime, files: dict[str, str]) -> None:
-    """Each context has its own, whatever was made meanwhile; clones are like their source, in
-    memory and in bits.
-    """
+    """Each context has its own, whatever is made meanwhile; clones are like their source."""
     model = files["mobilenet_v2-96"]
     plain = mnn.load(model, None, Memory())
     expected = np.frombuffer(_outputs(plain)[0], np.float32)
@@ -210,7 +202,7 @@ def test_options(mnn: Runtime, files: dict[str, str]) -> None:
 
 
 def test_a_session_has_an_account(mnn: Runtime, files: dict[str, str]) -> None:
-    """It copies its input alone, and shares neither tensors nor internal memory."""
+    """It copies each tensor once, and shares neither tensors nor internal memory."""
     memory = Memory(options=(_INTERPRETER,))
     context = mnn.load(files["tiny-320"], None, memory)
     assert context.account()["session_bytes"] > 0
@@ -255,9 +247,7 @@ def test_unreadable_files(mnn: Runtime, model: str, tmp_path: Path) -> None:
 
 
 def test_several_inputs_of_several_types(mnn: Runtime, tmp_path: Path) -> None:
-    """Integers and scalars too, in the model's order; int64 is int32 in MNN; sizes that are free
-    are those fed.
-    """
+    """Integers and scalars work; int64 is int32 in MNN, and sizes may be free."""
     info = onnx.helper.make_tensor_value_info
     types = onnx.TensorProto
     table = onnx.numpy_helper.from_array(np.arange(12, dtype=np.float32).reshape(3, 4), "table")
@@ -292,7 +282,7 @@ def test_several_inputs_of_several_types(mnn: Runtime, tmp_path: Path) -> None:
 
 
 def test_free_sizes_must_be_given(mnn: Runtime, tmp_path: Path) -> None:
-    """They are shown as texts, and refused where nobody gives them."""
+    """They are shown as texts, and refused if nobody gives them."""
     shape: list[Any] = [1, 3, "height", "width"]
     info = onnx.helper.make_tensor_value_info
     types = onnx.TensorProto
@@ -312,9 +302,7 @@ def test_free_sizes_must_be_given(mnn: Runtime, tmp_path: Path) -> None:
 def test_inputs_in_the_order_of_vectors(
     mnn: Runtime, files: dict[str, str], tiny_model: Path, tmp_path: Path
 ) -> None:
-    """Converters make such on request: they are turned, which is a further copy; nothing else
-    differs.
-    """
+    """Converters make such inputs on request: they are turned, which is one more copy."""
     packed = str(tmp_path / "packed.mnn")
     code = "import sys, _tools; _tools.mnnconvert(['mnnconvert', '-f', 'ONNX', *sys.argv[1:]])"
     arguments = [
@@ -340,9 +328,7 @@ def test_inputs_in_the_order_of_vectors(
 
 
 def test_cycles_level_off(mnn: Runtime, files: dict[str, str]) -> None:
-    """What making, inferring and destroying leave behind is no memory of a tensor: MNN's get_info()
-    is asked once.
-    """
+    """Making, inferring and destroying leave no tensor's memory behind."""
     source = mnn.load(files["tiny-320"], None, Memory(zero_copy=("input",)))
     makes: list[Callable[[], RuntimeContext]] = [
         lambda: mnn.load(files["tiny-320"], None, Memory()),
@@ -370,9 +356,7 @@ def _anonymous_bytes() -> int:
 
 
 def _walked(scenario: str, path: str, choice: int = 0) -> tuple[int, set[str]]:
-    """Return the anonymous memory over the import at the end of the steady phase, trimmed, and the
-    outputs' digests.
-    """
+    """Return the anonymous memory of the trimmed steady phase over the import, and the digests."""
     plan = make_plan(scenario, path, contexts=4, runtime="mnn", choice=choice)
     observer = StubObserver(lambda pid: read_process(LOCAL_HOST, pid).rss_anon_bytes)
     run = walk(plan, THIS_INTERPRETER, observer)
@@ -383,7 +367,7 @@ def _walked(scenario: str, path: str, choice: int = 0) -> tuple[int, set[str]]:
 
 
 def test_clones_hold_the_weights_once(model: str) -> None:
-    """Four take far less than four loads; outputs are the same."""
+    """Four clones take far less than four loads; outputs are the same."""
     (loads, outputs), (dups, of_dups) = (
         _walked(name, model) for name in ("no_reuse_one_model", "full_dup")
     )
@@ -392,9 +376,7 @@ def test_clones_hold_the_weights_once(model: str) -> None:
 
 
 def test_importing_the_adapter_is_light() -> None:
-    """It brings MNN without its tools, and nothing that MNN does not import itself but the standard
-    library's.
-    """
+    """It imports MNN without its tools, and nothing else but the standard library."""
     code = (
         "import json, sys, MNN; before = set(sys.modules); import"
         " reusebench.measured.runtimes.mnn.adapter; "
@@ -403,7 +385,7 @@ def test_importing_the_adapter_is_light() -> None:
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=CHECKOUT, capture_output=True, text=True, check=True
     )
-    # MNN prints a line of its own, before or after.
+    # MNN prints a line of its own, before or after this one.
     (line,) = (line for line in done.stdout.splitlines() if line.startswith("["))
     names = {name.partition(".")[0] for name in json.loads(line)}
     assert not names & {"_tools", "onnx", "msgspec", "asyncio", "ssl", "random"}

@@ -34,8 +34,7 @@ pytestmark = pytest.mark.process
 
 pytest.importorskip("ncnn")
 
-#: Sizes of the outputs of the detector for a picture of 50x50, whose rows are no multiple of 16
-#: bytes.
+#: Sizes of a 50x50 picture and of the detector's outputs, whose rows are no multiple of 16 bytes.
 _SIDE = 50
 _PICTURE = 3 * 50 * 50 * 4
 _OUTPUTS = [5 * 25 * 25 * 4, 8 * 25 * 25 * 4]
@@ -103,9 +102,7 @@ def _internal_bytes(*contexts: RuntimeContext) -> list[int]:
 
 
 def test_contexts_in_turn_share_one_arena(runtime: Runtime, detector: str, tmp_path: Path) -> None:
-    """It is as large as the largest needs, whoever runs first, and belongs to contexts of several
-    nets.
-    """
+    """It is as large as the largest net needs, whichever runs first."""
     larger = str(write_net(tmp_path / "larger.param", DETECTOR.layers(128), DETECTOR.weights()))
     in_place = Memory(zero_copy=("input",))
     alone = replace(in_place, outside=("internal",))
@@ -128,7 +125,7 @@ def _address_space_pages() -> int:
 
 
 def test_an_arena_goes_with_its_last_context(runtime: Runtime, detector: str) -> None:
-    """Its address space is given back, and the next context of the number begins with a new one."""
+    """Its address space is unmapped, and the next context of the number begins with a new one."""
     contexts = [runtime.load(detector, None, Memory(internal=3)) for _ in range(2)]
     expected = _outputs(contexts[0])
     arena = weakref.ref(contexts[0]._arena)  # type: ignore[attr-defined]
@@ -143,7 +140,7 @@ def test_an_arena_goes_with_its_last_context(runtime: Runtime, detector: str) ->
 
 
 def test_an_arena_cuts_and_joins_pieces() -> None:
-    """Pieces do not overlap, are aligned, and what came back is one piece again."""
+    """Pieces do not overlap, are aligned, and become one piece again when they come back."""
     from reusebench.measured.runtimes.ncnn.arena import ALIGNMENT, Arena
 
     arena = Arena()
@@ -171,9 +168,7 @@ def test_an_arena_cuts_and_joins_pieces() -> None:
 def test_no_memory_is_told_as_such(
     runtime: Runtime, detector: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An arena that is full, or that there is no address space for, is a lack of memory and no
-    crash.
-    """
+    """A full arena, or one without address space, is a lack of memory and no crash."""
     context = runtime.load(detector, None, Memory(outside=("internal",)))
     monkeypatch.setattr(
         "reusebench.measured.runtimes.ncnn.arena.Arena.take", lambda _arena, _size: None
@@ -189,9 +184,7 @@ def test_no_memory_is_told_as_such(
 
 
 def test_tensors_in_place_stay_where_they_are(runtime: Runtime, detector: str) -> None:
-    """From the second inference on ncnn writes outputs into the application's arrays, and nothing
-    is copied.
-    """
+    """From the second inference on ncnn writes outputs into the application's arrays."""
     context = runtime.load(detector, None, Memory(zero_copy=("input", "output")))
     expected = _outputs(context)
     assert context.copies() == Copies(0, sum(_OUTPUTS))
@@ -207,9 +200,7 @@ def test_tensors_in_place_stay_where_they_are(runtime: Runtime, detector: str) -
 
 
 def test_outputs_in_place_leave_the_arena(runtime: Runtime, tmp_path: Path) -> None:
-    """What the first inference had of it for outputs goes back to the system; contexts over a net
-    have one arena.
-    """
+    """The arena memory of the first outputs is released; contexts over a net share it."""
     layers = [*DETECTOR.layers(256)[:2], "Interp larger 1 1 a out0 0=1 1=4 2=4"]
     model = str(write_net(tmp_path / "large-output.param", layers, DETECTOR.weights()[:2]))
     contexts = [runtime.load(model, None, Memory(zero_copy=("output",)))]
@@ -225,9 +216,7 @@ def test_outputs_in_place_leave_the_arena(runtime: Runtime, tmp_path: Path) -> N
 
 
 def test_inputs_are_the_applications(runtime: Runtime, detector: str) -> None:
-    """What the application writes into its array is what the next inference sees, copied or in
-    place.
-    """
+    """The next inference reads what the application writes into its array, copied or in place."""
     for memory, copied in ((Memory(), _PICTURE), (Memory(zero_copy=("input",)), 0)):
         context = runtime.load(detector, None, memory)
         before = _outputs(context)
@@ -244,9 +233,7 @@ def test_inputs_are_the_applications(runtime: Runtime, detector: str) -> None:
 
 
 def test_a_layer_that_works_in_place_gets_a_copy(runtime: Runtime, tmp_path: Path) -> None:
-    """ncnn would crash there; the application's array stays as it is, and zero copy is refused with
-    the reason.
-    """
+    """ncnn would crash there; the application's array stays as it is, and zero copy is refused."""
     for passing in (
         ["Split split 1 2 in0 a out1"],
         ["Noop noop 1 1 in0 a"],
@@ -269,7 +256,7 @@ def test_a_layer_that_works_in_place_gets_a_copy(runtime: Runtime, tmp_path: Pat
 
 
 def test_integers_index_a_table(runtime: Runtime, tmp_path: Path) -> None:
-    """An input that a table is indexed with is declared as integers, and fed with them."""
+    """An input that indexes a table is declared as integers, and fed with them."""
     table = np.random.RandomState(0).rand(4, 6).astype(np.float32)
     layers = ["Input in0 0 1 in0", "Embed embed 1 1 in0 out0 0=6 1=4 3=24"]
     model = str(write_net(tmp_path / "table.param", layers, [table]))
@@ -284,9 +271,7 @@ def test_integers_index_a_table(runtime: Runtime, tmp_path: Path) -> None:
 
 
 def test_what_files_declare(runtime: Runtime, detector: str, tmp_path: Path) -> None:
-    """Sizes are those of the file; where it has none the channels are told by the first
-    convolution.
-    """
+    """Sizes are those of the file; without sizes the first convolution tells the channels."""
     assert runtime.interface(detector).inputs == (
         DeclaredTensor("in0", "float32", (1, 3, _SIDE, _SIDE)),
     )
@@ -322,7 +307,7 @@ def test_what_files_declare(runtime: Runtime, detector: str, tmp_path: Path) -> 
 def test_files_that_are_no_nets(
     runtime: Runtime, tmp_path: Path, content: bytes, words: str
 ) -> None:
-    """They are refused with a sentence before ncnn sees them."""
+    """They are refused with a sentence before ncnn reads them."""
     path = tmp_path / "broken.param"
     path.write_bytes(content)
     path.with_suffix(".bin").write_bytes(b"")
@@ -340,7 +325,7 @@ def test_weights_that_are_missing_or_cut_short(runtime: Runtime, tmp_path: Path)
         runtime.load(str(path), None, Memory())
 
 
-# What there is not
+# Refusals
 
 
 @pytest.mark.parametrize(
@@ -381,7 +366,7 @@ def test_every_option_runs_and_some_change_memory(runtime: Runtime, detector: st
         assert _outputs(dup) == _outputs(context)
 
 
-# Lives
+# Ends
 
 
 def test_destroying_frees_the_net(runtime: Runtime, detector: str) -> None:
@@ -408,9 +393,7 @@ def test_destroying_frees_the_net(runtime: Runtime, detector: str) -> None:
 
 
 def test_contexts_over_one_net_add_next_to_nothing(tmp_path: Path) -> None:
-    """A loaded context takes the weights and pools of its own; a dup, and a further one in turn,
-    hardly anything.
-    """
+    """A loaded context takes weights and pools of its own; a dup hardly anything."""
     model = write_net(tmp_path / "wide.param", DETECTOR.layers(256), DETECTOR.weights())
     taken = {}
     for name in ("no_reuse_one_model", "full_dup", "full_dup_internal_reuse"):
@@ -425,7 +408,7 @@ def test_contexts_over_one_net_add_next_to_nothing(tmp_path: Path) -> None:
 
 
 def test_an_allocation_names_the_arena(runtime: Runtime, detector: str) -> None:
-    """The application's account has it once, as large as what was ever in use."""
+    """The account has it once, as large as it ever was."""
     memory = Memory(internal=1)
     source = runtime.load(detector, None, memory)
     dup = runtime.dup(source, memory)

@@ -47,7 +47,7 @@ _WAYS: tuple[tuple[str, ...], ...] = ((), ("input",), ("output",), ("input", "ou
 
 
 def _identity(folder: Path, element: int, *shapes: Sequence[Any]) -> str:
-    """Return a model that gives its inputs back: what an adapter feeds is what it reads."""
+    """Return a model that returns its input, so that outputs show what an adapter feeds."""
     inputs = []
     outputs = []
     for index, shape in enumerate(shapes):
@@ -58,7 +58,7 @@ def _identity(folder: Path, element: int, *shapes: Sequence[Any]) -> str:
         for one, other in zip(inputs, outputs)
     ]
     graph = onnx.helper.make_graph(nodes, "identity", inputs, outputs)
-    # The oldest IR and operator set that serve: an old runtime reads them too.
+    # The oldest IR and operator set that suffice, so that an old runtime reads them too.
     model = onnx.helper.make_model(
         graph, ir_version=8, opset_imports=[onnx.helper.make_opsetid("", 13)]
     )
@@ -89,7 +89,7 @@ def _address(context: RuntimeContext) -> tuple[int, ...]:
 def test_another_resolution_over_the_same_weights(
     runtime: Runtime, tiny_resolutions: tuple[Path, Path], tmp_path: Path
 ) -> None:
-    """Its outputs are those of its own plain load, and its weights are the first one's file."""
+    """The weights of both are one file."""
     first, second = (_prepare(runtime, model, tmp_path) for model in tiny_resolutions)
     assert Path(first).with_name("weights.bin").samefile(Path(second).with_name("weights.bin"))
     source = runtime.load(str(tiny_resolutions[0]), first, Memory())
@@ -104,9 +104,7 @@ def test_another_resolution_over_the_same_weights(
 def test_weights_of_different_networks_are_not_shared(
     runtime: Runtime, tiny_models: tuple[Path, Path], tmp_path: Path
 ) -> None:
-    """Models of equal layers and different weights have other outputs, are prepared apart, by
-    digest, and refused.
-    """
+    """Models of equal layers and different weights are prepared apart, by digest, and refused."""
     first, second = (_prepare(runtime, model, tmp_path) for model in tiny_models)
     assert not Path(first).with_name("weights.bin").samefile(Path(second).with_name("weights.bin"))
     contexts = [runtime.load(prepared, prepared, Memory()) for prepared in (first, second)]
@@ -116,9 +114,7 @@ def test_weights_of_different_networks_are_not_shared(
 
 
 def test_tensors_in_place_stay_where_they_are(runtime: Runtime, tiny_model: Path) -> None:
-    """Every inference leaves its output in the array that the application gave, and nothing is
-    copied.
-    """
+    """Every inference leaves its output in the application's array, and nothing is copied."""
     context = runtime.load(str(tiny_model), None, Memory(zero_copy=("input", "output")))
     expected = _outputs(context)
     array = np.frombuffer(context.outputs()[0], np.uint8)
@@ -130,9 +126,7 @@ def test_tensors_in_place_stay_where_they_are(runtime: Runtime, tiny_model: Path
 
 
 def test_what_run_copies(runtime: Runtime, tiny_model: Path) -> None:
-    """Inputs are read in place; outputs count where they came as arrays of their own, which depends
-    on the version.
-    """
+    """Inputs are read in place; outputs count if they own their memory, which varies by version."""
     context = runtime.load(str(tiny_model), None, Memory())
     (output,) = _outputs(context)
     own = ort.InferenceSession(str(tiny_model)).run(
@@ -145,7 +139,7 @@ def test_what_run_copies(runtime: Runtime, tiny_model: Path) -> None:
 def test_weights_that_the_application_gives_live_as_long_as_their_context(
     runtime: Runtime, tiny_model: Path, tmp_path: Path
 ) -> None:
-    """Nobody else holds them, each begins on a cache line, and they go with the context."""
+    """Only their context holds them, and each begins on a cache line."""
     prepared = _prepare(runtime, tiny_model, tmp_path)
     contexts = [
         runtime.load(str(tiny_model), prepared, Memory(outside=("weights",))) for _ in range(2)
@@ -164,9 +158,7 @@ def test_weights_that_the_application_gives_live_as_long_as_their_context(
 
 
 def test_weights_that_cannot_be_given(runtime: Runtime, tiny_model: Path, tmp_path: Path) -> None:
-    """Where `onnx` was missing at preparing, the message has what to install, and dups work; some
-    models have none.
-    """
+    """If `onnx` was missing at preparing, the message says so; some models have no weights."""
     prepared = _prepare(runtime, tiny_model, tmp_path)
     Path(prepared).with_name("weights.json").unlink()
     with pytest.raises(NotSupported, match="pip install onnx"):
@@ -198,9 +190,7 @@ def test_what_onnx_runtime_cannot_do(
 
 
 def test_a_dup_needs_a_prepared_source(runtime: Runtime, tiny_model: Path) -> None:
-    """The weights of a plain session cannot be shared, and the adapter does not pretend that they
-    are.
-    """
+    """The weights of a plain session cannot be shared, and the adapter says so."""
     with pytest.raises(NotSupported, match="only between sessions of a prepared model"):
         runtime.dup(runtime.load(str(tiny_model), None, Memory()), Memory())
 
@@ -224,15 +214,13 @@ def test_destroying_frees_the_session(runtime: Runtime, tiny_model: Path) -> Non
     "dtype", ["float32", "float16", "float64", "uint8", "int8", "int32", "int64", "bool"]
 )
 def test_input_types(runtime: Runtime, tmp_path: Path, dtype: str) -> None:
-    """Every type of input is filled with noise: floats in 0..1, indices 0 or 1, and the same on
-    every machine.
-    """
+    """Each is filled with noise: floats in 0..1, indices 0 or 1, the same on every machine."""
     model = _identity(tmp_path, onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), [1, 70000])
     values = np.frombuffer(_outputs(runtime.load(model, None, Memory()))[0], dtype)
     assert values.size == 70000
     noise = np.frombuffer(input_pattern(), np.uint8)
     if dtype in ("uint8", "int8"):
-        # The pattern is repeated where the input is longer.
+        # The pattern is repeated in a longer input.
         assert np.array_equal(values, np.resize(noise.view(dtype), 70000))
     elif dtype in ("int32", "int64", "bool"):
         assert set(values.tolist()) == {0, 1}
@@ -271,9 +259,7 @@ _TYPES = {
 def test_inputs_of_every_type(
     runtime: Runtime, tmp_path: Path, kind: str, shape: tuple[int, ...], value: int | None
 ) -> None:
-    """Scalars, empty tensors and others of every type are declared, fed and come out as they went
-    in.
-    """
+    """Scalars, empty tensors and others of every type are declared and come out as they went in."""
     model = _identity(tmp_path, _TYPES[kind], ["n" for _ in shape])
     assert runtime.interface(model).inputs == (
         DeclaredTensor("input0", kind, tuple("n" for _ in shape)),
@@ -290,9 +276,7 @@ def test_inputs_of_every_type(
 def test_outputs_of_free_sizes_are_kept_from_the_first_run_on(
     runtime: Runtime, tmp_path: Path, kind: str
 ) -> None:
-    """With zero copy an output whose size only a run shows has the application's memory from then
-    on, whatever type.
-    """
+    """With zero copy, an output of unknown size is in place after the first run."""
     model = _identity(tmp_path, _TYPES[kind], ["n", 3])
     context = runtime.load(
         model,
@@ -331,7 +315,7 @@ def test_bfloat16_is_the_upper_half_of_float32(runtime: Runtime, tmp_path: Path)
 
 
 def test_an_input_from_a_file(runtime: Runtime, tmp_path: Path) -> None:
-    """Real data are read from their file; text of fixed width there becomes text of any length."""
+    """Data are read from their file; text of fixed width becomes text of any length."""
     numbers = np.arange(6, dtype=np.int64).reshape(2, 3)
     words = np.array([["a", "bcd"]])
     for kind, values in (("int64", numbers), ("str", words)):
@@ -345,9 +329,7 @@ def test_an_input_from_a_file(runtime: Runtime, tmp_path: Path) -> None:
 
 
 def test_what_the_adapter_cannot_feed(runtime: Runtime, tmp_path: Path) -> None:
-    """A sequence is refused with the input's name; so are free sizes without a shape, and text that
-    is to be bound.
-    """
+    """A sequence, free sizes without a shape, and text that is to be bound are refused by name."""
     sequence = onnx.helper.make_tensor_sequence_value_info("words", _FLOAT, None)
     length = onnx.helper.make_tensor_value_info("length", onnx.TensorProto.INT64, [])
     graph = onnx.helper.make_graph(
@@ -378,7 +360,7 @@ def test_what_the_adapter_cannot_feed(runtime: Runtime, tmp_path: Path) -> None:
 def test_a_damaged_model_is_a_failure_with_words(
     tiny_model: Path, tmp_path: Path, damage: Callable[[bytes], bytes], scenario: str
 ) -> None:
-    """A truncated or foreign file fails where it is first read, and the message names it."""
+    """A truncated or foreign file fails when it is first read, and the message names it."""
     damaged = tmp_path / "damaged.onnx"
     damaged.write_bytes(damage(tiny_model.read_bytes()))
     plan = make_plan(scenario, damaged, runtime="onnxruntime")
@@ -402,9 +384,7 @@ def _frame(seed: int = 0) -> Any:
 def test_an_inference_reads_the_frame_that_was_written(
     runtime: Runtime, tiny_model: Path, zero_copy: tuple[str, ...]
 ) -> None:
-    """However tensors move the output is that of the same pixels given by hand, frame after
-    frame.
-    """
+    """The output is that of the same pixels given by hand, frame after frame, for all ways."""
     context = runtime.load(str(tiny_model), None, Memory(zero_copy=zero_copy))
     session = ort.InferenceSession(str(tiny_model), providers=["CPUExecutionProvider"])
     outputs = [_outputs(context)]
@@ -442,7 +422,7 @@ def test_an_inference_reads_the_frame_that_was_written(
 def test_the_shape_decides_the_layout(
     runtime: Runtime, tmp_path: Path, element: int, shape: tuple[int, ...], layout: str
 ) -> None:
-    """What is written there comes out of a model that gives its input back, byte for byte."""
+    """A model that returns its input returns the frame, byte for byte."""
     context = runtime.load(_identity(tmp_path, element, shape), None, Memory())
     image = context.image_input()
     assert (image.width, image.height, image.layout) == (48, 32, layout)
@@ -451,7 +431,7 @@ def test_the_shape_decides_the_layout(
 
 
 def test_the_first_picture_of_several_inputs_is_written(runtime: Runtime, tmp_path: Path) -> None:
-    """Of a batch its first picture; other inputs keep their noise."""
+    """The first picture of a batch is written; other inputs keep their noise."""
     context = runtime.load(
         _identity(tmp_path, _FLOAT, (1, 7), (2, 3, 16, 16), (1, 3, 8, 8)), None, Memory()
     )

@@ -1,8 +1,7 @@
-"""What reuse does to the memory of a real process with ONNX Runtime: ratios only, no figures of
-this machine.
+"""Effects of reuse on the memory of a real process with ONNX Runtime: ratios only.
 
-Measured are anonymous memory and the prepared weights. In PSS a process beside this one that ends
-meanwhile would show, since its share of the runtime's pages falls to this one.
+The tests measure anonymous memory and the prepared weights. PSS would also show a process that ends
+meanwhile, since its share of the runtime's pages falls to this one.
 """
 
 from __future__ import annotations
@@ -25,12 +24,12 @@ from tests.helpers.support import TIME_LIMIT_S, StubObserver, known, make_plan, 
 pytestmark = pytest.mark.process
 
 _CONTEXTS = 4
-#: Of MobileNetV2: from 1280 features to 1000 classes.
+#: Weights of MobileNetV2's last layer, from 1280 features to 1000 classes.
 _FULLY_CONNECTED_BYTES = 1280 * 1000 * 4
 
 
 class _Look(NamedTuple):
-    """What a process has at a barrier: its memory, and the mapped files of weights."""
+    """The memory of a process at a barrier, and its mapped files of weights."""
 
     size_bytes: int
     weights: set[Path]
@@ -49,9 +48,7 @@ def _look(pid: int) -> _Look:
 
 
 class Walked:
-    """One walk with four contexts, or one of each model, and what there was of the process at each
-    barrier.
-    """
+    """A walk with four contexts, or one of each model, and the process's memory at each barrier."""
 
     def __init__(
         self, scenario: str, preparations: Mapping[str, str | None], *models: Path
@@ -67,24 +64,22 @@ class Walked:
         assert run.failure is None
         self.prepared = [model.prepared for model in prepared.models]
         phases = [reading.phase for reading in run.barriers]
-        #: At the last barrier of each phase.
+        #: Readings at the last barrier of each phase.
         self.at: dict[str, _Look] = dict(zip(phases, observer.answers))
         levels = [
             look.size_bytes for phase, look in zip(phases, observer.answers) if phase == "context"
         ]
-        #: What each context after the first has added when it was made.
+        #: Bytes that each context after the first added when it was made.
         self.further_context_bytes = (levels[-1] - levels[0]) / (_CONTEXTS - 1)
         self.digests = {digest for reading in run.barriers for digest in reading.data.digests}
 
     def over_baseline(self, phase: str = "steady") -> int:
-        """Return the bytes over the barrier at which the runtime was imported and nothing more."""
+        """Return the bytes over the barrier after the import of the runtime."""
         return self.at[phase].size_bytes - self.at["imported"].size_bytes
 
 
 def _prepare(folder: Path, *models: Path) -> dict[str, str | None]:
-    """Return what ONNX Runtime prepares of the models, in a process of its own, by their
-    digests.
-    """
+    """Return ONNX Runtime's preparations of the models, made in another process, by digest."""
     made = prepare_models(ONNX_FORKS, "onnxruntime", models_of(*models), folder, TIME_LIMIT_S)
     assert not isinstance(made, Failure), made
     return {digest: known(preparation).path for digest, preparation in made.items()}
@@ -94,7 +89,7 @@ def _prepare(folder: Path, *models: Path) -> dict[str, str | None]:
 def walks(
     mobile_resolutions: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, Walked]:
-    """Return one walk of each way to have four contexts of one model, and two resolutions of it."""
+    """Return a walk for each way to have four contexts of one model, and two resolutions of it."""
     prepared = _prepare(tmp_path_factory.mktemp("models") / "prepared", *mobile_resolutions)
     names = (
         "no_reuse_one_model",
@@ -111,9 +106,7 @@ def walks(
 
 
 def test_dups_cost_clearly_less_than_loads(walks: dict[str, Walked], mobile_model: Path) -> None:
-    """A further context by load costs its weights and more, by dup a part of them, and shared next
-    to nothing.
-    """
+    """A load adds its weights and more, a dup a part of them, a shared context next to nothing."""
     loads, dups, shared = (
         walks[name] for name in ("no_reuse_one_model", "full_dup", "shared_context")
     )
@@ -124,9 +117,7 @@ def test_dups_cost_clearly_less_than_loads(walks: dict[str, Walked], mobile_mode
 
 
 def test_dups_share_the_fully_connected_layer(walks: dict[str, Walked]) -> None:
-    """Its weights are laid out anew for the kernel, and stored and mapped so: four contexts have
-    them as one has.
-    """
+    """The layout of its weights for the kernel is stored and mapped: four contexts share it."""
     dups, one = (walks[name].over_baseline("trimmed") for name in ("full_dup", "shared_context"))
     assert dups - one < _FULLY_CONNECTED_BYTES
 
@@ -149,7 +140,7 @@ def test_dups_map_one_weights_file(walks: dict[str, Walked]) -> None:
 
 
 def test_resolutions_hold_the_weights_once(walks: dict[str, Walked]) -> None:
-    """Two names of one file: its pages are in memory once, whichever session reads them."""
+    """Two names of one file have its pages in memory once, whichever session reads them."""
     shared = walks["shared_weights"]
     assert len({path.stat().st_ino for path in shared.at["steady"].weights}) == 1
     assert len(shared.digests) == 2
@@ -159,9 +150,7 @@ def test_resolutions_hold_the_weights_once(walks: dict[str, Walked]) -> None:
 def test_one_internal_memory_costs_less_than_four(
     wide_internal_model: Path, tmp_path: Path
 ) -> None:
-    """On one core four dups that share it take less than four with their own, by most of three
-    internal memories.
-    """
+    """On one core, sharing saves most of three of four internal memories."""
     prepared = _prepare(tmp_path / "prepared", wide_internal_model)
     reuse, dup = (
         Walked(name, prepared, wide_internal_model).over_baseline()
@@ -182,7 +171,7 @@ def test_weights_of_the_application_are_no_mapped_file(
 def test_lean_is_the_smallest(walks: dict[str, Walked]) -> None:
     """All mechanisms together take no more than dups alone, and far less than loads.
 
-    Trimmed: what loading leaves in the heap differs from process to process.
+    The heap is trimmed, because what loading leaves in it differs from process to process.
     """
     lean, dups, loads = (
         walks[name].over_baseline("trimmed") for name in ("lean", "full_dup", "no_reuse_one_model")
@@ -192,7 +181,7 @@ def test_lean_is_the_smallest(walks: dict[str, Walked]) -> None:
 
 
 def test_outputs_are_equal_in_every_scenario(walks: dict[str, Walked]) -> None:
-    """All contexts of one model give one and the same digest."""
+    """All contexts of one model have the same digest."""
     of_one_model = [
         walked.digests
         for name, walked in walks.items()

@@ -1,4 +1,4 @@
-"""Models of every kind on the real ONNX Runtime, each made here with one trait."""
+"""Models of every kind on the real ONNX Runtime, each with one trait."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from reusebench.models.inputs.candidates import candidates
 pytestmark = pytest.mark.process
 
 _FLOAT = TensorProto.FLOAT
-#: Larger than what is kept inside the prepared graph.
+#: Width of weights that are too large to be kept inside the prepared graph.
 _WIDE = 64
-#: The newest that the oldest supported ONNX Runtime, 1.16, reads.
+#: Newest version that the oldest supported ONNX Runtime, 1.16, reads.
 _IR = 8
 
 _Make = Callable[[Path], Path]
@@ -169,9 +169,7 @@ def _recurrent(folder: Path) -> Path:
 
 
 def _cache(folder: Path) -> Path:
-    """Return a step of a decoder: its cache comes in, longer out, and the mask is as long as both
-    together.
-    """
+    """Return a step of a decoder, whose cache gets longer, with a mask as long as the new cache."""
     nodes = [
         helper.make_node("Gather", ["table", "input_ids"], ["x"]),
         helper.make_node("Unsqueeze", ["x", "axis"], ["new"]),
@@ -220,7 +218,7 @@ def _external_data(folder: Path) -> Path:
 
 
 def _magic(folder: Path, domain: str) -> Path:
-    """Return an operator that nobody has."""
+    """Return an operator that no runtime has."""
     node = helper.make_node("Magic", ["x"], ["y"], domain=domain)
     return _model(folder, [node], [_info("x", [1])], [_info("y", [1])])
 
@@ -253,9 +251,7 @@ def _outputs(context: RuntimeContext) -> list[bytes]:
 
 @pytest.mark.parametrize("kind", _KINDS)
 def test_every_mechanism_gives_equal_outputs(runtime: Runtime, tmp_path: Path, kind: str) -> None:
-    """With inputs that are assumed the model runs; prepared, dup, arena and zero copy give the same
-    bits, each time.
-    """
+    """The model runs with assumed inputs; every mechanism gives the same bits each time."""
     model = str(_KINDS[kind](tmp_path))
     inputs = _inputs(runtime, model)
     expected = _outputs(runtime.load(model, None, Memory(), inputs))
@@ -283,7 +279,7 @@ def test_every_mechanism_gives_equal_outputs(runtime: Runtime, tmp_path: Path, k
     ],
 )
 def test_what_this_version_lacks(runtime: Runtime, tmp_path: Path, make: _Make, words: str) -> None:
-    """A missing operator and a newer opset are named, with what to do."""
+    """A missing operator and a newer opset are named, with a remedy."""
     model = make(tmp_path)
     for call in (
         lambda: runtime.interface(str(model)),
@@ -307,9 +303,7 @@ def test_external_data_that_are_missing(runtime: Runtime, tmp_path: Path) -> Non
 
 
 def test_outputs_that_are_no_tensors(runtime: Runtime, tmp_path: Path) -> None:
-    """A sequence comes out as it is; it cannot be left in the application's memory, and the output
-    is named.
-    """
+    """A sequence comes out as it is; it cannot be bound, and the output is named."""
     node = helper.make_node("SplitToSequence", ["x"], ["parts"], axis=0)
     output = helper.make_tensor_sequence_value_info("parts", _FLOAT, None)
     model = str(_model(tmp_path, [node], [_info("x", ["n", _WIDE])], [output]))

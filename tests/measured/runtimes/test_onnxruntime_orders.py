@@ -19,9 +19,7 @@ def _is_order(order: list[int], sources: list[list[int]]) -> bool:
 
 
 def test_a_depth_first_walk() -> None:
-    """A branch is finished before the next one begins; what no root reads is left out; long chains
-    are no problem.
-    """
+    """A branch ends before the next begins, and nodes that no root reads are left out."""
     assert depth_first(_DIAMOND, [5]) == [0, 1, 2, 3, 4, 5]
     assert depth_first([list(reversed(of_node)) for of_node in _DIAMOND], [5]) == [0, 3, 4, 1, 2, 5]
     assert depth_first(_DIAMOND, [4, 2]) == [0, 3, 4, 1, 2]
@@ -40,7 +38,7 @@ def test_a_depth_first_walk() -> None:
     ],
 )
 def test_candidates_are_distinct_orders(sources: list[list[int]], results: list[int]) -> None:
-    """The first is the given one, and a chain has no other."""
+    """The first is the given order, and a chain has no other."""
     orders = list(candidate_orders(sources, results, [100] * len(sources)))
     assert orders[0] == list(range(len(sources)))
     assert [order for order in orders if not _is_order(order, sources)] == []
@@ -49,7 +47,7 @@ def test_candidates_are_distinct_orders(sources: list[list[int]], results: list[
 
 
 def test_the_branch_that_needs_most_comes_first() -> None:
-    """While it runs, what the other has made is not there yet."""
+    """While it runs, the result of the other branch is not there yet."""
     sizes = [1, 10, 5, 1000, 5, 1]
     assert [0, 3, 4, 1, 2, 5] in list(candidate_orders(_DIAMOND, [5], sizes))
     assert [0, 1, 3, 2, 4, 5] in list(candidate_orders(_DIAMOND, [5], sizes)), "level by level"

@@ -1,4 +1,4 @@
-"""What ONNX Runtime's adapter makes of a model beforehand, and in which order its nodes run."""
+"""Models that ONNX Runtime's adapter prepares, and the order of their nodes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _NONE: dict[str, Any] = {}
 _PICTURE = [1, 16, 64, 64]
 _BRANCHES = 6
 _WIDE = 32
-#: What a wide tensor takes.
+#: Bytes of a wide tensor.
 _WIDE_BYTES = _WIDE * 64 * 64 * 4
 
 
@@ -66,10 +66,9 @@ def _save(
 
 @pytest.fixture(scope="module")
 def branches(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a model whose branches are wide and end narrow: how many are begun at once is what
-    they take together.
+    """Return a model of wide branches with narrow ends, which is large if all are begun at once.
 
-    Each branch is an output of its own, which ONNX Runtime saves in an order that differs from
+    Each branch is an output of its own, and ONNX Runtime saves them in an order that differs from
     process to process.
     """
     node = onnx.helper.make_node
@@ -107,7 +106,7 @@ def _prepare(model: Path, folder: Path, runner: Runner = _RUNNER) -> tuple[Path,
 
 
 def _level_by_level(sources: Sequence[Sequence[int]]) -> list[int]:
-    """Return the nodes so that each branch has come as far as the others."""
+    """Return the nodes so that all branches advance together."""
     depths: list[int] = []
     for of_node in sources:
         depths.append(1 + max((depths[source] for source in of_node), default=0))
@@ -121,7 +120,7 @@ def _outputs(path: Path, options: Any) -> list[bytes]:
 
 
 def test_equal_models_give_equal_files(branches: Path, tmp_path: Path) -> None:
-    """In every process, whatever addresses it has."""
+    """They do in every process, whatever addresses it has."""
     (model,) = models_of(branches)
     contents = []
     for name in "abc":
@@ -136,9 +135,7 @@ def test_equal_models_give_equal_files(branches: Path, tmp_path: Path) -> None:
 
 
 def test_layouts_of_kernels_that_crash(branches: Path, tmp_path: Path) -> None:
-    """They are saved with the weights only where the file then runs: else it is saved again without
-    them.
-    """
+    """They are saved with the weights only if that file runs."""
     saved: list[str] = []
 
     def open_session(model: str, options: Any) -> Any:
@@ -163,7 +160,7 @@ def test_layouts_of_kernels_that_crash(branches: Path, tmp_path: Path) -> None:
 def test_the_order_that_takes_the_least(
     branches: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whichever is tried first; and its outputs are those of the model bit by bit."""
+    """It is found whichever is tried first, and its outputs are those of the model, bit for bit."""
     folder = tmp_path / "prepared"
     prepared, found = _prepare(branches, folder)
     assert (found.tried > 2, found.reason) == (True, None)
@@ -188,7 +185,7 @@ def test_the_order_that_takes_the_least(
 
 
 def test_nodes_run_in_the_order_of_the_file(branches: Path, tmp_path: Path) -> None:
-    """And not in the one that ONNX Runtime takes of itself."""
+    """They do not run in the order that ONNX Runtime chooses itself."""
     prepared, _ = _prepare(branches, tmp_path / "prepared")
     graph = SavedGraph(str(prepared))
     graph.write(str(prepared), _level_by_level(graph.sources))
@@ -207,7 +204,7 @@ def test_nodes_run_in_the_order_of_the_file(branches: Path, tmp_path: Path) -> N
 
 
 def test_bodies_of_control_flow(tmp_path: Path) -> None:
-    """A node comes before the node in whose body its tensor is read, and the outputs stay."""
+    """A node comes before the node whose body reads its tensor, and the outputs stay."""
     helper = onnx.helper
     read_outside = helper.make_node("Mul", ["late", "late"], ["product"])
     squared = helper.make_graph(
@@ -232,10 +229,10 @@ def test_bodies_of_control_flow(tmp_path: Path) -> None:
 
 
 class _NeverTheSame(OnnxContext):
-    """A context whose outputs are others in each process."""
+    """A context whose outputs differ in each process."""
 
     def checksum(self) -> int:
-        """Return what no other process returns."""
+        """Return a number that no other process returns."""
         return os.getpid()
 
 
@@ -273,9 +270,7 @@ def _die(_: Any) -> RuntimeContext:
 def test_a_model_that_cannot_be_run(
     branches: Path, tmp_path: Path, context_of: Callable[[Any], RuntimeContext], reason: Message
 ) -> None:
-    """Whatever happens, the model is prepared, in the same order every time, and it is known why
-    none was chosen.
-    """
+    """The model is prepared all the same, in the same order every time, with the reason."""
     files = []
     for name in "ab":
         prepared, found = _prepare(
@@ -290,7 +285,7 @@ def test_a_model_that_cannot_be_run(
 def test_without_the_package_onnx(
     branches: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The order stays as it was saved, which is said; the model runs all the same."""
+    """The order stays as it was saved, with the reason, and the model runs."""
     monkeypatch.setitem(sys.modules, "reusebench.measured.runtimes.onnxruntime.graph", None)
     prepared, found = _prepare(branches, tmp_path / "prepared")
     assert found == NodeOrder(reason=Message("onnx_order_needs_onnx"))
@@ -299,7 +294,7 @@ def test_without_the_package_onnx(
 
 
 def test_that_it_goes_on_is_said_before_each_run(branches: Path, tmp_path: Path) -> None:
-    """So that a model that takes long is not taken for one that hangs."""
+    """So a model that takes long is not mistaken for one that hangs."""
     said = []
     _, found = _prepare(
         branches, tmp_path / "prepared", _RUNNER._replace(alive=lambda: said.append("alive"))

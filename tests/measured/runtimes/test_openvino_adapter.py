@@ -1,4 +1,4 @@
-"""OpenVINO's adapter, on the real runtime, where it is installed."""
+"""OpenVINO's adapter, on the real runtime, if it is installed."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _TYPES = {
 }
 #: The ways to move tensors.
 _WAYS: tuple[tuple[str, ...], ...] = ((), ("input",), ("output",), ("input", "output"))
-#: Of tiny at 64x64: 3 x 64 x 64 pixels in, 100 logits out, float32.
+#: Sizes of tiny at 64x64: 3 x 64 x 64 pixels in, 100 logits out, float32.
 _INPUT_BYTES = 3 * 64 * 64 * 4
 _OUTPUT_BYTES = 100 * 4
 
@@ -90,7 +90,7 @@ def _model(
 
 
 def _identity(folder: Path, kind: str, shape: Sequence[Any]) -> Path:
-    """Return a model that gives its input back: what an adapter feeds is what it reads."""
+    """Return a model that returns its input, so that outputs show what an adapter feeds."""
     tensors = [
         onnx.helper.make_tensor_value_info(name, _TYPES[kind], shape)
         for name in ("input0", "output0")
@@ -116,9 +116,7 @@ def test_weights_where_the_file_is(openvino: Runtime, tiny_model: Path, tmp_path
 def test_another_resolution_over_the_same_weights(
     openvino: Runtime, tiny_resolutions: tuple[Path, Path], tmp_path: Path
 ) -> None:
-    """Outputs are those of its own plain load, in place too; so are those of the source, which has
-    free sizes now.
-    """
+    """Outputs are those of its own plain load; the source keeps its own with free sizes."""
     expected = [_outputs(openvino.load(str(model), None, Memory())) for model in tiny_resolutions]
     first, second = (_prepare(openvino, model, tmp_path) for model in tiny_resolutions)
     assert Path(first).with_suffix(".bin").samefile(Path(second).with_suffix(".bin"))
@@ -135,9 +133,7 @@ def test_another_resolution_over_the_same_weights(
 def test_weights_of_another_network_are_not_shared(
     openvino: Runtime, tiny_models: tuple[Path, Path], tmp_path: Path
 ) -> None:
-    """Of networks that only look alike, and of one whose file makes other outputs at these
-    sizes.
-    """
+    """Networks that only look alike are refused, and files with other outputs at these sizes."""
     first, second = (_prepare(openvino, model, tmp_path) for model in tiny_models)
     source = openvino.load(str(tiny_models[0]), first, Memory())
     with pytest.raises(NotSupported, match="both must be one network"):
@@ -155,9 +151,7 @@ def _addresses(context: RuntimeContext) -> list[int]:
 
 @pytest.mark.parametrize("zero_copy", _WAYS)
 def test_what_is_copied(openvino: Runtime, tiny_model: Path, zero_copy: tuple[str, ...]) -> None:
-    """Nothing of what is in place: the arrays stay where they are, and every inference reads and
-    writes them.
-    """
+    """Tensors in place are not copied: inferences read and write the application's arrays."""
     context = openvino.load(str(tiny_model), None, Memory(zero_copy=zero_copy))
     first = _outputs(context)
     sizes = {"input": _INPUT_BYTES, "output": _OUTPUT_BYTES}
@@ -209,9 +203,7 @@ def test_what_openvino_cannot_do(
 
 
 def test_options(openvino: Runtime, tiny_model: Path) -> None:
-    """Those that choose threads give equal outputs; bfloat16 gives others, where the processor has
-    it.
-    """
+    """Options of threads give equal outputs; bfloat16 gives others, if the processor has it."""
     expected = _outputs(openvino.load(str(tiny_model), None, Memory()))
     for option in ("NUM_STREAMS=0", "PERFORMANCE_HINT=THROUGHPUT"):
         assert _outputs(openvino.load(str(tiny_model), None, Memory(options=(option,)))) == expected
@@ -224,7 +216,7 @@ def test_options(openvino: Runtime, tiny_model: Path) -> None:
 
 
 def test_threads_do_not_become_more(openvino: Runtime, tiny_model: Path) -> None:
-    """Contexts that are made again and again have the threads of those that went."""
+    """New contexts use the threads of those that went."""
     counts = []
     for _ in range(6):
         source = openvino.load(str(tiny_model), None, Memory())
@@ -247,9 +239,7 @@ def test_threads_do_not_become_more(openvino: Runtime, tiny_model: Path) -> None
 def test_inputs_of_every_type(
     openvino: Runtime, tmp_path: Path, kind: str, shape: tuple[int, ...], zero_copy: tuple[str, ...]
 ) -> None:
-    """Scalars, empty tensors and others of every type, all of free sizes, come out as they went
-    in.
-    """
+    """Scalars, empty tensors and others of every type, with free sizes, come out unchanged."""
     model = _identity(tmp_path, kind, ["n" for _ in shape])
     assert openvino.interface(str(model)).inputs == (
         DeclaredTensor("input0", kind, tuple("n" for _ in shape)),
@@ -260,7 +250,7 @@ def test_inputs_of_every_type(
 
 
 def test_several_inputs_of_a_file(openvino: Runtime, tmp_path: Path) -> None:
-    """Each is fed by its name; what the maker wrote into the file is told."""
+    """Each is fed by its name; the notes of the file's author are told."""
     names = ("a", "b")
     inputs = [
         onnx.helper.make_tensor_value_info(name, _TYPES["int64"], ["rows", None]) for name in names
@@ -292,7 +282,7 @@ def test_openvinos_own_files(openvino: Runtime, tiny_model: Path, tmp_path: Path
 
 
 def test_models_that_cannot_be_read(openvino: Runtime, tiny_model: Path, tmp_path: Path) -> None:
-    """The sentence names the file, and what is missing."""
+    """The sentence names the file, and the missing part."""
     damaged = tmp_path / "damaged.onnx"
     damaged.write_bytes(tiny_model.read_bytes()[:-1000])
     text = tmp_path / "text.xml"
@@ -323,9 +313,7 @@ def test_models_that_cannot_be_read(openvino: Runtime, tiny_model: Path, tmp_pat
 
 
 def test_nothing_is_reported_to_the_maker(tmp_path: Path) -> None:
-    """The process neither writes the files of a client's identity nor loads what would send
-    them.
-    """
+    """The process neither writes a client's identity nor loads the code that would send it."""
     code = (
         "import sys; from reusebench.measured import runtimes; runtimes.open_runtime('openvino'); "
         "print({'ssl', 'urllib.request'} & set(sys.modules))"
@@ -344,10 +332,9 @@ def test_nothing_is_reported_to_the_maker(tmp_path: Path) -> None:
 
 
 def _walked(scenario: str, folder: Path, *paths: Path) -> tuple[int, set[str]]:
-    """Return the RSS over the import at the end of the steady phase, trimmed, and the outputs'
-    digests.
+    """Return the RSS of the trimmed steady phase over the import, and the digests.
 
-    In PSS a process beside this one that has OpenVINO's libraries too would show.
+    PSS would also show another process that has OpenVINO's libraries.
     """
     choice = 1 if scenario == "lean" else 0  # the first has outputs in an order that only NPUs have
     plan = prepared_plan(
@@ -365,9 +352,7 @@ def _walked(scenario: str, folder: Path, *paths: Path) -> tuple[int, set[str]]:
 
 
 def test_dups_hold_the_weights_once(mobile_model: Path, tmp_path: Path) -> None:
-    """Four dups take far less than four loads, with all mechanisms together no more; a mapped file
-    saves its size.
-    """
+    """Four dups take far less than four loads, and all mechanisms together no more."""
     names = ("no_reuse_one_model", "full_dup", "lean", "model_in_place")
     ran = {name: _walked(name, tmp_path, mobile_model) for name in names}
     loads, outputs = ran["no_reuse_one_model"]
@@ -380,7 +365,7 @@ def test_dups_hold_the_weights_once(mobile_model: Path, tmp_path: Path) -> None:
 def test_resolutions_hold_the_weights_once(
     mobile_resolutions: tuple[Path, Path], tmp_path: Path
 ) -> None:
-    """Both sizes take less over the weights of one, and give the outputs of their own."""
+    """Two sizes take less over one's weights, with the outputs of their own."""
     (apart, outputs), (shared, of_shared) = (
         _walked(name, tmp_path, *mobile_resolutions) for name in ("resolutions", "shared_weights")
     )
@@ -391,9 +376,7 @@ def test_resolutions_hold_the_weights_once(
 def test_models_in_turn_have_internal_tensors_one_at_a_time(
     openvino: Runtime, wide_internal_model: Path, tiny_model: Path
 ) -> None:
-    """Those of the model that ran last are given back before another one runs, and come again with
-    equal outputs.
-    """
+    """Those of the last model are released before another one runs, and outputs stay equal."""
     alone = [
         _outputs(openvino.load(str(model), None, Memory()))
         for model in (wide_internal_model, tiny_model)
@@ -415,9 +398,7 @@ def test_models_in_turn_have_internal_tensors_one_at_a_time(
 def test_a_context_of_another_turn_infers_meanwhile(
     openvino: Runtime, tiny_models: tuple[Path, Path]
 ) -> None:
-    """Dups of two models on two cores: what may be inferring keeps its internal tensors, and
-    outputs are equal.
-    """
+    """A model that may be inferring keeps its internal tensors, and outputs are equal."""
     turns = [Memory(internal=core) for core in (20, 21)]
     sources = [openvino.load(str(model), None, turns[0]) for model in tiny_models]
     of_cores = [sources, [openvino.dup(source, turns[1]) for source in sources]]

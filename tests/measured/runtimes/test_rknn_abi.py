@@ -1,6 +1,4 @@
-"""rknn_api.h as ctypes: sizes and offsets, for 32 and for 64 bit, by the figures of the vendor's
-header.
-"""
+"""rknn_api.h as ctypes: sizes and offsets for 32 and 64 bit, by figures of the header."""
 
 from __future__ import annotations
 
@@ -13,8 +11,8 @@ from reusebench.measured.runtimes.rknn import abi
 
 _WIDTH = 8 * ctypes.sizeof(ctypes.c_void_p)
 
-#: Size by width, and offsets by width; one number where both are the same. From the C compiler,
-#: header 2.3.2.
+#: Size and offsets, each by width, or one number if they are equal; from the C compiler, header
+#: 2.3.2.
 _LAYOUTS: dict[type[ctypes.Structure], tuple[Any, dict[str, Any]]] = {
     abi.TensorAttr: (
         376,
@@ -61,7 +59,7 @@ _LAYOUTS: dict[type[ctypes.Structure], tuple[Any, dict[str, Any]]] = {
     ),
     abi.SdkVersion: (512, {"api_version": 0, "drv_version": 256}),
     abi.InputOutputNumber: (8, {"n_input": 0, "n_output": 4}),
-    # Numbers of 4 bytes and characters alone: the same on both widths.
+    # It has only numbers of 4 bytes and characters, so it is the same on both widths.
     abi.InputRange: (
         33040,
         {"index": 0, "shape_number": 4, "fmt": 8, "name": 12, "dyn_range": 268, "n_dims": 33036},
@@ -100,9 +98,7 @@ def _of(figure: Any, width: int) -> int:
 
 
 def _at_width(struct: type[ctypes.Structure], width: int) -> type[ctypes.Structure]:
-    """Return the struct as a machine of that width has it: pointers and contexts are plain numbers
-    of that width.
-    """
+    """Return the struct of a machine of that width; its pointers and contexts are plain numbers."""
     number = {32: ctypes.c_uint32, 64: ctypes.c_uint64}[width]
     fields = [
         (name, number if kind is ctypes.c_void_p or name == "ctx" else kind)
@@ -134,6 +130,6 @@ def test_a_context_is_as_wide_as_a_pointer() -> None:
 
 
 def test_every_error_has_a_name() -> None:
-    """-1 to -13, each with a name of its own."""
+    """Codes -1 to -13 each have a name of their own."""
     assert sorted(abi.ERRORS, reverse=True) == list(range(-1, -14, -1))
     assert len(set(abi.ERRORS.values())) == len(abi.ERRORS)

@@ -1,8 +1,7 @@
-"""The calls that Rockchip's adapter makes, against a double of the library that is compiled here
-(rknn_double.c).
+"""The calls of Rockchip's adapter, against a double of the library (rknn_double.c).
 
-A client-side check of order, flags, sizes and errors: it says nothing about Rockchip's own library.
-The driver walks plans on the double in a process of its own; the double aborts where the real
+They are a client-side check of order, flags, sizes and errors, and say nothing about Rockchip's own
+library. The driver walks plans on the double in another process; the double aborts where the real
 library would crash.
 """
 
@@ -57,8 +56,7 @@ pytestmark = pytest.mark.process
 _FULL = "librknnrt version: 1.6.0 (double)"
 _MINI = "librknnmrt version: 2.3.2 (double)"
 
-#: What the double reads of a model: bytes of weights and of internal memory, and the number of
-#: inputs.
+#: Models of the double: bytes of weights and of internal memory, and the number of inputs.
 _MODELS = ("9000 5000 1 ", "7000 12345 1 ", "8000 100 1 ")
 _PLAIN = Context(0, 0)
 _DUP = Context(0, 0, DUP, 0)
@@ -66,9 +64,9 @@ _DUP = Context(0, 0, DUP, 0)
 _IN_TURN = tuple(Context(0, model, internal=0, core=0) for model in range(3))
 #: The ways to move tensors.
 _WAYS: tuple[tuple[str, ...], ...] = ((), (INPUT,), (OUTPUT,), (INPUT, OUTPUT))
-#: The last call of a walk that leaves nothing behind.
+#: Last call of a walk that leaves nothing behind.
 _LAST = "rknn_destroy context=1, left: 0 contexts, 0 memories"
-#: What a real board may have: then its own heaps and zone are used.
+#: Heaps and zone that a real board may have, and then uses.
 _HAS_HEAPS = any(Path(folder).exists() for folder in ("/dev/dma_heap", "/dev/rk_dma_heap"))
 _HAS_ZONE = any(ctypes.util.find_library(name) for name in ("mpimmz", "rockit"))
 
@@ -77,7 +75,7 @@ Compile = Callable[..., Path]
 
 @dataclasses.dataclass
 class Walked:
-    """A walk on the double, and every call that it saw."""
+    """A walk on the double, with every call that it saw."""
 
     run: MeasuredRun
     calls: list[str]
@@ -91,9 +89,7 @@ class Walked:
         return [re.findall(rf"\b{field}=(\S+)", call)[0] for call in self.named(name)]
 
     def names(self, *names: str) -> list[str]:
-        """Return the calls of these functions in order, as name and first field (the double counts
-        contexts from 1).
-        """
+        """Return the calls of these functions as name and first field; contexts count from 1."""
         return [
             " ".join(call.split()[:2]).rstrip(",")
             for call in self.calls
@@ -101,14 +97,14 @@ class Walked:
         ]
 
     def failure(self) -> tuple[str, str, int | None, str]:
-        """Return kind, phase, context and sentence of the failure that there must be."""
+        """Return kind, phase, context and sentence of the failure, which must exist."""
         failure = self.run.failure
         assert failure is not None
         return failure.kind, failure.phase, failure.context, str(failure.message)
 
 
 class Double:
-    """Walks plans on one compiled double, each distinct plan once."""
+    """Walks of plans on one compiled double, each distinct plan once."""
 
     def __init__(self, library: Path, folder: Path, *contents: str) -> None:
         self.library = library
@@ -123,7 +119,7 @@ class Double:
     def walk(
         self, *contexts: Context, cores: int = 1, fills: bool = False, **environment: Any
     ) -> Walked:
-        """Walk a plan of these contexts; the environment tells the double what to fail."""
+        """Walk a plan of these contexts; the environment tells the double which calls fail."""
         key = (contexts, cores, fills, *environment.items())
         if key not in self._walks:
             log = self._folder / f"calls-{len(self._walks)}"
@@ -167,9 +163,7 @@ def mini(rknn_double: Compile, tmp_path_factory: pytest.TempPathFactory) -> Doub
 def test_every_scenario_keeps_the_rules(
     full: Double, mini: Double, scenario: str, is_mini: bool, cores: int
 ) -> None:
-    """It ends without a crash and leaves nothing behind, or the message has what is not
-    supported.
-    """
+    """It ends without a crash and leaves nothing behind, or says what is not supported."""
     double = mini if is_mini else full
     plan = find_scenario(scenario).plans(
         Parameters("rknn", tuple(double.models), 2, 2, cores, rounds=2)
@@ -187,7 +181,7 @@ def test_every_scenario_keeps_the_rules(
         if is_mini
         else set()
     )
-    # These depend on the machine.
+    # Scenarios that depend on the machine.
     uncertain = {"external_dma_heap": _HAS_HEAPS, "external_mmz": _HAS_ZONE}
     missing |= {name for name, has in uncertain.items() if not has or walked.run.failure}
     if scenario in missing:
@@ -203,12 +197,12 @@ def test_every_scenario_keeps_the_rules(
         elif name == "rknn_destroy_mem":
             living[context] -= 1
         elif name == "rknn_destroy":
-            # That of a model in place is made before there is a context.
+            # The memory of a model in place is made before there is a context.
             assert living[context] <= 0, f"{context} was destroyed before its memory"
 
 
 def test_contexts_go_in_reverse_order(full: Double) -> None:
-    """A slave before its master, a dup before its source, and memory before its context."""
+    """A slave goes before its master, a dup before its source, and memory before its context."""
     walked = full.passes(_PLAIN, Context(0, 1, SHARED_WEIGHTS, 0, zero_copy=(INPUT,)), _DUP)
     assert walked.names("rknn_destroy", "rknn_destroy_mem") == [
         "rknn_destroy context=3",
@@ -219,9 +213,7 @@ def test_contexts_go_in_reverse_order(full: Double) -> None:
 
 
 def test_an_internal_memory_is_as_large_as_the_largest_and_goes_last(full: Double) -> None:
-    """One allocation, for the first context, each with a name of it of its own size, which it gives
-    back first.
-    """
+    """It is allocated once, for the first context; the others name it again, and go first."""
     walked = full.passes(*_IN_TURN)
     assert walked.named("rknn_create_mem") == ["rknn_create_mem context=1 size=12345"]
     names = ["context=1 size=5000", "context=2 size=12345", "context=3 size=100"]
@@ -240,9 +232,7 @@ def test_an_internal_memory_is_as_large_as_the_largest_and_goes_last(full: Doubl
 
 
 def test_internal_memory_comes_before_tensors(mini: Double) -> None:
-    """The mini runtime takes no tensors as long as the internal memory is missing; the double
-    aborts.
-    """
+    """The mini runtime takes no tensors before the internal memory; the double aborts."""
     order = [call.split()[0] for call in mini.passes(*_IN_TURN).calls]
     last_internal = len(order) - 1 - order[::-1].index("rknn_set_internal_mem")
     assert last_internal < order.index("rknn_set_io_mem")
@@ -266,16 +256,14 @@ def test_one_internal_memory_for_dups_of_each_core(full: Double) -> None:
 # Flags, sizes and the library's own figures
 
 
-#: More contexts than fit, over one internal memory, without and with sharing weights (9,000 bytes
-#: of each model, and 5,000 of internal tensors).
+#: More contexts than fit, over one internal memory: 9,000 bytes of weights each, or shared, and
+#: 5,000 of internal tensors.
 _MANY_LOADED = (Context(0, 0, internal=0, core=0),) * 9
 _MANY_DUPS = (_MANY_LOADED[0], *(Context(0, 0, DUP, 0, internal=0, core=0),) * 8)
 
 
 def test_contexts_until_memory_ends(full: Double) -> None:
-    """A further context joins the internal memory that is there; what failed is given up, the
-    others run and go.
-    """
+    """Contexts join the internal memory; the one that fails is destroyed, the others run."""
     walked = full.passes(*_MANY_LOADED, fills=True, DOUBLE_MEMORY=str(4 * 9000 + 5000))
     failure = walked.run.full
     assert failure is not None
@@ -288,7 +276,7 @@ def test_contexts_until_memory_ends(full: Double) -> None:
 
 
 def test_dups_over_one_internal_memory_never_end_it(full: Double) -> None:
-    """They take none of their own: all fit where without it two would."""
+    """Dups take no internal memory of their own, so all fit; without sharing, two would."""
     assert full.passes(*_MANY_DUPS, fills=True, DOUBLE_MEMORY=str(9000 + 5000)).run.full is None
     alone = (_PLAIN, *(_DUP,) * 8)
     full_at = full.passes(*alone, fills=True, DOUBLE_MEMORY=str(9000 + 2 * 5000)).run.full
@@ -297,7 +285,7 @@ def test_dups_over_one_internal_memory_never_end_it(full: Double) -> None:
 
 
 def test_a_library_that_dies_of_the_limit(full: Double) -> None:
-    """The crash is the answer then."""
+    """The crash is the answer."""
     run = full.walk(*(_PLAIN,) * 3, fills=True, DOUBLE_MEMORY=str(2 * 14000), DOUBLE_DIES="1").run
     assert run.failure is not None
     assert (run.full, run.failure.kind, run.failure.phase, run.failure.context) == (
@@ -309,9 +297,7 @@ def test_a_library_that_dies_of_the_limit(full: Double) -> None:
 
 
 def test_a_plain_context(full: Double) -> None:
-    """rknn_init gets the file's content: librknnrt 1.6.0 counts a path's model twice. Figures are
-    the library's own.
-    """
+    """rknn_init gets the file's content: librknnrt 1.6.0 counts a path's model twice."""
     walked = full.passes(_PLAIN)
     assert walked.named("rknn_init") == [f"rknn_init size={len(_MODELS[0])} flags=0x0 master=0"]
     imported, made = (reading.data for reading in walked.run.barriers[:2])
@@ -333,9 +319,7 @@ def test_a_plain_context(full: Double) -> None:
 def test_flags_name_who_allocates(
     full: Double, mini: Double, context: Context, full_flags: str, mini_flags: str
 ) -> None:
-    """0x200 for internal memory and 0x10 for weights too; the mini runtime ignores 0x200 and needs
-    0x10.
-    """
+    """0x200 is for internal memory, 0x10 for weights too; the mini runtime ignores 0x200."""
     for double, flags in ((full, full_flags), (mini, mini_flags)):
         walked = double.passes(context)
         assert walked.values("rknn_init", "flags") == [flags]
@@ -347,9 +331,7 @@ def test_flags_name_who_allocates(
 
 @pytest.mark.parametrize(("internal", "flags"), [(None, "0x20"), (0, "0x220")])
 def test_a_slave_names_its_master(full: Double, internal: int | None, flags: str) -> None:
-    """0x20 beside who allocates, with the master's handle; its weights are not given a second
-    time.
-    """
+    """It has 0x20 and the master's handle; its weights are not given a second time."""
     walked = full.passes(
         Context(0, 0, internal=internal), Context(0, 1, SHARED_WEIGHTS, 0, internal=internal)
     )
@@ -382,22 +364,18 @@ def test_what_the_library_cannot_do(
 
 
 def test_cores_are_masks(full: Double) -> None:
-    """Core N is bit N; a context of no core is left to the library, and so is every one where there
-    is one core.
-    """
+    """Core N is bit N; without a core, or with one core, the library chooses."""
     bound = [Context(0, 0, core=core) for core in (0, 1, 2)]
     assert full.passes(*bound, cores=3).values("rknn_set_core_mask", "mask") == ["1", "2", "4"]
     assert full.passes(_PLAIN, cores=3).named("rknn_set_core_mask") == []
     assert full.passes(bound[0]).named("rknn_set_core_mask") == []
 
 
-# Who gives the memory
+# Sources of memory
 
 
 def test_memory_by_the_runtimes_own_call(full: Double) -> None:
-    """Weights, internal memory, input and output are four allocations of the context, as large as
-    the library says.
-    """
+    """Weights, internal memory, input and output have the sizes that the library tells."""
     walked = full.passes(Context(0, 0, outside=(WEIGHTS, INTERNAL), zero_copy=(INPUT, OUTPUT)))
     assert walked.values("rknn_create_mem", "size") == ["9000", "5000", "360", "320"]
     allocations = walked.run.barriers[2].data.allocations
@@ -407,7 +385,7 @@ def test_memory_by_the_runtimes_own_call(full: Double) -> None:
 
 
 def test_memory_by_its_physical_address(full: Double) -> None:
-    """Each piece is a name by its address for memory that the library made, and goes before it."""
+    """Each piece names memory of the library by its address, and goes before it."""
     walked = full.passes(Context(0, 0, outside=(WEIGHTS, INTERNAL), allocator=PHYSICAL))
     for name in ("rknn_create_mem", "rknn_create_mem_from_phys"):
         assert walked.values(name, "size") == ["9000", "5000"]
@@ -416,9 +394,7 @@ def test_memory_by_its_physical_address(full: Double) -> None:
 
 @pytest.mark.skipif(_HAS_HEAPS, reason="this machine has dma-heaps")
 def test_no_dma_heap(full: Double) -> None:
-    """It is not supported, with every heap that was tried and why, and the context does not
-    stay.
-    """
+    """It is not supported, every heap is named with its reason, and the context does not stay."""
     walked = full.walk(Context(0, 0, outside=(INTERNAL,), allocator=DMA_HEAP))
     kind, phase, context, message = walked.failure()
     assert (kind, phase, context) == ("not_supported", "context", 0)
@@ -429,7 +405,7 @@ def test_no_dma_heap(full: Double) -> None:
 
 @pytest.mark.skipif(_HAS_ZONE, reason="this machine has Rockchip's media memory zone")
 def test_no_media_memory_zone(full: Double) -> None:
-    """Rockchip's MMZ library is named where it is missing."""
+    """Rockchip's MMZ library is named if it is missing."""
     kind, _, _, message = full.walk(Context(0, 0, outside=(INTERNAL,), allocator=MMZ)).failure()
     assert kind == "not_supported"
     assert (
@@ -440,11 +416,10 @@ def test_no_media_memory_zone(full: Double) -> None:
 
 
 def test_memory_by_the_media_memory_zone(full: Double, tmp_path: Path) -> None:
-    """Each piece is a block of the zone, which goes after the library's name of it; a zone that is
-    full is reported.
+    """Each piece is a block of the zone, which goes after the library's name for it.
 
-    The name has no flag while it is set, with which librknnrt 1.5.2 and 1.6.0 hang; the double
-    holds that it is back when the struct is to be freed.
+    A full zone is reported. The name has no flag while it is set, because librknnrt 1.5.2 and 1.6.0
+    hang with it; the double checks that the flag is back when the struct is freed.
     """
     shutil.copy(full.library, tmp_path / "libmpimmz.so")
     context = Context(0, 0, outside=(WEIGHTS, INTERNAL), allocator=MMZ)
@@ -466,7 +441,7 @@ def test_memory_by_the_media_memory_zone(full: Double, tmp_path: Path) -> None:
 
 
 def test_every_allocator_is_tried_here() -> None:
-    """A further one needs a test."""
+    """A new allocator needs a test."""
     assert set(ALLOCATORS) == {CREATE_MEM, PHYSICAL, DMA_HEAP, MMZ}
 
 
@@ -475,9 +450,7 @@ def test_every_allocator_is_tried_here() -> None:
 
 @pytest.mark.parametrize("zero_copy", _WAYS)
 def test_tensors_of_the_full_runtime(full: Double, zero_copy: tuple[str, ...]) -> None:
-    """What is copied goes through the library's own calls; what is not is bound once, with its
-    stride, and synced.
-    """
+    """Copied tensors go through the library's calls; others are bound once, and synced."""
     walked = full.passes(Context(0, 0, zero_copy=zero_copy))
     runs = len(walked.named("rknn_run"))
     assert len(walked.named("rknn_inputs_set")) == (0 if INPUT in zero_copy else runs)
@@ -490,14 +463,12 @@ def test_tensors_of_the_full_runtime(full: Double, zero_copy: tuple[str, ...]) -
 
 @pytest.mark.parametrize("zero_copy", _WAYS)
 def test_tensors_of_the_mini_runtime(mini: Double, zero_copy: tuple[str, ...]) -> None:
-    """It has no calls that copy: native tensors are bound, and the adapter copies where the plan
-    says so.
-    """
+    """It has no calls that copy: native tensors are bound, and the adapter copies."""
     walked = mini.passes(Context(0, 0, zero_copy=zero_copy))
     assert walked.named("rknn_inputs_set") == walked.named("rknn_outputs_get") == []
     assert walked.values("rknn_set_io_mem", "size") == ["360", "512"]
     assert {"8", "9"} <= set(walked.values("rknn_query", "command"))
-    # An input that is copied is synced before each run, and once when it is made.
+    # A copied input is synced before each run, and once when it is made.
     runs = len(walked.named("rknn_run"))
     assert walked.values("rknn_mem_sync", "mode").count("1") == (
         1 if INPUT in zero_copy else 1 + runs
@@ -506,9 +477,7 @@ def test_tensors_of_the_mini_runtime(mini: Double, zero_copy: tuple[str, ...]) -
 
 @pytest.mark.parametrize("name", ["full", "mini"])
 def test_outputs_are_the_same_copied_or_in_place(name: str, request: pytest.FixtureRequest) -> None:
-    """Rows are where the NPU looks for them, however far apart; padding is no output; what is
-    copied is counted.
-    """
+    """Rows are where the NPU expects them, padding is no output, and copies are counted."""
     double: Double = request.getfixturevalue(name)
     digests = []
     for way in _WAYS:
@@ -535,7 +504,7 @@ def test_several_inputs(full: Double, tmp_path: Path) -> None:
     assert len(double.passes(Context(0, 0, zero_copy=(INPUT,))).named("rknn_set_io_mem")) == 3
 
 
-#: Writes rows of its own into the input, as a letterbox does, and prints what came out; run on the
+#: Writes rows of its own into the input, as a letterbox does, and prints the output; run on the
 #: double.
 _WRITE_FRAMES = """
 import json, sys
@@ -569,10 +538,10 @@ def _sum_of_rows(value: int) -> int:
     ("name", "zero_copy", "pitch", "syncs"),
     [
         ("full", (), 30, 0),
-        # In place: once when it is bound, then before each run after somebody could have written.
+        # In place: once when it is bound, then before each run that may have new data.
         ("full", (INPUT,), 36, 1 + 3),
         ("mini", (INPUT,), 36, 1 + 3),
-        # Staged: at first, then before each run, as ever.
+        # Staged: once at first, then before each run.
         ("mini", (), 30, 1 + 4),
     ],
 )
@@ -584,9 +553,7 @@ def test_frames_are_written_with_room_behind_rows(
     request: pytest.FixtureRequest,
     tmp_path: Path,
 ) -> None:
-    """8-bit RGB into the application's buffer, or into the bound memory, which is then brought to
-    the device.
-    """
+    """8-bit RGB goes into the application's buffer, or into bound memory, which is then synced."""
     double: Double = request.getfixturevalue(name)
     log = tmp_path / "calls"
     environment = {**os.environ, LIBRARY_VARIABLE: str(double.library), "DOUBLE_LOG": str(log)}
@@ -607,12 +574,11 @@ def test_frames_are_written_with_room_behind_rows(
     assert len(to_device) == syncs
 
 
-# The model in place, weights in one memory, tensors shared
+# Models in place, weights in one memory, shared tensors
 
 
 def test_a_model_in_place(full: Double) -> None:
-    """Its file is read into memory of its own before there is a context, and goes with it; each has
-    its own memory.
+    """Its file is read into memory before there is a context, and goes with it.
 
     The double aborts where the library crashes: sizes asked for before a dup, two contexts over one
     memory.
@@ -641,9 +607,7 @@ def test_a_model_in_place(full: Double) -> None:
 def test_where_no_model_is_used_in_place(
     full: Double, mini: Double, rknn_double: Compile, tmp_path: Path
 ) -> None:
-    """The mini runtime gives no memory without a context, and libraries before 2.1 have no such
-    function.
-    """
+    """The mini runtime gives no memory without a context; old libraries lack the function."""
     contexts = Context(0, 0, zero_copy=(MODEL,))
     older = Double(rknn_double(_FULL, "CREATE_MEM2"), tmp_path)
     for double, words in ((mini, "gives no memory without a context"), (older, "rknn_create_mem2")):
@@ -655,9 +619,7 @@ def test_where_no_model_is_used_in_place(
 
 
 def test_no_memory_for_a_model_in_place(full: Double) -> None:
-    """It is a lack of memory where the library says so, and not a mechanism that the library
-    lacks.
-    """
+    """It is a lack of memory if the library says so, and no missing mechanism."""
     words = "E RKNN: DMA Heap allocation failed"
     walked = full.walk(
         Context(0, 0, zero_copy=(MODEL,)),
@@ -672,9 +634,7 @@ def test_no_memory_for_a_model_in_place(full: Double) -> None:
 
 @pytest.mark.parametrize("name", ["full", "mini"])
 def test_one_weight_memory_for_several_contexts(name: str, request: pytest.FixtureRequest) -> None:
-    """The first context's is named again for the others, with internal memory shared or not; all
-    give equal outputs.
-    """
+    """The first context's memory is named again for the others, and all outputs are equal."""
     double: Double = request.getfixturevalue(name)
     own = Context(0, 0, SHARED_WEIGHT_MEMORY, 0, outside=(INTERNAL,))
     shared = Context(0, 0, SHARED_WEIGHT_MEMORY, 0, internal=0)
@@ -690,9 +650,7 @@ def test_one_weight_memory_for_several_contexts(name: str, request: pytest.Fixtu
 
 
 def test_weights_that_are_overwritten_are_noticed(full: Double) -> None:
-    """The library writes whatever it has into the memory; the harness compares what was there
-    before.
-    """
+    """The library writes into the memory again; the adapter compares its content."""
     first = Context(0, 0, outside=(WEIGHTS, INTERNAL))
     other = Context(0, 0, SHARED_WEIGHT_MEMORY, 0, outside=(INTERNAL,))
     walked = full.walk(first, other, DOUBLE_REWRITES="1")
@@ -705,9 +663,7 @@ def test_weights_that_are_overwritten_are_noticed(full: Double) -> None:
 def test_tensors_of_contexts_in_turn_are_one_memory(
     name: str, request: pytest.FixtureRequest
 ) -> None:
-    """The first context allocates input and output, the others name them again and give back their
-    names first.
-    """
+    """The first context allocates input and output; the others name them, and release first."""
     double: Double = request.getfixturevalue(name)
     contexts = [Context(0, 0, zero_copy=(INPUT, NATIVE_OUTPUT), io=0) for _ in range(3)]
     walked = double.passes(*contexts)
@@ -725,9 +681,7 @@ def test_tensors_of_contexts_in_turn_are_one_memory(
 
 
 def test_native_outputs_are_bound_in_the_npus_order(full: Double) -> None:
-    """By the attributes of that order, without a copy; the checksum is that of the copied
-    output.
-    """
+    """They have that order's attributes and no copy; the checksum is that of a copied output."""
     native, copied = (full.passes(Context(0, 0, zero_copy=ways)) for ways in ((NATIVE_OUTPUT,), ()))
     assert native.named("rknn_outputs_get") == []
     assert native.values("rknn_set_io_mem", "size") == ["512"]
@@ -746,7 +700,7 @@ def test_native_outputs_are_bound_in_the_npus_order(full: Double) -> None:
     ("environment", "words"),
     [
         ({"DOUBLE_FAIL": "rknn_run=-10"}, "rknn_run returned -10 (RKNN_ERR_DEVICE_UNMATCH)"),
-        # A newer library may have further codes.
+        # A newer library may have other codes.
         ({"DOUBLE_FAIL": "rknn_run=-99"}, "rknn_run returned -99 (an unknown code)"),
         (
             {
@@ -760,7 +714,7 @@ def test_native_outputs_are_bound_in_the_npus_order(full: Double) -> None:
 def test_a_code_is_reported_with_call_and_name(
     full: Double, environment: dict[str, Any], words: str
 ) -> None:
-    """And with the library's own lines, if it wrote any: the sentence has what to search for."""
+    """The sentence also has the library's own lines, if it wrote any."""
     assert full.walk(_PLAIN, **environment).failure() == ("failed", "first_inference", 0, words)
 
 
@@ -776,9 +730,7 @@ def test_a_code_is_reported_with_call_and_name(
     ],
 )
 def test_an_error_line_is_a_failure_whatever_the_code(full: Double, call: str, phase: str) -> None:
-    """The library returns 0 and prints "E RKNN" where it failed: the line is the message, without
-    colours or time.
-    """
+    """The line is the message, without colours or time, although the library returns 0."""
     line = "\x1b[1;31mE RKNN: [10:01:02.345] something is wrong\x1b[0m"
     kind, where, context, message = full.walk(_PLAIN, DOUBLE_SAY=f"{call}={line}").failure()
     assert (kind, where, context) == ("failed", phase, 0)
@@ -790,13 +742,13 @@ def test_an_error_line_is_a_failure_whatever_the_code(full: Double, call: str, p
     "line", ["W RKNN: a warning", "I RKNN: E RKNN is not the beginning", "model E RKNN"]
 )
 def test_other_lines_are_no_failure(full: Double, line: str) -> None:
-    """Warnings and notices go to standard error and no further."""
+    """Warnings and notices only go to standard error."""
     full.passes(_PLAIN, DOUBLE_SAY=f"rknn_run={line}")
 
 
 @pytest.mark.parametrize("call", ["rknn_create_mem", "rknn_create_mem_from_fd"])
 def test_memory_that_is_not_given(full: Double, call: str) -> None:
-    """These calls return a pointer and no code; a null pointer is a failure of that call."""
+    """These calls return a pointer and no code; a null pointer is a failure of the call."""
     walked = full.walk(Context(0, 0, internal=0), DOUBLE_FAIL=f"{call}=-4")
     assert walked.failure() == (
         "failed",
@@ -808,7 +760,7 @@ def test_memory_that_is_not_given(full: Double, call: str) -> None:
 
 @pytest.mark.parametrize("environment", [{"DOUBLE_LEAVES": "1"}, {}])
 def test_a_failed_init(full: Double, environment: dict[str, Any]) -> None:
-    """What it leaves behind is destroyed; where it leaves nothing, nothing is."""
+    """A context that it leaves behind is destroyed."""
     walked = full.walk(_PLAIN, DOUBLE_FAIL="rknn_init=-6", **environment)
     assert walked.failure()[3] == "rknn_init returned -6 (RKNN_ERR_MODEL_INVALID)"
     assert walked.names("rknn_destroy") == (["rknn_destroy context=1"] if environment else [])
@@ -828,9 +780,7 @@ def test_a_context_that_cannot_be_furnished_is_destroyed(full: Double, call: str
 
 
 def test_a_file_that_is_no_model(full: Double, tmp_path: Path) -> None:
-    """The library's code is all there is to say; of one that cannot be read, the system's words
-    with the path.
-    """
+    """The library's code is all there is to say; the system names a file that is unreadable."""
     double = Double(full.library, tmp_path, "no model", "9000 5000 1 ")
     assert double.walk(_PLAIN).failure()[3] == "rknn_init returned -6 (RKNN_ERR_MODEL_INVALID)"
     Path(double.models[1].path).unlink()
@@ -839,13 +789,11 @@ def test_a_file_that_is_no_model(full: Double, tmp_path: Path) -> None:
     assert double.models[1].path in message
 
 
-# What a library does not have
+# Functions that a library lacks
 
 
 def test_dup_on_the_mini_runtime_is_not_supported(mini: Double, full: Double) -> None:
-    """It is tried, and the library's own words are the message; on the full runtime, which has dup,
-    it has failed.
-    """
+    """It is tried, and the library's words are the message; on the full runtime it has failed."""
     kind, phase, context, message = mini.walk(_PLAIN, _DUP).failure()
     assert (kind, phase, context) == ("not_supported", "context", 1)
     assert message.startswith("rknn_dup_context returned -1 (RKNN_ERR_FAIL): E RKNN: ")
@@ -859,9 +807,7 @@ def test_dup_on_the_mini_runtime_is_not_supported(mini: Double, full: Double) ->
 
 @pytest.mark.parametrize("source", [Context(0, 0, outside=(INTERNAL,)), Context(0, 0, internal=0)])
 def test_a_dup_is_not_left_without_internal_memory(full: Double, source: Context) -> None:
-    """A dup has the flags of its source: where internal memory is the application's it must get
-    some.
-    """
+    """A dup has its source's flags: if internal memory is the application's, it must get some."""
     walked = full.walk(source, _DUP)
     assert walked.failure()[:3] == ("not_supported", "context", 1)
     assert walked.named("rknn_dup_context") == []
@@ -878,7 +824,7 @@ def test_a_dup_is_not_left_without_internal_memory(full: Double, source: Context
 def test_a_function_that_is_missing_is_not_supported(
     rknn_double: Compile, tmp_path: Path, without: str, call: str, contexts: tuple[Context, ...]
 ) -> None:
-    """An old library has not all of the API; the function is named."""
+    """An old library lacks a part of the API; the function is named."""
     walked = Double(rknn_double(_FULL, without), tmp_path).walk(*contexts, cores=2)
     kind, phase, _, message = walked.failure()
     assert (kind, phase, message) == ("not_supported", "context", f"this library has no {call}")
@@ -892,13 +838,13 @@ def test_a_library_that_syncs_by_itself(rknn_double: Compile, tmp_path: Path) ->
 
 
 def test_a_shared_context_is_not_supported(full: Double) -> None:
-    """Two threads may not run one context: the sentence has what to use."""
+    """Two threads may not run one context: the sentence tells what to use."""
     kind, phase, context, message = full.walk(_PLAIN, Context(0, 0, SHARED_CONTEXT, 0)).failure()
     assert (kind, phase, context) == ("not_supported", "context", 1)
     assert "another thread needs a dup" in message
 
 
-# The library and what it prints
+# The library and its output
 
 
 @pytest.mark.parametrize(
@@ -913,7 +859,7 @@ def test_a_shared_context_is_not_supported(full: Double) -> None:
     ],
 )
 def test_a_library_that_cannot_be_used(tmp_path: Path, content: bytes | None, words: str) -> None:
-    """Missing, foreign, or of another machine: it is reported before anything is made."""
+    """A missing or foreign library, or another machine's, is reported before anything is made."""
     library = tmp_path / "library.so"
     if content is not None:
         library.write_bytes(content)
@@ -970,9 +916,7 @@ print(json.dumps(errors))
 
 @pytest.mark.parametrize("is_file", [True, False])
 def test_an_error_carries_its_parts(rknn_double: Compile, tmp_path: Path, is_file: bool) -> None:
-    """The call, its code and the code's name; where standard error is no file, lines cannot be read
-    and codes count.
-    """
+    """It has call, code and name; without a file as standard error there are no lines."""
     environment = {
         "DOUBLE_FAIL": "rknn_run=-7",
         **({} if is_file else {"DOUBLE_SAY": "rknn_run=E RKNN: no"}),

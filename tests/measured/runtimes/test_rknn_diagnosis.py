@@ -1,7 +1,6 @@
-"""What the words of Rockchip's libraries are recognised as, through the double that says them
-(rknn_double.c).
+"""Causes that are recognised in the words of Rockchip's libraries, which the double says.
 
-They are what the libraries write, on the virtual board or, where it says so, on the boards of users
+The libraries write these words on the virtual board or, if a case says so, on the boards of users
 who quote them.
 """
 
@@ -47,7 +46,7 @@ _UPDATE = (
     " https://example.com"
 )
 
-#: A case each: the call, its code, the lines it writes, and the cause.
+#: Cases: the call, its code, the lines it writes, and the cause.
 _SAID = {
     "no driver": ("rknn_init", -1, _NO_NPU, Message("rknn_no_driver")),
     "no driver, mini": (
@@ -68,7 +67,7 @@ _SAID = {
         ),
         Message("rknn_driver_too_old", {"needed": "0.7.0", "driver": "0.3.0"}),
     ),
-    # Never seen on the virtual board, whose chips fit their libraries: from the library's strings.
+    # From the library's strings; the virtual board's chips fit their libraries.
     "librknnrt on RV1106": (
         "rknn_init",
         -1,
@@ -179,7 +178,7 @@ _SAID = {
         "E RKNN: invalid rknn model magic: ff18a10efda464ac",
         Message("rknn_model_damaged"),
     ),
-    # airockchip/rknn-llm 195 and 335: with 16 GB free.
+    # airockchip/rknn-llm 195 and 335, with 16 GB free.
     "NPU addresses": (
         "rknn_init",
         -6,
@@ -226,7 +225,7 @@ _SAID = {
     ),
 }
 
-#: The same without free memory, whose amount the cause tells.
+#: Cases without free memory, whose amount the cause tells.
 _NO_MEMORY = {
     "2.3.2": (
         -6,
@@ -262,9 +261,7 @@ _NO_CMA = (
 def fail(
     rknn_double: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[..., Failure]:
-    """Return fail(call, code, lines): the failure of a process in which the call says these
-    lines.
-    """
+    """Return fail(call, code, lines): the failure of a process whose call says these lines."""
     library = rknn_double(_VERSION)
     path = tmp_path_factory.mktemp("model") / "model.rknn"
     path.write_text("9000 5000 1 ")
@@ -297,9 +294,7 @@ def _cause(failure: Failure) -> Message:
 
 @pytest.mark.parametrize("case", _SAID)
 def test_what_the_library_says_is_recognised(fail: Callable[..., Failure], case: str) -> None:
-    """The cause comes first, and what to do; the call, its code and the library's own words stand
-    after it.
-    """
+    """The cause and a remedy come first; the call, its code and the library's words follow."""
     call, code, lines, cause = _SAID[case]
     failure = fail(call, code, lines)
     assert _cause(failure) == cause
@@ -311,9 +306,7 @@ def test_what_the_library_says_is_recognised(fail: Callable[..., Failure], case:
 
 @pytest.mark.parametrize("case", _NO_MEMORY)
 def test_a_lack_of_memory(fail: Callable[..., Failure], case: str) -> None:
-    """It is of that kind, whatever the code, and says how much was requested and how much there
-    is.
-    """
+    """It is of that kind for any code, and tells the requested and the free memory."""
     code, lines = _NO_MEMORY[case]
     failure = fail("rknn_init", code, lines)
     cause = _cause(failure)
@@ -332,7 +325,7 @@ def test_a_lack_of_contiguous_memory(fail: Callable[..., Failure]) -> None:
 
 
 def test_what_several_threads_were_told_is_told_once(fail: Callable[..., Failure]) -> None:
-    """Lines that differ in their time alone are the same."""
+    """Lines that differ only in their time are the same."""
     lines = (
         "E RKNN: [10:01:02.345] failed to submit!, op id: 1\nE RKNN: [10:01:02.351] failed to"
         " submit!, op id: 1"
@@ -343,13 +336,13 @@ def test_what_several_threads_were_told_is_told_once(fail: Callable[..., Failure
 
 
 def test_words_that_are_not_known_stay(fail: Callable[..., Failure]) -> None:
-    """The library's words alone are told, as before."""
+    """The sentence has only the library's words."""
     failure = fail("rknn_run", -5, "E RKNN: something else")
     assert failure.message.code == "rknn_call_failed_with_lines"
 
 
 def test_every_cause_of_the_table_is_tried_and_has_its_fields() -> None:
-    """A further sign needs a case above; a message needs what the pattern finds."""
+    """Another sign needs a case above; a message needs the values that the pattern finds."""
     codes = {
         cause: pattern.groupindex.keys()
         for pattern, cause in diagnosis._SIGNS
@@ -362,9 +355,7 @@ def test_every_cause_of_the_table_is_tried_and_has_its_fields() -> None:
 
 
 def test_a_process_that_the_library_ended() -> None:
-    """Of its last words only the library's count, and what librknnrt throws at a description that
-    is cut short.
-    """
+    """Only the library's last words count, and librknnrt's exception for a damaged description."""
     crashed = (
         "terminate called after throwing an instance of 'jsonxx::json_parse_error'\n  what(): "
         " unexpected token"
@@ -401,7 +392,7 @@ def test_memory_beyond_the_reach_of_the_npu(
 
 
 class Board:
-    """Nodes of an NPU in a /dev of the test's own, with rights that hold for root too."""
+    """The nodes of an NPU in the test's own /dev, with rights that also hold for root."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self._errors: dict[str, int] = {}
@@ -450,9 +441,7 @@ def _why() -> Message:
 
 
 def test_the_group_to_join(board: Board, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The groups that own the NPU's nodes are named; the nodes of the display and those that open
-    are not.
-    """
+    """The groups that own the NPU's nodes are named; nodes of the display and open ones are not."""
     monkeypatch.setattr(
         "grp.getgrgid", lambda gid: SimpleNamespace(gr_name={44: "video", 104: "render"}[gid])
     )
@@ -468,7 +457,7 @@ def test_the_group_to_join(board: Board, monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.mark.parametrize(("gid", "mode"), [(0, 0o660), (44, 0o600), (44, 0o640)])
 def test_a_node_for_root_alone(board: Board, gid: int, mode: int) -> None:
-    """A rule for udev gives it to a group: joining none would help."""
+    """A rule for udev gives it to a group: to join one would not help."""
     board.add("/dev/rknpu", errno.EACCES, gid=gid, mode=mode)
     rule = 'KERNEL=="rknpu", GROUP="video", MODE="0660"'
     remedy = Message("rknn_udev_rule", {"rule": rule})
@@ -476,14 +465,14 @@ def test_a_node_for_root_alone(board: Board, gid: int, mode: int) -> None:
 
 
 def test_a_node_that_a_container_keeps_away(board: Board) -> None:
-    """Its rights would allow it: the container is to be given the device."""
+    """Its rights would allow it: the container must be given the device."""
     board.add("/dev/rknpu", errno.EPERM, allowed=True)
     remedy = Message("rknn_pass_device", {"node": "/dev/rknpu"})
     assert _why() == Message("rknn_no_permission", {"nodes": "/dev/rknpu", "remedy": remedy})
 
 
 def test_the_heap_of_librknnrt_2_3(board: Board) -> None:
-    """Where the device is /dev/rknpu it allocates from there; heaps often belong to root alone."""
+    """With /dev/rknpu the library allocates from there; heaps often belong to root alone."""
     said = (
         "E RKNN: Failed to open DMA heap: /dev/dma_heap/system\nE RKNN: DMA Heap allocation failed"
     )
@@ -496,9 +485,7 @@ def test_the_heap_of_librknnrt_2_3(board: Board) -> None:
 
 
 def test_no_node(board: Board) -> None:
-    """A kernel without the driver, one with it and without a node, and a node that the library does
-    not like.
-    """
+    """The kernel may lack the driver, the driver a node, or the library may refuse the node."""
     assert _why() == Message("rknn_no_driver")
     board.bind("power")
     assert _why() == Message("rknn_no_node")
@@ -520,7 +507,7 @@ def test_no_node(board: Board) -> None:
     ],
 )
 def test_which_drivers_a_library_takes(kind: str, version: str, driver: str, code: str) -> None:
-    """As the libraries were seen to refuse, to warn and to run."""
+    """The libraries were seen to refuse, to warn and to run so."""
     state = device.driver_state(driver, LibraryFile("lib.so", kind, "aarch64", version, version))
     assert state.code == code
     for language in LANGUAGES:

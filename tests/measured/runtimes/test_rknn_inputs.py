@@ -1,6 +1,4 @@
-"""What the adapter feeds the inputs of Rockchip's runtime with, against the double of the library
-(rknn_double.c).
-"""
+"""The data of inputs of Rockchip's runtime, against a double of the library (rknn_double.c)."""
 
 from __future__ import annotations
 
@@ -34,7 +32,7 @@ pytestmark = pytest.mark.process
 _PLAIN = Context(0, 0)
 _IN_PLACE = Context(0, 0, zero_copy=(INPUT,))
 _NOISE = input_pattern()[:4]
-#: The scale and the zero point of the double's INT8 inputs.
+#: Scale and zero point of the double's INT8 inputs.
 _SCALE = 1 / 255
 _ZERO = -128
 _QUANTISED = bytes((byte + _ZERO) & 0xFF for byte in _NOISE)
@@ -50,7 +48,7 @@ class Kinds:
         self._folder = folder
 
     def double(self, kind: str, *inputs: InputData, mini: bool = False, count: int = 1) -> Double:
-        """Return a double whose model has inputs of the kind, which are fed with these."""
+        """Return a double whose model has inputs of the kind, fed with these data."""
         folder = self._folder / f"{kind}-{mini}-{len(list(self._folder.iterdir()))}"
         folder.mkdir()
         double = Double(
@@ -60,7 +58,7 @@ class Kinds:
         return double
 
     def interface(self, kind: str, count: int = 1, mini: bool = False) -> Interface:
-        """Return what the adapter says of such a model."""
+        """Return the adapter's interface of such a model."""
         double = self.double(kind, mini=mini, count=count)
         target = replace(RKNN_FORKS, environment={LIBRARY_VARIABLE: str(double.library)})
         interface = interface_of(target, "rknn", double.models[0].path, 30)
@@ -75,15 +73,13 @@ def kinds(rknn_double: Compile, tmp_path: Path) -> Kinds:
 
 
 def _told(walked: Walked) -> list[str]:
-    """Return what the first rknn_inputs_set said of the first input: type, format, bytes and how
-    they begin.
-    """
+    """Return type, format, bytes and beginning of the first input in the first rknn_inputs_set."""
     call = walked.named("rknn_inputs_set")[0]
     return [part.partition("=")[2] for part in call.split()[3:]]
 
 
 def _begins(walked: Walked) -> str:
-    """Return how the input begins where the NPU reads it."""
+    """Return the beginning of the input in the NPU's memory."""
     return walked.values("rknn_run", "begins")[0]
 
 
@@ -99,9 +95,7 @@ def _begins(walked: Walked) -> str:
     ],
 )
 def test_noise_that_is_copied(kinds: Kinds, kind: str, told: tuple[int, int, int, bytes]) -> None:
-    """Pixels of 0..255, numbers of 0..1 as float32, which the library converts, indices of 0 and 1
-    as they are.
-    """
+    """It is pixels of 0..255, float32 of 0..1, which the library converts, or indices 0 and 1."""
     walked = kinds.double(kind).passes(_PLAIN)
     assert _told(walked) == [*map(str, told[:3]), told[3].hex()]
 
@@ -118,9 +112,7 @@ def test_noise_that_is_copied(kinds: Kinds, kind: str, told: tuple[int, int, int
     ],
 )
 def test_noise_in_place(kinds: Kinds, kind: str, native_type: int, begins: bytes) -> None:
-    """The NPU finds the same values in the model's own type; so does the mini runtime, copied or
-    not.
-    """
+    """The NPU finds the same values in the model's own type, on the mini runtime too."""
     walked = kinds.double(kind).passes(_IN_PLACE)
     assert walked.values("rknn_set_io_mem", "type") == [str(native_type)]
     assert _begins(walked) == begins.hex()
@@ -138,7 +130,7 @@ def test_noise_in_place(kinds: Kinds, kind: str, native_type: int, begins: bytes
     ],
 )
 def test_one_value(kinds: Kinds, kind: str, element: str, copied: bytes, in_place: bytes) -> None:
-    """All elements have it; a number beyond the model's type becomes the last that there is."""
+    """All elements have it; a number beyond the model's type becomes the nearest one."""
     double = kinds.double(kind, InputData("input", element, (1, 6), value=2))
     assert _told(double.passes(_PLAIN))[3] == (copied * 4)[:4].hex()
     assert _begins(double.passes(_IN_PLACE)) == (in_place * 4)[:4].hex()
@@ -169,7 +161,7 @@ def _saved(folder: Path, values: NDArray[Any], name: str = "data.npy") -> InputD
 def test_data_of_a_file(
     kinds: Kinds, tmp_path: Path, kind: str, values: NDArray[Any], mini: bool
 ) -> None:
-    """They are what the NPU reads, the same copied and in place, and others than noise."""
+    """The NPU reads them, the same copied and in place, and they differ from noise."""
     double = kinds.double(kind, _saved(tmp_path, values), mini=mini)
     digests = [_digests(double.passes(context)) for context in (_PLAIN, _IN_PLACE)]
     assert digests[0] == digests[1]
@@ -182,9 +174,7 @@ def test_data_of_a_file(
 
 
 def test_floats_for_a_picture(kinds: Kinds, tmp_path: Path) -> None:
-    """They are copied as float32, which the library scales; where the NPU reads pixels in place it
-    is not supported.
-    """
+    """They are copied as float32, which the library scales; in place they are not supported."""
     data = _saved(tmp_path, np.full((1, 10, 10, 3), 0.5, np.float32))
     double = kinds.double("picture", data)
     assert _told(double.passes(_PLAIN))[:3] == ["0", "1", "1200"]
@@ -196,9 +186,7 @@ def test_floats_for_a_picture(kinds: Kinds, tmp_path: Path) -> None:
 
 
 def test_data_in_the_order_of_the_npu(kinds: Kinds, tmp_path: Path) -> None:
-    """The mini runtime has inputs of many channels in groups: noise goes there, data are refused
-    with the input.
-    """
+    """The mini runtime groups the channels of some inputs: noise is fed, data are refused."""
     data = _saved(tmp_path, np.zeros((1, 2, 3, 16), np.float32))
     kinds.double("features", data).passes(_IN_PLACE)
     kind, _, _, message = kinds.double("features", data, mini=True).walk(_PLAIN).failure()
@@ -216,12 +204,12 @@ def test_a_type_that_cannot_be_written(kinds: Kinds) -> None:
 
 
 def test_each_input_has_its_own(kinds: Kinds) -> None:
-    """By its name; one that is not named is fed with noise."""
+    """It is fed by its name; an input that is not named gets noise."""
     double = kinds.double("tokens", InputData("input1", "int64", (1, 6), value=1), count=2)
     assert _told(double.passes(_PLAIN))[3] == bytes((_NOISE[0] & 1, 0, 0, 0)).hex()
 
 
-# What it says of a model
+# The interface
 
 
 @pytest.mark.parametrize(
@@ -244,7 +232,7 @@ def test_the_interface(kinds: Kinds, kind: str, declared: DeclaredTensor) -> Non
 
 
 def test_the_interface_of_dynamic_shapes(kinds: Kinds) -> None:
-    """The combinations in the library's order; sizes that they do not share are free."""
+    """It has the combinations in the library's order; sizes that differ are free."""
     interface = kinds.interface("dynamic", count=2)
     assert [tensor.name for tensor in interface.inputs] == ["input", "input1"]
     assert [tensor.dimensions for tensor in interface.inputs] == [(1, "", 10, 3)] * 2
@@ -260,9 +248,7 @@ def _of_height(height: int) -> InputData:
 
 @pytest.mark.parametrize("height", [10, 5])
 def test_shapes_are_set(kinds: Kinds, height: int) -> None:
-    """Before anything else is asked of the context: the double, as the real library, aborts in a
-    run without them.
-    """
+    """They are set first of all: the double, as the real library, aborts in a run without."""
     double = kinds.double("dynamic", _of_height(height))
     walked = double.passes(_PLAIN)
     assert walked.values("rknn_set_input_shapes", "height") == [str(height)]
@@ -277,7 +263,7 @@ def test_shapes_are_set(kinds: Kinds, height: int) -> None:
 
 
 def test_a_further_input_of_dynamic_shapes_has_the_default(kinds: Kinds) -> None:
-    """Where only some are named, the others have the first shape that the library lists."""
+    """If only some are named, the others have the first shape that the library lists."""
     double = kinds.double("dynamic", InputData("other", "uint8", (1,)))
     assert double.passes(_PLAIN).values("rknn_set_input_shapes", "height") == ["10"]
 
@@ -295,7 +281,7 @@ def test_a_dup_has_the_shapes_of_its_source(kinds: Kinds) -> None:
 
 
 def test_fixed_shapes_are_not_set(kinds: Kinds) -> None:
-    """The library refuses that, and the query says so in an error line that is no failure."""
+    """The library refuses that; the query's error line is no failure."""
     double = kinds.double("picture", InputData("input", "uint8", (1, 10, 10, 3)))
     assert double.passes(_PLAIN, Context(0, 0, DUP, 0)).named("rknn_set_input_shapes") == []
     # Built-in models have no inputs in their plan, and are not asked.
@@ -303,7 +289,7 @@ def test_fixed_shapes_are_not_set(kinds: Kinds) -> None:
 
 
 def test_shapes_that_are_refused(kinds: Kinds) -> None:
-    """It is the failure of that call, and nothing is left."""
+    """It is a failure of that call, and nothing is left."""
     walked = kinds.double("dynamic", _of_height(7)).walk(_PLAIN)
     kind, phase, _, message = walked.failure()
     assert (kind, phase) == ("failed", "context")
@@ -339,9 +325,7 @@ def _fed(fed: FedInput) -> bytes:
     ],
 )
 def test_a_conversion_is_numpys(tmp_path: Path, kind: int, scale: float, zero: int) -> None:
-    """In pieces, to the last: quantised with the model's scale and limits, or rounded to
-    float16.
-    """
+    """All pieces are quantised with the model's scale and limits, or rounded to float16."""
     count = 10_001
     values = np.random.default_rng(1).normal(0, 2, (1, count)).astype(np.float32)
     attribute = _attribute(kind, count, scale, zero)
@@ -358,9 +342,7 @@ def test_a_conversion_is_numpys(tmp_path: Path, kind: int, scale: float, zero: i
 
 @pytest.mark.parametrize("kind", [abi.TYPE_INT8, abi.TYPE_FLOAT16])
 def test_numbers_that_are_none(tmp_path: Path, kind: int) -> None:
-    """Infinity and what is no number become the last of the type; a traceback would end the
-    measurement.
-    """
+    """Infinity and NaN become the last number of the type, and no traceback."""
     values = np.array([[np.inf, -np.inf, np.nan, 1e30]], np.float32)
     read = _fed(
         bound_input(
@@ -378,7 +360,7 @@ def test_numbers_that_are_none(tmp_path: Path, kind: int) -> None:
 
 
 def test_a_bfloat16_is_copied_as_float32() -> None:
-    """The library converts it; in place plain Python cannot write it."""
+    """The library converts it; plain Python cannot write it in place."""
     assert copied_input(_attribute(abi.TYPE_BFLOAT16, 3), None).attribute.type == abi.TYPE_FLOAT32
     with pytest.raises(NotSupported, match="bfloat16"):
         bound_input(_attribute(abi.TYPE_BFLOAT16, 3), None)
@@ -386,6 +368,6 @@ def test_a_bfloat16_is_copied_as_float32() -> None:
 
 @pytest.mark.parametrize("scale", [0.0, 1.0])
 def test_small_integers_without_a_scale_are_indices(scale: float) -> None:
-    """The mini runtime has masks as INT8, and tells a scale of 0 or 1 of what is not quantised."""
+    """The mini runtime has masks as INT8, with a scale of 0 or 1."""
     expected = bytes(byte & 1 for byte in input_pattern()[:5])
     assert _fed(bound_input(_attribute(abi.TYPE_INT8, 5, scale), None)) == expected

@@ -1,6 +1,4 @@
-"""Rockchip's library as a file: where it is searched, and what is read from it without loading
-it.
-"""
+"""The file of Rockchip's library: its path, and what it tells without being loaded."""
 
 from __future__ import annotations
 
@@ -26,7 +24,7 @@ _PIECE = 1 << 16
 
 
 def _elf(machine: str, content: bytes = _VERSION, before: int = 500) -> bytes:
-    """Return a file that is an ELF header with this content so many bytes after its beginning."""
+    """Return an ELF file with this content `before` bytes after its beginning."""
     header = b"\x7fELF\x01\x01\x01" + bytes(9) + struct.pack("<HH", 3, _MACHINES[machine])
     return header.ljust(before, b"\0") + content + b"\0" * 300
 
@@ -47,7 +45,7 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path
     return folders
 
 
-# What is in it
+# The content
 
 
 @pytest.mark.parametrize(
@@ -71,9 +69,7 @@ def test_a_library_of_any_name(
 
 @pytest.mark.parametrize("inside", [0, 1, 10, 21, 25, 26, 40, len(_VERSION) - 1, len(_VERSION)])
 def test_a_version_may_lie_across_two_pieces(tmp_path: Path, inside: int) -> None:
-    """The file is read piece by piece: a version with so many characters in one is whole, also as
-    the file's end.
-    """
+    """The file is read in pieces: a version across two of them, or at the end, is whole."""
     for before in (_PIECE - inside, 3 * _PIECE - inside):
         content = _elf("armhf", before=before)
         for size in (len(content), before + len(_VERSION)):
@@ -101,9 +97,7 @@ _NOTHING = "it is no shared library for armhf, aarch64, x86_64"
     ],
 )
 def test_a_file_that_is_no_library(tmp_path: Path, content: bytes, words: str) -> None:
-    """Foreign, cut short, for another processor: it is named with what it is, and with what is
-    needed.
-    """
+    """It is named, with its kind and the kinds that are needed."""
     path = _write(tmp_path / "file", content)
     with pytest.raises(AdapterError) as refusal:
         read_library(path)
@@ -124,15 +118,13 @@ def test_a_path_that_is_no_file(tmp_path: Path) -> None:
         assert str(refusal.value).startswith(f"{path}: {words}. Give librknnrt.so")
 
 
-# Where it is
+# The path
 
 
 def test_the_environment_comes_first(
     folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the user names is used, even if it does not exist: a later error reports that, and no
-    other one is used.
-    """
+    """The user's path is used even if it does not exist, so that a later error reports it."""
     _write(folders[0] / "librknnrt.so", _elf("armhf"))
     monkeypatch.setenv(LIBRARY_VARIABLE, "/nowhere/mine.so")
     assert find_library() == "/nowhere/mine.so"
@@ -141,7 +133,7 @@ def test_the_environment_comes_first(
 
 
 def test_usual_paths_are_searched_in_order(folders: tuple[Path, Path]) -> None:
-    """Folder by folder, in each the full runtime before the mini one."""
+    """Each folder is searched in order, the full runtime before the mini one."""
     assert find_library() is None
     order = [
         folder / name for folder in reversed(folders) for name in ("librknnmrt.so", "librknnrt.so")
@@ -153,7 +145,7 @@ def test_usual_paths_are_searched_in_order(folders: tuple[Path, Path]) -> None:
 
 
 def test_only_a_library_that_can_be_loaded_counts(folders: tuple[Path, Path]) -> None:
-    """One of another architecture, a text and a folder of that name are passed over."""
+    """A library of another architecture, a text and a folder of that name are skipped."""
     _write(folders[0] / "librknnrt.so", _elf("aarch64"))
     _write(folders[0] / "librknnmrt.so", b"not a library at all")
     (folders[1] / "librknnrt.so").mkdir(parents=True)
@@ -165,9 +157,7 @@ def test_only_a_library_that_can_be_loaded_counts(folders: tuple[Path, Path]) ->
 def test_the_interpreter_decides_and_not_the_kernel(
     folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """A 32-bit Python on a 64-bit kernel loads 32-bit libraries; for one that is a script none is
-    known to fit.
-    """
+    """A 32-bit Python on a 64-bit kernel loads 32-bit libraries; a script as Python loads none."""
     first = _write(folders[0] / "librknnrt.so", _elf("aarch64"))
     second = _write(folders[1] / "librknnrt.so", _elf("armhf"))
     assert find_library() == second
@@ -180,7 +170,7 @@ def test_the_interpreter_decides_and_not_the_kernel(
 
 
 def test_the_paths_of_boards() -> None:
-    """Debian's and Buildroot's folders, and those of the camera images, are among them."""
+    """They include the folders of Debian, Buildroot and the camera images."""
     boards = {
         "/usr/lib/librknnrt.so",
         "/usr/lib/aarch64-linux-gnu/librknnrt.so",

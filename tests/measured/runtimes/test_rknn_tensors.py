@@ -16,7 +16,7 @@ _FORMAT_NCHW = 0
 
 
 class _Binding:
-    """Takes note of nothing: the memory is the test's own."""
+    """A binding that does nothing: the memory is the test's own."""
 
     def set_io_mem(self, *_: Any) -> None:
         return
@@ -25,7 +25,7 @@ class _Binding:
 
 
 class _Memory(BoundMemory):
-    """Gives this array as the memory of the only tensor."""
+    """A memory that gives this array to the only tensor."""
 
     def __init__(self, array: np.ndarray) -> None:
         super().__init__("create_mem")
@@ -53,9 +53,7 @@ def _attribute(shape: tuple[int, ...], layout: int, element: int, elements: int)
 def test_channels_come_in_the_models_order(
     layout: int, channels: int, kind: str, count: int
 ) -> None:
-    """Those that fill up the last group of channels are left out, whatever the size of an
-    element.
-    """
+    """Padding in the last group of channels is left out, whatever the size of an element."""
     height = 4
     width = 5
     in_group = 8

@@ -1,4 +1,4 @@
-"""The list of runtimes, and what is known of each without importing it."""
+"""The list of runtimes, and its facts about each, without importing any."""
 
 from __future__ import annotations
 
@@ -32,9 +32,7 @@ def test_unknown_names() -> None:
 
 
 def test_looking_for_a_runtime_does_not_import_it() -> None:
-    """The harness would otherwise map libraries that the measured process maps, and halve their
-    share there.
-    """
+    """The harness must not map the measured process's libraries, and halve their share there."""
     code = "import sys; from reusebench.measured import runtimes; "
     code += "print({entry.name: runtimes.available(entry) for entry in runtimes.RUNTIMES}); "
     code += (
@@ -69,15 +67,13 @@ def test_looking_for_a_runtime_does_not_import_it() -> None:
 
 
 def test_every_runtime_has_its_own_kind_of_model() -> None:
-    """A file's name decides whose model it is; the kind of device decides how many contexts run at
-    once.
-    """
+    """A file's suffix tells its runtime; the kind of device tells how many contexts run at once."""
     assert len({entry.suffix for entry in RUNTIMES}) == len(RUNTIMES)
     assert {entry.device for entry in RUNTIMES} <= {"cpu", "npu"}
 
 
 def test_versions_in_their_order() -> None:
-    """By their numbers, a beta before its release, with or without a build."""
+    """Versions are ordered by their numbers, a beta before its release, with or without a build."""
     ordered = [
         "1.3.0b0 (b)",
         "1.9.2 (c)",

@@ -1,8 +1,7 @@
-"""Streams of frames with contexts that wait in place of computing: who takes what, what counts, and
-how it ends.
+"""Streams of frames with contexts that wait instead of computing.
 
-However busy the machine is: frames wait in a queue where all are to be done, and contexts meet
-inside an inference where they are to run at once.
+The tests do not depend on how busy the machine is: frames wait in a queue if all are to be done,
+and contexts meet inside an inference if they are to run at once.
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ from reusebench.measured.streams.threads import STAGES, Checksums, Clock
 from tests.helpers.support import TIME_LIMIT_S, models_of
 
 _INTERVAL_S = 0.01
-#: More than there are frames: none is dropped.
+#: More than there are frames, so that none is dropped.
 _LONG_QUEUE = 1000
 
 
 class _Concurrency:
-    """What contexts share: how many are in an inference at once."""
+    """The number of contexts that are in an inference at once."""
 
     def __init__(self, meeting: int = 1) -> None:
         self._lock = threading.Lock()
@@ -49,9 +48,7 @@ class _Concurrency:
 
 
 class _Waiter(RuntimeContext):
-    """Waits instead of inferring; in the first inference, for the other contexts that it is to
-    meet.
-    """
+    """A context that waits; in the first inference it waits for the other contexts to meet."""
 
     def __init__(
         self, seconds: float = 0.0, fails_at: int = -1, concurrency: _Concurrency | None = None
@@ -98,16 +95,16 @@ class _Done:
     def __init__(self, messages: list[dict[str, Any]], data: dict[str, Any]) -> None:
         self.seconds: float = data["seconds"]
         self.begin_ns: int = data["begin_ns"]
-        #: Of outputs, by model and number of the frame.
+        #: Checksums of outputs, by model and by number of the frame.
         self.checksums: list[dict[int, int]] = data["frame_checksums"]
         last = messages[-1]["streams"]
-        #: By stream.
+        #: Frames lost, by stream.
         self.lost = [int(stream["dropped"] + stream["missed"]) for stream in last]
         self.rows: list[list[Any]] = [[] for _ in last]
         for message in messages:
             for rows, stream in zip(self.rows, message["streams"]):
                 rows += stream["rows"]
-        #: Frames that were done, dropped or missed.
+        #: Frames that were done, dropped or missed, by stream.
         self.due = [len(rows) + lost for rows, lost in zip(self.rows, self.lost)]
 
 
@@ -150,9 +147,7 @@ def _sleep(seconds: float) -> bool:
 
 @pytest.mark.parametrize("slow", [0, 2.5, 5])
 def test_every_frame_that_is_due_is_counted_once(slow: float) -> None:
-    """It was done, dropped or missed, in every stream: a slow context loses frames, and slows
-    nothing down.
-    """
+    """It was done, dropped or missed: a slow context loses frames, and slows nothing down."""
     specs = [Context(stream, 0) for stream in (0, 1)]
     done = _run(_schedule(count=2, duration_s=0.2), [_Waiter(), _Waiter(slow * _INTERVAL_S)], specs)
     frames = round(0.2 / _INTERVAL_S)
@@ -181,9 +176,7 @@ def test_contexts_without_a_stream_serve_all() -> None:
 
 
 def test_latency_begins_when_the_frame_is_due() -> None:
-    """Frames are due at equal intervals from the warm-up's end on, and waiting for a context is a
-    stage of them.
-    """
+    """Frames are due at equal intervals after the warm-up; waiting for a context is a stage."""
     done = _run(_schedule(queue=3), [_Waiter(1.5 * _INTERVAL_S)])
     dues_ns = [due_ns for due_ns, *_ in done.rows[0]]
     assert dues_ns[0] == done.begin_ns
@@ -195,7 +188,7 @@ def test_latency_begins_when_the_frame_is_due() -> None:
 
 
 def test_a_queue_keeps_frames_that_would_be_dropped() -> None:
-    """Of a burst that is over soon nothing is lost with a queue."""
+    """With a queue, a short burst loses nothing."""
     lost = [
         _run(_schedule(queue=queue), [_Waiter(2.2 * _INTERVAL_S)]).lost
         for queue in (0, _LONG_QUEUE)
@@ -205,7 +198,7 @@ def test_a_queue_keeps_frames_that_would_be_dropped() -> None:
 
 
 def test_the_warm_up_does_not_count() -> None:
-    """Frames are inferred in it, and appear nowhere."""
+    """Its frames are inferred, but appear nowhere."""
     context = _Waiter()
     done = _run(_schedule(warm_up_s=0.15, duration_s=0.1, queue=_LONG_QUEUE), [context])
     assert len(done.rows[0]) == round(0.1 / _INTERVAL_S)
@@ -225,14 +218,14 @@ def test_as_fast_as_possible() -> None:
 
 
 def test_frames_are_counted_without_any_context() -> None:
-    """Decoding alone: a row has the stages until then."""
+    """With decoding alone, a row has the stages up to it."""
     done = _run(_schedule())
     assert done.lost == [0]
     assert {len(row) for row in done.rows[0]} == {1 + STAGES.index("decode") + 1}
 
 
 def test_the_harness_ends_it_early() -> None:
-    """What was due until then is counted, and the time is what has passed."""
+    """Frames due until then are counted, and the time is what has passed."""
     started = time.monotonic()
     done = _run(_schedule(duration_s=3600.0), [_Waiter()], stopped=lambda _: not _sleep(0.2))
     assert 0.2 <= done.seconds <= time.monotonic() - started
@@ -249,13 +242,13 @@ def test_a_failing_context_ends_it_with_its_error(fps: float) -> None:
 
 
 def test_a_context_may_fail_at_its_last_frame() -> None:
-    """While the last frames are let through: its error is raised too."""
+    """Its error is raised too, while the last frames are waited for."""
     with pytest.raises(RuntimeError, match="the NPU is on fire"):
         _run(_schedule(fps=1.0, duration_s=0.1), [_Waiter(0.3, fails_at=0)])
 
 
 def test_contexts_that_share_an_internal_memory_infer_in_turn() -> None:
-    """Others infer at the same time: that is held above."""
+    """Contexts of other memories infer at the same time, as tested above."""
     specs = [Context(0, 0, internal=0, core=0)] * 3
     concurrency = _Concurrency()
     _run(
@@ -267,9 +260,7 @@ def test_contexts_that_share_an_internal_memory_infer_in_turn() -> None:
 
 
 def test_a_frame_goes_through_a_chain() -> None:
-    """Its contexts infer one after the other, in order, never at once; the frame's latency is that
-    of them all.
-    """
+    """Its contexts infer in order, never at once, and the frame's latency is that of all."""
     order: list[str] = []
     concurrency = _Concurrency()
 
@@ -295,7 +286,7 @@ def test_a_frame_goes_through_a_chain() -> None:
 
 
 def test_chains_of_a_stream_share_its_frames() -> None:
-    """Two chains of two take frames in turn: each frame goes through one of them, whole."""
+    """Two chains of two take frames in turn; each frame goes through one whole chain."""
     contexts = [_Waiter(_INTERVAL_S) for _ in range(4)]
     done = _run(_schedule(queue=_LONG_QUEUE), contexts, chains=((0, 1), (2, 3)))
     counts = [context.inferences for context in contexts]
@@ -332,9 +323,7 @@ class _White:
 
 
 def test_every_context_of_a_chain_gets_the_frame() -> None:
-    """In its picture, and its outputs are compared; one that takes no picture keeps its input, and
-    infers too.
-    """
+    """Its outputs are compared; a context without a picture keeps its input, and infers too."""
     contexts = [_Pictured(True), _Pictured(False), _Pictured(True)]
     specs = [Context(0, 0), Context(0, 0), Context(0, 1)]
     done = _run(_schedule(), contexts, specs, decoders=[_White()], chains=((0, 1, 2),))
@@ -344,14 +333,14 @@ def test_every_context_of_a_chain_gets_the_frame() -> None:
 
 
 def test_the_first_of_a_chain_takes_the_frame() -> None:
-    """Where its model takes no picture, streams are not supported."""
+    """If its model takes no picture, streams are not supported."""
     contexts = [_Pictured(True), _Pictured(False)]
     with pytest.raises(NotSupported, match="no input of the model is a picture"):
         _run(_schedule(), contexts, decoders=[_White()], chains=((1, 0),))
 
 
 def test_no_thread_is_left() -> None:
-    """The streams' own end with the run; those of the contexts end with the contexts."""
+    """Threads of streams end with the run, those of contexts with the contexts."""
     before = set(threading.enumerate())
     _run(_schedule(count=3, duration_s=0.05), [_Waiter()], [Context(None, 0)])
     assert set(threading.enumerate()) <= before
@@ -365,9 +354,7 @@ def test_streams_are_evenly_apart() -> None:
 
 
 def test_streams_begin_one_after_the_other_within_the_first_second() -> None:
-    """Their key frames, one a second, do not come at the same moment; nothing of it is left where
-    frames count.
-    """
+    """Their key frames, one a second, do not coincide; the steady state shows nothing of it."""
     clock = Clock(_schedule(count=4, fps=30.0, warm_up_s=2.0))
     begin_s = [(clock.due_ns(stream, 0) - clock.start_ns) / 1e9 for stream in range(4)]
     assert all(0.2 < later - earlier < 0.3 for earlier, later in zip(begin_s, begin_s[1:]))
@@ -381,7 +368,7 @@ def test_streams_begin_one_after_the_other_within_the_first_second() -> None:
 def test_a_stream_that_is_behind_goes_on_with_the_newest_frame(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What it passed over is missed: a stream that stood still does not work them off."""
+    """Skipped frames are missed: a stream that stood still does not catch up on them."""
     monkeypatch.setattr(threads, "_MOST_BEHIND_NS", 200_000_000)
 
     class Slow:
@@ -407,9 +394,7 @@ def test_a_stream_that_is_behind_goes_on_with_the_newest_frame(
 
 
 def test_outputs_of_a_frame_are_compared_with_its_first() -> None:
-    """As often as it comes again; of a long video only the first frames are kept, in a fixed amount
-    of memory.
-    """
+    """Each loop is compared; only the first frames of a long video are kept."""
     checksums = Checksums()
     for number, value in ((0, 7), (1, 8), (0, 7), (1, 9), (10**6, 1), (10**6, 2)):
         checksums.note(number, value)

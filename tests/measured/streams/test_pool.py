@@ -16,7 +16,7 @@ def _frame(number: int, stream: int = 0) -> Frame:
 
 
 def _numbers(inbox: SimpleQueue[Frame | None]) -> list[int | None]:
-    """Return the frames in an inbox; None: no further one will come."""
+    """Return the frames in an inbox; None means that no more come."""
     numbers: list[int | None] = []
     while not inbox.empty():
         frame = inbox.get()
@@ -35,7 +35,7 @@ def test_contexts_take_frames_in_turn() -> None:
 
 
 def test_a_frame_without_a_free_context_is_dropped() -> None:
-    """Until a context is done with its frame."""
+    """Frames are dropped until a context is done with its own."""
     pool = Pool(queue=0)
     inbox = pool.add()
     assert [pool.offer(_frame(number)) for number in range(3)] == [True, False, False]
@@ -45,9 +45,7 @@ def test_a_frame_without_a_free_context_is_dropped() -> None:
 
 
 def test_the_queue_is_bounded_for_each_stream() -> None:
-    """A stream that fills its queue takes nothing of another's; the frame that waited longest is
-    next.
-    """
+    """A full stream takes no room of another one; the frame that waited longest is next."""
     pool = Pool(queue=1)
     inbox = pool.add()
     offered = [pool.offer(_frame(number, stream)) for number, stream in enumerate((0, 0, 0, 1, 1))]
@@ -55,12 +53,12 @@ def test_the_queue_is_bounded_for_each_stream() -> None:
     for _ in range(3):
         pool.done(inbox)
     assert _numbers(inbox) == [0, 1, 3]
-    # To the context, which is free, and to the queue, which has room again.
+    # One goes to the free context, one to the queue, which has room again.
     assert [pool.offer(_frame(number)) for number in (5, 6, 7)] == [True, True, False]
 
 
 def test_draining_waits_for_the_last_frame() -> None:
-    """Then every context gets None: no further frame will come."""
+    """Then every context gets None: no more frames come."""
     pool = Pool(queue=1)
     inbox = pool.add()
     assert pool.offer(_frame(0))
@@ -101,9 +99,7 @@ def test_a_frame_that_is_not_to_be_dropped_waits_for_room() -> None:
 
 @pytest.mark.parametrize("busy", [True, False])
 def test_after_a_failure_no_thread_waits(busy: bool) -> None:
-    """Draining does not wait for the context that failed, and the others end, also one that was at
-    work.
-    """
+    """Draining does not wait for the context that failed, and busy contexts end too."""
     pool = Pool(queue=5)
     failed = pool.add()
     other = pool.add()

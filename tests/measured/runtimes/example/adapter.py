@@ -23,7 +23,6 @@ from reusebench.measured.runtimes.base import (
     Copies,
     DeclaredTensor,
     ImageInput,
-    InputData,
     Inputs,
     Interface,
     Memory,
@@ -32,13 +31,14 @@ from reusebench.measured.runtimes.base import (
     RuntimeContext,
     check_host_memory,
     check_options,
+    data_for,
 )
 
 __all__ = ["Example", "ExampleContext", "open_runtime"]
 
 
 class _Network(NamedTuple):
-    """What a file has; contexts that share weights have the same two arrays."""
+    """The content of a file; contexts that share weights have the same two arrays."""
 
     weights: Any
     head: Any
@@ -71,8 +71,7 @@ class ExampleContext(RuntimeContext):
         if arrays:
             return
         (picture,), (scores,), *_ = self.network.interface()
-        noise = InputData(picture.name, picture.type, picture.shape)
-        arrays["input"] = filled(self.inputs.get(picture.name, noise))
+        arrays["input"] = filled(data_for(picture, self.inputs))
         arrays["output"] = np.zeros(scores.shape, scores.type)
         for kind in self._in_place:
             self._allocations.append(Allocation(kind, arrays[kind].nbytes, inode=0))
@@ -119,7 +118,7 @@ class ExampleContext(RuntimeContext):
 
 
 class Example(Runtime):
-    """numpy."""
+    """The runtime."""
 
     version = np.__version__
 
@@ -152,7 +151,7 @@ class Example(Runtime):
         return self._context(source.network._replace(size=network.size), memory, inputs)
 
     def share_internal(self, contexts: Sequence[RuntimeContext]) -> None:
-        """Allocate the internal memory of the largest context, for all of them."""
+        """Allocate the largest internal memory for all contexts."""
         members = [context for context in contexts if isinstance(context, ExampleContext)]
         internal = np.empty(max(member.internal_size() for member in members), np.float32)
         for member in members:
