@@ -23,9 +23,9 @@ from typing import Any
 
 from benchmarks.quick import parse
 from reusebench.harness.measuring.measurement import Bench
-from reusebench.harness.measuring.model_sets import BuiltIn, ModelSets
+from reusebench.harness.measuring.models.model_sets import BuiltIn, ModelSets
+from reusebench.harness.measuring.models.user_models import UserModels
 from reusebench.harness.measuring.subject import Job, ScenarioSubject, Supplies
-from reusebench.harness.measuring.user_models import UserModels
 from reusebench.harness.measuring.videos import Videos
 from reusebench.harness.progress import Progress
 from reusebench.harness.selection import resolve_targets

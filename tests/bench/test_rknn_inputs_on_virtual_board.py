@@ -21,8 +21,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from reusebench.harness.errors import UnusableModel
-from reusebench.harness.measuring.model_files import InputShape, ModelFile
-from reusebench.harness.measuring.user_models import UserModels
+from reusebench.harness.measuring.models.model_files import InputShape, ModelFile
+from reusebench.harness.measuring.models.user_models import UserModels
 from reusebench.measured.plan import Model
 from reusebench.measured.runtimes import find_runtime
 from reusebench.measured.runtimes.base import InputData

@@ -19,8 +19,8 @@ from reusebench.harness.bench_options import (
 )
 from reusebench.harness.benchmark_plugin import choose_board_storage, hide_latency_table
 from reusebench.harness.errors import UserError
-from reusebench.harness.measuring.model_files import ModelFile
-from reusebench.harness.measuring.model_sets import ModelSets
+from reusebench.harness.measuring.models.model_files import ModelFile
+from reusebench.harness.measuring.models.model_sets import ModelSets
 from reusebench.harness.measuring.subject import ScenarioSubject
 from reusebench.harness.model_request import ModelRequest, resolve_model_sets
 from reusebench.harness.settings import Settings, check_kernel

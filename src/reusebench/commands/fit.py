@@ -24,7 +24,7 @@ from reusebench.fit.process_costs import ProcessCosts
 from reusebench.fit.search import Costs, Wish, search
 from reusebench.fit.study import Study
 from reusebench.harness.errors import UserError
-from reusebench.harness.measuring.model_files import InputShape, ModelFile
+from reusebench.harness.measuring.models.model_files import InputShape, ModelFile
 from reusebench.harness.model_request import (
     ModelRequest,
     parse_resolution,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from reusebench.harness.measuring.model_sets import BuiltIn
+from reusebench.harness.measuring.models.model_sets import BuiltIn
 from reusebench.harness.settings import StreamPace
 from reusebench.video.clip import Clip
 

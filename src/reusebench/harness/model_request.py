@@ -9,9 +9,9 @@ from pathlib import Path
 
 from reusebench.harness.effort import DEFAULT, QUICK, STREAMS
 from reusebench.harness.errors import UserError
-from reusebench.harness.measuring.model_files import InputShape, ModelFile
-from reusebench.harness.measuring.model_sets import BuiltIn, ModelSets
-from reusebench.harness.measuring.user_models import UserModels
+from reusebench.harness.measuring.models.model_files import InputShape, ModelFile
+from reusebench.harness.measuring.models.model_sets import BuiltIn, ModelSets
+from reusebench.harness.measuring.models.user_models import UserModels
 from reusebench.harness.selection import chip_of
 from reusebench.harness.settings import parse_sizes
 from reusebench.models import Recipe

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Optional
 
 from reusebench.harness.errors import UserError
-from reusebench.harness.measuring.model_files import ModelFile
-from reusebench.harness.measuring.model_sets import ModelSets
+from reusebench.harness.measuring.models.model_files import ModelFile
+from reusebench.harness.measuring.models.model_sets import ModelSets
 from reusebench.harness.settings import MOST_CONTEXTS, MOST_INFERENCES, Settings, excess
 
 __all__ = ["Overrides"]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from reusebench.harness.errors import UserError
-from reusebench.harness.measuring.model_sets import BuiltIn
+from reusebench.harness.measuring.models.model_sets import BuiltIn
 from reusebench.harness.plans.plan_file import PlanFile
 from reusebench.harness.plans.reading import read_plan_file
 from reusebench.harness.plans.writing import (

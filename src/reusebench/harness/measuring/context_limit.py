@@ -30,17 +30,29 @@ def limit_of(plan: Plan, run: MeasuredRun, ledger: Ledger | None) -> ContextLimi
     contexts = len(inferences)
     first = inferences[0]
     last = inferences[-1]
-    steady = next((barrier for barrier in run.barriers if barrier.phase == "steady"), None)
+    failure = run.full
+    afterwards = end
+    if is_fatal:
+        failure = failure or end
+        afterwards = None
+    after_failure_bytes = None
+    for barrier in run.barriers:
+        if barrier.phase == "steady":
+            after_failure_bytes = barrier.npu_held_bytes
+            break
+    left_bytes = None
+    if end is None:
+        left_bytes = run.barriers[-1].npu_held_bytes
     return ContextLimit(
         contexts=contexts,
         bound=len(plan.contexts),
-        failure=end if is_fatal and run.full is None else run.full,
+        failure=failure,
         survived=not is_fatal,
-        afterwards=None if is_fatal else end,
+        afterwards=afterwards,
         npu_memory_bytes=last.npu_held_bytes,
         further_npu_bytes=_per_context(first.npu_held_bytes, last.npu_held_bytes, contexts),
-        npu_after_failure_bytes=steady.npu_held_bytes if steady else None,
-        npu_left_bytes=run.barriers[-1].npu_held_bytes if end is None else None,
+        npu_after_failure_bytes=after_failure_bytes,
+        npu_left_bytes=left_bytes,
         domains=tuple(domain_uses(run.barriers, ledger)) if ledger else (),
         application_memory_bytes=last.process.pss_bytes,
         system_available_bytes=last.system.available_bytes,

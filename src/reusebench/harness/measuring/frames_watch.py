@@ -182,10 +182,10 @@ class _Points:
 
     def is_due(self, seconds: float, duration_s: float) -> bool:
         """Whether the segment ends here; the last one may be shorter, down to a half."""
-        passed_s = self._passed_s(seconds)
+        least_s = self._segment_s / 2
         if seconds < duration_s:
-            return passed_s >= self._segment_s - _EARLY_S
-        return passed_s >= self._segment_s / 2
+            least_s = self._segment_s - _EARLY_S
+        return self._passed_s(seconds) >= least_s
 
     def add(
         self,

@@ -14,7 +14,7 @@ import msgspec
 
 from reusebench.accounting.sharing import WRONG_READS
 from reusebench.harness.measuring.input_files import InputFiles
-from reusebench.harness.measuring.model_sets import ModelSets
+from reusebench.harness.measuring.models.model_sets import ModelSets
 from reusebench.harness.measuring.outputs import Outputs
 from reusebench.harness.measuring.preparations import Preparations
 from reusebench.harness.measuring.repeat import Repeat

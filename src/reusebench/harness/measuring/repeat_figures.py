@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from reusebench.harness.measuring.repeat import Repeat
-from reusebench.targets.barriers import BarrierReading
+from reusebench.targets.barriers import BarrierReading, StepData
 
 __all__ = ["MEMORY_FIGURES", "SPEED_FIGURES", "STREAM_SPEED_FIGURES", "npu_memory"]
 
@@ -26,7 +26,9 @@ def _at_end_of(phase: str, figure_of: Callable[[BarrierReading], int | None]) ->
 
     def figure(repeat: Repeat) -> int | None:
         barrier = repeat.last(phase)
-        return figure_of(barrier) if barrier else None
+        if barrier is None:
+            return None
+        return figure_of(barrier)
 
     return figure
 
@@ -36,7 +38,9 @@ def _pss_at_end_of(phase: str) -> RepeatFigure:
 
 
 def _trimmed_pss(barrier: BarrierReading) -> int | None:
-    return barrier.process.pss_bytes if barrier.malloc_trimmed else None
+    if not barrier.malloc_trimmed:
+        return None
+    return barrier.process.pss_bytes
 
 
 def _pss_over_baseline(phase: str) -> RepeatFigure:
@@ -95,12 +99,12 @@ def npu_memory(repeat: Repeat) -> int | None:
     """Return the NPU's memory by its most exact source: ledger, the process's dma-bufs, the
     runtime's own account.
     """
-    total_bytes = repeat.npu.total_bytes if repeat.npu else None
     if repeat.npu is not None and repeat.npu.source == "ledger":
-        return total_bytes
+        return repeat.npu.total_bytes
     steady = repeat.last("steady")
-    held_bytes = steady.npu.process_dmabuf_bytes if steady and steady.npu else None
-    return total_bytes if held_bytes is None else held_bytes
+    if steady and steady.npu and steady.npu.process_dmabuf_bytes is not None:
+        return steady.npu.process_dmabuf_bytes
+    return repeat.npu.total_bytes if repeat.npu else None
 
 
 #: Key: field of storage.result.MemoryFigures.
@@ -144,12 +148,11 @@ def _throughput(repeat: Repeat) -> float | None:
     return inferences / (steady.data.elapsed_ns / 1e9)
 
 
-def _context_loads(repeat: Repeat) -> tuple[int | None, ...]:
-    return tuple(barrier.data.load_ns for barrier in repeat.of_contexts("context"))
-
-
-def _first_inferences(repeat: Repeat) -> tuple[int | None, ...]:
-    return tuple(barrier.data.latency_ns for barrier in repeat.of_contexts("first_inference"))
+def _of_each_context(
+    phase: str, duration_of: Callable[[StepData], int | None]
+) -> Callable[[Repeat], tuple[int | None, ...]]:
+    """Return the durations of a phase that has one barrier per context."""
+    return lambda repeat: tuple(duration_of(barrier.data) for barrier in repeat.of_contexts(phase))
 
 
 def _frame_latency(percentile: str) -> RepeatFigure:
@@ -178,8 +181,8 @@ def _frames_lost_percent(repeat: Repeat) -> float | None:
 SPEED_FIGURES: Mapping[str, RepeatFigure] = {
     "latency_median_ns": _latency_median,
     "throughput_per_s": _throughput,
-    "context_load_ns": _context_loads,
-    "first_inference_ns": _first_inferences,
+    "context_load_ns": _of_each_context("context", lambda data: data.load_ns),
+    "first_inference_ns": _of_each_context("first_inference", lambda data: data.latency_ns),
     "idle_cpu_percent": lambda repeat: repeat.idle_cpu_percent,
 }
 #: The same for streams, whose speed is that of frames.

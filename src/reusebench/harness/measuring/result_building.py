@@ -77,7 +77,7 @@ def build_result(
 ) -> Result:
     """Return the result as it is stored; with a failure it has no figures to compare."""
     plan = provenance.plan
-    limit = next((repeat.limit for repeat in repeats), None)
+    limit = repeats[0].limit if repeats else None
     if limit is None:
         comparable = list(repeats)
     else:

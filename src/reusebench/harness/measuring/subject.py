@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 from reusebench.harness.errors import NoModels
-from reusebench.harness.measuring.model_sets import ModelSets
+from reusebench.harness.measuring.models.model_sets import ModelSets
 from reusebench.harness.measuring.videos import Videos
 from reusebench.harness.plans.plan_file import PlanFile
 from reusebench.harness.settings import Settings

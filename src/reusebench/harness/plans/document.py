@@ -121,11 +121,13 @@ class Section:
         """Return a number from 0 to `most`; None if the key is missing."""
         is_whole = isinstance(self.values.get(key), int)
         number = self._value(key, int if is_whole else float)
-        if number is not None and not 0 <= number <= most:
+        if number is None:
+            return None
+        if not 0 <= number <= most:
             raise self.error(
                 key, f"{shown(number)} is not valid; valid: a number from 0 to {most:,}"
             )
-        return None if number is None else float(number)
+        return float(number)
 
     def word(self, key: str, valid: Iterable[str], what: str) -> str | None:
         """Return a text that is one of these; None if the key is missing.
@@ -204,34 +206,43 @@ def read_document(path: Path) -> Document:
         problem = f"{problem_of(error)}. Give a plan file (docs/plans.md)"
         raise empty.error((), problem) from None
 
-    is_json = path.suffix == ".json"
-    values = _parsed(empty, text, is_json)
+    if path.suffix == ".json":
+        values = _parsed_json(empty, text)
+        lines_of = lines_of_json
+    else:
+        values = _parsed_toml(empty, text)
+        lines_of = lines_of_toml
     # json of Python 3.14 and later reads thousands of levels itself.
     forbidden = _problem(values)
     if forbidden:
         raise empty.error((), forbidden)
     if not isinstance(values, dict):
         raise empty.error((), "it has no keys; a plan has models and contexts (docs/plans.md)")
-    lines = lines_of_json(text) if is_json else lines_of_toml(text)
-    return replace(empty, values=values, lines=lines)
+    return replace(empty, values=values, lines=lines_of(text))
 
 
-def _parsed(document: Document, text: str, is_json: bool) -> object:
-    if not is_json and _DOTTED_KEY.search(text):
-        raise document.error((), _TOO_DEEP)
-    kind = "JSON" if is_json else "TOML (JSON needs a name that ends with .json)"
+def _parsed_json(document: Document, text: str) -> object:
+    def refuse_constant(name: str) -> None:
+        raise ValueError(f"{name} is no number")
+
     try:
-        if is_json:
-            return json.loads(text, parse_constant=_refuse_constant)
-        return tomllib.loads(text)
-    except ValueError as error:  # both parsers raise subclasses
-        raise document.error((), f"it is no valid {kind}: {error}") from None
+        return json.loads(text, parse_constant=refuse_constant)
+    except ValueError as error:
+        raise document.error((), f"it is no valid JSON: {error}") from None
     except RecursionError:
         raise document.error((), _TOO_DEEP) from None
 
 
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is no number")
+def _parsed_toml(document: Document, text: str) -> object:
+    if _DOTTED_KEY.search(text):
+        raise document.error((), _TOO_DEEP)
+    try:
+        return tomllib.loads(text)
+    except ValueError as error:  # also raised for numbers of very many digits
+        kind = "TOML (JSON needs a name that ends with .json)"
+        raise document.error((), f"it is no valid {kind}: {error}") from None
+    except RecursionError:
+        raise document.error((), _TOO_DEEP) from None
 
 
 def _problem(values: object) -> str | None:
@@ -253,7 +264,9 @@ def _problem(values: object) -> str | None:
 
 def _problem_of_value(value: object) -> str | None:
     """Return a problem of a value, or of the keys of a table, but not of the values in it."""
-    keys = list(value) if isinstance(value, dict) else []
+    keys: list[str] = []
+    if isinstance(value, dict):
+        keys += value
     for text in (*keys, value):
         if isinstance(text, str) and not _LONE_SURROGATES.isdisjoint(text):
             return f"{shown(text)} is no text: it has half a character"

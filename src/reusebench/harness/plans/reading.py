@@ -89,10 +89,16 @@ def _model(models: Section, name: str) -> PlanModel:
         raise models.error(
             name, "a model is either a `file` or a built-in `network`; give one of them"
         )
-    weightless = _existing(section, "weightless") if "weightless" in section.values else None
-    inputs = _existing(section, "inputs") if "inputs" in section.values else None
-    source = _existing(section, "file") if "file" in section.values else _recipe(section)
+    weightless = _existing_if_given(section, "weightless")
+    inputs = _existing_if_given(section, "inputs")
+    source = _existing_if_given(section, "file") or _recipe(section)
     return PlanModel(name, source, weightless, _shape(section), inputs)
+
+
+def _existing_if_given(section: Section, key: str) -> Path | None:
+    if key not in section.values:
+        return None
+    return _existing(section, key)
 
 
 def _existing(section: Section, key: str) -> Path:

@@ -192,27 +192,39 @@ def _contexts(plan: Plan) -> Iterator[str]:
         chain = plan.chain_of(index)
         if index != chain[0]:
             values["after"] = names[chain[chain.index(index) - 1]]
-        given = {key: value for key, value in values.items() if value is not None}
-        yield f"{_key(names[index])} = {_inline(given)}"
+        yield f"{_key(names[index])} = {_inline(values)}"
 
 
 def _values(context: Context, models: Sequence[Model], names: Sequence[str]) -> dict[str, object]:
-    """Return the values of a context's keys; None: the key is left out."""
-    has_source_model = context.source is not None and context.mechanism != SHARED_WEIGHTS
-    return {
-        "model": None if has_source_model else models[context.model].name,
-        context.mechanism: None if context.source is None else names[context.source],
+    """Return the keys and values of a context, without those that have their default."""
+    reuse: dict[str, object] = {}
+    if context.source is None or context.mechanism == SHARED_WEIGHTS:
+        reuse["model"] = models[context.model].name
+    if context.source is not None:
+        reuse[context.mechanism] = names[context.source]
+    values = {
+        **reuse,
         "stream": context.stream,
-        "internal": None if context.internal is None else f"memory-{context.internal}",
+        "internal": _shared_memory("memory", context.internal),
         "outside": list(context.outside) or None,
-        "allocator": None if context.allocator == CREATE_MEM else context.allocator,
+        "allocator": context.allocator,
         "zero_copy": list(context.zero_copy) or None,
-        "io": None if context.io is None else f"tensors-{context.io}",
+        "io": _shared_memory("tensors", context.io),
         "device_io": context.device_io or None,
         "device": context.device,
         "core": context.core,
         "options": list(context.options) or None,
     }
+    if context.allocator == CREATE_MEM:
+        del values["allocator"]
+    return {key: value for key, value in values.items() if value is not None}
+
+
+def _shared_memory(name: str, number: int | None) -> str | None:
+    """Return the word that contexts have in common if they share a memory."""
+    if number is None:
+        return None
+    return f"{name}-{number}"
 
 
 def _inline(values: Mapping[str, object]) -> str:

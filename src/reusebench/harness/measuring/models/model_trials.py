@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from reusebench.harness.errors import UnusableModel
-from reusebench.harness.measuring.model_files import ModelFile
+from reusebench.harness.measuring.models.model_files import ModelFile
 from reusebench.measured.plan import Context, Model, Plan
 from reusebench.measured.runtimes import RuntimeEntry
 from reusebench.measured.runtimes.base import Interface

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from reusebench.harness.errors import NoModels, UnusableModel
-from reusebench.harness.measuring.model_files import ModelFile
-from reusebench.harness.measuring.model_trials import DoesNotRun, ModelTrials
+from reusebench.harness.measuring.models.model_files import ModelFile
+from reusebench.harness.measuring.models.model_trials import DoesNotRun, ModelTrials
 from reusebench.measured.plan import Conversion, Model
 from reusebench.measured.runtimes import RUNTIMES, RuntimeEntry
 from reusebench.measured.runtimes.base import InputData
@@ -62,15 +62,20 @@ class ModelConversion:
         file, NoModels if the converter cannot be used.
         """
         path, weightless_path = self._make_files(recipe)
-        # Quantised models get the inputs that their files declare: pixels.
-        is_native = isinstance(recipe, NativeRecipe)
+        if isinstance(recipe, NativeRecipe):
+            name = model.name
+            inputs = self._converted_inputs(path, model.inputs)
+        else:
+            name = f"{model.name} {recipe.precision}"
+            # Quantised models get the inputs that their files declare: pixels.
+            inputs = ()
         return Model(
-            model.name if is_native else f"{model.name} {recipe.precision}",
+            name,
             str(path),
             # The converted file itself is no base: rknn-toolkit2 never writes the same bytes twice.
             hashlib.sha256(f"{model.digest} {recipe.form}".encode()).hexdigest(),
             weightless=str(weightless_path) if weightless_path else model.weightless,
-            inputs=self._converted_inputs(path, model.inputs) if is_native else (),
+            inputs=inputs,
             conversion=Conversion(
                 model.path,
                 self.converter.environment.title,

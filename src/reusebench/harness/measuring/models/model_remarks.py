@@ -14,9 +14,11 @@ def assumptions(model: Model) -> str:
     """Return the assumptions about a model's inputs, with the options that change them; may be
     empty.
     """
-    conversion = model.conversion
-    inputs = conversion.inputs if conversion else model.inputs
-    path = conversion.source if conversion else model.path
+    inputs = model.inputs
+    path = model.path
+    if model.conversion:
+        inputs = model.conversion.inputs
+        path = model.conversion.source
     shapes = []
     for tensor in inputs:
         if tensor.assumed:

@@ -73,8 +73,11 @@ def built_in_model(pins: Pins, recipe: Recipe, path: Path, weightless: Path | No
 def is_unchanged(model: Model, pins: Pins) -> bool:
     """Whether a stored model's file still has the content that its digest was taken of."""
     conversion = model.conversion
-    path = conversion.source if conversion else model.path
-    inputs = conversion.inputs if conversion else model.inputs
+    path = model.path
+    inputs = model.inputs
+    if conversion:
+        path = conversion.source
+        inputs = conversion.inputs
     try:
         digest = model_digest(Path(path), pins)
         model_digest(Path(model.path), pins)

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from reusebench.harness.errors import NoModels, UserError
-from reusebench.harness.measuring.model_files import (
+from reusebench.harness.measuring.models.model_files import (
     InputShape,
     ModelFile,
     built_in_model,
     is_unchanged,
 )
-from reusebench.harness.measuring.model_remarks import assumptions, conversion_text
-from reusebench.harness.measuring.user_models import UserModels
+from reusebench.harness.measuring.models.model_remarks import assumptions, conversion_text
+from reusebench.harness.measuring.models.user_models import UserModels
 from reusebench.harness.plans.plan_file import PlanFile, PlanModel
 from reusebench.measured.plan import Model
 from reusebench.measured.runtimes import RuntimeEntry, find_runtime

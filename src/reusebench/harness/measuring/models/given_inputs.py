@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from reusebench.harness.errors import UnusableModel, UserError
-from reusebench.harness.measuring.model_files import InputShape
+from reusebench.harness.measuring.models.model_files import InputShape
 from reusebench.measured.runtimes.base import Interface
 from reusebench.models import ModelError
 from reusebench.models.inputs.candidates import Given, shape_text

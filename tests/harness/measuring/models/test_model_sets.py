@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from reusebench.harness.errors import NoModels, UserError
-from reusebench.harness.measuring import model_sets, model_trials
-from reusebench.harness.measuring.model_files import ModelFile
-from reusebench.harness.measuring.model_sets import BuiltIn, ModelSets
-from reusebench.harness.measuring.user_models import UserModels
+from reusebench.harness.measuring.models import model_sets, model_trials
+from reusebench.harness.measuring.models.model_files import ModelFile
+from reusebench.harness.measuring.models.model_sets import BuiltIn, ModelSets
+from reusebench.harness.measuring.models.user_models import UserModels
 from reusebench.harness.plans.plan_file import PlanFile
 from reusebench.harness.plans.reading import read_plan_file
 from reusebench.measured.runtimes.base import DeclaredTensor, Interface

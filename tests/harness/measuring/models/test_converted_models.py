@@ -18,10 +18,10 @@ import pytest
 from onnx import TensorProto, helper
 
 from reusebench.harness.errors import NoModels, UnusableModel
-from reusebench.harness.measuring import model_trials
-from reusebench.harness.measuring.model_files import InputShape, ModelFile, is_unchanged
-from reusebench.harness.measuring.model_remarks import assumptions, conversion_text
-from reusebench.harness.measuring.user_models import UserModels
+from reusebench.harness.measuring.models import model_trials
+from reusebench.harness.measuring.models.model_files import InputShape, ModelFile, is_unchanged
+from reusebench.harness.measuring.models.model_remarks import assumptions, conversion_text
+from reusebench.harness.measuring.models.user_models import UserModels
 from reusebench.measured.messages import Message
 from reusebench.measured.plan import Conversion, Plan
 from reusebench.measured.runtimes import find_runtime
@@ -327,8 +327,8 @@ def test_the_harness_imports_no_library_of_the_measured_process(
     code = (
         "import sys; from dataclasses import replace; from pathlib import Path;from"
         " reusebench.measured.runtimes import find_runtime;from"
-        " reusebench.harness.measuring.user_models import *; from"
-        " reusebench.harness.measuring.model_files import ModelFile;"
+        " reusebench.harness.measuring.models.user_models import *; from"
+        " reusebench.harness.measuring.models.model_files import ModelFile;"
         " from reusebench.targets.target import"
         " THIS_INTERPRETER;user = UserModels({'rknn': replace(THIS_INTERPRETER, chip='rk3588')},"
         " 60);print(user.of(find_runtime('rknn'),"

@@ -12,10 +12,10 @@ import pytest
 from onnx import TensorProto, helper
 
 from reusebench.harness.errors import NoModels, UnusableModel, UserError
-from reusebench.harness.measuring import model_trials
-from reusebench.harness.measuring.model_files import InputShape, ModelFile
-from reusebench.harness.measuring.model_remarks import assumptions
-from reusebench.harness.measuring.user_models import UserModels
+from reusebench.harness.measuring.models import model_trials
+from reusebench.harness.measuring.models.model_files import InputShape, ModelFile
+from reusebench.harness.measuring.models.model_remarks import assumptions
+from reusebench.harness.measuring.models.user_models import UserModels
 from reusebench.measured.plan import Model
 from reusebench.measured.runtimes import find_runtime
 from reusebench.measured.runtimes.base import InputData, Interface

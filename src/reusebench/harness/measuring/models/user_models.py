@@ -9,15 +9,19 @@ from pathlib import Path
 from typing import Any
 
 from reusebench.harness.errors import NoModels, UnusableModel, UserError
-from reusebench.harness.measuring.given_inputs import GivenInputs
-from reusebench.harness.measuring.model_conversion import ModelConversion, how_made, reader_of
-from reusebench.harness.measuring.model_files import (
+from reusebench.harness.measuring.models.given_inputs import GivenInputs
+from reusebench.harness.measuring.models.model_conversion import (
+    ModelConversion,
+    how_made,
+    reader_of,
+)
+from reusebench.harness.measuring.models.model_files import (
     InputShape,
     ModelFile,
     digest_with_inputs,
     model_digest,
 )
-from reusebench.harness.measuring.model_trials import DoesNotRun, ModelTrials
+from reusebench.harness.measuring.models.model_trials import DoesNotRun, ModelTrials
 from reusebench.harness.selection import chip_of
 from reusebench.measured.plan import Model
 from reusebench.measured.runtimes import RUNTIMES, RuntimeEntry

@@ -1,0 +1,1 @@
+"""The models of a session, as each runtime reads them: user files and built-in networks."""
