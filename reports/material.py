@@ -48,7 +48,7 @@ class Material:
 
     @property
     def shown(self) -> list[Group]:
-        """The groups of the page, newest first, those of scenarios before those of plans.
+        """The groups of the page, newest first, scenarios before plans.
 
         The newest of each board, runtime and target come before other groups if there are too many.
         """

@@ -1,4 +1,4 @@
-"""What an exported table is, and the columns that most tables have."""
+"""The interface of an exported table, and the columns that most tables have."""
 
 from __future__ import annotations
 

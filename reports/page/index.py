@@ -109,7 +109,7 @@ def write_report(
 ) -> list[Path]:
     """Write the page in every language, and return the paths; `first` has the plain name.
 
-    The page links to the page of the history, if `history` names one beside it.
+    `history` is the name of the history's page, if there is one to link to.
     """
     languages = sorted(LANGUAGES, key=lambda language: language != first)
     # All that does not wait for the figures.
@@ -148,7 +148,7 @@ def page_values(material: Material, texts: Texts) -> dict[str, Any]:
 
 
 def _shown(section: Section, page: Page) -> dict[str, Any]:
-    """Return what the template shows of a section."""
+    """Return the variables of a section: its name, title, template and values."""
     return {
         "name": section.name,
         "title": section.title(page.texts),

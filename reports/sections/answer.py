@@ -53,7 +53,7 @@ class AnswerSection(Section):
         }
 
     def figures(self, page: Page) -> dict[str, Draw]:
-        """Return the figures of layouts, and of runtimes beside each other."""
+        """Return the figures of layouts, and of runtimes."""
         return {
             "layouts": partial(layouts_figure, page.groups, page.labels, page.texts),
             "runtimes": partial(runtimes_figure, page.groups, page.labels, page.texts),

@@ -1,4 +1,4 @@
-"""What others claim, judged by what was measured here."""
+"""Claims of others, judged by results measured here."""
 
 from __future__ import annotations
 

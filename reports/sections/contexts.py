@@ -145,7 +145,7 @@ def context_costs(row: Row) -> list[ContextCost]:
 def added_by_contexts(row: Row, npu: bool) -> list[Figure | None]:
     """Return the memory that each context added, in the order of making; none without figures.
 
-    NPU memory if `npu`, else PSS.
+    NPU memory if `npu`, otherwise PSS.
     """
     return [Figure.of(of_context) for of_context in zip(*_added(row, npu))]
 
@@ -164,7 +164,7 @@ def additional_costs(row: Row) -> list[AdditionalCost]:
 
 
 def fit(row: Row, npu: bool) -> LineFit | None:
-    """Return the line through NPU memory if `npu`, else through PSS over the do-nothing baseline.
+    """Return the line through NPU memory if `npu`, otherwise through PSS over the baseline process.
 
     None with fewer than three contexts, without figures, or if no two contexts have the same
     model: a line through different models means nothing.
@@ -300,7 +300,7 @@ def fit_records(row: Row) -> list[dict[str, Any]]:
 def contexts_figure(rows: Sequence[Row], npu: bool, texts: Texts) -> str | None:
     """Draw memory against the number of contexts; None without figures.
 
-    NPU memory if `npu`, else memory over the do-nothing baseline.
+    NPU memory if `npu`, otherwise memory over the do-nothing baseline.
     """
     totals = {}
     for row in rows:
@@ -358,7 +358,7 @@ def _draw_line(axes: Axes, fitted: LineFit, count: int, colour: str) -> None:
 
 
 def _added(row: Row, npu: bool) -> list[tuple[int, ...]]:
-    """Return the bytes that each context added, per repeat: NPU memory if `npu`, else PSS."""
+    """Return the bytes that each context added, per repeat, of NPU memory or PSS."""
     return _added_npu_bytes(row) if npu else _added_bytes(row)
 
 

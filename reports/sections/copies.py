@@ -24,7 +24,7 @@ _PANEL_PX = 175
 
 
 class CopiesSection(ComparisonSection):
-    """What contexts save whose inputs and outputs are not copied."""
+    """Savings of contexts whose inputs and outputs are not copied."""
 
     template = "sections/io_copies.html.j2"
 

@@ -1,4 +1,4 @@
-"""What the figures of the page mean."""
+"""Definitions of the page's figures."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from reusebench.reports.sections.streams import stream_definitions
 
 
 class DefinitionsSection(Section):
-    """Definitions of figures; those of streams and leaks only if the page has any."""
+    """Definitions of figures; streams and leaks are left out if the page has none."""
 
     name = "definitions"
 

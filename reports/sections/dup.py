@@ -10,7 +10,7 @@ from reusebench.reports.sections.section import Page, Values
 
 
 class DupSection(ComparisonSection):
-    """What contexts save that are the dup of another."""
+    """Savings of contexts that are the dup of another."""
 
     template = "sections/dup.html.j2"
 

@@ -16,7 +16,7 @@ class EnvironmentSection(Section):
     needs_groups = False
 
     def values(self, page: Page) -> Values:
-        """Return what is known of each board that the page shows something of."""
+        """Return facts and memory sources of each board on the page."""
         newest = {program.file.board: program.file for program in reversed(page.material.programs)}
         newest |= {group.board: group.newest for group in reversed(page.groups)}
         boards = [

@@ -28,7 +28,7 @@ class FailuresSection(GroupSection):
 
 @dataclass(frozen=True)
 class Reason:
-    """Scenarios without figures, and the reason in words."""
+    """Scenarios without figures, and the reason."""
 
     scenarios: str
     outcome: str
@@ -40,7 +40,7 @@ class Reason:
 
 
 def failures(group: Group, texts: Texts) -> list[Reason]:
-    """Return each reason with its scenarios, in the order of the first of them."""
+    """Return each reason with its scenarios, in the order of the rows."""
     alike: dict[tuple[str | int | None, ...], list[Row]] = {}
     for row in group.rows:
         if not row.measured:

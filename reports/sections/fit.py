@@ -68,7 +68,7 @@ def fit_title(answer: FitAnswer, texts: Texts) -> str:
 
 
 def fit_sentences(answer: FitAnswer, texts: Texts) -> list[str]:
-    """Return the memory of today's layout, that of the best, and whether it fits."""
+    """Return the memory of today's and of the best layout, and whether that fits."""
     today = texts(
         "fit_today",
         contexts=answer.today.contexts,
@@ -154,7 +154,7 @@ def _code(answer: FitAnswer, texts: Texts) -> CodeBlock | None:
 
 
 def _places(points: Sequence[FitPoint]) -> tuple[list[float], list[float]]:
-    """Return the coordinates of the points: MiB, and frames a second or else contexts."""
+    """Return the coordinates of the points: MiB, and frames a second, or contexts if these are unknown."""
     sizes_mib = []
     amounts: list[float] = []
     for point in points:

@@ -60,7 +60,7 @@ _LEAST_COLOUR = "#009e73"
 
 
 def layout_in_words(row: Row, texts: Texts) -> str:
-    """Return what an application must do for the layout, by its plan."""
+    """Return advice for an application that wants the layout."""
     plan = row.info.plan
     words = [texts(f"do_{name}") for name, is_used in _actions(plan).items() if is_used]
     count = len(row.baseline.info.plan.contexts) if row.baseline else len(plan.contexts)

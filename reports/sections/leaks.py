@@ -30,7 +30,7 @@ from reusebench.reports.sections.section import GroupView, Values
 _PANEL_PX = 220
 #: Smallest range of a panel in MiB: a smaller one would make noise look like growth.
 _LEAST_MIB = 1.0
-#: Memory that the C library keeps for later; if it keeps less, no sentence tells of it.
+#: Least memory kept by the C library that gets a sentence.
 _MUCH_KEPT_BYTES = 4 * MIB
 #: Factor of cycles that is advised; ten times as many find a growth of a thirtieth of the size.
 _MORE = 10
@@ -200,7 +200,7 @@ def leaks_figure(rows: Iterable[Row], texts: Texts) -> str | None:
 
 
 def _readings(row: Row) -> dict[str, Sequence[float]]:
-    """Return the readings of each quantity in bytes; with those of allocated memory, if known."""
+    """Return the readings of each quantity in bytes, and of allocated memory if known."""
     readings = {name: drift.readings for name, drift in drifts(row).items() if name in IN_BYTES}
     allocated_bytes = row.info.cycles.allocated_bytes if row.info.cycles else ()
     if allocated_bytes and "memory" in readings:

@@ -24,7 +24,7 @@ from reusebench.storage.result import ContextLimit, Failure
 
 #: Prefix of the scenarios' names, before the name of the scenario with the same mechanism.
 _PREFIX = "limit_"
-#: What libraries write if they get no memory.
+#: Messages of libraries that get no memory.
 _NO_MEMORY = re.compile(r"fail\w* to m?alloc|alloc\w* failed|cannot allocate memory", re.IGNORECASE)
 #: Columns of the exported table; new ones come at the end.
 LIMIT_COLUMNS = (
@@ -46,7 +46,7 @@ _ROW_PX = 30
 
 
 class LimitSection(QuestionSection):
-    """How many contexts fit."""
+    """The number of contexts that fit."""
 
     def __init__(self) -> None:
         super().__init__(LIMIT)
@@ -107,7 +107,7 @@ def full_domain(limit: ContextLimit) -> DomainUse | None:
 
 
 def limit_sentences(rows: Sequence[Row], texts: Texts) -> list[str]:
-    """Return how many contexts fit with and without reuse, and how the next one fails."""
+    """Return sentences on how many contexts fit, and how the next one fails."""
     fits = _fits(rows)
     before = _without_reuse(fits)
     if before:
@@ -125,7 +125,7 @@ def limit_sentences(rows: Sequence[Row], texts: Texts) -> list[str]:
 
 
 def opening_limit(rows: Sequence[Row], group: str, texts: Texts) -> str | None:
-    """Return how many contexts fit without reuse and at most; None if that was not measured."""
+    """Return the contexts that fit without reuse and at most; None if not measured."""
     fits = _fits(rows)
     before = _without_reuse(fits)
     if before is None:
@@ -286,7 +286,7 @@ def _moves(before: _Fit, fits: Sequence[_Fit], texts: Texts) -> list[str]:
 
 
 def _failures(fits: Sequence[_Fit], texts: Texts) -> list[str]:
-    """Return how the next context fails, then the fate of the others; equal ways stand once."""
+    """Return the failures of the next context, then the fates of the others; equal ones once."""
     failed = [fit for fit in fits if fit.limit.failure]
     failures: dict[str, list[_Fit]] = {}
     fates: dict[tuple[str, str], list[_Fit]] = {}

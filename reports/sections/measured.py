@@ -1,4 +1,4 @@
-"""What was measured: the conditions of each group, and what to know before its figures."""
+"""The measured groups: conditions, notes and warnings of each."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _conditions(group: Group, texts: Texts) -> str:
     for name in MODEL_SETS:
         models = [row.models for row in group.rows if row.model_set == name]
         if models:
-            # Rows of one set may use some of its models: the longest list has all of them.
+            # Rows of one set may use some of its models: the longest list is complete.
             sentences.append(texts(f"models_of_{name}", models=max(models, key=len)))
     return texts.sentences(sentences)
 
@@ -89,7 +89,7 @@ def _conditions_key(group: Group) -> str:
 
 
 def _model_notes(group: Group, texts: Texts) -> list[str]:
-    """Return how each model was converted, and what was assumed of its inputs."""
+    """Return notes on each model's conversion, and on assumptions about its inputs."""
     models = {model.digest: model for row in group.rows for model in row.info.plan.models}
     notes = []
     for model in models.values():

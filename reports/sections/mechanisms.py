@@ -1,4 +1,4 @@
-"""Mechanisms beside runtimes: which works, what each saves, and why one does not work."""
+"""Mechanisms by runtime: verdicts, savings, and the reason if one does not work."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ _GAP_PX = 14
 
 
 class MechanismsSection(GroupSection):
-    """Which mechanism works on which runtime, and what contexts share."""
+    """Verdicts on mechanisms by runtime, and the memory that contexts share."""
 
     name = "mechanisms"
 
@@ -293,7 +293,7 @@ def sharing_table(group: Group, texts: Texts) -> Table | None:
 
 
 def domains_table(group: Group, texts: Texts) -> Table | None:
-    """Return how full each domain of the NPU's IOMMU was; None if no ledger recorded it."""
+    """Return the use of each domain of the NPU's IOMMU; None if no ledger recorded it."""
     lines = []
     for row in group.rows:
         for memory in domain_memories(row):
@@ -320,7 +320,7 @@ def domains_table(group: Group, texts: Texts) -> Table | None:
 def _mechanism_rows(
     groups: Sequence[Group], question: str | None = None
 ) -> dict[str, list[Row | None]]:
-    """Return the rows of all groups by mechanism: all mechanisms, or those of one question.
+    """Return the rows of all groups by mechanism: all, or of one question.
 
     A mechanism is left out if all its rows are copies: another mechanism has the rows already.
     """
@@ -410,7 +410,7 @@ def _failure_in_words(row: Row, texts: Texts) -> str:
 
 
 def _verified(shared: SharedMemory, texts: Texts) -> str:
-    """Return how many of the readers the ledger has seen at the owner's memory."""
+    """Return the number of readers that the ledger has seen at the owner's memory."""
     if shared.seen is None:
         return texts("verified_unknown")
     readers = len(shared.readers)

@@ -17,7 +17,7 @@ from reusebench.scenarios.catalogue import OPTIONS
 
 
 class OptionsSection(QuestionSection):
-    """What the runtime's own options change."""
+    """Changes by the runtime's own options."""
 
     def __init__(self) -> None:
         super().__init__(OPTIONS)

@@ -76,7 +76,7 @@ def _layout_table(row: Row, npu: bool, texts: Texts) -> Table:
 
 
 def _plan_cells(plan: Plan, index: int, texts: Texts) -> list[str]:
-    """Return how the plan makes and runs a context, for the columns of _HEADS."""
+    """Return the cells of a context in the columns of _HEADS."""
     context = plan.contexts[index]
     chain = plan.chain_of(index)
     place = chain.index(index)

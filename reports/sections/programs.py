@@ -157,7 +157,7 @@ def programs_table(programs: Sequence[StoredProgram], texts: Texts) -> Table | N
 
 
 def _outcome(program: StoredProgram, texts: Texts) -> str:
-    """Return how the program ended, and the signs of short memory."""
+    """Return the end of the program, and the signs of short memory."""
     name = program.info.outcome
     outcome = texts(f"outcome_{name}")
     # If its board or its recorder was lost, nobody knows how the program ended.

@@ -1,4 +1,4 @@
-"""Runtimes beside each other with the same contexts: least memory, speed, and equal outputs."""
+"""Comparison of runtimes with the same contexts: least memory, speed, and equal outputs."""
 
 from __future__ import annotations
 

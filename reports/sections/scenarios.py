@@ -1,4 +1,4 @@
-"""What each scenario of the page is."""
+"""Explanations of scenarios."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class Page:
 
     @cached_property
     def groups(self) -> list[Group]:
-        """The groups that the page shows; those of scenarios come first."""
+        """The groups that the page shows, scenarios before plans."""
         return self.material.shown
 
     @cached_property

@@ -22,7 +22,7 @@ RESOLUTION_LINES = {"resolutions": False, "shared_weights": True}
 
 
 class SharedWeightsSection(ComparisonSection):
-    """What contexts save that share weights between resolutions of one network."""
+    """Savings of contexts that share weights between resolutions of one network."""
 
     template = "sections/shared_weights.html.j2"
 

@@ -1,4 +1,4 @@
-"""Memory against speed: the saving of each scenario beside its cost in throughput and latency."""
+"""Memory against speed: the saving of each scenario, and its cost in throughput and latency."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _MARKERS = dict(zip((*QUESTIONS, OTHER_QUESTION), "Xos^Dv*hPdp<"))
 #: measurement leaves space for the others.
 _LOWEST = 50.0
 _HIGHEST = 150.0
-#: Space beside a point at an end.
+#: Space between a point at an end and the edge.
 _MARGIN = 3.0
 
 
@@ -83,7 +83,7 @@ class SpeedSection(GroupSection):
 
 @dataclass(frozen=True)
 class SpeedComparison:
-    """A scenario against its baseline, in percent of it; a change below zero means less."""
+    """A scenario in percent of its baseline; a change below zero means less."""
 
     row: Row
     saving: Saving
@@ -135,7 +135,7 @@ def speed_comparisons(group: Group) -> list[SpeedComparison]:
 
 
 def speed_table(group: Group, texts: Texts) -> Table | None:
-    """Return memory saved beside speed, with a verdict; None if no speed was compared."""
+    """Return savings of memory, changes of speed and verdicts; None if no speed was compared."""
     lines = []
     for comparison in speed_comparisons(group):
         saving = comparison.saving

@@ -35,7 +35,7 @@ from reusebench.reports.streams.workload import workloads
 
 
 class StreamsSection(QuestionSection):
-    """What streams of video take, and which frames they keep."""
+    """Memory of streams of video, and the frames that they keep."""
 
     def __init__(self) -> None:
         super().__init__("streams")

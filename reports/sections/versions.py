@@ -15,7 +15,7 @@ from reusebench.reports.versions.versions import VersionSet
 
 
 class VersionsSection(Section):
-    """What changed from version to version, for each runtime and target."""
+    """Changes from version to version, for each runtime and target."""
 
     name = "versions"
 

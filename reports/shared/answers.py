@@ -99,7 +99,7 @@ def group_warnings(group: Group, texts: Texts) -> list[str]:
 
 
 def virtual_note(group: Group, texts: Texts) -> str | None:
-    """Return what the figures of a virtual board mean; None for any other target."""
+    """Return a note on the figures of a virtual board; None for any other target."""
     if group.computes:
         return None
     emulation = "note_emulated" if group.emulated else "note_not_emulated"

@@ -61,7 +61,7 @@ _NPU_COMPARISON = (
     "column_npu_saved_percent",
     "column_application",
 )
-#: For a virtual board, whose application memory is mostly the emulator's, or lacks what NPUs write.
+#: A virtual board's application memory is mostly the emulator's, or lacks what an NPU writes.
 _VIRTUAL_COMPARISON = ("column_baseline_memory", "column_saved_over_bytes", "column_saved_over")
 
 

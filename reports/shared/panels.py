@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 
-#: Panels beside each other.
+#: Panels in a row.
 PANEL_COLUMNS = 2
 
 
