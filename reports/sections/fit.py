@@ -154,7 +154,7 @@ def _code(answer: FitAnswer, texts: Texts) -> CodeBlock | None:
 
 
 def _places(points: Sequence[FitPoint]) -> tuple[list[float], list[float]]:
-    """Return the coordinates of the points: MiB, and frames a second, or contexts if these are unknown."""
+    """Return MiB, and frames a second; contexts in place of unknown frames."""
     sizes_mib = []
     amounts: list[float] = []
     for point in points:

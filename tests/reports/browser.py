@@ -1,6 +1,4 @@
-"""Headless Chromium, driven by selenium; tests that need it are skipped plainly where there is
-none.
-"""
+"""Headless Chromium, driven by selenium; tests that need it are skipped if it is missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stored runs that tests only read and the report of them, each made once per session."""
+"""Stored runs that tests only read, and a report; each is made once per session."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from tests.reports.stored_streams import published_run
 
 @dataclass(frozen=True)
 class WrittenReport:
-    """A report of runs of everything, with all its figures."""
+    """A report of runs of everything, with all figures."""
 
     material: Material
-    #: By language.
+    #: Key: the language.
     paths: dict[str, Path]
     html: dict[str, str]
 
@@ -37,7 +37,7 @@ def full_storage(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def full_group(full_storage: Path) -> Group:
-    """Return its group."""
+    """Return the group of that run."""
     (group,) = groups_of(full_storage)
     return group
 
@@ -52,7 +52,7 @@ def npu_storage(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def npu_group(npu_storage: Path) -> Group:
-    """Return its group."""
+    """Return the group of that run."""
     (group,) = groups_of(npu_storage)
     return group
 
@@ -67,16 +67,14 @@ def streams_storage(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def streams_group(streams_storage: Path) -> Group:
-    """Return its group."""
+    """Return the group of that run."""
     (group,) = groups_of(streams_storage)
     return group
 
 
 @pytest.fixture(scope="session")
 def material(tmp_path_factory: pytest.TempPathFactory) -> Material:
-    """Return runs of everything: a CPU with copies and streams, a virtual board, an NPU, a program,
-    a damaged file.
-    """
+    """Return runs on a CPU, a virtual board and an NPU, a program, and a damaged file."""
     folder = tmp_path_factory.mktemp("everything")
     full_run(folder)
     ways = scenarios_of("io_copies")
@@ -100,7 +98,7 @@ def material(tmp_path_factory: pytest.TempPathFactory) -> Material:
 
 @pytest.fixture(scope="session")
 def written(material: Material, tmp_path_factory: pytest.TempPathFactory) -> WrittenReport:
-    """Return the report of them."""
+    """Return the report of that material."""
     paths = write_report(
         material,
         start_figures(material, LANGUAGES),

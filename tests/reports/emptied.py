@@ -1,6 +1,4 @@
-"""Stored documents of which one list, mapping or optional field is empty: all that their kinds
-allow to be left out.
-"""
+"""Stored documents in which a list, a mapping or an optional field is empty."""
 
 from __future__ import annotations
 
@@ -23,7 +21,7 @@ _Path = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Emptied:
-    """A document, and what of it is empty now."""
+    """A document with an empty value, and the place of that value."""
 
     where: str
     document: Any
@@ -38,10 +36,10 @@ class _Place:
 
 
 def emptied(value: Any, kind: Any) -> Iterator[Emptied]:
-    """Yield the value, as JSON has it, with each place of the kind empty that is not, alone.
+    """Yield the value's JSON with each place of its type empty, one at a time.
 
-    Then with all lists of one length in one struct, and in all of it: they may have a value for
-    each of the same, as of readings or repeats, and their lengths are compared.
+    Then yield it with all lists of equal length empty, in one struct and in the whole value: such
+    lists may have an element for each reading or repeat, so that their lengths must agree.
     """
     document = msgspec.json.decode(msgspec.json.encode(value))
     root = inspect.type_info(kind)
@@ -58,9 +56,7 @@ def emptied(value: Any, kind: Any) -> Iterator[Emptied]:
 
 
 def _with(document: Any, places: list[_Place]) -> Any:
-    """Return a copy in which the places are empty; it shares with the document what is beside the
-    ways to them.
-    """
+    """Return a copy with empty places; the rest of the document is not copied."""
     changed = copy.copy(document)
     for place in places:
         *before, last = place.path
@@ -73,7 +69,7 @@ def _with(document: Any, places: list[_Place]) -> Any:
 
 
 def _places(value: Any, kind: inspect.Type, path: _Path, name: str) -> Iterator[_Place]:
-    """Yield all that can be empty and is not."""
+    """Yield every place that can be empty and is not."""
     if isinstance(kind, inspect.UnionType):
         if value is None:
             return
@@ -87,7 +83,7 @@ def _places(value: Any, kind: inspect.Type, path: _Path, name: str) -> Iterator[
 
 
 def _together(value: Any, kind: inspect.Type, path: _Path, name: str) -> Iterator[list[_Place]]:
-    """Yield the lists of one length in each struct, where there are several."""
+    """Yield the lists of equal length in each struct, if there are several."""
     if isinstance(kind, inspect.UnionType):
         if value is None:
             return
@@ -101,9 +97,7 @@ def _together(value: Any, kind: inspect.Type, path: _Path, name: str) -> Iterato
 
 
 def _everywhere(document: Any, root: inspect.Type) -> Iterator[list[_Place]]:
-    """Yield the lists of one length of the whole document, each length in turn; those inside of
-    them go with them.
-    """
+    """Yield the lists of each length in the whole document, with the lists inside."""
     by_length: dict[int, list[_Place]] = {}
     for place in _places(document, root, (), ""):
         value = document
@@ -135,7 +129,7 @@ def _parts(
 
 
 def _chosen(value: Any, kind: inspect.UnionType) -> inspect.Type:
-    """Return the one kind of a union that the value is of."""
+    """Return the type of the value, one of a union."""
     others = [other for other in kind.types if not isinstance(other, inspect.NoneType)]
     if isinstance(value, dict):
         return next(other for other in others if isinstance(other, (*_OBJECTS, inspect.DictType)))

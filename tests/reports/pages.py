@@ -1,4 +1,4 @@
-"""What stands in a page: one without figures, its sections, and what a reader reads of it."""
+"""A page without figures, its sections, and its visible text."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LINES = (
 
 
 def page(storage: Path, folder: Path, language: str = "en") -> str:
-    """Return the page of a storage in that language, without figures."""
+    """Return the page of a storage in a language, without figures."""
     return write_report(read_material([storage], None), {}, folder, language)[0].read_text(
         encoding="utf-8"
     )
@@ -53,7 +53,7 @@ def sections(html: str) -> list[str]:
 
 
 class _Reader(HTMLParser):
-    """Reads the page line by line, cells of a row beside each other."""
+    """A parser that collects the lines of a page; cells of a row share a line."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -88,7 +88,7 @@ class _Reader(HTMLParser):
 
 
 def readable(html: str) -> str:
-    """Return what a reader reads: a line for each paragraph, item, heading and row."""
+    """Return the visible text: a line for each paragraph, item, heading and row."""
     reader = _Reader()
     reader.feed(html)
     return "\n".join(reader.lines) + "\n"

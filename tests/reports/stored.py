@@ -53,17 +53,17 @@ from reusebench.targets.outcome import Failure
 
 MIB = 2**20
 IMPORTED = 30 * MIB
-#: What decoders take when they are opened, and when they have decoded.
+#: Memory of decoders when they are opened, and of decoded frames.
 DECODERS = 40 * MIB
 DECODING = 64 * MIB
 MODELS = tuple(Model(f"model-{name}", f"/models/{name}.onnx", name * 64) for name in "abcd")
 STREAMS = 4
 CONTEXTS = 3
 LATENCY_NS = 20_000_000
-#: Bytes of an input tensor of the stored runs, by the scenario's models; an output has half of it.
+#: Bytes of an input tensor of the stored runs, by set of models; an output has half as many.
 TENSOR_BYTES = {OF_STREAMS: 2 * MIB, FRAMES_1080P: 24 * MIB, FRAMES_4K: 96 * MIB}
 _MODEL_SETS = {scenario.name: scenario.model_set for scenario in SCENARIOS}
-#: What a context of the stored runs has in NPU memory, where it shares nothing: 10 MiB in all.
+#: NPU memory of a context of the stored runs that shares nothing: 10 MiB in all.
 NPU_SIZES = {
     "weights": 6 * MIB,
     "internal": 2 * MIB,
@@ -82,7 +82,7 @@ Samples = tuple[tuple[Optional[float], ...], ...]
 
 
 def in_words(text: str) -> Message:
-    """Return the message that is shown in these words in every language."""
+    """Return a message with these words in every language."""
     return Message("text", {"text": text})
 
 
@@ -124,13 +124,11 @@ def machine(**changes: Any) -> MachineInfo:
     )
 
 
-# What a result is made from
+# Parts of a result
 
 
 def even(mib: float, repeats: int = 3, spread: float = 0.0) -> list[list[int]]:
-    """Return repeats in which each of the 12 contexts adds so many MiB, the first repeat less, the
-    last more.
-    """
+    """Return repeats in which each of 12 contexts adds `mib`, give or take `spread`."""
     offsets = [
         spread * (2 * index / (repeats - 1) - 1) if repeats > 1 else 0.0 for index in range(repeats)
     ]
@@ -138,7 +136,7 @@ def even(mib: float, repeats: int = 3, spread: float = 0.0) -> list[list[int]]:
 
 
 def dup(first_mib: float, further_mib: float, repeats: int = 3) -> list[list[int]]:
-    """Return repeats in which the first context adds first_mib and each further one further_mib."""
+    """Return repeats in which the first context adds `first_mib`, and each other `further_mib`."""
     return [
         [round(first_mib * MIB)] + [round(further_mib * MIB)] * (STREAMS * CONTEXTS - 1)
     ] * repeats
@@ -147,9 +145,7 @@ def dup(first_mib: float, further_mib: float, repeats: int = 3) -> list[list[int
 def barriers(
     plan: Plan, per_context: Sequence[int], digest: str = "00000001", samples: Samples = ()
 ) -> list[BarrierReading]:
-    """Return a walk in which context i adds per_context[i] bytes, half when made and half at its
-    first inference.
-    """
+    """Return readings in which context i adds `per_context[i]` bytes, half at its inference."""
     level = IMPORTED
     at_ns = 1_000_000_000
     readings = []
@@ -185,9 +181,7 @@ def barriers(
 
 
 def copies_of(plan: Plan, context: Context) -> Copies:
-    """Return what an inference of the context copies: every tensor that is not used where it is,
-    once.
-    """
+    """Return the copies of one inference: each tensor that is not used in place is copied once."""
     size = TENSOR_BYTES.get(_MODEL_SETS.get(plan.scenario, OF_STREAMS), 2 * MIB)
     in_place = {way.replace("native_", "") for way in context.zero_copy}
     is_copied = {
@@ -223,9 +217,7 @@ def _reading(
 
 
 def npu_account(plan: Plan, **changes: Any) -> Account:
-    """Return the account of a ledger in which all that the plan shares is shared, and seen to
-    be.
-    """
+    """Return the account of a ledger that has seen all sharing of the plan."""
     memories = plan.internal_memories()
     lenders = {member: members[0] for members in memories.values() for member in members[1:]}
     contexts = []
@@ -268,9 +260,7 @@ def account_with(contexts: Sequence[ContextMemory], account: Account) -> Account
 
 
 def runtime_account(plan: Plan) -> Account:
-    """Return an account in the runtime's own words: it tells only weights and internal memory
-    apart.
-    """
+    """Return an account by the runtime, which tells only weights and internal memory apart."""
     ledger = npu_account(plan, source="runtime", peak_bytes=None, left_bytes=None, shared=())
     other_bytes = NPU_SIZES["register_commands"] + NPU_SIZES["task_list"]
     contexts = [
@@ -281,7 +271,7 @@ def runtime_account(plan: Plan) -> Account:
 
 
 def _npu_timeline(readings: Sequence[BarrierReading], account: Account) -> NpuTimeline:
-    """Return what the ledger's timeline is when contexts come and go at their barriers."""
+    """Return the timeline of a ledger whose contexts come and go at their barriers."""
     times_ns = []
     live_bytes = []
     live = 0
@@ -316,9 +306,9 @@ def result(
 ) -> Result:
     """Return a result with one repeat per entry of per_context, and write its traces.
 
-    With a plan, a user's, it is of that one. With an account of NPU memory it is a result of the
-    runtime rknn. A scenario of streams needs a schedule, and may have what the streams came to in
-    each repeat.
+    `plan` is a user's plan to run in place of the scenario's. `npu` makes an account of NPU memory,
+    and the result one of the runtime rknn. A scenario of streams needs a schedule, and may have
+    the frames of each repeat.
     """
     runtime = "rknn" if npu else "onnxruntime"
     parameters = Parameters(
@@ -384,7 +374,7 @@ def with_short_memory(info: Result) -> Result:
 
 
 def with_more_memory(info: Result, more_bytes: int) -> Result:
-    """Return the result with so much more application memory, which is in no context's step."""
+    """Return the result with additional application memory outside the contexts' steps."""
     sizes = info.memory.application_memory_bytes
     return with_memory(info, application_memory_bytes=[(size or 0) + more_bytes for size in sizes])
 
@@ -452,9 +442,7 @@ def write_run(
 
 
 def full_run(storage: Path, number: int = 1, machine: MachineInfo = MACHINE) -> Path:
-    """Write a run of every scenario of dup: no reuse 12 x 40 MiB, dup 40 + 11 x 10 MiB, and one
-    failure.
-    """
+    """Write a run of dup: no reuse 12 x 40 MiB, dup 40 + 11 x 10 MiB, and one failure."""
     infos = [
         result(storage, "no_reuse", even(40, spread=0.5)),
         result(storage, "partial_dup", even(20)),
@@ -468,9 +456,7 @@ def full_run(storage: Path, number: int = 1, machine: MachineInfo = MACHINE) -> 
 def npu_run(
     storage: Path, number: int = 1, *, computes: bool = False, account: MakeAccount = npu_account
 ) -> Path:
-    """Write a run of a scenario for each mechanism on the NPU; a context shared by threads is not
-    supported.
-    """
+    """Write a run of each mechanism on the NPU; a shared context is not supported."""
     infos = []
     for scenario in SCENARIOS:
         if not scenario.is_variant:
@@ -492,26 +478,24 @@ def npu_run(
 
 
 def runs_of(storage: Path) -> list[StoredRun]:
-    """Return the runs of the storage that can be read."""
+    """Return the readable runs of the storage."""
     return [file for file in read_storage(storage) if isinstance(file, StoredRun)]
 
 
 def groups_of(storage: Path) -> list[Group]:
-    """Return the groups that the runs of the storage make."""
+    """Return the groups of the storage's runs."""
     return group_results(runs_of(storage))
 
 
 def as_measured(original: Result, scenario: str) -> Result:
-    """Return what a session stores of a scenario whose plan is that of one that it has measured."""
+    """Return the stored result of a scenario whose plan was measured as `original`."""
     names: dict[str, Any] = {"scenario": scenario, "baseline": find_scenario(scenario).baseline}
     plan = dataclasses.replace(original.plan, **names)
     return changed(original, measured_as=original.scenario, plan=plan, **names)
 
 
 def first_look(storage: Path) -> list[Result]:
-    """Return what --quick measures of contexts, 12 x 40, 30, 12 and 10 MiB, with what is equal to
-    the first three.
-    """
+    """Return the results of --quick: 12 x 40, 30, 12 and 10 MiB, and equal scenarios."""
     names = ("no_reuse_one_model", "full_dup", "full_dup_internal_reuse", "lean")
     infos = [result(storage, name, even(mib)) for name, mib in zip(names, (40, 30, 12, 10))]
     steps = ("plain", "lean_weights", "lean_internal")
@@ -519,14 +503,14 @@ def first_look(storage: Path) -> list[Result]:
 
 
 def group_of(storage: Path, *infos: Result) -> Group:
-    """Write a run of these results, and return the one group that they make."""
+    """Write a run of these results, and return their one group."""
     write_run(storage, infos)
     (group,) = groups_of(storage)
     return group
 
 
 def numbers(figure: Figure | None) -> tuple[float, float | None]:
-    """Return median and spread of a figure that there is, to be compared approximately."""
+    """Return median and spread of a figure, for an approximate comparison."""
     assert figure is not None
     return figure.median, figure.spread
 

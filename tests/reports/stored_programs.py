@@ -29,14 +29,14 @@ _S = 10**9
 
 @dataclass(frozen=True)
 class Repeat:
-    """A repeat in which each phase takes a second and so many MiB of every memory."""
+    """A repeat with phases of a second, and the MiB of every memory in each."""
 
     phases: Mapping[str, float]
     trace: str = "traces/lost.json.gz"
     npu: bool = False
     exit_code: int | None = 0
     signal: str | None = None
-    #: What shows that memory was short.
+    #: Signs that memory was short.
     signs: tuple[Message, ...] = ()
 
 

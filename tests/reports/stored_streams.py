@@ -29,7 +29,7 @@ VIDEO = Video(
 )
 SCHEDULE = Streams(STREAMS, float(FPS), queue=0, warm_up_s=2.0, duration_s=SECONDS, video=VIDEO)
 _MS = 1_000_000
-#: What contexts add, by scenario.
+#: Bytes that each context adds, by scenario.
 _COSTS = {
     "streams_decode_only": even(0),
     "streams_no_reuse": even(40, spread=0.5),
@@ -57,12 +57,12 @@ Shape = Callable[[float], float]
 
 
 def level(_: float) -> float:
-    """Memory that does not move."""
+    """Memory that is constant."""
     return 0.0
 
 
 def noisy(second: float) -> float:
-    """Memory that moves so much that nothing can be said."""
+    """Memory so unsteady that no growth can be proved or ruled out."""
     return random.Random(round(second)).uniform(-20, 20) * MIB
 
 
@@ -72,31 +72,31 @@ def moving(mib_per_min: float) -> Shape:
 
 
 def grown_until(second: float) -> Shape:
-    """Memory that grows by 3 MiB at that second."""
+    """Memory that grows by 3 MiB at `second`."""
     return lambda at: 3 * MIB * (at >= second)
 
 
 @dataclass(frozen=True)
 class Frames:
-    """What the streams of one process did; those that were due and not done were dropped."""
+    """Frames of the streams of one process; frames that were due and not done were dropped."""
 
     #: Frames per second, of all streams together.
     per_s: float = 44.0
-    #: Of all frames, in ms; the others follow from it.
+    #: Median latency of all frames; other percentiles follow from it.
     latency_ms: float = 60.0
     fps: float = FPS
     seconds: float = SECONDS
     missed: int = 0
     interrupted: bool = False
     rss: Shape = level
-    #: Of the heap in use; None: the C library does not say.
+    #: Growth of the heap in use; None if the C library does not tell.
     heap: Shape | None = level
     machine: MachineState = SILENT
     decode_only: bool = False
     computes: bool = True
 
     def stored(self, level_bytes: int) -> StreamsRun:
-        """Return what is stored of them; every sum in it is right."""
+        """Return the frames as stored, with correct sums."""
         known = self.computes
         streams = tuple(self._count(stream) for stream in range(STREAMS))
         sums = {
@@ -118,7 +118,7 @@ class Frames:
 
     def _count(self, stream: int) -> FrameCount:
         done = math.floor(self.per_s / STREAMS * self.seconds)
-        # As fast as possible nothing is lost.
+        # No frame is lost at full speed.
         due = max(done, round(self.fps * self.seconds)) if self.fps else done
         missed = min(self.missed, due - done)
         latency = percentiles(self.latency_ms + stream) if done else None

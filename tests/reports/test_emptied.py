@@ -1,6 +1,4 @@
-"""What is stored may lack whatever its kind lets be empty: a report shows it, or says in a sentence
-that it cannot.
-"""
+"""Stored files with empty parts: a report shows them, or refuses them with a message."""
 
 from __future__ import annotations
 
@@ -84,13 +82,11 @@ class _Stored:
         return json.loads(gzip.decompress(content) if self.file.suffix == ".gz" else content)
 
     def places(self) -> list[str]:
-        """Return the names of all places of the value that can be empty and are not."""
+        """Return the names of the value's places that can be empty and are not."""
         return [case.where for case in emptied(self._value(self.document()), self.kind)]
 
     def written(self, chosen: Container[str]) -> Iterator[str]:
-        """Write the file with each of the chosen places empty; yield what is empty, and leave the
-        file as it was.
-        """
+        """Write the file with each chosen place empty, yield that place, and restore the file."""
         before = self.file.read_bytes()
         document = self.document()
         for case in emptied(self._value(document), self.kind):
@@ -106,7 +102,7 @@ class _Stored:
         return value
 
     def _with(self, document: Any, value: Any) -> Any:
-        """Return the document, in which the value is this one from now on."""
+        """Return the document with this value in place of its own."""
         if not self.path:
             return value
         *before, last = self.path
@@ -121,11 +117,11 @@ class _Stored:
         self.file.write_bytes(gzip.compress(content, 1) if self.file.suffix == ".gz" else content)
 
 
-# What is stored
+# Stored values
 
 
 def _results(storage: Path, *infos: Result) -> list[_Stored]:
-    """Write a run of the results, and return each of them in its file."""
+    """Write a run of the results, and return each with its file."""
     file = write_run(storage, infos)
     document = json.loads(file.read_bytes())
     places = [
@@ -261,11 +257,11 @@ _SAMPLES: dict[str, Callable[[Path], list[_Stored]]] = {
 }
 
 
-# What reads it
+# Readers
 
 
 def _show(storage: Path) -> None:
-    """Make all that a report says of the storage; what it refuses has a sentence."""
+    """Make the whole report of the storage; a refusal must have a message."""
     try:
         material = read_material([storage], None)
     except ReportError:
@@ -289,7 +285,7 @@ def _show(storage: Path) -> None:
 
 
 def _draw(storage: Path) -> None:
-    """Draw what is drawn from traces, and from readings over cycles."""
+    """Draw the figures that come from traces and from readings of cycles."""
     try:
         material = read_material([storage], None)
     except ReportError:
@@ -306,9 +302,7 @@ def _tracebacks(
     show: Callable[[Path], None],
     chosen: Sequence[Container[str]],
 ) -> list[str]:
-    """Return the chosen places of each value that end in a traceback if they are empty, with its
-    last lines.
-    """
+    """Return the chosen places whose empty value ends in a traceback, with its last lines."""
     wrong = []
     for value, places in zip(stored, chosen):
         for where in value.written(places):
@@ -327,9 +321,7 @@ def _all_places(stored: Sequence[_Stored]) -> list[list[str]]:
 
 
 def _one_of_each(stored: Sequence[_Stored], name: str) -> list[set[str]]:
-    """Return places of each value, so that each place is that of one value: which one differs from
-    name to name.
-    """
+    """Return places of each value, each place in one value; `name` decides in which."""
     owners: dict[str, list[int]] = {}
     for index, places in enumerate(_all_places(stored)):
         for where in places:
@@ -343,9 +335,7 @@ def _one_of_each(stored: Sequence[_Stored], name: str) -> list[set[str]]:
 
 @pytest.mark.parametrize("name", _SAMPLES)
 def test_whatever_is_empty_is_shown_or_refused(name: str, tmp_path: Path) -> None:
-    """Each list, mapping and optional field alone, and lists of one length together, end in no
-    traceback.
-    """
+    """An empty list, mapping or optional field ends in no traceback."""
     stored = _SAMPLES[name](tmp_path)
     _show(tmp_path)
     chosen = _one_of_each(stored, name)
@@ -356,7 +346,7 @@ def test_whatever_is_empty_is_shown_or_refused(name: str, tmp_path: Path) -> Non
 @pytest.mark.slow
 @pytest.mark.parametrize("name", _SAMPLES)
 def test_whatever_is_empty_is_shown_or_refused_in_every_result(name: str, tmp_path: Path) -> None:
-    """The same of the other results that have the same."""
+    """The same holds for other results with the same places."""
     stored = _SAMPLES[name](tmp_path)
     others = [
         set(places) - tried
@@ -367,7 +357,7 @@ def test_whatever_is_empty_is_shown_or_refused_in_every_result(name: str, tmp_pa
 
 @pytest.mark.parametrize("name", ["leaks", "programs"])
 def test_lists_that_are_empty_together_are_drawn_or_left_out(name: str, tmp_path: Path) -> None:
-    """Without any repeat, or any cycle, there is no figure; that is all."""
+    """Without any repeat, or any cycle, there is no figure."""
     stored = _SAMPLES[name](tmp_path)
     together = [[where for where in places if " and " in where] for places in _all_places(stored)]
     assert any(together)
@@ -375,7 +365,7 @@ def test_lists_that_are_empty_together_are_drawn_or_left_out(name: str, tmp_path
 
 
 def test_whatever_is_empty_in_a_trace_is_drawn_or_left_out(tmp_path: Path) -> None:
-    """A trace of a measured process, on an NPU, lacks what it may: its figure does without."""
+    """The figure of a trace can do without each optional part."""
     info = result(tmp_path, "no_reuse", even(90, repeats=1), npu=npu_account, computes=False)
     write_run(tmp_path, [info])
     stored = [_Stored(tmp_path / info.repeats[0].trace, (), Trace)]
@@ -385,7 +375,7 @@ def test_whatever_is_empty_in_a_trace_is_drawn_or_left_out(tmp_path: Path) -> No
 
 
 def test_whatever_is_empty_in_a_trace_of_a_program_is_drawn_or_left_out(tmp_path: Path) -> None:
-    """The same of a recorded program."""
+    """The same holds for a recorded program."""
     path = trace(tmp_path, "player", npu=True)
     write_programs(
         tmp_path, [program("player", [Repeat({"load": 20, "steady": 40}, path, npu=True)])]

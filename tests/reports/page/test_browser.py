@@ -1,6 +1,4 @@
-"""The pages in a real browser: headless Chromium, driven by selenium; skipped plainly where there
-is none.
-"""
+"""The pages in headless Chromium, driven by selenium; skipped if it is not installed."""
 
 from __future__ import annotations
 
@@ -110,9 +108,7 @@ def test_page_reads_well(
     width: int,
     scheme: str,
 ) -> None:
-    """No console message, nothing wider than the window, texts that are readable, apart, and clear
-    of their ground.
-    """
+    """Nothing is wider than the window; texts are large enough, apart, and rich in contrast."""
     show(browser, (written.paths if name == "report" else history_page)[language], width, scheme)
     assert browser.get_log("browser") == []
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width
@@ -136,9 +132,7 @@ def test_languages_are_changed_in_place(browser: Any, written: WrittenReport) ->
 
 
 def test_a_column_sorts_by_number_both_ways(browser: Any, written: WrittenReport) -> None:
-    """A press on a head sorts by its numbers, and says so; another press turns the order round; a
-    dash stays last.
-    """
+    """A press sorts by number, the next one reverses the order; a dash stays last."""
     show(browser, written.paths["en"])
     table = browser.find_element("css selector", "#dup table.sortable")
     heads = table.find_elements("css selector", "thead th")
@@ -160,7 +154,7 @@ def test_a_column_sorts_by_number_both_ways(browser: Any, written: WrittenReport
 
 
 def test_rows_are_filtered(browser: Any, written: WrittenReport) -> None:
-    """What is typed above a long table leaves the rows that have it; without it all are back."""
+    """Words above a long table hide the rows that lack them; without words all are back."""
     show(browser, written.paths["en"])
     field = browser.find_element("css selector", "#mechanisms .filter input")
     visible = (
@@ -175,9 +169,7 @@ def test_rows_are_filtered(browser: Any, written: WrittenReport) -> None:
 
 
 def test_keyboard_and_screen_readers_reach_everything(browser: Any, written: WrittenReport) -> None:
-    """Every control is in the order of the tabulator and has a name; headings skip no level;
-    figures have a name.
-    """
+    """Every control can be reached and named; headings skip no level; figures have a name."""
     show(browser, written.paths["en"])
     assert browser.execute_script(_UNREACHABLE) == []
     levels = browser.execute_script(
@@ -194,9 +186,7 @@ def test_keyboard_and_screen_readers_reach_everything(browser: Any, written: Wri
 
 
 def test_without_scripts_groups_can_be_chosen(browser: Any, written: WrittenReport) -> None:
-    """With scripts turned off tables are whole, and a box that is cleared hides its group in every
-    section.
-    """
+    """Without scripts tables are whole, and a cleared box hides its group everywhere."""
     browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
     try:
         browser.get(written.paths["en"].as_uri())
@@ -212,9 +202,7 @@ def test_without_scripts_groups_can_be_chosen(browser: Any, written: WrittenRepo
 
 
 def test_prints_whole(browser: Any, written: WrittenReport) -> None:
-    """On paper nothing is cut at the side, opened parts neither, and controls are gone; closed
-    parts take no room.
-    """
+    """Nothing is cut on paper; controls are gone, and closed parts take no room."""
     show(browser, written.paths["en"])
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
     try:

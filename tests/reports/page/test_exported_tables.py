@@ -31,8 +31,7 @@ from tests.reports.stored import (
 
 _CONFIGURATION = "runtime runtime_version target scenario streams contexts models"
 _ORIGIN = "board recorded_at run_number"
-#: What scripts rely on: a column is never renamed or moved; a new one is added at the end, here
-#: too.
+#: Promised columns: none is ever renamed or moved; a new one is added at the end, here too.
 PROMISED = {
     "comparison": (
         "runtime runtime_version target scenario baseline streams contexts models outcome"
@@ -118,7 +117,7 @@ PROMISED = {
         f"growing_confidence_percent resolution kept {_ORIGIN}"
     ),
 }
-#: Tables with rows of each configuration: what the page explains once for all of them.
+#: Tables with rows of each configuration; the page explains their common columns once.
 _OF_EACH = (
     "contexts",
     "slopes",
@@ -150,7 +149,7 @@ def material_of(storage: Path) -> Material:
 
 @pytest.fixture(scope="module")
 def full_tables(full_storage: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder of all tables, in all forms, of the run on a CPU."""
+    """Return the folder of all tables, in all formats, of the run on a CPU."""
     return write_tables(material_of(full_storage), tmp_path_factory.mktemp("tables"), TABLE_FORMATS)
 
 
@@ -166,7 +165,7 @@ def test_the_layout_of_every_table_is_the_promised_one() -> None:
 
 
 def test_the_files_have_the_promised_layout(full_tables: Path) -> None:
-    """The three forms of every table name the same columns in the same order."""
+    """The three formats of every table have the same columns in the same order."""
     for name, columns in PROMISED.items():
         csv_head = (full_tables / f"{name}.csv").read_text(encoding="utf-8").splitlines()[0]
         markdown_head = (full_tables / f"{name}.md").read_text(encoding="utf-8").splitlines()[0]
@@ -182,9 +181,7 @@ def test_only_the_named_formats_are_written(full_storage: Path, tmp_path: Path) 
 
 @pytest.mark.parametrize("page", ["tables.md", "tables.zh-CN.md"])
 def test_the_documentation_names_every_column(page: str) -> None:
-    """Each table has its section, in which each of its columns, or the table that they are
-    explained with, stands.
-    """
+    """Each table has a section with its columns, or with a link to those it has in common."""
     text = (CHECKOUT / "docs" / page).read_text(encoding="utf-8")
     sections = dict(re.findall(r"^## `(\w+)`\n(.*?)(?=^## |\Z)", text, re.DOTALL | re.MULTILINE))
     assert list(sections) == list(PROMISED)
@@ -199,7 +196,7 @@ def test_the_documentation_names_every_column(page: str) -> None:
 
 
 def test_json_has_the_rows_of_the_csv(full_tables: Path) -> None:
-    """Numbers are numbers, text is text and what was not measured is null, in every table."""
+    """Numbers are numbers, text is text, and missing figures are null, in every table."""
     for name in PROMISED:
         document = document_of(full_tables, name)
         assert list(document) == ["version", "table", "columns", "rows"]
@@ -219,9 +216,7 @@ def test_json_has_the_rows_of_the_csv(full_tables: Path) -> None:
 
 
 def test_runs_hold_what_newer_runs_have_superseded(tmp_path: Path) -> None:
-    """The comparison has the newest result of a configuration; the runs have all of them, oldest
-    first.
-    """
+    """The comparison has the newest result of a configuration, and `runs` has every one."""
     for number, mib in enumerate((40, 30), start=1):
         infos = [result(tmp_path, "no_reuse", even(mib, spread=0.5), run=f"run{number}")]
         write_run(tmp_path, infos, number, f"2026-01-0{number}T03:04:05")
@@ -242,9 +237,7 @@ def test_runs_hold_what_newer_runs_have_superseded(tmp_path: Path) -> None:
 
 
 def test_equal_scenarios_are_one_row(tmp_path: Path) -> None:
-    """The comparison names them beside it, and their baselines by their rows; the runs have what is
-    stored of each.
-    """
+    """The comparison names equal scenarios in one row; `runs` has a row for each."""
     write_run(tmp_path, first_look(tmp_path))
     folder = write_tables(material_of(tmp_path), tmp_path / "tables", ["csv"])
     rows = [row for row in rows_of(folder, "comparison") if row["board"]]
@@ -271,7 +264,7 @@ def test_every_configuration_is_explained(full_tables: Path) -> None:
 
 
 def test_comparison_holds_whole_bytes_and_empty_cells(full_tables: Path) -> None:
-    """Bytes and nanoseconds are whole numbers, and what was not measured is empty, not zero."""
+    """Bytes and nanoseconds are whole numbers; a missing figure is empty, not zero."""
     rows = {
         row["scenario"]: row
         for row in rows_of(full_tables, "comparison")
@@ -302,9 +295,7 @@ def test_published_rows_are_marked(full_tables: Path) -> None:
 
 
 def test_markdown_holds_the_same_rows(tmp_path: Path) -> None:
-    """The Markdown table has a line for every row of the CSV, with as many cells as columns,
-    whatever a reason says.
-    """
+    """Markdown has a line for every row of the CSV, and as many cells, whatever text has."""
     failure = Failure("not_supported", "context", 1, in_words("it crashed | twice\nor more"))
     write_run(
         tmp_path,
@@ -322,9 +313,7 @@ def test_markdown_holds_the_same_rows(tmp_path: Path) -> None:
 
 
 def test_npu_memory_has_its_columns_at_the_end(npu_tables: Path) -> None:
-    """NPU memory, what is saved of it, its peak and what is left are whole bytes; there is no
-    speed.
-    """
+    """NPU memory, its saving, its peak and its rest are whole bytes; there is no speed."""
     rows = {
         row["scenario"]: row for row in rows_of(npu_tables, "comparison") if row["outcome"] == "ok"
     }
@@ -350,16 +339,14 @@ def test_npu_memory_has_its_columns_at_the_end(npu_tables: Path) -> None:
 
 
 def test_npu_components_add_up(npu_tables: Path) -> None:
-    """The rows of a configuration are those of its contexts, and add up to its NPU memory."""
+    """The components of all contexts of a configuration add up to its NPU memory."""
     rows = [row for row in rows_of(npu_tables, "npu_components") if row["scenario"] == "full_dup"]
     assert {row["context"] for row in rows} == {str(number) for number in range(1, 13)}
     assert sum(int(row["bytes"]) for row in rows) == 54 * MIB
 
 
 def test_copies_stand_at_the_end(tmp_path: Path) -> None:
-    """What one inference copies and avoids are whole bytes; runs from before copies were counted
-    leave them empty.
-    """
+    """Copied and avoided bytes are whole; runs that did not count copies leave them empty."""
     infos = [
         result(tmp_path, name, even(3))
         for name in ("copied_io_1080p", "zero_copy_io_1080p", "no_reuse")

@@ -53,7 +53,7 @@ def test_the_page_shows_what_it_shall_show(
 
 
 def test_languages_show_the_same_numbers(written: WrittenReport) -> None:
-    """Line by line; the texts differ, and each page is in its own language alone."""
+    """Every line has the same numbers in both languages, and words of one language alone."""
     lines = {language: readable(html).splitlines() for language, html in written.html.items()}
     start = lines["en"].index(f"## {ENGLISH('section_answer')}")
     end = lines["en"].index(f"## {ENGLISH('section_environment')}")
@@ -70,9 +70,7 @@ def test_languages_show_the_same_numbers(written: WrittenReport) -> None:
 
 
 def test_each_page_leads_to_the_other_language(written: WrittenReport) -> None:
-    """The first language has the plain name; a link has the other language's own name and says
-    which it is.
-    """
+    """The first language has the plain name; a link has the other language's own name."""
     assert {path.name for path in written.paths.values()} == {"index.html", "index.zh-CN.html"}
     for language, other in zip(LANGUAGES, LANGUAGES[::-1]):
         html = written.html[language]
@@ -87,7 +85,7 @@ def test_each_page_leads_to_the_other_language(written: WrittenReport) -> None:
 
 
 def test_the_first_language_is_that_of_the_plain_name(full_storage: Path, tmp_path: Path) -> None:
-    """With Chinese first the English page is called after its language."""
+    """If Chinese is first, the name of the English page has its language."""
     assert '<html lang="zh-CN">' in page(full_storage, tmp_path, "zh-CN")
     assert {path.name for path in tmp_path.iterdir()} == {"index.html", "index.en.html"}
     assert 'href="index.html"' in (tmp_path / "index.en.html").read_text(encoding="utf-8")
@@ -99,9 +97,7 @@ def test_page_is_the_same_every_time(full_storage: Path, tmp_path: Path) -> None
 
 
 def test_page_asks_for_nothing_outside(written: WrittenReport) -> None:
-    """No element of the page loads anything: what it links to is only opened when the reader asks
-    for it.
-    """
+    """No element loads anything; a link is opened only if the reader presses it."""
     for html in written.html.values():
         assert not re.search(r"<(?:script|img|iframe|object|embed)[^>]* src", html)
         assert re.findall(r'<link[^>]*href="([^"]*)"', html) == ["data:,"]
@@ -111,9 +107,7 @@ def test_page_asks_for_nothing_outside(written: WrittenReport) -> None:
 
 
 def test_ids_are_unique_and_references_lead_somewhere(written: WrittenReport) -> None:
-    """No id stands twice, so no figure takes another's clipping path; every link, label and clip
-    finds its element.
-    """
+    """No id stands twice; every link, label and clipping path finds its element."""
     for html in written.html.values():
         ids = re.findall(r'\bid="([^"]+)"', html)
         assert len(ids) == len(set(ids))
@@ -122,9 +116,7 @@ def test_ids_are_unique_and_references_lead_somewhere(written: WrittenReport) ->
 
 
 def test_sections_stand_in_their_order(written: WrittenReport) -> None:
-    """The answer is first, then what to write, and the glossary is last; the contents lead to all
-    that follows them.
-    """
+    """The answer is first, the glossary last; the contents list all that follows them."""
     html = written.html["en"]
     order = sections(html)
     assert order[:4] == ["answer", "code", "measured", "dup"]
@@ -138,7 +130,7 @@ def test_sections_stand_in_their_order(written: WrittenReport) -> None:
 def test_every_question_has_its_parts(
     npu_storage: Path, written: WrittenReport, tmp_path: Path
 ) -> None:
-    """Each with what was promised, predicted and measured, and with its figure."""
+    """Each question has its title, its components and a figure."""
     text = page(npu_storage, tmp_path)
     for name in QUESTIONS:
         if name not in ("streams", "plans", "leaks", LIMIT, OPTIONS):
@@ -150,13 +142,13 @@ def test_every_question_has_its_parts(
 
 
 def test_words_of_a_crashed_process_are_text(written: WrittenReport) -> None:
-    """What a measured process wrote is shown, and is never markup of the page."""
+    """Output of a measured process is shown, and is never markup of the page."""
     assert "&lt;script&gt;alert" in written.html["en"]
     assert "<script>alert" not in written.html["en"]
 
 
 def test_a_lost_trace_costs_only_its_figure(tmp_path: Path) -> None:
-    """Without the traces the page has all its tables, and says that the timeline is missing."""
+    """Without traces the page has all tables, and tells that the timeline is missing."""
     full_run(tmp_path)
     for trace in tmp_path.glob("traces/*/*.json.gz"):
         trace.write_bytes(b"cut")
@@ -166,7 +158,7 @@ def test_a_lost_trace_costs_only_its_figure(tmp_path: Path) -> None:
 
 
 def test_virtual_board_says_nothing_of_speed(npu_storage: Path, tmp_path: Path) -> None:
-    """Its figures are of NPU memory; the page says why speed is missing, and shows the baseline."""
+    """Its figures are of NPU memory; the page tells why speed is missing."""
     html = page(npu_storage, tmp_path)
     assert ENGLISH("note_virtual") in section(html, "measured")
     heads = re.findall(r'<th scope="col"[^>]*>([^<]*)</th>', html)
@@ -185,9 +177,7 @@ def test_virtual_board_says_nothing_of_speed(npu_storage: Path, tmp_path: Path) 
 
 
 def test_a_group_can_be_hidden_everywhere(written: WrittenReport) -> None:
-    """Each group has a box to choose it by, and all that is its own has its class: parts, columns
-    and claims.
-    """
+    """Each group has a box, and its class is on all its parts, columns and claims."""
     html = written.html["en"]
     for number in range(len(written.material.shown)):
         group = f"g{number}"
@@ -200,7 +190,7 @@ def test_a_group_can_be_hidden_everywhere(written: WrittenReport) -> None:
 
 
 def test_conditions_name_chip_limit_driver_and_library(tmp_path: Path) -> None:
-    """Where the NPU computes, latency stands beside its memory."""
+    """If the NPU computes, latency is shown as well as NPU memory."""
     infos = [
         result(tmp_path, name, even(3), npu=npu_account) for name in ("no_reuse", "partial_dup")
     ]
@@ -222,9 +212,7 @@ def test_conditions_name_chip_limit_driver_and_library(tmp_path: Path) -> None:
 
 
 def test_words_of_the_runtime_are_no_ledger(tmp_path: Path) -> None:
-    """Where the runtime itself gives the account, the page says so, and that what it does not tell
-    is not zero.
-    """
+    """If the runtime gives the account, the page tells that missing figures are not zero."""
     write_run(tmp_path, [result(tmp_path, "partial_dup", even(3), npu=runtime_account)])
     html = page(tmp_path, tmp_path / "out")
     assert ENGLISH("npu_source_runtime") in section(html, "measured")
@@ -234,7 +222,7 @@ def test_words_of_the_runtime_are_no_ledger(tmp_path: Path) -> None:
 
 
 def test_findings_are_warnings(tmp_path: Path) -> None:
-    """What the ledger found stands as a warning with its remedy."""
+    """A finding of the ledger is a warning with its remedy."""
     leak = Finding("leak", None, None, None, 2**20)
     write_run(
         tmp_path,
@@ -250,7 +238,7 @@ def test_findings_are_warnings(tmp_path: Path) -> None:
 
 
 def test_runs_of_before_have_no_list_of_sources(tmp_path: Path) -> None:
-    """What could be read on the machine was not noted then."""
+    """Runs that stored no sources of memory figures have no table of sources."""
     write_run(tmp_path, [result(tmp_path, "no_reuse", even(3))], machine=machine(memory_sources=()))
     assert ENGLISH("section_sources") not in section(
         page(tmp_path, tmp_path / "out"), "environment"
@@ -258,9 +246,7 @@ def test_runs_of_before_have_no_list_of_sources(tmp_path: Path) -> None:
 
 
 def test_only_scenarios_of_the_page_are_explained(full_storage: Path, tmp_path: Path) -> None:
-    """A page of one question does not explain the scenarios of the others, nor streams where there
-    are none.
-    """
+    """Scenarios of other questions are not explained, nor streams without any."""
     html = page(full_storage, tmp_path)
     assert ENGLISH("about_full_dup") in section(html, "scenarios")
     assert ENGLISH("about_in_turn") not in html
@@ -268,7 +254,7 @@ def test_only_scenarios_of_the_page_are_explained(full_storage: Path, tmp_path: 
 
 
 def test_baselines_alone_show_no_mechanism(tmp_path: Path) -> None:
-    """Where no mechanism was measured the page says so."""
+    """If no mechanism was measured, the page tells so."""
     write_run(tmp_path, [result(tmp_path, "no_reuse", even(3))])
     text = section(page(tmp_path, tmp_path / "out"), "mechanisms")
     assert ENGLISH("mechanisms_none") in text
@@ -277,9 +263,7 @@ def test_baselines_alone_show_no_mechanism(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_equal_scenarios_stand_once(tmp_path: Path, language: str) -> None:
-    """The steps to lean that dup has measured are named below the comparison; lean stands beside
-    dup with its steps.
-    """
+    """Steps to lean that dup has measured are named below its comparison."""
     write_run(tmp_path, first_look(tmp_path))
     texts = texts_of(language)
     html = page(tmp_path, tmp_path / "out", language)
@@ -297,7 +281,7 @@ def test_equal_scenarios_stand_once(tmp_path: Path, language: str) -> None:
 
 
 def test_equal_layouts_of_other_questions_are_said_too(tmp_path: Path) -> None:
-    """A limit, and streams of video, name below their tables what was measured once."""
+    """Limits and streams of video name scenarios that were measured once."""
     streams = streams_result(tmp_path, "streams_no_reuse")
     one_model = as_measured(streams, "streams_no_reuse_one_model")
     limit = result(tmp_path, "limit_full_dup", even(3))
@@ -320,9 +304,7 @@ def test_unfinished_runs_are_marked(tmp_path: Path) -> None:
 
 
 def test_equal_reasons_stand_once(tmp_path: Path) -> None:
-    """What a runtime lacks for one reason is named in one sentence of the question, and once with
-    the reason.
-    """
+    """Mechanisms that are lacking for one reason share a sentence, and the reason."""
     names = ("external_memory", "external_dma_heap")
     infos = [result(tmp_path, name, [], failure=NOT_SUPPORTED) for name in names]
     write_run(tmp_path, [result(tmp_path, "runtime_memory", even(3)), *infos])
@@ -350,7 +332,7 @@ def test_tables_can_be_read_without_a_script(written: WrittenReport) -> None:
 
 
 def test_the_newest_group_of_each_runtime_stands_on_the_page(tmp_path: Path) -> None:
-    """With more groups than it shows the older ones are left out of the page, which says so."""
+    """If there are too many groups, the page leaves out older ones, and tells so."""
     count = MOST_SHOWN + 3
     write_run(
         tmp_path,
@@ -383,9 +365,7 @@ def test_two_boards_lead_to_both(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_how_a_model_was_converted(tmp_path: Path, language: str) -> None:
-    """Of what and by what it was made, the shapes that were assumed, and what INT8 was calibrated
-    with.
-    """
+    """Notes tell source and converter, assumed shapes, and the data of calibration."""
     inputs = (
         InputData("picture", "float32", (1, 3, 64, 64), assumed=(2, 3)),
         InputData("features", "float32", (1, 8), file="/cache/0.npy"),
@@ -411,9 +391,7 @@ def test_how_a_model_was_converted(tmp_path: Path, language: str) -> None:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_versions_have_a_section(language: str, tmp_path: Path, full_storage: Path) -> None:
-    """Where two versions of a library have measured the same, with sentences and tables; else there
-    is none.
-    """
+    """If two versions have measured the same, there are sentences and tables."""
     texts = texts_of(language)
     heading = texts("section_versions")
     html = page(three_versions(tmp_path / "storage"), tmp_path / "report", language)
@@ -431,7 +409,7 @@ def test_versions_have_a_section(language: str, tmp_path: Path, full_storage: Pa
 
 
 def test_versions_have_a_figure(tmp_path: Path) -> None:
-    """It stands in the section, by its name."""
+    """The section shows the figure."""
     material = read_material([three_versions(tmp_path / "storage")], None)
     paths = write_report(material, start_figures(material, ["en"]), tmp_path / "report", "en")
     assert "<svg" in section(paths[0].read_text(encoding="utf-8"), "versions")

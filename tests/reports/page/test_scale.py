@@ -11,9 +11,7 @@ from tests.reports.stored import runs_of
 
 
 def test_a_storage_has_the_results_that_were_asked_for(tmp_path: Path) -> None:
-    """Runs are added until there are enough results, all can be read, and newer runs supersede
-    older ones.
-    """
+    """Runs are added until there are enough results; newer runs supersede older ones."""
     per_run = 2 * len(SCENARIOS)
     assert make_storage(tmp_path, 6 * per_run + 1) == 7 * per_run
     files = runs_of(tmp_path)

@@ -22,7 +22,7 @@ from tests.reports.stored import (
 
 
 def printed(group: Group) -> str:
-    """Return what a terminal of 80 characters shows."""
+    """Return the output on a terminal of 80 characters."""
     console = Console(file=io.StringIO(), width=80)
     print_group(group, texts_of("en"), console)
     assert isinstance(console.file, io.StringIO)
@@ -31,9 +31,7 @@ def printed(group: Group) -> str:
 
 @pytest.mark.parametrize("computes", [False, True])
 def test_npu_memory_fits_a_terminal(tmp_path: Path, computes: bool) -> None:
-    """Every scenario stands on one line of 80 characters with its NPU memory, what is saved of it,
-    and nothing cut.
-    """
+    """Every scenario has one line of 80 characters with NPU memory and its saving."""
     npu_run(tmp_path, computes=computes)
     text = printed(groups_of(tmp_path)[0])
     line = next(line for line in text.splitlines() if line.startswith("full_dup_internal_reuse"))
@@ -44,13 +42,13 @@ def test_npu_memory_fits_a_terminal(tmp_path: Path, computes: bool) -> None:
 
 
 def test_application_memory_and_speed_elsewhere(full_group: Group) -> None:
-    """Where there is no NPU the table is that of application memory, with latency and rate."""
+    """Without an NPU the table has application memory, latency and rate."""
     heads = printed(full_group).splitlines()[1].split()
     assert heads == ["application", "saved", "saved", "system", "latency", "rate"]
 
 
 def test_what_was_not_measured_is_said_below_the_table(tmp_path: Path) -> None:
-    """A row without figures is no line of the table, and a sentence says what came of it."""
+    """A scenario without figures has a sentence in place of a row."""
     names = ("external_memory", "external_mmz")
     infos = [result(tmp_path, name, [], failure=NOT_SUPPORTED) for name in names]
     infos.append(
@@ -64,9 +62,7 @@ def test_what_was_not_measured_is_said_below_the_table(tmp_path: Path) -> None:
 
 
 def test_equal_scenarios_have_one_line(tmp_path: Path) -> None:
-    """The table has each measurement once, and a sentence names the scenarios that it stands
-    for.
-    """
+    """The table has each measurement once, and a sentence names its scenarios."""
     text = printed(group_of(tmp_path, *first_look(tmp_path)))
     first_words = [line.split()[0] for line in text.splitlines() if line.strip()]
     names = ["no_reuse_one_model", "full_dup", "full_dup_internal_reuse", "lean"]

@@ -1,4 +1,4 @@
-"""The answer that opens the page: its figures, what it advises, and what it leaves unsaid."""
+"""The answer that opens the page: figures, advice, and what it leaves out."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def shown(one: GroupAnswer) -> list[tuple[str, str, str]]:
 
 
 def full_dup(storage: Path, throughput: float = 1.0, **options: Any) -> list[Result]:
-    """Return a full dup that saves 330 of 480 MiB, so much faster than its baseline."""
+    """Return a full dup that saves 330 of 480 MiB, at `throughput` times the baseline's rate."""
     baseline = result(storage, "no_reuse_one_model", even(40, spread=0.1), **options)
     faster = result(storage, "full_dup", dup(40, 10), **options)
     rates = [rate and throughput * rate for rate in faster.speed.throughput_per_s]
@@ -93,9 +93,7 @@ def test_speed_that_does_not_differ_is_said_so(tmp_path: Path) -> None:
 
 
 def test_speed_is_not_answered_where_it_cannot_be(tmp_path: Path) -> None:
-    """On a busy machine, in one process, and where nothing computes, words stand in place of a
-    figure.
-    """
+    """Words replace the figure on a busy machine, with one process, or if nothing computes."""
     busy = full_dup(tmp_path / "busy", throughput=0.5, idle_cpu_percent=80.0)
     virtual = full_dup(tmp_path / "virtual", npu=npu_account, computes=False)
     once = [
@@ -129,7 +127,7 @@ def test_outputs_that_differ_are_said(tmp_path: Path) -> None:
 
 
 def test_what_takes_as_little_is_said(tmp_path: Path) -> None:
-    """Another layout that differs by noise alone may be the simpler one."""
+    """Another layout that differs by noise alone is named: it may be simpler."""
     infos = [*full_dup(tmp_path), result(tmp_path, "full_dup_internal_reuse", even(13, spread=0.5))]
     (remark,) = answer(tmp_path, infos).remarks
     assert (
@@ -139,9 +137,7 @@ def test_what_takes_as_little_is_said(tmp_path: Path) -> None:
 
 
 def test_without_a_saving_the_contexts_stay(tmp_path: Path) -> None:
-    """Where all differ by noise alone, and where one layout ran, there is one figure and a
-    sentence.
-    """
+    """There is one figure and a sentence if differences are noise, or if one layout ran."""
     noisy = [
         result(tmp_path, "no_reuse", even(40, spread=5)),
         result(tmp_path, "partial_dup", even(39, spread=5)),
@@ -162,7 +158,7 @@ def test_without_a_baseline_nothing_is_compared(tmp_path: Path) -> None:
 
 
 def test_no_reuse_that_does_not_fit_is_the_answer_too(tmp_path: Path) -> None:
-    """What failed stands in place of its figure, and the least that ran beside it."""
+    """Its outcome replaces its figure; the least layout that ran has one."""
     full = Failure("out_of_memory", "context", 7, FAILED.message)
     one = answer(
         tmp_path,
@@ -198,9 +194,7 @@ def ranking(storage: Path) -> Sequence[str]:
 
 
 def test_which_runtime_needs_least(tmp_path: Path) -> None:
-    """Of those with the same network, however its file was made; what differs by noise alone is
-    equal.
-    """
+    """Runtimes with the same network are compared; a difference within noise is none."""
     of_runtime(tmp_path / "a", "onnxruntime", 10, named("net-224-seed1-v1"), 1)
     of_runtime(tmp_path / "a", "megengine_lite", 20, named("net-224-seed1-megengine1.13.0-v1.1"), 2)
     (sentence,) = ranking(tmp_path / "a")
@@ -219,7 +213,7 @@ def test_which_runtime_needs_least(tmp_path: Path) -> None:
 
 
 def test_runtimes_that_ran_other_things_are_not_compared(tmp_path: Path) -> None:
-    """Other networks, or other kinds of memory; of one runtime nothing is said."""
+    """Other networks and other kinds of memory are not compared, nor is a single runtime."""
     of_runtime(tmp_path / "a", "onnxruntime", 10, named("net-224-seed1-v1"), 1)
     assert ranking(tmp_path / "a") == []
     of_runtime(tmp_path / "a", "megengine_lite", 20, named("net-96-seed1-v1"), 2)
@@ -231,7 +225,7 @@ def test_runtimes_that_ran_other_things_are_not_compared(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_nothing_that_did_not_run_is_in_the_answer(tmp_path: Path, language: str) -> None:
-    """What a runtime lacks stands further down."""
+    """Mechanisms that the runtime lacks are named below the answer."""
     texts = texts_of(language)
     infos = [*full_dup(tmp_path), result(tmp_path, "external_memory", [], failure=NOT_SUPPORTED)]
     write_run(tmp_path, infos)

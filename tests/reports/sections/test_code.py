@@ -1,4 +1,4 @@
-"""What to write: the program of each group's smallest layout, or why there is none."""
+"""The section of code: the program of each group's smallest layout, or why there is none."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _infos(storage: Path) -> list[Result]:
 
 
 def test_the_program_is_that_of_the_smallest_layout(tmp_path: Path) -> None:
-    """Made from the plan that was stored."""
+    """The program is made from the stored plan."""
     infos = _infos(tmp_path)
     (block,) = code_blocks([group_of(tmp_path, *infos)], ["the group"], ENGLISH)
     assert block.title == "the group: Full dup, internal reuse, in Python"
@@ -36,7 +36,7 @@ def test_the_program_is_that_of_the_smallest_layout(tmp_path: Path) -> None:
 
 
 def test_a_layout_with_other_outputs_is_not_shown(tmp_path: Path) -> None:
-    """Nor one that failed: the next is."""
+    """A layout with other outputs or one that failed is skipped: the next one is shown."""
     infos = _infos(tmp_path)
     infos[-1] = changed(
         infos[-1], output_digests=dict.fromkeys(infos[-1].output_digests, ("0bad",))
@@ -57,7 +57,7 @@ def test_without_a_saving_there_is_nothing_to_write(tmp_path: Path) -> None:
 
 
 def test_the_program_in_c_is_for_the_chip(tmp_path: Path) -> None:
-    """That of the result, whose library it is linked with."""
+    """The program links the library of the result's chip."""
     npu_run(tmp_path)
     (group,) = groups_of(tmp_path)
     (block,) = code_blocks([group], ["RKNN"], ENGLISH)
@@ -67,7 +67,7 @@ def test_the_program_in_c_is_for_the_chip(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_why_there_is_no_program(tmp_path: Path, language: str) -> None:
-    """In the words of the page's language."""
+    """The reason is in the language of the page."""
     infos = _infos(tmp_path)
     plan = infos[-1].plan
     contexts = tuple(dataclasses.replace(context, allocator=MMZ) for context in plan.contexts)

@@ -74,7 +74,7 @@ def test_spread_is_over_repeats(tmp_path: Path) -> None:
 
 
 def test_npu_memory_of_a_further_context(tmp_path: Path) -> None:
-    """A dup adds all but the weights: 4 of 10 MiB; without an account nothing is said."""
+    """A dup adds all but the weights: 4 of 10 MiB; without an account there is no figure."""
     write_run(tmp_path, [result(tmp_path, "full_dup", even(3), npu=npu_account)])
     write_run(tmp_path, [result(tmp_path, "full_dup", even(3))], number=2)
     with_account, without = (
@@ -89,9 +89,7 @@ def test_npu_memory_of_a_further_context(tmp_path: Path) -> None:
 
 
 def test_line_of_dup_has_the_shared_weights_as_its_intercept(tmp_path: Path) -> None:
-    """Of 40 + 11 x 10 MiB the slope is 10 and the intercept 30 MiB; of NPU memory 4 and the
-    weights' 6.
-    """
+    """40 + 11 x 10 MiB have slope 10 and intercept 30; NPU memory has 4, and the weights' 6."""
     row = group_of(tmp_path, result(tmp_path, "full_dup", dup(40, 10), npu=npu_account)).rows[0]
     lines = fit(row, npu=False), fit(row, npu=True)
     assert [(line.slope.median / MIB, line.intercept.median / MIB) for line in lines if line] == [
@@ -102,9 +100,7 @@ def test_line_of_dup_has_the_shared_weights_as_its_intercept(tmp_path: Path) -> 
 
 
 def test_a_staircase_shows_in_the_residual(tmp_path: Path) -> None:
-    """Where streams load once and dup twice, the points lie off the line by many MiB, and less than
-    a step.
-    """
+    """If streams load once and dup twice, points are many MiB off the line, less than a step."""
     write_run(tmp_path, [result(tmp_path, "partial_dup", [[40 * MIB, 10 * MIB, 10 * MIB] * 4] * 2)])
     line = fit(groups_of(tmp_path)[0].rows[0], npu=False)
     assert line is not None
@@ -112,9 +108,7 @@ def test_a_staircase_shows_in_the_residual(tmp_path: Path) -> None:
 
 
 def test_line_is_fitted_within_each_repeat(tmp_path: Path) -> None:
-    """Slopes of 39, 40 and 41 MiB are 40 with a spread of 1, all through nothing; the residual is
-    not of the spread.
-    """
+    """Slopes of 39, 40 and 41 MiB are 40 ±1, all through zero; the spread is no residual."""
     write_run(tmp_path, [result(tmp_path, "no_reuse", even(40, spread=1))])
     line = fit(groups_of(tmp_path)[0].rows[0], npu=False)
     assert line is not None
@@ -181,7 +175,7 @@ def test_line_is_dashed_through_the_points(tmp_path: Path) -> None:
 
 
 def test_points_of_different_models_are_joined(tmp_path: Path) -> None:
-    """Where no line is fitted there is none that is dashed."""
+    """Without a fitted line no line is dashed."""
     svg = contexts_figure(
         group_of(tmp_path, result(tmp_path, "in_turn", even(3))).rows, False, ENGLISH
     )
@@ -190,7 +184,7 @@ def test_points_of_different_models_are_joined(tmp_path: Path) -> None:
 
 
 def test_no_figure_without_figures(tmp_path: Path) -> None:
-    """Nothing is drawn where all failed, nor of NPU memory where nobody says it."""
+    """Nothing is drawn if all scenarios failed, or if NPU memory is not known."""
     rows = group_of(
         tmp_path,
         result(tmp_path, "no_reuse", [], failure=FAILED),
@@ -206,9 +200,7 @@ def test_no_figure_without_figures(tmp_path: Path) -> None:
 def test_resolutions_are_drawn_over_the_numbers_measured(
     tmp_path: Path, npu: MakeAccount | None, axis: str
 ) -> None:
-    """Two and four resolutions give a figure, whose axis counts them, of NPU memory where there is
-    some.
-    """
+    """The axis counts two and four resolutions; NPU memory is drawn if there is any."""
     rows = group_of(
         tmp_path, *(result(tmp_path, name, even(3), npu=npu) for name in RESOLUTIONS)
     ).rows
@@ -220,7 +212,7 @@ def test_resolutions_are_drawn_over_the_numbers_measured(
 
 
 def test_one_number_of_resolutions_is_no_figure(tmp_path: Path) -> None:
-    """Of one number, or where the others failed, nothing is drawn."""
+    """Nothing is drawn for one number of resolutions, or if the others failed."""
     infos = [result(tmp_path, name, even(3)) for name in RESOLUTIONS[2:]]
     rows = group_of(tmp_path, *infos, result(tmp_path, RESOLUTIONS[0], [], failure=FAILED)).rows
     assert resolutions_figure(rows, ENGLISH) is None

@@ -71,7 +71,7 @@ def test_avoided_is_what_the_baseline_copies_more(tmp_path: Path) -> None:
 
 
 def test_rows_of_a_size_stand_together(tmp_path: Path) -> None:
-    """Frames stand by their size in words, apart from the streams' model."""
+    """Frames are grouped by their size, apart from the streams' model."""
     names = ("copied_io", "zero_copy_io", "copied_io_1080p", "zero_copy_io_1080p", "cuda_copied_io")
     group = group_of(tmp_path, *(result(tmp_path, name, even(3)) for name in names))
     sizes = {
@@ -85,9 +85,7 @@ def test_rows_of_a_size_stand_together(tmp_path: Path) -> None:
 
 
 def test_no_saving_is_said_in_words(tmp_path: Path) -> None:
-    """The verdict says of memory and of latency whether there is a difference that these repeats
-    could show.
-    """
+    """The verdict tells whether memory and latency differ by more than repeats do."""
     costs = {
         "copied_io_4k": even(40, spread=1),
         "zero_copy_input_4k": even(39.5),

@@ -1,4 +1,4 @@
-"""Layouts in words, their table and their figure."""
+"""The words for layouts, their table and their figure."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def words(storage: Path, *infos: Result) -> str:
     ],
 )
 def test_a_layout_in_words(tmp_path: Path, scenario: str, told: str) -> None:
-    """What its plan does, one thing after the other."""
+    """The words list each thing that the plan does."""
     assert words(tmp_path, result(tmp_path, scenario, even(3))) == told
 
 
@@ -66,7 +66,7 @@ def test_a_layout_in_words(tmp_path: Path, scenario: str, told: str) -> None:
 def test_every_layout_that_reuses_has_words(
     npu_group: Group, streams_group: Group, language: str
 ) -> None:
-    """In every language; what is without reuse has none."""
+    """Every language has words for it; a layout without reuse has none."""
     baselines = {scenario.name for scenario in SCENARIOS if not scenario.baseline}
     for group in (npu_group, streams_group):
         for row in group.rows:
@@ -77,13 +77,13 @@ def test_every_layout_that_reuses_has_words(
 
 
 def test_fewer_contexts_are_said(streams_group: Group) -> None:
-    """Where a layout has fewer than what it is compared with."""
+    """The words tell that a layout has fewer contexts than its baseline."""
     told = layout_in_words(row_of(streams_group, "streams_full_dup_per_core"), ENGLISH)
     assert told.startswith("make 2 contexts instead of 12; dup the other contexts")
 
 
 def test_an_internal_memory_of_one_context_is_not_shared(tmp_path: Path) -> None:
-    """Only what several contexts use is said to be."""
+    """Only a memory of several contexts is called shared."""
     info = result(tmp_path, "internal_reuse", even(3))
     memory = msgspec.structs.replace(info.memory, context_memory_bytes=())
     one = changed(
@@ -112,9 +112,7 @@ def two_runtimes(storage: Path) -> list[Group]:
 
 
 def test_the_table_has_each_set_of_contexts_once(tmp_path: Path) -> None:
-    """What it takes without reuse and at least, by which layout, at what speed; nothing that did
-    not run.
-    """
+    """A row has memory without reuse and at least, the layout and its speed, if it ran."""
     groups = two_runtimes(tmp_path)
     table = recommendations_table(groups, labels_of(groups, ENGLISH), ENGLISH)
     assert table is not None
@@ -157,9 +155,7 @@ def test_one_set_of_contexts_needs_no_table(tmp_path: Path) -> None:
 
 
 def test_the_figure_has_what_saves(tmp_path: Path) -> None:
-    """A panel for each runtime, from what is without reuse to the least; without what saves little
-    or did not run.
-    """
+    """Each runtime has a panel, from the layout without reuse to the least that saves enough."""
     groups = two_runtimes(tmp_path)
     svg = layouts_figure(groups, labels_of(groups, ENGLISH), ENGLISH)
     assert svg is not None
@@ -179,7 +175,7 @@ def test_the_figure_has_what_saves(tmp_path: Path) -> None:
 
 
 def test_bars_become_shorter(tmp_path: Path) -> None:
-    """The least is the last of the panel, and only it has its colour."""
+    """The least layout is the last of the panel, and it alone has its colour."""
     npu_run(tmp_path)
     groups = groups_of(tmp_path)
     svg = layouts_figure(groups, ["here"], ENGLISH) or ""

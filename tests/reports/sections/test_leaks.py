@@ -1,4 +1,4 @@
-"""What the report says of cycles: what grows, what does not, and what is not clear."""
+"""The section of leaks: growing, level and unclear quantities."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from tests.reports.stored import (
 ENGLISH = texts_of("en")
 KIB = 1024
 CYCLES = 25
-#: The reading after so many cycles, above that before the first.
+#: Growth of a reading since before the first cycle, by number of cycles.
 Shape = Callable[[int], float]
 
 
@@ -55,7 +55,7 @@ def steady(size: float) -> Shape:
 
 
 def noisy(cycle: int) -> float:
-    """Memory that moves so much that nothing can be said."""
+    """Memory so unsteady that no growth can be proved or ruled out."""
     return random.Random(cycle).uniform(0, 40) * MIB
 
 
@@ -74,7 +74,7 @@ def cycles_result(
     computes: bool = True,
     failure: Failure | None = None,
 ) -> Result:
-    """Return a result of cycles that read so."""
+    """Return a result of cycles with these readings."""
     info = result(storage, scenario, even(0, repeats=1), computes=computes, failure=failure)
     series = CycleSeries(
         allocated_bytes=_series(allocated or memory, 60 * MIB, cycles),
@@ -99,7 +99,7 @@ def _grown(row: Row) -> list[str]:
 
 
 def test_nothing_grows(tmp_path: Path) -> None:
-    """One sentence names the scenarios, how often each was done, and what would have been found."""
+    """One sentence names the scenarios, their cycles, and the growth that would have shown."""
     infos = [cycles_result(tmp_path, name) for name in ("cycles_contexts", "cycles_replaced")]
     group = group_of(tmp_path, *infos)
     assert leak_sentences(group.rows, ENGLISH) == []
@@ -128,9 +128,7 @@ def test_nothing_grows(tmp_path: Path) -> None:
     ],
 )
 def test_what_grows(tmp_path: Path, scenario: str, shapes: dict[str, Shape], told: str) -> None:
-    """Per inference or per cycle, with its interval; memory that the heap explains is not told
-    twice.
-    """
+    """Growth is told per inference or cycle with its interval; memory of the heap only once."""
     row = _row(tmp_path, scenario=scenario, **shapes)
     (sentence,) = leak_sentences([row], ENGLISH)
     assert told in sentence
@@ -138,7 +136,7 @@ def test_what_grows(tmp_path: Path, scenario: str, shapes: dict[str, Shape], tol
 
 
 def test_memory_that_the_heap_does_not_explain(tmp_path: Path) -> None:
-    """It is told as what it may be."""
+    """A sentence names its possible causes."""
     row = _row(tmp_path, memory=steady(MIB))
     assert _grown(row) == ["memory"]
     (sentence,) = leak_sentences([row], ENGLISH)
@@ -161,7 +159,7 @@ def test_a_step_later_is_no_leak(tmp_path: Path) -> None:
 
 
 def test_memory_that_moves_is_clear_by_the_heap(tmp_path: Path) -> None:
-    """Where the heap is read and level; else more cycles are named."""
+    """A level heap settles it; without readings of the heap more cycles are advised."""
     rows = [_row(tmp_path / "heap", memory=noisy), _row(tmp_path / "none", memory=noisy, heap=None)]
     assert [drifts(row)["memory"].verdict for row in rows] == ["unknown", "unknown"]
     assert [[drift.quantity for drift in unclear(row)] for row in rows] == [[], ["memory"]]
@@ -180,7 +178,7 @@ def test_too_few_cycles(tmp_path: Path) -> None:
 
 
 def test_memory_as_allocated_is_no_leak(tmp_path: Path) -> None:
-    """What malloc_trim gives back is told with its size, and draws no warning."""
+    """Memory that malloc_trim gives back is told with its size, without a warning."""
     row = _row(tmp_path, allocated=lambda cycle: 30 * MIB * (cycle > 0))
     assert kept_bytes(row) == 30 * MIB
     (_, sentence) = level_sentences([row], ENGLISH)
@@ -202,7 +200,7 @@ def test_the_emulators_memory_is_not_judged(tmp_path: Path) -> None:
 
 
 def test_a_process_that_failed(tmp_path: Path) -> None:
-    """It is told after how many cycles, and what had grown until then."""
+    """The sentence tells the cycle of the failure, and the growth until then."""
     failure = Failure("crashed", "cycle", None, KILLED)
     row = _row(tmp_path, fds=steady(1), failure=failure)
     sentences = level_sentences([row], ENGLISH)
@@ -218,9 +216,7 @@ def _leaking_group(storage: Path) -> Group:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_leak_is_loud(tmp_path: Path, language: str) -> None:
-    """It opens the page, and is a warning of the section and of the terminal; other sections say
-    nothing of cycles.
-    """
+    """It opens the page, and warns in section and terminal; other sections leave cycles out."""
     texts = texts_of(language)
     group = _leaking_group(tmp_path / "runs")
     (leak,) = leak_sentences(group.rows, texts)
@@ -236,7 +232,7 @@ def test_a_leak_is_loud(tmp_path: Path, language: str) -> None:
 
 
 def test_no_leak_is_said_too(tmp_path: Path) -> None:
-    """The answer says what was looked for in vain."""
+    """The answer tells that no growth was found."""
     group = group_of(tmp_path, cycles_result(tmp_path))
     shown = opening([group], ["here"], ENGLISH)
     assert (shown.answers, shown.others) == (
@@ -246,7 +242,7 @@ def test_no_leak_is_said_too(tmp_path: Path) -> None:
 
 
 def test_the_figure_has_a_panel_for_each_memory(tmp_path: Path) -> None:
-    """As allocated, trimmed, and the heap; of an emulator the heap alone; nothing of nothing."""
+    """Allocated and trimmed memory and the heap have panels; an emulator has the heap alone."""
     svg = leaks_figure(_leaking_group(tmp_path / "one").rows, ENGLISH) or ""
     assert [name in svg for name in ("As allocated", "Trimmed", "Heap in use")] == [True] * 3
     svg = leaks_figure([_row(tmp_path / "two", computes=False)], ENGLISH) or ""
@@ -259,7 +255,7 @@ def test_the_figure_has_a_panel_for_each_memory(tmp_path: Path) -> None:
 
 
 def test_cycles_beside_other_questions(tmp_path: Path) -> None:
-    """A run of both has one group; what compares scenarios leaves cycles out."""
+    """A run with both has one group; comparisons of scenarios leave cycles out."""
     full_run(tmp_path)
     write_run(tmp_path, [cycles_result(tmp_path)], 2)
     (group,) = groups_of(tmp_path)

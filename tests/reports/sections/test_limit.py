@@ -1,4 +1,4 @@
-"""How many contexts fit: the sentences, the table and the figure."""
+"""The section of limits: sentences, table and figure."""
 
 from __future__ import annotations
 
@@ -63,9 +63,7 @@ def limited(
     total: Optional[int] = 64 * MIB,
     **changes: Any,
 ) -> Result:
-    """Return a result in which so many contexts fitted, each with 4 MiB of NPU memory and 5 file
-    descriptors.
-    """
+    """Return a result of `contexts` contexts with 4 MiB of NPU memory and 5 descriptors each."""
     info = result(folder, scenario, [[0] * 12], npu=npu_account, computes=False)
     figures: dict[str, Any] = {
         "contexts": contexts,
@@ -91,7 +89,7 @@ def limited(
         limit=ContextLimit(**figures),
         plan=info.plan.limited_to(contexts),
         npu_memory_limit_bytes=total,
-        # As the harness stores it.
+        # The harness stores no figures here.
         memory=MemoryFigures(**dict.fromkeys(MemoryFigures.__struct_fields__, (None,))),
         repeats=repeats,
     )
@@ -106,9 +104,7 @@ def _said(*infos: Result, folder: Path) -> list[str]:
 
 
 def test_which_mechanism_moves_the_limit(tmp_path: Path) -> None:
-    """How many fit without reuse, which mechanism fits how many times as many, and which does not
-    fit more.
-    """
+    """Sentences tell the contexts without reuse, and the mechanisms that fit more or the same."""
     sentences = _said(
         limited(tmp_path, "limit_no_reuse", 11),
         limited(tmp_path, "limit_zero_copy_io", 11),
@@ -126,15 +122,13 @@ def test_which_mechanism_moves_the_limit(tmp_path: Path) -> None:
 
 
 def test_a_mechanism_alone(tmp_path: Path) -> None:
-    """Without the measurement that it would be compared with, how many fit with it."""
+    """Without its baseline the sentence has the contexts that fit with the mechanism."""
     sentences = _said(limited(tmp_path, "limit_lean", 32, _CRASH), folder=tmp_path)
     assert sentences[0] == "Lean: 32 contexts of model-a fit."
 
 
 def test_how_the_next_one_fails(tmp_path: Path) -> None:
-    """Equal ways once; a code that does not say so although the library got no memory is called
-    misleading.
-    """
+    """Equal failures stand once; a code that hides a lack of memory is called misleading."""
     sentences = _said(
         limited(tmp_path, "limit_no_reuse", 11),
         limited(tmp_path, "limit_zero_copy_io", 11),
@@ -199,9 +193,7 @@ def replace_phase(failure: Failure, phase: str) -> Failure:
     ],
 )
 def test_remarks(tmp_path: Path, changes: dict[str, Any], words: str) -> None:
-    """What ran out in place of memory, what was left, and why none failed; nothing of it where it
-    is not so.
-    """
+    """Remarks tell what ran out other than memory, and why no context failed."""
     said = _said(limited(tmp_path, "limit_no_reuse", **changes), folder=tmp_path)
     assert sum(words in sentence for sentence in said) == 1
     said = _said(limited(tmp_path, "limit_no_reuse", 11), folder=tmp_path)
@@ -209,7 +201,7 @@ def test_remarks(tmp_path: Path, changes: dict[str, Any], words: str) -> None:
 
 
 def test_not_one_fits(tmp_path: Path) -> None:
-    """A first context that fails is a failure of the scenario, and said so."""
+    """A failure of the first context is a failure of the scenario."""
     info = limited(tmp_path, "limit_no_reuse", 11)
     failure = Failure("failed", "context", 0, _INIT.message, _LIBRARY)
     failed = changed(info, limit=None, outcome="failed", failure=failure)
@@ -222,7 +214,7 @@ def test_not_one_fits(tmp_path: Path) -> None:
 
 
 def test_the_table(tmp_path: Path) -> None:
-    """What fitted, what it took, what was left of a known limit, and how the next one failed."""
+    """A row has contexts, memory, the memory left below a known limit, and the failure."""
     infos = (
         limited(tmp_path, "limit_no_reuse", 11),
         limited(tmp_path, "limit_lean", 32, None, fd_limit=None),
@@ -252,7 +244,7 @@ def test_the_table(tmp_path: Path) -> None:
 
 
 def test_what_scripts_read(tmp_path: Path) -> None:
-    """Each column has its figure, and a scenario without a limit no row."""
+    """Each column has its figure; a scenario without a limit has no row."""
     crashed = limited(tmp_path, "limit_no_reuse", 11, _CRASH)
     bounded = limited(tmp_path, "limit_lean", 32, None)
     (first,), (last,) = map(limit_records, _rows(crashed, bounded, folder=tmp_path))
@@ -273,7 +265,7 @@ def test_what_scripts_read(tmp_path: Path) -> None:
 
 
 def test_the_opening(tmp_path: Path) -> None:
-    """One sentence: without reuse, and with what fits most."""
+    """One sentence has the contexts without reuse and with the best mechanism."""
     before = limited(tmp_path, "limit_no_reuse", 11)
     more = limited(tmp_path, "limit_full_dup", 22)
     group = group_of(tmp_path, before, more)

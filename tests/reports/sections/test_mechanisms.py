@@ -1,6 +1,4 @@
-"""The matrix of mechanisms: verdicts by what was measured, with their reasons, on the page and as
-rows.
-"""
+"""The section of mechanisms: verdicts and reasons, on the page and as exported rows."""
 
 from __future__ import annotations
 
@@ -74,9 +72,7 @@ def group(tmp_path_factory: pytest.TempPathFactory) -> Group:
 
 
 def test_a_cell_says_verdict_and_what_was_measured(group: Group) -> None:
-    """A saving that can be measured and copies that are avoided stand with the verdict; variants
-    are left out.
-    """
+    """A cell has the verdict with savings and avoided copies; variants are left out."""
     table = mechanisms_table([group], ["here"], ENGLISH)
     assert table is not None
     assert (table.heads, table.looks) == (["Mechanism", "here: application memory, %"], ["", "g0"])
@@ -94,7 +90,7 @@ def test_a_cell_says_verdict_and_what_was_measured(group: Group) -> None:
 
 
 def test_what_a_group_was_not_measured_with_is_empty(group: Group, npu_group: Group) -> None:
-    """Groups stand beside each other; the mechanisms are in the order of the catalogue."""
+    """Each group has a column; mechanisms are in the order of the catalogue."""
     table = mechanisms_table([group, npu_group], ["here", "there"], ENGLISH)
     assert table is not None
     cells = {cells[0]: list(cells[1:]) for _, cells in table.rows}
@@ -105,7 +101,7 @@ def test_what_a_group_was_not_measured_with_is_empty(group: Group, npu_group: Gr
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_reasons_are_told_once_in_every_language(group: Group, language: str) -> None:
-    """Each reason names all mechanisms that it is of, and what works needs none."""
+    """A reason names all its mechanisms; one that works has none."""
     texts = texts_of(language)
     lines = mechanism_reasons([group], ["here"], texts)
     assert [names for _, names, _ in lines] == [
@@ -122,7 +118,7 @@ def test_reasons_are_told_once_in_every_language(group: Group, language: str) ->
 
 
 def test_a_failure_is_a_reason_with_its_phase(group: Group) -> None:
-    """Which phase, of which context, and the message."""
+    """The reason has the phase, the context and the message."""
     reason = next(
         reason
         for _, names, reason in mechanism_reasons([group], ["here"], ENGLISH)
@@ -132,9 +128,7 @@ def test_a_failure_is_a_reason_with_its_phase(group: Group) -> None:
 
 
 def test_a_mechanism_fails_with_its_baseline(tmp_path: Path) -> None:
-    """Where the baseline has no figures that is why; where none is stored nothing is said of the
-    mechanism.
-    """
+    """A failed baseline is the reason; without a stored one there is no verdict."""
     failed = result(tmp_path, "no_reuse_one_model", [], failure=FAILED)
     group = group_of(
         tmp_path,
@@ -162,9 +156,7 @@ def test_outputs_of_another_run_that_differ_are_a_failure(tmp_path: Path) -> Non
 
 
 def test_equal_mechanisms_stand_once(tmp_path: Path) -> None:
-    """If lean is no more than internal reuse it has a row only beside a runtime on which it is
-    more.
-    """
+    """If lean equals internal reuse, it has a row only if another runtime combines more."""
     more = group_of(tmp_path / "more", *first_look(tmp_path / "more"))
     plain, dups, internal, *_ = first_look(tmp_path)
     alike = group_of(tmp_path, plain, dups, internal, as_measured(internal, "lean"))
@@ -187,7 +179,7 @@ def test_equal_mechanisms_stand_once(tmp_path: Path) -> None:
 
 
 def test_a_mechanism_of_two_questions_is_in_the_tables_of_both(tmp_path: Path) -> None:
-    """That of all mechanisms has it once."""
+    """The table of all mechanisms has it once."""
     first = result(tmp_path, "runtime_memory", even(40))
     in_place = result(tmp_path, "external_io", even(30))
     copies = [as_measured(first, "copied_io"), as_measured(in_place, "zero_copy_io")]
@@ -199,9 +191,7 @@ def test_a_mechanism_of_two_questions_is_in_the_tables_of_both(tmp_path: Path) -
 
 
 def test_rows_have_figures_and_english_reasons(group: Group) -> None:
-    """Whole bytes of the memory that was weighed, nothing where nothing was measured, in the
-    columns of the export.
-    """
+    """The columns of the export have whole bytes of the compared memory, or nothing."""
     rows = {row["scenario"]: row for row in mechanism_records(group)}
     assert all(set(row) == set(MECHANISM_COLUMNS) for row in rows.values())
     full = rows["full_dup"]
@@ -223,9 +213,7 @@ def test_rows_have_figures_and_english_reasons(group: Group) -> None:
 
 
 def test_npu_memory_is_weighed_where_there_is_any(tmp_path: Path) -> None:
-    """Application memory, which may say otherwise, is not looked at; one repeat of a ledger is
-    enough.
-    """
+    """Application memory is not used then, and one repeat of a ledger is enough."""
     infos = [
         result(tmp_path, name, even(3, repeats=1), npu=npu_account)
         for name in ("no_reuse_one_model", "full_dup")
@@ -254,7 +242,7 @@ def test_every_verdict_has_words(language: str) -> None:
     )
 
 
-# What each saves
+# Savings
 
 
 def two_runtimes(storage: Path) -> None:

@@ -1,4 +1,4 @@
-"""What the report says of the order in which nodes of prepared models run."""
+"""The note on the order of nodes in prepared models."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ENGLISH, CHINESE = map(texts_of, LANGUAGES)
 
 
 def note(storage: Path, orders: list[NodeOrder], texts: Texts = ENGLISH) -> str | None:
-    """Return the note of a run whose models were prepared so."""
+    """Return the note of a run whose models were prepared with these orders."""
     infos = [result(storage, "no_reuse", even(4)), result(storage, "partial_dup", dup(4, 1))]
     prepared = {model.digest: order for model, order in zip(MODELS, orders)}
     write_run(storage, [infos[0], changed(infos[1], node_orders=prepared)])
@@ -28,12 +28,12 @@ def note(storage: Path, orders: list[NodeOrder], texts: Texts = ENGLISH) -> str 
 
 
 def test_nothing_is_said_of_models_that_were_not_prepared(tmp_path: Path) -> None:
-    """Neither of a run before there were orders to choose from."""
+    """A run from before node orders has no sentence either."""
     assert note(tmp_path, []) is None
 
 
 def test_models_with_equal_words_are_named_together(tmp_path: Path) -> None:
-    """What the chosen order adds stands beside what the order as it was saved adds."""
+    """The sentence has the memory with the chosen order and with the saved order."""
     orders = [NodeOrder(5, 20 * MIB, 14 * MIB)] * 2 + [NodeOrder(1, 3 * MIB, 3 * MIB)]
     sentence = str(note(tmp_path, orders))
     assert (
@@ -52,13 +52,13 @@ def test_models_with_equal_words_are_named_together(tmp_path: Path) -> None:
     [(ENGLISH, "none was chosen, because no order"), (CHINESE, "没有一种节点顺序的输出")],
 )
 def test_why_none_was_chosen(tmp_path: Path, texts: Texts, words: str) -> None:
-    """In the reader's language."""
+    """The reason is in the reader's language."""
     order = NodeOrder(5, 20 * MIB, None, Message("onnx_order_outputs_differ"))
     assert words in str(note(tmp_path, [order], texts))
 
 
 def test_it_stands_before_the_figures(tmp_path: Path) -> None:
-    """On the page, with what else must be known of the group."""
+    """The note is one of the group's notes."""
     sentence = note(tmp_path, [NodeOrder(5, 20 * MIB, 14 * MIB)])
     page = Page(read_material([tmp_path], None), ENGLISH)
     (group,) = MeasuredSection().values(page)["parts"]

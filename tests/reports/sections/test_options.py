@@ -37,7 +37,7 @@ def group(tmp_path: Path) -> Group:
 
 
 def test_each_option_beside_the_default(group: Group) -> None:
-    """Memory above the baseline, its change and that of speed, and how far outputs differ."""
+    """A row has memory above the baseline, its change, the change of speed, and outputs."""
     table = options_table(group.rows, ENGLISH)
     assert table is not None
     assert table.heads[:3] == ["Option", "Memory above the baseline, MiB", "Change, MiB"]
@@ -46,7 +46,7 @@ def test_each_option_beside_the_default(group: Group) -> None:
     light = rows["light=1"]
     assert light[:3] == ["30.0 ±0.5", "-10.0 ±1.0", "-25.0 ±2.5"]
     assert light[-2:] == ["within 3e-7", "measured"]
-    # As fewer bits do on purpose: the figures stand beside by how much.
+    # Fewer bits change outputs on purpose, so the row keeps its figures.
     assert rows["fast=1"][0] == "40.0 ±0.5"
     assert rows["fast=1"][-2:] == ["differ by 0.5", "outputs differ"]
     assert rows["new=1"][-2:] == ["not compared", "not supported"]
@@ -63,9 +63,7 @@ def test_options_are_in_no_other_comparison(group: Group) -> None:
 
 
 def test_npu_memory_where_nothing_computes(tmp_path: Path) -> None:
-    """NPU memory is weighed where there is any; without arithmetic there is neither speed nor
-    outputs.
-    """
+    """NPU memory is compared if there is any; without arithmetic, no speed and no outputs."""
     infos = [
         result(tmp_path, name, even(3), npu=npu_account, computes=False)
         for name in ("default_options", "light=1")
@@ -85,7 +83,7 @@ def test_npu_memory_where_nothing_computes(tmp_path: Path) -> None:
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.usefixtures("group")
 def test_options_have_a_section(tmp_path: Path, language: str) -> None:
-    """With the table of each group, and what it shows; of options alone no answer is made."""
+    """It has the table of each group; options alone open the page with no answer."""
     texts = texts_of(language)
     html = page(tmp_path, tmp_path / "out", language)
     text = section(html, "options")

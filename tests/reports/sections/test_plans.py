@@ -1,6 +1,4 @@
-"""Plans of users in the report: beside themselves without reuse, with their layouts, apart from
-scenarios.
-"""
+"""The section of users' plans: against themselves without reuse, and apart from scenarios."""
 
 from __future__ import annotations
 
@@ -58,7 +56,7 @@ _ENGLISH = texts_of("en")
 def _measured(
     storage: Path, plan: Plan, *mib: float, run: str = "run1", npu: bool = False
 ) -> Result:
-    """Return the plan's result in which the contexts add so many MiB."""
+    """Return the plan's result; the contexts add these MiB."""
     costs = [[round(size * MIB) for size in mib]] * 3
     account = npu_account if npu else None
     info = result(
@@ -73,7 +71,7 @@ def _pair(storage: Path, plan: Plan = _GATE, run: str = "run1", npu: bool = Fals
 
 
 def test_a_plan_is_compared_with_itself_without_reuse(tmp_path: Path) -> None:
-    """Also where its baseline comes later in the file, as a result without speed does."""
+    """The baseline may come later in the file, as a result without speed does."""
     group = group_of(tmp_path, *_pair(tmp_path)[::-1])
     assert [row.scenario for row in group.rows] == ["gate.no_reuse", "gate"]
     assert list(group.questions) == ["plans"]
@@ -86,7 +84,7 @@ def test_a_plan_is_compared_with_itself_without_reuse(tmp_path: Path) -> None:
 
 
 def test_a_plan_that_was_changed_is_not_compared_with_its_former_baseline(tmp_path: Path) -> None:
-    """Of the same name, and with the same models, but with fewer contexts."""
+    """A plan of the same name and models, but with fewer contexts, has no baseline."""
     write_run(tmp_path, _pair(tmp_path)[:1])
     smaller = replace(_GATE, contexts=_GATE.contexts[:2], chains=((0, 1),))
     write_run(
@@ -98,7 +96,7 @@ def test_a_plan_that_was_changed_is_not_compared_with_its_former_baseline(tmp_pa
 
 
 def test_plans_of_several_layouts_are_a_group_apart_from_scenarios(tmp_path: Path) -> None:
-    """However many streams, contexts and cores each has; the labels tell the two groups apart."""
+    """Plans share a group whatever their streams and cores; labels tell it from scenarios."""
     full_run(tmp_path)
     door = replace(
         _GATE,
@@ -135,9 +133,7 @@ def test_the_newest_plans_and_the_newest_scenarios_are_shown(tmp_path: Path) -> 
 
 
 def test_mechanisms_and_claims_are_of_scenarios(tmp_path: Path) -> None:
-    """Plans are in no column of theirs, and come behind scenarios; the page is as new as its newest
-    run.
-    """
+    """Plans come after scenarios, and have no column in those tables."""
     full_run(tmp_path)
     write_run(tmp_path, _pair(tmp_path), 2, at="2026-01-03T03:04:05")
     html = page(tmp_path, tmp_path / "out")
@@ -168,9 +164,7 @@ def test_plans_with_other_models_are_not_joined(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("npu", [False, True])
 def test_the_layout_of_a_plan(tmp_path: Path, npu: bool) -> None:
-    """Each context with its model, stream, source, memory and turn, and what it adds with and
-    without reuse.
-    """
+    """A row has model, stream, source, memory, turn, and memory with and without reuse."""
     group = group_of(tmp_path, *_pair(tmp_path, npu=npu))
     ((name, table),) = layout_tables(group.rows, npu, _ENGLISH)
     assert name == "gate"
@@ -190,7 +184,7 @@ def test_the_layout_of_a_plan(tmp_path: Path, npu: bool) -> None:
 
 
 def test_a_plan_that_failed_has_its_layout_too(tmp_path: Path) -> None:
-    """Without figures."""
+    """The layout is shown without figures."""
     info = changed(_pair(tmp_path)[1], outcome="failed")
     ((_, table),) = layout_tables(group_of(tmp_path, info).rows, False, _ENGLISH)
     assert [cells[7:] for _, cells in table.rows] == [["-", "-"]] * 4
@@ -198,9 +192,7 @@ def test_a_plan_that_failed_has_its_layout_too(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_page_of_plans(tmp_path: Path, language: str) -> None:
-    """Its own question with answers, layout, explanation and comparison; conditions say no streams
-    and contexts.
-    """
+    """Plans have a question of their own; their conditions name no streams and contexts."""
     write_run(tmp_path, _pair(tmp_path))
     texts = texts_of(language)
     html = page(tmp_path, tmp_path / "out", language)
@@ -220,7 +212,7 @@ def test_the_page_of_plans(tmp_path: Path, language: str) -> None:
 
 
 def test_a_plan_with_streams_has_its_frames(tmp_path: Path) -> None:
-    """In the same section; it is in no table of inferences."""
+    """Its frames are in the section of plans; no table of inferences has it."""
     plan = replace(_GATE, schedule=Streams(2, 10.0, 0, 1.0, 3.0, None))
     write_run(tmp_path, _pair(tmp_path, plan))
     text = readable(section(page(tmp_path, tmp_path / "out"), "plans"))
@@ -233,9 +225,7 @@ def test_a_plan_with_streams_has_its_frames(tmp_path: Path) -> None:
 
 
 def test_plans_are_tracked_under_their_name(tmp_path: Path) -> None:
-    """As configurations of compare and history; a renamed context makes no other plan, another
-    order does.
-    """
+    """A renamed context leaves the plan the same; another order makes another plan."""
     renamed = replace(
         _GATE, contexts=tuple(replace(context, name=None) for context in _GATE.contexts)
     )
@@ -249,8 +239,6 @@ def test_plans_are_tracked_under_their_name(tmp_path: Path) -> None:
 
 
 def test_colours_of_plans() -> None:
-    """A plan's follows from its name, and is another one than that of its baseline; scenarios keep
-    theirs.
-    """
+    """A plan has a colour by its name, other than its baseline's; scenarios keep theirs."""
     assert scenario_colour("gate") == scenario_colour("gate") != scenario_colour("gate.no_reuse")
     assert scenario_colour("no_reuse") != scenario_colour("gate.no_reuse")

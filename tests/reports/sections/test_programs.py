@@ -31,7 +31,7 @@ _TEXTS = texts_of("en")
 
 @pytest.fixture
 def storage(tmp_path: Path) -> Path:
-    """Return a storage of two programs, of which one was recorded twice."""
+    """Return a storage of two programs; one was recorded twice."""
     folder = tmp_path / "storage"
     path = trace(folder, "first")
     write_programs(
@@ -79,9 +79,7 @@ def test_what_is_known_of_peaks(
     sum_of_all: str,
     largest: str,
 ) -> None:
-    """In the table and in the terminal: a sign where one may have been missed, both ends where it
-    lies between.
-    """
+    """A peak that may have been missed has a sign; one between two bounds has both."""
     made = program("pipeline", [Repeat({"run": 20})])
     (phase,) = made.phases
     at_most = (most_mib and most_mib * MIB,)
@@ -104,7 +102,7 @@ def test_what_is_known_of_peaks(
 
 
 def test_a_program_whose_board_was_lost_has_no_ending(tmp_path: Path) -> None:
-    """Its exit code is not known, and that of the repeat before it is none of it."""
+    """Its exit code is unknown; the code of an earlier repeat is not shown in its place."""
     lost = program(
         "pipeline", [Repeat({"run": 5}), Repeat({"run": 5}, exit_code=None)], "connection_lost"
     )
@@ -212,9 +210,7 @@ def test_a_bad_file_among_programs_is_named(
 def test_programs_stand_beside_scenarios(
     storage: Path, tmp_path: Path, reusebench: Reusebench
 ) -> None:
-    """One storage, one page: nothing of the scenarios is missing because a program was recorded
-    later.
-    """
+    """A program that is recorded later removes nothing from the page of scenarios."""
     write_run(storage, [result(storage, "no_reuse", even(3, spread=0.5))], 4, "2026-01-02T03:04:05")
     done = reusebench(
         "report", "--storage", storage, "--output", tmp_path / "out", "--format", "html"

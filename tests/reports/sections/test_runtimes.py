@@ -1,4 +1,4 @@
-"""Runtimes beside each other in words, as a table and as a figure."""
+"""The comparison of runtimes: sentences, table and figure."""
 
 from __future__ import annotations
 
@@ -19,9 +19,7 @@ ENGLISH = texts_of("en")
 
 
 def test_which_is_the_fastest_and_whose_outputs_agree(tmp_path: Path) -> None:
-    """After the one that needs least; a runtime whose outputs differ is not ranked, and is said to
-    differ.
-    """
+    """The fastest comes after the least; a runtime with other outputs is not ranked."""
     of_runtime(tmp_path, "onnxruntime", 1, 10, rates=(30, 20))
     of_runtime(tmp_path, "megengine_lite", 2, 5, output=1.00001)
     of_runtime(tmp_path, "ncnn", 3, 1, output=1.1)
@@ -37,9 +35,7 @@ def test_which_is_the_fastest_and_whose_outputs_agree(tmp_path: Path) -> None:
 
 
 def test_a_table_has_every_runtime(tmp_path: Path) -> None:
-    """What computes nothing has no speed; where nothing computes at all there are no such
-    columns.
-    """
+    """A runtime that does not compute has no speed; if none does, these columns are missing."""
     of_runtime(tmp_path, "onnxruntime", 1, 10)
     of_runtime(tmp_path, "rknn", 2, 5, npu=npu_account, computes=False)
     groups = groups_of(tmp_path)
@@ -75,9 +71,7 @@ def test_a_table_has_every_runtime(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_figure_of_every_layout(tmp_path: Path, language: str) -> None:
-    """Each runtime in its colour; the legend names the least, the fastest, and whose outputs
-    differ.
-    """
+    """Each runtime has a colour; the legend names the least, the fastest, and other outputs."""
     of_runtime(tmp_path, "onnxruntime", 1, 10, rates=(30, 20))
     of_runtime(tmp_path, "megengine_lite", 2, 5)
     of_runtime(tmp_path, "ncnn", 3, 1, output=1.1)
@@ -101,7 +95,7 @@ def test_a_figure_of_every_layout(tmp_path: Path, language: str) -> None:
 
 
 def test_npu_memory_has_a_panel_of_its_own(tmp_path: Path) -> None:
-    """With a frontier of its own, since the two memories are never mixed."""
+    """It has a frontier of its own too, since the two memories are never mixed."""
     of_runtime(tmp_path, "onnxruntime", 1, 10)
     of_runtime(tmp_path, "rknn", 2, 5, npu=npu_account)
     groups = groups_of(tmp_path)
@@ -118,7 +112,7 @@ def test_npu_memory_has_a_panel_of_its_own(tmp_path: Path) -> None:
 
 
 def test_runtimes_of_which_none_is_faster_have_no_second_sentence(tmp_path: Path) -> None:
-    """What needs least is the fastest too."""
+    """The runtime with the least memory is the fastest as well."""
     of_runtime(tmp_path, "onnxruntime", 1, 10)
     of_runtime(tmp_path, "megengine_lite", 2, 5)
     groups = groups_of(tmp_path)
@@ -126,7 +120,7 @@ def test_runtimes_of_which_none_is_faster_have_no_second_sentence(tmp_path: Path
 
 
 def test_streams_have_frames(tmp_path: Path, streams_storage: Path) -> None:
-    """Where no other contexts are compared; the rate is that of the frames of all streams."""
+    """Without other contexts to compare, the rate counts the frames of all streams."""
     infos = [one.info for file in runs_of(streams_storage) for one in file.results]
     write_run(tmp_path, infos)
     write_run(tmp_path, [changed(info, runtime="ncnn") for info in infos], 2)
@@ -138,7 +132,7 @@ def test_streams_have_frames(tmp_path: Path, streams_storage: Path) -> None:
 
 
 def test_speeds_of_a_busy_machine_are_doubted(tmp_path: Path) -> None:
-    """Those runtimes are named whose layouts were measured beside other work."""
+    """A sentence names the runtimes that were measured while other work ran."""
     of_runtime(tmp_path, "onnxruntime", 1, 10)
     of_runtime(tmp_path, "megengine_lite", 2, 5, idle_cpu_percent=80)
     groups = groups_of(tmp_path)
@@ -147,9 +141,7 @@ def test_speeds_of_a_busy_machine_are_doubted(tmp_path: Path) -> None:
 
 
 def test_many_groups_are_folded(tmp_path: Path) -> None:
-    """Then the runtimes beside each other come first, and what each section says of one can be
-    opened.
-    """
+    """The comparison of runtimes comes first, and the parts of groups can be opened."""
     for number, runtime in enumerate(("onnxruntime", "megengine_lite", "ncnn"), start=1):
         of_runtime(tmp_path, runtime, number, 10)
     few = page(tmp_path, tmp_path / "few")
@@ -176,5 +168,5 @@ def test_many_groups_are_folded(tmp_path: Path) -> None:
     ],
 )
 def test_outputs_in_words(difference: float | None, words: str) -> None:
-    """How far they are those of a reference."""
+    """The words tell how far outputs differ from a reference."""
     assert outputs_in_words(difference, ENGLISH) == words

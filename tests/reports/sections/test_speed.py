@@ -92,9 +92,7 @@ def test_verdict(tmp_path: Path, per_s: Sequence[float], costs: Any, verdict: st
 
 @pytest.mark.parametrize("busy", ["no_reuse_one_model", "full_dup"])
 def test_other_work_leaves_speed_unjudged(tmp_path: Path, busy: str) -> None:
-    """Where the machine was busy before a process of the scenario, or of its baseline, nothing is
-    said of its speed.
-    """
+    """A scenario has no verdict if the machine was busy before it or its baseline."""
     per_s = {"no_reuse_one_model": (99, 100, 101), "full_dup": (49, 50, 51)}
     infos = [
         timed(tmp_path, name, rates, dup(40, 10), idle_cpu_percent=60.0 if name == busy else 1.0)
@@ -112,14 +110,14 @@ def test_other_work_leaves_speed_unjudged(tmp_path: Path, busy: str) -> None:
 
 
 def test_saving_within_the_spread_is_none(tmp_path: Path) -> None:
-    """12 MiB less where repeats differ by more is no saving of memory."""
+    """12 MiB less are no saving if repeats differ by more."""
     (comparison,) = speed_comparisons(group_with(tmp_path, (98, 99, 100), even(39, spread=2)))
     assert comparison.saving.saved.median > 0
     assert comparison.verdict == "same_as_fast"
 
 
 def test_npu_memory_is_weighed_where_there_is_some(tmp_path: Path) -> None:
-    """On a board the saving is that of NPU memory: 11 of 12 times the weights, of 120 MiB."""
+    """On a board NPU memory is compared: 11 of 12 times the weights are saved, of 120 MiB."""
     names = ("no_reuse_one_model", "full_dup")
     write_run(tmp_path, [timed(tmp_path, name, (99, 100, 101), npu=npu_account) for name in names])
     (comparison,) = speed_comparisons(groups_of(tmp_path)[0])
@@ -171,14 +169,12 @@ def test_sentence_names_what_costs_frames_and_by_how_much(tmp_path: Path) -> Non
 def test_sentence_where_no_saving_costs_frames(
     tmp_path: Path, per_s: Sequence[float], costs: Any, sentence: str
 ) -> None:
-    """Else it is said that none does, that there is no saving, or that it cannot be known."""
+    """A sentence tells that none does, that nothing is saved, or that it is not known."""
     assert speed_sentences(group_with(tmp_path, per_s, costs), ENGLISH) == [sentence]
 
 
 def test_every_point_has_its_own_look(tmp_path: Path) -> None:
-    """Of a run of all scenarios no two points look the same, and variants and baselines have
-    none.
-    """
+    """No two points of all scenarios look the same; variants and baselines have none."""
     group = group_of(
         tmp_path, *(result(tmp_path, scenario.name, even(3)) for scenario in SCENARIOS)
     )
@@ -221,9 +217,7 @@ def test_nothing_is_said_where_nothing_computes(tmp_path: Path) -> None:
 
 
 def test_a_scenario_without_its_baseline_is_not_weighed(full_group: Group) -> None:
-    """Of a run of every kind those remain that have a baseline with figures; what failed is left
-    out.
-    """
+    """Only scenarios with figures of their own and of a baseline are compared."""
     assert [one.row.scenario for one in speed_comparisons(full_group)] == [
         "partial_dup",
         "full_dup",

@@ -317,7 +317,7 @@ def test_repeats_that_were_finished_before_the_cut_are_shown(tmp_path: Path) -> 
 
 
 def test_on_a_virtual_board_there_is_only_memory(tmp_path: Path) -> None:
-    """There are no frames, latencies or figures of them, and a sentence says why."""
+    """There are no frames and latencies, and a sentence tells why."""
     published_run(tmp_path, frames=Frames(computes=False), schedule=NOT_DECODED, npu=npu_account)
     (group,) = groups_of(tmp_path)
     workload = workload_of(group)

@@ -42,7 +42,7 @@ def test_axes_reach_to_the_longest_and_largest(tmp_path: Path) -> None:
 
 
 def test_lost_traces_leave_no_figure(tmp_path: Path) -> None:
-    """Where no trace can be read there is no timeline."""
+    """Without a readable trace there is no timeline."""
     write_run(tmp_path, [result(tmp_path, "no_reuse", even(3))])
     for trace in tmp_path.glob("traces/*/*.json.gz"):
         trace.unlink()

@@ -122,9 +122,7 @@ def test_a_single_repeat_is_warned_of(tmp_path: Path) -> None:
     ],
 )
 def test_the_note_of_a_virtual_board(tmp_path: Path, emulated: bool | None, words: str) -> None:
-    """The emulator is in application memory where one ran; a target that computes has no such
-    note.
-    """
+    """The note tells of an emulator if one ran; a target that computes has no note."""
     virtual = npu_pair(tmp_path / "virtual", computes=False)
     real = npu_pair(tmp_path / "real")
     group = group_of(tmp_path / "virtual", *(changed(info, emulated=emulated) for info in virtual))
@@ -143,9 +141,7 @@ def npu_pair(storage: Path, computes: bool = True, further_mib: float = 1) -> li
 
 
 def test_npu_memory_goes_before_application_memory(tmp_path: Path) -> None:
-    """Where NPU memory was measured it is the answer, with application memory and speed in
-    short.
-    """
+    """NPU memory is the answer if it was measured; application memory and speed follow."""
     assert (
         answer(tmp_path, *npu_pair(tmp_path))
         == "Full dup saves 66.00 MiB ±0.00 of the 120.00 MiB of NPU memory that No reuse, one model"
@@ -238,9 +234,7 @@ def test_latency_is_compared_with_its_spread(tmp_path: Path) -> None:
 
 
 def test_what_an_inference_copies_is_said(tmp_path: Path) -> None:
-    """Where the question is about copies the answer names those of both, also if there are none
-    to avoid.
-    """
+    """The answer to a question about copies has both numbers, even if none can be avoided."""
     infos = [
         result(tmp_path, name, even(3)) for name in ("copied_io_1080p", "zero_copy_input_1080p")
     ]
@@ -317,9 +311,7 @@ def test_a_step_that_is_equal_to_another_adds_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_equal_scenarios_are_one_sentence(tmp_path: Path, language: str) -> None:
-    """Each row stands with its further names, by whichever of them it is shown; without any there
-    is no sentence.
-    """
+    """A sentence joins a row's names, whichever is shown; without others there is none."""
     texts = texts_of(language)
     group = group_of(tmp_path, *first_look(tmp_path))
     sentence = equal_scenarios(group.rows, texts)
