@@ -334,7 +334,7 @@ def test_frames_are_not_considered_where_nothing_computes(on_npu: Calibrated) ->
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("--limit", "0"), "'0' is no size"),
+        (("--limit", "0"), "'0' is not a size"),
         (("--limit", "much"), "or free"),
         (("--limit", "1024TiB"), "or free"),
         (("--limit", "1000000GiB"), "this board has"),

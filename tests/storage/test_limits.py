@@ -38,9 +38,9 @@ def test_a_share_of_a_negative_figure_allows_something() -> None:
     [
         ("application_memory", "no colon"),
         ("memory:2%", "there is no metric 'memory'; valid: application_memory"),
-        ("application_memory:", "'' is no number with a unit"),
-        ("application_memory:2%+", "'' is no number with a unit"),
-        ("application_memory:-2%", "'-2%' is no number with a unit"),
+        ("application_memory:", "'' is not a number with a unit"),
+        ("application_memory:2%+", "'' is not a number with a unit"),
+        ("application_memory:-2%", "'-2%' is not a number with a unit"),
         (
             "application_memory:512",
             "512 of application_memory needs a unit; valid: B, KiB, MiB, GiB, %",
@@ -74,6 +74,6 @@ def test_what_is_no_size(text: str) -> None:
     """A size without a unit of memory, or below one byte, is refused with the valid form."""
     with pytest.raises(
         argparse.ArgumentTypeError,
-        match="no size; valid: a number with B, KiB, MiB, GiB, as 512MiB",
+        match="not a size; valid: a number with B, KiB, MiB, GiB, as 512MiB",
     ):
         parse_size(text)

@@ -80,7 +80,7 @@ def _checked(value: Any, key: str, depth: int = 0, keep: str = "") -> Any:
         return printable(value, keep)
 
     if depth > _MOST_DEPTH:
-        raise msgspec.ValidationError(f"{key}: more than {_MOST_DEPTH} levels in each other")
+        raise msgspec.ValidationError(f"{key}: more than {_MOST_DEPTH} nested levels")
     if isinstance(value, dict):
         checked = {}
         for name, inner in value.items():
@@ -92,9 +92,11 @@ def _checked(value: Any, key: str, depth: int = 0, keep: str = "") -> Any:
         return [_checked(inner, key, depth + 1, keep) for inner in value]
 
     if isinstance(value, float) and not (math.isfinite(value) and abs(value) <= _MOST):
-        raise msgspec.ValidationError(f"{key}: {value} is no figure")
+        raise msgspec.ValidationError(f"{key}: {value} is not a valid figure")
     if isinstance(value, int) and not -_MOST_WHOLE <= value < _MOST_WHOLE:
-        raise msgspec.ValidationError(f"{key}: a whole number of more than 64 bits is no figure")
+        raise msgspec.ValidationError(
+            f"{key}: a whole number of more than 64 bits is not a valid figure"
+        )
     return value
 
 

@@ -41,8 +41,8 @@ class LimitInvalid(argparse.ArgumentTypeError):
 
     def __init__(self, text: str, reason: str) -> None:
         super().__init__(
-            f"{text!r} is no limit: {reason}. Write METRIC:PERCENT%+AMOUNT, or one of the two, such"
-            " as application_memory:2%+512KiB, npu_memory:0 or latency:5%"
+            f"{text!r} is not a limit: {reason}. Write METRIC:PERCENT%+AMOUNT, or one of the two,"
+            " such as application_memory:2%+512KiB, npu_memory:0 or latency:5%"
         )
 
 
@@ -61,7 +61,7 @@ def parse_limit(text: str) -> GateLimit:
     for part in allowed.split("+"):
         match = _PART.fullmatch(part.strip())
         if match is None:
-            raise LimitInvalid(text, f"{part.strip()!r} is no number with a unit")
+            raise LimitInvalid(text, f"{part.strip()!r} is not a number with a unit")
         number = float(match["number"])
         unit = match["unit"]
         if unit == "%":
@@ -87,6 +87,6 @@ def parse_size(text: str) -> int:
         size_bytes = float(match["number"]) * units.get(match["unit"], 0)
     if not 1 <= size_bytes < _ADDRESSES:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is no size; valid: a number with {', '.join(units)}, as 512MiB"
+            f"{text!r} is not a size; valid: a number with {', '.join(units)}, as 512MiB"
         )
     return int(size_bytes)

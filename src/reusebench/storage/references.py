@@ -129,7 +129,7 @@ def _at_path(
     file = read_run(path)
     if isinstance(file, BadFile):
         raise StorageError(
-            f"{file.file}: {file.reason}. Name another file, or runs otherwise: {_VALID}"
+            f"{file.file}: {file.reason}. Name another file, or name runs in another way: {_VALID}"
         )
     return [file]
 
@@ -162,8 +162,8 @@ def _of_commit(words: str, runs: Sequence[Run], project: Path) -> list[Run] | No
         if newest_first:
             stored = f"there are runs of {_few(list(newest_first))}"
         raise StorageError(
-            f"{name}, and no run of it is stored; {stored}. Measure that commit, or name runs"
-            f" otherwise: {_VALID}"
+            f"{name}, and no run of it is stored; {stored}. Measure that commit, or name runs in"
+            f" another way: {_VALID}"
         )
     clean = [run for run in measured if not run.is_dirty]
     if not clean:

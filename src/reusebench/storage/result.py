@@ -359,7 +359,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 
         application_memory = self.memory.application_memory_bytes
         if contexts and (None in application_memory or not application_memory):
-            raise ValueError("there is no memory of a repeat that came to its end")
+            raise ValueError("a repeat that came to its end has no memory")
 
     @property
     def shortage_signs(self) -> tuple[Message, ...]:
