@@ -1,8 +1,7 @@
-"""`python -m benchmarks [NAME...]`: the quick form of every script here, or of those that are
-named.
+"""`python -m benchmarks [NAME...]`: runs the quick form of all scripts here, or the named ones.
 
-Each runs in a process of its own, as many at once as there are usable CPUs. A line each says how
-long it took, or why it was skipped; exit code 1 if one failed.
+Each script runs in a separate process, with one process per usable CPU at a time. A line per script
+has its time or the reason why it was skipped; the exit code is 1 if one failed.
 """
 
 from __future__ import annotations
@@ -31,28 +30,28 @@ __all__ = ["Ended", "scripts"]
 _FOLDER = Path(__file__).resolve().parent
 _LIMIT_S = 180.0
 _LOOKING_S = 0.1
-#: Lines that are shown of the output of a script that failed.
+#: Number of output lines to show if a script fails.
 _LINES = 40
 _MAIN = re.compile(r'^if __name__ == "__main__":', re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Ended:
-    """How a script ended."""
+    """The end of a script."""
 
     name: str
-    #: None: it was killed at the time limit.
+    #: Exit code; None if the script was killed at the time limit.
     code: int | None
     seconds: float
     output: str
 
     @property
     def has_failed(self) -> bool:
-        """Whether it neither did its work nor was skipped."""
+        """Whether the script neither succeeded nor was skipped."""
         return self.code not in (0, SKIPPED)
 
     def __str__(self) -> str:
-        """Return its line; if it failed, the end of its output follows."""
+        """Return the line of the script, with the end of its output if it failed."""
         lines = self.output.strip().splitlines()
         if self.code == 0:
             return f"{self.name:28}{self.seconds:6.1f} s"
@@ -72,9 +71,7 @@ class _Running:
 
     @classmethod
     def start(cls, name: str) -> _Running:
-        """Start the quick form of a script, in a session of its own, so that all that it starts can
-        be ended.
-        """
+        """Start the quick form of a script, in a session that can be killed as a whole."""
         output = tempfile.TemporaryFile()  # noqa: SIM115 (closed when the script has ended)
         process = subprocess.Popen(
             [sys.executable, "-m", f"benchmarks.{name}", "--quick"],
@@ -87,7 +84,7 @@ class _Running:
         return cls(name, process, output, time.monotonic())
 
     def ended(self) -> Ended | None:
-        """Return its end; None if it still runs, within the time limit."""
+        """Return the end of the script; None if it still runs within the time limit."""
         code = self.process.poll()
         seconds = time.monotonic() - self.begin_s
         if code is None and seconds < _LIMIT_S:
@@ -97,7 +94,7 @@ class _Running:
         return Ended(self.name, code, seconds, self.output.read().decode(errors="replace"))
 
     def kill(self) -> None:
-        """End it, and what it has left running."""
+        """Kill the script and the processes that it has started."""
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
@@ -107,9 +104,9 @@ def scripts() -> list[str]:
     """Return the names of all modules and packages here that are scripts."""
     names = []
     for module in pkgutil.iter_modules([str(_FOLDER)]):
-        path = (
-            _FOLDER / module.name / "__main__.py" if module.ispkg else _FOLDER / f"{module.name}.py"
-        )
+        path = _FOLDER / f"{module.name}.py"
+        if module.ispkg:
+            path = _FOLDER / module.name / "__main__.py"
         is_script = path.exists() and _MAIN.search(path.read_text(encoding="utf-8"))
         if is_script and module.name != "__main__":
             names.append(module.name)
@@ -117,21 +114,21 @@ def scripts() -> list[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run them, and print a line each as they end."""
+    """Run the scripts, and print a line for each when it ends."""
     parser = argparse.ArgumentParser("python -m benchmarks", description=__doc__)
-    every = scripts()
-    which = f"default: all: {', '.join(every)}"
-    parser.add_argument("names", nargs="*", choices=[*every, []], metavar="NAME", help=which)
+    names = scripts()
+    defaults = f"default: all: {', '.join(names)}"
+    parser.add_argument("names", nargs="*", choices=[*names, []], metavar="NAME", help=defaults)
     options = parser.parse_args(arguments)
     has_failed = False
-    for ended in _run(options.names or every):
+    for ended in _run(options.names or names):
         print(ended, flush=True)
         has_failed = has_failed or ended.has_failed
     return 1 if has_failed else 0
 
 
 def _run(names: Sequence[str]) -> Iterator[Ended]:
-    """Yield how each ended, in the order of the ends."""
+    """Run the scripts and yield their ends, in the order in which they end."""
     left = deque(names)
     running: list[_Running] = []
     try:

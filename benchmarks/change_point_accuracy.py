@@ -1,9 +1,8 @@
-"""How well change points are located, at the noise of the real harness: `python -m
-benchmarks.change_point_accuracy`.
+"""Accuracy of change points at real noise: `python -m benchmarks.change_point_accuracy`.
 
-It makes histories of 100 commits, of runs whose repeats are processes that the harness really
-measured one after another, from a random one on; a step of 1 MiB is added to those from a random
-commit on. Processes come from --noise or --storage, or are measured now, which takes some minutes.
+It makes histories of 100 commits. The repeats of a run are processes that the harness measured one
+after another, beginning with a random one. A step of 1 MiB is added from a random commit on. The
+processes come from --noise or --storage, or are measured now, which takes some minutes.
 """
 
 from __future__ import annotations
@@ -18,11 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 
-from benchmarks.comparison_accuracy import EARLIER, GROWN, measure
+from benchmarks.comparison_accuracy import EARLIER, GROWN, measure, readable_runs
 from benchmarks.quick import parse
 from reusebench.reports.history.change_points import ChangePoint, change_points
 from reusebench.storage.metrics import Metric, find_metric
-from reusebench.storage.runs import Run, read_runs
 
 MIB = 2**20
 COMMITS = 100
@@ -34,21 +32,22 @@ _METRICS = (
     "latency",
 )
 _REPEATS = (3, 5, 10)
-#: Runs at a new level, at least: fewer are no level.
+#: Fewest runs at a new level.
 _LEAST = 2
-#: Share of commits that were not measured; how many runs are off, by so many steps.
+#: Share of commits that were not measured.
 _MISSING = 0.3
+#: Number of outlier runs, and their distance in steps.
 _ODD_RUNS = 5
 _ODD = 5
 
-#: By configuration and metric: a value for each process, in the order in which they were measured.
+#: A value per process, in measured order, by configuration and metric.
 Noise = Mapping[tuple[str, str], Sequence[float]]
 _History = list[list[float]]
 
 
 @dataclass(frozen=True)
 class Made:
-    """One history, and its truth: where its levels begin, in runs."""
+    """One history with its true steps: the runs at which levels begin."""
 
     runs: _History
     steps: Sequence[int]
@@ -56,57 +55,56 @@ class Made:
 
 @dataclass(frozen=True)
 class Score:
-    """How well change points were located in histories of one kind."""
+    """The accuracy of change points in histories of one kind."""
 
     histories: int
-    #: Histories in which every step has a change point within one run, and those without any other
-    #: change point.
+    #: Histories in which every step has a change point within one run.
     located: int
+    #: Histories without any other change point.
     clean: int
-    #: Of the steps that were located: the share whose range holds the truth, and how many runs the
-    #: range has.
+    #: Share of the located steps whose range has the truth, and the mean size of the range in runs.
     covered: float
     range_runs: float
-    #: Change points of a history.
+    #: Mean number of change points per history.
     points: float
 
     def __str__(self) -> str:
         """Return the cells of a row."""
-        located, clean = (
-            f"{100 * count / self.histories:.1f}" for count in (self.located, self.clean)
+        located = 100 * self.located / self.histories
+        clean = 100 * self.clean / self.histories
+        return (
+            f"{located:>12.1f}{clean:>14.1f}{100 * self.covered:>12.1f}{self.range_runs:>12.1f}"
+            f"{self.points:>10.1f}"
         )
-        return f"{located:>12}{clean:>14}{100 * self.covered:>12.1f}{self.range_runs:>12.1f}{self.points:>10.1f}"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print how often steps were located, and how often a change point was reported where there was
-    none.
-    """
+    """Print the frequency of located steps and of false change points."""
     parser = argparse.ArgumentParser(
         "python -m benchmarks.change_point_accuracy", description=__doc__
     )
     add = parser.add_argument
-    add("--histories", type=int, default=100, metavar="N", help="of each kind; default: 100")
+    add("--histories", type=int, default=100, metavar="N", help="histories per kind; default: 100")
     add(
         "--noise",
         type=Path,
         nargs="+",
         default=(),
         metavar="FILE",
-        help="JSON lines: a result's memory and speed",
+        help="JSON lines with a result's memory and speed",
     )
     add(
         "--storage",
         type=Path,
         metavar="DIR",
-        help="runs without a change; measured into it if there are none",
+        help="folder of runs without a change, which are measured if there are none",
     )
     add(
         "--runs",
         type=int,
         default=EARLIER,
         metavar="N",
-        help="to measure if there are none; default: 20",
+        help="runs to measure if there are none; default: 20",
     )
     add(
         "--repeats",
@@ -114,7 +112,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         nargs="+",
         default=_REPEATS,
         metavar="N",
-        help="of a run of a history; default: 3 5 10",
+        help="repeats of a run in a history; default: 3 5 10",
     )
     options = parse(parser, arguments, ("--histories=2", "--runs=2", "--repeats", "3"))
     with tempfile.TemporaryDirectory() as folder:
@@ -127,7 +125,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def read_lines(files: Sequence[Path]) -> Noise:
-    """Return the figures of the files, of which every one is a configuration."""
+    """Return the figures of the files, each of which is a configuration."""
     noise: dict[tuple[str, str], list[float]] = {}
     for file in files:
         for line in file.read_text(encoding="utf-8").splitlines():
@@ -138,24 +136,26 @@ def read_lines(files: Sequence[Path]) -> Noise:
 
 
 def read_noise(storage: Path, runs_to_measure: int, repeats: int) -> Noise:
-    """Return the figures of a storage's runs, which are measured first where it has none."""
+    """Return the figures of a storage's runs, which are measured first if it has none."""
     if not any(storage.glob("*/*.json")):
         measure(storage, runs_to_measure, 0, repeats)
-    runs = sorted(
-        (run for run in read_runs(storage) if isinstance(run, Run)), key=lambda run: run.order
-    )
     noise: dict[tuple[str, str], list[float]] = {}
-    for run in runs:
-        for measured in run.measured if run.name != GROWN else ():
+    for run in readable_runs(storage):
+        if run.name == GROWN:
+            continue
+        for measured in run.measured:
             for name in _METRICS:
-                noise.setdefault((str(measured.configuration), name), []).extend(
-                    measured.values.get(name, ())
-                )
+                values = noise.setdefault((str(measured.configuration), name), [])
+                values += measured.values.get(name, ())
     return noise
 
 
 def lines(noise: Noise, histories: int, every_repeats: Sequence[int]) -> Iterator[str]:
     """Yield a row for each configuration, metric, number of repeats and kind of history."""
+    heads = (
+        f"{'':30}{'located, %':>12}{'none else, %':>14}{'in range, %':>12}{'range, runs':>12}"
+        f"{'points':>10}"
+    )
     for (configuration, name), values in noise.items():
         metric = find_metric(name)
         median = statistics.median(values)
@@ -163,63 +163,52 @@ def lines(noise: Noise, histories: int, every_repeats: Sequence[int]) -> Iterato
             f"\n{configuration}: {name}, {len(values)} processes, median {median:,.0f}"
             f" {metric.unit}"
         )
-        yield (
-            f"{'':30}{'located, %':>12}{'none else, %':>14}{'in range, %':>12}{'range, runs':>12}{'points':>10}"
-        )
+        yield heads
+        # The step is 1 MiB of memory, or a tenth of the speed.
+        step = STEP if metric.part == "memory" else median / 10
         for repeats in every_repeats:
             for kind, make in KINDS.items():
                 draw = random.Random(f"{kind} {repeats}")
-                made = [
-                    make(draw, values, repeats, _step(metric, median)) for _ in range(histories)
-                ]
+                made = [make(draw, values, repeats, step) for _ in range(histories)]
                 yield f"{f'{repeats} repeats, {kind}':30}{score(metric, made)}"
 
 
-def _step(metric: Metric, median: float) -> float:
-    """Return the step: 1 MiB of memory, and a tenth of speed."""
-    return STEP if metric.part == "memory" else median / 10
-
-
 def score(metric: Metric, made: Sequence[Made]) -> Score:
-    """Return how the change points of the histories compare with the truth."""
-    located = clean = count = 0
+    """Return the accuracy of the change points in the histories."""
+    located = 0
+    clean = 0
+    count = 0
     near: list[tuple[int, ChangePoint]] = []
     for history in made:
         points = change_points(metric, history.runs)
-        near_steps = [
-            (step, point)
-            for step in history.steps
-            for point in points
-            if abs(point.run - step) <= 1
-        ]
+        near_steps = []
+        near_points = set()
+        for step in history.steps:
+            for number, point in enumerate(points):
+                if abs(point.run - step) <= 1:
+                    near_steps.append((step, point))
+                    near_points.add(number)
         located += {step for step, _ in near_steps} == set(history.steps)
-        clean += all(any(point is other for _, other in near_steps) for point in points)
+        clean += len(near_points) == len(points)
         count += len(points)
         near += near_steps
-    return Score(
-        len(made),
-        located,
-        clean,
-        (
-            statistics.fmean(point.earliest <= step <= point.latest for step, point in near)
-            if near
-            else 0.0
-        ),
-        statistics.fmean(point.latest - point.earliest + 1 for _, point in near) if near else 0.0,
-        count / len(made),
-    )
+
+    covered = 0.0
+    range_runs = 0.0
+    if near:
+        covered = statistics.fmean(point.earliest <= step <= point.latest for step, point in near)
+        range_runs = statistics.fmean(point.latest - point.earliest + 1 for _, point in near)
+    return Score(len(made), located, clean, covered, range_runs, count / len(made))
 
 
 def _taken(draw: random.Random, values: Sequence[float], repeats: int) -> _History:
-    """Return runs without a change: the processes of one follow each other, those of the next may
-    be any.
-    """
+    """Return runs without a change; each has consecutive processes, from a random one on."""
     starts = [draw.randrange(len(values) - repeats) for _ in range(COMMITS)]
     return [list(values[start : start + repeats]) for start in starts]
 
 
 def _in_order(draw: random.Random, values: Sequence[float], repeats: int, _: float) -> Made:
-    """Return runs as they followed each other, with all that the machine did meanwhile."""
+    """Return runs of consecutive processes, with all changes of the machine between them."""
     start = draw.randrange(len(values))
     twice = [*values, *values]
     count = min(COMMITS, len(values) // repeats)
@@ -247,27 +236,25 @@ def _two(draw: random.Random, values: Sequence[float], repeats: int, size: float
 
 
 def _gaps(draw: random.Random, values: Sequence[float], repeats: int, size: float) -> Made:
-    """Return one step, and leave out commits; the step is at the first run that is left."""
+    """Return one step, and leave out commits; the step moves to the first remaining run."""
     made = _one(draw, values, repeats, size)
-    kept = [
-        run
-        for run in range(COMMITS)
-        if draw.random() >= _MISSING or run < _LEAST or COMMITS - run <= _LEAST
-    ]
+    kept = []
+    for run in range(COMMITS):
+        is_measured = draw.random() >= _MISSING
+        if is_measured or run < _LEAST or COMMITS - run <= _LEAST:
+            kept.append(run)
     return Made(
         [made.runs[run] for run in kept], [sum(run < step for run in kept) for step in made.steps]
     )
 
 
 def _odd_anywhere(draw: random.Random, values: Sequence[float], repeats: int, size: float) -> Made:
-    """Return one step, and runs that are far off in all repeats, two of them side by side now and
-    then.
-    """
+    """Return one step, and outlier runs, of which two are sometimes neighbours."""
     return _odd(_one(draw, values, repeats, size), draw.sample(range(COMMITS), _ODD_RUNS), size)
 
 
 def _odd_apart(draw: random.Random, values: Sequence[float], repeats: int, size: float) -> Made:
-    """Return one step, and runs that are far off, three runs or more from each other."""
+    """Return one step, and outlier runs at a distance of three or more runs."""
     odd = [
         COMMITS // _ODD_RUNS * number + draw.randrange(COMMITS // _ODD_RUNS - 2)
         for number in range(_ODD_RUNS)
@@ -281,14 +268,14 @@ def _odd(made: Made, odd: Sequence[int], size: float) -> Made:
 
 
 def _drift(draw: random.Random, values: Sequence[float], repeats: int, size: float) -> Made:
-    """Return a rise by the step's size, a little with each commit."""
+    """Return a gradual rise by the step's size."""
     runs = _taken(draw, values, repeats)
     return Made(
         [[value + size * index / COMMITS for value in run] for index, run in enumerate(runs)], ()
     )
 
 
-#: By what a row calls them.
+#: Functions that make a history, by their name in a row.
 KINDS: Mapping[str, Callable[[random.Random, Sequence[float], int, float], Made]] = {
     "one step": _one,
     "no step": _none,

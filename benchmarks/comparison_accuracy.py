@@ -1,11 +1,9 @@
-"""How often a comparison is wrong, on real runs of the harness: `python -m
-benchmarks.comparison_accuracy`.
+"""Errors of comparisons, on real runs of the harness: `python -m benchmarks.comparison_accuracy`.
 
-It measures small configurations on ONNX Runtime again and again: runs without a change, compared
-with the one before (A/A), and runs in which the measured process takes 1 MiB more. It prints how
-often a change was reported if there was none, and how often the rise was detected: with the
-earlier runs of the series, and from the two runs alone. On a quiet machine 200 pairs take about 20
-minutes.
+It measures small configurations on ONNX Runtime repeatedly: runs without a change, compared with
+the previous one (A/A), and runs in which the measured process takes 1 MiB more. It prints the
+frequency of false changes and of detected rises, both with the earlier runs of the series and from
+the two runs alone. On a quiet machine 200 pairs take about 20 minutes.
 """
 
 from __future__ import annotations
@@ -68,16 +66,14 @@ GROWN = "grown"
 
 @dataclass(frozen=True)
 class Trial:
-    """One comparison: its rows, and whether the head had grown."""
+    """One comparison: its rows, and whether the head run had grown."""
 
     grown: bool
     rows: Sequence[Change]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure, unless a storage has the runs already, and print how often the comparison was
-    wrong.
-    """
+    """Measure, unless the storage has runs already, and print the frequency of errors."""
     parser = argparse.ArgumentParser(
         "python -m benchmarks.comparison_accuracy", description=__doc__
     )
@@ -98,7 +94,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "--storage",
         type=Path,
         metavar="DIR",
-        help="where runs are kept, and taken from if there are",
+        help="folder of the runs; existing runs are used",
     )
     options = parse(parser, arguments, ("--pairs=2", f"--earlier={ENOUGH_RUNS}", "--repeats=1"))
     if options.earlier < ENOUGH_RUNS:
@@ -107,16 +103,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
         storage = options.storage or Path(folder)
         if not any(storage.glob("*/*.json")):
             measure(storage, options.earlier, options.pairs, options.repeats)
-        runs = sorted(
-            (run for run in read_runs(storage) if isinstance(run, Run)), key=lambda run: run.order
-        )
-    errors = [[*error_lines(runs, options.earlier, alone)] for alone in (False, True)]
-    print("\n".join([*noise_lines(runs), "", *errors[0], "", *errors[1]]))
+        runs = readable_runs(storage)
+    with_earlier = error_lines(runs, options.earlier, alone=False)
+    without = error_lines(runs, options.earlier, alone=True)
+    print("\n".join([*noise_lines(runs), "", *with_earlier, "", *without]))
+
+
+def readable_runs(storage: Path) -> list[Run]:
+    """Return the readable runs of a storage, in their order."""
+    runs = [run for run in read_runs(storage) if isinstance(run, Run)]
+    return sorted(runs, key=lambda run: run.order)
 
 
 def measure(storage: Path, earlier: int, pairs: int, repeats: int) -> None:
-    """Store the runs: earlier ones, then so many without a change, after every second of which
-    comes one that grew.
+    """Store `earlier` and then `pairs` runs without a change; a grown run follows every second of
+    the latter.
     """
     (target,) = resolve_targets(Selection(runtimes=("onnxruntime",))).values()
     command = (sys.executable, "-m", "tests.reports.compare.growing_driver")
@@ -159,7 +160,7 @@ def _store(storage: Path, name: str, target: Target, repeats: int) -> None:
 
 
 def _document(results: Sequence[Result]) -> dict[str, Any]:
-    """Return the run in the form of a file; their latencies' statistics are of no use here."""
+    """Return the run in the form of a file, without statistics of latencies, which are not used."""
     return {
         "machine_info": {"reusebench": environment(LOCAL_HOST, "here")},
         "commit_info": {},
@@ -171,9 +172,7 @@ def _document(results: Sequence[Result]) -> dict[str, Any]:
 
 
 def trials(runs: Sequence[Run], earlier: int, alone: bool) -> Iterator[Trial]:
-    """Yield the runs after the earlier ones, compared with the last run without a change before
-    them.
-    """
+    """Yield comparisons of the runs after the earlier ones with the last unchanged run before."""
     metrics = [find_metric(name) for name in _METRICS]
     quiet = [run for run in runs if run.name == _QUIET]
     for head in runs:
@@ -184,15 +183,16 @@ def trials(runs: Sequence[Run], earlier: int, alone: bool) -> Iterator[Trial]:
 
 
 def noise_lines(runs: Sequence[Run]) -> Iterator[str]:
-    """Yield how far figures moved over all repeats of all runs without a change."""
+    """Yield lines with the noise of figures over all repeats of all runs without a change."""
     yield f"{'configuration':34} {'metric':46} {'median':>12} {'sd':>10} {'sd, %':>7}"
     noise: dict[tuple[str, str], list[float]] = {}
     for run in runs:
-        for measured in run.measured if run.name == _QUIET else ():
+        if run.name != _QUIET:
+            continue
+        for measured in run.measured:
             for name in _METRICS:
-                noise.setdefault((measured.configuration.name, name), []).extend(
-                    measured.values.get(name, ())
-                )
+                values = noise.setdefault((measured.configuration.name, name), [])
+                values += measured.values.get(name, ())
     for (configuration, name), values in noise.items():
         metric = find_metric(name)
         spread = statistics.stdev(values)
@@ -205,33 +205,35 @@ def noise_lines(runs: Sequence[Run]) -> Iterator[str]:
 
 
 def error_lines(runs: Sequence[Run], earlier: int, alone: bool) -> Iterator[str]:
-    """Yield how often rows were wrong, and how often a whole table was."""
-    done = list(trials(runs, earlier, alone))
-    pairs, rises = ([trial for trial in done if trial.grown == grown] for grown in (False, True))
+    """Yield lines with the frequency of errors in rows and in whole tables."""
+    pairs: list[Trial] = []
+    rises: list[Trial] = []
+    for trial in trials(runs, earlier, alone):
+        (rises if trial.grown else pairs).append(trial)
+
     known = "the two runs alone" if alone else f"{earlier} earlier runs"
-    of_memory, of_speed = (
-        sum(
-            any(_is_change(row) for row in trial.rows if _is_memory(row) == is_memory)
-            for trial in pairs
-        )
-        for is_memory in (True, False)
+    false_memory = sum(_reports_change(trial, of_memory=True) for trial in pairs)
+    false_speed = sum(_reports_change(trial, of_memory=False) for trial in pairs)
+    yield (
+        f"noise known from {known}: of {len(pairs)} tables without a change {false_memory} report"
+        f" one of memory, {false_speed} one of speed"
     )
-    wrong = f"{of_memory} report one of memory, {of_speed} one of speed"
-    yield f"noise known from {known}: of {len(pairs)} tables without a change {wrong}"
     yield f"{'configuration':34} {'metric':46} {'false':>10} {'1 MiB seen':>12} {'smallest':>10}"
     for index, change in enumerate(pairs[0].rows):
         rows = [trial.rows[index] for trial in pairs]
         false = f"{sum(map(_is_change, rows))} of {len(rows)}"
         grown = [trial.rows[index] for trial in rises]
-        detected = (
-            f"{sum(row.verdict == HIGHER for row in grown)} of {len(grown)}"
-            if _is_memory(change)
-            else "-"
-        )
+        detected = "-"
+        if _is_memory(change):
+            detected = f"{sum(row.verdict == HIGHER for row in grown)} of {len(grown)}"
         smallest = statistics.median(row.difference.error or 0 for row in rows)
         name = f"{change.metric.name}, {metric_unit(change.metric)}"
         shown = metric_number(smallest, change.metric)
         yield f"{change.configuration.name:34} {name:46} {false:>10} {detected:>12} {shown:>10}"
+
+
+def _reports_change(trial: Trial, of_memory: bool) -> bool:
+    return any(_is_change(row) for row in trial.rows if _is_memory(row) == of_memory)
 
 
 def _is_change(change: Change) -> bool:

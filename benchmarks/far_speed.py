@@ -1,8 +1,8 @@
-"""What distance costs a measurement: `python -m benchmarks.far_speed [--target ssh:HOST ...]`.
+"""Speed of measurements on remote boards: `python -m benchmarks.far_speed [--target ssh:HOST ...]`.
 
-A small process on this machine, and one on each far target, is led over barriers as the driver is:
-a line to it and its answer, then a full reading. Then it is sampled at 200 Hz by its host. Shown
-are medians, and what 90 % lie within.
+A small process on this machine, and one on each remote target, passes barriers as the driver does:
+a line and its answer, then a full reading. Then its host samples it at 200 Hz. The table has
+medians, and the range of 90 % of the values.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from reusebench.targets.far.process import FarProcess
 from reusebench.targets.process import DriverProcess, LocalProcess
 
 _RATE_HZ = 200.0
-#: What a far host has sampled is looked for so often.
+#: Interval at which the samples of a remote host are fetched.
 _TAKE_S = 0.05
-#: Answers a line with a line.
+#: Program that answers every line with the same line.
 _COMMAND = ("cat",)
 _ANSWER_LIMIT_S = 30.0
 
 
 class Spread(NamedTuple):
-    """A median and what 90 % lie within, in milliseconds."""
+    """A median and the range of 90 % of the values, in milliseconds."""
 
     median_ms: float
     low_ms: float
@@ -53,16 +53,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    parser.add_argument("--target", action="append", default=[], help="a remote target; repeatable")
     parser.add_argument(
-        "--target", action="append", default=[], help="a far target; several may be given"
+        "--barriers", type=int, default=300, help="number of barriers (default: %(default)s)"
     )
     parser.add_argument(
-        "--barriers", type=int, default=300, help="how many barriers (default: %(default)s)"
+        "--seconds", type=float, default=10.0, help="time to sample (default: %(default)s)"
     )
-    parser.add_argument(
-        "--seconds", type=float, default=10.0, help="how long to sample (default: %(default)s)"
-    )
-    # A pipe is the far target that every machine has: the reader runs here, behind a shell.
+    # Every machine has a pipe as a remote target: the reader runs here, behind a shell.
     options = parse(parser, arguments, ("--target=pipe:sh", "--barriers=20", "--seconds=1"))
     with _near() as (host, process):
         _show("near", host, process, options.barriers, options.seconds)
@@ -102,7 +100,7 @@ def _show(name: str, host: Host, process: DriverProcess, barriers: int, seconds:
     lines_ns = [_timed(lambda: _pass_line(process)) for _ in range(barriers)]
     readings_ns = [_timed(observer.snapshot) for _ in range(barriers)]
     observer.detach()
-    print(f"{name} (ms: median, and what 90 % lie within)")
+    print(f"{name} (ms: median, and range of 90 %)")
     print(f"  a line and its answer         {Spread.of(lines_ns)}")
     print(f"  a full reading                {Spread.of(readings_ns)}")
     print(
@@ -112,8 +110,9 @@ def _show(name: str, host: Host, process: DriverProcess, barriers: int, seconds:
 
 
 def _sampled(observer: Observer, seconds: float) -> list[int]:
-    """Sample for so long; return the times between samples: near by calls at the rate, as the
-    harness does.
+    """Sample for `seconds`; return the times between samples.
+
+    The local host is called at the sampling rate, as the harness does.
     """
     is_near = observer.host is LOCAL_HOST
     step_s = observer.interval_s if is_near else _TAKE_S

@@ -1,12 +1,14 @@
-"""When the first answer is there, and where the time goes: `python -m benchmarks.first_answer`.
+"""Time until the first answer, and its parts: `python -m benchmarks.first_answer`.
 
-A quick session of ONNX Runtime and its report are run in an empty folder, with a cache of its own,
-as a stranger has it. Printed are the times from its start to the first figure in the terminal, to
-the end of the session and to the end of the report, with the CPU time of all processes; then, from
-the traces, where the time of the measured processes goes, summed over all of them. What is left is
-the harness: its own start, models, preparing, storing.
+It runs a quick session of ONNX Runtime, and its report, in an empty folder with an empty cache, as
+a new user does. It prints the times from the start to the first figure in the terminal, to the end
+of the session and to the end of the report, with the CPU time of all processes. From the traces it
+prints the parts of the measured processes' time, summed over all processes. The rest is the
+harness: its start, models, preparing, storing.
 
-    python -m benchmarks.first_answer -- --runtime ncnn -k test_dup     # other options of `reusebench bench --quick`
+Other options of `reusebench bench --quick` may follow:
+
+    python -m benchmarks.first_answer -- --runtime ncnn -k test_dup
 """
 
 from __future__ import annotations
@@ -30,13 +32,13 @@ from reusebench.storage.run_file import StoredRun, read_storage
 from reusebench.storage.trace import Trace, read_trace
 
 _ONNXRUNTIME = ("--runtime", "onnxruntime")
-#: What --quick measures: two scenarios, once.
+#: Selection for --quick: two scenarios, once.
 _SMALL = (
     *_ONNXRUNTIME,
     *("-k", "shared_context", "--repeats", "1", "--streams", "1", "--contexts", "2"),
 )
 _FIGURE = re.compile(r"^\S+ \w+ +[\d,.]+ .*MiB ")
-#: The stretches of a process up to each barrier, under the names of their phases.
+#: Descriptions of the time up to each barrier, by its phase.
 _NAMES = {
     "imported": "start of the process, import of the runtime",
     "context": "contexts made",
@@ -53,7 +55,7 @@ _IDLE = "idle time observed"
 
 @dataclass(frozen=True)
 class Moment:
-    """Seconds since the start: of wall time, and of CPU time of the processes that have ended."""
+    """Seconds since the start: wall time, and CPU time of the ended processes."""
 
     wall_s: float
     cpu_s: float
@@ -63,7 +65,7 @@ class Moment:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run both and print the tables."""
+    """Run session and report, and print the tables."""
     parser = argparse.ArgumentParser("python -m benchmarks.first_answer", description=__doc__)
     parser.add_argument(
         "words", nargs="*", metavar="ARGUMENT", help=f"default: {' '.join(_ONNXRUNTIME)}"
@@ -90,7 +92,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _first_figure_s(words: Sequence[str], folder: Path, begin_s: float) -> float:
-    """Run the session; return when it had printed a figure, in seconds since begin_s."""
+    """Run the session; return the time of its first printed figure, in seconds since `begin_s`."""
     first_s = None
     command = _command("bench", "--quick", *words)
     with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True) as process:
@@ -110,16 +112,17 @@ def _show_shares(folder: Path, session_s: float) -> None:
     shares: dict[str, float] = defaultdict(float)
     processes = 0
     for stored in run.results:
-        if stored.info.measured_as is None:
-            for repeat in stored.info.repeats:
-                trace = read_trace(storage, repeat.trace, Trace)
-                assert trace is not None
-                processes += 1
-                _add(trace, stored.info, shares)
-    # Traces begin after it.
+        if stored.info.measured_as is not None:
+            continue
+        for repeat in stored.info.repeats:
+            trace = read_trace(storage, repeat.trace, Trace)
+            assert trace is not None
+            processes += 1
+            _add(trace, stored.info, shares)
+    # Traces begin after the idle time.
     shares[_IDLE] = processes * Settings.idle_s
     left_s = session_s - sum(shares.values())
-    print(f"\nWhere the {session_s:.1f} s of the session go: {processes} processes")
+    print(f"\nParts of the session's {session_s:.1f} s: {processes} processes")
     for name, seconds in sorted(shares.items(), key=lambda share: -share[1]):
         print(f"{name:46}{seconds:8.2f} s{100 * seconds / session_s:6.1f} %")
     print(f"{'the harness, and preparing':46}{left_s:8.2f} s{100 * left_s / session_s:6.1f} %")

@@ -1,12 +1,11 @@
-"""How near `reusebench fit` comes on a CPU: predicted and measured memory and frames, a table of
-docs/fit.md.
+"""Accuracy of `reusebench fit` on a CPU: predicted and measured memory and frames, for docs/fit.md.
 
-    python -m benchmarks.fit_accuracy --runtime onnxruntime --storage DIR detector.onnx [recogniser.onnx]
+    python -m benchmarks.fit_accuracy --runtime onnxruntime --storage DIR MODEL.onnx [MODEL.onnx]
 
-fit calibrates for 4 streams of 3 contexts. Then layouts that it has not measured are, each in fresh
-processes: every form that it keeps, with other numbers of contexts, and with two models both
-together. Prints a row of Markdown for each, and returns 1 where memory above the import is more
-than 5 % off, or frames 15 % on a machine that was quiet.
+fit calibrates for 4 streams of 3 contexts. Then this script measures layouts that fit has not
+measured, in fresh processes: every form that fit keeps, with other numbers of contexts, and of two
+models both together. It prints a row of Markdown for each. The exit code is 1 if memory above the
+import is off by more than 5 %, or frames by more than 15 % on a quiet machine.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ _CHECKOUT = Path(__file__).resolve().parent.parent
 _MIB = 2**20
 _STREAMS = 4
 _CONTEXTS = 3
-#: Contexts of each model in layouts that are predicted; the numbers that fit measures are left out.
+#: Contexts of each model in predicted layouts; numbers that fit measures are skipped.
 _COUNTS = (3, 5, 6, 8, 12)
 _MEMORY_PERCENT = 5.0
 _FRAMES_PERCENT = 15.0
@@ -56,7 +55,7 @@ _HEADS = (
 
 @dataclass(frozen=True)
 class Row:
-    """A layout that was not calibrated on."""
+    """A layout that fit was not calibrated with."""
 
     layout: Layout
     prediction: Prediction
@@ -71,7 +70,7 @@ class Row:
 
     @property
     def trimmed(self) -> tuple[Figure, Figure]:
-        """The same after malloc_trim(0)."""
+        """The same memory after malloc_trim(0)."""
         memory = self.result.memory
         pairs = zip(memory.application_memory_trimmed_bytes, memory.baseline_memory_bytes)
         measured = Figure.of(
@@ -88,15 +87,13 @@ class Row:
 
     @property
     def is_even(self) -> bool:
-        """Whether each core runs as many contexts, so that none is idle at the end of a plan's
-        rounds.
-        """
-        loads = [sum(counts) for counts in zip(*(group.per_core for group in self.layout.groups))]
-        return len({load for load in loads if load}) == 1
+        """Whether each core runs equally many contexts, so that none is idle at the end."""
+        loads = {sum(counts) for counts in zip(*(group.per_core for group in self.layout.groups))}
+        return len(loads - {0}) == 1
 
     @property
     def was_busy(self) -> bool:
-        """Whether other work ran before one of its processes."""
+        """Whether other work ran before one of the processes."""
         return max(self.result.speed.idle_cpu_percent) > BUSY_PERCENT
 
     def cells(self) -> Iterator[str]:
@@ -109,14 +106,16 @@ class Row:
         yield f"{_error_percent(*self.memory):+.1f} %"
         yield f"{_error_percent(*self.trimmed):+.1f} %"
         yield from (_shown(figure, 1) for figure in self.frames)
-        why_not = " (busy)" if self.was_busy else "" if self.is_even else " (uneven)"
-        yield f"{_error_percent(*self.frames):+.1f} %{why_not}"
+        remark = ""
+        if self.was_busy:
+            remark = " (busy)"
+        elif not self.is_even:
+            remark = " (uneven)"
+        yield f"{_error_percent(*self.frames):+.1f} %{remark}"
 
 
 def calibrated_study(answer: dict[str, Any], storage: Path, are_resolutions: bool = False) -> Study:
-    """Return what fit has measured for its answer; the models are those of the recommended plan,
-    which has all.
-    """
+    """Return fit's measurements for its answer; the recommended plan has all the models."""
     recommended = Plan.from_json(answer["recommended"])
     is_npu = find_runtime(recommended.runtime).device == "npu"
     demand = Demand(
@@ -136,19 +135,19 @@ def calibrated_study(answer: dict[str, Any], storage: Path, are_resolutions: boo
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Calibrate, measure, print the table."""
+    """Calibrate, measure, and print the table."""
     parser = argparse.ArgumentParser(
         "python -m benchmarks.fit_accuracy", description=__doc__.split("\n")[0]
     )
     parser.add_argument("--runtime", required=True, metavar="NAME")
     parser.add_argument(
-        "--repeats", type=int, default=3, metavar="N", help="processes of each layout; default: 3"
+        "--repeats", type=int, default=3, metavar="N", help="processes per layout; default: 3"
     )
     parser.add_argument(
-        "--streams", type=int, default=_STREAMS, metavar="N", help="fit calibrates for; default: 4"
+        "--streams", type=int, default=_STREAMS, metavar="N", help="streams for fit; default: 4"
     )
     parser.add_argument(
-        "--contexts", type=int, default=_CONTEXTS, metavar="N", help="of each stream; default: 3"
+        "--contexts", type=int, default=_CONTEXTS, metavar="N", help="contexts each; default: 3"
     )
     parser.add_argument(
         "--storage", type=Path, required=True, metavar="DIR", help="an empty folder"
@@ -165,20 +164,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     study = calibrated_study(answer, options.storage)
     costs = ProcessCosts(study)
-    layouts = [
-        layout
-        for layout in dict.fromkeys(_layouts(study.demand, costs))
-        if study.result(layout) is None
-    ]
+    candidates = dict.fromkeys(_layouts(study.demand, costs))
+    layouts = [layout for layout in candidates if study.result(layout) is None]
     if not layouts:
         sys.exit(
-            "fit has measured every layout of so few contexts: there is nothing to predict. Give"
+            "fit has measured all layouts of these contexts: there is nothing to predict. Give"
             " more --contexts"
         )
-    results = _measured(
-        [study.plan(layout, f"layout-{number}") for number, layout in enumerate(layouts)], options
-    )
+    plans = [study.plan(layout, f"layout-{number}") for number, layout in enumerate(layouts)]
+    results = _measured(plans, options)
     rows = [Row(layout, costs.predict(layout), result) for layout, result in zip(layouts, results)]
+    return _report(rows, options.quick)
+
+
+def _report(rows: Sequence[Row], is_quick: bool) -> int:
+    """Print the table and the largest errors; return the exit code."""
     print(f"| {' | '.join(_HEADS)} |\n|{'---|' * len(_HEADS)}")
     for row in rows:
         print(f"| {' | '.join(row.cells())} |")
@@ -188,11 +188,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     frames = f"{max(quiet):.1f} %" if quiet else "not judged"
     print(f"\nLargest errors: memory {memory:.1f} %, trimmed {trimmed:.1f} %, frames {frames}.")
     print(
-        f"Frames are judged of {len(quiet)} of {len(rows)} layouts: a quiet machine, equal numbers"
+        f"Frames are judged for {len(quiet)} of {len(rows)} layouts: a quiet machine, equal numbers"
         " on all cores."
     )
     is_far_off = memory > _MEMORY_PERCENT or max(quiet, default=0.0) > _FRAMES_PERCENT
-    return int(is_far_off and not options.quick)
+    return int(is_far_off and not is_quick)
 
 
 def _quick_options() -> list[str]:
@@ -201,8 +201,8 @@ def _quick_options() -> list[str]:
 
 
 def _layouts(demand: Demand, costs: ProcessCosts) -> Iterator[Layout]:
-    """Yield layouts in which all models have one form; a further model has one context more, up to
-    all.
+    """Yield layouts in which all models have one form; each model has one context more than the one
+    before, if it can.
     """
     models = range(len(demand.models))
     for form in costs.forms(0):

@@ -1,20 +1,23 @@
-"""Whether `reusebench fit` recommends the best layout there is: the table of docs/fit.md.
+"""Proof that `reusebench fit` recommends the best layout: the table of docs/fit.md.
 
-    python -m benchmarks.fit_optimum --target vboard:rk3588 --rknn-library librknnrt.so --streams 2 mobilenet_v2-96
+    python -m benchmarks.fit_optimum --target vboard:rk3588 --rknn-library librknnrt.so \\
+        --streams 2 mobilenet_v2-96
 
-A case is of one to three models, built-in networks or .rknn files, and up to four contexts. Its
-layouts are enumerated here, without fit's search: each context by itself is loaded, a dup, or over
-the weight memory of one of its model before it; has internal memory that the library makes, that
-the application makes for it, or that contexts of its core share; has tensors copied or in place,
-own or shared; and a core, so that as many contexts run at once as without reuse.
+A case has one to three models, built-in networks or .rknn files, and up to four contexts. The
+script enumerates its layouts without fit's search. Each context
 
-Two parts are measured in full: every way to have weights, internal memory and cores with copied
-tensors, up to the numbering of equal contexts and of cores; and for the contexts of one model on
-one core every way to have tensors. A layout takes the sum: that is checked on all layouts where
-they are few, else on some that are drawn at random. The least sum must be what fit recommends, to
-the byte. Predictions of fit are compared with what is measured, and its limit with what the driver
-of a board with so much memory grants. What was measured stays in DIR: a call that was cut off goes
-on there.
+- is loaded, is a dup, or uses the weight memory of an earlier context of its model;
+- has internal memory from the library, from the application, or shared by contexts of its core;
+- has tensors that are copied or in place, own or shared;
+- has a core, so that as many contexts run in parallel as without reuse.
+
+Two parts are measured completely: all choices of weights, internal memory and cores with copied
+tensors, up to the numbering of equal contexts and of cores; and, for the contexts of one model on
+one core, all choices of tensors. A layout takes the sum of both. This is checked on all layouts if
+they are few, otherwise on random ones. fit must recommend the least sum, to the byte.
+
+Predictions of fit are compared with measurements, and its limit with the memory that the driver of
+a limited board grants. Measurements stay in DIR, and an interrupted call continues from there.
 """
 
 from __future__ import annotations
@@ -68,16 +71,16 @@ from reusebench.targets.vboard.guest import missing_parts
 _CHECKOUT = Path(__file__).resolve().parent.parent
 _MIB = 2**20
 _PAGE_BYTES = 4096
-#: Of what is drawn at random: two calls measure the same.
+#: Seed of random choices, so that two calls measure the same.
 _SEED = 18
 _TENSORS = ((), (INPUT,), (OUTPUT,), (NATIVE_OUTPUT,), (INPUT, OUTPUT), (INPUT, NATIVE_OUTPUT))
-#: Largest error of a prediction of what layouts take when all contexts infer.
+#: Largest error of a prediction of memory when all contexts infer.
 _BOUND_PERCENT = 0.5
 _QUICK_CHIP = "rk3588"
 _QUICK_NETWORK = "tiny-64"
-#: So many layouts are all measured.
+#: Up to this number all layouts are measured.
 _FEW = 1000
-#: Of what is wrong, so many are shown.
+#: Number of errors to show.
 _SHOWN = 10
 _HEADS = (
     "models",
@@ -94,21 +97,21 @@ _HEADS = (
     "at the limit",
 )
 
-#: Contexts of a plan, of which every field that a layout chooses is set.
+#: Contexts of a plan, with all fields that a layout chooses.
 _Contexts = tuple[Context, ...]
-#: What a context has of tensors: which are in place, and whether contexts of its model and core
-#: share them.
+#: A context's tensors: those that are in place, and whether contexts of its model and core share
+#: them.
 _Tensors = tuple[tuple[str, ...], bool]
 
 
 @dataclass(frozen=True)
 class Case:
-    """What fit is asked for."""
+    """A question for fit."""
 
     target: str
     library: Path
     models: tuple[Path, ...]
-    #: Of each model: the file without its weights, for contexts that have those of the first one.
+    #: Per model: the file without weights, for contexts that use the first model's weights.
     weightless: tuple[Optional[Path], ...]
     streams: int
     contexts: int
@@ -138,7 +141,7 @@ class Case:
         return done.returncode, json.loads(done.stdout)
 
     def board(self, memory_bytes: int | None = None) -> Target:
-        """Return the virtual board, with so much memory for the NPU."""
+        """Return the virtual board, with a limit for the NPU's memory."""
         (target,) = resolve_targets(
             Selection(self.target, self.library, memory_bytes, runtimes=("rknn",))
         ).values()
@@ -151,15 +154,13 @@ class Space:
 
     #: The model of each context.
     models: tuple[int, ...]
-    #: So many cores have contexts: as many as without reuse.
+    #: Number of cores with contexts, as many as without reuse.
     cores: int
-    #: Ways to have the weights of another context that the library has, by trying.
+    #: Mechanisms for the weights of another context that the library supports, as tried.
     mechanisms: tuple[str, ...]
 
     def draw(self, chance: random.Random) -> _Contexts:
-        """Return a layout drawn at random, choice by choice; it may be one that the library
-        refuses.
-        """
+        """Return a random layout, which the library may refuse."""
         while True:
             contexts: list[Context] = []
             for model in self.models:
@@ -173,11 +174,10 @@ class Space:
                 return tuple(contexts)
 
     def structures(self) -> Iterator[_Contexts]:
-        """Yield the ways to have weights, internal memory and cores, tensors copied; cores in order
-        of their first use.
+        """Yield all choices of weights, internal memory and cores, with copied tensors.
 
-        What is shared with nobody is left out: it is the same memory of the application as that of
-        one context.
+        Cores are in the order of their first use. Memory with a single user is left out, since it
+        equals the application's own memory for one context.
         """
         for cores in product(range(self.cores), repeat=len(self.models)):
             if list(dict.fromkeys(cores)) == list(range(self.cores)):
@@ -195,7 +195,7 @@ class Space:
                     yield from self._structures(cores, (*contexts, context))
 
     def _weights(self, model: int, before: Sequence[Context]) -> Iterator[Context]:
-        """Yield the ways that a context has to get its weights."""
+        """Yield the choices of weights for a context."""
         yield Context(None, model)
         if SHARED_WEIGHT_MEMORY in self.mechanisms:
             yield Context(None, model, outside=(WEIGHTS,))
@@ -211,9 +211,7 @@ class Space:
                 yield Context(None, model, SHARED_WEIGHTS, source)
 
     def with_tensors(self, structure: _Contexts) -> Iterator[_Contexts]:
-        """Yield the structure with every choice of tensors; those that are shared have somebody to
-        share them with.
-        """
+        """Yield the structure with every choice of tensors; shared tensors have several users."""
         members = list(_by_model_and_core(structure).values())
         for chosen in product(*(_assignments(len(indices)) for indices in members)):
             contexts = list(structure)
@@ -223,7 +221,7 @@ class Space:
             yield tuple(contexts)
 
     def count(self) -> int:
-        """Return how many layouts there are, contexts numbered."""
+        """Return the number of layouts, in which contexts are numbered."""
         total = 0
         for structure in self.structures():
             total += prod(
@@ -233,17 +231,13 @@ class Space:
         return total
 
     def tensors_alone(self, model: int, count: int) -> list[_Contexts]:
-        """Return so many contexts of a model on one core, nothing shared but tensors: each way to
-        have these once.
-        """
+        """Return every choice of tensors for `count` contexts of a model on one core."""
         structure = (Context(None, model, core=0),) * count
         chosen = {_tensors_of(contexts): contexts for contexts in self.with_tensors(structure)}
         return list(chosen.values())
 
     def with_choice(self, context: Context, tensors: _Tensors) -> Context:
-        """Return the context with these tensors; the number of their memory follows from model,
-        core and tensors.
-        """
+        """Return the context with these tensors, in the memory of its model and core."""
         zero_copy, shares = tensors
         assert context.core is not None
         number = (context.model * self.cores + context.core) * len(_TENSORS) + _TENSORS.index(
@@ -252,7 +246,7 @@ class Space:
         return replace(context, zero_copy=zero_copy, io=number if shares else None)
 
     def plan_is_valid(self, contexts: Sequence[Context]) -> bool:
-        """Whether the contexts contradict each other in nothing."""
+        """Whether the contexts make a valid plan."""
         models: Any = (None,) * (max(self.models) + 1)
         try:
             Plan("", None, "rknn", models, tuple(contexts), self.cores, 1)
@@ -262,22 +256,17 @@ class Space:
 
 
 def _internals(context: Context) -> Iterator[Context]:
-    """Yield the context with each way to have internal memory: the library's, its own, that of its
-    core.
-    """
+    """Yield the context with internal memory of the library, of its own, and of its core."""
     yield context
     yield replace(context, outside=(*context.outside, INTERNAL))
     yield replace(context, internal=context.core)
 
 
 def _has_internal(context: Context) -> bool:
-    """Whether internal memory is the application's where weights are: without it the adapter
-    refuses.
-    """
-    is_outside = context.internal is not None or INTERNAL in context.outside
-    return is_outside or not (
-        WEIGHTS in context.outside or context.mechanism == SHARED_WEIGHT_MEMORY
-    )
+    """Whether the application provides internal memory, which it must if it provides weights."""
+    if context.internal is not None or INTERNAL in context.outside:
+        return True
+    return WEIGHTS not in context.outside and context.mechanism != SHARED_WEIGHT_MEMORY
 
 
 def _every_tensors() -> Iterator[_Tensors]:
@@ -288,7 +277,7 @@ def _every_tensors() -> Iterator[_Tensors]:
 
 
 def _assignments(count: int) -> list[tuple[_Tensors, ...]]:
-    """Return the tensors that so many contexts of one model and core can have."""
+    """Return the choices of tensors for `count` contexts of one model and core."""
     every = []
     for chosen in product(_every_tensors(), repeat=count):
         if all(not tensors[1] or chosen.count(tensors) > 1 for tensors in chosen):
@@ -304,7 +293,7 @@ def _by_model_and_core(contexts: Sequence[Context]) -> dict[tuple[int, int | Non
 
 
 def _reduced(contexts: Sequence[Context]) -> _Contexts:
-    """Return the layout without memory that is shared with nobody."""
+    """Return the layout with shared memory of a single user replaced by its own memory."""
     internal = Counter(context.internal for context in contexts)
     io = Counter(context.io for context in contexts)
     reduced = []
@@ -318,14 +307,14 @@ def _reduced(contexts: Sequence[Context]) -> _Contexts:
 
 
 def _tensors_of(contexts: Sequence[Context]) -> tuple[_Tensors, ...]:
-    """Return what contexts of one model and core have of tensors, in any order."""
+    """Return the tensors of contexts of one model and core, sorted."""
     return tuple(
         sorted((context.zero_copy, context.io is not None) for context in _reduced(contexts))
     )
 
 
 def _key(contexts: Sequence[Context]) -> tuple[Any, ...]:
-    """Return what layouts have in common that differ in the numbers of contexts and cores alone."""
+    """Return a key that is equal for layouts that differ only in the numbering."""
     reduced = _reduced(contexts)
     orders: list[list[int]] = [[]]
     for model in sorted({context.model for context in reduced}):
@@ -369,25 +358,23 @@ class Board:
     """Measures layouts of one case, each in a fresh process, each once."""
 
     def __init__(self, target: Target, plan: Plan, jobs: int, file: Path) -> None:
-        """Take the board, a plan of fit whose models and cores all have, and the file of what was
-        measured.
-        """
+        """Take the board, a plan with the models and cores, and the file of measurements."""
         self._target = target
         self._plan = plan
         self._jobs = jobs
         self._file = file
-        #: By the plan as JSON; None: it fails, or reads memory of another context.
+        #: Sizes by the plan's JSON; None if it fails, or reads memory of another context.
         self._measured: dict[str, Size | None] = {}
         for line in file.read_text().splitlines() if file.exists() else ():
             words, size = json.loads(line)
             self._measured[words] = None if size is None else Size(*size)
 
     def __len__(self) -> int:
-        """How many layouts were measured."""
+        """Return the number of measured layouts."""
         return len(self._measured)
 
     def measure(self, layouts: Iterable[_Contexts]) -> list[Size | None]:
-        """Return what each layout takes; None of one that fails."""
+        """Return the size of each layout, None if it fails."""
         plans = [replace(self._plan, contexts=contexts) for contexts in layouts]
         keys = [json.dumps(plan.to_json()) for plan in plans]
         new = {key: plan for key, plan in zip(keys, plans) if key not in self._measured}
@@ -408,7 +395,7 @@ class Board:
 
 
 def measured_once(plan: Plan, target: Target) -> Repeat:
-    """Return what came of the plan in one fresh process."""
+    """Return the result of the plan in one fresh process."""
     settings = Settings(
         streams=1,
         contexts=1,
@@ -425,10 +412,10 @@ def measured_once(plan: Plan, target: Target) -> Repeat:
 
 
 class Proof:
-    """Everything that is measured of one case."""
+    """All measurements of one case."""
 
     def __init__(self, case: Case, jobs: int) -> None:
-        """Ask fit, and find out what the library has."""
+        """Ask fit, and try the mechanisms of the library."""
         self.case = case
         _, self.answer = case.ask("--stored")
         self.recommended = Plan.from_json(self.answer["recommended"])
@@ -439,9 +426,7 @@ class Proof:
         self.space = Space(models, cores, tuple(self._mechanisms()))
 
     def _mechanisms(self) -> Iterator[str]:
-        """Yield the ways to have the weights of another context that the library does not
-        refuse.
-        """
+        """Yield the mechanisms for the weights of another context that the library supports."""
         loaded = Context(None, 0, core=0)
         outside = Context(None, 0, core=0, outside=(WEIGHTS, INTERNAL))
         pairs = {
@@ -462,20 +447,21 @@ class Proof:
 
     @cached_property
     def structures(self) -> dict[tuple[Any, ...], _Contexts]:
-        """The ways to have weights, internal memory and cores, each once."""
+        """All choices of weights, internal memory and cores, each once."""
         return {_key(contexts): contexts for contexts in self.space.structures()}
 
     @cached_property
     def structure_bytes(self) -> dict[tuple[Any, ...], int | None]:
-        """What each of them takes with copied tensors."""
+        """The size of each structure with copied tensors."""
         return dict(
             zip(self.structures, map(_steady, self.board.measure(self.structures.values())))
         )
 
     @cached_property
     def tensor_bytes(self) -> dict[tuple[int, tuple[_Tensors, ...]], int | None]:
-        """What contexts of a model on one core take more for a choice of tensors than copied, less
-        where negative.
+        """The additional bytes of each choice of tensors, compared with copied ones.
+
+        The key has the model and the tensors of its contexts on one core.
         """
         counts = set()
         for structure in self.structures.values():
@@ -494,7 +480,7 @@ class Proof:
         return more
 
     def sum_bytes(self, contexts: _Contexts) -> int | None:
-        """Return what a layout takes by the two parts; None if one of them fails."""
+        """Return the size of a layout as the sum of its two parts; None if one part fails."""
         total = self.structure_bytes.get(
             _key([replace(context, zero_copy=(), io=None) for context in contexts])
         )
@@ -504,7 +490,7 @@ class Proof:
         return total
 
     def least(self) -> tuple[int, _Contexts]:
-        """Return the least sum of all layouts, and a layout that has it."""
+        """Return the least sum of all layouts, and a layout with it."""
         best: dict[tuple[int, int], tuple[int, tuple[_Tensors, ...]]] = {}
         for (model, tensors), more in self.tensor_bytes.items():
             if more is not None:
@@ -526,7 +512,7 @@ class Proof:
         return min(sums, key=lambda pair: pair[0])
 
     def to_check(self, most: int) -> list[_Contexts]:
-        """Return all layouts up to numbering where there are few, else so many at random."""
+        """Return all layouts up to numbering if they are few, otherwise `most` random ones."""
         if self.space.count() <= _FEW:
             every = {}
             for structure in self.structures.values():
@@ -538,7 +524,7 @@ class Proof:
         return [self.space.draw(chance) for _ in range(most)]
 
     def predicted(self, most: int) -> list[tuple[Size, _Contexts]]:
-        """Return layouts of fit's own forms with its prediction: all, or as many at random."""
+        """Return fit's predictions for layouts of its own forms, of at most `most` random ones."""
         study = calibrated_study(self.answer, self.case.storage, any(self.case.weightless))
         demand = study.demand
         costs = NpuCosts(study)
@@ -562,10 +548,9 @@ class Proof:
         ]
 
     def limit_holds(self) -> bool:
-        """Whether what is recommended runs in exactly its predicted peak and not in a page less,
-        and fit says so.
+        """Whether the recommended plan runs in its predicted peak but not in a page less.
 
-        In a page less fit may have another layout, which must run there.
+        fit must agree. For a page less it may recommend another layout, which must run there.
         """
         exact = self.answer["predicted_npu_peak_bytes"]
         failure = measured_once(self.recommended, self.case.board(exact - _PAGE_BYTES)).failure
@@ -586,23 +571,23 @@ def _steady(size: Size | None) -> int | None:
 
 
 def _core_sets(count: int, cores: int) -> list[tuple[int, ...]]:
-    """Return the sets of cores that so many contexts can have."""
+    """Return the sets of cores that `count` contexts can use."""
     sizes = range(1, min(count, cores) + 1)
     return [chosen for size in sizes for chosen in combinations(range(cores), size)]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure one case, print its row, and return 1 where fit was wrong."""
+    """Measure one case and print its row; return 1 if fit was wrong."""
     parser = argparse.ArgumentParser(
         "python -m benchmarks.fit_optimum", description=__doc__.split("\n")[0]
     )
     parser.add_argument("--target", default="vboard:rk3588", metavar="vboard:CHIP")
     parser.add_argument("--rknn-library", type=Path, required=True, metavar="FILE")
     parser.add_argument(
-        "--streams", type=int, default=1, metavar="N", help="as of reusebench fit; default: 1"
+        "--streams", type=int, default=1, metavar="N", help="as in reusebench fit; default: 1"
     )
     parser.add_argument(
-        "--contexts", type=int, default=1, metavar="N", help="as of reusebench fit; default: 1"
+        "--contexts", type=int, default=1, metavar="N", help="as in reusebench fit; default: 1"
     )
     parser.add_argument(
         "--resolutions", action="store_true", help="the networks are resolutions of one"
@@ -612,10 +597,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         type=int,
         default=200,
         metavar="N",
-        help="layouts to check at random, and predictions; default: 200",
+        help="random layouts and predictions to check; default: 200",
     )
     parser.add_argument(
-        "--jobs", type=int, default=1, metavar="N", help="processes at once; default: 1"
+        "--jobs", type=int, default=1, metavar="N", help="parallel processes; default: 1"
     )
     parser.add_argument(
         "--storage",
@@ -629,25 +614,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     options = parse(parser, arguments, _quick_options)
     proof = Proof(_case(options), options.jobs)
+    names = " + ".join(Path(model).stem for model in options.models)
+    return _prove(proof, names, options.check)
+
+
+def _prove(proof: Proof, names: str, most: int) -> int:
+    """Compare fit's answer with measurements, and print the row; return the exit code."""
     least_bytes, layout = proof.least()
-    checked = proof.to_check(options.check)
-    predictions = proof.predicted(options.check)
-    plans = list(
-        dict.fromkeys(
-            [*checked, layout, proof.recommended.contexts, *(plan for _, plan in predictions)]
-        )
-    )
+    predictions = proof.predicted(most)
+    predicted_plans = [contexts for _, contexts in predictions]
+    candidates = [*proof.to_check(most), layout, proof.recommended.contexts, *predicted_plans]
+    plans = list(dict.fromkeys(candidates))
     sizes = dict(zip(plans, proof.board.measure(plans)))
     wrong = [
         contexts for contexts in plans if _steady(sizes[contexts]) != proof.sum_bytes(contexts)
     ]
     least_bytes = min([least_bytes, *(size.steady_bytes for size in sizes.values() if size)])
     recommended = sizes[proof.recommended.contexts]
-    assert recommended is not None, "what fit recommends does not run"
+    assert recommended is not None, "the layout that fit recommends does not run"
     errors = [_errors_percent(predicted, sizes[contexts]) for predicted, contexts in predictions]
-    (steady, peak), holds = zip(*errors), proof.limit_holds()
+    steady, peak = zip(*errors)
+    holds = proof.limit_holds()
     row = (
-        " + ".join(Path(model).stem for model in options.models),
+        names,
         str(len(proof.space.models)),
         f"{proof.space.count():,}",
         f"{len(proof.board):,}",
@@ -676,9 +665,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _quick_options() -> list[str]:
-    """Return one context of the tiny network on a virtual board; the script is skipped if there can
-    be none.
-    """
+    """Return options for the tiny network on a virtual board; skip the script if there is none."""
     fitting = [library for library in find_libraries() if _QUICK_CHIP in library.chips()]
     libraries = [library for library in fitting if not missing_parts(library)]
     if not libraries:
@@ -695,21 +682,16 @@ def _quick_options() -> list[str]:
 
 
 def _errors_percent(predicted: Size, measured: Size | None) -> tuple[float, float]:
-    """Return the errors of steady and peak; of what fit takes for possible and does not run as
-    wrong as can be.
-    """
+    """Return the errors of the steady and the peak size; 100 % if the layout does not run."""
     if measured is None:
         return 100.0, 100.0
-    pairs = (
-        (predicted.steady_bytes, measured.steady_bytes),
-        (predicted.peak_bytes, measured.peak_bytes),
-    )
-    one, other = (100 * abs(mine - real) / real for mine, real in pairs)
-    return one, other
+    steady = abs(predicted.steady_bytes - measured.steady_bytes) / measured.steady_bytes
+    peak = abs(predicted.peak_bytes - measured.peak_bytes) / measured.peak_bytes
+    return 100 * steady, 100 * peak
 
 
 def _case(options: argparse.Namespace) -> Case:
-    """Return the case of the options, its built-in networks made where they are missing."""
+    """Return the case of the options; make the built-in networks if they are missing."""
     chip = CHIPS[options.target.partition(":")[2]].name
     recipes = {
         word: Recipe(*_network(word), seed=1) for word in options.models if not Path(word).suffix

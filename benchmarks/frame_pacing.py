@@ -1,10 +1,10 @@
-"""How exactly frames come at their time: `python -m benchmarks.frame_pacing`.
+"""Accuracy of the times of frames: `python -m benchmarks.frame_pacing`.
 
-The real driver runs 4 streams at 30 frames/s with 3 contexts per stream, led and read as in a
-measurement, on a runtime that computes nothing, so that what is late is late because of the
-scheduler itself. `due to begun` is the pacing error: how long after its time a stream begins with a
-frame. `decoded to taken` is how long a decoded frame takes to a context that is free. Once with
-frames that are nothing, once with the default clip decoded and scaled.
+The real driver runs 4 streams at 30 frames/s with 3 contexts per stream, controlled and read as in
+a measurement. The runtime computes nothing, so that all delays are the scheduler's. `due to begun`
+is the pacing error: the time from a frame's due time until its stream begins with it. `decoded to
+taken` is the time until a free context takes a decoded frame. It runs once with empty frames, and
+once with the default clip, decoded and scaled.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tests.helpers.support import CHECKOUT, StubListener, models_of
 _TARGET = Target("idle", (sys.executable, "-m", "tests.measured.idle_driver"), CHECKOUT)
 _STREAMS = 4
 _CONTEXTS = 3
-#: As while streams are measured.
+#: Sampling rate, as when streams are measured.
 _SAMPLE_HZ = 20.0
 _STAGES = {
     "wait": "due to begun",
@@ -40,18 +40,18 @@ _STAGES = {
 
 
 class _Listener(StubListener):
-    """Gathers the frames."""
+    """A listener that collects the messages about frames."""
 
     def __init__(self, plan: Plan, observer: Observer) -> None:
         self.watch = FramesWatch(plan, observer, computes=True)
 
     def frames(self, message: Frames, run: MeasuredRun) -> None:  # noqa: ARG002
-        """Gather them."""
+        """Collect a message."""
         self.watch.take(message)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, and print a table for both kinds of frames."""
+    """Measure both kinds of frames and print a table for each."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -72,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _videos() -> Iterator[tuple[str, Video | None]]:
-    yield "frames of nothing", None
+    yield "empty frames", None
     video = Videos({"idle": THIS_INTERPRETER}).of("idle")
     assert video is not None
     yield f"{video.width}x{video.height} {video.codec}, decoded and scaled", video

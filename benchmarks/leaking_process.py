@@ -1,7 +1,7 @@
-"""A process that infers, has frames come and go, and leaks on request; trend_accuracy.py measures
-it.
+"""A process that infers, allocates and frees frames, and leaks on request.
 
-`python -m benchmarks.leaking_process --model FILE` runs until it is killed, or for --seconds.
+trend_accuracy.py measures it. `python -m benchmarks.leaking_process --model FILE` runs until it is
+killed, or for --seconds.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MOST_IN_FLIGHT = 3
 
 
 def _pool() -> Callable[[], object]:
-    """Return what takes frames in turn that are there from the beginning."""
+    """Return a function that returns preallocated frames in turn."""
     return cycle([bytearray(_PICTURE) for _ in range(_MOST_IN_FLIGHT)]).__next__
 
 
@@ -36,7 +36,7 @@ def _mapped() -> object:
     return frame
 
 
-#: Where frames come from: a pool, the heap, which keeps what is given back, or the kernel.
+#: Sources of frames: a pool, the heap, which keeps freed memory, or the kernel.
 FRAMES: dict[str, Callable[[], Callable[[], object]]] = {
     "pool": _pool,
     "heap": lambda: lambda: bytearray(_PICTURE),
@@ -45,23 +45,23 @@ FRAMES: dict[str, Callable[[], Callable[[], object]]] = {
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Take frame after frame until the process is killed, or the time is over."""
+    """Take frames until the process is killed or the time is over."""
     parser = argparse.ArgumentParser("python -m benchmarks.leaking_process", description=__doc__)
     add = parser.add_argument
     add(
         "--model",
         required=True,
         metavar="FILE",
-        help="of ONNX; its one input takes numbers of 32 bits",
+        help="ONNX file with one input, of float32",
     )
-    add("--frames", choices=FRAMES, default="pool", help="where frames come from; default: pool")
-    add("--leak", type=int, default=0, metavar="BYTES", help="in a minute; default: 0")
+    add("--frames", choices=FRAMES, default="pool", help="source of frames; default: pool")
+    add("--leak", type=int, default=0, metavar="BYTES", help="leak per minute; default: 0")
     add(
         "--piece",
         type=int,
         default=mmap.PAGESIZE,
         metavar="BYTES",
-        help="in which it leaks; default: a page",
+        help="size of a leaked piece; default: a page",
     )
     add(
         "--seconds",
@@ -77,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def run(model: str, frames: str, leak_bytes: int, piece_bytes: int, seconds: float) -> None:
-    """Take frame after frame for so long."""
+    """Take frames for `seconds`."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     session = onnxruntime.InferenceSession(model, options)

@@ -1,8 +1,8 @@
-"""What came out of public models that others made: the table of docs/models.md.
+"""Reuse in public models made by others: the table of docs/models.md.
 
 `python -m benchmarks.public_models --storage DIR FILE...` measures each file by pytest bench/ (ONNX
 Runtime, 4 streams x 3 contexts, no reuse, full dup, and dup with one internal memory), and prints a
-row of Markdown for each; some minutes for each. A file that does not run is a row with the reason.
+row of Markdown; a file takes some minutes. The row of a file that does not run has the reason.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--storage", type=Path, required=True)
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
     parser.add_argument(
-        "--repeats", type=int, default=5, metavar="N", help="processes of each layout; default: 5"
+        "--repeats", type=int, default=5, metavar="N", help="processes per layout; default: 5"
     )
     options = parse(
         parser, arguments, lambda: ["--repeats=1", f"--storage={own_folder()}", tiny_model()]
@@ -73,12 +73,8 @@ def _row(file: Path, storage: Path, repeats: int) -> Iterator[str]:
     done = subprocess.run(command, cwd=_CHECKOUT, capture_output=True, text=True, check=False)
     yield file.name
     if done.returncode == 4:
-        errors = [
-            line
-            for line in done.stdout.splitlines() + done.stderr.splitlines()
-            if line.startswith("ERROR")
-        ]
-        yield " ".join(errors)
+        lines = done.stdout.splitlines() + done.stderr.splitlines()
+        yield " ".join(line for line in lines if line.startswith("ERROR"))
         return
     material = read_material([storage], None)
     (run, *_) = (run for run in material.files if isinstance(run, StoredRun))

@@ -1,11 +1,10 @@
-"""Which runtimes run public models that others made, and what reuse saves there: a table of
-docs/models.md.
+"""Reuse in public models made by others, on several runtimes: a table of docs/models.md.
 
 `python -m benchmarks.public_models_on_runtimes --storage DIR --runtime NAME ... FILE...` measures
-three contexts of each file on each runtime, without reuse and with full dup, one process each, and
-prints a row of Markdown for each file: what the contexts take above the import, without reuse and
-with dup, or why there is nothing. Outputs that differ from those of the first runtime by more than
-1e-3 are marked, with the relative difference.
+three contexts of each file on each runtime, without reuse and with full dup, one process each. It
+prints a row of Markdown for each file: the memory of the contexts above the import, without reuse
+and with dup, or the reason why there is none. Outputs that differ from the first runtime's by more
+than 1e-3 are marked with the relative difference.
 """
 
 from __future__ import annotations
@@ -28,9 +27,9 @@ _CHECKOUT = Path(__file__).resolve().parent.parent
 _NO_REUSE = "no_reuse_one_model"
 _DUP = "full_dup"
 _CONTEXTS = 3
-#: Of the reason why a runtime does not run a file, in a cell.
+#: Characters in a cell of the reason why a runtime does not run a file.
 _REASON_CHARACTERS = 160
-#: What pytest puts before it.
+#: Pattern for the reason in pytest's output.
 _REASON = re.compile(r"(?:ERROR: |Not all was measured\. |Nothing was measured\. )(.*)")
 
 
@@ -54,9 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _quick_options() -> list[str]:
-    """Return the built-in tiny network, and the runtimes of this machine that read its ONNX
-    file.
-    """
+    """Return options for the tiny network and the installed runtimes that read ONNX files."""
     readers = [entry for entry in RUNTIMES if ".onnx" in entry.suffixes and available(entry)]
     return [
         *(f"--runtime={entry.name}" for entry in readers),
@@ -66,7 +63,7 @@ def _quick_options() -> list[str]:
 
 
 def _measure(file: Path, runtime: str, storage: Path) -> str:
-    """Measure a file on a runtime; return why nothing was measured, empty if something was."""
+    """Measure a file on a runtime; return the reason if nothing was measured, otherwise ""."""
     command = [sys.executable, "-m", "pytest", "bench/test_dup.py", "-k", f"{_NO_REUSE} or {_DUP}]"]
     command += [
         "--runtime",
@@ -87,12 +84,11 @@ def _measure(file: Path, runtime: str, storage: Path) -> str:
     ]
     done = subprocess.run(command, cwd=_CHECKOUT, capture_output=True, text=True, check=False)
     reasons = _REASON.findall(done.stdout + done.stderr)
-    # Before it stand the runtime, the file and the shapes that were tried; behind it what to do.
-    return (
-        re.split(r"\. (?:Change|Give|Convert) ", reasons[0].split(": ", 2)[-1])[0]
-        if reasons
-        else ""
-    )
+    if not reasons:
+        return ""
+    # Runtime, file and tried shapes come before the reason, advice comes after it.
+    reason = reasons[0].split(": ", 2)[-1]
+    return re.split(r"\. (?:Change|Give|Convert) ", reason)[0]
 
 
 def _rows(storage: Path) -> dict[str, dict[str, Mapping[str, Any]]]:
@@ -112,21 +108,16 @@ def _cell(rows: Mapping[str, Mapping[str, Any]], reason: str) -> str:
     if base is None or base["application_memory_over_baseline_bytes"] is None:
         text = base["outcome"] if base else reason
         return text if len(text) <= _REASON_CHARACTERS else f"{text[:_REASON_CHARACTERS]}..."
-    text = (
-        f"{_mib(base)} → {_mib(dup)}"
-        if dup and dup["outcome"] == "ok"
-        else f"{_mib(base)}, dup {_outcome(dup)}"
-    )
+    if dup is None:
+        text = f"{_mib(base)}, dup not measured"
+    elif dup["outcome"] == "ok":
+        text = f"{_mib(base)} → {_mib(dup)}"
+    else:
+        text = f"{_mib(base)}, dup {dup['outcome']}"
     difference = base["reference_difference"]
-    return (
-        f"{text} (outputs {difference:.0e})"
-        if difference is not None and difference > TOLERANCE
-        else text
-    )
-
-
-def _outcome(row: Mapping[str, Any] | None) -> str:
-    return str(row["outcome"]) if row else "not measured"
+    if difference is not None and difference > TOLERANCE:
+        text += f" (outputs {difference:.0e})"
+    return text
 
 
 def _mib(row: Mapping[str, Any]) -> str:

@@ -1,7 +1,7 @@
-"""The quick form of the scripts in this folder: a few seconds show whether a script works; its
-figures mean nothing.
+"""The quick form of the scripts in this folder, which shows in seconds whether a script works.
 
-`python -m benchmarks` runs that of each; `python -m benchmarks.NAME --quick` is one of them.
+`python -m benchmarks.NAME --quick` runs it for one script, `python -m benchmarks` for all. The
+figures of a quick form mean nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from reusebench.models import Recipe, ensure_all
 
 __all__ = ["SKIPPED", "compiler", "own_folder", "parse", "skip", "tiny_model"]
 
-#: Exit code of a script that needs what is not here; the last line of its output says what.
+#: Exit code of a skipped script; the last line of its output has the missing requirement.
 SKIPPED = 77
 
 
@@ -29,8 +29,9 @@ def parse(
     arguments: Sequence[str] | None,
     quick_options: Sequence[str] | Callable[[], Sequence[str]],
 ) -> argparse.Namespace:
-    """Return the options, `quick` among them; with --quick they begin with the quick options, which
-    others overrule.
+    """Return the parsed options, with --quick added.
+
+    With --quick, `quick_options` replace the defaults; other arguments override them.
     """
     parser.add_argument(
         "--quick",
@@ -45,13 +46,13 @@ def parse(
 
 
 def skip(reason: str) -> NoReturn:
-    """End the script, since something that it needs is not here."""
+    """End the script as skipped, because a requirement is missing."""
     print(reason, flush=True)
     sys.exit(SKIPPED)
 
 
 def compiler() -> str:
-    """Return the C compiler; the script ends as skipped if there is none."""
+    """Return the C compiler; skip the script if there is none."""
     name = os.environ.get("CC", "cc")
     if shutil.which(name) is None:
         skip(f"no C compiler: `{name}` is not in the path; CC=NAME names another")

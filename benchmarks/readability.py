@@ -1,11 +1,10 @@
-"""How dense the code is: `python -m benchmarks.readability [FOLDER...]`.
+"""Density of the code: `python -m benchmarks.readability [FOLDER...]`.
 
-A row per figure and a column per folder: the product by default, beside any other Python package
-that is named, so that a figure can be judged beside code that reads well. Lines of code are those
-with a token of code: no blank lines, comments or docstrings. `--packages` gives a column to each
-package of the product.
+It prints a row per figure and a column per folder: by default the product, and any other Python
+package to compare with. Lines of code have a token of code, so blank lines, comments and docstrings
+do not count. `--packages` prints a column for each package of the product.
 
-A figure is a mirror and no gate: tests/test_english.py holds what may never come back.
+The figures are a mirror, not a gate; tests/test_english.py is the gate for phrases.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from benchmarks.texts import MARKS, texts_of, tracked_files
 
 _CHECKOUT = Path(__file__).resolve().parents[1]
 _PRODUCT = _CHECKOUT / "src" / "reusebench"
-#: Habits of the English that are counted beside those that a test forbids.
+#: Phrases that are counted, in addition to those that a test forbids.
 _HABITS = {
     "begins with a clause without a noun": re.compile(
         r"^(What|Why|How|Who|Where|That|Whose|Which) "
@@ -58,13 +57,13 @@ _BRANCHES = (
     ast.IfExp,
     *_COMPREHENSIONS,
 )
-#: A function with fewer lines has no density of its own.
+#: Functions with fewer lines have no meaningful density.
 _FEWEST_LINES = 5
 
 
 @dataclass
 class Density:
-    """What was counted in a set of files."""
+    """The counts of a set of files."""
 
     files: int = 0
     lines: list[int] = field(default_factory=list)
@@ -206,13 +205,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _english() -> dict[str, dict[str, str]]:
-    """Return the rows about English: texts, and how many of them have each mark, in code, tests and
-    docs.
-    """
+    """Return the rows about English: the number of texts, and of marks in them, by kind of file."""
     texts: dict[str, list[str]] = {"code": [], "tests": [], "docs": []}
     for path in tracked_files(_CHECKOUT):
-        top = path.relative_to(_CHECKOUT).parts[0]
-        group = "docs" if path.suffix == ".md" else "tests" if top == "tests" else "code"
+        group = "code"
+        if path.suffix == ".md":
+            group = "docs"
+        elif path.relative_to(_CHECKOUT).parts[0] == "tests":
+            group = "tests"
         texts[group] += [text.words for text in texts_of(path)]
     columns = {}
     for group, words in texts.items():
@@ -234,10 +234,9 @@ def _print_table(columns: dict[str, dict[str, str]]) -> None:
 def _lines_of_docstrings(tree: ast.Module) -> set[int]:
     lines: set[int] = set()
     for node in ast.walk(tree):
-        if (
-            not isinstance(node, (ast.Module, ast.ClassDef, *_FUNCTIONS))
-            or ast.get_docstring(node) is None
-        ):
+        if not isinstance(node, (ast.Module, ast.ClassDef, *_FUNCTIONS)):
+            continue
+        if ast.get_docstring(node) is None:
             continue
         first = node.body[0]
         lines.update(range(first.lineno, (first.end_lineno or first.lineno) + 1))
@@ -249,8 +248,9 @@ def _branches(tree: ast.AST) -> int:
 
 
 def _branch(node: ast.AST) -> int:
-    """Return how many decisions a node is: a comprehension with each of its conditions, each
-    further operand of and, or.
+    """Return the number of decisions in a node.
+
+    A comprehension and each of its conditions count, and each additional operand of `and` and `or`.
     """
     if isinstance(node, ast.BoolOp):
         return len(node.values) - 1

@@ -1,11 +1,12 @@
-"""How exactly `reusebench record` measures phases: `python -m benchmarks.recorder_accuracy`.
+"""Accuracy of the phases of `reusebench record`: `python -m benchmarks.recorder_accuracy`.
 
-A program in C whose memory is known to the page is recorded: it grows, shrinks, has a spike of 1
-ms, maps a file, has memory with a child, spikes in both one after the other, and phases without any
-length. It knows what it has touched, and its memory before from the kernel. It waits for the answer
-to its marks, or with --pause MS goes on after that time; --busy N runs so many loops beside it, at
-the same priority. --target pipe:sh records it as that of a board far away, through the reader. It
-needs a C compiler.
+It records a C program whose memory is known to the page: it grows, shrinks, has a spike of 1 ms,
+maps a file, shares memory with a child, spikes in both processes one after the other, and has
+phases without length. It knows its touched pages, and its earlier memory from the kernel. It waits
+for the answer to its marks, or continues after --pause MS; --busy N runs N loops beside it, at the
+same priority. --target pipe:sh records it as a program of a remote board, through the reader.
+
+It needs a C compiler.
 """
 
 from __future__ import annotations
@@ -31,13 +32,13 @@ __all__ = ["MeasuredPhase", "measure"]
 
 _SOURCE = Path(__file__).with_suffix(".c")
 _MIB = 2**20
-#: As the source has it.
+#: Size of the mapped file, as in the source.
 _FILE_BYTES = 24 * _MIB
 
 
 @dataclass(frozen=True)
 class MeasuredPhase:
-    """A phase as it was, and as it was recorded, in bytes."""
+    """The true and the recorded memory of a phase, in bytes."""
 
     name: str
     memory_bytes: int
@@ -46,31 +47,31 @@ class MeasuredPhase:
     recorded_bytes: int | None
     recorded_peak_bytes: int
     recorded_largest_bytes: int
-    #: None: the recorder says that a peak may have been missed.
+    #: None if the recorder says that it may have missed a peak.
     peak_at_most_bytes: int | None
     is_largest_exact: bool
 
     @property
     def error_percent(self) -> float | None:
-        """By how much more was recorded; None if the phase has no reading."""
-        return (
-            None
-            if self.recorded_bytes is None
-            else 100 * (self.recorded_bytes / self.memory_bytes - 1)
-        )
+        """Error of the recorded memory; None if the phase has no reading."""
+        if self.recorded_bytes is None:
+            return None
+        return 100 * (self.recorded_bytes / self.memory_bytes - 1)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print each phase of the worst of several recordings."""
+    """Print each phase with its largest error in several recordings."""
     parser = argparse.ArgumentParser("python -m benchmarks.recorder_accuracy", description=__doc__)
     parser.add_argument(
-        "--pause", type=int, metavar="MS", help="go on after a mark without waiting for the answer"
+        "--pause", type=int, metavar="MS", help="continue after this time, without an answer"
     )
     parser.add_argument(
-        "--busy", type=int, default=0, metavar="N", help="loops beside it; default: none"
+        "--busy", type=int, default=0, metavar="N", help="number of busy loops; default: none"
     )
-    parser.add_argument("--target", metavar="BOARD", help="one that has the files of this machine")
-    parser.add_argument("--recordings", type=int, default=5, metavar="N", help="default: 5")
+    parser.add_argument("--target", metavar="BOARD", help="a board with the files of this machine")
+    parser.add_argument(
+        "--recordings", type=int, default=5, metavar="N", help="number of recordings; default: 5"
+    )
     options = parse(parser, arguments, ("--recordings=1",))
     compiler()
     with tempfile.TemporaryDirectory() as folder, _busy(options.busy):
@@ -78,8 +79,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             measure(Path(folder), options.pause, options.target) for _ in range(options.recordings)
         ]
     print(
-        f"{options.recordings} recordings, load {os.getloadavg()[0]:.1f}; of each phase that with"
-        " the largest error"
+        f"{options.recordings} recordings, load {os.getloadavg()[0]:.1f}; the largest error of each"
+        " phase"
     )
     worst = [
         max(phases, key=lambda phase: abs(phase.error_percent or 0)) for phases in zip(*recordings)

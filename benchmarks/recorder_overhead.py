@@ -1,12 +1,11 @@
-"""What `reusebench record` costs the program that it records: `python -m
-benchmarks.recorder_overhead`.
+"""Slowdown of programs by `reusebench record`: `python -m benchmarks.recorder_overhead`.
 
-A pipeline of frames, all the same work, is recorded. The recorder is stopped and let go on in turn
-(SIGSTOP, SIGCONT), so that the time of a frame with it stands beside that without it, a second
-away: what else the machine does touches both. Time is CPU time; CPU time with all waiting, above
-all for the lock of the memory, but that for a CPU which others had; and wall time. Each stretch
-with the recorder makes a pair with the mean of the two around it. The median of the pairs stands
-with the interval that holds it at a confidence of 95 %, which is from the order of the pairs alone.
+It records a pipeline of frames of equal work. The recorder is stopped and continued in turn
+(SIGSTOP, SIGCONT), so that frames with and without it are compared a second apart, and other work
+on the machine affects both. Three times are compared: CPU time; CPU time plus waiting, above all
+for the lock of the memory, but not for a CPU; and wall time. Each stretch with the recorder makes a
+pair with the mean of the two stretches around it. The output has the median of the pairs with its
+95 % confidence interval, from order statistics.
 
 It needs a C compiler, and a kernel with CONFIG_SCHED_INFO.
 """
@@ -32,25 +31,25 @@ from tests.helpers.support import CHECKOUT
 
 _SOURCE = Path(__file__).with_suffix(".c")
 _CONFIDENCE = 0.95
-#: Until the program holds its memory, and the recorder has come to its steady rates.
+#: Time until the program has allocated its memory and the recorder has its steady rates.
 _START_S = 3.0
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far the program had come, in frames, by several clocks."""
+    """The program's finished frames, by several clocks."""
 
     wall_s: Sequence[float]
-    #: Its own CPU time.
+    #: The program's own CPU time.
     cpu_s: Sequence[float]
-    #: Time that its threads waited for a CPU which others had.
+    #: Time that the program's threads waited for a CPU.
     waited_s: Sequence[float]
     frames: Sequence[float]
 
 
 @dataclass(frozen=True)
 class Stretch:
-    """A stretch of time in which the recorder ran, or did not."""
+    """A period in which the recorder ran, or was stopped."""
 
     begin_s: float
     end_s: float
@@ -66,24 +65,24 @@ class Interval:
     high: float
 
     def __str__(self) -> str:
-        """Return it in a line."""
+        """Return the interval as a text."""
         return f"{self.median:+.2f} % ({self.low:+.2f} to {self.high:+.2f})"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print by how much a frame takes longer, and what the recorder itself took."""
+    """Print the slowdown of frames, and the recorder's own CPU time."""
     parser = argparse.ArgumentParser("python -m benchmarks.recorder_overhead", description=__doc__)
-    parser.add_argument("--pairs", type=int, default=100, help="default: 100")
+    parser.add_argument("--pairs", type=int, default=100, help="number of pairs; default: 100")
     parser.add_argument(
         "--stretch",
         type=float,
         default=1.0,
         metavar="S",
-        help="seconds with and without; default: 1",
+        help="length of a period in seconds; default: 1",
     )
-    parser.add_argument("--threads", type=int, default=1, help="of the program; default: 1")
+    parser.add_argument("--threads", type=int, default=1, help="threads of the program; default: 1")
     parser.add_argument(
-        "--resident", type=int, default=200, metavar="MIB", help="held all the time; default: 200"
+        "--resident", type=int, default=200, metavar="MIB", help="resident memory; default: 200"
     )
     options = parse(parser, arguments, ("--pairs=3", "--stretch=0.3", "--resident=20"))
     with tempfile.TemporaryDirectory() as folder:
@@ -108,7 +107,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def median_interval(values: Sequence[float]) -> Interval:
-    """Return the median with the two values between which it is at the confidence."""
+    """Return the median of the values with its confidence interval."""
     ordered = sorted(values)
     count = len(values)
     outside = 0
@@ -116,7 +115,7 @@ def median_interval(values: Sequence[float]) -> Interval:
     while beyond <= (1 - _CONFIDENCE) / 2:
         outside += 1
         beyond += math.comb(count, outside) / 2**count
-    # With so many values outside on each side; with one more they would be too many.
+    # The last step went too far: without it the interval still has the confidence.
     outside = max(outside - 1, 0)
     return Interval(statistics.median(ordered), ordered[outside], ordered[count - 1 - outside])
 
@@ -124,9 +123,7 @@ def median_interval(values: Sequence[float]) -> Interval:
 def _measure(
     program: Sequence[str], pairs: int, stretch_s: float, folder: Path
 ) -> tuple[Progress, list[Stretch], float]:
-    """Return the program's progress, when it was recorded, and the recorder's CPU time in percent
-    of that time.
-    """
+    """Return the program's progress, the periods, and the recorder's CPU time in percent."""
     seconds = _START_S + (2 * pairs + 1) * stretch_s + 1
     record = [
         sys.executable,
@@ -154,9 +151,7 @@ def _measure(
 
 
 def _in_turn(recorder: int, count: int, stretch_s: float) -> list[Stretch]:
-    """Stop the recorder and let it go on, in turn; return the stretches, the first and the last
-    without it.
-    """
+    """Stop and continue the recorder in turn; return the periods, the first and last without it."""
     stretches = []
     for number in range(count):
         is_recorded = bool(number % 2)
@@ -171,26 +166,25 @@ def _in_turn(recorder: int, count: int, stretch_s: float) -> list[Stretch]:
 def _slowdown(
     progress: Progress, clock_s: Sequence[float], stretches: Sequence[Stretch]
 ) -> Interval:
-    """Return by how many percent more of that clock's time a frame takes while it is recorded."""
-    costs = [
-        _change(progress, clock_s, stretch) / _change(progress, progress.frames, stretch)
-        for stretch in stretches
-    ]
-    # Stretches with the recorder are those of odd numbers.
-    pairs = list(zip(costs, costs[1:], costs[2:]))[::2]
+    """Return the additional time of a frame while it is recorded, in percent, by this clock."""
+    costs = []
+    for stretch in stretches:
+        frames = _change(progress, progress.frames, stretch)
+        costs.append(_change(progress, clock_s, stretch) / frames)
+    # Every second period is recorded, from the second one on.
+    triples = list(zip(costs, costs[1:], costs[2:]))[::2]
     return median_interval(
-        [200 * recorded / (before + after) - 100 for before, recorded, after in pairs]
+        [200 * recorded / (before + after) - 100 for before, recorded, after in triples]
     )
 
 
 def _change(progress: Progress, values: Sequence[float], stretch: Stretch) -> float:
-    return _at(progress.wall_s, values, stretch.end_s) - _at(
-        progress.wall_s, values, stretch.begin_s
-    )
+    begin = _at(progress.wall_s, values, stretch.begin_s)
+    return _at(progress.wall_s, values, stretch.end_s) - begin
 
 
 def _at(times_s: Sequence[float], values: Sequence[float], time_s: float) -> float:
-    """Return the value at that time, on the straight line between its neighbours."""
+    """Return the value at a time, by linear interpolation."""
     after = min(max(bisect_left(times_s, time_s), 1), len(times_s) - 1)
     before = after - 1
     share = (time_s - times_s[before]) / (times_s[after] - times_s[before])
@@ -198,7 +192,7 @@ def _at(times_s: Sequence[float], values: Sequence[float], time_s: float) -> flo
 
 
 def _cpu_s(pid: int) -> float:
-    """Return the CPU time that a process has taken."""
+    """Return the CPU time of a process."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 

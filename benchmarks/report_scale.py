@@ -1,9 +1,8 @@
-"""How time and memory of what reads a storage grow with the stored results: `python -m
-benchmarks.report_scale`.
+"""Time and memory of commands by the number of stored results: `python -m benchmarks.report_scale`.
 
-It makes storages of so many results, with the runs of two runtimes in six versions, and runs each
-command in a fresh process. A result has five repeats of twelve contexts, and the size of such a one
-that was measured: 20 KB.
+It makes storages of several sizes, with runs of two runtimes in six versions, and runs each command
+in a fresh process. A result has five repeats of twelve contexts, and the size of a measured one:
+20 KB.
 """
 
 from __future__ import annotations
@@ -41,37 +40,36 @@ from tests.reports.stored import (
 )
 
 _FIRST_RUN = datetime.datetime(2026, 1, 1)
-#: Versions of a runtime, one after the other: more groups than a page shows.
+#: Number of successive versions of a runtime: more groups than a page shows.
 _VERSIONS = 6
 _REPEATS = 5
 _INTERVAL_S = 0.02
 
 
-#: By the name in the table: the words after `reusebench`, without the storage and the output.
+#: Arguments of `reusebench`, without storage and output, by the name in the table.
 COMMANDS = {
     "report": ("report",),
     "compare": ("compare", "latest~1", "latest", "--across", "runtime_version"),
     "history": ("history",),
     "list": ("runs", "list"),
 }
-#: Of these, those that write a page.
+#: Commands that write a page.
 _WRITERS = ("report", "history")
 _HEADS = ("results", "time, s", "CPU time, s", "RSS, MiB", "PSS, MiB")
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What one command took."""
+    """The time and memory of one command."""
 
     command: str
     results: int
     elapsed_s: float
-    #: Of all its processes; what else the machine does lengthens it less.
+    #: CPU time of all processes; other work on the machine affects it less.
     cpu_s: float
-    #: At the moment when it was most, of all its processes; pages that these share are counted in
-    #: each.
+    #: Peak RSS, summed over all processes; shared pages count in each.
     rss_bytes: int
-    #: The same, with shared pages once.
+    #: Peak PSS; shared pages count once.
     pss_bytes: int
 
     def __str__(self) -> str:
@@ -81,9 +79,7 @@ class Cost:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print what each command over storages of these sizes takes, and what another thousand results
-    add.
-    """
+    """Print the cost of each command over storages of these sizes, and the cost of 1000 results."""
     parser = argparse.ArgumentParser("python -m benchmarks.report_scale", description=__doc__)
     sizes = [1000, 10000]
     parser.add_argument(
@@ -92,7 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--command", choices=COMMANDS, action="append", metavar="NAME", help="default: all of them"
     )
-    # More results than one run has: what is compared are two.
+    # More results than one run has, since `compare` needs two runs.
     options = parse(parser, arguments, ("--results", "150"))
     costs: list[Cost] = []
     print(f"{'command':8}{''.join(f'{head:>12}' for head in _HEADS)}")
@@ -107,7 +103,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def command_cost(folder: Path, name: str, results: int) -> Cost:
-    """Return what a command takes over the storage in the folder, which has so many results."""
+    """Return the cost of a command over the storage in the folder, which has `results` results."""
     output = ["--output", str(folder / "out")] if name in _WRITERS else []
     command = [
         sys.executable,
@@ -139,10 +135,8 @@ def _print_growth(costs: Sequence[Cost]) -> None:
 
 
 def make_storage(storage: Path, count: int) -> int:
-    """Write runs of all scenarios until there are so many results, and return how many there
-    are.
-    """
-    first = [info for npu in (None, npu_account) for info in _results(storage, npu)]
+    """Write runs of all scenarios with at least `count` results; return the number of results."""
+    first = _results(storage, None) + _results(storage, npu_account)
     runs = -(-count // len(first))
     for number in range(runs):
         at = (_FIRST_RUN + datetime.timedelta(hours=number)).isoformat()
@@ -152,21 +146,18 @@ def make_storage(storage: Path, count: int) -> int:
 
 
 def _results(storage: Path, npu: MakeAccount | None) -> list[Result]:
-    costs = {
-        scenario.name: (
-            even(40, _REPEATS, 0.5) if scenario.baseline is None else dup(40, 10, _REPEATS)
-        )
-        for scenario in SCENARIOS
-    }
     run = "npu" if npu else "cpu"
-    return [
-        result(storage, name, cost, npu=npu, computes=not npu, run=run)
-        for name, cost in costs.items()
-    ]
+    results = []
+    for scenario in SCENARIOS:
+        cost = dup(40, 10, _REPEATS)
+        if scenario.baseline is None:
+            cost = even(40, _REPEATS, 0.5)
+        results.append(result(storage, scenario.name, cost, npu=npu, computes=not npu, run=run))
+    return results
 
 
 def _measured(info: Result, number: int, version: int) -> Result:
-    """Return the result as another run would have measured it."""
+    """Return the result as measured in another run."""
     more_bytes = number * 7919 % 64 * 4096
     sizes = {
         name: [size if size is None else size + more_bytes for size in values]
@@ -177,21 +168,21 @@ def _measured(info: Result, number: int, version: int) -> Result:
 
 
 def _cpu_s() -> float:
-    """Return the CPU time of all processes that have ended below this one."""
+    """Return the CPU time of all ended child processes."""
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
     return ended.ru_utime + ended.ru_stime
 
 
 def _memory_until_the_end(process: subprocess.Popen[bytes]) -> Iterator[tuple[int, int]]:
-    """Yield RSS and PSS of the process and all below it, in bytes, again and again."""
+    """Yield RSS and PSS of the process and all its descendants, in bytes, until it ends."""
     root = psutil.Process(process.pid)
     while process.poll() is None:
         rss_bytes = pss_bytes = 0
         with contextlib.suppress(psutil.NoSuchProcess):
             for part in (root, *root.children(recursive=True)):
                 memory = part.memory_full_info()
-                rss_bytes = rss_bytes + memory.rss
-                pss_bytes = pss_bytes + memory.pss
+                rss_bytes += memory.rss
+                pss_bytes += memory.pss
         yield rss_bytes, pss_bytes
         time.sleep(_INTERVAL_S)
 

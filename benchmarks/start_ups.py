@@ -1,10 +1,9 @@
-"""What commands cost before they do anything: `python -m benchmarks.start_ups`.
+"""Start-up times of commands: `python -m benchmarks.start_ups`.
 
-Each command is run several times in an empty folder, one after the other. Printed are the median of
-the wall time and of the CPU time of all its processes, with the least and the most, in seconds. For
-`record` it is the CPU time until the recorded program runs: that program reads what the kernel has
-counted for its parent. `report` is that of a quick session of ONNX Runtime, which is measured
-first; or of --storage.
+It runs each command several times in an empty folder, one after the other, and prints the medians
+of the wall time and of the CPU time of all processes, with minimum and maximum, in seconds. For
+`record` it prints the CPU time until the recorded program runs, which that program reads from the
+kernel. `report` shows a quick session of ONNX Runtime, which is measured first, or --storage.
 """
 
 from __future__ import annotations
@@ -22,23 +21,23 @@ from pathlib import Path
 from benchmarks.quick import own_folder, parse
 
 _SESSION = ("bench", "--quick", "--runtime", "onnxruntime", "-q")
-#: What --quick measures: one scenario, once.
+#: Selection for --quick: one scenario, once.
 _SMALL = ("-k", "shared_context", "--repeats", "1", "--streams", "1", "--rounds", "2")
-#: Prints the CPU times of its parent and of what that has waited for, in clock ticks: see stat in
-#: proc(5).
+#: Program that prints the CPU times of its parent, and of the children that the parent has waited
+#: for, in clock ticks: see stat in proc(5).
 _PARENT = ("sh", "-c", "cut -d ' ' -f 14-17 /proc/$PPID/stat")
 
 
 @dataclass(frozen=True)
 class Start:
-    """One run of a command: seconds of wall time, and of CPU time of all its processes."""
+    """One run of a command: seconds of wall time, and CPU time of all its processes."""
 
     wall_s: float
     cpu_s: float
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run all and print a line each."""
+    """Run all commands and print a line for each."""
     parser = argparse.ArgumentParser("python -m benchmarks.start_ups", description=__doc__)
     parser.add_argument("--count", type=int, default=10, help="runs of each command (default: 10)")
     parser.add_argument(
@@ -57,9 +56,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(f"{'':30}{'wall s':>24}{'CPU s':>24}")
     for words in (("--help",), ("--version",), ("doctor",), ("report", "--storage", str(storage))):
         starts = [_run(words, folder) for _ in range(options.count)]
-        print(
-            f"{words[0]:30}{_spread([one.wall_s for one in starts])}{_spread([one.cpu_s for one in starts])}"
-        )
+        wall = _spread([start.wall_s for start in starts])
+        cpu = _spread([start.cpu_s for start in starts])
+        print(f"{words[0]:30}{wall}{cpu}")
     before = [_cpu_before_the_program(folder) for _ in range(options.count)]
     print(f"{'record, until the program runs':30}{'':24}{_spread(before)}")
 
@@ -75,9 +74,7 @@ def _run(words: Sequence[str], folder: Path) -> Start:
 
 
 def _cpu_before_the_program(folder: Path) -> float:
-    """Return the CPU seconds of the recorder, and of what it has waited for, when the recorded
-    program reads them.
-    """
+    """Return the CPU seconds of the recorder and its children when the recorded program starts."""
     words = _command("record", "--storage", str(folder / "recorded"), "--", *_PARENT)
     done = subprocess.run(
         words, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True
@@ -86,13 +83,11 @@ def _cpu_before_the_program(folder: Path) -> float:
 
 
 def _command(*words: str) -> list[str]:
-    """Return the installed command in an environment that has one; else the package of this
-    checkout.
-    """
+    """Return the installed command if there is one, otherwise the package of this checkout."""
     program = Path(sys.executable).with_name("reusebench")
-    return (
-        [str(program), *words] if program.exists() else [sys.executable, "-m", "reusebench", *words]
-    )
+    if program.exists():
+        return [str(program), *words]
+    return [sys.executable, "-m", "reusebench", *words]
 
 
 def _spread(values: Sequence[float]) -> str:

@@ -1,10 +1,10 @@
-"""Where the time of the tests goes: `python -m benchmarks.suite_profile [-- ARGUMENT...]`.
+"""Profile of the test suite: `python -m benchmarks.suite_profile [-- ARGUMENT...]`.
 
-Runs pytest with its own module as a plug-in, and prints of all workers together, in seconds: the
-time before the first test (imports and collection), the CPU time of the tests' own processes and of
-those that they started and waited for, the rest (waits), the files that take half of it all, and
-what was started, how often. The wall time of a test counts set-up and tear-down; a fixture's time
-is that of the test that needed it first.
+It runs pytest with this module as a plug-in, and prints, in seconds over all workers: the time
+before the first test (imports and collection), the CPU time of the tests' processes and of their
+children, the remaining time (waits), the files that take half of the total, and the started
+processes. The wall time of a test includes set-up and tear-down; a fixture's time counts for the
+first test that needs it.
 """
 
 from __future__ import annotations
@@ -29,18 +29,16 @@ from benchmarks.quick import own_folder, parse
 __all__ = ["Cost", "TestCost", "read_costs"]
 
 _FOLDER = "REUSEBENCH_SUITE_PROFILE"
-#: As `make test` runs them.
+#: Options of `make test`.
 _ALL = ("-n", "logical", "--dist", "loadfile", "--no-loadscope-reorder")
-#: A few seconds, with processes and without.
+#: Tests for --quick, with processes and without.
 _QUICK = ("tests/accounting", "tests/system")
 _TESTS = 15
 
 
 @dataclass
 class Cost:
-    """Seconds of wall time, of CPU time in the process of the tests, and of CPU time in those that
-    it waited for.
-    """
+    """Seconds of wall time, and of CPU time of the test process and of its children."""
 
     wall_s: float = 0.0
     own_s: float = 0.0
@@ -48,7 +46,7 @@ class Cost:
 
     @property
     def waited_s(self) -> float:
-        """Return the wall time that is no CPU time: waits for time, for events, or for a CPU."""
+        """Return the wall time without CPU time: waits for time, events, or a CPU."""
         return max(0.0, self.wall_s - self.own_s - self.children_s)
 
     def add(self, other: Cost) -> None:
@@ -63,7 +61,7 @@ class Cost:
 
 @dataclass
 class TestCost:
-    """What a test cost, and what it started."""
+    """The cost of a test, and the processes that it started."""
 
     __test__ = False
 
@@ -73,7 +71,7 @@ class TestCost:
 
 
 class _Clock:
-    """Says what has passed since the last time it was asked."""
+    """A clock that measures laps."""
 
     def __init__(self) -> None:
         self._last = self.now()
@@ -87,20 +85,20 @@ class _Clock:
 
     @staticmethod
     def now() -> tuple[float, float, float]:
-        """Return wall time, own CPU time and that of children, in seconds."""
+        """Return wall time, own CPU time and CPU time of children, in seconds."""
         own = resource.getrusage(resource.RUSAGE_SELF)
         children = resource.getrusage(resource.RUSAGE_CHILDREN)
         return time.monotonic(), own.ru_utime + own.ru_stime, children.ru_utime + children.ru_stime
 
 
 class _Profiler:
-    """Writes a line for each test of this process."""
+    """A plug-in that writes a line for each test of this process."""
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("w", encoding="utf-8", buffering=1)
         self._started: list[str] = []
         self._clock = _Clock()
-        #: The imports of the interpreter and of pytest, until the first test.
+        #: Cost until the first test: imports of the interpreter and of pytest.
         self._before: Cost | None = Cost(0.0, *self._clock.now()[1:])
         sys.addaudithook(self._hear)
 
@@ -126,7 +124,7 @@ class _Profiler:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Begin, in the processes that run tests."""
+    """Start the profiler in processes that run tests."""
     folder = os.environ.get(_FOLDER)
     if folder is not None and (
         hasattr(config, "workerinput") or not config.getoption("numprocesses", None)
@@ -135,9 +133,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def read_costs(folder: Path) -> list[TestCost]:
-    """Return the costs of all tests, and with an empty name what passed in each process before its
-    first one.
-    """
+    """Return the costs of all tests; an empty name stands for the time before a first test."""
     tests = []
     for path in sorted(folder.glob("*.jsonl")):
         for line in path.read_text(encoding="utf-8").splitlines():
@@ -150,7 +146,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the tests and print the tables."""
     parser = argparse.ArgumentParser("python -m benchmarks.suite_profile", description=__doc__)
     parser.add_argument(
-        "--keep", type=Path, metavar="DIR", help="keep the costs of all tests there, as JSON lines"
+        "--keep", type=Path, metavar="DIR", help="folder for the costs of tests, as JSON lines"
     )
     parser.add_argument(
         "words", nargs="*", metavar="ARGUMENT", help="arguments of pytest; default: as `make test`"
@@ -190,12 +186,12 @@ def _show(tests: Sequence[TestCost], wall_s: float) -> None:
     print(f"{'':60}{'wall':>8}{'own':>8}{'child':>8}{'waits':>8}")
     print(f"{'before the first test, all workers':60}{before}")
     print(f"{'tests':60}{total}")
-    print("\nFiles that take half of it")
+    print("\nFiles that take half of the time")
     _print_first(((name, cost) for name, cost in files.items()), total.wall_s / 2)
     print(f"\nThe {_TESTS} longest tests")
-    for test in sorted((test for test in tests if test.nodeid), key=lambda test: -test.cost.wall_s)[
-        :_TESTS
-    ]:
+    named = [test for test in tests if test.nodeid]
+    longest = sorted(named, key=lambda test: -test.cost.wall_s)[:_TESTS]
+    for test in longest:
         print(f"{_shortened(test.nodeid):60}{test.cost}")
     print("\nProcesses started")
     for name, number in sorted(commands.items(), key=lambda item: -item[1]):
@@ -216,9 +212,7 @@ def _shortened(text: str) -> str:
 
 
 def _command_name(words: Sequence[str]) -> str:
-    """Return a short name of a command: its program; if that is a Python, its module or script
-    too.
-    """
+    """Return a short name of a command: its program, and the module or script of a Python."""
     program = Path(words[0]).name
     if not program.startswith("python"):
         return program

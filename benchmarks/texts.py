@@ -1,6 +1,4 @@
-"""The English of the project, as texts: comments, docstrings, messages, paragraphs of the
-documentation.
-"""
+"""The English texts of the project: comments, docstrings, messages, paragraphs of documentation."""
 
 from __future__ import annotations
 
@@ -16,8 +14,7 @@ from typing import NamedTuple
 
 __all__ = ["MARKS", "Text", "texts_of", "tracked_files"]
 
-#: Phrases that no text of the project has, by name; each stands for a rule of CONTRIBUTING.md,
-#: "English".
+#: Phrases that no text may have, by name; each breaks a rule of CONTRIBUTING.md, "English".
 MARKS = {
     "begins with `Of `": re.compile(r"^Of "),
     "`None where`, `empty where`, `...Error where`": re.compile(
@@ -39,7 +36,7 @@ class Text(NamedTuple):
     """A comment, a docstring, a message or a paragraph."""
 
     path: Path
-    #: Number of its first line, from 1.
+    #: Number of the first line, from 1.
     line: int
     words: str
 
@@ -54,7 +51,7 @@ def tracked_files(checkout: Path) -> list[Path]:
 
 
 def texts_of(path: Path) -> list[Text]:
-    """Return the English texts of a file; none if it is of another kind, or in another language."""
+    """Return the English texts of a file; empty for other kinds of files and other languages."""
     if any(language in str(path) for language in _OTHER_LANGUAGES):
         return []
     readers = {".py": _python, ".c": _c, ".h": _c, ".json": _json, ".md": _markdown}
@@ -76,7 +73,7 @@ def _python(source: str) -> Iterator[tuple[int, str]]:
 
 
 def _comments(source: str) -> Iterator[tuple[int, str]]:
-    """Yield the comments, those of consecutive lines as one."""
+    """Yield the comments; consecutive lines are one comment."""
     block: list[str] = []
     last = 0
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
@@ -100,7 +97,7 @@ def _c(source: str) -> Iterator[tuple[int, str]]:
 
 
 def _json(source: str) -> Iterator[tuple[int, str]]:
-    """Yield the strings with a blank of a file of texts."""
+    """Yield the strings of a file of messages that have several words."""
     content = json.loads(source)
     if not isinstance(content, dict):
         return

@@ -1,9 +1,9 @@
-"""How well a leak is told from noise: `python -m benchmarks.trend_accuracy`.
+"""Accuracy of distinguishing leaks from noise: `python -m benchmarks.trend_accuracy`.
 
-It makes series of many kinds of noise, of 2 minutes unless --seconds says otherwise, without a leak
-and with one of 1 MB a minute in pieces of several sizes. With --real N it also measures N processes
-of every kind that infer with ONNX Runtime and allocate frames of 3 MB, for --real-seconds, one
-after another.
+It makes series of many kinds of noise, 2 minutes long or --seconds, without a leak and with one of
+1 MB a minute in pieces of several sizes. With --real N it also measures N processes of every kind,
+one after another, for --real-seconds each; they infer with ONNX Runtime and allocate frames of
+3 MB.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MIB = 2**20
 KIB = 2**10
 PAGE = 4 * KIB
 BASE = 300 * MIB
-#: A minute's leak.
+#: Bytes leaked per minute.
 LEAK = 1_000_000
 _FRAME = 1920 * 1080 * 3 // 2
 _WARM_UP_S = 10
@@ -39,7 +39,7 @@ POINTS: Mapping[str, Callable[[Sequence[int]], float]] = {
     "mean": statistics.fmean,
     "lowest": min,
 }
-#: Readings of a point, as samplers' recorder takes in a second.
+#: Readings per point, as many as the sampler takes in a second.
 _READINGS = 20
 _COST_TIMES = 20
 
@@ -51,36 +51,36 @@ _QUICK = (
     "--warm-up=1",
     "--frames=pool",
 )
-#: Returns bytes above BASE, one for each second.
+#: Function that returns bytes above BASE, one for each second.
 Noise = Callable[[random.Random, int], Sequence[float]]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print how often a leak was detected, and how often one was reported if there was none."""
+    """Print the frequency of detected leaks and of false ones."""
     parser = argparse.ArgumentParser("python -m benchmarks.trend_accuracy", description=__doc__)
     add = parser.add_argument
-    add("--series", type=int, default=1000, metavar="N", help="of each kind; default: 1000")
-    add("--seconds", type=int, default=120, metavar="N", help="points of a series; default: 120")
+    add("--series", type=int, default=1000, metavar="N", help="series per kind; default: 1000")
+    add("--seconds", type=int, default=120, metavar="N", help="points per series; default: 120")
     add(
         "--real",
         type=int,
         default=0,
         metavar="N",
-        help="processes of each kind, measured now; default: 0",
+        help="processes per kind, measured now; default: 0",
     )
-    add("--real-seconds", type=int, default=120, metavar="N", help="of each process; default: 120")
+    add("--real-seconds", type=int, default=120, metavar="N", help="time per process; default: 120")
     add(
         "--warm-up",
         type=float,
         default=_WARM_UP_S,
         metavar="S",
-        help="before a process is read; default: 10",
+        help="time before a process is read; default: 10",
     )
     add(
         "--frames",
         choices=FRAMES,
         action="append",
-        help="of processes, from there; default: from all",
+        help="source of the processes' frames; default: all",
     )
     options = parse(parser, arguments, _QUICK)
     for line in lines(options.series, options.seconds) if options.series else ():
@@ -104,9 +104,7 @@ def lines(series: int, seconds: int) -> Iterator[str]:
 
 
 def real_lines(options: argparse.Namespace) -> Iterator[str]:
-    """Yield a row for each kind of frames and of leak, of processes that are measured one after
-    another.
-    """
+    """Yield a row for each kind of frames and leak; processes are measured one after another."""
     processes = options.real
     seconds = options.real_seconds
     model = tiny_model()
@@ -115,12 +113,14 @@ def real_lines(options: argparse.Namespace) -> Iterator[str]:
         yield _head(leak)
         for frames in options.frames or FRAMES:
             words = [f"--model={model}", f"--frames={frames}"]
-            words += [f"--leak={LEAK}", f"--piece={piece}"] if piece else []
+            if piece:
+                words += [f"--leak={LEAK}", f"--piece={piece}"]
             measured = [_measured(words, options.warm_up, seconds) for _ in range(processes)]
-            for name, point in POINTS.items():
-                trends = [
-                    _trend([int(point(second)) for second in readings]) for readings in measured
-                ]
+            for name, reduce in POINTS.items():
+                trends = []
+                for readings in measured:
+                    points = [int(reduce(second)) for second in readings]
+                    trends.append(_trend(points))
                 yield _row(f"frames: {frames}, {name} of a second", trends)
 
 
@@ -148,11 +148,8 @@ def _readings(pid: int, seconds: int) -> list[list[int]]:
 
 
 def _head(name: str) -> str:
-    return (
-        f"\n{name:40}{'>= 99 %':>8}"
-        + "".join(f"{verdict:>16}" for verdict in _VERDICTS)
-        + f"{'resolution':>16}"
-    )
+    verdicts = "".join(f"{verdict:>16}" for verdict in _VERDICTS)
+    return f"\n{name:40}{'>= 99 %':>8}{verdicts}{'resolution':>16}"
 
 
 def _row(name: str, trends: Sequence[Trend]) -> str:
@@ -164,8 +161,9 @@ def _row(name: str, trends: Sequence[Trend]) -> str:
 
 
 def trend_of_noise(draw: random.Random, make: Noise, piece: int, seconds: int) -> Trend:
-    """Return the trend of one series of this noise, with a leak in pieces of so many bytes (0:
-    without).
+    """Return the trend of one series of this noise, with a leak in pieces of `piece` bytes, if any.
+
+    `piece` 0 means no leak.
     """
     noise = make(draw, seconds)
     counter = _remembered(draw, seconds, 0.95, 60 * KIB)
@@ -181,13 +179,13 @@ def _trend(points: Sequence[int]) -> Trend:
 
 
 def leaked(draw: random.Random, piece: int, seconds: int) -> list[int]:
-    """Return LEAK a minute, in whole pieces, beginning anywhere in the first one."""
+    """Return a leak of LEAK per minute, in whole pieces; the first piece may be partly used."""
     begin = draw.randrange(piece)
     return [(begin + second * LEAK // 60) // piece * piece for second in range(seconds)]
 
 
 def _cost_ms(count: int) -> float:
-    """Return the processor time of one trend."""
+    """Return the CPU time for one trend."""
     seconds = list(range(count))
     readings = [int(BASE + noise) for noise in _white(MIB)(random.Random(0), count)]
     begin = time.process_time()
@@ -226,7 +224,7 @@ def _walk(deviation: float) -> Noise:
 
 
 def _frames(streams: int) -> Noise:
-    """Return medians of readings with none to two frames in flight for every stream."""
+    """Return medians of readings with zero to two frames in flight per stream."""
 
     def make(draw: random.Random, count: int) -> list[float]:
         def reading() -> int:
@@ -238,7 +236,7 @@ def _frames(streams: int) -> Noise:
 
 
 def _step(size: float, deviation: float) -> Noise:
-    """Return one step, anywhere but at the ends."""
+    """Return one step, not near the ends."""
 
     def make(draw: random.Random, count: int) -> list[float]:
         step = draw.uniform(0.1, 0.9) * count
@@ -269,7 +267,7 @@ def _drop(size: float, deviation: float) -> Noise:
 
 
 def _saturating(size: float, share: float, deviation: float) -> Noise:
-    """Return what nears its level; after `share` of the series 1/e of the way is left."""
+    """Return noise around a curve that nears `size`; after `share` of the series 1/e is left."""
     return lambda draw, count: [
         size * (1 - math.exp(-second / share / count)) + draw.gauss(0, deviation)
         for second in range(count)
@@ -277,7 +275,7 @@ def _saturating(size: float, share: float, deviation: float) -> Noise:
 
 
 def _sawtooth(size: float, period: float, deviation: float) -> Noise:
-    """Return what is filled, and dropped every so many seconds, beginning anywhere."""
+    """Return noise around a sawtooth with a period of `period` seconds and a random phase."""
 
     def make(draw: random.Random, count: int) -> list[float]:
         begin = draw.uniform(0, period)
@@ -295,7 +293,7 @@ def _spikes(size: float, share: float, deviation: float) -> Noise:
     ]
 
 
-#: By what a row calls them.
+#: Kinds of noise, by their name in a row.
 NOISES: Mapping[str, Noise] = {
     "flat": _flat,
     "white, 0.1 MiB": _white(MIB / 10),
@@ -324,7 +322,7 @@ NOISES: Mapping[str, Noise] = {
     "sawtooth, 5 MiB in 90 s, white 0.1 MiB": _sawtooth(5 * MIB, 90, MIB / 10),
     "spikes of 30 MiB, 2 % of points": _spikes(30 * MIB, 0.02, MIB / 10),
 }
-#: Bytes of a piece.
+#: Sizes of leaked pieces in bytes, by the name of the leak.
 PIECES: Mapping[str, int] = {
     "leak in pieces of 4 KiB": 4 * KIB,
     "leak in pieces of 64 KiB": 64 * KIB,

@@ -83,7 +83,7 @@ MACHINES = (
     Machine(
         "an ASCII locale", variables={"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
     ),
-    # In a session pytest prints its own error.
+    # pytest prints its own error in a session.
     Machine(
         "no working folder",
         'cd "$(mktemp -d)" && rmdir "$PWD" && exec "$@"',

@@ -12,7 +12,7 @@ from benchmarks.quick import SKIPPED, own_folder, parse, skip
 from tests.helpers.support import CHECKOUT
 
 _FOLDER = CHECKOUT / "benchmarks"
-#: What is no script, and what runs them.
+#: Modules that are no scripts, or run the others.
 _OTHERS = {"quick", "texts", "__main__"}
 
 
@@ -45,14 +45,14 @@ def test_each_program_in_c_is_run_by_its_script() -> None:
 
 
 def test_quick_stands_for_a_scripts_cheap_options() -> None:
-    """With --quick nothing else need be given, what is required neither."""
+    """--quick needs no other options, not even required ones."""
     options = _options("--quick")
     assert (options.count, options.storage, options.files) == (1, Path("made"), ["tiny.onnx"])
     assert options.quick
 
 
 def test_options_overrule_those_of_quick() -> None:
-    """What is given beside --quick holds."""
+    """Other options override those of --quick."""
     assert _options("--quick", "--count=5").count == 5
 
 
@@ -76,7 +76,7 @@ def test_a_folder_of_ones_own_is_new() -> None:
 
 
 def test_a_script_that_worked_is_a_line_with_its_time() -> None:
-    """What it printed means nothing, and is not shown."""
+    """The output means nothing and is not shown."""
     ended = Ended("far_speed", 0, 2.53, "a table\n")
     assert str(ended).split() == ["far_speed", "2.5", "s"]
     assert not ended.has_failed
@@ -93,7 +93,7 @@ def test_a_skipped_script_says_why() -> None:
     ("code", "words"), [(1, "exit code 1"), (-9, "exit code -9"), (None, "no end within 180 s")]
 )
 def test_a_failed_script_shows_the_end_of_its_output(code: int | None, words: str) -> None:
-    """An exit code that is neither 0 nor that of skipped, or the time limit, is a failure."""
+    """An exit code other than 0 and SKIPPED, or the time limit, is a failure."""
     lines = [f"line {number}" for number in range(1000)]
     ended = Ended("fit_accuracy", code, 1.0, "\n".join([*lines, "ValueError: an error"]))
     first, *rest = str(ended).splitlines()

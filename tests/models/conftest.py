@@ -15,7 +15,7 @@ from tests.models.scripted_python import ScriptedPython
 
 @pytest.fixture
 def model_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Give the test a cache of its own; return where it has model files."""
+    """Give the test its own cache; return its folder of model files."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return tmp_path / "cache" / "reusebench" / "models"
 

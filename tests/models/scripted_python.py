@@ -1,6 +1,4 @@
-"""Stands in for Python, venv and pip where an environment is installed: an interpreter that logs
-its arguments.
-"""
+"""Replaces Python, venv and pip during installations by an interpreter that logs its arguments."""
 
 from __future__ import annotations
 
@@ -12,8 +10,7 @@ __all__ = ["BUILDS_OF_TORCH", "ScriptedPython"]
 
 _REAL_PYTHON = sys.executable
 
-# Logs its arguments, makes an environment that has itself as its Python, and fails where the test
-# has it fail.
+# Logs its arguments, makes an environment with itself as Python, and fails as the test says.
 _PYTHON = r"""#!{python} -IS
 import json, os, sys
 
@@ -36,7 +33,7 @@ if "versions" in arguments:
     print(behaviour["torch"])
 """
 
-#: What pip lists of PyTorch.
+#: pip's list of PyTorch's versions.
 BUILDS_OF_TORCH = "torch (2.9.0)\nAvailable versions: 2.9.0, 2.8.1+cpu, 2.8.1, 2.7.0+cpu, 2.7.0"
 
 
@@ -72,6 +69,6 @@ class ScriptedPython:
         return [json.loads(line) for line in self._log.read_text().splitlines()]
 
     def installs(self) -> list[list[str]]:
-        """Return what pip was to install, call by call, without options."""
+        """Return pip's install arguments, call by call, without options."""
         installs = [call[3:] for call in self.calls() if call[:3] == ["-m", "pip", "install"]]
         return [call[call.index(":all:") + 1 :] for call in installs]

@@ -72,9 +72,7 @@ fill(Recipe("tiny", 64, 1), build)
 
 
 def test_the_second_process_waits_and_does_not_build() -> None:
-    """Of two processes that fill the cache at once, one builds; meanwhile nobody reads half a
-    file.
-    """
+    """If two processes fill the cache at once, one builds, and nobody reads half a file."""
     processes = [_python(_FILL_SLOWLY.format(seconds=0.3)) for _ in range(2)]
     path = cached_path(_TINY)
     while any(process.poll() is None for process in processes):
@@ -103,9 +101,7 @@ def test_a_killed_build_leaves_nothing_in_the_way(model_cache: Path) -> None:
 def test_a_failed_build_is_reported_with_its_last_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the building process printed reaches the caller of ensure, with the command to try by
-    hand.
-    """
+    """The building process's output reaches the caller of ensure, with the command to try by hand."""
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     with pytest.raises(

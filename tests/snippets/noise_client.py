@@ -26,7 +26,7 @@ _COLOURS = 3
 
 
 def _noise(array: Any) -> Any:
-    """Return the driver's input: pictures with channels last are those of the ONNX file, turned."""
+    """Return the driver's input; pictures with channels last are the ONNX file's, transposed."""
     kind = array.dtype.name
     if array.ndim == _PICTURE_DIMENSIONS and array.shape[3] == _COLOURS:
         count, height, width, colours = array.shape
@@ -35,9 +35,7 @@ def _noise(array: Any) -> Any:
 
 
 def _run(path: str, *arguments: str) -> None:
-    """Have each inference of the program begin with noise in the context's inputs, where it says:
-    write your frame.
-    """
+    """Let each inference begin with noise in the context's inputs, in place of a user's frame."""
     spec = importlib.util.spec_from_file_location("program", path)
     assert spec is not None
     assert spec.loader is not None
@@ -50,7 +48,7 @@ def _run(path: str, *arguments: str) -> None:
             array[...] = _noise(array)
         infer(i)
 
-    # What else the program calls looks the function up by this name.
+    # Other functions of the program look this function up by its name.
     program.infer = infer_noise
     sys.argv = [path, *arguments]
     program.main()
@@ -64,9 +62,7 @@ def _print_into_files(path: str) -> None:
 
 
 def main() -> None:
-    """Run each program; a child returns from here, so that its Python ends as that of a script
-    does.
-    """
+    """Run each program; a child returns from here, so that its Python ends as a script's does."""
     for module in sys.argv[1:]:
         importlib.import_module(module)
     for path, *arguments in json.load(sys.stdin):

@@ -21,8 +21,7 @@ import numpy as np
 
 
 def _pss_bytes() -> int:
-    """Return what the process takes when its free heap has gone back to the kernel, without shared
-    libraries.
+    """Return the process's memory without free heap and shared libraries.
 
     The share of a library's pages that counts here depends on which other processes have it mapped
     at the moment.

@@ -41,7 +41,7 @@ FIRST = "first"
 SECOND = "second"
 LARGE = "large"
 FREE = "free"
-#: In pixels: of the first two, and of the third.
+#: Sizes in pixels: of the first two, and of the third.
 SIZES = (64, 96)
 
 
@@ -50,7 +50,7 @@ class ModelFile(NamedTuple):
 
     #: One of the files above.
     file: str
-    #: Height and width, where the plan names them.
+    #: Height and width, if the plan names them.
     size: Optional[int] = None
 
 
@@ -271,9 +271,7 @@ PLANS = {
 
 
 def put_together(plans: Sequence[Plan]) -> Plan:
-    """Return a plan with the contexts of all of them, which share nothing with another plan's but
-    the cores.
-    """
+    """Return a plan with the contexts of all plans, which share nothing but the cores."""
     models: list[Model] = []
     contexts: list[Context] = []
     chains: list[tuple[int, ...]] = []

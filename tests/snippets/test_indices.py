@@ -1,4 +1,4 @@
-"""Expressions of a context's number: a formula where one fits, else a table."""
+"""Expressions of a context's number: a formula if one fits, otherwise a table."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ _CORES = 2
 
 
 class Ran(NamedTuple):
-    """What the client saw of a program."""
+    """The client's observations of a program."""
 
     digests: tuple[int, ...]
     pss_bytes: int
@@ -51,9 +51,7 @@ def _run(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def write(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], list[str]]:
-    """Return a function that writes a scenario's program beside its models, and returns the paths
-    of all.
-    """
+    """Return a function that writes a scenario's program and its models, and returns their paths."""
     folder = tmp_path_factory.mktemp("programs")
     files = [write_model(folder / f"{size}.tflite", size) for size in (64, 96)]
 
@@ -140,7 +138,7 @@ def test_a_program_by_itself(write: Callable[[str], list[str]]) -> None:
     ],
 )
 def test_what_there_is_no_code_for(changes: dict[str, object], code: str) -> None:
-    """What the adapter refuses, and what the wheel's classes lack, is a sentence and no program."""
+    """Features that the adapter refuses or the wheel lacks are an error message."""
     contexts = (Context(0, 0), replace(Context(0, 0), **changes))  # type: ignore[arg-type]
     with pytest.raises(NotSupported) as refused:
         snippet_of(Plan("mine", None, "litert", models_of("a"), contexts, cores=1, rounds=1))

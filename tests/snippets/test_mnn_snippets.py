@@ -32,7 +32,7 @@ _CORES = 2
 
 @dataclass(frozen=True)
 class Ran:
-    """What the client saw of a program."""
+    """The client's observations of a program."""
 
     digests: tuple[int, ...]
     pss_bytes: int
@@ -46,9 +46,7 @@ class Programs:
     files: tuple[Path, ...]
 
     def plan(self, scenario: str) -> Plan:
-        """Return the first plan of the scenario that is written; of resolutions with both files,
-        else with one.
-        """
+        """Return the first writable plan of the scenario; resolutions have two files, others one."""
         paths = self.files if scenario in ("resolutions", "shared_weights") else self.files[:1]
         parameters = Parameters("mnn", models_of(*paths), _STREAMS, _CONTEXTS, _CORES, rounds=2)
         for plan in find_scenario(scenario).plans(parameters):
@@ -60,7 +58,7 @@ class Programs:
         raise AssertionError(f"no plan of {scenario}")
 
     def write(self, plan: Plan) -> list[str]:
-        """Write the program; return its path and those of its models."""
+        """Write the program; return its path and its models' paths."""
         program = self.folder / f"{plan.scenario}.py"
         program.write_text(snippet_of(plan).text)
         return [str(program), *(model.path for model in plan.models)]
@@ -119,7 +117,7 @@ def test_outputs_are_those_of_separate_contexts(used: Callable[[str], Ran]) -> N
 
 
 def test_what_is_shared_is_saved(used: Callable[[str], Ran]) -> None:
-    """Of what separate contexts take clones take less, and handles on one module less than half."""
+    """Clones take less memory than separate contexts, and handles on one module less than half."""
     separate = used("no_reuse_one_model").pss_bytes
     dups = used("full_dup").pss_bytes
     assert dups < 0.7 * separate
@@ -146,7 +144,7 @@ def test_a_program_by_itself(programs: Programs) -> None:
 
 
 def test_contexts_of_several_kinds(programs: Programs, used: Callable[[str], Ran]) -> None:
-    """What is not the same for all contexts is decided for each."""
+    """Properties that differ between contexts are decided for each."""
     kinds = [
         Context(0, 0, internal=3, core=0, zero_copy=(INPUT,)),
         Context(0, 0, DUP, 0, internal=3, core=0, zero_copy=(OUTPUT,)),
@@ -162,9 +160,7 @@ def test_contexts_of_several_kinds(programs: Programs, used: Callable[[str], Ran
 
 
 def test_options_are_written(programs: Programs) -> None:
-    """They are those of the process, so of all contexts; clones without packed weights are made
-    after a first run.
-    """
+    """Hints are for the process; clones without packed weights are made after a first run."""
     plan = programs.plan("no_reuse_one_model")
     options = ("rearrange=False", "WINOGRAD_MEMORY_LEVEL=0")
     kinds = (Context(0, 0, options=options), Context(0, 0, DUP, 0))
@@ -198,7 +194,7 @@ def test_free_sizes_are_those_of_the_plan() -> None:
     ],
 )
 def test_what_there_is_no_code_for(changes: dict[str, object], code: str) -> None:
-    """What the adapter refuses, and what was never run, is a sentence and no program."""
+    """Features that the adapter refuses, or that were never run, are an error message."""
     contexts = (Context(0, 0), replace(Context(0, 0), **changes))  # type: ignore[arg-type]
     with pytest.raises(NotSupported) as refused:
         snippet_of(Plan("mine", None, "mnn", models_of("a"), contexts, cores=1, rounds=1))

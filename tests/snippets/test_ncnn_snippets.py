@@ -36,9 +36,7 @@ _SCENARIOS = (
 
 @pytest.fixture(scope="module")
 def runtime(tmp_path_factory: pytest.TempPathFactory) -> Runtime:
-    """Return the runtime with the files of a net at two sizes; in one of them rows are no multiple
-    of 16 bytes.
-    """
+    """Return the runtime with a net's files at two sizes; rows of one are no multiple of 16 bytes."""
     folder = tmp_path_factory.mktemp("programs")
     files = []
     for size in (90, 136):
@@ -63,7 +61,7 @@ def test_outputs_are_those_of_separate_contexts(used: Callable[[str], Ran]) -> N
 
 
 def test_outputs_of_resolutions(used: Callable[[str], Ran]) -> None:
-    """Over the net of the first they are those of nets of their own."""
+    """Contexts over one net give the same outputs as separate nets."""
     assert used("shared_weights").digests == used("resolutions").digests
 
 
@@ -76,7 +74,7 @@ def test_what_is_shared_is_saved(used: Callable[[str], Ran]) -> None:
 
 
 def test_contexts_of_several_kinds(runtime: Runtime, used: Callable[[str], Ran]) -> None:
-    """What is not the same for all contexts is decided for each."""
+    """Properties that differ between contexts are decided for each."""
     plan = runtime.plan("no_reuse_one_model")
     kinds = [
         Context(0, 0, internal=3, core=0, zero_copy=(INPUT,)),
@@ -138,7 +136,7 @@ def test_options_and_free_sizes_are_written_out(runtime: Runtime) -> None:
     ],
 )
 def test_what_there_is_no_code_for(changes: dict[str, object], code: str) -> None:
-    """What the adapter refuses is a sentence and no program."""
+    """Features that the adapter refuses are an error message."""
     contexts = (Context(0, 0), replace(Context(0, 0), **changes))  # type: ignore[arg-type]
     with pytest.raises(NotSupported) as refused:
         snippet_of(Plan("mine", None, "ncnn", models_of("a"), contexts, cores=1, rounds=1))

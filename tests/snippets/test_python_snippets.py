@@ -65,7 +65,7 @@ _SCENARIOS = {
 
 @dataclass(frozen=True)
 class Ran:
-    """What the client saw of a program."""
+    """The client's observations of a program."""
 
     digests: tuple[int, ...]
     pss_bytes: int
@@ -81,9 +81,7 @@ class Runtime:
     folder: Path
 
     def plan(self, scenario: str) -> Plan:
-        """Return the first plan of the scenario that is written; of resolutions with both files,
-        else with one.
-        """
+        """Return the first writable plan of the scenario; resolutions have two files, others one."""
         paths = self.files if scenario in ("resolutions", "shared_weights") else self.files[:1]
         parameters = Parameters(self.name, models_of(*paths), _STREAMS, _CONTEXTS, _CORES, rounds=2)
         for plan in find_scenario(scenario).plans(parameters):
@@ -95,7 +93,7 @@ class Runtime:
         raise AssertionError(f"no plan of {scenario}")
 
     def write(self, plan: Plan) -> list[str]:
-        """Write the program beside the models; return its path and those of its models."""
+        """Write the program into the models' folder; return its path and its models' paths."""
         program = self.folder / f"{plan.scenario}.py"
         program.write_text(snippet_of(plan).text)
         return [str(program), *(model.path for model in plan.models)]
@@ -148,7 +146,7 @@ def runtime(
     mge_files: Callable[[], list[Path]],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Runtime:
-    """Return each runtime; a program writes beside its models, which are copies."""
+    """Return each runtime; programs write into the folder of their models, which are copies."""
     folder = tmp_path_factory.mktemp("programs")
     if request.param == "openvino":
         pytest.importorskip("openvino", exc_type=ImportError)
@@ -179,7 +177,7 @@ def test_outputs_are_those_of_separate_contexts(
 
 
 def test_outputs_of_resolutions(used: Callable[[str], Ran]) -> None:
-    """Over the weights of the first they are those of their own weights."""
+    """Contexts over shared weights give the same outputs as with their own weights."""
     assert used("shared_weights").digests == used("resolutions").digests
 
 
@@ -206,9 +204,7 @@ def test_options_are_those_of_the_source(runtime: Runtime, used: Callable[[str],
 
 
 def test_what_is_shared_is_saved(runtime: Runtime, used: Callable[[str], Ran]) -> None:
-    """Of what separate contexts take, dups take less, and with one internal memory per core they do
-    not take more.
-    """
+    """Dups take less memory than separate contexts, and no more with one internal memory per core."""
     separate = used("no_reuse_one_model").pss_bytes
     dups = used("full_dup").pss_bytes
     assert dups < 0.7 * separate
@@ -239,7 +235,7 @@ def test_a_program_by_itself(runtime: Runtime, scenario: str) -> None:
 
 
 def test_contexts_of_several_kinds(runtime: Runtime, used: Callable[[str], Ran]) -> None:
-    """What is not the same for all contexts is decided for each."""
+    """Properties that differ between contexts are decided for each."""
     plan = runtime.plan("no_reuse_one_model")
     kinds = [
         Context(0, 0, internal=3, core=0, zero_copy=(INPUT,)),
@@ -291,7 +287,7 @@ def test_free_sizes_are_those_of_the_plan() -> None:
 def test_what_there_is_no_code_for(
     runtime_name: str, changes: dict[str, object], code: str
 ) -> None:
-    """What the adapter refuses, and what was never run, is a sentence and no program."""
+    """Features that the adapter refuses, or that were never run, are an error message."""
     contexts = (Context(0, 0), replace(Context(0, 0), **changes))  # type: ignore[arg-type]
     with pytest.raises(NotSupported) as refused:
         snippet_of(Plan("mine", None, runtime_name, models_of("a"), contexts, cores=1, rounds=1))

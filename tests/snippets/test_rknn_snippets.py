@@ -64,8 +64,7 @@ _HEADERS = Path(__file__).parent
 _FLAGS = ("-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror")
 _FULL = "librknnrt version: 2.3.2 (double)"
 _MINI = "librknnmrt version: 2.3.2 (double)"
-#: What the double reads of a model: bytes of weights and of internal memory, and the number of
-#: inputs.
+#: A model for the double: bytes of weights and of internal memory, and the number of inputs.
 _CONTENTS = ("9000 5000 1 ", "7000 12345 2 ", "8000 100 1 tokens")
 
 _SCENARIOS = (
@@ -88,7 +87,7 @@ _SCENARIOS = (
     "lean_internal",
     "lean",
 )
-#: What librknnmrt has not.
+#: Features that librknnmrt lacks.
 _FULL_ONLY = (
     "partial_dup",
     "full_dup",
@@ -150,7 +149,7 @@ def native(compiler_for: Callable[[str], Compiler]) -> Compiler:
 
 
 def test_the_header_is_laid_out_as_the_adapters(native: Compiler, tmp_path: Path) -> None:
-    """Sizes, offsets and numbers are those of measured/runtimes/rknn/abi.py."""
+    """Sizes, offsets and numbers equal measured/runtimes/rknn/abi.py."""
     structures = {
         "rknn_tensor_attr": abi.TensorAttr,
         "rknn_mem_size": abi.MemSize,
@@ -326,7 +325,7 @@ def _running(calls: Sequence[str]) -> set[str]:
 
 
 def _assert_same_calls(double: Double, plan: Plan) -> list[str]:
-    """Return the calls of the program, which are those of the harness."""
+    """Return the calls of the program, after comparing them with the harness's."""
     done, calls = double.run(plan)
     assert done.returncode == 0, done.stderr
     expected = double.harness_calls(plan)
@@ -355,16 +354,14 @@ def test_calls_on_the_mini_runtime(mini: Double, scenario: str) -> None:
 
 @pytest.mark.parametrize("name", _MIXED)
 def test_contexts_of_several_kinds(full: Double, name: str) -> None:
-    """What is not the same for all contexts is decided for each."""
+    """Properties that differ between contexts are decided for each."""
     contexts, cores, chains = _MIXED[name]
     _assert_same_calls(full, full.plan(contexts, cores, chains))
 
 
 @pytest.mark.parametrize("name", [name for name, plan in PLANS.items() if FREE not in plan.files()])
 def test_plans_of_several_models(full: Double, name: str) -> None:
-    """Calls are those of the harness there too, and each context that is made from a file has that
-    of its model.
-    """
+    """The harness makes the same calls, and each context made from a file has its model's file."""
     several = PLANS[name]
     plan = several.plan(name, "rknn", dict(zip(several.models, full.models)))
     try:
@@ -411,7 +408,7 @@ def test_a_chain_over_several_cores(full: Double) -> None:
     ],
 )
 def test_a_call_that_fails_ends_the_program(full: Double, call: str, words: str) -> None:
-    """With the call and its code, and exit code 1."""
+    """The message has the call and its code; the exit code is 1."""
     done, calls = full.run(full.scenario("internal_reuse", 1), DOUBLE_FAIL=f"{call}=-1")
     assert (done.returncode, done.stdout) == (1, "")
     assert words in done.stderr
@@ -419,7 +416,7 @@ def test_a_call_that_fails_ends_the_program(full: Double, call: str, words: str)
 
 
 def test_mistakes_on_the_command_line(full: Double, tmp_path: Path) -> None:
-    """How it is used, and which file cannot be read."""
+    """The messages are the usage and the file that cannot be read."""
     plan = full.scenario("full_dup", 1)
     done, calls = full.run(plan, "one", "two")
     assert (done.returncode, calls) == (2, [])
@@ -451,7 +448,7 @@ def test_mistakes_on_the_command_line(full: Double, tmp_path: Path) -> None:
 def test_what_there_is_no_code_for(
     full: Double, context: Context, chip: str | None, code: str
 ) -> None:
-    """What the adapter refuses, and what was never tried, is a sentence and no program."""
+    """Features that the adapter refuses, or that were never tried, are an error message."""
     with pytest.raises(NotSupported) as refused:
         snippet_of(full.plan([_LOADED, context]), chip)
     assert refused.value.message.code == code
@@ -589,9 +586,7 @@ def _ledger_of_harness(board: Board, plan: Plan) -> Ledger:
 
 
 def _ledger_of_program(board: Board, plan: Plan, folder: Path) -> Ledger:
-    """Compile the program against the library, run it where the driver runs, and return its
-    ledger.
-    """
+    """Compile the program against the library, run it as the driver, and return its ledger."""
     path = folder / "program.jsonl"
     source = folder / "program.c"
     source.write_text(snippet_of(plan, board.chip).text)
@@ -620,8 +615,8 @@ def _ledger_of_program(board: Board, plan: Plan, folder: Path) -> Ledger:
 
 
 def _command(python: tuple[str, ...], architecture: str, libraries: Path) -> list[str]:
-    """Return what runs a program as the guest's Python is run, with the folder of the library in
-    its loader's path.
+    """Return a command that runs programs as the guest's Python, with the library's folder in the
+    path.
     """
     emulator = list(python)
     if is_needed(architecture):
@@ -647,7 +642,7 @@ def _buffers(ledger: Ledger) -> list[tuple[str, int, int, str]]:
 
 
 def _reads(ledger: Ledger) -> set[tuple[Any, ...]]:
-    """Return what each task list makes the NPU read, by the numbers of the buffers."""
+    """Return the numbers of the buffers that the NPU reads for each task list."""
     tasks = set()
     for submit in ledger.submits:
         reads = sorted((read.register, read.buffer, read.state) for read in submit.reads)

@@ -66,16 +66,14 @@ _OUTPUTS = re.compile(r"^context (\d+): CRC-32 of its outputs ([0-9a-f]{8})$", r
 
 @dataclass
 class Programs:
-    """A runtime with its files, and the Python that has it; programs are written beside the
-    files.
-    """
+    """A runtime with its Python and its files; programs are written into the files' folder."""
 
     entry: RuntimeEntry
     target: Target
-    #: By name; FREE is missing where nothing makes such a file.
+    #: Files by name; FREE is missing if nothing makes such a file.
     files: dict[str, Path]
     folder: Path
-    #: By the digest of the model: empty until a plan asks.
+    #: Values by the digest of the model; empty until a plan asks.
     _prepared: dict[str, str | None] = field(default_factory=dict)
     #: The outputs' digests that the driver has sent, by the name of the plan: empty until a plan
     #: asks.
@@ -147,7 +145,7 @@ class Programs:
         assert done.returncode == 0, done.stderr
 
     def measured(self, plan: Plan) -> list[str]:
-        """Return those of the driver's steady phase."""
+        """Return the checksums of the driver's steady phase."""
         if not self._measured:
             self._measure_all()
         return self._measured[plan.scenario]
@@ -231,7 +229,7 @@ def programs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 
 def _onnx_files(folder: Path) -> dict[str, Path]:
-    """Return the built-in networks, copied: programs write what they prepare beside them."""
+    """Return copies of the built-in networks: programs write prepared files into their folder."""
     files = {}
     for name, recipe in _RECIPES.items():
         files[name] = folder / f"{name}.onnx"
@@ -284,7 +282,7 @@ def _litert_files(_: RuntimeEntry, folder: Path) -> dict[str, Path]:
     return files
 
 
-#: What makes files for the runtimes whose converters take long.
+#: Converters for the runtimes whose conversions take long.
 _OWN_FILES: dict[str, Callable[[RuntimeEntry, Path], dict[str, Path]]] = {
     "ncnn": _ncnn_files,
     "litert": _litert_files,
@@ -293,9 +291,7 @@ _OWN_FILES: dict[str, Callable[[RuntimeEntry, Path], dict[str, Path]]] = {
 
 @pytest.mark.parametrize("name", PLANS)
 def test_each_context_runs_its_own_model(programs: Programs, name: str) -> None:
-    """With equal inputs the outputs are those of the driver, bit for bit, and differ from model to
-    model.
-    """
+    """Equal inputs give the driver's outputs, bit for bit, which differ between models."""
     plan = programs.plan(name)
     programs.written(plan)
     digests = programs.printed(plan)

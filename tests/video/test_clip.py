@@ -45,7 +45,7 @@ def test_pictures_move_and_have_texture(clip: Path) -> None:
 
 
 def test_there_is_a_key_frame_every_second(clip: Path) -> None:
-    """In H.264, as a camera sends it: no frame out of order."""
+    """The clip is H.264 as from a camera, without reordered frames."""
     with av.open(str(clip)) as container:
         assert container.streams.video[0].codec_context.name == "h264"
         packets: list[Any] = [packet for packet in container.demux(video=0) if packet.size]
@@ -55,7 +55,7 @@ def test_there_is_a_key_frame_every_second(clip: Path) -> None:
 
 @pytest.mark.parametrize("size", [(16, 16), (64, 18), (130, 98)])
 def test_small_and_odd_forms_work(size: tuple[int, int], tmp_path: Path) -> None:
-    """What tests need is made as well."""
+    """Small clips for tests can be made too."""
     path = tmp_path / "clip.mp4"
     write_clip(Clip(*size, fps=5, seconds=0.4), str(path))
     with av.open(str(path)) as container:
@@ -112,9 +112,7 @@ def test_impossible_clips_are_refused(form: dict[str, Any], words: str) -> None:
 
 
 def test_the_next_encoder_is_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that is not compiled in, or does not start, is passed over; where none works all are
-    named.
-    """
+    """An encoder that is missing or does not start is skipped; if none works, all are named."""
     path = tmp_path / "clip.mp4"
     known = reusebench.video.encoder._ENCODERS
     monkeypatch.setattr(

@@ -94,9 +94,7 @@ def test_frames_come_in_order_and_over_again(
 
 
 def test_a_seek_that_ends_elsewhere_is_noticed(clip: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the container seeks to another frame than the first, the file is opened again and the
-    loop is whole.
-    """
+    """If the container does not seek to the first frame, the file is reopened for the next loop."""
     decoder = Decoder(str(clip))
     first = [bytes(decoder.next_frame()[1].planes[0]) for _ in range(_FRAMES)]
     container = decoder._container
@@ -142,7 +140,7 @@ def test_loops_do_not_grow_memory(encoded: Callable[..., Path]) -> None:
             for _ in range(loops * _FRAMES):
                 decoder.next_frame()
             levels.append(_pages())
-        # What each loop left behind would be at least the frames or the index of the file.
+        # A leak per loop would be at least the frames or the index of the file.
         assert levels[1] - levels[0] < 100, path
         decoder.close()
 
@@ -186,10 +184,10 @@ def test_damaged_packets_are_passed_over(clip: Path, tmp_path: Path) -> None:
 def test_a_clip_that_is_cut_off_is_played_as_far_as_it_goes(
     encoded: Callable[..., Path], tmp_path: Path
 ) -> None:
-    """With the index in front, as cameras stream it, what is there is played over and over."""
+    """With the index in front, as cameras stream it, the existing frames are played in a loop."""
     content = encoded("front.mp4", "mp4", movflags="faststart").read_bytes()
     path = tmp_path / "cut.mp4"
-    # The encoder's settings, in words, come before the first frame.
+    # The encoder's settings, as text, come before the first frame.
     path.write_bytes(content[: len(content) - (len(content) - content.index(b"mdat")) // 4])
     decoder = Decoder(str(path))
     indices = [decoder.next_frame()[0] for _ in range(3 * _FRAMES)]

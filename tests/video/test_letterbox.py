@@ -12,7 +12,7 @@ import pytest
 from reusebench.measured.runtimes.base import ImageInput, NotSupported
 from reusebench.measured.streams.letterbox import Letterbox
 
-#: What stands in memory before anything is written, and must stay behind rows.
+#: Initial value of the memory, which must stay in the padding.
 _UNTOUCHED = 0xA5
 #: SWS_AREA | SWS_ACCURATE_RND of FFmpeg's libswscale/swscale.h.
 _AREA_ACCURATE = 0x40020
@@ -38,9 +38,7 @@ def _input(layout: str, element: str, channels: int, size: int = 64, behind: int
 
 
 def _pixels(image: ImageInput) -> Any:
-    """Return what was written, as height x width x channels; what stands behind rows must be
-    untouched.
-    """
+    """Return the written picture, as height x width x channels; padding must be untouched."""
     channels_in_row = image.channels if image.layout == "nhwc" else 1
     row = image.width * channels_in_row * np.dtype(image.type).itemsize
     whole = bytes(image.memory) + bytes((_UNTOUCHED,)) * (image.pitch_bytes - row)
@@ -157,7 +155,7 @@ def test_the_colours_are_by_the_matrix_of_the_video() -> None:
         image = _input("nhwc", "uint8", 3)
         Letterbox(image).fill(frame)
         colours.append(_pixels(image)[32, 32].tolist())
-    # By the matrices of ITU-R BT.709 and BT.601 for the limited range.
+    # The matrices of ITU-R BT.709 and BT.601 apply, for the limited range.
     assert np.abs(np.array(colours) - [[227, 67, 17], [213, 54, 21]]).max() <= 4
 
 

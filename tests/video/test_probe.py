@@ -48,7 +48,7 @@ def test_the_interpreter_that_measures_describes(
 
 
 def test_a_python_without_pyav_is_named(clip: Path, tmp_path: Path) -> None:
-    """With what to do about it, for an own environment and for MegEngine's."""
+    """The message has advice, for the own environment and for MegEngine's."""
     venv.create(tmp_path / "bare", with_pip=False)
     with pytest.raises(
         VideoError,

@@ -1,4 +1,4 @@
-"""What a session leaves behind is noticed."""
+"""Leftovers of a session are noticed."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _kinds(sandbox: Sandbox, samples: Samples) -> list[Kind]:
 
 
 def test_a_good_end_leaves_nothing(sandbox: Sandbox, samples: Samples) -> None:
-    """Nothing is wrong where nothing is left."""
+    """A session without leftovers has no faults."""
     _run(sandbox, "print('done')")
     assert _kinds(sandbox, samples) == []
 
@@ -50,7 +50,7 @@ def test_a_process_that_lives_on_is_noticed_and_ended(sandbox: Sandbox, samples:
 
 
 def test_a_file_that_stays_is_noticed(sandbox: Sandbox, samples: Samples) -> None:
-    """A temporary file is left behind where a good session leaves none."""
+    """A temporary file that a good session would not leave is a leftover."""
     _run(sandbox, "import tempfile; tempfile.mkstemp()")
     assert _kinds(sandbox, samples) == [Kind.LEFTOVER]
 
@@ -72,7 +72,7 @@ def test_a_built_in_network_may_stay(
 
 
 def test_a_lost_result_is_noticed(sandbox: Sandbox, samples: Samples) -> None:
-    """What the terminal has shown has to be in the storage."""
+    """Results that the terminal has shown must be in the storage."""
     _run(sandbox, _ANNOUNCES)
     assert announced(sandbox.output()) == {"no_reuse"}
     assert _kinds(sandbox, samples) == [Kind.LOST]
@@ -103,7 +103,7 @@ print(f"The run is in {{file}}. When there is room, move it to {storage}/python,
 def test_a_run_that_the_storage_did_not_take_is_moved_there(
     sandbox: Sandbox, samples: Samples, is_there: bool
 ) -> None:
-    """It is no leftover, and what it has is not lost, where it is what the session says."""
+    """A run in the place that the session names is neither a leftover nor lost."""
     run = str(next(samples.good.glob("*/*.json")))
     code = _ELSEWHERE.format(is_there=is_there, run=run, storage=sandbox.storage)
     _run(sandbox, f"{code}\n{_ANNOUNCES}")

@@ -21,7 +21,7 @@ from reusebench.targets.rknn_library import architecture_of_this_python
 
 pytestmark = pytest.mark.process
 
-#: Prints two readings of the clock of the day, and what passes on that of intervals.
+#: Prints two readings of the wall clock, and the time between them on the monotonic clock.
 _CLOCKS = """
 import time
 before = time.monotonic()

@@ -42,9 +42,7 @@ class _Scripted:
 
 
 def test_every_input_is_tried(tmp_path: Path) -> None:
-    """What ends its worker is a traceback, what never ends a hang, and all others are tried all the
-    same.
-    """
+    """An input that ends its worker is a traceback, one without end a hang; others are still tried."""
     campaign = _Scripted(tmp_path / "hangs")
     trials = {}
     for trial in run_campaign(campaign, range(_INPUTS), 2, tmp_path):
@@ -60,7 +58,7 @@ def test_every_input_is_tried(tmp_path: Path) -> None:
 
 
 def test_a_campaign_ends_when_its_time_is_over(tmp_path: Path) -> None:
-    """After the seconds no further input is begun."""
+    """After `seconds` no other input is begun."""
     trials = [*run_campaign(_Scripted(tmp_path / "hangs"), [0] * 100_000, 1, tmp_path, seconds=0.1)]
     assert 0 < len(trials) < 100_000
 

@@ -162,7 +162,7 @@ def test_a_description_that_is_not_there(tmp_path: Path) -> None:
 def test_files_made_before_a_failure_stay(
     onnx_file: Recipe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of several files those before the failed one are in the cache, whole."""
+    """Files before the failed one are complete in the cache."""
     install_scripted_toolkit()
     (path,) = _ensure(".rknn", onnx_file)
     monkeypatch.setenv("SCRIPTED_TOOLKIT", "refuse")
@@ -226,7 +226,7 @@ def test_the_library_dies_with_its_caller(model_cache: Path) -> None:
 
 @_BOTH
 def test_no_folder_for_temporary_files(kind: str, onnx_file: Recipe, model_cache: Path) -> None:
-    """Where none can be made, as on a full disk, the error is a sentence about the file."""
+    """If no file can be made, as on a full disk, the error names the file."""
     _INSTALL[kind]()
     (model_cache.parent / "temporary").touch()
     with pytest.raises(CacheError, match=r"cannot write .*temporary: File exists"):

@@ -1,6 +1,4 @@
-"""How rknn-toolkit2 and MegEngine get into the cache: a scripted interpreter stands in for Python,
-venv and pip.
-"""
+"""Installation of rknn-toolkit2 and MegEngine into the cache, with a scripted Python, venv and pip."""
 
 from __future__ import annotations
 
@@ -29,7 +27,7 @@ def _install(**options: str) -> Path:
 
 
 def _pinned(package: str, name: str, *options: str) -> list[str]:
-    """Return what pip is given of a list with hashes."""
+    """Return pip's arguments for a list with hashes."""
     path = PACKAGE / "models" / package / f"{name}.txt"
     return ["--no-deps", "--require-hashes", *options, "--requirement", str(path)]
 
@@ -151,8 +149,8 @@ def test_pytorch_is_one_for_cpus(
 
 
 def test_cuda_is_not_downloaded(python: ScriptedPython) -> None:
-    """Where pip knows no PyTorch for CPUs, the error comes before anything large is fetched;
-    --torch overrides it.
+    """If pip finds no PyTorch for CPUs, the error comes before large downloads; --torch overrides
+    it.
     """
     python.behave(torch="Available versions: 2.9.0, 2.8.1")
     with pytest.raises(
@@ -179,9 +177,7 @@ def test_an_interpreter_that_does_not_fit_is_passed_over(
 
 
 def test_no_interpreter_fits(python: ScriptedPython, tmp_path: Path) -> None:
-    """The error has the versions, the names tried and where to get one; --python is the only one
-    tried.
-    """
+    """The error has the versions, the tried names and a source; with --python only that is tried."""
     python.behave(fits=False)
     with pytest.raises(
         ModelError,
@@ -206,9 +202,7 @@ def test_no_interpreter_fits(python: ScriptedPython, tmp_path: Path) -> None:
 def test_other_machines_are_refused(
     python: ScriptedPython, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On a machine that a library does not exist for, the error contains where to make the
-    files.
-    """
+    """On a machine without the library, the error names machines that can make the files."""
     monkeypatch.setattr(platform, "machine", lambda: "riscv64")
     with pytest.raises(
         ModelError, match=r"on riscv64; make the .rknn files on Linux on x86-64 or 64-bit ARM"
@@ -224,7 +218,7 @@ def test_other_machines_are_refused(
 
 @pytest.mark.usefixtures("python")
 def test_a_cache_that_cannot_be_written(tmp_path: Path) -> None:
-    """Where a file is in the way of the folder, the error names it."""
+    """If a file is in the way of the folder, the error names it."""
     (tmp_path / "cache").touch()
     with pytest.raises(CacheError, match=r"rknn-toolkit2.*XDG_CACHE_HOME"):
         _install()

@@ -34,7 +34,7 @@ _CHIP = "rk3588"
 _INPUT = InputData("x", "float32", (1, 3, 32, 32))
 _WEIGHTS = "parts/weights.data"
 
-#: The real ones, with where they are: looked up before a test has a cache of its own.
+#: The real converters with their folders, looked up before a test has its own cache.
 _REAL = [
     pytest.param(
         converter,
@@ -50,7 +50,7 @@ _REAL = [
     for converter in converters()
 ]
 
-#: What it does to the model, and then to all that is beside it and to the data of its inputs.
+#: Changes to the model, and then to all files beside it and to the data of its inputs.
 _SCRIPT = """
 import os
 import pathlib
@@ -108,7 +108,7 @@ def scripted(
     program.write_text(_SCRIPT.format(action=request.param))
 
     class Converting(_ScriptedConverter):
-        """With that program."""
+        """A converter with this program."""
 
     Converting.program = program
     with Converting() as converter:
@@ -116,7 +116,7 @@ def scripted(
 
 
 def _user_file(folder: Path, free: bool = False) -> OnnxFile:
-    """Return a read-only model with external data in a folder beside it, and data for its input."""
+    """Return a read-only model with external data in a subfolder, and data for its input."""
     weights = np.random.RandomState(0).rand(4, 3, 3, 3).astype(np.float32)
     declared: list[int | str | None] = ["batch", 3, "height", "width"] if free else [*_INPUT.shape]
     graph = helper.make_graph(
@@ -245,7 +245,7 @@ def test_copies_have_their_own_inodes_and_names(tmp_path: Path) -> None:
 
 
 def test_a_path_that_leads_out_of_the_folder_is_not_copied(tmp_path: Path) -> None:
-    """A model that names a file elsewhere gets no copy of it."""
+    """A file elsewhere that a model names is not copied."""
     source = _user_file(tmp_path / "user")
     model = onnx.load(source.path, load_external_data=False)
     model.graph.initializer[0].external_data[0].value = "../secret.data"

@@ -1,6 +1,4 @@
-"""What is installed from package registries on a user's machine: versions and hashes are in the
-checkout.
-"""
+"""Packages that are installed on a user's machine have versions and hashes in the checkout."""
 
 from __future__ import annotations
 

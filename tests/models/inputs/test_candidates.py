@@ -64,8 +64,8 @@ def _first(
     ],
 )
 def test_the_first_shape(tensor: _Declared, shape: tuple[int, ...]) -> None:
-    """Each size is that of the most usual use, by its name, its place and the sizes beside it; it
-    counts as assumed.
+    """Each size is the most usual one for its name, position and the other sizes; it counts as
+    assumed.
     """
     (fed,) = _first(tensor)
     assert fed.shape == shape
@@ -122,7 +122,7 @@ def test_recurrent_state() -> None:
     state = ("state", "float32", (2, "", 128))
     piece, zero = _first(sound, state, outputs=[("stateN", "float32", ("", "", ""))])
     assert (piece.shape, zero.shape, zero.value) == ((1, 512), (2, 1, 128), 0)
-    # What an encoder gave to a decoder is none.
+    # An encoder's output for a decoder is no state.
     (hidden,) = _first(
         ("encoder_hidden_states", "float32", ("b", "seq", 512)),
         outputs=[("logits", "float32", ("b", "seq", 32128))],
@@ -140,7 +140,7 @@ def test_recurrent_state() -> None:
     ],
 )
 def test_sides_that_the_metadata_name(metadata: dict[str, str], sides: tuple[int, int]) -> None:
-    """What the file's maker wrote comes first; where that does not run the usual sizes follow."""
+    """The sizes in the file's metadata come first, then the usual ones."""
     picture = ("x", "float32", ("", 3, "h", "w"))
     attempts = candidates(_interface(picture, metadata=metadata), {})
     assert attempts[0][0].shape == (1, 3, *sides)
@@ -148,9 +148,7 @@ def test_sides_that_the_metadata_name(metadata: dict[str, str], sides: tuple[int
 
 
 def test_a_name_is_one_size_in_all_inputs() -> None:
-    """Also where the user gives it for one of them, and where a size is a sum; a size without a
-    name is its own.
-    """
+    """The user's size for one input holds too, and in sums; a size without a name stands alone."""
     inputs = (
         ("mask", "int64", ("batch", "past_length + length")),
         ("ids", "int64", ("batch", "length")),
@@ -200,9 +198,7 @@ def test_a_tensor_of_unknown_rank() -> None:
 
 
 def test_data_that_are_given() -> None:
-    """They are fed as they are: no value is assumed, and their sizes are those of the other
-    inputs.
-    """
+    """They are used unchanged: no value is assumed, and the other inputs have the same sizes."""
     given = {"mask": Given((1, 9), "mask.npy", "int64")}
     mask, ids = _first(
         ("mask", "int64", (1, "length")), ("ids", "int64", (1, "length")), given=given
@@ -231,7 +227,7 @@ def test_what_contradicts_the_file(given: Given, words: str) -> None:
 
 
 def test_shapes_as_text() -> None:
-    """As the option takes them; what is free is a question mark."""
+    """Shapes have the form of the option; a free size is a question mark."""
     assert [shape_text(shape) for shape in ((1, 3, 8), (1, "n", ""), ())] == [
         "1x3x8",
         "1x?x?",

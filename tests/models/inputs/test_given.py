@@ -76,9 +76,7 @@ def test_files_without_arrays(
 
 @pytest.mark.parametrize("arrays", [{"x": np.array([{}], dtype=object)}, {}])
 def test_arrays_that_no_input_takes(tmp_path: Path, arrays: dict[str, object]) -> None:
-    """Python objects are refused, and a file without any array; an array of its own (.npy) is no
-    file of them.
-    """
+    """Python objects are refused, a file without arrays, and a single array (.npy)."""
     file = tmp_path / "data.npz"
     np.savez(file, **arrays)  # type: ignore[arg-type]
     with pytest.raises(ModelError, match=r"numpy\.savez"):
@@ -96,9 +94,7 @@ _PIXELS = DeclaredTensor("picture", "uint8", (1, "", "", 3), "nhwc", ("float32",
 
 
 def test_channels_are_turned(tmp_path: Path) -> None:
-    """An array in the order of ONNX has its channels last where the runtime takes them so, from a
-    file made once.
-    """
+    """An array in ONNX order gets its channels last if the runtime needs that, in a file made once."""
     values = np.arange(1 * 3 * 4 * 5, dtype=np.float32).reshape(1, 3, 4, 5)
     np.savez(tmp_path / "data.npz", picture=values)
     given, _ = given_arrays(tmp_path / "data.npz")
@@ -113,8 +109,8 @@ def test_channels_are_turned(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("tensor", "shape"),
     [
-        # As the runtime takes it; no picture's; a rank, or sizes, that fit neither way; channels
-        # first by declaration.
+        # Cases that are not turned: the runtime's order already, no picture, sizes that fit neither
+        # way.
         (_PIXELS, (1, 4, 5, 3)),
         (_PIXELS, (1, 3, 5, 3)),
         (_PIXELS, (3, 4, 5)),

@@ -1,4 +1,4 @@
-"""Writes files in the form of .rknn files, with what is read of them and nothing else."""
+"""Writes files in the form of .rknn files, with only the parts that are read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which mechanisms can apply to a model, as its file shows."""
+"""The mechanisms that can apply to a model, as its file shows."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _RKNN = RknnFacts(
     has_dynamic_shapes=False,
     lacks_weights=None,
 )
-#: What the scenarios ask of a context.
+#: Options of a context for the scenarios.
 _MEMORY = {
     "external_weights": Memory(outside=("weights",)),
     "external_internal": Memory(outside=("internal",)),
@@ -65,7 +65,7 @@ def _identity(tmp_path: Path, kind: int = TensorProto.FLOAT) -> Path:
 
 
 def test_each_is_measured_by_a_scenario(tmp_path: Path) -> None:
-    """Their names are those of scenarios, which -k chooses."""
+    """Mechanisms have the names of scenarios, which -k chooses."""
     for scenario in _by_name(inspect(_identity(tmp_path))):
         assert find_scenario(scenario)
 
@@ -74,14 +74,14 @@ def test_each_is_measured_by_a_scenario(tmp_path: Path) -> None:
     ("kind", "name"), [(TensorProto.FLOAT, "float32"), (TensorProto.STRING, "str")]
 )
 def test_the_adapter_of_onnxruntime_refuses_the_same(tmp_path: Path, kind: int, name: str) -> None:
-    """What cannot apply is what the adapter refuses when a context is made, in the same words."""
+    """The adapter refuses the same mechanisms when a context is made, with the same messages."""
     path = _identity(tmp_path, kind)
     runtime = open_runtime("onnxruntime")
     shown = _by_name(inspect(path))
     assert shown["zero_copy_io"].applies == (name != "str")
     for scenario, memory in _MEMORY.items():
         if scenario == "external_weights":
-            # Of a prepared model alone.
+            # For a prepared model only.
             continue
         refusal = ""
         try:

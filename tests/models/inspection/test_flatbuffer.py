@@ -41,13 +41,11 @@ def test_reading_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_lists() -> None:
-    """Of numbers, of texts and of tables: as long as they say; a list that is not there is
-    empty.
-    """
+    """Lists of numbers, texts and tables have their stored lengths; a missing list is empty."""
     # A table with a list of numbers, one of texts, and a table that is itself.
     table = struct.pack("<I HHHHH2x iIII", 16, 10, 16, 4, 8, 12, 12, 12, 20, 2**32 - 12)
     lists = struct.pack("<Iii", 2, 5, -6) + struct.pack("<II I4s", 1, 4, 2, b"ok")
-    # The offsets of the lists are from where they stand.
+    # The offsets of the lists are relative to their own positions.
     parent = root(table + lists)
     assert list(parent.integers(0)) == [5, -6]
     assert (parent.length(0), parent.length(7)) == (2, 0)

@@ -1,4 +1,4 @@
-"""Which files are inspected at all."""
+"""Files that can be inspected at all."""
 
 from __future__ import annotations
 

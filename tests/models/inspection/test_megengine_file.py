@@ -1,4 +1,4 @@
-"""What .mge files show."""
+"""The contents of .mge files."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_what_the_file_shows() -> None:
     assert inspection.inputs == (Tensor("images", "float32", network.input_shape),)
     assert inspection.outputs == (Tensor("fc", "float32", (1, 100)),)
     assert [weights.type for weights in inspection.weights or ()] == ["float32"]
-    # With a few constants of the operators themselves.
+    # This includes a few constants of the operators themselves.
     assert inspection.weight_bytes == pytest.approx(network.weight_bytes(), abs=64)
     assert Operator("", "Convolution", 5) in (inspection.operators or ())
     assert "ImmutableTensor" not in [operator.name for operator in inspection.operators or ()]
@@ -41,7 +41,7 @@ def test_what_the_file_shows() -> None:
 @pytest.mark.process
 @needs_megengine
 def test_no_model(tmp_path: Path) -> None:
-    """What MegEngine cannot load is refused in a sentence."""
+    """A file that MegEngine cannot load is refused with a message."""
     path = tmp_path / "no.mge"
     path.write_bytes(b"no model")
     with pytest.raises(
@@ -51,7 +51,7 @@ def test_no_model(tmp_path: Path) -> None:
 
 
 def test_without_megengine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where it is not installed the command that installs it is named."""
+    """Without MegEngine the message names the command that installs it."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     path = tmp_path / "net.mge"
     path.write_bytes(b"model")

@@ -1,4 +1,4 @@
-"""What .mnn files show: those that MNN's converter makes, where it is installed."""
+"""The contents of .mnn files that MNN's converter makes, if it is installed."""
 
 from __future__ import annotations
 
@@ -116,9 +116,7 @@ def test_damaged_files(tiny: Path, tmp_path: Path) -> None:
 
 
 def test_answers_are_those_of_the_adapter(tiny: Path, reusebench: Reusebench) -> None:
-    """What MNN cannot do with any model is said, in the words of its adapter; the command shows
-    it.
-    """
+    """Features that MNN lacks are refused with the adapter's message, which the command shows."""
     answers = {
         mechanism.scenario: mechanism
         for mechanism in mechanisms(inspect(tiny), find_runtime("mnn"))

@@ -1,4 +1,4 @@
-"""What ncnn's pairs of files show of themselves."""
+"""The contents of ncnn's pairs of files."""
 
 from __future__ import annotations
 
@@ -67,9 +67,7 @@ def test_weights_of_several_types(tmp_path: Path) -> None:
 
 
 def test_without_weights_beside_it(detector: Path) -> None:
-    """What the text alone shows, and that they are missing; weights that are cut short are
-    named.
-    """
+    """Without weights the text's contents are shown; truncated weights are an error."""
     weights = detector.with_suffix(".bin")
     weights.write_bytes(weights.read_bytes()[:-1])
     with pytest.raises(ModelError, match=r"detector\.bin has fewer weights"):

@@ -1,4 +1,4 @@
-"""What .onnx files show."""
+"""The contents of .onnx files."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_tensors_weights_and_operators(tmp_path: Path) -> None:
 
 
 def test_it_declares_what_onnxruntime_declares(tmp_path: Path) -> None:
-    """Names, sizes and the order of inputs and outputs are those of a session."""
+    """A session has the same names, sizes and order of inputs and outputs."""
     path = _convolution(tmp_path)
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     interface = inspect(path).interface
@@ -210,9 +210,7 @@ def test_functions_and_domains(tmp_path: Path) -> None:
 
 
 def test_external_files_are_not_read(tmp_path: Path) -> None:
-    """Weights of 3 GB beside the model count by what the model says; a file that is missing has no
-    size.
-    """
+    """Weights of 3 GB in another file count as the model says; a missing file has no size."""
     large = constant("large", 0)
     large.dims[:] = [750_000_000]
     onnx.external_data_helper.set_external_data(large, "large.bin", 4096, 3_000_000_000)
@@ -230,7 +228,7 @@ def test_external_files_are_not_read(tmp_path: Path) -> None:
 
 
 def test_texts_that_are_not_in_utf_8(tmp_path: Path) -> None:
-    """What cannot be decoded is replaced: such a file runs."""
+    """Bytes that cannot be decoded are replaced, since such a file runs."""
     path = save_model(tmp_path / "gbk.onnx", [], [value("x")], [], metadata={"characters": "@@"})
     path.write_bytes(path.read_bytes().replace(b"@@", b"\xd6\xd0"))
     assert _facts(inspect(path)).metadata == {"characters": "\ufffd\ufffd"}
@@ -238,7 +236,7 @@ def test_texts_that_are_not_in_utf_8(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", [b"no model", b"\x08\x08", b"{}"])
 def test_no_models(tmp_path: Path, content: bytes) -> None:
-    """What is no ONNX model is refused in a sentence."""
+    """A file that is no ONNX model is refused with a message."""
     path = tmp_path / "no.onnx"
     path.write_bytes(content)
     with pytest.raises(ModelError, match=r"no\.onnx is not an ONNX model, or is cut short"):

@@ -1,6 +1,4 @@
-"""Files of OpenVINO, read without it: made here by hand, and by the real one where it is
-installed.
-"""
+"""Files of OpenVINO, read without it: made by hand, and by the real OpenVINO if it is installed."""
 
 from __future__ import annotations
 
@@ -181,9 +179,7 @@ def test_mutated_files(write: Callable[..., Path]) -> None:
 
 @pytest.mark.process
 def test_files_of_the_real_one(mobile_model: Path, tmp_path: Path) -> None:
-    """Names, types and shapes are those that OpenVINO itself tells, and the weights are those of
-    the ONNX file.
-    """
+    """OpenVINO shows the same names, types and shapes, and the ONNX file has the same weights."""
     pytest.importorskip("openvino", exc_type=ImportError)
     runtime = open_runtime("openvino")
     path = known(runtime.prepare(str(mobile_model), "digest", str(tmp_path), lambda: None)).path

@@ -1,4 +1,4 @@
-"""What .rknn files show."""
+"""The contents of .rknn files."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_damaged_files(tmp_path: Path) -> None:
     [(b"CYPTRKNN", "is encrypted"), (b"RKNX\0", "is of RKNN3"), (b"VPMN", "is of RKNN-Toolkit 1")],
 )
 def test_other_files_of_rockchip(tmp_path: Path, begin: bytes, kind: str) -> None:
-    """What they are is said."""
+    """The message names the kind of file."""
     path = tmp_path / "other.rknn"
     path.write_bytes(begin + bytes(100))
     with pytest.raises(ModelError, match=kind):
@@ -118,9 +118,7 @@ def test_other_files_of_rockchip(tmp_path: Path, begin: bytes, kind: str) -> Non
     not _TOOLKIT_IS_HERE, reason="run `reusebench models install rknn-toolkit` to test it"
 )
 def test_files_of_the_toolkit() -> None:
-    """Of a network that the toolkit converted the interface is the network's, and the weights are
-    as large.
-    """
+    """A network that the toolkit converted keeps its interface and the size of its weights."""
     recipe = Recipe("tiny", 64, 1)
     network = recipe.network()
     (path,) = models.ensure_all(".rknn", [recipe], "rk3588")
@@ -159,7 +157,7 @@ def test_who_made_a_file(tmp_path: Path, version: int) -> None:
     "content", [b"RKNN", b"<!DOCTYPE html>", b"CYPTRKNN" + bytes(100), b"RKNN" + bytes(100)]
 )
 def test_what_the_library_is_left_to_judge(tmp_path: Path, content: bytes) -> None:
-    """A file that shows nothing may be one that the library reads: nothing is said of it."""
+    """A file without readable contents has no origin; the library may still read it."""
     path = tmp_path / "net.rknn"
     path.write_bytes(content)
     assert rknn_file.origin(path) is None

@@ -1,4 +1,4 @@
-"""The real onnx2tf, where it is installed in the user's cache."""
+"""The real onnx2tf, if it is installed in the user's cache."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Stands in for MegEngine's environment where it is not installed: a Python that has a scripted
-`megengine`.
+"""Replaces MegEngine's environment by a Python that has a scripted `megengine`.
 
 A "dump" is what the layers were called with, as JSON. What else it does is set with
 $SCRIPTED_MEGENGINE; models/megengine/converter.py itself runs for real, with this Python's numpy.
@@ -77,8 +76,8 @@ class Network:
 
 
 def install_scripted_megengine() -> Path:
-    """Put it where MegEngine would be; return its folder, which gets a line in `starts` whenever it
-    is started.
+    """Install it in MegEngine's place; return its folder, whose file `starts` gets a line per
+    start.
     """
     modules = {"__init__": _MEGENGINE, "functional": _FUNCTIONAL, "jit": _JIT}
     modules |= {"utils/__init__": "", "utils/network": _NETWORK}

@@ -1,6 +1,4 @@
-"""What makes a `.mge` file: its name, the network's description, and what reaches the (scripted)
-MegEngine.
-"""
+"""Making `.mge` files: the name, the description, and the calls of the (scripted) MegEngine."""
 
 from __future__ import annotations
 
@@ -23,7 +21,7 @@ pytestmark = pytest.mark.process
 
 
 def test_the_name_of_a_file() -> None:
-    """It has network, size, seed, MegEngine's version and those of emitter and conversion."""
+    """It has network, size, seed, and the versions of MegEngine, emitter and conversion."""
     recipe = MegEngineConverter.recipe(Recipe("yolov5s", 640, 7))
     assert recipe.file_name == "yolov5s-640-seed7-megengine1.13.0-v1.1.mge"
 
@@ -64,9 +62,7 @@ def test_a_description_has_all_of_the_network(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("model_cache")
 def test_megengine_dumps_by_its_own_defaults() -> None:
-    """Names are the network's, no layout is set in place of the runtime, and a further pass would
-    change nothing.
-    """
+    """Names are the network's, no layout is chosen, and another pass would change nothing."""
     install_scripted_megengine()
     (path,) = models.ensure_all(".mge", [Recipe("frame", 36, 1)])
     written = json.loads(path.read_text())

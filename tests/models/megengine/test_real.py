@@ -1,4 +1,4 @@
-"""The real MegEngine and MegEngine Lite, where they are installed in the user's cache."""
+"""The real MegEngine and MegEngine Lite, if they are installed in the user's cache."""
 
 from __future__ import annotations
 
@@ -50,9 +50,7 @@ _TINY = Recipe("tiny", 64, 0)
 
 
 def _every_kind() -> Network:
-    """Return a network of each kind of layer with each activation, all of them outputs, for an odd
-    image.
-    """
+    """Return a network of each kind of layer with each activation, all outputs, for an odd image."""
     layers: list[Layer] = [
         Convolution("plain", "images", 8, kernel=3, padding=1),
         # Padded, and some of its maps are below zero at the edge.
@@ -76,7 +74,7 @@ _MADE = ("mobilenet_v2", 96), ("yolov5s", 96), ("frame", 216)
 _NETWORKS = {
     "kinds": _every_kind(),
     **{name: find_network(name).make(size) for name, size in _MADE},
-    # What the small ones see when their input is changed.
+    # Sizes at which the small networks see a change of their input.
     "yolov5s larger": find_network("yolov5s").make(160),
     "frame larger": find_network("frame").make(270),
 }

@@ -1,4 +1,4 @@
-"""MNN's converter, for real, where MNN is installed."""
+"""The real converter of MNN, if MNN is installed."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_free_sizes_are_fixed(tmp_path: Path) -> None:
 
 
 def test_without_mnn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What to install is said."""
+    """The message names the package to install."""
     monkeypatch.setattr(type(PACKAGE), "installed", lambda _: False)
     with pytest.raises(
         ModelError, match=r"\.mnn files are made by MNN, which is not installed: pip install MNN"

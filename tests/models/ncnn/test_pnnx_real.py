@@ -1,4 +1,4 @@
-"""The real pnnx, where it is installed in the user's cache."""
+"""The real pnnx, if it is installed in the user's cache."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ def _agree(
 
 @pytest.mark.parametrize(("name", "size"), [("tiny", 64), ("mobilenet_v2", 96)])
 def test_built_in_networks(converter: NcnnConverter, name: str, size: int) -> None:
-    """Outputs are those of ONNX Runtime, the file says the sizes of its inputs, and both files are
-    in the cache.
+    """Outputs equal ONNX Runtime's, the file has the sizes of its inputs, and both files are
+    cached.
     """
     recipe = converter.recipe(Recipe(name, size, 1))
     (path,) = converter.ensure_all([recipe])
@@ -156,7 +156,7 @@ def test_what_cannot_be_converted(
     inputs: list[InputData],
     words: str,
 ) -> None:
-    """What stops it is named, nothing is left in the cache, and the next file is converted."""
+    """The failure is named, nothing is left in the cache, and the next file is converted."""
     source = _save(tmp_path / "refused.onnx", [node], inputs, ["y"])
     with pytest.raises(ModelError, match=words):
         converter.ensure_all([converter.recipe(source)])
@@ -164,7 +164,7 @@ def test_what_cannot_be_converted(
 
 
 def test_no_model(converter: NcnnConverter, tmp_path: Path) -> None:
-    """A file that is none is refused in the words of pnnx."""
+    """A file that is no model is refused with pnnx's message."""
     path = tmp_path / "no.onnx"
     path.write_bytes(b"no model")
     source = OnnxFile(

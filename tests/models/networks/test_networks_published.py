@@ -24,8 +24,8 @@ def _default(name: str) -> Network:
 
 
 def _is_normalised(layer: object) -> bool:
-    """Whether batch norm follows the layer where it was published: after every convolution but
-    detection heads.
+    """Whether batch norm follows the published layer: after every convolution except detection
+    heads.
     """
     return isinstance(layer, Convolution) and layer.activation is not Activation.SIGMOID
 

@@ -99,9 +99,7 @@ def test_outputs_are_alive(name: str, files: _Files) -> None:
 
 @pytest.mark.parametrize("seed", [2, 5])
 def test_the_signal_reaches_yolov5s_heads(seed: int, files: _Files) -> None:
-    """SiLU neither fades the image away nor saturates the heads, for seeds where plain He weights
-    did the former.
-    """
+    """SiLU neither fades the image nor saturates the heads, for seeds with which He weights faded."""
     images = np.zeros((1, 3, 128, 128), np.float32), _ramp(128)
     for black, ramp in zip(*_run(files.get("yolov5s", 128, seed), *images)):
         assert ramp.std() > 3 * black.std()
@@ -183,7 +181,7 @@ def test_classifiers_run_at_sizes_that_no_stride_divides(name: str, files: _File
     assert np.isfinite(logits).all()
 
 
-# What each kind means, computed without a runtime, for one image of 32 x 32 pixels.
+# Each kind of layer, computed without a runtime, for one image of 32 x 32 pixels.
 
 
 def _convolve(image: _Array, weight: _Array, bias: _Array, layer: Convolution) -> _Array:

@@ -1,5 +1,4 @@
-"""Stands in for rknn-toolkit2's environment where it is not installed: a Python that has a scripted
-`rknn`.
+"""Replaces rknn-toolkit2's environment by a Python that has a scripted `rknn`.
 
 What it does is set with $SCRIPTED_TOOLKIT: `refuse`, or `refuse 640`, which succeeds where no input
 has that size. models/rknn/converter.py itself runs for real.
@@ -13,7 +12,7 @@ from pathlib import Path
 from reusebench.models.conversion.environments import ConverterEnvironment
 from reusebench.models.rknn.toolkit import TOOLKIT
 
-# The interpreter: takes `-I PROGRAM`, and puts the scripted package where the program finds it.
+# The interpreter: takes `-I PROGRAM`, and makes the scripted package importable.
 _PYTHON = """#!/bin/sh
 echo started >> '{folder}/starts'
 exec '{python}' -c 'import runpy, sys
@@ -85,8 +84,8 @@ class RKNN:
 
 
 def install_scripted_toolkit() -> Path:
-    """Put it where the toolkit would be; return its folder, which gets a line in `starts` whenever
-    it is started.
+    """Install it in the toolkit's place; return its folder, whose file `starts` gets a line per
+    start.
     """
     return install_scripted(TOOLKIT, "rknn", {"__init__": "", "api": _RKNN})
 
@@ -94,9 +93,7 @@ def install_scripted_toolkit() -> Path:
 def install_scripted(
     environment: ConverterEnvironment, package: str, modules: dict[str, str]
 ) -> Path:
-    """Put a Python that has the package of these modules where the environment's would be; return
-    its folder.
-    """
+    """Install a Python with a package of these modules as the environment; return its folder."""
     folder = environment.folder()
     for name, text in modules.items():
         module = folder / package / f"{name}.py"

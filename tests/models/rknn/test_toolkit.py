@@ -1,6 +1,4 @@
-"""What makes a `.rknn` file: what is refused before anything runs, and what reaches the (scripted)
-toolkit.
-"""
+"""Making `.rknn` files: early refusals, and the calls of the (scripted) toolkit."""
 
 from __future__ import annotations
 
@@ -29,9 +27,7 @@ _WIDE = Recipe("frame", 36, 1)
 
 
 def test_every_recipe_has_a_name_of_its_own() -> None:
-    """Network, size, seed, chip, the toolkit's version and those of emitter and conversion;
-    weightless files too.
-    """
+    """It has network, size, seed, chip, and the versions of toolkit, emitter and conversion."""
     assert (
         RknnRecipe(_YOLO, "rk3588").file_name == "yolov5s-640-seed7-rk3588-toolkit2.5.0-v1.1.rknn"
     )
@@ -58,7 +54,7 @@ def test_an_unknown_chip_is_refused_with_the_valid_ones(name: str) -> None:
 
 @pytest.mark.parametrize("name", [chip.name for chip in RKNN_PLATFORMS if not chip.removes_weights])
 def test_weights_are_not_removed_where_the_toolkit_ignores_it(name: str) -> None:
-    """A slave for these chips would be a master: it is refused, with the chips where it works."""
+    """A slave for these chips would be a master: it is refused, with the valid chips."""
     with pytest.raises(
         ModelError, match=f"made for {name}: the toolkit ignores .* valid: rk3588, "
     ) as error:
@@ -138,9 +134,7 @@ def test_the_name_of_what_is_made_of_a_users_file(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("toolkit")
 def test_the_sizes_that_a_file_leaves_free(tmp_path: Path) -> None:
-    """They reach the toolkit with the inputs' names; where the file has them all, the toolkit reads
-    them there.
-    """
+    """They reach the toolkit with the inputs' names, unless the file has them all."""
     inputs = (InputData("ids", "int64", (1, 16)), InputData("x", "float32", (1, 3, 8, 8)))
     (free,) = _made(RknnRecipe(_user_file(tmp_path, *inputs), "rk3588"))
     assert (free["inputs"], free["input_size_list"]) == (["ids", "x"], [[1, 16], [1, 3, 8, 8]])
@@ -192,9 +186,7 @@ def test_given_data_calibrate(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("toolkit")
 def test_files_that_are_not_quantised(tmp_path: Path) -> None:
-    """Neither where floating point is wanted, nor where the file is quantised already; nothing is
-    calibrated then.
-    """
+    """No quantisation for floating point or an already quantised file; nothing is calibrated then."""
     picture = InputData("x", "float32", (1, 3, 8, 8))
     plain = _user_file(tmp_path, picture)
     (made,) = _made(RknnRecipe(plain, "rk3588", quantised=False))
@@ -206,7 +198,7 @@ def test_files_that_are_not_quantised(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("toolkit")
 def test_inputs_that_no_array_holds(tmp_path: Path) -> None:
-    """They are an error in words before the toolkit reads the file."""
+    """They are an error with a message before the toolkit reads the file."""
     with pytest.raises(ConversionError, match=r"reading the inputs failed: .*bfloat16") as error:
         _made(RknnRecipe(_user_file(tmp_path, InputData("x", "bfloat16", (1,))), "rk3588"))
     assert error.value.words.startswith("reading the inputs failed")

@@ -1,4 +1,4 @@
-"""The real rknn-toolkit2, where it is installed in the user's cache."""
+"""The real rknn-toolkit2, if it is installed in the user's cache."""
 
 from __future__ import annotations
 
@@ -74,9 +74,7 @@ def test_files_of_the_toolkit(tmp_path: Path) -> None:
 
 
 def _users_network(path: Path) -> None:
-    """Write a convolution whose input leaves all but the channels free, beside a vector that is
-    added to its output.
-    """
+    """Write a convolution with free sizes except the channels; a vector is added to its output."""
     weights = onnx.numpy_helper.from_array(
         np.linspace(-1, 1, 216, dtype=np.float32).reshape(8, 3, 3, 3), "w"
     )
