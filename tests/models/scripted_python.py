@@ -24,7 +24,10 @@ if arguments[:2] == ["-m", "venv"]:
     os.makedirs(arguments[2] + "/bin")
     os.link(sys.argv[0], arguments[2] + "/bin/python")
 if behaviour["fails"] and behaviour["fails"] in " ".join(arguments):
-    sys.exit("Looking in indexes: somewhere\nERROR: No matching distribution found\n\n[notice] pip is old")
+    sys.exit(
+        "Looking in indexes: somewhere\nERROR: No matching distribution found\n\n"
+        "[notice] pip is old"
+    )
 if behaviour["interrupts"] and behaviour["interrupts"] in " ".join(arguments):
     import signal, time
     os.kill(os.getppid(), signal.SIGINT)

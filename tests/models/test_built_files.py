@@ -101,7 +101,7 @@ def test_a_killed_build_leaves_nothing_in_the_way(model_cache: Path) -> None:
 def test_a_failed_build_is_reported_with_its_last_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The building process's output reaches the caller of ensure, with the command to try by hand."""
+    """The caller of ensure gets the building process's output, and the command to try by hand."""
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     with pytest.raises(

@@ -51,7 +51,7 @@ def _run(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def write(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], list[str]]:
-    """Return a function that writes a scenario's program and its models, and returns their paths."""
+    """Return a function that writes a scenario's program and models, and returns their paths."""
     folder = tmp_path_factory.mktemp("programs")
     files = [write_model(folder / f"{size}.tflite", size) for size in (64, 96)]
 

@@ -46,7 +46,7 @@ class Programs:
     files: tuple[Path, ...]
 
     def plan(self, scenario: str) -> Plan:
-        """Return the first writable plan of the scenario; resolutions have two files, others one."""
+        """Return the scenario's first writable plan; resolutions have two files, others one."""
         paths = self.files if scenario in ("resolutions", "shared_weights") else self.files[:1]
         parameters = Parameters("mnn", models_of(*paths), _STREAMS, _CONTEXTS, _CORES, rounds=2)
         for plan in find_scenario(scenario).plans(parameters):

@@ -36,7 +36,7 @@ _SCENARIOS = (
 
 @pytest.fixture(scope="module")
 def runtime(tmp_path_factory: pytest.TempPathFactory) -> Runtime:
-    """Return the runtime with a net's files at two sizes; rows of one are no multiple of 16 bytes."""
+    """Return the runtime with a net's files at two sizes, one without rows of 16 bytes."""
     folder = tmp_path_factory.mktemp("programs")
     files = []
     for size in (90, 136):

@@ -81,7 +81,7 @@ class Runtime:
     folder: Path
 
     def plan(self, scenario: str) -> Plan:
-        """Return the first writable plan of the scenario; resolutions have two files, others one."""
+        """Return the scenario's first writable plan; resolutions have two files, others one."""
         paths = self.files if scenario in ("resolutions", "shared_weights") else self.files[:1]
         parameters = Parameters(self.name, models_of(*paths), _STREAMS, _CONTEXTS, _CORES, rounds=2)
         for plan in find_scenario(scenario).plans(parameters):
@@ -204,7 +204,7 @@ def test_options_are_those_of_the_source(runtime: Runtime, used: Callable[[str],
 
 
 def test_what_is_shared_is_saved(runtime: Runtime, used: Callable[[str], Ran]) -> None:
-    """Dups take less memory than separate contexts, and no more with one internal memory per core."""
+    """Dups take less memory than separate contexts, and no more with a shared internal memory."""
     separate = used("no_reuse_one_model").pss_bytes
     dups = used("full_dup").pss_bytes
     assert dups < 0.7 * separate

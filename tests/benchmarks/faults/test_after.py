@@ -95,7 +95,8 @@ folder.mkdir()
 file = folder / "0001_run.json"
 if {is_there}:
     shutil.copy({run!r}, file)
-print(f"The run is in {{file}}. When there is room, move it to {storage}/python, under a number that is free")
+print(f"The run is in {{file}}. When there is room, move it to {storage}/python,"
+    " under a number that is free")
 """
 
 

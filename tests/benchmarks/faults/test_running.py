@@ -42,7 +42,7 @@ class _Scripted:
 
 
 def test_every_input_is_tried(tmp_path: Path) -> None:
-    """An input that ends its worker is a traceback, one without end a hang; others are still tried."""
+    """An input that ends its worker is a traceback, one without end a hang; others go on."""
     campaign = _Scripted(tmp_path / "hangs")
     trials = {}
     for trial in run_campaign(campaign, range(_INPUTS), 2, tmp_path):

@@ -1,4 +1,4 @@
-"""Installation of rknn-toolkit2 and MegEngine into the cache, with a scripted Python, venv and pip."""
+"""Installation of rknn-toolkit2 and MegEngine into the cache, with scripted Python and pip."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ def test_an_interpreter_that_does_not_fit_is_passed_over(
 
 
 def test_no_interpreter_fits(python: ScriptedPython, tmp_path: Path) -> None:
-    """The error has the versions, the tried names and a source; with --python only that is tried."""
+    """The error has versions, tried names and a source; with --python only that is tried."""
     python.behave(fits=False)
     with pytest.raises(
         ModelError,

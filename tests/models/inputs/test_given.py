@@ -94,7 +94,7 @@ _PIXELS = DeclaredTensor("picture", "uint8", (1, "", "", 3), "nhwc", ("float32",
 
 
 def test_channels_are_turned(tmp_path: Path) -> None:
-    """An array in ONNX order gets its channels last if the runtime needs that, in a file made once."""
+    """An array in ONNX order gets its channels last if the runtime needs that, in a cached file."""
     values = np.arange(1 * 3 * 4 * 5, dtype=np.float32).reshape(1, 3, 4, 5)
     np.savez(tmp_path / "data.npz", picture=values)
     given, _ = given_arrays(tmp_path / "data.npz")
@@ -109,12 +109,13 @@ def test_channels_are_turned(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("tensor", "shape"),
     [
-        # Cases that are not turned: the runtime's order already, no picture, sizes that fit neither
-        # way.
+        # The runtime's order already.
         (_PIXELS, (1, 4, 5, 3)),
+        # No size, or no rank, that fits either order.
         (_PIXELS, (1, 3, 5, 3)),
         (_PIXELS, (3, 4, 5)),
         (_PIXELS, (2, 3, 4, 5)),
+        # No layout, or another input.
         (_PIXELS._replace(layout=""), (1, 3, 4, 5)),
         (_PIXELS._replace(name="other"), (1, 3, 4, 5)),
     ],

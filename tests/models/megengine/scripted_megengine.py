@@ -31,7 +31,11 @@ def _called(name):
         return [name, *arguments, options]
     return call
 
-conv2d, linear, max_pool2d, mean, concat = map(_called, ("conv2d", "linear", "max_pool2d", "mean", "concat"))
+conv2d = _called("conv2d")
+linear = _called("linear")
+max_pool2d = _called("max_pool2d")
+mean = _called("mean")
+concat = _called("concat")
 relu, relu6, silu, sigmoid = map(_called, ("relu", "relu6", "silu", "sigmoid"))
 
 class vision:
@@ -52,7 +56,8 @@ class trace:
         self.outputs = self.function(*arguments)
 
     def dump(self, file, **options):
-        file.write(json.dumps({"trace": self.options, "dump": options, "outputs": self.outputs}).encode())
+        dumped = {"trace": self.options, "dump": options, "outputs": self.outputs}
+        file.write(json.dumps(dumped).encode())
 """
 
 

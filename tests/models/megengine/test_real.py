@@ -50,7 +50,7 @@ _TINY = Recipe("tiny", 64, 0)
 
 
 def _every_kind() -> Network:
-    """Return a network of each kind of layer with each activation, all outputs, for an odd image."""
+    """Return a network of all kinds of layers and activations, all outputs, for an odd image."""
     layers: list[Layer] = [
         Convolution("plain", "images", 8, kernel=3, padding=1),
         # Padded, and some of its maps are below zero at the edge.

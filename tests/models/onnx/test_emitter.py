@@ -99,7 +99,7 @@ def test_outputs_are_alive(name: str, files: _Files) -> None:
 
 @pytest.mark.parametrize("seed", [2, 5])
 def test_the_signal_reaches_yolov5s_heads(seed: int, files: _Files) -> None:
-    """SiLU neither fades the image nor saturates the heads, for seeds with which He weights faded."""
+    """SiLU neither fades the image nor saturates the heads, for seeds that fade He weights."""
     images = np.zeros((1, 3, 128, 128), np.float32), _ramp(128)
     for black, ramp in zip(*_run(files.get("yolov5s", 128, seed), *images)):
         assert ramp.std() > 3 * black.std()

@@ -61,7 +61,8 @@ class RKNN:
         return 0
 
     def _refuse(self):
-        print("\x1b[1;31mE\x1b[0m \x1b[1;31mbuild: rv9999 cannot do that!\x1b[0m\nW and that was all")
+        print("\x1b[1;31mE\x1b[0m \x1b[1;31mbuild: rv9999 cannot do that!\x1b[0m")
+        print("W and that was all")
         return -1
 
     def _raise(self):

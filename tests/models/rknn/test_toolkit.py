@@ -186,7 +186,7 @@ def test_given_data_calibrate(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("toolkit")
 def test_files_that_are_not_quantised(tmp_path: Path) -> None:
-    """No quantisation for floating point or an already quantised file; nothing is calibrated then."""
+    """Floating point and an already quantised file need no quantisation and no calibration."""
     picture = InputData("x", "float32", (1, 3, 8, 8))
     plain = _user_file(tmp_path, picture)
     (made,) = _made(RknnRecipe(plain, "rk3588", quantised=False))
