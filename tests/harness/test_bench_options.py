@@ -17,7 +17,6 @@ from reusebench.harness.bench_options import (
     resolve_plan_files,
     resolve_settings,
 )
-from reusebench.harness.benchmark_plugin import choose_board_storage, hide_latency_table
 from reusebench.harness.errors import UserError
 from reusebench.harness.measuring.models.model_files import ModelFile
 from reusebench.harness.measuring.models.model_sets import ModelSets
@@ -26,8 +25,6 @@ from reusebench.harness.model_request import ModelRequest, resolve_model_sets
 from reusebench.harness.settings import Settings, check_kernel
 from reusebench.samplers.host import LOCAL_HOST, LocalHost
 from reusebench.scenarios.catalogue import find_scenario
-from reusebench.storage.board_storage import board_storage
-from reusebench.storage.run_file import python_folder
 from reusebench.targets.target import THIS_INTERPRETER, Target
 
 
@@ -121,24 +118,6 @@ def test_streams_are_expected_to_take_their_time() -> None:
     with_streams_s = _subject("streams_full_dup").expected_s(settings)
     more_s = with_streams_s - _subject("full_dup").expected_s(settings)
     assert more_s == 2 * (50 + settings.pace.warm_up_s)
-
-
-def test_the_latency_table_is_shown_to_who_asks_for_it() -> None:
-    """The table is hidden as --benchmark-quiet hides it; any option of pytest-benchmark's about it
-    shows it.
-    """
-    for words, is_quiet in (
-        (("bench/", "--benchmark-save=x"), True),
-        (("--benchmark-sort=mean",), False),
-        (("--benchmark-compare",), False),
-        (("--benchmark-verbose",), False),
-    ):
-        config: Any = SimpleNamespace(
-            option=argparse.Namespace(benchmark_quiet=False),
-            invocation_params=SimpleNamespace(args=words),
-        )
-        hide_latency_table(config)
-        assert config.option.benchmark_quiet is is_quiet
 
 
 @pytest.mark.parametrize(
@@ -255,66 +234,6 @@ def test_files_with_floating_point() -> None:
     assert _models(targets=_BOARD).user.quantised
     with pytest.raises(UserError, match=r"--float is for .*add --runtime rknn"):
         _models("--float")
-
-
-# The storage and pytest-benchmark's options
-
-
-def _chosen(storage: object, compare: object = None, target: str = "python") -> argparse.Namespace:
-    """Return pytest-benchmark's options after the storage was chosen."""
-    given = argparse.Namespace(
-        benchmark_storage=str(storage), benchmark_compare=compare, target=target
-    )
-    config: Any = SimpleNamespace(option=given)
-    choose_board_storage(config)
-    option: argparse.Namespace = config.option
-    return option
-
-
-def test_the_common_storage_becomes_the_boards() -> None:
-    """pytest-benchmark's default is one storage for all boards; a storage that the user names
-    stays.
-    """
-    common = "file://./.benchmarks"
-    assert _chosen(common).benchmark_storage == f"file://{board_storage()}"
-    assert (
-        _chosen(common, target="ssh:root@10.0.0.2").benchmark_storage
-        == "file://.benchmarks/ssh-root-10.0.0.2"
-    )
-    for uri in ("file:///data/store", "/data/store"):
-        assert _chosen(uri).benchmark_storage == uri
-
-
-def test_a_storage_that_is_no_folder() -> None:
-    """A storage that is no folder is refused before pytest-benchmark opens it."""
-    with pytest.raises(
-        pytest.UsageError, match=r"elasticsearch.*: results and traces need a folder"
-    ):
-        _chosen("elasticsearch+http://host/index")
-
-
-@pytest.mark.parametrize(
-    ("numbers", "option_value", "loaded"),
-    [
-        ((1, 9999, 10000), True, "10000_"),
-        ((1, 2), True, "0002_"),
-        ((), True, True),
-        ((1, 2), "0001", "0001"),
-        ((1, 2), None, None),
-    ],
-)
-@pytest.mark.process
-def test_the_run_that_benchmark_compare_alone_means(
-    tmp_path: Path, numbers: tuple[int, ...], option_value: object, loaded: object
-) -> None:
-    """Alone it means the newest run of this Python, past 9999 too, and reads it alone; a run that
-    the user names stays.
-    """
-    folder = tmp_path / python_folder()
-    folder.mkdir()
-    for number in numbers:
-        (folder / f"{number:04}_x.json").touch()
-    assert _chosen(f"file://{tmp_path}", option_value).benchmark_compare == loaded
 
 
 @pytest.mark.parametrize(
