@@ -45,5 +45,5 @@ def test_what_came_to_its_end_has_memory(tmp_path: Path) -> None:
     """Every repeat of a successful result has memory, or the file is damaged."""
     info = result(tmp_path, "no_reuse", even(3))
     for figures in ((), [None] * len(info.repeats)):
-        with pytest.raises(ValueError, match="no memory of a repeat"):
+        with pytest.raises(ValueError, match="repeat that came to its end has no memory"):
             with_memory(info, **dict.fromkeys(OF_STEADY_STATE, figures))
