@@ -58,7 +58,15 @@ class Walk:
             for index in range(2)
         )
         plan = Plan(
-            "mine", None, "scripted", models, contexts, cores, _ROUNDS, chains=chains, cycles=cycles
+            "mine",
+            None,
+            "scripted",
+            models,
+            contexts,
+            cores,
+            _ROUNDS,
+            chains=chains,
+            cycles=cycles,
         )
         self.run = walk(plan, SCRIPTED_FORKS)
         assert self.run.failure is None, self.run.failure
@@ -173,7 +181,10 @@ def test_each_context_is_made_with_its_memory(tmp_path: Path) -> None:
     ],
 )
 def test_what_cycles_do(
-    tmp_path: Path, kind: str, contexts: tuple[Context, ...], inferred: list[int]
+    tmp_path: Path,
+    kind: str,
+    contexts: tuple[Context, ...],
+    inferred: list[int],
 ) -> None:
     """Each makes a new context and infers twice, or only infers; one thread does it all."""
     cycled = Walk(tmp_path, *contexts, cycles=Cycles(kind, 2))
@@ -186,7 +197,10 @@ def test_what_cycles_do(
 def test_contexts_are_replaced_oldest_first(tmp_path: Path) -> None:
     """The older of two goes once the new one has inferred; at the end the last made goes first."""
     assert Walk(
-        tmp_path, Context(0, 0), Context(0, 0), cycles=Cycles("replaced", 2)
+        tmp_path,
+        Context(0, 0),
+        Context(0, 0),
+        cycles=Cycles("replaced", 2),
     ).destroyed() == [0, 1, 3, 2]
 
 
@@ -272,7 +286,11 @@ def test_contexts_of_a_chain_run_one_after_the_other(tmp_path: Path) -> None:
     """They run in the chain's order, beside another chain, and each inference is timed."""
     contexts = [Context(0, index % 2) for index in range(4)]
     walked = Walk(
-        tmp_path, *contexts, cores=2, script="meet@infer2;meet@infer3", chains=((2, 0), (3, 1))
+        tmp_path,
+        *contexts,
+        cores=2,
+        script="meet@infer2;meet@infer3",
+        chains=((2, 0), (3, 1)),
     )
     assert walked.order(0, 2) == [2, 0] * _ROUNDS
     assert walked.order(1, 3) == [3, 1] * _ROUNDS
@@ -329,7 +347,10 @@ def test_versions_are_reported_as_soon_as_they_are_known(tmp_path: Path, script:
     ],
 )
 def test_a_mechanism_that_fails_has_its_step(
-    scenario: str, script: str, kind: str, step: Step
+    scenario: str,
+    script: str,
+    kind: str,
+    step: Step,
 ) -> None:
     """A failure of internal memory names its first context; missing is not the same as failed."""
     failure = walk(make_plan(scenario, script, script)).failure

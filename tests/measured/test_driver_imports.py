@@ -203,7 +203,8 @@ from reusebench.measured import runtimes
 from reusebench.measured import driver
 
 # None of these packages is needed to find out that the adapters' own code runs here.
-pretended = {"numpy", *(entry.module.partition(".")[0] for entry in runtimes.RUNTIMES if entry.module)}
+modules = [entry.module for entry in runtimes.RUNTIMES if entry.module]
+pretended = {"numpy", *(module.partition(".")[0] for module in modules)}
 
 class Pretended:
     def find_spec(self, name, *_):

@@ -53,7 +53,12 @@ _IN_TURN = Context(0, 0, internal=7, core=0)
 
 #: 25 frames per second, for two streams of a video.
 _STREAMS = Streams(
-    2, 25.0, 1, 2.0, 10.0, Video("clip", "/clip.mp4", "cc", "h264", 1920, 1080, 30.0, 0)
+    2,
+    25.0,
+    1,
+    2.0,
+    10.0,
+    Video("clip", "/clip.mp4", "cc", "h264", 1920, 1080, 30.0, 0),
 )
 
 
@@ -75,7 +80,12 @@ def _in_json(plan: Plan) -> dict[str, Any]:
 def test_json_both_ways_gives_the_same_plan() -> None:
     """Another process reads an equal plan: all of its memory as tuples, and its schedule."""
     outside = Context(
-        0, 0, outside=(WEIGHTS, INTERNAL), allocator=DMA_HEAP, zero_copy=(INPUT, OUTPUT), core=1
+        0,
+        0,
+        outside=(WEIGHTS, INTERNAL),
+        allocator=DMA_HEAP,
+        zero_copy=(INPUT, OUTPUT),
+        core=1,
     )
     device = Context(0, 0, device_io=True, device=CUDA, core=0)
     plans = (

@@ -80,7 +80,11 @@ class _Model:
 
 
 def write_model(
-    path: Path, size: int, seed: int = 0, weights: str = "float32", custom: str = ""
+    path: Path,
+    size: int,
+    seed: int = 0,
+    weights: str = "float32",
+    custom: str = "",
 ) -> Path:
     """Write a network of three convolutions, with 1.5 MB of weights, and return its path.
 

@@ -45,13 +45,17 @@ def own_bytes():
     with open("/proc/self/smaps_rollup") as file:
         return next(int(line.split()[1]) * 1024 for line in file if line.startswith("Anonymous:"))
 
-model, prepared, way, memory = sys.argv[1], sys.argv[2], sys.argv[3], Memory(internal=int(sys.argv[4]) or None)
+model, prepared, way, internal = sys.argv[1:]
+memory = Memory(internal=int(internal) or None)
 runtime = open_runtime("litert")
 contexts = [runtime.load(model, prepared if way == "dup" else None, memory)]
 contexts[0].infer()
 before = own_bytes()
 for _ in range(8):
-    contexts.append(runtime.load(model, None, memory) if way == "load" else getattr(runtime, way)(contexts[0], memory))
+    if way == "load":
+        contexts.append(runtime.load(model, None, memory))
+    else:
+        contexts.append(getattr(runtime, way)(contexts[0], memory))
     contexts[-1].infer()
 print(own_bytes() - before)
 """
@@ -165,7 +169,10 @@ def test_noise_is_that_of_the_onnx_file(runtime: Runtime, model: str) -> None:
 
 @pytest.mark.parametrize("internal", [None, 3])
 def test_dup_maps_the_weights_of_its_source(
-    runtime: Runtime, prepared: str, expected: int, internal: int | None
+    runtime: Runtime,
+    prepared: str,
+    expected: int,
+    internal: int | None,
 ) -> None:
     """All map one file of packed weights, have a plain load's outputs, and go in any order."""
     memory = Memory(internal=internal)
@@ -229,7 +236,10 @@ def test_resolutions_map_one_file(
 
 
 def test_sizes_that_the_file_leaves_free(
-    runtime: Runtime, prepare: Callable[..., str], expected: int, tmp_path: Path
+    runtime: Runtime,
+    prepare: Callable[..., str],
+    expected: int,
+    tmp_path: Path,
 ) -> None:
     """An input is resized; contexts of two sizes share weights, with the outputs of fixed sizes."""
     path = str(write_model(tmp_path / "free.tflite", 0))
@@ -242,7 +252,10 @@ def test_sizes_that_the_file_leaves_free(
 
 
 def test_one_internal_memory_of_two_models(
-    runtime: Runtime, model: str, expected: int, tmp_path: Path
+    runtime: Runtime,
+    model: str,
+    expected: int,
+    tmp_path: Path,
 ) -> None:
     """The larger model may come first or last; each has the outputs that it has alone."""
     larger = str(write_model(tmp_path / "larger.tflite", 128, seed=2))

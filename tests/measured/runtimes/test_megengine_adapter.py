@@ -136,7 +136,12 @@ def _walked(scenario: str, *paths: Path, cores: int = 1) -> tuple[int, set[str]]
     # The first choice of the smallest plan has outputs in an order that only NPUs have.
     choice = 1 if scenario == "lean" else 0
     plan = make_plan(
-        scenario, *paths, contexts=4, runtime="megengine_lite", cores=cores, choice=choice
+        scenario,
+        *paths,
+        contexts=4,
+        runtime="megengine_lite",
+        cores=cores,
+        choice=choice,
     )
     observer = StubObserver(lambda pid: read_process(LOCAL_HOST, pid).rss_anon_bytes)
     run = walk(plan, _TARGET, observer)

@@ -72,7 +72,11 @@ def _outputs(context: RuntimeContext) -> list[bytes]:
 
 
 def _converted(
-    folder: Path, nodes: list[Any], inputs: list[Any], outputs: list[Any], *weights: Any
+    folder: Path,
+    nodes: list[Any],
+    inputs: list[Any],
+    outputs: list[Any],
+    *weights: Any,
 ) -> tuple[str, str]:
     """Return the path of an ONNX file of this graph, and of MNN's conversion of it."""
     graph = onnx.helper.make_graph(nodes, "graph", inputs, outputs, list(weights))
@@ -288,19 +292,28 @@ def test_free_sizes_must_be_given(mnn: Runtime, tmp_path: Path) -> None:
     types = onnx.TensorProto
     nodes = [onnx.helper.make_node("Relu", ["pixels"], ["relu"])]
     _, path = _converted(
-        tmp_path, nodes, [info("pixels", types.FLOAT, shape)], [info("relu", types.FLOAT, shape)]
+        tmp_path,
+        nodes,
+        [info("pixels", types.FLOAT, shape)],
+        [info("relu", types.FLOAT, shape)],
     )
     assert mnn.interface(path).inputs == (DeclaredTensor("pixels", "float32", (1, 3, "", "")),)
     with pytest.raises(NotSupported, match="pixels"):
         mnn.load(path, None, Memory())
     context = mnn.load(
-        path, None, Memory(), {"pixels": InputData("pixels", "float32", (1, 3, 6, 8))}
+        path,
+        None,
+        Memory(),
+        {"pixels": InputData("pixels", "float32", (1, 3, 6, 8))},
     )
     assert [len(output) for output in _outputs(context)] == [3 * 6 * 8 * 4]
 
 
 def test_inputs_in_the_order_of_vectors(
-    mnn: Runtime, files: dict[str, str], tiny_model: Path, tmp_path: Path
+    mnn: Runtime,
+    files: dict[str, str],
+    tiny_model: Path,
+    tmp_path: Path,
 ) -> None:
     """Converters make such inputs on request: they are turned, which is one more copy."""
     packed = str(tmp_path / "packed.mnn")
@@ -383,7 +396,11 @@ def test_importing_the_adapter_is_light() -> None:
     )
     code += "print(json.dumps(sorted(name for name in set(sys.modules) - before)))"
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=CHECKOUT, capture_output=True, text=True, check=True
+        [sys.executable, "-c", code],
+        cwd=CHECKOUT,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     # MNN prints a line of its own, before or after this one.
     (line,) = (line for line in done.stdout.splitlines() if line.startswith("["))

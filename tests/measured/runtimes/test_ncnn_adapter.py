@@ -262,7 +262,10 @@ def test_integers_index_a_table(runtime: Runtime, tmp_path: Path) -> None:
     model = str(write_net(tmp_path / "table.param", layers, [table]))
     assert runtime.interface(model).inputs == (DeclaredTensor("in0", "int32", (1, "tokens")),)
     context = runtime.load(
-        model, None, Memory(), {"in0": InputData("in0", "int32", (1, 5), value=2)}
+        model,
+        None,
+        Memory(),
+        {"in0": InputData("in0", "int32", (1, 5), value=2)},
     )
     assert _outputs(context) == [np.tile(table[2], 5).tobytes()]
 
@@ -305,7 +308,10 @@ def test_what_files_declare(runtime: Runtime, detector: str, tmp_path: Path) -> 
     ],
 )
 def test_files_that_are_no_nets(
-    runtime: Runtime, tmp_path: Path, content: bytes, words: str
+    runtime: Runtime,
+    tmp_path: Path,
+    content: bytes,
+    words: str,
 ) -> None:
     """They are refused with a sentence before ncnn reads them."""
     path = tmp_path / "broken.param"
@@ -360,7 +366,10 @@ def test_every_option_runs_and_some_change_memory(runtime: Runtime, detector: st
         for expected, output in zip(plain, _outputs(context)):
             tolerance = 0.05 if "16" in option else 1e-4
             assert np.allclose(
-                np.frombuffer(output, np.float32), expected, rtol=tolerance, atol=tolerance
+                np.frombuffer(output, np.float32),
+                expected,
+                rtol=tolerance,
+                atol=tolerance,
             ), option
         dup = runtime.dup(context, Memory())
         assert _outputs(dup) == _outputs(context)

@@ -182,7 +182,10 @@ def test_weights_that_cannot_be_given(runtime: Runtime, tiny_model: Path, tmp_pa
     ],
 )
 def test_what_onnx_runtime_cannot_do(
-    runtime: Runtime, tiny_model: Path, memory: Memory, words: str
+    runtime: Runtime,
+    tiny_model: Path,
+    memory: Memory,
+    words: str,
 ) -> None:
     """It is refused when a context is made, with the reason."""
     with pytest.raises(NotSupported, match=words):
@@ -257,7 +260,11 @@ _TYPES = {
 @pytest.mark.parametrize("shape", [(), (0, 3), (2, 5)])
 @pytest.mark.parametrize("value", [None, 1])
 def test_inputs_of_every_type(
-    runtime: Runtime, tmp_path: Path, kind: str, shape: tuple[int, ...], value: int | None
+    runtime: Runtime,
+    tmp_path: Path,
+    kind: str,
+    shape: tuple[int, ...],
+    value: int | None,
 ) -> None:
     """Scalars, empty tensors and others of every type are declared and come out as they went in."""
     model = _identity(tmp_path, _TYPES[kind], ["n" for _ in shape])
@@ -308,7 +315,10 @@ def test_bfloat16_is_the_upper_half_of_float32(runtime: Runtime, tmp_path: Path)
         str(path),
     )
     context = runtime.load(
-        str(path), None, Memory(), {"x": InputData("x", "bfloat16", (2,), value=3)}
+        str(path),
+        None,
+        Memory(),
+        {"x": InputData("x", "bfloat16", (2,), value=3)},
     )
     (output,) = _outputs(context)
     assert np.frombuffer(output, np.float32).tolist() == [3.0, 3.0]
@@ -358,7 +368,10 @@ def test_what_the_adapter_cannot_feed(runtime: Runtime, tmp_path: Path) -> None:
 )
 @pytest.mark.parametrize("scenario", ["no_reuse", "full_dup"])
 def test_a_damaged_model_is_a_failure_with_words(
-    tiny_model: Path, tmp_path: Path, damage: Callable[[bytes], bytes], scenario: str
+    tiny_model: Path,
+    tmp_path: Path,
+    damage: Callable[[bytes], bytes],
+    scenario: str,
 ) -> None:
     """A truncated or foreign file fails when it is first read, and the message names it."""
     damaged = tmp_path / "damaged.onnx"
@@ -404,7 +417,10 @@ def test_an_inference_reads_the_frame_that_was_written(
         assert 0 <= pixels.min() < pixels.max() <= 1
         expected = session.run(None, {session.get_inputs()[0].name: pixels})[0]
         assert np.allclose(
-            np.frombuffer(outputs[-1][0], np.float32), expected.ravel(), rtol=1e-4, atol=1e-5
+            np.frombuffer(outputs[-1][0], np.float32),
+            expected.ravel(),
+            rtol=1e-4,
+            atol=1e-5,
         )
     assert outputs[1] == outputs[3]
     assert len({output for (output,) in outputs}) == 3
@@ -420,7 +436,11 @@ def test_an_inference_reads_the_frame_that_was_written(
     ],
 )
 def test_the_shape_decides_the_layout(
-    runtime: Runtime, tmp_path: Path, element: int, shape: tuple[int, ...], layout: str
+    runtime: Runtime,
+    tmp_path: Path,
+    element: int,
+    shape: tuple[int, ...],
+    layout: str,
 ) -> None:
     """A model that returns its input returns the frame, byte for byte."""
     context = runtime.load(_identity(tmp_path, element, shape), None, Memory())

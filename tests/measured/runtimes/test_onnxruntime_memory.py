@@ -51,12 +51,20 @@ class Walked:
     """A walk with four contexts, or one of each model, and the process's memory at each barrier."""
 
     def __init__(
-        self, scenario: str, preparations: Mapping[str, str | None], *models: Path
+        self,
+        scenario: str,
+        preparations: Mapping[str, str | None],
+        *models: Path,
     ) -> None:
         # The first choice of the smallest plan has outputs in an order that only NPUs have.
         choice = 1 if scenario == "lean" else 0
         plan = make_plan(
-            scenario, *models, contexts=_CONTEXTS, runtime="onnxruntime", cores=1, choice=choice
+            scenario,
+            *models,
+            contexts=_CONTEXTS,
+            runtime="onnxruntime",
+            cores=1,
+            choice=choice,
         )
         prepared = plan.with_prepared(preparations) if plan.models_to_prepare() else plan
         observer = StubObserver(_look)

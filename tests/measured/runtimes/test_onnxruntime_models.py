@@ -84,7 +84,11 @@ def _quantised_by_pairs(folder: Path) -> Path:
     ]
     weights = [scale, zero, _weight("w", 32, 8, 3, 3, dtype=np.int8)]
     return _model(
-        folder, nodes, [_info("x", ["n", 8, 16, 16])], [_info("y", ["n", 32, 14, 14])], weights
+        folder,
+        nodes,
+        [_info("x", ["n", 8, 16, 16])],
+        [_info("y", ["n", 32, 14, 14])],
+        weights,
     )
 
 
@@ -95,13 +99,20 @@ def _quantised_operators(folder: Path) -> Path:
     nodes = [
         helper.make_node("QuantizeLinear", ["x", "s", "z"], ["xq"]),
         helper.make_node(
-            "QLinearConv", ["xq", "s", "z", "w", "s", "zw", "s", "z"], ["cq"], kernel_shape=[3, 3]
+            "QLinearConv",
+            ["xq", "s", "z", "w", "s", "zw", "s", "z"],
+            ["cq"],
+            kernel_shape=[3, 3],
         ),
         helper.make_node("DequantizeLinear", ["cq", "s", "z"], ["y"]),
     ]
     weights = [scale, zero, zero_of_weights, _weight("w", 32, 8, 3, 3, dtype=np.int8)]
     return _model(
-        folder, nodes, [_info("x", ["n", 8, 16, 16])], [_info("y", ["n", 32, 14, 14])], weights
+        folder,
+        nodes,
+        [_info("x", ["n", 8, 16, 16])],
+        [_info("y", ["n", 32, 14, 14])],
+        weights,
     )
 
 
@@ -159,7 +170,10 @@ def _scan(folder: Path) -> Path:
 def _recurrent(folder: Path) -> Path:
     """Return an LSTM whose state comes in and goes out."""
     node = helper.make_node(
-        "LSTM", ["x", "w", "r", "", "", "h", "c"], ["y", "hn", "cn"], hidden_size=_WIDE
+        "LSTM",
+        ["x", "w", "r", "", "", "h", "c"],
+        ["y", "hn", "cn"],
+        hidden_size=_WIDE,
     )
     weights = [_weight("w", 1, 4 * _WIDE, 8), _weight("r", 1, 4 * _WIDE, _WIDE)]
     state = [1, "batch", _WIDE]
@@ -207,13 +221,19 @@ def _data_decide_the_size(folder: Path) -> Path:
     """Return an output whose size follows from the input's values."""
     nodes = [helper.make_node("NonZero", ["x"], ["y"])]
     return _model(
-        folder, nodes, [_info("x", ["n", _WIDE])], [_info("y", [2, "count"], TensorProto.INT64)]
+        folder,
+        nodes,
+        [_info("x", ["n", _WIDE])],
+        [_info("y", [2, "count"], TensorProto.INT64)],
     )
 
 
 def _external_data(folder: Path) -> Path:
     return _perceptron(
-        folder, save_as_external_data=True, location="weights.data", size_threshold=0
+        folder,
+        save_as_external_data=True,
+        location="weights.data",
+        size_threshold=0,
     )
 
 

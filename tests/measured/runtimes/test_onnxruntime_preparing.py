@@ -44,7 +44,10 @@ _WIDE_BYTES = _WIDE * 64 * 64 * 4
 
 
 def _save(
-    path: Path, nodes: list[Any], outputs: dict[str, list[int]], weights: Mapping[str, Any] = _NONE
+    path: Path,
+    nodes: list[Any],
+    outputs: dict[str, list[int]],
+    weights: Mapping[str, Any] = _NONE,
 ) -> Path:
     """Write a model of one input, `x`."""
     graph = onnx.helper.make_graph(
@@ -125,7 +128,11 @@ def test_equal_models_give_equal_files(branches: Path, tmp_path: Path) -> None:
     contents = []
     for name in "abc":
         made = prepare_models(
-            THIS_INTERPRETER, "onnxruntime", [model], tmp_path / name, TIME_LIMIT_S
+            THIS_INTERPRETER,
+            "onnxruntime",
+            [model],
+            tmp_path / name,
+            TIME_LIMIT_S,
         )
         assert isinstance(made, dict)
         folder = Path(known(made[model.digest]).path).parent
@@ -208,11 +215,17 @@ def test_bodies_of_control_flow(tmp_path: Path) -> None:
     helper = onnx.helper
     read_outside = helper.make_node("Mul", ["late", "late"], ["product"])
     squared = helper.make_graph(
-        [read_outside], "then", [], [helper.make_tensor_value_info("product", _FLOAT, None)]
+        [read_outside],
+        "then",
+        [],
+        [helper.make_tensor_value_info("product", _FLOAT, None)],
     )
     negative = helper.make_node("Neg", ["x"], ["negated"])
     negated = helper.make_graph(
-        [negative], "else", [], [helper.make_tensor_value_info("negated", _FLOAT, None)]
+        [negative],
+        "else",
+        [],
+        [helper.make_tensor_value_info("negated", _FLOAT, None)],
     )
     nodes = [
         helper.make_node("ReduceMax", ["x"], ["largest"], keepdims=0),
@@ -268,7 +281,10 @@ def _die(_: Any) -> RuntimeContext:
     ],
 )
 def test_a_model_that_cannot_be_run(
-    branches: Path, tmp_path: Path, context_of: Callable[[Any], RuntimeContext], reason: Message
+    branches: Path,
+    tmp_path: Path,
+    context_of: Callable[[Any], RuntimeContext],
+    reason: Message,
 ) -> None:
     """The model is prepared all the same, in the same order every time, with the reason."""
     files = []

@@ -78,7 +78,10 @@ def _prepare(runtime: Runtime, model: Path, folder: Path) -> str:
 
 
 def _model(
-    folder: Path, nodes: Sequence[Any], inputs: Sequence[Any], outputs: Sequence[Any]
+    folder: Path,
+    nodes: Sequence[Any],
+    inputs: Sequence[Any],
+    outputs: Sequence[Any],
 ) -> Path:
     graph = onnx.helper.make_graph(nodes, "made", inputs, outputs)
     model = onnx.helper.make_model(
@@ -195,7 +198,10 @@ def test_what_is_copied(openvino: Runtime, tiny_model: Path, zero_copy: tuple[st
     ],
 )
 def test_what_openvino_cannot_do(
-    openvino: Runtime, tiny_model: Path, memory: Memory, words: str
+    openvino: Runtime,
+    tiny_model: Path,
+    memory: Memory,
+    words: str,
 ) -> None:
     """It is refused when a context is made, with the reason."""
     with pytest.raises(NotSupported, match=words):
@@ -237,7 +243,11 @@ def test_threads_do_not_become_more(openvino: Runtime, tiny_model: Path) -> None
 )
 @pytest.mark.parametrize("zero_copy", [(), ("input", "output")])
 def test_inputs_of_every_type(
-    openvino: Runtime, tmp_path: Path, kind: str, shape: tuple[int, ...], zero_copy: tuple[str, ...]
+    openvino: Runtime,
+    tmp_path: Path,
+    kind: str,
+    shape: tuple[int, ...],
+    zero_copy: tuple[str, ...],
 ) -> None:
     """Scalars, empty tensors and others of every type, with free sizes, come out unchanged."""
     model = _identity(tmp_path, kind, ["n" for _ in shape])
@@ -257,7 +267,10 @@ def test_several_inputs_of_a_file(openvino: Runtime, tmp_path: Path) -> None:
     ]
     output = onnx.helper.make_tensor_value_info("difference", _TYPES["int64"], None)
     path = _model(
-        tmp_path, [onnx.helper.make_node("Sub", ["a", "b"], ["difference"])], inputs, [output]
+        tmp_path,
+        [onnx.helper.make_node("Sub", ["a", "b"], ["difference"])],
+        inputs,
+        [output],
     )
     model = onnx.load(str(path))
     model.metadata_props.add(key="imgsz", value="64")
@@ -306,7 +319,10 @@ def test_models_that_cannot_be_read(openvino: Runtime, tiny_model: Path, tmp_pat
         with pytest.raises(AdapterError, match=re.escape(sentence)):
             openvino.load(str(path), None, Memory())
     identity = _model(
-        tmp_path, [onnx.helper.make_node("Identity", ["x"], ["y"])], tensors[:1], tensors[1:]
+        tmp_path,
+        [onnx.helper.make_node("Identity", ["x"], ["y"])],
+        tensors[:1],
+        tensors[1:],
     )
     with pytest.raises(AdapterError, match="input 'x' is string"):
         openvino.interface(str(identity))

@@ -117,7 +117,11 @@ class Double:
             self.models.append(Model(path.stem, str(path), str(number), weightless=str(path)))
 
     def walk(
-        self, *contexts: Context, cores: int = 1, fills: bool = False, **environment: Any
+        self,
+        *contexts: Context,
+        cores: int = 1,
+        fills: bool = False,
+        **environment: Any,
     ) -> Walked:
         """Walk a plan of these contexts; the environment tells the double which calls fail."""
         key = (contexts, cores, fills, *environment.items())
@@ -125,7 +129,14 @@ class Double:
             log = self._folder / f"calls-{len(self._walks)}"
             variables = {LIBRARY_VARIABLE: str(self.library), "DOUBLE_LOG": str(log), **environment}
             plan = Plan(
-                "mine", None, "rknn", tuple(self.models), contexts, cores, rounds=2, fills=fills
+                "mine",
+                None,
+                "rknn",
+                tuple(self.models),
+                contexts,
+                cores,
+                rounds=2,
+                fills=fills,
             )
             run = walk(plan, dataclasses.replace(RKNN_FORKS, environment=variables))
             self._walks[key] = Walked(run, log.read_text().splitlines() if log.exists() else [])
@@ -161,7 +172,11 @@ def mini(rknn_double: Compile, tmp_path_factory: pytest.TempPathFactory) -> Doub
     "scenario", [scenario.name for scenario in SCENARIOS if not scenario.is_variant]
 )
 def test_every_scenario_keeps_the_rules(
-    full: Double, mini: Double, scenario: str, is_mini: bool, cores: int
+    full: Double,
+    mini: Double,
+    scenario: str,
+    is_mini: bool,
+    cores: int,
 ) -> None:
     """It ends without a crash and leaves nothing behind, or says what is not supported."""
     double = mini if is_mini else full
@@ -317,7 +332,11 @@ def test_a_plain_context(full: Double) -> None:
     ],
 )
 def test_flags_name_who_allocates(
-    full: Double, mini: Double, context: Context, full_flags: str, mini_flags: str
+    full: Double,
+    mini: Double,
+    context: Context,
+    full_flags: str,
+    mini_flags: str,
 ) -> None:
     """0x200 is for internal memory, 0x10 for weights too; the mini runtime ignores 0x200."""
     for double, flags in ((full, full_flags), (mini, mini_flags)):
@@ -352,7 +371,10 @@ def test_a_slave_names_its_master(full: Double, internal: int | None, flags: str
     ],
 )
 def test_what_the_library_cannot_do(
-    full: Double, mini: Double, context: Context, words: str
+    full: Double,
+    mini: Double,
+    context: Context,
+    words: str,
 ) -> None:
     """It is refused before any call: the mini runtime would run in memory that nobody allocated."""
     for double in (full, mini):
@@ -559,7 +581,12 @@ def test_frames_are_written_with_room_behind_rows(
     environment = {**os.environ, LIBRARY_VARIABLE: str(double.library), "DOUBLE_LOG": str(log)}
     command = [sys.executable, "-c", _WRITE_FRAMES, double.models[0].path, *zero_copy]
     done = subprocess.run(
-        command, cwd=CHECKOUT, env=environment, capture_output=True, text=True, check=False
+        command,
+        cwd=CHECKOUT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     sums, image, size_bytes = json.loads(done.stdout)
@@ -605,7 +632,10 @@ def test_a_model_in_place(full: Double) -> None:
 
 
 def test_where_no_model_is_used_in_place(
-    full: Double, mini: Double, rknn_double: Compile, tmp_path: Path
+    full: Double,
+    mini: Double,
+    rknn_double: Compile,
+    tmp_path: Path,
 ) -> None:
     """The mini runtime gives no memory without a context; old libraries lack the function."""
     contexts = Context(0, 0, zero_copy=(MODEL,))
@@ -822,7 +852,11 @@ def test_a_dup_is_not_left_without_internal_memory(full: Double, source: Context
     ],
 )
 def test_a_function_that_is_missing_is_not_supported(
-    rknn_double: Compile, tmp_path: Path, without: str, call: str, contexts: tuple[Context, ...]
+    rknn_double: Compile,
+    tmp_path: Path,
+    without: str,
+    call: str,
+    contexts: tuple[Context, ...],
 ) -> None:
     """An old library lacks a part of the API; the function is named."""
     walked = Double(rknn_double(_FULL, without), tmp_path).walk(*contexts, cores=2)

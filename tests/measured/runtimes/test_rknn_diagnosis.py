@@ -378,7 +378,11 @@ def test_a_process_that_the_library_ended() -> None:
     ],
 )
 def test_memory_beyond_the_reach_of_the_npu(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mib: int, compatible: bytes | None, code: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    mib: int,
+    compatible: bytes | None,
+    code: str,
 ) -> None:
     """RK3566 and RK3568 with more than 4 GiB get the remedy that users found."""
     if compatible is not None:
@@ -409,7 +413,12 @@ class Board:
         monkeypatch.setattr(device, "os", SimpleNamespace(**system))
 
     def add(
-        self, path: str, error: int = 0, gid: int = 0, mode: int = 0o660, allowed: bool = False
+        self,
+        path: str,
+        error: int = 0,
+        gid: int = 0,
+        mode: int = 0o660,
+        allowed: bool = False,
     ) -> None:
         """Add a node that opens with this error."""
         self._errors[path] = error

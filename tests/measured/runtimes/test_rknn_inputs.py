@@ -159,7 +159,11 @@ def _saved(folder: Path, values: NDArray[Any], name: str = "data.npy") -> InputD
     ],
 )
 def test_data_of_a_file(
-    kinds: Kinds, tmp_path: Path, kind: str, values: NDArray[Any], mini: bool
+    kinds: Kinds,
+    tmp_path: Path,
+    kind: str,
+    values: NDArray[Any],
+    mini: bool,
 ) -> None:
     """The NPU reads them, the same copied and in place, and they differ from noise."""
     double = kinds.double(kind, _saved(tmp_path, values), mini=mini)
@@ -304,7 +308,13 @@ def test_shapes_that_are_refused(kinds: Kinds) -> None:
 
 def _attribute(kind: int, count: int, scale: float = 1.0, zero: int = 0) -> abi.TensorAttr:
     attribute = abi.TensorAttr(
-        n_dims=2, n_elems=count, fmt=3, type=kind, scale=scale, zp=zero, name=b"x"
+        n_dims=2,
+        n_elems=count,
+        fmt=3,
+        type=kind,
+        scale=scale,
+        zp=zero,
+        name=b"x",
     )
     attribute.dims[:2] = (1, count)
     attribute.size = count * (2 if kind in (abi.TYPE_FLOAT16, abi.TYPE_INT16) else 1)

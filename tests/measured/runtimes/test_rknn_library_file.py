@@ -57,7 +57,11 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path
     ],
 )
 def test_a_library_of_any_name(
-    tmp_path: Path, machine: str, kind: str, version: str, build: str
+    tmp_path: Path,
+    machine: str,
+    kind: str,
+    version: str,
+    build: str,
 ) -> None:
     """Kind, architecture and version are in the file, whatever its name."""
     path = _write(

@@ -51,7 +51,10 @@ def _attribute(shape: tuple[int, ...], layout: int, element: int, elements: int)
 @pytest.mark.parametrize("channels", [3, 16, 21])
 @pytest.mark.parametrize("layout", [_FORMAT_NCHW, FORMAT_NHWC])
 def test_channels_come_in_the_models_order(
-    layout: int, channels: int, kind: str, count: int
+    layout: int,
+    channels: int,
+    kind: str,
+    count: int,
 ) -> None:
     """Padding in the last group of channels is left out, whatever the size of an element."""
     height = 4

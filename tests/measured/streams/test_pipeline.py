@@ -51,7 +51,10 @@ class _Waiter(RuntimeContext):
     """A context that waits; in the first inference it waits for the other contexts to meet."""
 
     def __init__(
-        self, seconds: float = 0.0, fails_at: int = -1, concurrency: _Concurrency | None = None
+        self,
+        seconds: float = 0.0,
+        fails_at: int = -1,
+        concurrency: _Concurrency | None = None,
     ) -> None:
         self.seconds = seconds
         self.fails_at = fails_at

@@ -130,7 +130,11 @@ class Example(Runtime):
         return _read(model).interface()
 
     def load(
-        self, model: str, prepared: Optional[str], memory: Memory, inputs: Inputs = NO_INPUTS
+        self,
+        model: str,
+        prepared: Optional[str],
+        memory: Memory,
+        inputs: Inputs = NO_INPUTS,
     ) -> ExampleContext:
         """Return a context with weights of its own."""
         return self._context(_read(model), memory, inputs)
@@ -141,7 +145,11 @@ class Example(Runtime):
         return self._context(source.network, memory, source.inputs)
 
     def share_weights(
-        self, model: str, source: RuntimeContext, memory: Memory, inputs: Inputs = NO_INPUTS
+        self,
+        model: str,
+        source: RuntimeContext,
+        memory: Memory,
+        inputs: Inputs = NO_INPUTS,
     ) -> ExampleContext:
         """Return a context of another size, if the file has the same weights."""
         assert isinstance(source, ExampleContext)
