@@ -20,6 +20,7 @@ __all__ = [
     "check_is_served",
     "common_python_values",
     "common_values",
+    "conditions",
     "files_of",
     "options_of",
     "own_files_of",
@@ -126,6 +127,15 @@ def common_python_values(
         "model": indices.value("model_of", [context.model for context in plan.contexts]),
         "source": indices.value("source_of", [context.source for context in plan.contexts]),
     }
+
+
+def conditions(plan: Plan, indices: Indices) -> Callable[[str, Callable[[Context], bool]], Where]:
+    """Return a function where(name, has) that makes the condition for contexts with a property."""
+
+    def where(name: str, has: Callable[[Context], bool]) -> Where:
+        return indices.flagged(name, [has(context) for context in plan.contexts])
+
+    return where
 
 
 def options_of(plan: Plan, indices: Indices) -> list[tuple[str, Where]]:

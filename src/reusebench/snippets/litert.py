@@ -25,7 +25,13 @@ from reusebench.measured.plan import (
     Plan,
 )
 from reusebench.measured.runtimes.base import NotSupported
-from reusebench.snippets.base import Snippet, common_python_values, own_files_of, python_snippet
+from reusebench.snippets.base import (
+    Snippet,
+    common_python_values,
+    conditions,
+    own_files_of,
+    python_snippet,
+)
 from reusebench.snippets.indices import Indices
 
 __all__ = ["write"]
@@ -64,25 +70,23 @@ def _check(context: Context) -> None:
 
 def _values(plan: Plan, indices: Indices) -> dict[str, Any]:
     """Return the values for the template."""
-    contexts = plan.contexts
+    where = conditions(plan, indices)
     files, paths = own_files_of(plan, ".tflite")
 
-    compiled = []
+    prepared = []
     cache_paths = []
-    for i, context in enumerate(contexts):
-        compiled.append(context.mechanism != SHARED_CONTEXT)
+    for i, context in enumerate(plan.contexts):
+        prepared.append(plan.needs_prepared(i) and context.mechanism != SHARED_CONTEXT)
         lender = context.source if context.mechanism == SHARED_WEIGHTS else i
         cache_paths.append(paths[lender or 0])
     return {
         **common_python_values(plan, indices, _TITLE, _WORDS, "internal memory"),
         "files": files,
         "path": indices.value("path_of", paths),
-        "prepared": indices.flagged(
-            "maps_weights", [plan.needs_prepared(i) and compiled[i] for i in range(len(contexts))]
-        ),
+        "prepared": indices.flagged("maps_weights", prepared),
         "cache_path": indices.value("cache_of", cache_paths),
-        "shared_contexts": indices.flagged("shares_model", [not is_own for is_own in compiled]),
-        "bound_outputs": indices.flagged(
-            "binds_output", [OUTPUT in context.zero_copy for context in contexts]
+        "shared_contexts": where(
+            "shares_model", lambda context: context.mechanism == SHARED_CONTEXT
         ),
+        "bound_outputs": where("binds_output", lambda context: OUTPUT in context.zero_copy),
     }

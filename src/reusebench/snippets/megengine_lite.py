@@ -20,7 +20,13 @@ from reusebench.measured.plan import (
     Plan,
 )
 from reusebench.measured.runtimes.base import NotSupported
-from reusebench.snippets.base import Snippet, common_python_values, own_files_of, python_snippet
+from reusebench.snippets.base import (
+    Snippet,
+    common_python_values,
+    conditions,
+    own_files_of,
+    python_snippet,
+)
 from reusebench.snippets.indices import Indices
 
 __all__ = ["write"]
@@ -61,26 +67,21 @@ def _check(context: Context) -> None:
 
 def _values(plan: Plan, indices: Indices) -> dict[str, Any]:
     """Return the values for the template."""
-    contexts = plan.contexts
+    where = conditions(plan, indices)
     files, paths = own_files_of(plan, ".mge")
     lenders: dict[int, int] = {}
     for first, *others in plan.internal_memories().values():
         lenders.update(dict.fromkeys(others, first))
 
-    def where(name: str, tensors: str) -> Any:
-        return indices.flagged(name, [tensors in context.zero_copy for context in contexts])
-
     return {
         **common_python_values(plan, indices, _TITLE, _WORDS, "runtime memory"),
         "files": files,
         "path": indices.value("path_of", paths),
-        "over_weights": indices.flagged(
-            "borrows", [context.source is not None for context in contexts]
-        ),
+        "over_weights": where("borrows", lambda context: context.source is not None),
         "internal": indices.where("shares_memory", lenders),
         "first_user": indices.value(
-            "first_user_of", [lenders.get(i) for i in range(len(contexts))]
+            "first_user_of", [lenders.get(i) for i in range(len(plan.contexts))]
         ),
-        "bound_inputs": where("binds_input", INPUT),
-        "bound_outputs": where("binds_output", OUTPUT),
+        "bound_inputs": where("binds_input", lambda context: INPUT in context.zero_copy),
+        "bound_outputs": where("binds_output", lambda context: OUTPUT in context.zero_copy),
     }

@@ -20,7 +20,13 @@ from reusebench.measured.plan import (
     Plan,
 )
 from reusebench.measured.runtimes.base import NotSupported
-from reusebench.snippets.base import Snippet, common_python_values, own_files_of, python_snippet
+from reusebench.snippets.base import (
+    Snippet,
+    common_python_values,
+    conditions,
+    own_files_of,
+    python_snippet,
+)
 from reusebench.snippets.indices import Indices
 
 __all__ = ["write"]
@@ -72,13 +78,9 @@ def _settings(plan: Plan) -> dict[str, str]:
 
 def _values(plan: Plan, indices: Indices) -> dict[str, Any]:
     """Return the values for the template."""
-    contexts = plan.contexts
+    where = conditions(plan, indices)
     settings = _settings(plan)
     files, paths = own_files_of(plan, ".mnn")
-
-    def where(name: str, *mechanisms: str) -> Any:
-        return indices.flagged(name, [context.mechanism in mechanisms for context in contexts])
-
     return {
         **common_python_values(
             plan,
@@ -89,12 +91,14 @@ def _values(plan: Plan, indices: Indices) -> dict[str, Any]:
         ),
         "files": files,
         "path": indices.value("path_of", paths),
-        "clones": where("is_clone", DUP, SHARED_WEIGHTS),
-        "shared_weights": where("shares_weights", SHARED_WEIGHTS),
-        "shared_contexts": where("shares_module", SHARED_CONTEXT),
-        "bound_inputs": indices.flagged(
-            "is_in_place", [INPUT in context.zero_copy for context in contexts]
+        "clones": where("is_clone", lambda context: context.mechanism in (DUP, SHARED_WEIGHTS)),
+        "shared_weights": where(
+            "shares_weights", lambda context: context.mechanism == SHARED_WEIGHTS
         ),
+        "shared_contexts": where(
+            "shares_module", lambda context: context.mechanism == SHARED_CONTEXT
+        ),
+        "bound_inputs": where("is_in_place", lambda context: INPUT in context.zero_copy),
         "hints": {
             name: (_HINTS[name], value) for name, value in settings.items() if name in _HINTS
         },

@@ -21,7 +21,13 @@ from reusebench.measured.plan import (
     Plan,
 )
 from reusebench.measured.runtimes.base import NotSupported
-from reusebench.snippets.base import Snippet, common_python_values, own_files_of, python_snippet
+from reusebench.snippets.base import (
+    Snippet,
+    common_python_values,
+    conditions,
+    own_files_of,
+    python_snippet,
+)
 from reusebench.snippets.indices import Indices
 
 __all__ = ["write"]
@@ -55,7 +61,7 @@ def _check(context: Context) -> None:
 
 def _values(plan: Plan, indices: Indices) -> dict[str, Any]:
     """Return the values for the template."""
-    contexts = plan.contexts
+    where = conditions(plan, indices)
     files, paths = own_files_of(plan, ".param")
     first_users = _first_users_of_arenas(plan)
 
@@ -63,19 +69,13 @@ def _values(plan: Plan, indices: Indices) -> dict[str, Any]:
         **common_python_values(plan, indices, _TITLE, _WORDS, "an arena for internal memory"),
         "files": files,
         "path": indices.value("path_of", paths),
-        "over_net": indices.flagged("borrows", [context.mechanism != LOAD for context in contexts]),
+        "over_net": where("borrows", lambda context: context.mechanism != LOAD),
         "options": _options(plan),
         "arena": indices.flagged("has_arena", [first is not None for first in first_users]),
-        "in_turn": indices.flagged(
-            "is_in_turn", [context.internal is not None for context in contexts]
-        ),
+        "in_turn": where("is_in_turn", lambda context: context.internal is not None),
         "first_user": indices.value("first_user_of", first_users),
-        "bound_inputs": indices.flagged(
-            "reads_in_place", [INPUT in context.zero_copy for context in contexts]
-        ),
-        "bound_outputs": indices.flagged(
-            "places_output", [OUTPUT in context.zero_copy for context in contexts]
-        ),
+        "bound_inputs": where("reads_in_place", lambda context: INPUT in context.zero_copy),
+        "bound_outputs": where("places_output", lambda context: OUTPUT in context.zero_copy),
     }
 
 

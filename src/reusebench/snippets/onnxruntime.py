@@ -23,6 +23,7 @@ from reusebench.measured.runtimes.base import NotSupported
 from reusebench.snippets.base import (
     Snippet,
     common_python_values,
+    conditions,
     options_of,
     own_files_of,
     python_snippet,
@@ -82,17 +83,15 @@ def _check(context: Context, plan: Plan) -> None:
 
 def _values(plan: Plan, indices: Indices) -> dict[str, Any]:
     """Return the values for the template."""
-    contexts = plan.contexts
+    where = conditions(plan, indices)
     files, paths = own_files_of(plan, ".onnx")
 
-    has_session = []
     prepared = []
     source_paths = []
-    for i, context in enumerate(contexts):
+    for i, context in enumerate(plan.contexts):
         if plan.needs_prepared(i) and _LEVEL in plan.options_of(i):
             raise NotSupported("onnx_level_of_prepared", option=_LEVEL)
-        has_session.append(context.mechanism != SHARED_CONTEXT)
-        prepared.append(plan.needs_prepared(i) and has_session[i])
+        prepared.append(plan.needs_prepared(i) and context.mechanism != SHARED_CONTEXT)
         source_paths.append(None if context.source is None else paths[context.source])
     return {
         **common_python_values(plan, indices, _TITLE, _WORDS, "one arena of the process"),
@@ -101,21 +100,15 @@ def _values(plan: Plan, indices: Indices) -> dict[str, Any]:
         "source_path": indices.value("source_path_of", source_paths),
         "options": [(_OPTIONS[option], has_it) for option, has_it in options_of(plan, indices)],
         "prepared": indices.flagged("is_prepared", prepared),
-        "shared_contexts": indices.flagged("shares_session", [not has for has in has_session]),
-        "shared_weights": indices.flagged(
-            "shares_weights", [context.mechanism == SHARED_WEIGHTS for context in contexts]
+        "shared_contexts": where(
+            "shares_session", lambda context: context.mechanism == SHARED_CONTEXT
         ),
-        "internal": indices.flagged(
-            "in_arena", [context.internal is not None for context in contexts]
+        "shared_weights": where(
+            "shares_weights", lambda context: context.mechanism == SHARED_WEIGHTS
         ),
-        "given_weights": indices.flagged(
-            "has_weights", [WEIGHTS in context.outside for context in contexts]
-        ),
-        "bound": indices.flagged("is_bound", [bool(context.zero_copy) for context in contexts]),
-        "bound_inputs": indices.flagged(
-            "binds_input", [INPUT in context.zero_copy for context in contexts]
-        ),
-        "bound_outputs": indices.flagged(
-            "binds_output", [OUTPUT in context.zero_copy for context in contexts]
-        ),
+        "internal": where("in_arena", lambda context: context.internal is not None),
+        "given_weights": where("has_weights", lambda context: WEIGHTS in context.outside),
+        "bound": where("is_bound", lambda context: bool(context.zero_copy)),
+        "bound_inputs": where("binds_input", lambda context: INPUT in context.zero_copy),
+        "bound_outputs": where("binds_output", lambda context: OUTPUT in context.zero_copy),
     }

@@ -22,6 +22,7 @@ from reusebench.measured.runtimes.base import NotSupported
 from reusebench.snippets.base import (
     Snippet,
     common_python_values,
+    conditions,
     options_of,
     own_files_of,
     python_snippet,
@@ -67,9 +68,7 @@ def _values(plan: Plan, indices: Indices) -> dict[str, Any]:
     turns = turns_of(plan)
     files, paths = own_files_of(plan, ".onnx")
 
-    def of_mechanism(name: str, *mechanisms: str) -> Any:
-        return indices.flagged(name, [context.mechanism in mechanisms for context in contexts])
-
+    where = conditions(plan, indices)
     groups = [context.internal for context in contexts]
     released = _released(plan)
     options = [(*option.split("="), has_it) for option, has_it in options_of(plan, indices)]
@@ -77,24 +76,20 @@ def _values(plan: Plan, indices: Indices) -> dict[str, Any]:
         **common_python_values(plan, indices, _TITLE, _WORDS, "internal tensors"),
         "files": files,
         "path": indices.value("path_of", paths),
-        "requests": of_mechanism("is_request", *_REQUESTS),
-        "weight_memory": of_mechanism("shares_memory", SHARED_WEIGHT_MEMORY),
+        "requests": where("is_request", lambda context: context.mechanism in _REQUESTS),
+        "weight_memory": where(
+            "shares_memory", lambda context: context.mechanism == SHARED_WEIGHT_MEMORY
+        ),
         "streams": min(plan.cores, len(turns.rows)),
         "several_streams": indices.flagged("has_streams", _has_streams(plan)),
-        "resolutions": of_mechanism("is_resolution", SHARED_WEIGHTS),
+        "resolutions": where("is_resolution", lambda context: context.mechanism == SHARED_WEIGHTS),
         "prepared": indices.flagged("is_prepared", map(plan.needs_prepared, range(len(contexts)))),
-        "given_weights": indices.flagged(
-            "has_weights", [WEIGHTS in context.outside for context in contexts]
-        ),
+        "given_weights": where("has_weights", lambda context: WEIGHTS in context.outside),
         "group": indices.value("group_of", groups) if any(released) else "",
         "given_back": indices.flagged("is_given_back", released),
-        "grouped": indices.flagged("takes_turns", [group is not None for group in groups]),
-        "bound_inputs": indices.flagged(
-            "binds_input", [INPUT in context.zero_copy for context in contexts]
-        ),
-        "bound_outputs": indices.flagged(
-            "binds_output", [OUTPUT in context.zero_copy for context in contexts]
-        ),
+        "grouped": where("takes_turns", lambda context: context.internal is not None),
+        "bound_inputs": where("binds_input", lambda context: INPUT in context.zero_copy),
+        "bound_outputs": where("binds_output", lambda context: OUTPUT in context.zero_copy),
         "options": options,
         "has_hint": any(name == "PERFORMANCE_HINT" for name, _, _ in options),
     }

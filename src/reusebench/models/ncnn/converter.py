@@ -38,15 +38,12 @@ def convert(job: dict[str, Any]) -> dict[str, str] | None:
     """
     shapes = []
     for tensor in job["inputs"]:
-        kind = _TYPE.fullmatch(tensor["type"])
-        if not kind or not tensor["shape"]:
+        shape = _input_shape(tensor)
+        if shape is None:
             refused = tensor["type"] if tensor["shape"] else "scalar"
-            return {
-                "step": "reading the inputs",
-                "words": f"pnnx takes no {refused} (input {tensor['name']})",
-            }
-        sizes = ",".join(map(str, tensor["shape"]))
-        shapes.append(f"[{sizes}]{_TYPES[kind[1]]}{kind[2]}")
+            words = f"pnnx takes no {refused} (input {tensor['name']})"
+            return {"step": "reading the inputs", "words": words}
+        shapes.append(shape)
 
     # pnnx writes beside the model, which is a copy, and its files get the model's stem.
     model = Path(job["onnx"])
@@ -81,6 +78,15 @@ def convert(job: dict[str, Any]) -> dict[str, str] | None:
     shutil.move(str(weights), job["weights"])
     shutil.move(str(param), job["output"])
     return None
+
+
+def _input_shape(tensor: dict[str, Any]) -> str | None:
+    """Return shape and type of an input in the notation of pnnx; None if pnnx refuses it."""
+    kind = _TYPE.fullmatch(tensor["type"])
+    if not kind or not tensor["shape"]:
+        return None
+    sizes = ",".join(map(str, tensor["shape"]))
+    return f"[{sizes}]{_TYPES[kind[1]]}{kind[2]}"
 
 
 def _pnnx() -> str:
