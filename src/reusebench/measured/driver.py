@@ -138,10 +138,10 @@ class Walk:
         answer. It has a barrier of its own, `full`, instead of the step's. Nothing of the context
         is touched before the harness has read the memory there.
         """
-        take = self._steps[step.phase]
+        do_step = self._steps[step.phase]
         arguments = () if step.context is None else (step.context,)
         try:
-            data = take(*arguments)
+            data = do_step(*arguments)
         except Exception as error:
             if isinstance(error, NotSupported) or not self._plan.may_be_full_at(step):
                 raise

@@ -176,7 +176,7 @@ static void leak(const char *what)
     int fd = memfd_create("leak", 0);
     if (begins_with(what, "fd") || ftruncate(fd, 1))
         return;
-    /* Of a file of its own: the kernel would join it with its neighbours otherwise. */
+    /* From a file of its own, because the kernel would join it with its neighbours. */
     mmap(NULL, 1, PROT_READ, MAP_SHARED, fd, 0);
     close(fd);
 }

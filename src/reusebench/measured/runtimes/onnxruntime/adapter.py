@@ -126,9 +126,9 @@ class OnnxContext(ContextOfTensors[OnnxTensors]):
     def allocations(self) -> List[Allocation]:
         """Return the weights and tensors that are in the application's memory."""
         allocations = super().allocations()
-        if self._weights:
-            allocations.insert(0, Allocation("weights", self._weights.size_bytes, 0))
-        return allocations
+        if self._weights is None:
+            return allocations
+        return [Allocation("weights", self._weights.size_bytes, 0), *allocations]
 
     def destroy(self) -> None:
         """Drop the session, which ends with its last holder, and then the weights."""

@@ -65,28 +65,28 @@ class Turn:
 
     def __init__(self) -> None:
         #: The model of each context.
-        self._networks: List[OpenVinoModel] = []
+        self._models: List[OpenVinoModel] = []
         self._last: Optional[OpenVinoModel] = None
 
-    def join(self, network: OpenVinoModel) -> None:
+    def join(self, compiled: OpenVinoModel) -> None:
         """Add a context of a model."""
-        self._networks.append(network)
-        if len(set(self._networks)) > 1:
+        self._models.append(compiled)
+        if len(set(self._models)) > 1:
             _unmap_large_blocks()
 
-    def take(self, network: OpenVinoModel) -> None:
+    def take(self, compiled: OpenVinoModel) -> None:
         """Release the internal tensors of the model that ran last, unless it is used elsewhere."""
         last = self._last
-        self._last = network
-        if last is None or last is network:
+        self._last = compiled
+        if last is None or last is compiled:
             return
-        if self._networks.count(last) == last.contexts:
+        if self._models.count(last) == last.contexts:
             last.release_internal()
 
-    def leave(self, network: OpenVinoModel) -> None:
+    def leave(self, compiled: OpenVinoModel) -> None:
         """Forget a context that is destroyed."""
-        self._networks.remove(network)
-        if network not in self._networks and self._last is network:
+        self._models.remove(compiled)
+        if compiled not in self._models and self._last is compiled:
             self._last = None
 
 
@@ -95,34 +95,34 @@ class OpenVinoContext(ContextOfTensors[OpenVinoTensors]):
 
     def __init__(
         self,
-        network: OpenVinoModel,
+        compiled: OpenVinoModel,
         fed: Sequence[InputData],
         memory: Memory,
         arrays: Arrays,
         turn: Optional[Turn],
     ) -> None:
-        self.network: Optional[OpenVinoModel] = network
+        self.compiled: Optional[OpenVinoModel] = compiled
         self.fed = fed
         self._turn = turn
         #: Size of the weights that the application gave for this context.
         self.given_bytes = 0
         self._has_run = False
         self._tensors: Optional[OpenVinoTensors] = OpenVinoTensors(fed, memory.zero_copy, arrays)
-        network.join(self._tensors)
+        compiled.join(self._tensors)
         if turn is not None:
-            turn.join(network)
+            turn.join(compiled)
 
     def infer(self) -> None:
         """Run once; after the first run, release the pages of a mapped weights file."""
-        assert self.network is not None
+        assert self.compiled is not None
         assert self._tensors is not None
         if self._turn is not None:
-            self._turn.take(self.network)
+            self._turn.take(self.compiled)
         self._tensors.infer()
         if not self._has_run:
             self._has_run = True
-            if self.network.weights is not None:
-                self.network.weights.let_go()
+            if self.compiled.weights is not None:
+                self.compiled.weights.let_go()
 
     def renew_io(self) -> None:
         """Give the request new arrays."""
@@ -132,19 +132,19 @@ class OpenVinoContext(ContextOfTensors[OpenVinoTensors]):
     def allocations(self) -> List[Allocation]:
         """Return the weights that the application gave, and the arrays in place."""
         allocations = super().allocations()
-        if self.given_bytes:
-            allocations.insert(0, Allocation("weights", self.given_bytes, 0))
-        return allocations
+        if not self.given_bytes:
+            return allocations
+        return [Allocation("weights", self.given_bytes, 0), *allocations]
 
     def destroy(self) -> None:
         """Drop the request; the compiled model goes with its last context."""
-        if self.network is None or self._tensors is None:
+        if self.compiled is None or self._tensors is None:
             return
-        self.network.leave(self._tensors)
+        self.compiled.leave(self._tensors)
         self._tensors = None
         if self._turn is not None:
-            self._turn.leave(self.network)
-        self.network = None
+            self._turn.leave(self.compiled)
+        self.compiled = None
 
 
 class OpenVino(Runtime):
@@ -219,17 +219,17 @@ class OpenVino(Runtime):
         If it has only one stream it is compiled again, which is when the number of streams is set.
         """
         assert isinstance(source, OpenVinoContext)
-        assert source.network is not None
+        assert source.compiled is not None
         _check_memory(memory)
-        source.network.run_at_once(_cpus())
-        return self._context(source.network, source.fed, memory)
+        source.compiled.run_at_once(_cpus())
+        return self._context(source.compiled, source.fed, memory)
 
     def shared_context(self, source: RuntimeContext, memory: Memory) -> OpenVinoContext:
         """Return another request of source's compiled model; with one stream they infer in turn."""
         assert isinstance(source, OpenVinoContext)
-        assert source.network is not None
+        assert source.compiled is not None
         _check_memory(memory)
-        return self._context(source.network, source.fed, memory)
+        return self._context(source.compiled, source.fed, memory)
 
     def share_weights(
         self,
@@ -243,16 +243,16 @@ class OpenVino(Runtime):
         If it did not take them before it is compiled again, which is when sizes become free.
         """
         assert isinstance(source, OpenVinoContext)
-        assert source.network is not None
+        assert source.compiled is not None
         _check_memory(memory)
-        if not same_weights(model, source.network.path):
+        if not same_weights(model, source.compiled.path):
             raise NotSupported("openvino_weights_differ")
         other = read_model(self._core, model)
         fed = fed_inputs(other, inputs)
         reshape(other, [tensor.shape for tensor in fed], model)
-        source.network.allow(fed, [port.get_partial_shape() for port in other.outputs])
-        source.network.run_at_once(_cpus())
-        return self._context(source.network, fed, memory)
+        source.compiled.allow(fed, [port.get_partial_shape() for port in other.outputs])
+        source.compiled.run_at_once(_cpus())
+        return self._context(source.compiled, fed, memory)
 
     def share_weight_memory(
         self,
@@ -263,9 +263,9 @@ class OpenVino(Runtime):
     ) -> OpenVinoContext:
         """Return a request of another compiled model, over the weights in source's memory."""
         assert isinstance(source, OpenVinoContext)
-        assert source.network is not None
+        assert source.compiled is not None
         _check_memory(memory)
-        return self._loaded(source.network.path, source.network.weights, memory, inputs)
+        return self._loaded(source.compiled.path, source.compiled.weights, memory, inputs)
 
     def _loaded(
         self,
@@ -276,19 +276,19 @@ class OpenVino(Runtime):
         streams: int = 1,
     ) -> OpenVinoContext:
         fed = fed_inputs(read_model(self._core, path, weights), inputs)
-        network = OpenVinoModel(self._core, path, fed, memory.options, weights, streams)
-        return self._context(network, fed, memory)
+        compiled = OpenVinoModel(self._core, path, fed, memory.options, weights, streams)
+        return self._context(compiled, fed, memory)
 
     def _context(
         self,
-        network: OpenVinoModel,
+        compiled: OpenVinoModel,
         fed: Sequence[InputData],
         memory: Memory,
     ) -> OpenVinoContext:
         turn = None
         if memory.internal is not None:
             turn = self._turns.setdefault(memory.internal, Turn())
-        return OpenVinoContext(network, fed, memory, self._shared_arrays.of(memory.io), turn)
+        return OpenVinoContext(compiled, fed, memory, self._shared_arrays.of(memory.io), turn)
 
 
 def open_runtime() -> Runtime:
