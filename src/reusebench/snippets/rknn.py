@@ -220,8 +220,9 @@ class _Program:
         forms = {}
         for i, context in enumerate(contexts):
             if is_mini or in_place & set(context.zero_copy):
-                native = is_mini or NATIVE_OUTPUT in context.zero_copy
-                forms[i] = "RKNN_QUERY_NATIVE_OUTPUT_ATTR" if native else "RKNN_QUERY_OUTPUT_ATTR"
+                forms[i] = "RKNN_QUERY_OUTPUT_ATTR"
+                if is_mini or NATIVE_OUTPUT in context.zero_copy:
+                    forms[i] = "RKNN_QUERY_NATIVE_OUTPUT_ATTR"
         values: dict[str, Any] = {
             "copied_inputs": where(
                 "copies_input", lambda context: not is_mini and INPUT not in context.zero_copy

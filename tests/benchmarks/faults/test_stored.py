@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import click
+import matplotlib.font_manager  # noqa: F401  with another home it would start fc-list
 import pytest
 
 from benchmarks.faults import mutants, stored

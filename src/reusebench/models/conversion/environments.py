@@ -111,7 +111,8 @@ class ConverterEnvironment:
                 f" make the {self.makes} files on Linux on {self.machines_in_words}, with"
                 " --output, and copy them here"
             )
-        python = self._fitting_python([python] if python else [sys.executable, *self.pythons])
+        names = [python] if python else [sys.executable, *self.pythons]
+        python = self._fitting_python(names)
         with locked(folder):
             if not self.installed():
                 self._make(python, show_step, fill)

@@ -62,7 +62,9 @@ def is_fed(tensor: Tensor) -> bool:
 def hindrances(inspection: Inspection) -> list[str]:
     """Return the reasons for which the runtime cannot run the model, as far as the file shows."""
     facts = inspection.facts
-    return list(_onnx_hindrances(inspection, facts)) if isinstance(facts, OnnxFacts) else []
+    if not isinstance(facts, OnnxFacts):
+        return []
+    return list(_onnx_hindrances(inspection, facts))
 
 
 def mechanisms(inspection: Inspection, runtime: RuntimeEntry) -> list[Mechanism]:

@@ -223,10 +223,11 @@ def _weights(kind: int, parameter: FlatTable) -> Iterator[tuple[Optional[str], i
 
     fields, external_field = _FLOATS.get(kind, ((), None))
     external_type = "float32"
-    quantised = parameter.table(_CONVOLUTION_QUANTISED) if kind == _CONVOLUTION else None
-    if quantised is not None:
-        external_type = "int8"
-        yield "int8", quantised.length(_QUANTISED_BYTES), False
+    if kind == _CONVOLUTION:
+        quantised = parameter.table(_CONVOLUTION_QUANTISED)
+        if quantised is not None:
+            external_type = "int8"
+            yield "int8", quantised.length(_QUANTISED_BYTES), False
     for field in fields:
         if parameter.length(field):
             yield "float32", 4 * parameter.length(field), False

@@ -39,7 +39,9 @@ def convert(job: dict[str, Any]) -> dict[str, str] | None:
     step = "reading the ONNX file"
     try:
         with tempfile.TemporaryDirectory() as folder:
-            source = _with_sizes(job, Path(folder)) if job["has_free_sizes"] else job["onnx"]
+            source = job["onnx"]
+            if job["has_free_sizes"]:
+                source = _with_sizes(job, Path(folder))
             step = "running the ONNX file"
             arrays = [_array_of(tensor) for tensor in job["inputs"]]
             # Later onnx2tf overwrites the file.
@@ -153,8 +155,9 @@ def _orders(
             f" {len(expected)}"
         )
     for tensor, array in zip(inputs, arrays):
-        turned = array if array.shape == tuple(tensor["shape"]) else np.moveaxis(array, 1, -1)
-        interpreter.set_tensor(tensor["index"], np.asarray(turned, tensor["dtype"], order="C"))
+        if array.shape != tuple(tensor["shape"]):
+            array = np.moveaxis(array, 1, -1)
+        interpreter.set_tensor(tensor["index"], np.asarray(array, tensor["dtype"], order="C"))
     interpreter.invoke()
     return [
         _order(interpreter.get_tensor(tensor["index"]), values, tensor["name"])

@@ -129,4 +129,6 @@ def _last_words(done: subprocess.CompletedProcess[str]) -> str:
         return f"it crashed ({signal.Signals(-done.returncode).name})"
     lines = [_COLOURS.sub("", line).strip() for line in done.stdout.splitlines()]
     messages = [line for line in lines if line and not _NO_MESSAGE.fullmatch(line)]
-    return messages[-1] if messages else f"it ended with {done.returncode} and wrote nothing"
+    if not messages:
+        return f"it ended with {done.returncode} and wrote nothing"
+    return messages[-1]

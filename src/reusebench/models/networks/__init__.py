@@ -43,7 +43,9 @@ class NetworkEntry:
         smallest = math.ceil(_SMALLEST_SIZE / self.size_step) * self.size_step
         if smallest <= size <= _LARGEST_SIZE and size % self.size_step == 0:
             return
-        number = "a whole number" if self.size_step == 1 else f"a multiple of {self.size_step}"
+        number = "a whole number"
+        if self.size_step > 1:
+            number = f"a multiple of {self.size_step}"
         valid = f"{number} from {smallest} to {_LARGEST_SIZE}"
         raise ModelError(f"{self.name} cannot be made for size {size}; valid: {valid}")
 
