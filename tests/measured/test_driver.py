@@ -84,12 +84,10 @@ class Walk:
 
     def at_once(self) -> set[tuple[int, int]]:
         """Return pairs of contexts, the second of which began during an inference of the first."""
-        pairs = [
-            (line["context"], other)
-            for line in self._lines
-            if "inside" in line
-            for other in line["inside"]
-        ]
+        pairs = []
+        for line in self._lines:
+            for other in line.get("inside", ()):
+                pairs.append((line["context"], other))
         return {(min(pair), max(pair)) for pair in pairs}
 
     def order(self, *contexts: int) -> list[int]:

@@ -129,14 +129,16 @@ def test_what_streams_need_weighs_in_plans_of_streams_alone(
     plan = make_plan("streams_no_reuse", tiny_model, runtime="onnxruntime", schedule=schedule)
     streamed = _modules_of_walk(plan, tmp_path / "modules.json")
     new = {name: file for name, file in streamed.items() if name not in walked}
-    more = {
-        name: file for name, file in new.items() if file and not _in_standard_library(name, file)
-    }
-    # Cython, which compiles PyAV, makes modules of other names in its folder, some without a file.
-    whose = {
-        "av" if Path(file).parent.name == "av" else name.partition(".")[0]
-        for name, file in more.items()
-    }
+    more = {}
+    whose = set()
+    for name, file in new.items():
+        # Cython, which compiles PyAV, makes modules of other names in its folder, some without a
+        # file.
+        if not file or _in_standard_library(name, file):
+            continue
+        more[name] = file
+        is_in_av = Path(file).parent.name == "av"
+        whose.add("av" if is_in_av else name.partition(".")[0])
     assert whose - _START == {"av", "reusebench"}
     assert {name for name in more if name.startswith("reusebench.")} == _OF_STREAMS
     assert {

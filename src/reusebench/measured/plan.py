@@ -434,7 +434,7 @@ class Plan:
             )
 
     def _check_chains(self) -> None:
-        indices = [index for chain in self.chains for index in chain]
+        indices = self._chained()
         if not all(self.chains) or sorted(set(indices)) != sorted(indices):
             raise self._refusal(
                 "a chain has contexts, and no context is in two chains or twice in one"
@@ -488,9 +488,15 @@ class Plan:
 
     def all_chains(self) -> List[Tuple[int, ...]]:
         """Return every chain, also of single contexts, ordered by their first made contexts."""
-        chained = {index for chain in self.chains for index in chain}
+        chained = set(self._chained())
         alone = [(index,) for index in range(len(self.contexts)) if index not in chained]
         return sorted([*self.chains, *alone], key=min)
+
+    def _chained(self) -> List[int]:
+        indices: List[int] = []
+        for chain in self.chains:
+            indices += chain
+        return indices
 
     def chain_of(self, index: int) -> Tuple[int, ...]:
         """Return the contexts that run in turn with this one, in their order and including it."""

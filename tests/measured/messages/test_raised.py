@@ -91,11 +91,11 @@ def test_every_message_that_is_made_has_its_text() -> None:
     made = list(_made())
     assert len(made) > 60
     texts = TEXTS[ENGLISH]
-    assert [
-        (line, code)
-        for line, code, names in made
-        if code not in texts or names != fields(texts[code])
-    ] == []
+    wrong = []
+    for line, code, names in made:
+        if code not in texts or names != fields(texts[code]):
+            wrong.append((line, code))
+    assert wrong == []
     assert len(_CODES_IN_C) > 20
     assert texts.keys() >= _CODES_IN_C
 

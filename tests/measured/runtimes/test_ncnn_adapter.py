@@ -97,8 +97,12 @@ def test_other_layers_are_another_network(runtime: Runtime, detector: str, tmp_p
 
 
 def _internal_bytes(*contexts: RuntimeContext) -> list[int]:
-    allocations = [allocation for context in contexts for allocation in context.allocations()]
-    return [allocation.asked_bytes for allocation in allocations if allocation.kind == "internal"]
+    sizes = []
+    for context in contexts:
+        for allocation in context.allocations():
+            if allocation.kind == "internal":
+                sizes.append(allocation.asked_bytes)
+    return sizes
 
 
 def test_contexts_in_turn_share_one_arena(runtime: Runtime, detector: str, tmp_path: Path) -> None:

@@ -79,7 +79,9 @@ class Walked:
         ]
         #: Bytes that each context after the first added when it was made.
         self.further_context_bytes = (levels[-1] - levels[0]) / (_CONTEXTS - 1)
-        self.digests = {digest for reading in run.barriers for digest in reading.data.digests}
+        self.digests: set[str] = set()
+        for reading in run.barriers:
+            self.digests.update(reading.data.digests)
 
     def over_baseline(self, phase: str = "steady") -> int:
         """Return the bytes over the barrier after the import of the runtime."""

@@ -115,9 +115,8 @@ class DeclaredTensor(NamedTuple):
         """All of its sizes; raises NotSupported if the file leaves one free."""
         sizes = tuple(size for size in self.dimensions if isinstance(size, int))
         if len(sizes) < len(self.dimensions):
-            shape = "x".join(
-                str(size) if isinstance(size, int) else "?" for size in self.dimensions
-            )
+            texts = ["?" if isinstance(size, str) else str(size) for size in self.dimensions]
+            shape = "x".join(texts)
             raise NotSupported("free_sizes", tensor=self.name, shape=shape)
         return sizes
 
@@ -269,8 +268,8 @@ class RuntimeContext(ABC):
         """Return the outputs of the last inference, in the model's order.
 
         Each is C-contiguous, in the elements' own format if memoryview has one ("f" for float32),
-        and is no copy. They stay valid until the next inference. Empty before the first inference
-        and after destroy().
+        and is no copy. They stay valid until the next inference. Called after an inference; empty
+        after destroy().
         """
 
     def checksum(self) -> int:

@@ -151,11 +151,9 @@ class OpenVinoModel:
             raise NotSupported("openvino_weights_differ") from None
         if [port.get_partial_shape() for port in model.outputs] != list(outputs):
             raise NotSupported("openvino_weights_differ")
-        free = []
-        for known, shape in zip(self._shapes, shapes):
-            free.append([size if size == other else -1 for size, other in zip(known, shape)])
-        if free != self._shapes:
-            self._shapes = free
+        accepted = [_common_sizes(*pair) for pair in zip(self._shapes, shapes)]
+        if accepted != self._shapes:
+            self._shapes = accepted
             self._compile()
 
     def release_internal(self) -> None:
@@ -219,6 +217,14 @@ def reshape(model: Any, shapes: Sequence[Sequence[int]], path: str) -> None:
             model.reshape(wanted)
     except RuntimeError as error:
         raise _refusal(error, path) from None
+
+
+def _common_sizes(shape: Sequence[int], other: Sequence[int]) -> List[int]:
+    """Return the sizes that two shapes have in common, and -1 for the others."""
+    sizes = []
+    for size, other_size in zip(shape, other):
+        sizes.append(size if size == other_size else -1)
+    return sizes
 
 
 def _refusal(error: RuntimeError, model: str) -> Exception:

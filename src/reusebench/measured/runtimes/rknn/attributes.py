@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import List, Sequence, Tuple
+from typing import List, Sequence, Tuple, Union
 
 from reusebench.measured.runtimes.base import AdapterError, DeclaredTensor, Inputs, Interface
 from reusebench.measured.runtimes.rknn.abi import (
@@ -162,8 +162,11 @@ def _declared(attribute: TensorAttr) -> DeclaredTensor:
 
 def _declared_input(attribute: TensorAttr, variants: List[Tuple[int, ...]]) -> DeclaredTensor:
     """Return the input with the application's type; sizes that differ between variants are free."""
-    sizes = tuple(axis[0] if len(set(axis)) == 1 else "" for axis in zip(*variants))
-    tensor = _declared(attribute)._replace(dimensions=sizes)
+    dimensions: List[Union[int, str]] = []
+    for sizes in zip(*variants):
+        is_fixed = len(set(sizes)) == 1
+        dimensions.append(sizes[0] if is_fixed else "")
+    tensor = _declared(attribute)._replace(dimensions=tuple(dimensions))
     if attribute.fmt == FORMAT_NHWC and attribute.n_dims == _IMAGE_DIMENSIONS:
         tensor = tensor._replace(layout="nhwc")
     if is_picture(attribute):
