@@ -25,8 +25,8 @@ from tests.helpers.support import Ended, Reusebench, made_once
 
 _HERE = Path(__file__).resolve().parent
 _DOUBLE = _HERE / "measured" / "runtimes" / "rknn_double.c"
-#: Folders and files whose tests take longest: they begin first, so that no worker has one of them
-#: left in the end.
+#: Folders and files with the longest tests: they begin first, so that no worker has one left at the
+#: end.
 _LONGEST = (
     "measured/runtimes/test_megengine_adapter.py",
     "bench/test_bench_end_to_end.py",
@@ -55,11 +55,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure() -> None:
-    """Have signals work as on a terminal, also where a background shell has SIGINT ignored, or
-    nohup SIGHUP.
-
-    Processes that tests start keep what they compile, as those of users do: half a second for each
-    session of pytest.
+    """Let signals work as on a terminal, even if a background shell ignores SIGINT, or nohup
+    SIGHUP. Processes of tests keep compiled files, as users' processes do: half a second for
+    each session of pytest.
     """
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -92,7 +90,7 @@ class _Starts:
 
     events = frozenset({"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn"})
     count = 0
-    #: What the count was before the test began.
+    #: The count before the test.
     before = 0
 
     @classmethod
@@ -174,7 +172,7 @@ def mobile_model(cache: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def mobile_resolutions(mobile_model: Path, cache: Path) -> tuple[Path, Path]:
-    """Return that model and the same network, with the same weights, at another resolution."""
+    """Return the model, and the same network with the same weights at another resolution."""
     return mobile_model, _built(cache, "mobilenet_v2", 96, 1)
 
 
@@ -237,8 +235,8 @@ def native_driver(shared_folder: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def mnn_files(cache: Path) -> Callable[..., list[str]]:
-    """Return mnn_files((name, size), ...), which converts built-in networks of seed 1; skips where
-    MNN is missing.
+    """Return mnn_files((name, size), ...), which converts built-in networks of seed 1; skips
+    without MNN.
     """
     if not PACKAGE.installed():
         pytest.skip("MNN is not installed")

@@ -25,7 +25,7 @@ def jobs() -> ModuleType:
 
 
 def test_a_job_has_what_it_needs(jobs: ModuleType) -> None:
-    """What is needed is made once, before it, with what that needs."""
+    """A job's set-ups run once before it, with the set-ups that they need."""
     (tests,) = [job for job in jobs._JOBS if job.name == "tests"]
     (lint,) = [job for job in jobs._JOBS if job.name == "lint"]
     assert [job.name for job in jobs._needed([lint, tests])] == [
@@ -37,7 +37,9 @@ def test_a_job_has_what_it_needs(jobs: ModuleType) -> None:
 
 
 def test_a_job_that_fails(jobs: ModuleType, capfd: pytest.CaptureFixture[str]) -> None:
-    """What needs it does not run, all else does; its output and its exit code are shown."""
+    """Jobs that need a failed set-up do not run, the others do; its output and exit code are
+    shown.
+    """
     failing = jobs.Job("failing", "echo its words; exit 3")
     needing = jobs.Job("needing", "echo never", needs=("failing",))
     last = jobs.Job("last", "echo the end", cpus=None)

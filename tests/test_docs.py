@@ -1,4 +1,4 @@
-"""What the pages say of this repository: paths, links, languages, and who imports whom."""
+"""Statements of the pages about this repository: paths, links, languages, and imports."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _paths(page: Path) -> set[str]:
 
 
 def _is_here(path: str) -> bool:
-    """Whether the path is that of a file or a folder, at the root or in the package."""
+    """Whether the path names a file or a folder, at the root or in the package."""
     pattern = _PLACEHOLDERS.sub("*", path).rstrip("/")
     return any(True for folder in (_ROOT, _PACKAGE) for _ in folder.glob(pattern))
 

@@ -1,6 +1,4 @@
-"""What makes code of data, or a guess of a name, is nowhere in the product: held on the text of
-every module.
-"""
+"""No module of the product runs data as code, or writes under a guessable name in a shared folder."""
 
 from __future__ import annotations
 
@@ -29,12 +27,12 @@ _MODULES = {
     "imp",
 }
 _BUILTINS = {"eval", "exec", "compile", "__import__"}
-#: Of any object, by name: a shell gets the text, or the file may hold objects.
+#: Methods of any object that give a text to a shell, or read objects from a file.
 _METHODS = {
     *("system", "popen", "getoutput", "getstatusoutput", "create_subprocess_shell", "mktemp"),
     *("read_pickle", "to_pickle", "unsafe_load", "full_load"),
 }
-#: Of these modules, what must be said for a call to be safe.
+#: Arguments that make a call of these functions safe.
 _KEYWORDS = {
     ("np", "load"): ("allow_pickle", False),
     ("numpy", "load"): ("allow_pickle", False),
@@ -59,7 +57,7 @@ def _modules() -> list[Path]:
 
 
 class _Seen(NamedTuple):
-    """What is seen in a module."""
+    """Findings in the text of a module."""
 
     findings: list[str]
     #: Strings that name a file in a folder that is everybody's.
@@ -68,7 +66,7 @@ class _Seen(NamedTuple):
 
 @functools.cache
 def _seen() -> dict[Path, _Seen]:
-    """Return what is seen in each module, which is parsed once."""
+    """Return the findings in each module, which is parsed once."""
     seen = {}
     for path in _modules():
         tree = ast.parse(path.read_text("utf-8"))
@@ -166,5 +164,5 @@ def test_each_is_seen(source: str) -> None:
     ],
 )
 def test_what_is_harmless_passes(source: str) -> None:
-    """What only looks alike."""
+    """Similar code that is safe."""
     assert not list(_findings(ast.parse(source)))

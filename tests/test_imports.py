@@ -1,4 +1,4 @@
-"""Who may import whom, held on the text of every module."""
+"""Imports between packages, checked on the text of every module."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.helpers.support import CHECKOUT
 
 _PACKAGE = CHECKOUT / "src" / "reusebench"
 
-#: What each package may import of the others.
+#: Packages that each package may import.
 _PACKAGES: dict[str, set[str]] = {
     "measured": set(),
     "system": set(),
@@ -67,7 +67,7 @@ _PACKAGES: dict[str, set[str]] = {
     "bench": {"scenarios"},
 }
 
-#: The modules of another package that a package needs, if it needs no more of it.
+#: The only modules of another package that a package may import, if it does not need the whole.
 _ONLY = {
     ("models", "measured"): {
         "messages",
@@ -298,8 +298,8 @@ def test_parts_of_a_package_import_one_way(package: str) -> None:
 
 @pytest.mark.parametrize("library", _LIBRARIES)
 def test_libraries_stay_in_their_packages(library: str) -> None:
-    """What would add to the measured memory, or does another package's work, is imported only where
-    it belongs.
+    """Modules that would add to the measured memory, or do another package's work, have fixed
+    importers.
     """
     for package in _PACKAGES.keys() - _LIBRARIES[library]:
         assert [
@@ -332,7 +332,9 @@ def test_data_frames_stay_out_of_what_measures() -> None:
 )
 @pytest.mark.parametrize("place", _STANDARD_LIBRARY_ALONE)
 def test_the_standard_library_is_enough(place: str) -> None:
-    """What a bare Python on a board or under an emulator runs needs nothing installed."""
+    """Modules that run on a bare Python, on a board or under an emulator, need no installed
+    package.
+    """
     for file in _files(place):
         libraries = {_top_of(module) for module in _imports(file)} - {"reusebench"}
         assert libraries <= set(sys.stdlib_module_names), file

@@ -46,7 +46,7 @@ def _install(
 
 
 def test_each_download_has_a_line(tmp_path: Path) -> None:
-    """With its number, its name and its size, after a line that says how much there is to come."""
+    """Each download has a line with number, name and size, after a line with the total."""
     _program(tmp_path / "bin" / "python", _PIP.format(code=0))
     done = _install(tmp_path)
     assert done.returncode == 0, done.stderr

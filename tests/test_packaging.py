@@ -1,6 +1,4 @@
-"""What is installed is whole, by a wheel or from the checkout; `make wheel` builds and uses
-them.
-"""
+"""An installation is complete, from a wheel or the checkout; `make wheel` builds and uses them."""
 
 from __future__ import annotations
 
@@ -23,7 +21,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-#: In a checkout they are links to folders at the root.
+#: Links to folders at the root of a checkout.
 _LINKS = ("bench", "native", "reports", "scenarios")
 
 
@@ -55,7 +53,7 @@ def test_links_are_relative(name: str) -> None:
 
 
 def test_a_checkout_without_links_is_told(tmp_path: Path) -> None:
-    """Git writes links as text where the file system has none, or it was told so."""
+    """Git writes links as text if the file system has none, or it was told so."""
     (tmp_path / "reusebench").mkdir()
     shutil.copy(PACKAGE / "__init__.py", tmp_path / "reusebench")
     for name in _LINKS:

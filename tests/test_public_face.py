@@ -15,8 +15,7 @@ import reusebench
 from reusebench.system.package import PACKAGE
 from tests.helpers.support import CHECKOUT
 
-#: A program that prints the modules that the import adds to those of the standard library that it
-#: may need.
+#: Prints the modules that the import adds, apart from the standard library's that it may need.
 _IMPORT = """
 import __future__, importlib, os, sys, warnings
 before = set(sys.modules)

@@ -36,7 +36,7 @@ def test_the_virtual_board_is_installed(
 
 
 def test_the_ledger_is_compiled(monkeypatch: pytest.MonkeyPatch, reusebench: Reusebench) -> None:
-    """For this Python's processor; one that it is not made for is an error."""
+    """The ledger is built for this Python's processor; an unsupported one is an error."""
     compiled = []
     monkeypatch.setattr(
         NativeProgram, "ensure", lambda program, form, _: compiled.append((program.name, form))

@@ -36,7 +36,7 @@ def store(storage: Path, number: int, *infos: Result) -> None:
 
 
 def grown(storage: Path, mib: float = 0.0, **changes: Any) -> Result:
-    """Return full dup with so much more in each of 12 contexts."""
+    """Return full dup with `more_bytes` in each of 12 contexts."""
     return changed(result(storage, "full_dup", dup(40 + mib, 10 + mib)), **changes)
 
 
@@ -74,9 +74,7 @@ def test_a_rise_is_told_with_its_size(compare: Callable[..., Ended]) -> None:
 
 
 def test_limits(compare: Callable[..., Ended]) -> None:
-    """A rise beyond the limit ends with 1 and one line that says all of it; else it is said what
-    was compared.
-    """
+    """A rise beyond the limit ends with 1 and one line about it; otherwise the comparison is named."""
     done = compare(1, 3, *LIMIT)
     assert done.exit_code == 1
     (line,) = [line for line in done.out.splitlines() if line.startswith("FAILED")]
@@ -89,9 +87,7 @@ def test_limits(compare: Callable[..., Ended]) -> None:
 
 
 def test_a_run_is_not_compared_with_itself(compare: Callable[..., Ended], storage: Path) -> None:
-    """Where the base's words mean the head too it is left out of the base, and where nothing is
-    left that is said.
-    """
+    """Runs of the head are left out of the base; if none is left, a sentence says so."""
     done = compare(storage, "latest")
     assert done.exit_code == 0
     assert "base: 0001_" in done.out
@@ -127,7 +123,7 @@ def test_nothing_to_compare(compare: Callable[..., Ended], storage: Path) -> Non
 
 
 def test_what_fails_now_fails_the_gate(compare: Callable[..., Ended], storage: Path) -> None:
-    """A configuration that crashes where the base measured it breaks a gate."""
+    """A configuration that crashes, but was measured in the base, breaks a gate."""
     crashed = result(storage, "full_dup", [], failure=FAILED)
     store(storage, 4, crashed, result(storage, "no_reuse", even(40)))
     assert compare(3, 4).exit_code == 0
@@ -215,7 +211,7 @@ def test_forms(compare: Callable[..., Ended]) -> None:
 
 
 def test_versions_of_a_library(tmp_path: Path, reusebench: Reusebench) -> None:
-    """Without runs all versions of the storage stand beside each other; with runs those alone."""
+    """Without runs all versions of the storage are shown; with runs only theirs."""
     storage = three_versions(tmp_path / "versions")
     done = reusebench("compare", "--across", "library", "--storage", storage)
     assert done.exit_code == 0
@@ -262,7 +258,7 @@ def test_there_must_be_two_versions(compare: Callable[..., Ended]) -> None:
     ],
 )
 def test_mistakes(compare: Callable[..., Ended], words: Sequence[str], sentence: str) -> None:
-    """What cannot be understood ends with exit code 2 and what is valid."""
+    """Invalid arguments end with exit code 2 and the valid ones."""
     done = compare(*words)
     assert (done.exit_code, done.out) == (2, "")
     assert sentence in done.err

@@ -1,4 +1,4 @@
-"""`reusebench doctor`: what works on this machine, and what to do where something does not."""
+"""`reusebench doctor`: the working parts of this machine, and remedies for the others."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _BROKEN = RuntimeEntry(
 
 @pytest.fixture
 def doctor_of(monkeypatch: pytest.MonkeyPatch, reusebench: Reusebench) -> Callable[..., Ended]:
-    """Return doctor_of(entries...): the command where these are all runtimes."""
+    """Return doctor_of(entries...): the command with only these runtimes."""
 
     def run(*entries: RuntimeEntry) -> Ended:
         monkeypatch.setattr(doctor, "RUNTIMES", entries)
@@ -119,9 +119,7 @@ def test_what_is_not_made_for_this_machine(
 
 
 def test_a_runtime_that_does_not_work(doctor_of: Callable[..., Ended]) -> None:
-    """Missing or broken, its row has what to do, and the others work; the exit code is 1 where none
-    works.
-    """
+    """The row of a missing or broken runtime has the remedy; the exit code is 1 if none works."""
     done = doctor_of(_MISSING, _BROKEN, _HERE)
     assert done.exit_code == 0
     assert row(done, "missing") == ("no", "pip install missing==1")
@@ -260,7 +258,7 @@ _REINSTALL = "Install it again: pip install missing==1"
 @pytest.mark.parametrize(
     ("script", "is_here", "remark"),
     [
-        # What the import prints does not matter.
+        # The import's own output does not matter.
         (
             (
                 'echo "loaded plugins"; echo "reusebench-versions 3.10.13 1.13.0"; echo "said at'
@@ -289,8 +287,8 @@ def test_a_runtime_in_an_environment_of_its_own(
     is_here: str,
     remark: str,
 ) -> None:
-    """Its version is read by the interpreter there, which is named; where it fails its last line is
-    the reason.
+    """Its own interpreter, which is named, reads the version; its last line is the reason if it
+    fails.
     """
     python = tmp_path / "python"
     python.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")

@@ -43,9 +43,7 @@ def median_of(text: str) -> float:
 
 @pytest.mark.parametrize("form", [form.name for form in EXPORTS])
 def test_every_format_is_printed(export: Callable[..., Ended], form: str) -> None:
-    """Each format goes to standard output, with nothing beside it there, and none on standard
-    error.
-    """
+    """Each format goes to standard output alone, and nothing to standard error."""
     done = export("--format", form)
     assert (done.exit_code, done.err) == (0, "")
     assert "no_reuse" in done.out
@@ -167,7 +165,7 @@ def test_what_failed_is_named(tmp_path: Path, reusebench: Reusebench) -> None:
 
 
 def test_nothing_but_failures(tmp_path: Path, reusebench: Reusebench) -> None:
-    """Where everything failed there is no export, and each failure is named all the same."""
+    """If every configuration failed there is no export, and each failure is named."""
     write_run(tmp_path, [result(tmp_path, "no_reuse", [], failure=FAILED)])
     done = reusebench("export", "--storage", tmp_path, "--format", "csv")
     assert (done.exit_code, done.out) == (2, "")
@@ -198,9 +196,7 @@ def test_a_damaged_file_is_named(export: Callable[..., Ended], storage: Path) ->
 def test_a_trace_that_is_lost_is_named(
     export: Callable[..., Ended], storage: Path, tmp_path: Path
 ) -> None:
-    """The other processes are exported, with the exit code 1; where none is left, nothing is, and
-    it is an error.
-    """
+    """The other processes are exported, with exit code 1; if none is left, it is an error."""
     first, *others = sorted((storage / "traces" / "run2").iterdir())
     first.write_bytes(first.read_bytes()[:100])
     done = export("--format", "trace")

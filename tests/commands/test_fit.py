@@ -1,4 +1,4 @@
-"""`reusebench fit`, on ONNX Runtime and, where Rockchip's library is here, on the virtual board."""
+"""`reusebench fit`, on ONNX Runtime and, with Rockchip's library, on the virtual board."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.helpers.support import Ended, Reusebench, known
 
 pytestmark = pytest.mark.process
 
-# Read when the tests are collected, before any of them has a cache of its own.
+# The user's cache, read during collection, before tests have caches of their own.
 _CACHE = cache_root()
 _RKNN_MODELS = sorted((_CACHE / "models").glob("tiny-64-seed1-rk3588-*.rknn"))
 _PAGE_BYTES = 4096
@@ -73,7 +73,7 @@ class Calibrated:
         self.storage = storage
 
     def fit(self, *words: object) -> Ended:
-        """Run the command with what was stored, and further words."""
+        """Run the command with stored results and more arguments."""
         return self._reusebench(*self._words, "--stored", *words)
 
     def answer(self, *words: object) -> dict[str, Any]:
@@ -87,8 +87,8 @@ class Calibrated:
 
 @pytest.fixture(autouse=True)
 def plain_pytest(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a worker of pytest-xdist pytest-benchmark would measure nothing; the plugins of these
-    tests are not needed.
+    """pytest-benchmark does not measure in a worker of pytest-xdist; these tests' plugins are
+    not needed.
     """
     monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
@@ -122,8 +122,8 @@ def model_of_internal_memory(cache: Path) -> Path:
 def users_of_the_runtime(model_of_internal_memory: Path) -> Iterator[None]:
     """Run processes that have the runtime's library in memory.
 
-    Pages of the library are divided by the processes that map them. Among these processes, a test
-    that maps them for a while beside the measured process takes little off that process's share.
+    Pages of the library are divided by the processes that map them. With these processes, another
+    test that maps them for a while changes the measured process's share little.
     """
     command = [sys.executable, "-c", _USES_THE_RUNTIME, str(model_of_internal_memory)]
     with ExitStack() as stack:
@@ -171,8 +171,8 @@ def on_npu(folders: Path, reusebench: Reusebench, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.slow
 def test_a_process_on_a_cpu(on_cpu: Calibrated) -> None:
-    """What is recommended takes what was predicted, and less than without reuse; the answer is
-    stored as printed.
+    """The recommended layout takes the predicted memory, less than without reuse; it is stored
+    as printed.
     """
     answer = on_cpu.answer("--verify", "--limit", "1GiB")
     assert (answer["limit_of"], answer["limit_bytes"], answer["fits"]) == (
@@ -180,8 +180,8 @@ def test_a_process_on_a_cpu(on_cpu: Calibrated) -> None:
         2**30,
         True,
     )
-    # Not of the whole process: another test that maps the runtime's library meanwhile takes half of
-    # it off.
+    # The whole process is not compared: another test that maps the runtime's library halves its
+    # share.
     assert answer["predicted_application_memory_bytes"] > 0
     assert answer["measured_application_memory_bytes"] > 0
     # A tiny network takes little more than what a heap has left over, which differs from process to
@@ -312,8 +312,8 @@ def test_npu_memory_to_the_byte(on_npu: Calibrated) -> None:
 
 @_with_library
 def test_the_limit_is_exact_to_the_byte(on_npu: Calibrated) -> None:
-    """What is recommended fits in as much as it takes, and in a byte less it does not; what does is
-    shown beside.
+    """The recommended layout fits its own size and not a byte less; then the largest that fits
+    is shown.
     """
     exact = on_npu.answer()["predicted_npu_memory_bytes"]
     assert on_npu.fit("--limit", f"{exact}B").exit_code == 0

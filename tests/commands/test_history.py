@@ -17,7 +17,7 @@ from tests.reports.stored import machine
 
 pytestmark = pytest.mark.process
 
-#: Of which this is the first at the new level.
+#: The first run at the new level.
 _RUNS = 24
 _FIRST_NEW = 16
 

@@ -100,7 +100,7 @@ def test_text_of_others(tmp_path: Path, reusebench: Reusebench) -> None:
 def test_a_page_that_cannot_be_written(
     tmp_path: Path, reusebench: Reusebench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As on a full disk: the one that was there stays as it was, nothing half is left beside it."""
+    """If writing fails, the old file stays as it was, and no partial file is left."""
     full_run(tmp_path)
     arguments = ("report", "--storage", tmp_path, "--output", tmp_path / "out", "--format", "html")
     assert reusebench(*arguments).exit_code == 0
@@ -118,7 +118,7 @@ def test_a_page_that_cannot_be_written(
 
 
 def test_a_storage_that_may_not_be_read(tmp_path: Path, reusebench: Reusebench) -> None:
-    """That is said; it is not taken for one without results."""
+    """The folder is named; it does not count as a storage without results."""
     storage = tmp_path / "storage"
     full_run(storage)
     (tmp_path / "loop").symlink_to("loop")

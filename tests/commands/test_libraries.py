@@ -27,7 +27,7 @@ from tests.reports.versions.stored_versions import (
 )
 from tests.targets.library_files import write_library
 
-# Read when the tests are collected, before any of them has a cache of its own.
+# The user's cache, read during collection, before tests have caches of their own.
 _CACHE = cache_root()
 _MODELS = sorted((_CACHE / "models").glob("tiny-64-seed1-rk3588-*.rknn"))
 
@@ -172,7 +172,7 @@ def test_a_board_measures_the_libraries_of_its_chip(
 def test_a_board_far_away_is_left_to_the_measurement(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reusebench: Reusebench
 ) -> None:
-    """Where a library is left out, too, whose refusal comes from the board."""
+    """A library that the board refuses is left out too."""
     (tmp_path / "home").mkdir()
     target = shell_at(tmp_path / "home")
     own = architecture_of_this_python() or ""
@@ -224,11 +224,11 @@ def test_two_libraries_of_rockchips(
     capfd: pytest.CaptureFixture[str],
     reusebench: Reusebench,
 ) -> None:
-    """They are measured one after another, and stand beside each other in the end."""
+    """They are measured one after another, and compared at the end."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(_CACHE.parent))
     monkeypatch.setenv("PYTEST_ADDOPTS", "--quick -p pytest_benchmark.plugin")
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
-    # In a worker of pytest-xdist pytest-benchmark would measure nothing.
+    # pytest-benchmark does not measure in a worker of pytest-xdist.
     monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
     named = [word for one in _LIBRARIES for word in ("--rknn-library", one.path)]
     words = ["--target", "vboard:rk3588", "--storage", tmp_path / "storage", *named]

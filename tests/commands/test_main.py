@@ -24,8 +24,7 @@ from tests.reports.stored import full_run
 
 pytestmark = pytest.mark.process
 
-#: Runs commands where the modules of the first argument are not installed; prints their exit codes
-#: at the end.
+#: Runs commands without the modules of the first argument; prints their exit codes at the end.
 _WITHOUT = """
 import json, sys
 sys.modules.update(dict.fromkeys(sys.argv[1].split(",")))
@@ -79,10 +78,10 @@ def test_every_option_is_explained() -> None:
 
 
 def test_the_base_installation_is_enough(tmp_path: Path) -> None:
-    """What a board needs imports none of the extras, and neither numpy nor a runtime."""
+    """The commands of a board import none of the extras, and neither numpy nor a runtime."""
     full_run(tmp_path)
     storage = ["--storage", str(tmp_path)]
-    # Of the stored run one configuration failed: the export is not whole.
+    # One configuration of the stored run failed: the export is not whole.
     commands = {
         ("--help",): 0,
         ("runs", "list", *storage): 0,
@@ -123,8 +122,8 @@ def test_a_command_whose_libraries_are_missing(tmp_path: Path, reusebench: Reuse
 
 
 def test_what_is_looked_for_is_what_is_installed() -> None:
-    """pyproject.toml installs the modules of reports and frames for everybody, and those of streams
-    with an extra.
+    """pyproject.toml installs the modules of reports and frames always, the modules of streams
+    as an extra.
     """
     tomllib = pytest.importorskip("tomllib", reason="Python 3.11 is the first that reads TOML")
     project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -161,7 +160,7 @@ def test_completion(
 
 
 def test_a_reader_that_goes_away(tmp_path: Path) -> None:
-    """As with `| head`: no complaint, and the exit code of a program that SIGPIPE ended."""
+    """A closed reader, such as `| head`, gives no message and the exit code of SIGPIPE."""
     full_run(tmp_path)
     read, write = os.pipe()
     os.close(read)
@@ -200,7 +199,7 @@ def test_an_output_that_takes_nothing(tmp_path: Path, output: str, unbuffered: s
 
 
 def test_an_output_of_ascii(tmp_path: Path) -> None:
-    """What it has no letters for is escaped."""
+    """Characters outside its alphabet are escaped."""
     full_run(tmp_path)
     command = [
         *_LIST[:3],
@@ -240,10 +239,8 @@ def test_a_working_folder_that_is_gone(tmp_path: Path) -> None:
 
 
 def test_too_little_memory(monkeypatch: pytest.MonkeyPatch, reusebench: Reusebench) -> None:
-    """What cannot be loaded for it is said in a sentence; another fault of a module is none of the
-    user's.
-
-    Where the address space is limited, a library in C may have lost the reason.
+    """A lack of memory during imports is a sentence; other faults of a module are not the
+    user's. If the address space is limited, a library in C may have lost the reason.
     """
 
     def fail(error: Exception) -> Ended:

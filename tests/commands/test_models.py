@@ -1,6 +1,4 @@
-"""`reusebench models`: model files and clips made from code, and the installation of what makes
-further kinds.
-"""
+"""`reusebench models`: model files and clips made from code, and the installation of converters."""
 
 from __future__ import annotations
 
@@ -46,8 +44,8 @@ def test_every_network_is_listed(reusebench: Reusebench) -> None:
 def test_files_of_all_kinds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reusebench: Reusebench
 ) -> None:
-    """Of the default size and seed 0, into the cache or to --output; a conversion that fails leaves
-    the old file.
+    """Models of the default size and seed 0 go into the cache or to --output; a failed
+    conversion keeps the old file.
     """
     install_scripted_toolkit()
     install_scripted_megengine()
@@ -188,7 +186,7 @@ def test_a_full_disk(tmp_path: Path) -> None:
 
 @pytest.mark.process
 def test_clips(tmp_path: Path, reusebench: Reusebench) -> None:
-    """With --output the clip goes there; without it into the cache."""
+    """The clip goes to --output if it is given, otherwise into the cache."""
     form = ("--size", "64x48", "--fps", 5, "--seconds", 0.6)
     output = tmp_path / "clip.mp4"
     assert reusebench("models", "clip", "--output", output, *form) == Ended(0, f"{output}\n", "")

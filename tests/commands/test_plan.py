@@ -13,7 +13,7 @@ from tests.reports.stored import MODELS, changed, dup, even, full_run, result, r
 
 
 def test_a_scenario(tmp_path: Path, reusebench: Reusebench) -> None:
-    """With so many streams, contexts and cores; by default those of `pytest bench/`."""
+    """The plan has the given streams, contexts and cores; by default those of `pytest bench/`."""
     done = reusebench(
         "plan", "full_dup_internal_reuse", "--streams", 2, "--contexts", 1, "--cores", 3
     )
@@ -43,7 +43,7 @@ def test_a_scenario_as_a_runtime_runs_it(tmp_path: Path, reusebench: Reusebench)
 
 
 def test_a_stored_plan(tmp_path: Path, reusebench: Reusebench) -> None:
-    """As JSON that is equal to what was stored, of the newest run that has it."""
+    """The JSON equals the stored plan of the newest run that has it."""
     full_run(tmp_path)
     write_run(tmp_path, [result(tmp_path, "no_reuse", even(40))], 2, at="2026-01-03T03:04:05")
     done = reusebench("plan", "full_dup", "--run", "1..2", "--storage", tmp_path)
@@ -55,7 +55,7 @@ def test_a_stored_plan(tmp_path: Path, reusebench: Reusebench) -> None:
 
 
 def test_a_stored_plan_that_is_not_there(tmp_path: Path, reusebench: Reusebench) -> None:
-    """What the run has is named, and how to choose where several runtimes have it."""
+    """The message names the run's scenarios, or the option if several runtimes have one."""
     infos = [result(tmp_path, "full_dup", dup(40, 10), models=MODELS)]
     infos.append(changed(infos[0], runtime="megengine_lite"))
     write_run(tmp_path, infos)
@@ -86,8 +86,8 @@ def test_an_unknown_scenario(reusebench: Reusebench) -> None:
 
 
 def test_the_code_of_a_scenario(reusebench: Reusebench) -> None:
-    """On the runtime, for the chip: where it lacks a mechanism, the next plan of the scenario that
-    it has.
+    """The program is for the runtime and chip; if it lacks a mechanism, the scenario's next plan
+    is taken.
     """
     assert "import onnxruntime" in reusebench("plan", "full_dup", "--code").out
     full = reusebench("plan", "lean", "--code", "--chip", "rk3588")

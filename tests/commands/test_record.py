@@ -127,8 +127,8 @@ def _runs(storage: Path) -> list[StoredRun]:
     return [file for file in files if isinstance(file, StoredRun)]
 
 
-#: All are recorded once for all tests, some side by side: with all of them a busy machine exceeds
-#: the time limit.
+#: All are recorded once for all tests, some at the same time: all at once exceed the time limit on
+#: a busy machine.
 _AT_ONCE = 3
 _COMMANDS: dict[str, Sequence[str]] = {
     "marks": ("--phases", "{folder}/marks", "--", sys.executable, "-c", _PHASES),
@@ -186,9 +186,8 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Done]:
 
 
 def test_marked_phases_have_figures_of_their_own(recorded: dict[str, Done]) -> None:
-    """What the program holds in a phase is in that phase; one that comes again is the same phase.
-
-    In the trace readings of RSS and PSS are beside the phases, in time since the start.
+    """Memory held in a phase is in that phase; a repeated name is the same phase. The trace has
+    readings of RSS and PSS with the phases, in time since the start.
     """
     done = recorded["marks"]
     assert done.code == 0, done.err
@@ -213,7 +212,7 @@ def test_marked_phases_have_figures_of_their_own(recorded: dict[str, Done]) -> N
 
 
 def test_a_run_is_in_the_storage_as_any_other(recorded: dict[str, Done]) -> None:
-    """To comparisons and histories each phase is a configuration, with values and the board."""
+    """Each phase is a configuration for comparisons and histories, with values and the board."""
     (stored,) = _runs(recorded["marks"].storage)
     run = run_of(stored)
     assert (run.number, run.is_named) == (1, False)
@@ -239,7 +238,7 @@ def test_a_run_is_in_the_storage_as_any_other(recorded: dict[str, Done]) -> None
 
 
 def test_all_processes_count(recorded: dict[str, Done]) -> None:
-    """The sum is of all of them, the largest process is one; each is named with its peak."""
+    """The sum covers all processes, the largest process is one; each is named with its peak."""
     done = recorded["workers"]
     repeat = done.program.repeats[0]
     assert (done.program.name, repeat.process_count) == ("two workers", 3)
@@ -253,8 +252,8 @@ def test_all_processes_count(recorded: dict[str, Done]) -> None:
 
 
 def test_a_daemon_is_still_of_the_program(recorded: dict[str, Done]) -> None:
-    """Who leaves the session and its parent is recorded to its end, and the exit code is the
-    program's.
+    """A process that leaves the session and its parent is recorded to its end; the exit code is
+    the program's.
     """
     done = recorded["daemon"]
     repeat = done.program.repeats[0]
@@ -288,7 +287,7 @@ def test_input_and_output_are_the_programs(recorded: dict[str, Done]) -> None:
 
 
 def test_a_failure_is_a_result_and_ends_the_repeats(recorded: dict[str, Done]) -> None:
-    """What was measured until then is stored with what happened; the exit code is the shell's."""
+    """The readings until then are stored with the reason; the exit code is the shell's."""
     done = recorded["killed"]
     assert (done.code, done.program.outcome) == (128 + signal.SIGKILL, "crashed")
     assert [(repeat.exit_code, repeat.signal) for repeat in done.program.repeats] == [
@@ -306,8 +305,8 @@ def test_a_program_that_is_over_at_once(recorded: dict[str, Done]) -> None:
 
 
 def test_npu_memory_is_read_where_there_is_an_npu(recorded: dict[str, Done]) -> None:
-    """A program that holds no buffer has none of it; elsewhere it is not known. Only the first --
-    is ours.
+    """A program without buffers has 0 bytes on such a kernel; elsewhere they are unknown. Only
+    the first -- is ours.
     """
     done = recorded["npu"]
     assert done.values("npu_memory") == {"run": 0}
@@ -398,8 +397,8 @@ def _has_pending_interrupt(pid: int) -> bool:
 
 
 def _in_terminal(storage: Path, *arguments: str, presses: int) -> tuple[int, Program]:
-    """Record in a terminal of its own, press Ctrl-C there so often, and return the exit code and
-    what was stored.
+    """Record in a terminal of its own, press Ctrl-C `times` there, and return the exit code and
+    the stored program.
     """
     pid, terminal = pty.fork()
     if pid == 0:
@@ -447,7 +446,7 @@ def test_a_second_ctrl_c_kills(tmp_path: Path) -> None:
 
 
 def test_sigterm_is_passed_on(tmp_path: Path) -> None:
-    """Who ends the recorder ends the program, and what was measured is kept."""
+    """A signal to the recorder ends the program, and the readings are kept."""
     command = [*_RECORD, "--storage", str(tmp_path), "--", "sh", "-c", "echo; exec sleep 60"]
     with subprocess.Popen(
         command, cwd=CHECKOUT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL

@@ -90,7 +90,7 @@ _DAEMON = "(setsid sleep 1.7 &); exit 3"
 
 @dataclass(frozen=True)
 class _Board:
-    """A far board, and where its programs work."""
+    """A remote board, and the folder of its programs."""
 
     target: str
     home: Path
@@ -189,8 +189,8 @@ def test_far_figures_are_the_near_ones(board: _Board, tmp_path: Path) -> None:
 
 
 def test_input_output_and_exit_code_are_passed_on(board: _Board, tmp_path: Path) -> None:
-    """As they come, with the end of the input; the board's facts and its storage are stored, and
-    repeats too.
+    """Output is passed on as it comes, and the end of the input; the board's facts, storage and
+    repeats are stored.
     """
     done = subprocess.run(
         [

@@ -27,7 +27,7 @@ def rows_of(output: Path, table: str) -> list[dict[str, str]]:
 
 
 def test_report_of_a_storage(tmp_path: Path, reusebench: Reusebench) -> None:
-    """The command writes page and tables, prints the table, and says where the page is."""
+    """The command writes page and tables, prints the table, and names the page's path."""
     full_run(tmp_path / "storage")
     output = tmp_path / "report"
     done = reusebench("report", "--storage", tmp_path / "storage", "--output", output)

@@ -192,8 +192,8 @@ def test_runs_before_a_date(storage: Path, words: _Words, date: str, left: list[
 
 
 def test_a_clock_that_was_not_set(storage: Path, words: _Words) -> None:
-    """The newest run is that of the highest number, whatever its date; by a date that cannot be
-    right none goes.
+    """The newest run has the highest number, whatever its date; --before keeps runs with an
+    impossible date.
     """
     newest = _path(storage, 4)
     newest.write_text(newest.read_text().replace("2026-01-04T", "1970-01-01T"))
@@ -274,8 +274,8 @@ def test_what_is_being_written_is_safe(storage: Path, words: _Words) -> None:
 
 
 def test_traces_that_two_runs_have(storage: Path, words: _Words) -> None:
-    """A copy of a file has the same traces: they stay while one of both does; those of passed-over
-    plans do not.
+    """A copy of a file has the same traces, which stay while one of both does; traces of skipped
+    plans go.
     """
     passed_over = _left_trace(storage, _id(3), "000-lean-1", 0)
     content = _path(storage, 1).read_text()
@@ -287,7 +287,7 @@ def test_traces_that_two_runs_have(storage: Path, words: _Words) -> None:
 
 
 def test_programs_have_traces_too(storage: Path, words: _Words) -> None:
-    """What `reusebench record` stored is a run like any other."""
+    """A recording of `reusebench record` is a run like any other."""
     run_id = "20250101_000000-99"
     repeat = Repeat({"whole": 1}, write_trace(storage, run_id, "1", _TRACE))
     write_programs(storage, [program("detector", [repeat])], 5, "2026-01-05T00:00:00")
@@ -298,7 +298,7 @@ def test_programs_have_traces_too(storage: Path, words: _Words) -> None:
 
 
 def test_damaged_files_and_what_may_be_theirs_stay(storage: Path, words: _Words) -> None:
-    """Which traces a damaged file has is not known; the rest is listed or removed, and the exit
+    """Traces of a damaged file are unknown and stay; the rest is listed or removed, and the exit
     code is 1.
     """
     damaged = _path(storage, 1)
@@ -316,8 +316,8 @@ def test_damaged_files_and_what_may_be_theirs_stay(storage: Path, words: _Words)
 
 
 def test_files_of_others_in_a_storage(storage: Path, words: _Words) -> None:
-    """Other names, runs of other benchmarks, and what stands where this project never writes, stay,
-    however old.
+    """Files with other names, of other benchmarks, or in places where this project never writes,
+    stay.
     """
     others = [
         storage / "traces" / "x" / "m.json.gz",
@@ -338,16 +338,14 @@ def test_files_of_others_in_a_storage(storage: Path, words: _Words) -> None:
 
 
 def test_a_folder_that_is_no_storage(tmp_path: Path, words: _Words) -> None:
-    """Where there is no run nothing is removed, however much it looks like ours."""
+    """A folder without a run is left alone, even if its files look like ours."""
     trace = _left_trace(tmp_path / "other", _id(1), "m", 2)
     assert "there is no run in" in words("prune", "--keep", "100", code=2, of=tmp_path / "other")
     assert trace.exists()
 
 
 def test_links_are_not_followed(storage: Path, words: _Words, tmp_path: Path) -> None:
-    """Of traces, of a folder of them, of runs and their folders: what they lead to stays, and they
-    do too.
-    """
+    """Links as traces, runs or their folders stay, and so do the files that they lead to."""
     elsewhere = tmp_path / "elsewhere"
     trace = _left_trace(elsewhere, _id(0xB), "001", 9)
     other_run = _run(elsewhere, 9)
@@ -373,7 +371,7 @@ def test_links_are_not_followed(storage: Path, words: _Words, tmp_path: Path) ->
 
 
 def test_a_linked_folder_of_traces(storage: Path, words: _Words, tmp_path: Path) -> None:
-    """What it leads to is not the storage's own."""
+    """The link's target does not belong to the storage."""
     (storage / "traces").rename(tmp_path / "traces")
     (storage / "traces").symlink_to(tmp_path / "traces")
     traces = _files(tmp_path / "traces")
@@ -434,7 +432,7 @@ def test_mistakes(arguments: list[str], sentence: str, reusebench: Reusebench) -
 
 
 def test_prune_of_the_cache(words: _Words, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What killed sessions left is named with its size and removed; no run is."""
+    """Leftovers of killed sessions are named with their size and removed; runs stay."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     left = tmp_path / "cache" / "reusebench" / "prepared" / "tmpaaaaaaaa"
     left.mkdir(parents=True)

@@ -65,7 +65,7 @@ class AdbBoards:
         )
 
     def run(self, *arguments: str, data: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-        """Return how adb ended."""
+        """Return adb's exit code and output."""
         return subprocess.run(
             [self.programs / "adb", *arguments],
             input=data,
@@ -77,7 +77,7 @@ class AdbBoards:
 
 @contextmanager
 def adb_boards(folder: Path) -> Iterator[AdbBoards]:
-    """Run an adb server without boards; skip where adb cannot be had."""
+    """Run an adb server without boards; skip if there is no adb."""
     program = find_program("adb", "adb")
     boards = AdbBoards(folder)
     boards.programs.mkdir()

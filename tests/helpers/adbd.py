@@ -197,7 +197,7 @@ class _PipedShell(_Stream):
         try:
             await asyncio.gather(self._pass_on(pipes[1], _STDOUT), self._pass_on(pipes[2], _STDERR))
             code = await _end_of(process)
-            # As adbd has it: the lowest byte of what a shell would say.
+            # adbd gives the lowest byte of the shell's exit code.
             await self._write(_PACKET.pack(_EXIT, 1) + bytes([code % 256]))
         finally:
             feeding.cancel()
@@ -234,7 +234,7 @@ def _take_terminal() -> None:
 
 
 async def _read(file: int) -> bytes:
-    """Return what can be read, as soon as something can; nothing at the end."""
+    """Return the next bytes, waiting for them; empty at the end."""
     loop = asyncio.get_running_loop()
     while True:
         try:
@@ -288,6 +288,6 @@ async def _serve(form: str, shell: str) -> None:
 
 
 if __name__ == "__main__":
-    # What it starts inherits it, and tests may run under nohup.
+    # Children inherit the handler, and tests may run under nohup.
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     asyncio.run(_serve(*sys.argv[1:]))

@@ -36,16 +36,16 @@ from tests.helpers.uclibc import find_uclibc
 __all__ = ["GLIBC", "NPU_VARIABLES", "PYTHON", "UCLIBC", "Board", "running_board"]
 
 _ARCHITECTURE = "armhf"
-#: How the names of the variables begin that the board's NPU goes by (native/preload/preload.h).
+#: Prefix of the variables that set up the board's NPU (native/preload/preload.h).
 NPU_VARIABLES = "BOARDNPU"
-#: What a board has beside BusyBox: the C library of Debian, the same and Python, or uClibc.
+#: Parts of a board apart from BusyBox: Debian's C library, the same and Python, or uClibc.
 GLIBC = "glibc"
 PYTHON = "python"
 UCLIBC = "uclibc"
-# Read when the tests are collected, before any of them has a cache of its own.
+# The user's cache, read during collection, before tests have caches of their own.
 _LIBRARY_FOLDER = cache_root() / "rknn"
 
-#: Where the SDK of small boards has Rockchip's libraries.
+#: Folder of Rockchip's libraries in the SDK of small boards.
 _LIBRARIES = "oem/usr/lib"
 _FOLDERS = (
     "bin",
@@ -70,7 +70,7 @@ _FORMAT = (
     r":arm:M::\x7fELF\x01\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00\x28\x00"
     r":\xff\xff\xff\xff\xff\xff\xff\x00\xff\xff\xff\xff\xff\xff\xff\xff\xfe\xff\xff\xff:{emulator}:FP"
 )
-#: What a boot loader and a kernel would do. $1: the root, $2: the format of the board's programs.
+#: The work of a boot loader and a kernel. $1: the root, $2: the format of the board's programs.
 _BOOT = """
 set -e
 PATH=$PATH:/usr/sbin:/sbin
@@ -109,7 +109,7 @@ class Board:
         self._power: subprocess.Popen[str] | None = None
 
     def switch_on(self) -> None:
-        """Boot; skip the test where this machine does not let it."""
+        """Boot; skip the test if this machine does not allow it."""
         boot = ["unshare", *_NAMESPACES, "sh", "-c", _BOOT, "sh", str(self.root)]
         self._power = subprocess.Popen(
             [*boot, _FORMAT.format(emulator=self._emulator)],
@@ -145,7 +145,7 @@ class Board:
         return int(self._init.read_text(encoding="ascii"))
 
     def run(self, script: str) -> str:
-        """Return what a script prints on the board, where it must end well."""
+        """Return the output of a script on the board; it must succeed."""
         done = subprocess.run(
             [self.shell, "-c", script],
             capture_output=True,
@@ -171,7 +171,7 @@ class Board:
 def running_board(folder: Path, kind: str = GLIBC, chip: str | None = None) -> Iterator[Board]:
     """Run a board of that kind, with that chip's NPU and Rockchip's library if one is given.
 
-    Skips the test where it cannot be made or run; without the library where this machine has none.
+    Skips the test if the board cannot be made or run; without the library if this machine has none.
     """
     try:
         ensure_emulator(_ARCHITECTURE, lambda _: None)

@@ -1,4 +1,4 @@
-"""What is wrong with Chinese texts, as far as their characters tell."""
+"""Faults of Chinese texts that their characters show."""
 
 from __future__ import annotations
 
@@ -14,14 +14,12 @@ _NAMES = {"CMA", "CPU", "CUDA", "MiB", "NPU", "Python", "RSS", "USS", "dup", "ma
 
 
 def with_foreign_punctuation(texts: Iterable[str]) -> list[str]:
-    """Return those with a comma, colon, semicolon, question mark or bracket of ASCII beside a
-    Chinese character.
-    """
+    """Return the texts with ASCII punctuation next to a Chinese character."""
     return [text for text in texts if _FOREIGN.search(text)]
 
 
 def not_chinese(texts: Iterable[str]) -> list[str]:
-    """Return those with words, names and units aside, but without any Chinese character."""
+    """Return the texts with English words but without any Chinese character."""
     return [text for text in texts if not _CHARACTER.search(text) and _words(text) - _NAMES]
 
 

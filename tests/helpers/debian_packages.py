@@ -1,6 +1,4 @@
-"""Programs of Debian packages that tests need: this machine's own, else fetched and unpacked in the
-user's cache.
-"""
+"""Programs of Debian packages for tests: this machine's own, or unpacked in the user's cache."""
 
 from __future__ import annotations
 
@@ -19,11 +17,11 @@ from reusebench.targets.vboard.packages import PackageSource, unpack
 
 __all__ = ["Program", "fetched_packages", "find_program", "unpacked_packages"]
 
-# Read when the tests are collected, before any of them has a cache of its own.
+# The user's cache, read during collection, before tests have caches of their own.
 _FOLDER = cache_root() / "test-packages"
 #: The C library is this machine's; the others bring programs that nothing here runs.
 _NOT_FOLLOWED = ("libc6", "libpam-modules", "libpam-runtime")
-#: Where Debian has its programs; the PATH of an ordinary user lacks the last.
+#: Debian's folders of programs; the PATH of an ordinary user lacks the last.
 _PROGRAM_FOLDERS = ("usr/bin", "usr/sbin")
 
 
@@ -35,7 +33,7 @@ class Program:
         self._libraries = libraries
 
     def environment(self) -> dict[str, str]:
-        """Return the environment that it runs in: this process's, and where its libraries are."""
+        """Return the program's environment: this process's, and the path of its libraries."""
         if self._libraries is None:
             return dict(os.environ)
         folders = {str(path.parent) for path in self._libraries.glob("usr/lib/**/*.so*")}
@@ -44,7 +42,7 @@ class Program:
 
 
 def find_program(name: str, package: str) -> Program:
-    """Return the program, which the package has; skip the test where it cannot be had."""
+    """Return the package's program; skip the test if it cannot be fetched."""
     own = shutil.which(
         name, path=os.pathsep.join((os.environ.get("PATH", ""), "/usr/sbin", "/sbin"))
     )
@@ -64,7 +62,7 @@ def unpacked_packages(architecture: str, package: str, follow: bool = True) -> P
     """Return the folder with the package's files, and with the libraries that it needs unless told
     otherwise.
 
-    Skips the test where this machine cannot fetch packages of that architecture.
+    Skips the test if this machine cannot fetch packages of that architecture.
     """
     try:
         return fetched_packages(architecture, package, follow)
@@ -73,7 +71,7 @@ def unpacked_packages(architecture: str, package: str, follow: bool = True) -> P
 
 
 def fetched_packages(architecture: str, package: str, follow: bool = False) -> Path:
-    """Return that folder; raise TargetError if the packages cannot be fetched."""
+    """Return the folder; raise TargetError if the packages cannot be fetched."""
     folder = _FOLDER / f"{package}-{architecture}"
     with locked(folder), tempfile.TemporaryDirectory(dir=_FOLDER, prefix=".fetching-") as space:
         if not folder.exists():

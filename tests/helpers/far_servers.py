@@ -1,9 +1,8 @@
-"""SSH servers on the loopback, for tests of far boards: OpenSSH's and dropbear.
-
-They run as the user of the tests, with keys of their own in a temporary folder. nss_wrapper shows
-them a password file in which that user has another home, so that nothing of the user's own is read
-or written. Who logs in gets the shell that the server was given, whatever was asked for: that of
-this machine, or of a board (tests/helpers/board.py).
+"""SSH servers on the loopback, for tests of remote boards: OpenSSH's and dropbear. They run as the
+tests' user, with keys of their own in a temporary folder. nss_wrapper shows them a password file in
+which that user has another home, so that nothing of the user's own is read or written. Who logs in
+gets the shell that the server was given, whatever was asked for: that of this machine, or of a
+board (tests/helpers/board.py).
 """
 
 from __future__ import annotations
@@ -96,7 +95,7 @@ class SshServer:
     pid: int
     port: int
     folder: Path
-    #: Whose shell sessions get; None: this machine's.
+    #: The board whose shell sessions get; None: this machine's.
     board: Board | None
 
     @property
@@ -122,7 +121,7 @@ class SshServer:
         return [child for child in children if child.name().startswith(("sshd", "dropbear"))]
 
     def run_there(self, script: str) -> str:
-        """Return what a script prints that runs where the sessions run, without a connection."""
+        """Return the output of a script run like a session's, without a connection."""
         if self.board:
             return self.board.run(script)
         return subprocess.run(
@@ -151,13 +150,13 @@ class SshServer:
         return subprocess.Popen(command, env=environment, stdin=pipe, stdout=pipe, stderr=pipe)
 
     def run(self, *arguments: str, data: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-        """Return how a client ended."""
+        """Return a client's exit code and output."""
         with self.start(*arguments) as client:
             output, errors = client.communicate(data, TIME_LIMIT_S)
         return subprocess.CompletedProcess(arguments, client.returncode, output, errors)
 
     def log(self) -> str:
-        """Return what the server wrote."""
+        """Return the server's log."""
         return (self.folder / "log").read_text(encoding="utf-8", errors="replace")
 
 
@@ -171,9 +170,7 @@ def wait_until_idle(processes: Callable[[], dict[int, list[str]]]) -> None:
 
 @contextmanager
 def openssh(folder: Path, board: Board | None = None) -> Iterator[SshServer]:
-    """Run OpenSSH's server; sessions have the board's shell, or this machine's. Skips where it
-    cannot be had or run.
-    """
+    """Run OpenSSH's server; sessions have the board's shell, or this machine's. Skips without it."""
     program = find_program("sshd", "openssh-server")
     with _server("openssh", program, folder, board, _openssh_command) as server:
         yield server
@@ -181,9 +178,7 @@ def openssh(folder: Path, board: Board | None = None) -> Iterator[SshServer]:
 
 @contextmanager
 def dropbear(folder: Path, board: Board | None = None) -> Iterator[SshServer]:
-    """Run dropbear; sessions have the board's shell, or this machine's. Skips where it cannot be
-    had or run.
-    """
+    """Run dropbear; sessions have the board's shell, or this machine's. Skips without it."""
     program = find_program("dropbear", "dropbear-bin")
     with _server("dropbear", program, folder, board, _dropbear_command) as server:
         yield server

@@ -34,9 +34,9 @@ __all__ = ["ONNX_FORKS", "RKNN_FORKS", "SCRIPTED_FORKS"]
 
 _DRIVER = "reusebench.measured.driver"
 _READ_BYTES = 1 << 16
-#: What a driver that closed its pipe may take to leave.
+#: Time in which a driver that closed its pipe must end.
 _LEAVE_S = 10.0
-#: How variables begin that the loader reads when a program is executed, which a fork is not.
+#: Prefix of the loader's variables: they act at the start of a program, which a fork is not.
 _OF_LOADER = "LD_"
 
 
@@ -86,8 +86,7 @@ class _ForkingMachine(LocalMachine):
                 env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
                 stdin=theirs.fileno(),
             )
-        # In the order of their registration from the last: the server ends when there can be no
-        # more requests.
+        # Handlers run last to first: the server ends when there can be no more requests.
         atexit.register(server.wait)
         atexit.register(requests.close)
         return requests
@@ -123,12 +122,12 @@ class _ForkedDriver:
         return sent_ns
 
     def receive(self, timeout_s: float) -> bytes | None:
-        """Return what it wrote to its standard output."""
+        """Return its standard output."""
         readable, _, _ = select.select([self._messages], [], [], timeout_s)
         return os.read(self._messages, _READ_BYTES) if readable else None
 
     def ending(self) -> Ending:
-        """Return how it ended."""
+        """Return its exit code."""
         if not self._has_ended(_LEAVE_S):
             os.kill(self.pid, signal.SIGKILL)
         return Ending(self._reported("exit"), False)
@@ -155,7 +154,7 @@ class _ForkedDriver:
         self._errors.close()
 
     def _has_ended(self, timeout_s: float) -> bool:
-        """Wait so long for its end, which is the next report."""
+        """Wait up to `timeout` for its end, which is the next report."""
         readable, _, _ = select.select([self._reports], [], [], timeout_s)
         return bool(readable)
 
@@ -166,11 +165,11 @@ class _ForkedDriver:
         return int(number)
 
 
-#: For plans on the double of Rockchip's library.
+#: Forks for plans on the double of Rockchip's library.
 RKNN_FORKS = _forking(THIS_INTERPRETER, _DRIVER, "reusebench.measured.runtimes.rknn.adapter")
-#: For plans on ONNX Runtime.
+#: Forks for plans on ONNX Runtime.
 ONNX_FORKS = _forking(THIS_INTERPRETER, _DRIVER, "reusebench.measured.runtimes.onnxruntime.adapter")
-#: For plans on the scripted runtime.
+#: Forks for plans on the scripted runtime.
 SCRIPTED_FORKS = _forking(SCRIPTED, "tests.helpers.scripted_driver")
 
 
@@ -191,7 +190,7 @@ def _serve(requests: socket.socket) -> int:
 
 
 def _forget_ended(options: int) -> None:
-    """Wait for the processes that have ended, or for all of them."""
+    """Wait for ended processes, or for all processes."""
     with contextlib.suppress(ChildProcessError):
         while os.waitpid(-1, options)[0]:
             pass
@@ -204,7 +203,7 @@ def _watch(request: dict[str, object], stdin: int, stdout: int, stderr: int, rep
         return _drive(request, stdin, stdout, stderr, reports)
     for descriptor in (stdin, stdout, stderr):
         os.close(descriptor)
-    # What it has left behind is ended as long as nothing else can have its number.
+    # Its remaining processes are ended while no other process can have its number.
     os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
     with contextlib.suppress(ProcessLookupError):
         os.killpg(child, signal.SIGKILL)

@@ -1,5 +1,5 @@
-"""`python -m tests.helpers.scripted_driver`: the driver with a runtime, `scripted`, that does what
-a model's path says.
+"""`python -m tests.helpers.scripted_driver`: the driver with a runtime, `scripted`, that follows a
+model's path.
 
 A path is a list of parts divided by `;`. `abort@dup1` aborts in the second dup of the process (they
 count from 0), `abort@infer1` in any inference of the second context; `differ@dup` lets the outputs
@@ -47,13 +47,13 @@ from reusebench.measured.runtimes.base import (
 #: The model of a context that does nothing out of the ordinary.
 PLAIN = "plain"
 
-#: What an inference copies where nothing is used in place.
+#: Bytes that an inference copies if no tensor is used in place.
 COPIES = Copies(input_bytes=600, output_bytes=40)
 
-#: What every preparation says of the model's nodes.
+#: The node order of every preparation.
 NODE_ORDER = NodeOrder(tried=2, saved_bytes=7000, chosen_bytes=5000)
 
-#: What every context says of itself, the same as Rockchip's library does.
+#: The account of every context, in the form of Rockchip's library.
 ACCOUNT = {"weights_bytes": 1000, "internal_bytes": 300, "dma_bytes": 1400}
 
 _ERRORS: dict[str, Exception] = {
@@ -69,16 +69,16 @@ _WARM_UP = 2
 
 
 class Script:
-    """What is to happen, and what has happened, in this process."""
+    """The script's operations, and their counts, in this process."""
 
     def __init__(self) -> None:
         #: The model that was loaded last.
         self.model = ""
         self._parts: list[str] = []
         self._calls: dict[str, int] = {}
-        #: How many have been made.
+        #: Number of contexts made.
         self.contexts = 0
-        #: What `create` words have allocated since a context took it.
+        #: Buffers of `create` words since a context took the last ones.
         self.allocated: list[Allocation] = []
         self._inside: list[int] = []
         self._lock = threading.Lock()
@@ -90,8 +90,8 @@ class Script:
         self._parts = model.split(";")
 
     def at(self, operation: str, number: int | None = None) -> list[str]:
-        """Do what the script says of an operation, counted where it has no number; return the
-        script's words.
+        """Follow the script for an operation, counted if it has no number; return the script's
+        words.
         """
         if number is None:
             number = self._calls.get(operation, 0)
@@ -108,7 +108,7 @@ class Script:
         return part in self._parts
 
     def value(self, name: str) -> str | None:
-        """Return what stands behind `name=`."""
+        """Return the value of `name=`."""
         return next(
             (part.split("=", 1)[1] for part in self._parts if part.startswith(f"{name}=")), None
         )
@@ -135,7 +135,7 @@ class Script:
                 self._inside.remove(context)
 
     def meet(self) -> None:
-        """Wait for another context that comes here too; an error where none comes."""
+        """Wait for another context at this point; an error if there is none."""
         self._meeting.wait(_MEETING_S)
 
     def _do(self, word: str) -> None:
@@ -195,7 +195,7 @@ _LEDGER_EVENTS: dict[str, Callable[..., None]] = {
 
 
 def _append(event: str, **fields: Any) -> None:
-    """Write a line to the ledger, where the target keeps one."""
+    """Write a line to the ledger, if the target keeps one."""
     path = os.environ.get("REUSEBENCH_LEDGER")
     if path:
         with Path(path).open("a", encoding="utf-8") as ledger:
@@ -233,7 +233,7 @@ class ScriptedContext(RuntimeContext):
         self._script.leave(self.number)
 
     def outputs(self) -> list[memoryview]:
-        """Return the same bytes of each model, others where the script says `differ`."""
+        """Return the same bytes for each model, others if the script has `differ`."""
         differ = "differ" in self._script.at("outputs") or self._script.says(
             f"differ@{self._made_by}"
         )
@@ -257,7 +257,7 @@ class ScriptedContext(RuntimeContext):
         return ACCOUNT
 
     def allocations(self) -> list[Allocation]:
-        """Return what the script has allocated for it."""
+        """Return the buffers that the script allocated for it."""
         return self._allocations
 
 
@@ -270,8 +270,8 @@ class ScriptedRuntime(Runtime):
         self._script = Script()
 
     def interface(self, model: str) -> Interface:
-        """Do what the script says of `inspect`; the input is a picture, of free sizes where the
-        script has `free=1`.
+        """Follow the script for `inspect`; the input is a picture, with free sizes if the script
+        has `free=1`.
         """
         self._script.read(model)
         self._script.at("inspect")

@@ -1,4 +1,4 @@
-"""What the tests of several packages share: plans, readings, targets and observers."""
+"""Helpers for the tests of several packages: plans, readings, targets and observers."""
 
 from __future__ import annotations
 
@@ -48,9 +48,7 @@ NPU = NpuMemory(**dict.fromkeys(NpuMemory.__struct_fields__))
 
 
 def reading(npu_bytes: int | None = None, **process: int | None) -> Reading:
-    """Return a reading with these figures of the process; with an NPU whose dma-bufs take so much,
-    if any is given.
-    """
+    """Return a reading with these figures of the process, and with an NPU if dma-bufs are given."""
     npu = (
         None if npu_bytes is None else msgspec.structs.replace(NPU, process_dmabuf_bytes=npu_bytes)
     )
@@ -81,9 +79,7 @@ def known(value: Optional[_Value]) -> _Value:
 def own_environment(
     runtime: str, python: Path, is_installed: bool = True
 ) -> Callable[[RuntimeEntry], Any]:
-    """Return what stands for targets.interpreters._own_environment where one runtime has an
-    environment of its own.
-    """
+    """Return a double of targets.interpreters._own_environment; one runtime has an environment."""
     machines = (platform.machine(),)
     environment = SimpleNamespace(
         installed=lambda: is_installed, python=lambda: python, machines=machines
@@ -134,9 +130,7 @@ def make_plan(
 
 
 def prepared_plan(plan: Plan, target: Target, folder: Path) -> Plan | Failure:
-    """Return the plan with its models prepared, if it needs that; a Failure where they could not
-    be.
-    """
+    """Return the plan with its models prepared if needed; a Failure if they could not be."""
     models = plan.models_to_prepare()
     made = prepare_models(target, plan.runtime, models, folder, TIME_LIMIT_S) if models else {}
     if isinstance(made, Failure):
@@ -148,7 +142,7 @@ def prepared_plan(plan: Plan, target: Target, folder: Path) -> Plan | Failure:
 
 @dataclass(frozen=True)
 class Ended:
-    """How a command ended, and what it printed."""
+    """The exit code and the output of a command."""
 
     exit_code: int
     out: str

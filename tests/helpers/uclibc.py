@@ -22,14 +22,13 @@ from tests.helpers.debian_packages import fetched_packages
 
 __all__ = ["find_uclibc"]
 
-# Read when the tests are collected, before any of them has a cache of its own.
+# The user's cache, read during collection, before tests have caches of their own.
 _FOLDER = cache_root() / "uclibc-armhf"
 _LOADER = "ld-uClibc.so.0"
 _LIBRARY = "libc.so.0"
 
 _TRIPLE = "arm-linux-gnueabihf"
-#: What Rockchip's SDK for RV1106 has, as far as its library and our driver use it; else the
-#: source's defaults.
+#: Configuration of Rockchip's SDK for RV1106, for its library and our driver; otherwise defaults.
 _CONFIGURATION = """\
 ARCH_LITTLE_ENDIAN=y
 ARCH_WANTS_LITTLE_ENDIAN=y

@@ -25,7 +25,7 @@ class _Scripted:
 
     @property
     def time_limit_s(self) -> float:
-        """Nothing once the input that hangs is the last one, else far longer than any input
+        """Zero once the input that hangs is the last one, otherwise far longer than any input
         takes.
         """
         is_last = self.hangs.exists() and len(self.ended) == _INPUTS - 1

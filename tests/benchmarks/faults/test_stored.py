@@ -53,7 +53,7 @@ def _kinds(trial: Trial) -> set[Kind]:
 
 
 def test_a_file_that_is_named_is_refused(try_file: Try) -> None:
-    """A damaged file beside a good run is refused, which is no fault."""
+    """A damaged file next to a good run is refused, which is no fault."""
     trial = try_file(_write_damaged)
     assert (trial.answer, trial.wrongs) == (Answer.REFUSED, ())
     assert trial.peak_rss_bytes > 0
