@@ -1,4 +1,4 @@
-"""No module of the product runs data as code, or writes under a guessable name in a shared folder."""
+"""No module of the product runs data as code, or writes to a guessable name in a shared folder."""
 
 from __future__ import annotations
 

@@ -79,7 +79,9 @@ cd "$1"
 mount -t proc none proc
 mount --rbind /sys sys
 for folder in dev tmp run; do mount -t tmpfs none $folder; done
-for device in null zero full random urandom tty; do : > dev/$device; mount --bind /dev/$device dev/$device; done
+for device in null zero full random urandom tty; do
+  : > dev/$device; mount --bind /dev/$device dev/$device
+done
 mkdir dev/shm run/formats
 : > dev/rknpu
 mount -t binfmt_misc none run/formats

@@ -170,7 +170,7 @@ def wait_until_idle(processes: Callable[[], dict[int, list[str]]]) -> None:
 
 @contextmanager
 def openssh(folder: Path, board: Board | None = None) -> Iterator[SshServer]:
-    """Run OpenSSH's server; sessions have the board's shell, or this machine's. Skips without it."""
+    """Run OpenSSH's server; sessions have the board's shell or this machine's. Skips without it."""
     program = find_program("sshd", "openssh-server")
     with _server("openssh", program, folder, board, _openssh_command) as server:
         yield server

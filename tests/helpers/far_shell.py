@@ -32,7 +32,7 @@ def shell_at(home: Path, before: str = "") -> str:
 
 @contextmanager
 def connected(home: Path, before: str = "") -> Iterator[Connection]:
-    """Connect to a shell with that home; skip if the home is in memory, which the harness refuses."""
+    """Connect to a shell with that home; skip if the home is in memory, which is refused."""
     try:
         connection = connect(shell_at(home, before), print)
     except TargetError as error:
