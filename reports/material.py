@@ -81,7 +81,9 @@ def read_material(storages: Sequence[Path] | None, runs: Sequence[str] | None) -
     files, bad_files = _read_files(folders)
     if runs:
         chosen = sorted(_chosen(files, runs), key=lambda file: file.order, reverse=True)
-        groups = [group for file in chosen for group in group_results([file])]
+        groups: list[Group] = []
+        for file in chosen:
+            groups += group_results([file])
         return Material(groups, published_rows(), bad_files, files, programs_in(chosen))
     fits = []
     for folder in folders:

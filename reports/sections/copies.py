@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
@@ -120,7 +121,7 @@ def copies_figure(rows: Sequence[Row], texts: Texts) -> str | None:
         axes_of_line[0].set_ylabel(texts(name))
     for axes, size in zip(grid[0], columns):
         axes.set_title(size)
-    ways = dict.fromkeys(_way(row) for comparable in columns.values() for row in comparable)
+    ways = dict.fromkeys(_way(row) for row in itertools.chain(*columns.values()))
     return svg_of(canvas, [patch(texts.scenario(way), scenario_colour(way)) for way in ways])
 
 

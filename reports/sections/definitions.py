@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from reusebench.reports.sections.leaks import leak_definitions
+from reusebench.reports.base.texts import Texts
 from reusebench.reports.sections.section import Page, Section, Values
-from reusebench.reports.sections.streams import stream_definitions
 
 
 class DefinitionsSection(Section):
@@ -15,9 +14,17 @@ class DefinitionsSection(Section):
     def values(self, page: Page) -> Values:
         """Return (term, definition)."""
         texts = page.texts
-        definitions = [
-            (texts(f"term_{key}"), text) for key, text in texts.starting_with("define_").items()
-        ]
-        definitions += stream_definitions(page.groups, texts)
-        definitions += leak_definitions(page.groups, texts)
-        return {"definitions": definitions}
+        shown = definitions("", texts)
+        if any(row.schedule for row in page.rows):
+            shown += definitions("stream_", texts)
+        if any(row.info.cycles for row in page.rows):
+            shown += definitions("leak_", texts)
+        return {"definitions": shown}
+
+
+def definitions(kind: str, texts: Texts) -> list[tuple[str, str]]:
+    """Return (term, definition) of each figure of a kind."""
+    pairs = []
+    for key, definition in texts.starting_with(f"{kind}define_").items():
+        pairs.append((texts(f"{kind}term_{key}"), definition))
+    return pairs

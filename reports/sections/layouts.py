@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 
 from matplotlib.axes import Axes
@@ -170,8 +171,8 @@ def _actions(plan: Plan) -> Mapping[str, bool]:
     """Return whether the plan does each thing that saves memory; the text `do_NAME` advises it."""
     contexts = plan.contexts
     mechanisms = {context.mechanism for context in contexts}
-    in_place = {kind for context in contexts for kind in context.zero_copy}
-    outside = {kind for context in contexts for kind in context.outside}
+    in_place = set(itertools.chain(*(context.zero_copy for context in contexts)))
+    outside = set(itertools.chain(*(context.outside for context in contexts)))
     if SHARED_WEIGHT_MEMORY in mechanisms:
         # One memory for all weights implies that weights and internal tensors are outside.
         outside = set()

@@ -92,7 +92,7 @@ def leak_sentences(rows: Sequence[Row], texts: Texts) -> list[str]:
 def level_sentences(rows: Sequence[Row], texts: Texts) -> list[str]:
     """Return sentences about scenarios that are level, that are unclear, and that failed."""
     sentences = []
-    level = [row for row in rows if drifts(row) and not growing(row) and not unclear(row)]
+    level = [row for row in rows if _is_level(row)]
     if level:
         sentence = texts(
             "leaks_none",
@@ -112,6 +112,11 @@ def level_sentences(rows: Sequence[Row], texts: Texts) -> list[str]:
     for row in rows:
         sentences += _unclear_in_words(row, texts)
     return sentences
+
+
+def _is_level(row: Row) -> bool:
+    """Whether something was read, and nothing grows for certain or perhaps."""
+    return bool(drifts(row)) and not growing(row) and not unclear(row)
 
 
 def opening_leaks(group: Group, label: str, texts: Texts) -> str | None:
@@ -230,16 +235,6 @@ def leak_records(row: Row) -> list[dict[str, Any]]:
             record["resolution"] = round(trend.resolution, 4)
         records.append(record)
     return records
-
-
-def leak_definitions(groups: Sequence[Group], texts: Texts) -> list[tuple[str, str]]:
-    """Return (term, definition) of the figures of leaks; none if no group has cycles."""
-    if not any(row.info.cycles for group in groups for row in group.rows):
-        return []
-    return [
-        (texts(f"leak_term_{key}"), text)
-        for key, text in texts.starting_with("leak_define_").items()
-    ]
 
 
 def _unclear_in_words(row: Row, texts: Texts) -> list[str]:

@@ -225,7 +225,11 @@ def limit_records(row: Row) -> list[dict[str, Any]]:
 
 
 def _fits(rows: Sequence[Row]) -> list[_Fit]:
-    return [_Fit(row, row.info.limit) for row in rows if row.measured and row.info.limit]
+    fits = []
+    for row in rows:
+        if row.measured and row.info.limit:
+            fits.append(_Fit(row, row.info.limit))
+    return fits
 
 
 def _without_reuse(fits: Sequence[_Fit]) -> _Fit | None:

@@ -90,7 +90,9 @@ def _conditions_key(group: Group) -> str:
 
 def _model_notes(group: Group, texts: Texts) -> list[str]:
     """Return notes on each model's conversion, and on assumptions about its inputs."""
-    models = {model.digest: model for row in group.rows for model in row.info.plan.models}
+    models: dict[str, Model] = {}
+    for row in group.rows:
+        models.update((model.digest, model) for model in row.info.plan.models)
     notes = []
     for model in models.values():
         conversion = model.conversion

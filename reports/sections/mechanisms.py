@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from matplotlib.axes import Axes
+
 from reusebench.reports.base.drawing import (
     INK,
     Draw,
@@ -176,7 +178,8 @@ def savings_figure(groups: Sequence[Group], labels: Sequence[str], texts: Texts)
     """
     shown = {}
     for name, rows in _mechanism_rows(groups).items():
-        if any(row and best_percent(row.main_saving) >= _LEAST_PERCENT for row in rows):
+        savings = [best_percent(row.main_saving) for row in rows if row]
+        if max(savings, default=0.0) >= _LEAST_PERCENT:
             shown[name] = rows
     if not shown:
         return None
@@ -185,27 +188,16 @@ def savings_figure(groups: Sequence[Group], labels: Sequence[str], texts: Texts)
     axes = canvas.add_subplot()
     legend = []
     for number, label in enumerate(_with_memories(groups, labels, texts)):
-        # The marks of a row's groups stand one above the other, so that none hides another.
-        top_px = _GAP_PX / 2 + (number + 0.5) * _MARK_PX
-        marks = []
-        for index, rows in enumerate(shown.values()):
-            row = rows[number]
-            figure = row.main_saving.percent if row and row.main_saving else None
-            if figure:
-                marks.append((figure.median, index * row_px + top_px, figure.spread))
-        whiskers(axes, marks)
         colour = RUNTIME_COLOURS[number % len(RUNTIME_COLOURS)]
         look: dict[str, Any] = {
             "marker": RUNTIME_MARKERS[number % len(RUNTIME_MARKERS)],
             "linestyle": "none",
             "markersize": 6,
         }
-        axes.plot(
-            [percent_saved for percent_saved, _, _ in marks],
-            [middle for _, middle, _ in marks],
-            color=colour,
-            **look,
-        )
+        rows = [rows[number] for rows in shown.values()]
+        # The marks of a mechanism stand one above the other, so that none hides another.
+        top_px = _GAP_PX / 2 + (number + 0.5) * _MARK_PX
+        _draw_marks(axes, rows, row_px, top_px, color=colour, **look)
         legend.append(line(label, colour, **look))
     middles = [(index + 0.5) * row_px for index in range(len(shown))]
     named_rows(axes, [texts.scenario(name) for name in shown], middles, len(shown) * row_px)
@@ -214,6 +206,23 @@ def savings_figure(groups: Sequence[Group], labels: Sequence[str], texts: Texts)
     axes.axvline(0, color=INK, linewidth=0.8)
     axes.set_xlabel(texts("axis_saved_percent"))
     return svg_of(canvas, legend)
+
+
+def _draw_marks(
+    axes: Axes, rows: Sequence[Row | None], row_px: float, top_px: float, **look: Any
+) -> None:
+    """Draw the savings of one group, `top_px` below the top of each row, with their spreads."""
+    x: list[float] = []
+    y: list[float] = []
+    spreads = []
+    for index, row in enumerate(rows):
+        figure = row.main_saving.percent if row and row.main_saving else None
+        if figure:
+            x.append(figure.median)
+            y.append(index * row_px + top_px)
+            spreads.append(figure.spread)
+    whiskers(axes, list(zip(x, y, spreads)))
+    axes.plot(x, y, **look)
 
 
 def mechanism_reasons(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -16,6 +16,7 @@ from reusebench.reports.base.table import Table, heads_of
 from reusebench.reports.base.texts import Texts
 from reusebench.reports.results.colours import OTHER_COLOUR, PHASE_ALPHA, PROGRAM_PHASE_COLOURS
 from reusebench.reports.results.programs import StoredProgram
+from reusebench.reports.sections.definitions import definitions
 from reusebench.reports.sections.section import Page, Section, Values
 from reusebench.reports.shared.shortage import outcome_in_words, short_row
 from reusebench.storage.measured_figure import DOUBT
@@ -66,10 +67,7 @@ class ProgramsSection(Section):
             "warnings": program_warnings(programs, texts),
             "table": programs_table(programs, texts),
             "processes": processes_table(programs, texts),
-            "definitions": [
-                (texts(f"program_term_{key}"), text)
-                for key, text in texts.starting_with("program_define_").items()
-            ],
+            "definitions": definitions("program_", texts),
         }
 
     def figures(self, page: Page) -> dict[str, Draw]:
@@ -77,10 +75,18 @@ class ProgramsSection(Section):
         return {"programs": partial(programs_figure, page.material.programs, page.texts)}
 
 
-def _named(name: str, kind: str) -> tuple[str, str]:
+def _named(name: str, kind: str = "") -> tuple[str, str]:
     """Return the columns of a figure and its spread."""
     stem = f"{name.removesuffix('_bytes')}{kind}"
     return f"{stem}_bytes", f"{stem}_spread_bytes"
+
+
+def _all_named(names: Iterable[str], kind: str = "") -> list[str]:
+    """Return the columns of these figures, each before its spread."""
+    columns: list[str] = []
+    for name in names:
+        columns += _named(name, kind)
+    return columns
 
 
 #: Columns of the exported table; new ones come at the end.
@@ -91,7 +97,7 @@ PROGRAM_COLUMNS = (
     "outcome",
     "duration_ns",
     "pss_readings",
-    *(column for name in _MEMORY for column in _named(name, "")),
+    *_all_named(_MEMORY),
     "command",
     "file",
     "commit",
@@ -100,8 +106,8 @@ PROGRAM_COLUMNS = (
     "run_number",
     "reading_age_ns",
     "process_peaks_exact",
-    *_named(_AT_MOST, ""),
-    *(column for name in _MEDIANS for column in _named(name, "_median")),
+    *_named(_AT_MOST),
+    *_all_named(_MEDIANS, "_median"),
     "memory_short",
 )
 
@@ -131,7 +137,9 @@ def phase_text(phase: Phase, name: str) -> str:
 
 def programs_table(programs: Sequence[StoredProgram], texts: Texts) -> Table | None:
     """Return a row for each phase of each program; None if there is none."""
-    phases = [(program, phase) for program in programs for phase in program.info.phases]
+    phases = []
+    for program in programs:
+        phases += [(program, phase) for phase in program.info.phases]
     if not phases:
         return None
     shown = [name for name in _SHOWN if any(phase_figure(phase, name) for _, phase in phases)]
@@ -258,7 +266,9 @@ def programs_figure(programs: Sequence[StoredProgram], texts: Texts) -> str | No
     if not traces:
         return None
     # Phases of equal names have equal colours; those beyond the last colour share one.
-    names = dict.fromkeys(phase.name for program, _ in traces for phase in program.info.phases)
+    names: dict[str, None] = {}
+    for program, _ in traces:
+        names.update(dict.fromkeys(phase.name for phase in program.info.phases))
     colours = dict(zip(names, (*PROGRAM_PHASE_COLOURS, *[OTHER_COLOUR] * len(names))))
     # Each program has axes of its own: neither durations nor memory are alike.
     columns = min(len(traces), 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from functools import partial
 
@@ -105,4 +106,5 @@ class ComparisonSection(QuestionSection):
 
 def _is_told_by_runtime(rows: Sequence[Row]) -> bool:
     """Whether the components of any row come from the runtime itself, not from the ledger."""
-    return any(account.source == "runtime" for row in rows for account in row.accounts)
+    accounts = itertools.chain(*(row.accounts for row in rows))
+    return any(account.source == "runtime" for account in accounts)

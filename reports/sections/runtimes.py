@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -123,7 +124,8 @@ def runtimes_figure(groups: Sequence[Group], labels: Sequence[str], texts: Texts
     if comparison is None:
         return None
     panels = _panels(comparison)
-    members = {point.member.number: point.member for points in panels.values() for point in points}
+    layouts = itertools.chain(*panels.values())
+    members = {layout.member.number: layout.member for layout in layouts}
     if len(members) < 2:
         return None
     names = _names(comparison, labels, texts)

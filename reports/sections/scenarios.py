@@ -14,15 +14,14 @@ class ScenariosSection(Section):
     def values(self, page: Page) -> Values:
         """Return (scenario, explanation), then the same for plans without reuse."""
         texts = page.texts
-        shown = dict.fromkeys(row.scenario for group in page.groups for row in group.all_rows)
-        explanations = [
-            (texts.scenario(name), text)
-            for name, text in texts.starting_with("about_").items()
-            if name in shown
-        ]
-        without_reuse = [
-            (texts.scenario(name), texts("about_plan_without_reuse"))
-            for name in shown
-            if StoredScenario(name).plan_without_reuse
-        ]
-        return {"scenarios": explanations + without_reuse}
+        shown: dict[str, None] = {}
+        for group in page.groups:
+            shown.update(dict.fromkeys(row.scenario for row in group.all_rows))
+        explanations = []
+        for name, text in texts.starting_with("about_").items():
+            if name in shown:
+                explanations.append((texts.scenario(name), text))
+        for name in shown:
+            if StoredScenario(name).plan_without_reuse:
+                explanations.append((texts.scenario(name), texts("about_plan_without_reuse")))
+        return {"scenarios": explanations}

@@ -43,6 +43,14 @@ class Page:
         return [group_id(number) for number in range(len(self.groups))]
 
     @property
+    def rows(self) -> list[Row]:
+        """The rows of all groups."""
+        rows: list[Row] = []
+        for group in self.groups:
+            rows += group.rows
+        return rows
+
+    @property
     def is_folded(self) -> bool:
         """Whether sections show their groups folded."""
         return len(self.groups) > _MOST_OPEN

@@ -17,7 +17,7 @@ from reusebench.reports.sections.contexts import draw_points
 from reusebench.reports.sections.question import ComparisonSection
 from reusebench.reports.sections.section import GroupView
 
-#: Without and with sharing, by the scenario of all resolutions, whose colour the line has.
+#: Whether weights are shared. Key: the scenario of all resolutions, which gives the line's colour.
 RESOLUTION_LINES = {"resolutions": False, "shared_weights": True}
 
 
@@ -40,28 +40,32 @@ class SharedWeightsSection(ComparisonSection):
 def resolutions_figure(rows: Sequence[Row], texts: Texts) -> str | None:
     """Draw memory against the number of resolutions, with and without sharing weights.
 
-    NPU memory, or if there is none application memory; None if one number alone was measured.
+    NPU memory, or application memory if there is none. None for a single number of resolutions.
     """
     npu = any(row.memory(NPU) for row in rows)
-    of_lines: dict[str, dict[int, Figure]] = {name: {} for name in RESOLUTION_LINES}
+    lines: dict[str, dict[int, Figure]] = {name: {} for name in RESOLUTION_LINES}
+    counts = set()
     for row in rows:
         memory = row.memory(NPU if npu else OVER_BASELINE)
-        for name, shared in RESOLUTION_LINES.items():
-            if memory and bool(row.info.baseline) == shared:
-                of_lines[name][len(row.info.models)] = memory
-    counts = {count for points in of_lines.values() for count in points}
+        if memory is None:
+            continue
+        count = len(row.info.models)
+        counts.add(count)
+        for name, is_shared in RESOLUTION_LINES.items():
+            if bool(row.info.baseline) == is_shared:
+                lines[name][count] = memory
     if len(counts) < 2:
         return None
     canvas = new_canvas(280)
     axes = canvas.add_subplot()
-    for name, points in of_lines.items():
-        draw_points(axes, dict(sorted(points.items())), scenario_colour(name), 6, linewidth=2)
+    legend = []
+    for name, points in lines.items():
+        colour = scenario_colour(name)
+        draw_points(axes, dict(sorted(points.items())), colour, 6, linewidth=2)
+        legend.append(line(texts(f"line_{name}"), colour, marker="o"))
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlim(min(counts) - 0.2, max(counts) + 0.2)
     axes.set_ylim(bottom=0)
     axes.set_xlabel(texts("axis_resolutions"))
     axes.set_ylabel(texts("axis_npu_memory" if npu else "axis_over_baseline"))
-    return svg_of(
-        canvas,
-        [line(texts(f"line_{name}"), scenario_colour(name), marker="o") for name in of_lines],
-    )
+    return svg_of(canvas, legend)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -45,7 +46,7 @@ _MEMORY = {LESS: "saves", SAME: "same", MORE: "takes_more"}
 #: The text `speed_verdict_NAME` has the words. Exported tables have the names, so they do not
 #: change.
 SPEED_VERDICTS = (
-    *(f"{memory}_{speed}" for memory in _MEMORY.values() for speed in (SLOWER, AS_FAST, FASTER)),
+    *map("_".join, itertools.product(_MEMORY.values(), (SLOWER, AS_FAST, FASTER))),
     ONE_REPEAT,
     DISTURBED,
 )
@@ -238,21 +239,14 @@ def speed_figure(group: Group, texts: Texts) -> str | None:
     axes.axvline(100, color=INK, linewidth=0.8)
     axes.axhline(0, color=INK, linewidth=0.8)
     legend = []
-    points = []
     for comparison in comparisons:
         colour = scenario_colour(comparison.row.scenario)
         look = _look(comparison.row)
-        throughput = 100 + comparison.speed.change_percent.median
-        saved = comparison.saved_percent.median
-        shown = min(max(throughput, _LOWEST), _HIGHEST)
-        axes.plot(shown, saved, color=colour, **look)
-        # A point that was moved to an end has no spread of throughput.
-        spread = comparison.speed.change_percent.spread if shown == throughput else None
-        saved_spread = comparison.saved_percent.spread
-        points.append((shown, saved, spread or math.nan, saved_spread or math.nan))
+        throughput, saved, _, _ = _point(comparison)
+        axes.plot(throughput, saved, color=colour, **look)
         name = texts.scenario(comparison.row.scenario)
         legend.append(line(name, colour, linestyle="none", **look))
-    x, y, x_spreads, y_spreads = zip(*points)
+    x, y, x_spreads, y_spreads = zip(*map(_point, comparisons))
     # One artist for all spreads, below the points.
     axes.errorbar(
         x,
@@ -271,6 +265,18 @@ def speed_figure(group: Group, texts: Texts) -> str | None:
     axes.set_xlabel(texts("axis_throughput_percent"))
     axes.set_ylabel(texts("axis_memory_saved_percent"))
     return svg_of(canvas, legend)
+
+
+def _point(comparison: SpeedComparison) -> tuple[float, float, float, float]:
+    """Return throughput and saving, then their spreads; NaN if there is none."""
+    throughput = 100 + comparison.speed.change_percent.median
+    spread = comparison.speed.change_percent.spread
+    shown = min(max(throughput, _LOWEST), _HIGHEST)
+    if shown != throughput:
+        # The spread does not belong to the end that the point is moved to.
+        spread = None
+    saved = comparison.saved_percent
+    return shown, saved.median, spread or math.nan, saved.spread or math.nan
 
 
 def _look(row: Row) -> dict[str, Any]:

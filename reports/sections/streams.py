@@ -105,14 +105,3 @@ def workload_figures(group: Group, texts: Texts) -> dict[str, Draw]:
         jobs[f"streams_{number}_latency"] = partial(latency_figure, workload, texts)
         jobs[f"streams_{number}_explanation"] = partial(explanation_figure, workload.rows, texts)
     return jobs
-
-
-def stream_definitions(groups: Sequence[Group], texts: Texts) -> list[tuple[str, str]]:
-    """Return the definitions of terms of streams; empty if no group has any streams."""
-    has_streams = any(row.schedule for group in groups for row in group.rows)
-    if not has_streams:
-        return []
-    return [
-        (texts(f"stream_term_{key}"), text)
-        for key, text in texts.starting_with("stream_define_").items()
-    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -95,7 +96,8 @@ def timeline_figure(rows: Sequence[Row], texts: Texts) -> str | None:
 
 
 def _legend(traces: Sequence[Trace], texts: Texts) -> list[Artist]:
-    phases = {barrier.phase for trace in traces for barrier in trace.barriers}
+    barriers = itertools.chain(*(trace.barriers for trace in traces))
+    phases = {barrier.phase for barrier in barriers}
     legend = []
     for name, colour in PHASE_COLOURS.items():
         if name in phases:

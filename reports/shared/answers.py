@@ -89,13 +89,16 @@ def group_warnings(group: Group, texts: Texts) -> list[str]:
             short.append(short_row(texts.scenario(row.scenario), row.info.shortage_signs, texts))
     if short:
         sentences.append(texts("warning_short", mark=DOUBT, rows="; ".join(short)))
-    compared = [row for row in group.rows if row.measured and row.is_compared]
-    if any(len(row.info.repeats) == 1 for row in compared):
+    if any(_has_one_repeat(row) for row in group.rows):
         sentences.append(texts("warning_one_repeat"))
     for row in group.rows:
         for finding in findings_of(row):
             sentences.append(_finding(row, finding, texts))
     return sentences
+
+
+def _has_one_repeat(row: Row) -> bool:
+    return row.measured and row.is_compared and len(row.info.repeats) == 1
 
 
 def virtual_note(group: Group, texts: Texts) -> str | None:

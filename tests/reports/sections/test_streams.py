@@ -13,13 +13,15 @@ from rich.console import Console
 from reusebench.measured.messages import Message
 from reusebench.reports.base.table import Table
 from reusebench.reports.base.texts import LANGUAGES, texts_of
-from reusebench.reports.material import read_material
+from reusebench.reports.material import Material, read_material
 from reusebench.reports.page.terminal import print_group
 from reusebench.reports.results.colours import scenario_colour
 from reusebench.reports.results.published import published_rows
 from reusebench.reports.results.rows import Group
 from reusebench.reports.sections.answer import opening
-from reusebench.reports.sections.streams import stream_definitions, workload_figures
+from reusebench.reports.sections.definitions import DefinitionsSection, definitions
+from reusebench.reports.sections.section import Page
+from reusebench.reports.sections.streams import workload_figures
 from reusebench.reports.sections.timeline import timeline_figure
 from reusebench.reports.streams.sentences import (
     frame_sentences,
@@ -377,7 +379,10 @@ def test_the_section_is_whole_in_every_language(written: WrittenReport, language
 
 def test_streams_are_defined_if_there_are_any(full_group: Group) -> None:
     """A page without streams does not explain them."""
-    assert stream_definitions([full_group], ENGLISH) == []
+    page = Page(Material([full_group]), ENGLISH)
+    assert set(definitions("stream_", ENGLISH)).isdisjoint(
+        DefinitionsSection().values(page)["definitions"]
+    )
 
 
 def test_a_page_of_streams_alone_does_not_mention_inferences(
