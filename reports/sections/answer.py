@@ -153,7 +153,9 @@ def _other_sentences(groups: Sequence[Group], labels: Sequence[str], texts: Text
 def _joined_parts(key: str, parts: Sequence[str | None], texts: Texts) -> str | None:
     """Return one sentence with the parts of all groups; None if no group has one."""
     known = [part for part in parts if part]
-    return texts(key, parts=texts.joined(known)) if known else None
+    if not known:
+        return None
+    return texts(key, parts=texts.joined(known))
 
 
 def _answer(group: Group, element_id: str, label: str, texts: Texts) -> GroupAnswer | None:
@@ -190,7 +192,9 @@ def _not_comparable(groups: Sequence[Group], texts: Texts) -> list[str]:
         recommendation = main_recommendation(group.rows)
         if recommendation and recommendation.saving:
             runtimes.add(group.info.runtime)
-    return [texts("answer_not_comparable")] if len(runtimes) > 1 else []
+    if len(runtimes) < 2:
+        return []
+    return [texts("answer_not_comparable")]
 
 
 def _before(recommendation: Recommendation, texts: Texts) -> LargeFigure:

@@ -81,7 +81,9 @@ class _Fit:
     def count(self, texts: Texts) -> str:
         """Return the number of contexts for a sentence, with "at least" if none failed."""
         count = whole(self.limit.contexts)
-        return count if self.limit.failure else texts("limit_at_least", count=count)
+        if self.limit.failure:
+            return count
+        return texts("limit_at_least", count=count)
 
     def name(self, texts: Texts) -> str:
         """Return the name of the mechanism: every scenario here goes on until a context fails."""
@@ -206,13 +208,10 @@ def limit_records(row: Row) -> list[dict[str, Any]]:
     limit = row.info.limit
     if limit is None:
         return []
-    failure = limit.failure
-    record = {
+    record: dict[str, Any] = {
+        **dict.fromkeys(LIMIT_COLUMNS),
         "contexts_that_fit": limit.contexts,
         "bound": limit.bound,
-        "failure_kind": failure.kind if failure else None,
-        "failure_phase": failure.phase if failure else None,
-        "failure": str(failure.message) if failure else None,
         "survived": limit.survived,
         "npu_memory_limit_bytes": row.info.npu_memory_limit_bytes,
         "npu_memory_bytes": limit.npu_memory_bytes,
@@ -221,6 +220,10 @@ def limit_records(row: Row) -> list[dict[str, Any]]:
         "fd_count": limit.fd_count,
         "fd_limit": limit.fd_limit,
     }
+    if limit.failure:
+        record["failure_kind"] = limit.failure.kind
+        record["failure_phase"] = limit.failure.phase
+        record["failure"] = str(limit.failure.message)
     return [record]
 
 

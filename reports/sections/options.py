@@ -53,7 +53,8 @@ def options_table(rows: Sequence[Row], texts: Texts) -> Table | None:
     if computes:
         heads += ["column_latency", "column_latency_change", "column_outputs"]
     heads.append("column_outcome")
-    return Table(heads_of(heads, texts), lines, words=(0, -2, -1) if computes else (0, -1))
+    words = (0, -2, -1) if computes else (0, -1)
+    return Table(heads_of(heads, texts), lines, words)
 
 
 def _memory_cells(row: Row, memory: str) -> list[str]:
@@ -73,5 +74,6 @@ def _outputs_cell(row: Row, texts: Texts) -> str:
 
 def _latency_change(row: Row) -> Figure | None:
     """Return the change of latency in percent of the default's."""
-    before = row.baseline.latency if row.baseline else None
-    return row.latency.percent_above(before) if row.latency and before else None
+    if row.baseline is None or not row.latency or not row.baseline.latency:
+        return None
+    return row.latency.percent_above(row.baseline.latency)

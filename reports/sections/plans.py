@@ -80,14 +80,13 @@ def _plan_cells(plan: Plan, index: int, texts: Texts) -> list[str]:
     context = plan.contexts[index]
     chain = plan.chain_of(index)
     place = chain.index(index)
-    all_streams = context.stream is None
     return [
         _name(plan, index),
         plan.models[context.model].name,
-        texts("plan_all_streams") if all_streams else str(context.stream),
+        texts("plan_all_streams") if context.stream is None else str(context.stream),
         _made(plan, index, texts),
         _internal_memory(plan, index, texts),
-        _name(plan, chain[place - 1]) if place else EMPTY,
+        EMPTY if place == 0 else _name(plan, chain[place - 1]),
         EMPTY if context.core is None else str(context.core),
     ]
 

@@ -93,7 +93,8 @@ def runtimes_table(comparison: RuntimeComparison, labels: Sequence[str], texts: 
     if computes:
         heads[4:4] = [_rate_key(comparison), "column_latency"]
         heads.append("column_outputs")
-    return Table(heads_of(heads, texts), lines, words=(0, -3, -2, -1) if computes else (0, -2, -1))
+        return Table(heads_of(heads, texts), lines, words=(0, -3, -2, -1))
+    return Table(heads_of(heads, texts), lines, words=(0, -2, -1))
 
 
 def _cells(member: Member, memory: str, computes: bool, texts: Texts) -> list[str]:
@@ -239,7 +240,8 @@ def _least_in_words(members: Sequence[Member], memory: str, names: Names, texts:
     for member in members:
         saving = saving_of(memory, member.size, smallest)
         is_first = saving is not None and saving.change == SAME
-        (first if is_first else others).append(_named(member, names, texts))
+        place = first if is_first else others
+        place.append(_named(member, names, texts))
     return texts(
         "answer_needs_least" if others else "answer_need_equal",
         memory=memory_in_words(memory, texts),
@@ -300,4 +302,6 @@ def _outputs_cell(member: Member, texts: Texts) -> str:
         return texts("outputs_not_compared")
     words = outputs_in_words(member.agreement.difference, texts)
     precision = member.agreement.precision
-    return texts("outputs_of", runtime=precision, outputs=words) if precision else words
+    if not precision:
+        return words
+    return texts("outputs_of", runtime=precision, outputs=words)

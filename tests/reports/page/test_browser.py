@@ -22,7 +22,8 @@ pytestmark = [pytest.mark.process, needs_browser]
 _OVERLAPS = """
 const pairs = [];
 for (const svg of document.querySelectorAll('figure svg')) {
-  const texts = [...svg.querySelectorAll('text')].map(t => [t.textContent, t.getBoundingClientRect()]);
+  const texts = [...svg.querySelectorAll('text')]
+    .map(t => [t.textContent, t.getBoundingClientRect()]);
   texts.forEach(([a, p], i) => texts.slice(i + 1).forEach(([b, q]) => {
     if (Math.min(p.right, q.right) - Math.max(p.left, q.left) > 1 &&
         Math.min(p.bottom, q.bottom) - Math.max(p.top, q.top) > 1) pairs.push(a + ' / ' + b);
@@ -42,7 +43,8 @@ return [...document.querySelectorAll('figure svg')].flatMap(svg => {
 """
 #: Height in CSS pixels of the smallest text of a figure.
 _SMALLEST_TEXT = """
-return Math.min(...[...document.querySelectorAll('figure svg text')].map(text => text.getBoundingClientRect().height));
+return Math.min(...[...document.querySelectorAll('figure svg text')]
+  .map(text => text.getBoundingClientRect().height));
 """
 #: The least contrast ratio (WCAG 2.1, relative luminance) of the texts of the page to what is
 #: behind them.
@@ -52,10 +54,11 @@ const light = colour => colour.match(/[0-9.]+/g).slice(0, 3).map(v => v / 255)
   .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
 const paper = element => {
   const colour = getComputedStyle(element).backgroundColor;
-  return colour === 'rgba(0, 0, 0, 0)' && element.parentElement ? paper(element.parentElement) : colour;
+  const parent = element.parentElement;
+  return colour === 'rgba(0, 0, 0, 0)' && parent ? paper(parent) : colour;
 };
 const ratio = element => {
-  const values = [light(getComputedStyle(element).color), light(paper(element))].sort((a, b) => b - a);
+  const values = [getComputedStyle(element).color, paper(element)].map(light).sort((a, b) => b - a);
   return (values[0] + 0.05) / (values[1] + 0.05);
 };
 const names = 'p, li, td, th, a, summary, figcaption, h1, h2, h3, h4, dt, dd, label, figure svg';
@@ -66,8 +69,10 @@ return Math.min(...[...document.querySelectorAll(names)]
 _UNREACHABLE = """
 const controls = [...document.querySelectorAll('a, button, input, summary, .scroll, pre')]
   .filter(e => e.checkVisibility());
-const named = e => (e.getAttribute('aria-labelledby') || e.closest('label') || e.textContent.trim());
-return controls.filter(e => e.tabIndex < 0 || (e.tagName !== 'PRE' && !named(e))).map(e => e.outerHTML.slice(0, 80));
+const named = e =>
+  e.getAttribute('aria-labelledby') || e.closest('label') || e.textContent.trim();
+return controls.filter(e => e.tabIndex < 0 || (e.tagName !== 'PRE' && !named(e)))
+  .map(e => e.outerHTML.slice(0, 80));
 """
 
 
