@@ -138,33 +138,40 @@ def _steps_to_lean(rows: Sequence[Row], texts: Texts) -> str | None:
 
 
 def _answer(row: Row, texts: Texts) -> str:
-    scenario = texts.scenario(row.scenario)
     if not row.measured:
-        failure = row.info.failure
-        message = texts.message(failure.message) if failure else texts("differs_from_baseline")
-        outcome = texts(f"outcome_{row.outcome}")
-        return texts("answer_failed", scenario=scenario, outcome=outcome, message=message)
+        return _failure(row, texts)
     if row.saved() is None or row.baseline is None:
+        scenario = texts.scenario(row.scenario)
         baseline = texts.scenario(row.info.baseline or EMPTY)
         return texts("answer_no_baseline", scenario=scenario, baseline=baseline)
-    sentences = [
-        _npu_memory(row, texts) or _application_memory(row, texts),
-        texts("answer_short") if row.is_compared_with_short else None,
-        _speed(row, texts),
-        _copies(row, texts),
-        _outputs(row, texts),
-    ]
+    sentences = [_npu_memory(row, texts) or _application_memory(row, texts)]
+    if row.is_compared_with_short:
+        sentences.append(texts("answer_short"))
+    for sentence in (_speed(row, texts), _copies(row, texts), _outputs(row, texts)):
+        if sentence:
+            sentences.append(sentence)
     if combines(row):
-        combined = combined_mechanisms(row.info.plan)
-        lacking = [] if row.is_variant else lacking_mechanisms(row.info.plan)
-        sentences.append(_mechanisms("answer_combined", combined, texts))
-        sentences.append(_mechanisms("answer_combined_without", lacking, texts))
+        plan = row.info.plan
+        combined = combined_mechanisms(plan)
+        if combined:
+            sentences.append(_mechanisms("answer_combined", combined, texts))
+        lacking = lacking_mechanisms(plan)
+        if lacking and not row.is_variant:
+            sentences.append(_mechanisms("answer_combined_without", lacking, texts))
     return texts.sentences(sentences)
 
 
-def _mechanisms(key: str, names: Sequence[str], texts: Texts) -> str | None:
-    if not names:
-        return None
+def _failure(row: Row, texts: Texts) -> str:
+    failure = row.info.failure
+    return texts(
+        "answer_failed",
+        scenario=texts.scenario(row.scenario),
+        outcome=texts(f"outcome_{row.outcome}"),
+        message=texts.message(failure.message) if failure else texts("differs_from_baseline"),
+    )
+
+
+def _mechanisms(key: str, names: Sequence[str], texts: Texts) -> str:
     return texts(key, mechanisms=texts.joined(texts(f"combined_{name}") for name in names))
 
 
@@ -266,10 +273,9 @@ def _copies(row: Row, texts: Texts) -> str | None:
 
 def _outputs(row: Row, texts: Texts) -> str | None:
     """Return the sentence of outputs that another option changed; None if they are bit-equal."""
-    difference = row.output_difference if row.options else None
-    if not difference:
+    if not row.options or not row.output_difference:
         return None
-    return texts("answer_outputs", difference=share(difference))
+    return texts("answer_outputs", difference=share(row.output_difference))
 
 
 def _finding(row: Row, finding: FindingSummary, texts: Texts) -> str:
