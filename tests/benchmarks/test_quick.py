@@ -25,7 +25,7 @@ def _options(*words: str) -> argparse.Namespace:
 
 
 def test_every_script_is_found() -> None:
-    """Each module and package with a main is run; what has none is there to be imported."""
+    """Each module and package with a main is run; others are imported only."""
     modules = {path.stem for path in _FOLDER.glob("*.py")}
     packages = {path.parent.name for path in _FOLDER.glob("*/__main__.py")}
     assert set(scripts()) == (modules | packages) - _OTHERS
@@ -57,13 +57,13 @@ def test_options_overrule_those_of_quick() -> None:
 
 
 def test_without_quick_nothing_is_made() -> None:
-    """The cheap options, which may make files, are asked for with --quick alone."""
+    """The quick options, which may make files, are computed only with --quick."""
     options = _options("--storage=mine", "my.onnx")
     assert (options.count, options.files, options.quick) == (100, ["my.onnx"], False)
 
 
 def test_what_is_missing_ends_a_script_as_skipped(capsys: pytest.CaptureFixture[str]) -> None:
-    """Its exit code says that it was skipped, and its last line why."""
+    """The exit code shows that it was skipped, and the last line has the reason."""
     with pytest.raises(SystemExit) as ended:
         skip("no C compiler")
     assert ended.value.code == SKIPPED
@@ -83,7 +83,7 @@ def test_a_script_that_worked_is_a_line_with_its_time() -> None:
 
 
 def test_a_skipped_script_says_why() -> None:
-    """The last line of its output is the reason; it does not fail the whole."""
+    """The last line of the output is the reason; a skipped script is no failure."""
     ended = Ended("recorder_overhead", SKIPPED, 0.1, "something\nno C compiler\n")
     assert str(ended).split(maxsplit=1) == ["recorder_overhead", "skipped: no C compiler"]
     assert not ended.has_failed

@@ -1,4 +1,4 @@
-"""Shared by the tests of the model files: caches of their own and scripted libraries."""
+"""Fixtures of the tests of model files: separate caches and scripted libraries."""
 
 from __future__ import annotations
 
@@ -34,9 +34,7 @@ def python(
     monkeypatch: pytest.MonkeyPatch,
     model_cache: Path,  # noqa: ARG001 - with an empty cache
 ) -> ScriptedPython:
-    """Put the scripted interpreter into the path, as python3.10, and nothing else, on an x86-64
-    machine.
-    """
+    """Make the scripted interpreter the only program in the path, as python3.10 on x86-64."""
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(sys, "executable", str(tmp_path / "absent"))
     monkeypatch.setattr(platform, "machine", lambda: "x86_64")

@@ -1,4 +1,4 @@
-"""The programs in Python, run for real: equal outputs whatever is reused, and less memory."""
+"""The programs in Python, run for real: equal outputs with every reuse, and less memory."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.helpers.support import CHECKOUT, TIME_LIMIT_S, models_of
 
 pytestmark = pytest.mark.process
 
-#: The user's own: the tests have a cache of their own.
+#: The user's cache, since the tests have their own.
 _MEGENGINE = MEGENGINE.python()
 _FOLDER = MEGENGINE.folder()
 _STREAMS = 2
@@ -169,7 +169,7 @@ def used(runtime: Runtime) -> Callable[[str], Ran]:
 def test_outputs_are_those_of_separate_contexts(
     runtime: Runtime, used: Callable[[str], Ran]
 ) -> None:
-    """Bit for bit, each context with an input of its own."""
+    """Outputs are equal bit for bit, with different inputs of the contexts."""
     expected = used("no_reuse_one_model").digests
     assert len(set(expected)) == len(expected) == _STREAMS * _CONTEXTS
     digests = {name: used(name).digests for name in _SCENARIOS[runtime.name]}

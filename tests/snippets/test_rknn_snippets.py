@@ -231,7 +231,7 @@ class Double:
         )
 
     def scenario(self, name: str, cores: int) -> Plan:
-        """Return the first plan of a scenario that the library has the mechanisms for."""
+        """Return a scenario's first plan that the library supports."""
         for plan in find_scenario(name).plans(
             Parameters("rknn", self.models, 2, 2, cores, rounds=2)
         ):
@@ -252,7 +252,7 @@ class Double:
     def run(
         self, plan: Plan, *files: str, **environment: str
     ) -> tuple[subprocess.CompletedProcess[str], list[str]]:
-        """Run the program; return how it ended and the calls that the double saw."""
+        """Run the program; return its end and the calls that the double saw."""
         log = self.folder / "calls"
         log.unlink(missing_ok=True)
         done = subprocess.run(
@@ -340,15 +340,13 @@ def _assert_same_calls(double: Double, plan: Plan) -> list[str]:
 @pytest.mark.parametrize("cores", [1, 3])
 @pytest.mark.parametrize("scenario", _SCENARIOS)
 def test_calls_are_those_of_the_harness(full: Double, scenario: str, cores: int) -> None:
-    """The same functions with the same flags and sizes in the same order, and nothing is left."""
+    """Functions, flags, sizes and their order are the same, and nothing is left allocated."""
     _assert_same_calls(full, full.scenario(scenario, cores))
 
 
 @pytest.mark.parametrize("scenario", [name for name in _SCENARIOS if name not in _FULL_ONLY])
 def test_calls_on_the_mini_runtime(mini: Double, scenario: str) -> None:
-    """There too: weights outside wherever internal tensors are, native tensors, no call that the
-    library lacks.
-    """
+    """The mini runtime has weights outside with internal tensors, native tensors, fewer calls."""
     _assert_same_calls(mini, mini.scenario(scenario, 1))
 
 
@@ -456,9 +454,7 @@ def test_what_there_is_no_code_for(
 
 
 def test_a_dup_without_internal_memory(full: Double) -> None:
-    """Its source's is the application's: the library gives the dup none, so that it would run
-    without a word.
-    """
+    """The library gives no internal memory to a dup of such a source, which would run silently."""
     source = dataclasses.replace(_LOADED, outside=(INTERNAL,))
     with pytest.raises(NotSupported) as refused:
         snippet_of(full.plan([source, _DUP]))
@@ -481,9 +477,9 @@ def test_plans_of_the_harness_alone(full: Double) -> None:
 
 # On the virtual board
 
-#: The user's own, read before any test has a cache of its own.
+#: The user's libraries, read before a test has its own cache.
 _CACHE = cache_root()
-#: Before it, librknnrt takes models of its time alone; from the other one on it has
+#: Older versions of librknnrt read only older models; since the second one there is
 #: rknn_create_mem2.
 _NEWER = "1.5"
 _WITH_CREATE_MEM2 = "2.1"

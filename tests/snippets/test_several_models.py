@@ -1,6 +1,4 @@
-"""The programs of plans of several models, run for real: each context gives the outputs that it
-gives the driver.
-"""
+"""The programs of plans with several models, run for real: outputs equal the driver's."""
 
 from __future__ import annotations
 
@@ -44,7 +42,7 @@ from tests.snippets.several_models import (
 
 pytestmark = pytest.mark.process
 
-#: The user's own: the tests have a cache of their own.
+#: The user's cache, since the tests have their own.
 _MEGENGINE = MEGENGINE.folder()
 _RECIPES = {
     FIRST: Recipe("tiny", SIZES[0], 1),
@@ -53,13 +51,13 @@ _RECIPES = {
 }
 #: All models of all plans.
 _MODELS = sorted({model for several in PLANS.values() for model in several.models}, key=str)
-#: What is imported before programs run, if it is not the runtime's module: more of it, or nothing
-#: of one that has threads from the import on, which a fork would not have.
+#: Modules to import before the programs run, if not the runtime's own module. A runtime that starts
+#: threads at its import has none, since a fork would lack the threads.
 _MODULES = {"litert": "ai_edge_litert.compiled_model", "mnn": "MNN.expr", "openvino": "numpy"}
 #: Programs set the first before they import ONNX Runtime, which is imported before them here; with
 #: the second numpy starts no threads.
 _BEFORE_IMPORTS = {"ORT_DISABLE_TELEMETRY": "1", "OPENBLAS_NUM_THREADS": "1"}
-#: The time limit of all programs of a runtime, and of what the driver does with their plans.
+#: Time limit for all programs of a runtime, and for the driver with their plans.
 _TIME_LIMIT_S = 20 * TIME_LIMIT_S
 _OUTPUTS = re.compile(r"^context (\d+): CRC-32 of its outputs ([0-9a-f]{8})$", re.MULTILINE)
 
@@ -151,9 +149,7 @@ class Programs:
         return self._measured[plan.scenario]
 
     def _measure_all(self) -> None:
-        """Have the driver walk all plans at once: those whose contexts have cores, then those
-        without.
-        """
+        """Let the driver run all plans: first those whose contexts have cores, then the others."""
         on_cores: list[Plan] = []
         elsewhere: list[Plan] = []
         for plan in self._plans():
@@ -171,7 +167,7 @@ class Programs:
                 self._measured[plan.scenario] = list(islice(rest, len(plan.contexts)))
 
     def _plans(self) -> list[Plan]:
-        """Return the plans whose files are there and which there is a program for."""
+        """Return the plans with existing files and a program."""
         plans = []
         for name, several in PLANS.items():
             if several.files() <= self.files.keys():
@@ -182,9 +178,7 @@ class Programs:
         return plans
 
     def _with_prepared(self, plan: Plan) -> Plan:
-        """Return the plan with what the runtime has prepared: of all models at once, in the first
-        plan that asks.
-        """
+        """Return the plan with prepared models, which the first plan prepares for all."""
         if not plan.models_to_prepare() or not self.entry.prepares:
             return plan
         if not self._prepared:
@@ -208,7 +202,7 @@ def _input_of(entry: RuntimeEntry, size: int) -> InputData:
 
 @pytest.fixture(scope="module", params=RUNTIMES, ids=lambda entry: entry.name)
 def programs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Programs:
-    """Return one runtime after the other; skip those that are not there."""
+    """Return one runtime after the other; skip missing ones."""
     entry: RuntimeEntry = request.param
     if entry.name == "rknn":
         pytest.skip("programs for RKNN are in C: test_rknn_snippets.py has these plans")

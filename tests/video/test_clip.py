@@ -27,7 +27,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_clip_is_the_same_every_time(clip: Path, tmp_path: Path) -> None:
-    """No time and no chance is in the file."""
+    """The file depends neither on time nor on chance."""
     again = tmp_path / "again.mp4"
     write_clip(Clip(160, 96, fps=10, seconds=2.0), str(again))
     assert again.read_bytes() == clip.read_bytes()
@@ -85,7 +85,7 @@ def test_the_cache_has_it_once(cache: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_cache_that_cannot_be_written_to(cache: Path) -> None:
-    """The sentence has the other way: a video of the user's own."""
+    """The message has the alternative: a video of the user."""
     cache.parent.mkdir(parents=True)
     cache.write_text("a file where the folder should be")
     with pytest.raises(
@@ -106,7 +106,7 @@ def test_a_cache_that_cannot_be_written_to(cache: Path) -> None:
     ],
 )
 def test_impossible_clips_are_refused(form: dict[str, Any], words: str) -> None:
-    """The sentence has what was given and what is valid."""
+    """The message has the given and the valid values."""
     with pytest.raises(VideoError, match=words):
         Clip(**{"width": 64, "height": 48, "fps": 10, "seconds": 0.5, **form})
 
@@ -130,6 +130,6 @@ def test_the_next_encoder_is_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_a_folder_that_does_not_exist(tmp_path: Path) -> None:
-    """It is refused before anything is encoded."""
+    """The clip is refused before anything is encoded."""
     with pytest.raises(VideoError, match=r"cannot write .*absent"):
         write_clip(Clip(), str(tmp_path / "absent" / "clip.mp4"))

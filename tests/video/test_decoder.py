@@ -171,7 +171,7 @@ def test_damaged_packets_are_passed_over(clip: Path, tmp_path: Path) -> None:
     with av.open(str(clip)) as container:
         offsets = [packet.pos for packet in container.demux(video=0) if packet.size]
     for offset in offsets[5:8]:
-        # The length of what follows, which is then longer than the packet.
+        # A length field that is longer than the packet.
         content[offset : offset + 4] = b"\x7f\xff\xff\xff"
     path = tmp_path / "damaged.mp4"
     path.write_bytes(content)
@@ -214,9 +214,7 @@ def _without_pictures(content: bytes) -> bytes:
 def test_bad_files(
     damage: Callable[[bytes], bytes], words: str, clip: Path, tmp_path: Path
 ) -> None:
-    """Empty, of another kind, cut short, of an unknown codec, without any frame: each has its
-    sentence.
-    """
+    """Empty, of another kind, cut short, of an unknown codec, without frames: each has a message."""
     path = tmp_path / "bad.mp4"
     path.write_bytes(damage(clip.read_bytes()))
     with pytest.raises(AdapterError, match=words):

@@ -1,4 +1,4 @@
-"""The letterbox against plain references: pixels, borders, layouts, types and room behind rows."""
+"""The letterbox against plain references: pixels, borders, layouts, types and padding."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _pixels(image: ImageInput) -> Any:
 
 
 def _plane(plane: Any, element: str, channels: int = 1) -> Any:
-    """Return the rows of FFmpeg's plane without what stands behind them."""
+    """Return the rows of FFmpeg's plane without padding."""
     rows = np.frombuffer(bytes(plane), np.uint8).reshape(-1, plane.line_size)[: plane.height]
     used = np.ascontiguousarray(rows[:, : plane.width * channels * np.dtype(element).itemsize])
     return used.view(element).reshape(plane.height, plane.width, channels)
@@ -85,7 +85,7 @@ def _reference(
 def test_the_input_is_the_scaled_frame_on_grey(
     layout: str, element: str, channels: int, behind: int, size: tuple[int, int]
 ) -> None:
-    """Bit for bit, wherever it lies, for every layout and type; nothing is written behind rows."""
+    """Equal bit for bit at every position, layout and type; padding is not written."""
     image = _input(layout, element, channels, behind=behind)
     frame = _frame(*size, form="yuv420p")
     Letterbox(image).fill(frame)
@@ -181,6 +181,6 @@ def test_borders_are_written_once() -> None:
 
 @pytest.mark.parametrize("element", ["float16", "int8", "float64"])
 def test_other_types_are_refused(element: str) -> None:
-    """The sentence has what is valid."""
+    """The message has the valid values."""
     with pytest.raises(NotSupported, match=rf"an input of {element}; valid: float32, uint8"):
         Letterbox(_input("nchw", element, 3))

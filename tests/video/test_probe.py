@@ -23,7 +23,7 @@ _CLIP = {"codec": "h264", "width": 160, "height": 96, "fps": 10.0, "frames": 20}
 def test_a_description_is_one_line_of_json(
     clip: Path, sound: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A mistake is one sentence on standard error, with exit code 2 and without a traceback."""
+    """A mistake is one line on standard error, with exit code 2 and without a traceback."""
     assert main(str(clip)) == 0
     assert json.loads(capsys.readouterr().out) == _CLIP
     assert main(str(sound)) == 2
@@ -38,7 +38,7 @@ def test_a_description_is_one_line_of_json(
 def test_the_interpreter_that_measures_describes(
     clip: Path, sound: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The harness gets its description, or its sentence, wherever it was started."""
+    """The harness gets the description, or the message, from any working folder."""
     monkeypatch.chdir(clip.parent)
     assert probe_with(sys.executable, Path(clip.name)) == _CLIP
     with pytest.raises(VideoError, match=r"^/.*sound.mp4 has no video stream, only sound"):

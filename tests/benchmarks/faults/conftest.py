@@ -1,4 +1,4 @@
-"""Shared by the tests of the campaigns of faults."""
+"""Fixtures of the tests of the campaigns of faults."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ _ANNOUNCES = 'print("onnxruntime no_reuse                    40.8 MiB memory")'
 
 @pytest.fixture
 def sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Sandbox:
-    """Return a sandbox in which processes need not be waited for long."""
+    """Return a sandbox with a short time limit for processes."""
     monkeypatch.setattr(after, "_ENDING_S", 0.2)
     return Sandbox(tmp_path / "sandbox").make()
 
@@ -82,7 +82,7 @@ def test_a_lost_result_is_noticed(sandbox: Sandbox, samples: Samples) -> None:
 def test_a_result_that_was_shown_before_the_fault_is_not_excused(
     sandbox: Sandbox, samples: Samples, before_fault_bytes: int, kinds: list[Kind]
 ) -> None:
-    """A session that says that it cannot write loses what comes then, not what it had shown."""
+    """A session that reports a full disk may lose later results, not those it has shown."""
     _run(sandbox, _ANNOUNCES)
     wrongs = after_session(sandbox, samples, may_lose=1, before_fault_bytes=before_fault_bytes)
     assert [wrong.kind for wrong in wrongs] == kinds
@@ -113,9 +113,7 @@ def test_a_run_that_the_storage_did_not_take_is_moved_there(
 
 
 def test_a_traceback_of_the_project_is_noticed() -> None:
-    """It is named by its last line of the project; one that never came there, or Ctrl-C at an
-    import, is another's.
-    """
+    """A traceback is named by its last line of the project; others do not count."""
     code = "from reusebench.storage.limits import parse_limit; parse_limit(None)"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=CHECKOUT, capture_output=True, text=True, check=False
@@ -134,7 +132,7 @@ def test_a_traceback_of_the_project_is_noticed() -> None:
 
 
 def test_half_a_page_is_noticed(tmp_path: Path) -> None:
-    """A report is its old pages or its new ones, whole."""
+    """A report has complete pages, old or new."""
     for folder, text in (
         ("before", "<html></html>"),
         ("whole", "<html>new</html>\n"),

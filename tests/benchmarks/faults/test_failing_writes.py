@@ -1,4 +1,4 @@
-"""The library that has changes of files fail."""
+"""The library that lets changes of files fail."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from reusebench.targets.rknn_library import architecture_of_this_python
 
 pytestmark = pytest.mark.process
 
-#: Makes a folder and two files, and prints what went wrong with each.
+#: Makes a folder and two files, and prints the error of each.
 _WRITES = """
 import os, sys
 def attempt(change):
@@ -74,15 +74,15 @@ def run(tmp_path: Path) -> Run:
 
 
 def test_all_changes_are_counted(run: Run) -> None:
-    """Without a number none fails; what is changed in other folders does not count."""
+    """Without a number no change fails; changes in other folders do not count."""
     assert run(0, 0) == (["ok", "ok", "ok"], 0)
 
 
 def test_one_change_fails(run: Run) -> None:
-    """The n-th fails with the error that was asked for; what was printed before it is known."""
+    """The n-th change fails with the given error; the output before it is counted."""
     assert run(2, 1) == (["ok", str(errno.ENOSPC), "ok"], len("ok\n"))
 
 
 def test_the_disk_stays_full(run: Run) -> None:
-    """The n-th fails, and all that follow."""
+    """The n-th change fails, and all later ones."""
     assert run(2, 0) == (["ok", str(errno.ENOSPC), str(errno.ENOSPC)], len("ok\n"))

@@ -1,6 +1,4 @@
-"""The campaign `machines` notices what does not end as it should; its wrong clock is one of the day
-alone.
-"""
+"""The campaign `machines` notices wrong ends; its wrong clock is only the wall clock."""
 
 from __future__ import annotations
 
@@ -51,9 +49,7 @@ def test_what_is_wrong_on_a_machine_is_noticed(
     answer: Answer,
     kinds: set[Kind],
 ) -> None:
-    """An exit code that is not its own, or one without a word; what cannot be had is passed
-    over.
-    """
+    """An unexpected exit code, or one without a message, is wrong; some machines are skipped."""
     monkeypatch.setattr(machines, "MACHINES", (machine,))
     trial: Trial = Machines(samples, 0, tmp_path / "keep").try_input(0, tmp_path / "worker")
     assert (trial.answer, {wrong.kind for wrong in trial.wrongs}) == (
@@ -63,7 +59,7 @@ def test_what_is_wrong_on_a_machine_is_noticed(
 
 
 def test_the_false_clock_is_that_of_the_day(tmp_path: Path) -> None:
-    """It jumps at each reading, and intervals are measured as ever."""
+    """The wall clock jumps at each reading; the monotonic clock does not."""
     if find_compiler(architecture_of_this_python() or "") is None:
         pytest.skip("no C compiler (Debian: apt install gcc)")
     library = compile_preloaded(FALSE_CLOCK, tmp_path)

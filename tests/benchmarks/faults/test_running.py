@@ -1,4 +1,4 @@
-"""Workers may die of what they try, and are replaced."""
+"""Workers may die of their inputs, and are replaced."""
 
 from __future__ import annotations
 
@@ -18,16 +18,14 @@ _HANGS = 3
 
 @dataclass(frozen=True)
 class _Scripted:
-    #: A file that the input which hangs makes when it begins.
+    #: A file that the hanging input makes when it begins.
     hangs: Path
     #: The inputs that have ended.
     ended: set[int] = field(default_factory=set)
 
     @property
     def time_limit_s(self) -> float:
-        """Zero once the input that hangs is the last one, otherwise far longer than any input
-        takes.
-        """
+        """Zero for the hanging last input, otherwise far longer than any input takes."""
         is_last = self.hangs.exists() and len(self.ended) == _INPUTS - 1
         return 0.0 if is_last else 10 * TIME_LIMIT_S
 
@@ -64,9 +62,7 @@ def test_a_campaign_ends_when_its_time_is_over(tmp_path: Path) -> None:
 
 
 def test_the_table_counts_what_was_wrong() -> None:
-    """A row has the inputs by answer, the trials by what was wrong with them, and the highest
-    memory.
-    """
+    """A row has the inputs by answer, the trials by kind of fault, and the highest memory."""
     tally = Tally("stored")
     lost = Wrong(Kind.LOST, "a place", "words")
     tally.add(

@@ -1,4 +1,4 @@
-"""The campaign of stored files notices what must not be."""
+"""The campaign of stored files notices faults."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from benchmarks.faults.trial import Answer, Kind, Trial
 from reusebench.commands import runs
 from reusebench.storage.maintenance.inventory import take_inventory
 
-#: No input that a page is made of.
+#: Index of an input without a page.
 _INDEX = 1
 _FILE = Path("Linux-CPython-3.11-64bit", "0002_mutant.json")
 
@@ -28,7 +28,7 @@ Try = Callable[[Callable[[Path], None]], Trial]
 
 @pytest.fixture
 def try_file(samples: Samples, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Try:
-    """Return try_file(write), which has the campaign try a file of the name `mutant`."""
+    """Return try_file(write), which lets the campaign try a file with the name `mutant`."""
     for name in ("HOME", "XDG_CACHE_HOME", "TMPDIR"):
         monkeypatch.setenv(name, "changed by the campaign")
 
@@ -60,7 +60,7 @@ def test_a_file_that_is_named_is_refused(try_file: Try) -> None:
 
 
 def test_a_valid_file_survives(try_file: Try, samples: Samples) -> None:
-    """A run that is as it was stored is shown."""
+    """An unchanged run is shown."""
     (run,) = samples.storage.glob("*/0*.json")
     trial = try_file(lambda path: _copy(run, path))
     assert (trial.answer, trial.wrongs) == (Answer.SURVIVED, ())
@@ -69,9 +69,7 @@ def test_a_valid_file_survives(try_file: Try, samples: Samples) -> None:
 def test_a_traceback_is_noticed_and_its_file_kept(
     try_file: Try, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An error that no command expects is named by the line that raised it, and what it was raised
-    for is kept.
-    """
+    """An unexpected error is named by the line that raised it, and its input is kept."""
     monkeypatch.setattr(runs, "_cells", lambda *_: [][0])
     trial = try_file(_write_damaged)
     assert Kind.TRACEBACK in _kinds(trial)
@@ -82,7 +80,7 @@ def test_a_traceback_is_noticed_and_its_file_kept(
 
 
 def test_a_hang_is_noticed(try_file: Try, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A command that waits for ever is ended, and said to hang."""
+    """A command without end is stopped and counts as a hang."""
     monkeypatch.setattr(stored, "_COMMAND_LIMIT_S", 0.2)
     monkeypatch.setattr(runs, "take_inventory", lambda _: _wait())
     assert Kind.HANG in _kinds(try_file(_write_damaged))
@@ -94,7 +92,7 @@ def _wait() -> None:
 
 
 def test_a_lost_run_is_noticed(try_file: Try, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is wrong that a bad file hides a good one."""
+    """A bad file must not hide a good one."""
     monkeypatch.setattr(
         runs, "take_inventory", lambda folder: replace(take_inventory(folder), runs=())
     )
@@ -112,7 +110,7 @@ def test_raw_text_is_noticed(try_file: Try, monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_foreign_file_that_is_removed_is_noticed(
     try_file: Try, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is wrong that a command which only shows removes what it finds behind a link."""
+    """A command that only shows must not remove files behind a link."""
     monkeypatch.setattr(
         runs, "remove", lambda *_: (tmp_path / "work" / "foreign" / "file").unlink()
     )
@@ -121,9 +119,7 @@ def test_a_foreign_file_that_is_removed_is_noticed(
 
 
 def test_elements_and_formulas_are_noticed(tmp_path: Path) -> None:
-    """A stored text that became an element of a page, or a formula of a table, is wrong; escaped it
-    is not.
-    """
+    """A stored text must not become an element of a page or a formula; escaped text is fine."""
     page = tmp_path / "index.html"
     table = tmp_path / "runs.csv"
     page.write_text("<html><p>&lt;faultmarker&gt;</p></html>", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Files from scripted libraries: the cache, the process that converts, and how it fails."""
+"""Files from scripted libraries: the cache, the converting process, and its failures."""
 
 from __future__ import annotations
 
@@ -49,9 +49,7 @@ def _written(path: Path) -> Any:
 
 @_BOTH
 def test_one_process_makes_all_that_is_missing(kind: str) -> None:
-    """The library is started once for several files, in the order of the recipes, and not at all
-    when all are there.
-    """
+    """The library starts once for several files, in recipe order, and never if all are cached."""
     folder = _INSTALL[kind]()
     recipes = (_LARGE, _SMALL, _LARGE)
     paths = _ensure(kind, *recipes)
@@ -148,7 +146,7 @@ def test_a_failed_conversion(
 
 
 def test_a_description_that_is_not_there(tmp_path: Path) -> None:
-    """The folder and the system's words are in the error."""
+    """The error has the folder and the system's reason."""
     install_scripted_megengine()
     with (
         MegEngineConverter() as converter,
@@ -187,7 +185,7 @@ def test_an_interrupted_conversion_leaves_nothing(
     assert is_intact(_ensure(".rknn", onnx_file)[0])
 
 
-# Is killed as soon as the scripted toolkit interrupts it.
+# A process that is killed when the scripted toolkit interrupts it.
 _KILLED_CALLER = """
 import signal
 from reusebench import models
@@ -210,7 +208,7 @@ def test_the_library_dies_with_its_caller(model_cache: Path) -> None:
     (process,) = (file.read_text() for file in (model_cache.parent / "temporary").glob("*/process"))
 
     def runs() -> bool:
-        """Whether it runs: a process that ended and waits to be reaped has no command line."""
+        """Whether the process runs; a zombie has no command line."""
         try:
             return bool(Path(f"/proc/{process}/cmdline").read_bytes())
         except FileNotFoundError:

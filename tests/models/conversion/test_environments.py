@@ -55,8 +55,7 @@ def test_the_toolkit_is_installed_step_by_step(python: ScriptedPython, tmp_path:
     assert torch == ["--no-deps", steps[3]]
     calls = python.calls()
     assert calls[-1] == ["-c", "import torch; from rknn.api import RKNN"]
-    # A library without a wheel fails at once, and is not built for minutes with whatever compiler
-    # there is.
+    # A library without a wheel fails at once, and is not compiled for minutes.
     assert all(
         "--only-binary :all:" in " ".join(call) for call in calls if call[:2] == ["-m", "pip"]
     )
@@ -87,9 +86,7 @@ def test_megengine_is_installed_step_by_step(python: ScriptedPython, tmp_path: P
 
 
 def test_an_environment_whose_python_is_gone_is_made_anew(python: ScriptedPython) -> None:
-    """After an upgrade of the system removed the interpreter; what a killed installation left is
-    removed too.
-    """
+    """If the interpreter was removed, a new environment is made, and old leftovers are removed."""
     folder = _install()
     (folder / "bin" / "python").unlink()
     (folder / "stale").touch()
@@ -105,7 +102,7 @@ def test_an_environment_whose_python_is_gone_is_made_anew(python: ScriptedPython
 
 @pytest.mark.parametrize("step", ["-m venv", "requirements.txt", "RKNN"])
 def test_a_failed_step_leaves_nothing(step: str, python: ScriptedPython) -> None:
-    """The error is pip's own in one line, with what to look at; the folder does not appear."""
+    """The error has pip's message in one line, and things to check; the folder does not appear."""
     python.behave(fails=step)
     with pytest.raises(ModelError) as error:
         _install()
@@ -118,7 +115,7 @@ def test_a_failed_step_leaves_nothing(step: str, python: ScriptedPython) -> None
 
 
 def test_an_interrupted_installation_leaves_nothing(python: ScriptedPython) -> None:
-    """Ctrl-C while pip works ends pip and removes what there is; the next try succeeds."""
+    """Ctrl-C while pip works ends pip and removes its files; the next try succeeds."""
     python.behave(interrupts="requirements.txt")
     with pytest.raises(KeyboardInterrupt):
         _install()
@@ -141,7 +138,7 @@ def test_pytorch_is_one_for_cpus(
     python: ScriptedPython,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The newest version that pip lists as +cpu is taken; on 64-bit ARM the usual one will do."""
+    """The newest +cpu version in pip's list is used; on 64-bit ARM the usual build is."""
     monkeypatch.setattr(platform, "machine", lambda: machine)
     python.behave(torch=builds)
     _install()

@@ -87,7 +87,7 @@ class _ScriptedConverter(NativeConverter):
 
     @classmethod
     def form(cls) -> NativeForm:
-        """Return the form of what it makes."""
+        """Return the format of the files."""
         return NativeForm(".scripted", "scripted1", revision=1)
 
 
@@ -103,7 +103,7 @@ def scripted(
     tmp_path: Path,
     model_cache: Path,  # noqa: ARG001
 ) -> Iterator[_ScriptedConverter]:
-    """Return a converter that does this to all that it gets."""
+    """Return a converter that applies the action to all its files."""
     program = tmp_path / "program.py"
     program.write_text(_SCRIPT.format(action=request.param))
 
@@ -161,9 +161,7 @@ def _nothing_left() -> bool:
 def test_what_real_converters_read(
     kind: type[Converter[Any]], folder: Path | None, cached_network: Path, tmp_path: Path
 ) -> None:
-    """Each reads users' models, with external data and the input's data, and a built-in network:
-    all stay the same.
-    """
+    """Each converter reads users' models with data, and a built-in network; no file changes."""
     _link_environment(kind, folder)
     network = _state_of(cached_network)
     sources: list[Recipe | OnnxFile] = [_TINY]
@@ -193,9 +191,7 @@ def _link_environment(kind: type[Converter[Any]], folder: Path | None) -> None:
 def test_what_a_converter_does_to_a_users_files(
     scripted: _ScriptedConverter, tmp_path: Path
 ) -> None:
-    """They are as before, read-only ones too; it gets all three, writable, the weights by their
-    relative name.
-    """
+    """The user's files do not change; the converter gets writable copies with relative names."""
     source = _user_file(tmp_path / "user")
     before = _state(tmp_path / "user")
     for _ in range(2):
@@ -211,7 +207,7 @@ def test_what_a_converter_does_to_a_users_files(
 def test_what_a_converter_does_to_the_cache(
     scripted: _ScriptedConverter, cached_network: Path, tmp_path: Path
 ) -> None:
-    """The ONNX file of a built-in network is as before."""
+    """The ONNX file of a built-in network does not change."""
     before = _state_of(cached_network)
     scripted.write(scripted.recipe(_TINY), tmp_path / "made")
     assert (tmp_path / "made").exists()
@@ -219,9 +215,7 @@ def test_what_a_converter_does_to_the_cache(
 
 
 def test_copies_have_their_own_inodes_and_names(tmp_path: Path) -> None:
-    """No path of the recipe is the user's; a copy is no link, can be written to and has the
-    content.
-    """
+    """The recipe has only paths of copies, which are no links and are writable."""
     source = _user_file(tmp_path / "user")
     recipe, copy = copy_files(
         _ScriptedConverter.recipe(source), Path(source.path), tmp_path / "copies"
@@ -263,9 +257,7 @@ def test_a_path_that_leads_out_of_the_folder_is_not_copied(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("name", ["user's model.onnx", _WEIGHTS, "data.npy"])
 def test_what_cannot_be_read(name: str, scripted: _ScriptedConverter, tmp_path: Path) -> None:
-    """The error is a sentence with the file; weights that are no file are refused as the model
-    is.
-    """
+    """The error names the file; weights that are no regular file are refused too."""
     source = _user_file(tmp_path / "user")
     (tmp_path / "user" / name).unlink()
     (tmp_path / "user" / name).mkdir()
@@ -281,7 +273,7 @@ def test_what_cannot_be_read(name: str, scripted: _ScriptedConverter, tmp_path: 
 def test_a_full_disk(
     scripted: _ScriptedConverter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is said as everywhere, and nothing is left."""
+    """The usual message appears, and nothing is left."""
 
     def fail(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

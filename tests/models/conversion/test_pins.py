@@ -32,7 +32,7 @@ def _requirements(path: Path) -> list[list[str]]:
 
 @pytest.mark.parametrize("source", _LISTS, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_every_requirement_has_one_version_and_hashes(source: Path) -> None:
-    """And those that the list is made of are there; no address of a registry is."""
+    """The list has the direct requirements, and no address of a registry."""
     pinned = source.with_suffix(".txt")
     names = set()
     for requirement, *hashes in filter(None, _requirements(pinned)):

@@ -89,9 +89,7 @@ def test_speech_is_tried_in_short_pieces_too() -> None:
 
 
 def test_one_attempt_where_nothing_is_free() -> None:
-    """A model whose file says all has nothing to try, unless integers could index a table of one
-    row.
-    """
+    """A model without free sizes has one candidate, unless integers may index a one-row table."""
     assert len(candidates(_interface(("x", "float32", (1, 3))), {})) == 1
     (ones,), (zeros,) = candidates(_interface(("x", "int64", (1, 3))), {})
     assert (ones.value, zeros.value) == (1, 0)
@@ -115,9 +113,7 @@ def test_a_picture_by_what_the_network_gives(output: _Declared, picture: tuple[i
 
 
 def test_recurrent_state() -> None:
-    """It is an input that comes back as an output: zero, one at a time, and with it short pieces of
-    sound.
-    """
+    """State is an input that returns as an output: zero, batch 1, with short pieces of sound."""
     sound = ("input", "float32", ("", ""))
     state = ("state", "float32", (2, "", 128))
     piece, zero = _first(sound, state, outputs=[("stateN", "float32", ("", "", ""))])
@@ -185,14 +181,14 @@ def test_values_that_a_name_asks_for(tensor: _Declared, value: int | None) -> No
 
 
 def test_the_length_of_a_sequence() -> None:
-    """An input that tells it has the length of the longest sequence that is fed."""
+    """An input for a length gets the length of the longest sequence."""
     inputs = (("text", "int64", (1, "length")), ("text_lengths", "int64", (1,)))
     assert _first(*inputs)[1].value == 128
     assert _first(*inputs, given={"text": Given((1, 40))})[1].value == 40
 
 
 def test_a_tensor_of_unknown_rank() -> None:
-    """ONNX Runtime shows it as a scalar: any shape that is given is taken."""
+    """ONNX Runtime shows it as a scalar, so any given shape is accepted."""
     (fed,) = _first(("x", "float32", ()), given={"x": Given((2, 3))})
     assert fed.shape == (2, 3)
 
@@ -220,7 +216,7 @@ def test_data_that_are_given() -> None:
     ],
 )
 def test_what_contradicts_the_file(given: Given, words: str) -> None:
-    """Another rank, size or type is refused with both."""
+    """Another rank, size or type is refused; the message has both."""
     with pytest.raises(ModelError) as refusal:
         candidates(_interface(("x", "float32", ("", 3, "height", 8))), {"x": given})
     assert words in str(refusal.value)
@@ -259,7 +255,7 @@ def test_shapes_that_a_file_allows(
     shapes: tuple[tuple[int, ...], ...],
     assumed: tuple[tuple[int, ...], ...],
 ) -> None:
-    """The first combination with what the user says, and no other attempt."""
+    """The first combination that fits the user's shapes is the only candidate."""
     attempts = candidates(_ALLOWED, given)
     assert len(attempts) == 1
     assert tuple(tensor.shape for tensor in attempts[0]) == shapes
@@ -277,7 +273,7 @@ def test_shapes_that_a_file_does_not_allow() -> None:
 
 
 def test_types_that_are_taken_besides() -> None:
-    """Data keep their type; of another one, all that are taken are named."""
+    """Data keep their type; for an invalid type, all valid ones are named."""
     given = {"image": Given((1, 96, 96, 3), "data.npy", "float32")}
     assert candidates(_ALLOWED, given)[0][0].type == "float32"
     with pytest.raises(

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.process
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a cache of the test's own."""
+    """Return a separate cache for the test."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return tmp_path / "cache"
 
@@ -121,7 +121,7 @@ def test_channels_are_turned(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_not_turned(tensor: DeclaredTensor, shape: tuple[int, ...]) -> None:
-    """It stays, and is checked as it is."""
+    """The shape stays as it is."""
     given = {"picture": Given(shape)}
     assert as_declared(given, _interface(tensor)) == given
 

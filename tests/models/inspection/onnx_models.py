@@ -1,4 +1,4 @@
-"""Small .onnx files, each with a trait of those that others make."""
+"""Small .onnx files with traits of real ones."""
 
 from __future__ import annotations
 

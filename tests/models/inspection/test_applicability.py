@@ -38,9 +38,7 @@ _MEMORY = {
 
 
 def _by_name(inspection: Inspection) -> dict[str, Mechanism]:
-    """Return the mechanisms on the runtime whose own kind the file is of, by the scenarios that
-    measure them.
-    """
+    """Return the mechanisms of the file's own runtime, by the scenarios that measure them."""
     (runtime,) = (entry for entry in RUNTIMES if entry.suffix == Path(inspection.file).suffix)
     return {mechanism.scenario: mechanism for mechanism in mechanisms(inspection, runtime)}
 
@@ -103,9 +101,7 @@ def test_what_a_dup_shares(tmp_path: Path) -> None:
 
 
 def test_what_hinders_onnxruntime(tmp_path: Path) -> None:
-    """Inputs that cannot be fed, operators of nobody, weights that are missing or cut short; not
-    those that it has.
-    """
+    """Invalid inputs, unknown operators, and missing or truncated weights are hindrances."""
     sequence = helper.make_sequence_type_proto(
         helper.make_tensor_type_proto(TensorProto.FLOAT, None)
     )

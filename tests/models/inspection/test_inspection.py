@@ -36,7 +36,7 @@ def test_what_is_no_model_file(tmp_path: Path) -> None:
 
 @pytest.mark.process
 def test_importing_it_imports_no_library() -> None:
-    """The harness can import it: neither numpy nor onnx comes along."""
+    """The harness can import the package, since it imports neither numpy nor onnx."""
     code = (
         "import sys, reusebench.models.inspection, reusebench.models.inspection.applicability; "
         "sys.exit(bool({'numpy', 'onnx'} & sys.modules.keys()))"

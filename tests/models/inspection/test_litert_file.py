@@ -69,7 +69,7 @@ def test_no_model(tmp_path: Path, content: bytes) -> None:
 
 
 def test_damaged_files(tmp_path: Path) -> None:
-    """Whatever is changed or cut off, a file is read, or is said to be none."""
+    """A changed or truncated file is read or refused with a message."""
     content = write_model(tmp_path / "whole.tflite", 64, weights="float16").read_bytes()
     path = tmp_path / "damaged.tflite"
     chosen = random.Random(0)

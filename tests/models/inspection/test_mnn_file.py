@@ -91,9 +91,7 @@ def test_control_flow_and_constants(tmp_path: Path) -> None:
 
 
 def test_damaged_files(tiny: Path, tmp_path: Path) -> None:
-    """A file with wrong bytes, or cut short, is read or refused in a sentence: never a
-    traceback.
-    """
+    """A file with wrong bytes, or cut short, is read or refused with a message."""
     content = tiny.read_bytes()
     path = tmp_path / "damaged.mnn"
     generator = random.Random(1)

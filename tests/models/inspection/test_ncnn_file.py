@@ -40,9 +40,7 @@ def test_what_a_net_shows(detector: Path) -> None:
 
 
 def test_weights_of_several_types(tmp_path: Path) -> None:
-    """Each array is of the type that stands before it; behind a layer with an order of its own they
-    have none.
-    """
+    """Each array has the type of its tag; behind a layer of unknown layout it has none."""
     layers = [
         "Input in0 0 1 in0",
         "Convolution half 1 1 in0 a 0=5 1=1 5=1 6=15",
@@ -82,7 +80,7 @@ def test_without_weights_beside_it(detector: Path) -> None:
 
 
 def test_files_that_are_damaged(detector: Path) -> None:
-    """Whatever bytes differ, there is an answer or a sentence."""
+    """Files with wrong bytes are read or refused with a message."""
     text = detector.read_bytes()
     noise = random.Random(0)
     answers = []
@@ -109,7 +107,7 @@ def test_files_that_are_damaged(detector: Path) -> None:
     [b"\0" * 4096, b"7767517\n", b"7767517\n-1 -1\n\n", b"7767517\n1 1\nInput in0 0 99999 a\n"],
 )
 def test_files_that_are_no_text_of_a_network(tmp_path: Path, content: bytes) -> None:
-    """They are refused with a sentence."""
+    """They are refused with a message."""
     path = tmp_path / "other.param"
     path.write_bytes(content)
     with pytest.raises(ModelError, match="is not ncnn's text of a network"):

@@ -169,7 +169,7 @@ def test_weights_of_every_kind(tmp_path: Path) -> None:
     ],
 )
 def test_ways_of_quantising(tmp_path: Path, operators: list[str], ways: tuple[str, ...]) -> None:
-    """They are known by the operators."""
+    """Operators show the kinds of quantisation."""
     nodes = [helper.make_node(operator, [], []) for operator in operators]
     assert _facts(inspect(save_model(tmp_path / "q.onnx", nodes, [], []))).quantised == ways
 
@@ -244,7 +244,7 @@ def test_no_models(tmp_path: Path, content: bytes) -> None:
 
 
 def test_a_model_that_is_cut_short(tmp_path: Path) -> None:
-    """Half of a file is refused in the same sentence."""
+    """Half of a file is refused with the same message."""
     path = _convolution(tmp_path)
     path.write_bytes(path.read_bytes()[:-200])
     with pytest.raises(ModelError, match="or is cut short"):

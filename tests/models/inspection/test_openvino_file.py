@@ -118,9 +118,7 @@ def test_what_a_file_shows(write: Callable[..., Path]) -> None:
 
 
 def test_weights_that_are_not_whole(write: Callable[..., Path]) -> None:
-    """It is said that the file with the weights is missing, or cut short; a model without weights
-    needs none.
-    """
+    """A missing or truncated weight file is named; a model without weights needs none."""
     path = write(_MODEL)
     assert _lines(path)["weights in"] == "net.bin, which is not beside the model"
     assert _lines(write(_MODEL, 19))["weights in"] == "net.bin, cut short: 19 of 20 bytes"
@@ -151,9 +149,7 @@ def _lines(path: Path) -> dict[str, str]:
     ],
 )
 def test_what_is_no_model(write: Callable[..., Path], text: str) -> None:
-    """The sentence says so, and what to do; a text that defines entities is refused before one is
-    expanded.
-    """
+    """The message has advice; a text that defines entities is refused before expanding them."""
     path = write(text)
     with pytest.raises(ModelError, match="is not a model of OpenVINO") as refused:
         inspect(path)
@@ -161,7 +157,7 @@ def test_what_is_no_model(write: Callable[..., Path], text: str) -> None:
 
 
 def test_mutated_files(write: Callable[..., Path]) -> None:
-    """Each is read, or refused with a sentence."""
+    """Each is read, or refused with a message."""
     dice = random.Random(19)
     refused = 0
     for _ in range(300):

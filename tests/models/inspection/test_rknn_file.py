@@ -44,9 +44,7 @@ def test_what_the_file_shows(tmp_path: Path) -> None:
 
 
 def test_dynamic_shapes(tmp_path: Path) -> None:
-    """All shapes are shown; of a file of a toolkit that did not write whether there are several it
-    is unknown.
-    """
+    """All dynamic shapes are shown; files of older toolkits do not say whether there are any."""
     shapes = ((1, 3, 64, 64), (1, 3, 32, 32))
     dynamic = inspect(
         save_rknn(tmp_path / "dynamic.rknn", _PICTURE, dynamic_shapes={"images": shapes})
@@ -58,7 +56,7 @@ def test_dynamic_shapes(tmp_path: Path) -> None:
 
 
 def test_weights_that_were_left_out(tmp_path: Path) -> None:
-    """Weights that have no room in the file are not in it; of others that is unknown."""
+    """A file too small for its weights lacks them; otherwise that is unknown."""
     assert _facts(
         inspect(save_rknn(tmp_path / "less.rknn", _PICTURE, weight_bytes=10**6))
     ).lacks_weights
@@ -66,9 +64,7 @@ def test_weights_that_were_left_out(tmp_path: Path) -> None:
 
 
 def test_the_form_of_the_mini_runtime(tmp_path: Path) -> None:
-    """It shows inputs, outputs and the chip; weights, operators and types of no name are
-    unknown.
-    """
+    """The file shows inputs, outputs and the chip; weights, operators and types are unknown."""
     inspection = inspect(save_rknn(tmp_path / "mini.rknn", _PICTURE, version=MINI))
     assert inspection.inputs == (Tensor("images", "int8", (1, 3, 32, 32)),)
     assert inspection.outputs == (Tensor("y", None, (1, 10)),)
@@ -77,9 +73,7 @@ def test_the_form_of_the_mini_runtime(tmp_path: Path) -> None:
 
 
 def test_damaged_files(tmp_path: Path) -> None:
-    """A file with wrong bytes, or cut short, is read or refused in a sentence: never a
-    traceback.
-    """
+    """A file with wrong bytes, or cut short, is read or refused with a message."""
     content = save_rknn(tmp_path / "net.rknn", _PICTURE).read_bytes()
     path = tmp_path / "damaged.rknn"
     refused = 0
@@ -138,9 +132,7 @@ def test_files_of_the_toolkit() -> None:
 
 @pytest.mark.parametrize("version", [STATIC, MINI])
 def test_who_made_a_file(tmp_path: Path, version: int) -> None:
-    """Chip and toolkit stand in both forms; without its last byte the file is known to be cut
-    short.
-    """
+    """Both forms have chip and toolkit; a file without its last byte is cut short."""
     path = save_rknn(tmp_path / "net.rknn", _PICTURE, version=version, platform="rk3566")
     assert rknn_file.origin(path) == rknn_file.RknnOrigin(("rk3566",), "2.3.2")
     size = path.stat().st_size
@@ -167,7 +159,7 @@ def test_what_the_library_is_left_to_judge(tmp_path: Path, content: bytes) -> No
     ("magic", "words"), [(b"VPMN", "is of RKNN-Toolkit 1"), (b"RKNX", "is of RKNN3")]
 )
 def test_files_of_other_software(tmp_path: Path, magic: bytes, words: str) -> None:
-    """No library of these chips reads them."""
+    """No library of these chips reads such files."""
     path = tmp_path / "net.rknn"
     path.write_bytes(magic + bytes(100))
     with pytest.raises(ModelError, match=words):

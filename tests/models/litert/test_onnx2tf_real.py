@@ -21,7 +21,7 @@ from reusebench.models.recipe import OnnxFile, Recipe
 
 pytest.importorskip("ai_edge_litert")
 
-#: The user's own, looked up before a test has a cache of its own.
+#: The user's environment, looked up before a test has its own cache.
 _FOLDER = ONNX2TF.folder()
 
 pytestmark = [
@@ -35,9 +35,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def converter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiteRtConverter]:
-    """Return the converter with a cache of its own; its process, which imports TensorFlow, serves
-    all tests here.
-    """
+    """Return the converter with a separate cache; one process serves all tests here."""
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         ONNX2TF.folder().parent.mkdir(parents=True)
@@ -96,9 +94,7 @@ def _save(
 
 
 def test_several_inputs_and_outputs(converter: LiteRtConverter, tmp_path: Path) -> None:
-    """Those that are no pictures keep their shapes, indices their type, and free sizes become those
-    that are given.
-    """
+    """Other inputs than pictures keep their shapes, indices their type; free sizes are fixed."""
     nodes = [
         helper.make_node("MatMul", ["signal", "weights"], ["projected"]),
         helper.make_node("Transpose", ["projected"], ["turned"], perm=[0, 2, 1]),
@@ -111,7 +107,7 @@ def test_several_inputs_and_outputs(converter: LiteRtConverter, tmp_path: Path) 
 
 
 def test_what_cannot_be_converted(converter: LiteRtConverter, tmp_path: Path) -> None:
-    """The converter's words are in the error."""
+    """The error has the converter's message."""
     nodes = [helper.make_node("Unknown", ["signal"], ["result"], domain="com.example")]
     source = _save(
         tmp_path / "unknown.onnx",
