@@ -6,15 +6,13 @@ import json
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from io import StringIO
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from reusebench.reports.base.texts import Texts
 from reusebench.system.files import replacing
 
-TABLE_FORMATS = ("csv", "md", "json")
 #: Characters that make a cell of text a formula if they begin it.
 _FORMULA = tuple("=+-@\t\r")
 #: Rows of CSV that are converted at once: more would take memory, fewer would take time.
@@ -51,9 +49,7 @@ def heads_of(keys: Iterable[str], texts: Texts) -> list[str]:
 
 def csv(columns: Sequence[str], records: Iterable[Mapping[str, Any]]) -> str:
     """Return records as CSV; a value that is missing or None is an empty cell."""
-    text = StringIO()
-    _write_csv(columns, records, text)
-    return text.getvalue()
+    return "".join(_csv_parts("", columns, records))
 
 
 def csv_cell(value: Any) -> Any:
@@ -91,12 +87,7 @@ def write_records(
             replacing(folder / f"{name}.{form}") as unfinished,
             unfinished.open("w", encoding="utf-8") as file,
         ):
-            if form == "csv":
-                _write_csv(columns, records(), file)
-            elif form == "md":
-                file.writelines(_markdown_lines(columns, _rows(columns, records())))
-            else:
-                file.writelines(_json_lines(name, columns, records()))
+            file.writelines(_WRITERS[form](name, columns, records()))
 
 
 def _rows(columns: Sequence[str], records: Iterable[Mapping[str, Any]]) -> Iterator[list[Any]]:
@@ -105,7 +96,12 @@ def _rows(columns: Sequence[str], records: Iterable[Mapping[str, Any]]) -> Itera
         yield [record.get(column) for column in columns]
 
 
-def _write_csv(columns: Sequence[str], records: Iterable[Mapping[str, Any]], file: TextIO) -> None:
+def _csv_parts(
+    name: str,  # noqa: ARG001  CSV has no place for it
+    columns: Sequence[str],
+    records: Iterable[Mapping[str, Any]],
+) -> Iterator[str]:
+    """Yield the CSV, many rows at a time."""
     # Imported here, not above: it takes 0.4 s and 40 MiB, also in each process that draws figures,
     # which is forked from this one.
     import pandas as pd
@@ -115,8 +111,16 @@ def _write_csv(columns: Sequence[str], records: Iterable[Mapping[str, Any]], fil
     while (part := list(islice(rows, _ROWS_AT_ONCE))) or not has_heads:
         # Columns of objects keep whole numbers whole if others are missing.
         frame: pd.DataFrame = pd.DataFrame(part, columns=list(columns), dtype=object)
-        frame.to_csv(file, index=False, header=not has_heads, lineterminator="\n")
+        yield frame.to_csv(index=False, header=not has_heads, lineterminator="\n")
         has_heads = True
+
+
+def _markdown_records(
+    name: str,  # noqa: ARG001  Markdown has no place for it
+    columns: Sequence[str],
+    records: Iterable[Mapping[str, Any]],
+) -> Iterator[str]:
+    return _markdown_lines(columns, _rows(columns, records))
 
 
 def _markdown_lines(
@@ -154,3 +158,12 @@ def _in_a_line(cell: object) -> str:
     if cell is None:
         return ""
     return str(cell).replace("|", "\\|").replace("\n", " ")
+
+
+#: Functions that yield the text of a table, from its name, its columns and its records.
+_WRITERS: dict[str, Callable[[str, Sequence[str], Iterable[Mapping[str, Any]]], Iterator[str]]] = {
+    "csv": _csv_parts,
+    "md": _markdown_records,
+    "json": _json_lines,
+}
+TABLE_FORMATS = tuple(_WRITERS)

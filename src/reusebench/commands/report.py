@@ -94,7 +94,11 @@ def _write(material: Material, formats: Sequence[str], output: Path, language: s
     paths = []
     histories = []
     # Drawing takes longest; other processes draw while the rest is written.
-    languages = LANGUAGES if _PAGE in formats else (language,) if _FIGURES in formats else ()
+    languages: Sequence[str] = ()
+    if _PAGE in formats:
+        languages = LANGUAGES
+    elif _FIGURES in formats:
+        languages = (language,)
     figures = start_figures(material, languages)
     if _PAGE in formats:
         # Not at the top: the library that looks for change points takes a second to import.
