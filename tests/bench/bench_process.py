@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -49,6 +49,14 @@ def pytest_configure():
 """
 
 _Value = TypeVar("_Value")
+
+
+def repeated(option: str, values: Iterable[object]) -> list[str]:
+    """Return the words that give the option once for each value."""
+    words: list[str] = []
+    for value in values:
+        words += [option, str(value)]
+    return words
 
 
 def wait_for(look: Callable[[], _Value | None]) -> _Value:
@@ -139,7 +147,8 @@ class Bench:
         command += [f"--benchmark-storage=file://{self.storage}", *words]
         if not any(word.startswith(_SELECTIONS) for word in words):
             command.append("--runtime=onnxruntime")
-        if not any(name in word for name in _STREAMS for word in words):
+        all_words = " ".join(words)
+        if not any(name in all_words for name in _STREAMS):
             command.append("--ignore=bench/test_published.py")
         if not any("limit_" in word for word in words):
             command.append("--ignore=bench/test_limit.py")

@@ -6,6 +6,7 @@ A bench takes seconds, so as few as possible are run, and several tests read one
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import pty
@@ -25,7 +26,7 @@ from reusebench.measured.messages import Message
 from reusebench.storage.run_file import WITHOUT_SPEED, StoredRun, read_run_file
 from reusebench.storage.trace import Trace, read_trace
 from reusebench.video.clip import Clip, ensure_clip
-from tests.bench.bench_process import BENCH_LIMIT_S, Bench, Done, stored_runs, wait_for
+from tests.bench.bench_process import BENCH_LIMIT_S, Bench, Done, repeated, stored_runs, wait_for
 from tests.helpers.support import Reusebench, known
 
 pytestmark = pytest.mark.process
@@ -161,7 +162,7 @@ def whole(
     )
     (path,) = bench.storage.glob("*/*.json")
     modules = json.loads((folder / "modules.json").read_text())
-    models = [word for model in tiny_models for word in ("--model", str(model))]
+    models = repeated("--model", tiny_models)
     chosen = [
         "-k",
         f"{_NO_REUSE} or partial_dup",
@@ -242,12 +243,12 @@ def test_what_the_runtime_lacks_is_stored_too(whole: Whole) -> None:
 
 def test_outputs_are_equal_whatever_is_reused(whole: Whole) -> None:
     """One model that serves two streams has one digest of its outputs in all scenarios."""
-    digests = set()
+    digests: set[str] = set()
     for stored in whole.first.runs()[0].results[:-1]:
         info = stored.info
         assert (info.model_files, len(info.models)) == (1, 1)
         assert [context.stream for context in info.plan.contexts] == [0, 0, 1, 1]
-        digests |= {digest for values in info.output_digests.values() for digest in values}
+        digests.update(*info.output_digests.values())
     assert len(digests) == 1
 
 
@@ -260,7 +261,7 @@ def test_latencies_are_those_of_the_measured_process(whole: Whole) -> None:
         for repeat in entry["extra_info"]["repeats"]:
             trace = known(read_trace(whole.first.storage, repeat["trace"], Trace))
             for reading in trace.barriers:
-                latencies_ns += [ns for latencies in reading.data.latencies_ns for ns in latencies]
+                latencies_ns += itertools.chain(*reading.data.latencies_ns)
         seconds = [ns / 1e9 for ns in latencies_ns]
         stats = entry["stats"]
         assert stats["data"] == seconds
@@ -296,7 +297,7 @@ def test_two_models_for_two_streams(whole: Whole) -> None:
     for info in infos:
         assert info.model_files == len(info.models) == 2
         assert [context.model for context in info.plan.contexts] == [0, 0, 1, 1]
-        assert len({digest for values in info.output_digests.values() for digest in values}) == 2
+        assert len(set().union(*info.output_digests.values())) == 2
     assert infos[0].output_digests == infos[1].output_digests
 
 

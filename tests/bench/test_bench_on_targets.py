@@ -13,7 +13,7 @@ import pytest
 
 from reusebench.measured.runtimes.rknn.library_file import LIBRARY_VARIABLE
 from reusebench.storage.run_file import WITHOUT_SPEED
-from tests.bench.bench_process import Bench, Done
+from tests.bench.bench_process import Bench, Done, repeated
 from tests.helpers.far_shell import shell_at
 from tests.helpers.support import CHECKOUT
 
@@ -117,10 +117,8 @@ def test_rockchips_adapter_from_end_to_end(bench: Bench, rknn_double: Callable[.
     models = [bench.folder / f"model-{number}.rknn" for number in (0, 1)]
     for model, sizes in zip(models, ("9000 5000 1 ", "7000 12345 1 ")):
         model.write_text(sizes)
-    options = [word for model in models for word in ("--model", str(model))]
-    options += [
-        word for model in (*models, *models) for word in ("--resolution", f"{model},{model}")
-    ]
+    options = repeated("--model", models)
+    options += repeated("--resolution", [f"{model},{model}" for model in (*models, *models)])
     library = rknn_double("librknnrt version: 1.6.0 (double)")
     done = bench.run(
         "--runtime", "rknn", "--rknn-library", str(library), *options, _only(*_HAS, *_LACKING)

@@ -11,7 +11,7 @@ import pytest
 
 from reusebench.storage.result import Result
 from reusebench.video.clip import Clip, ensure_clip
-from tests.bench.bench_process import Bench, Done
+from tests.bench.bench_process import Bench, Done, repeated
 from tests.bench.pipelines import pipeline_file, saved_bytes
 from tests.helpers.support import Reusebench
 
@@ -37,9 +37,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> _Measured
         clip = ensure_clip(Clip(320, 180, fps=30, seconds=0.5))
     plans = (pipeline_file(bench.folder), pipeline_file(bench.folder, "video", _STREAMS))
     chosen = ("-k", "not video.no_reuse")
-    done = bench.run(
-        *(word for plan in plans for word in ("--plan", plan)), "--video", clip, *chosen
-    )
+    done = bench.run(*repeated("--plan", plans), "--video", clip, *chosen)
     assert done.code == 0, done.words
     return _Measured(done, done.results())
 

@@ -15,7 +15,7 @@ from msgspec.structs import astuple
 from reusebench.storage.result import FrameCount, Result, StreamsRun
 from reusebench.storage.trace import Trace, read_trace
 from reusebench.video.clip import Clip, ensure_clip
-from tests.bench.bench_process import Bench, Done, stored_runs, wait_for
+from tests.bench.bench_process import Bench, Done, repeated, stored_runs, wait_for
 from tests.helpers.support import Reusebench, known
 
 pytestmark = pytest.mark.process
@@ -47,7 +47,7 @@ def published(
 ) -> Done:
     """Return the published experiment, as small as possible."""
     bench = Bench(tmp_path_factory.mktemp("published"), cache)
-    models = [word for model in tiny_models for word in ("--model", model)]
+    models = repeated("--model", tiny_models)
     chosen = " or ".join(f"-{name}]" for name in _SCENARIOS)
     done = bench.run(f"-k{chosen}", "--video", clip, *models)
     assert done.code == 0, done.words
@@ -141,12 +141,13 @@ def test_the_exported_timeline_has_every_frame(
     assert len(begun) == whole.done
     begin_us = steps["warm-up"]["ts"] + steps["warm-up"]["dur"]
     assert all(0 <= event["ts"] - begin_us < streams.seconds * 1e6 for event in begun)
-    latencies_us = [
-        end["ts"] - event["ts"]
-        for event in begun
-        for end in events
-        if end["ph"] == "e" and (end["id2"], end["name"]) == (event["id2"], event["name"])
-    ]
+    end_us = {}
+    for event in events:
+        if event["ph"] == "e":
+            end_us[str(event["id2"]), event["name"]] = event["ts"]
+    latencies_us = []
+    for event in begun:
+        latencies_us.append(end_us[str(event["id2"]), event["name"]] - event["ts"])
     assert max(latencies_us) == pytest.approx(known(whole.latency_ns).max / 1000, abs=2)
     assert max(event["ts"] for event in events) <= info.repeats[0].elapsed_s * 1e6
 

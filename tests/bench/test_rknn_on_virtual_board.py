@@ -37,7 +37,7 @@ from reusebench.targets.rknn_library import RknnLibrary, find_libraries
 from reusebench.targets.sandbox import SandboxedMachine
 from reusebench.targets.target import THIS_INTERPRETER, Target
 from reusebench.targets.vboard.guest import missing_parts
-from tests.bench.bench_process import Bench
+from tests.bench.bench_process import Bench, repeated
 from tests.helpers.support import Reusebench, known, walk
 
 pytestmark = pytest.mark.process
@@ -244,9 +244,9 @@ def test_the_ledger_is_what_was_allocated(board: Board, walked: Callable[[str], 
                 if event["event"] == "destroy":
                     del live[event["buffer"]]
         account = run.account
-        sizes = [
-            context.size_bytes(name) or 0 for context in account.contexts for name in COMPONENTS
-        ]
+        sizes: list[int] = []
+        for context in account.contexts:
+            sizes += [context.size_bytes(name) or 0 for name in COMPONENTS]
         assert account.total_bytes == sum(live.values()) == sum(sizes) > 0, run.plan.scenario
         assert min(sizes) >= 0
         assert account.unattributed_bytes == 0
@@ -459,7 +459,7 @@ def test_a_whole_bench_on_the_virtual_board(
     In the exported timeline the live buffers at the end of the steady phase add up to the stored
     figure.
     """
-    models = [word for model in board.models for word in ("--model", model.path)]
+    models = repeated("--model", [model.path for model in board.models])
     options = ["--target", board.target.name, "--rknn-library", board.library.path, *models]
     done = bench.run(*options, "-k", "in_turn", cache=_CACHE.parent)
     assert done.code == 0, done.words
@@ -478,17 +478,17 @@ def test_a_whole_bench_on_the_virtual_board(
     end_us = steady["ts"] + steady["dur"]
     buffers = [event for event in events if event.get("cat") == "NPU buffer"]
     ends_us = {event["id2"]["local"]: event["ts"] for event in buffers if event["ph"] == "e"}
-    live = [
-        event
-        for event in buffers
-        if event["ph"] == "b" and event["ts"] <= end_us < ends_us[event["id2"]["local"]]
-    ]
+    live = []
+    for event in buffers:
+        if event["ph"] == "b" and event["ts"] <= end_us < ends_us[event["id2"]["local"]]:
+            live.append(event)
     counted = [event for event in events if event["name"] == "NPU memory" and event["ts"] <= end_us]
     assert sum(event["args"]["size_bytes"] for event in live) == info.memory.npu_memory_bytes[0]
     assert counted[-1]["args"] == {"bytes": info.memory.npu_memory_bytes[0]}
-    assert {"internal", "io"} <= {
-        component for event in live for component in event["name"].split(" + ")
-    }
+    components: set[str] = set()
+    for event in live:
+        components.update(event["name"].split(" + "))
+    assert {"internal", "io"} <= components
 
 
 @pytest.mark.slow

@@ -56,8 +56,12 @@ def _save(folder: Path) -> tuple[Path, Path]:
 
 
 def _digests(*folders: Path) -> dict[Path, str]:
-    files = [file for folder in folders for file in folder.rglob("*") if file.is_file()]
-    return {file: hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+    digests = {}
+    for folder in folders:
+        for file in folder.rglob("*"):
+            if file.is_file():
+                digests[file] = hashlib.sha256(file.read_bytes()).hexdigest()
+    return digests
 
 
 def test_no_file_of_the_user_or_of_the_cache_changes(

@@ -101,7 +101,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         return
     none = [pytest.param(None, id="none")]
     metafunc.parametrize("runtime", runtimes or none)
-    plans = [scenario for file in stash[_PLANS] for scenario in file.scenarios]
+    plans: list[str] = []
+    for file in stash[_PLANS]:
+        plans += file.scenarios
     if _is_free(metafunc, "plan") and (plans or is_question):
         metafunc.parametrize("plan", plans or none)
 

@@ -187,7 +187,9 @@ def test_results_of_one_session_have_one_name(session: _Session, make_bench: Mak
     """The run's name is common to its results alone, and is the folder of its traces."""
     results = [session.full_dup.result, session.plain.result]
     assert [result.run for result in results] == [session.bench.run] * 2
-    folders = {Path(repeat.trace).parent.name for result in results for repeat in result.repeats}
+    folders = set()
+    for result in results:
+        folders |= {Path(repeat.trace).parent.name for repeat in result.repeats}
     assert folders == {session.bench.run} != {make_bench(session.storage).run}
 
 

@@ -35,11 +35,6 @@ def limit_of(plan: Plan, run: MeasuredRun, ledger: Ledger | None) -> ContextLimi
     if is_fatal:
         failure = failure or end
         afterwards = None
-    after_failure_bytes = None
-    for barrier in run.barriers:
-        if barrier.phase == "steady":
-            after_failure_bytes = barrier.npu_held_bytes
-            break
     left_bytes = None
     if end is None:
         left_bytes = run.barriers[-1].npu_held_bytes
@@ -51,7 +46,7 @@ def limit_of(plan: Plan, run: MeasuredRun, ledger: Ledger | None) -> ContextLimi
         afterwards=afterwards,
         npu_memory_bytes=last.npu_held_bytes,
         further_npu_bytes=_per_context(first.npu_held_bytes, last.npu_held_bytes, contexts),
-        npu_after_failure_bytes=after_failure_bytes,
+        npu_after_failure_bytes=_held_when_steady(run),
         npu_left_bytes=left_bytes,
         domains=tuple(domain_uses(run.barriers, ledger)) if ledger else (),
         application_memory_bytes=last.process.pss_bytes,
@@ -60,6 +55,14 @@ def limit_of(plan: Plan, run: MeasuredRun, ledger: Ledger | None) -> ContextLimi
         further_fds=_per_context(first.process.fd_count, last.process.fd_count, contexts),
         fd_limit=last.process.fd_limit,
     )
+
+
+def _held_when_steady(run: MeasuredRun) -> int | None:
+    """Return the NPU memory when the other contexts ran again; None if they did not."""
+    for barrier in run.barriers:
+        if barrier.phase == "steady":
+            return barrier.npu_held_bytes
+    return None
 
 
 def _per_context(first: int | None, last: int | None, contexts: int) -> float | None:

@@ -158,17 +158,7 @@ def plan_text(plan: Plan, recipes: Sequence[Recipe], title: str) -> str:
         values = {"network": recipe.name, "size": recipe.size, "seed": recipe.seed}
         lines.append(f"{_key(model.name)} = {_inline(values)}")
     if plan.schedule:
-        lines += [
-            "",
-            "# Frames of video; without this table every context infers again and again.",
-            "[streams]",
-        ]
-        lines += [
-            f"count = {plan.schedule.count}",
-            f"fps = {plan.schedule.fps:g}  # of each stream; 0: as fast as possible",
-            f"queue = {plan.schedule.queue}  # frames of a stream that may wait",
-            f'duration = "{plan.schedule.duration_s:g}s"',
-        ]
+        lines += _streams(plan.schedule)
     if plan.contexts:
         lines += [
             "",
@@ -177,6 +167,18 @@ def plan_text(plan: Plan, recipes: Sequence[Recipe], title: str) -> str:
         ]
         lines += _contexts(plan)
     return "\n".join(lines) + "\n"
+
+
+def _streams(schedule: Streams) -> list[str]:
+    return [
+        "",
+        "# Frames of video; without this table every context infers again and again.",
+        "[streams]",
+        f"count = {schedule.count}",
+        f"fps = {schedule.fps:g}  # of each stream; 0: as fast as possible",
+        f"queue = {schedule.queue}  # frames of a stream that may wait",
+        f'duration = "{schedule.duration_s:g}s"',
+    ]
 
 
 def _model(recipe: Recipe) -> Model:

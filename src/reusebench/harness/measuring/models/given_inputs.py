@@ -33,7 +33,9 @@ class GivenInputs:
 
     def check_names(self, interfaces: Sequence[Interface]) -> None:
         """Raise UnusableModel if the user names an input that no model has."""
-        names = {tensor.name for interface in interfaces for tensor in interface.inputs}
+        names: set[str] = set()
+        for interface in interfaces:
+            names.update(tensor.name for tensor in interface.inputs)
         known = f"The models have: {', '.join(sorted(names))}"
         has_only_input = any(len(interface.inputs) == 1 for interface in interfaces)
         for shape in self.shapes:

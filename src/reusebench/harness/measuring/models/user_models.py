@@ -103,8 +103,10 @@ class UserModels:
         """Return the files that the runtime reads; if there are none, those that can be converted
         for it.
         """
-        known = {suffix for entry in RUNTIMES for suffix in entry.suffixes}
-        foreign = known.difference(runtime.suffixes)
+        foreign: set[str] = set()
+        for entry in RUNTIMES:
+            foreign.update(entry.suffixes)
+        foreign.difference_update(runtime.suffixes)
         taken = [file for file in files if file.path.suffix not in foreign]
         if not taken:
             taken = [file for file in files if reader_of(runtime, file) is not runtime]
@@ -193,12 +195,13 @@ class UserModels:
                 break  # Equal words at two shapes: the shapes are not to blame.
             refusal = refusal or words
 
+        name = f"{file.option} {path.name}"
         with_inputs = f"with {'; '.join(dict.fromkeys(tried))}"
         if refusal:
-            raise UnusableModel(f"{file.option} {path.name}, {with_inputs}: {refusal}")
+            raise UnusableModel(f"{name}, {with_inputs}: {refusal}")
         raise UnusableModel(
-            f"{file.option} {path.name} does not run {with_inputs}: {reasons[0]}. Give another"
-            " shape with --shape NAME=SIZES, or data with --inputs FILE.npz"
+            f"{name} does not run {with_inputs}: {reasons[0]}. Give another shape with --shape"
+            " NAME=SIZES, or data with --inputs FILE.npz"
         )
 
     def _attempts(
