@@ -214,7 +214,7 @@ def _without_pictures(content: bytes) -> bytes:
 def test_bad_files(
     damage: Callable[[bytes], bytes], words: str, clip: Path, tmp_path: Path
 ) -> None:
-    """Empty, of another kind, cut short, of an unknown codec, without frames: each has a message."""
+    """Files without a playable video: empty, another kind, cut short, unknown codec, no frames."""
     path = tmp_path / "bad.mp4"
     path.write_bytes(damage(clip.read_bytes()))
     with pytest.raises(AdapterError, match=words):
