@@ -146,7 +146,8 @@ _LAYERS = {
     ),
     "targets": (
         "errors chips boards outcome barriers oom_scores process protocol machine target"
-        " interpreters rknn_library compilers programs sandbox vboard far resolve measured_process"
+        " interpreters rknn_library compilers programs sandbox vboard far resolve conversation"
+        " measured_process"
     ),
 }
 

@@ -243,13 +243,19 @@ static void send_message(const char *event, const char *phase, const char *conte
     clear(&message);
 }
 
-/* Waits until the harness has read all it needs; `stop` instead of `go` means that no more contexts are added. */
-static void wait_at_barrier(void)
+/*
+ * Waits until the harness has read all it needs; `stop` instead of `go` means that no more contexts are added. A `stop`
+ * that was to end streams may come when they have ended.
+ */
+static void wait_at_barrier(bool is_steady)
 {
     while (true) {
         struct line *line = next_line(false);
         bool is_trim = strcmp(line->fields[0], "trim") == 0;
+        bool is_late = is_steady && strcmp(line->fields[0], "stop") == 0;
         free_line(line);
+        if (is_late)
+            continue;
         if (!is_trim)
             return;
         struct text data = {0};
@@ -284,7 +290,7 @@ bool take_step(const struct line *line)
         append_usage(&data);
     if (is_well || is_full) {
         send_message("barrier", phase, context, &data);
-        wait_at_barrier();
+        wait_at_barrier(strcmp(phase, "steady") == 0);
     } else {
         send_message("failure", phase, context, &failure.fields);
     }

@@ -114,7 +114,7 @@ class _ForkedDriver:
             socket_.close()
         self.pid = self._reported("pid")
 
-    def send(self, data: bytes) -> int:
+    def send(self, data: bytes, _limit_s: float = 0.0) -> int:
         """Write to its standard input."""
         sent_ns = time.monotonic_ns()
         with contextlib.suppress(BrokenPipeError):

@@ -19,13 +19,8 @@ from reusebench.measured.runtimes import RuntimeEntry
 from reusebench.samplers.readings import NpuMemory, ProcessMemory, Reading, SystemMemory
 from reusebench.scenarios.catalogue import Parameters, find_scenario
 from reusebench.targets.barriers import BarrierReading, Frames, StepData
-from reusebench.targets.measured_process import (
-    Listener,
-    MeasuredRun,
-    MemoryObserver,
-    prepare_models,
-    run_plan,
-)
+from reusebench.targets.conversation import MemoryObserver
+from reusebench.targets.measured_process import Listener, MeasuredRun, prepare_models, run_plan
 from reusebench.targets.outcome import Failure
 from reusebench.targets.target import Target
 

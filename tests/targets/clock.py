@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from reusebench.targets import measured_process
+from reusebench.targets import conversation, measured_process
 from tests.helpers.support import StubObserver
 
 
@@ -24,7 +24,8 @@ class Clock(StubObserver):
         self._line = line
         self._passed_s = 0.0
         clock = SimpleNamespace(monotonic=self._now, monotonic_ns=lambda: round(self._now() * 1e9))
-        monkeypatch.setattr(measured_process, "time", clock)
+        for module in (conversation, measured_process):
+            monkeypatch.setattr(module, "time", clock)
 
     def _now(self) -> float:
         return time.monotonic() + self._passed_s

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import gc
 import json
 import os
@@ -14,7 +15,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,12 +27,13 @@ from reusebench.measured.failures import tells_of_memory
 from reusebench.measured.messages import Message
 from reusebench.measured.plan import Plan, Step
 from reusebench.measured.runtimes.base import Preparation
-from reusebench.samplers.host import LOCAL_HOST
+from reusebench.samplers.host import LOCAL_HOST, Host, LocalHost
 from reusebench.samplers.observer import Observer
 from reusebench.samplers.readings import Reading
 from reusebench.system.processes import watch_ends
 from reusebench.targets.barriers import StepData
-from reusebench.targets.measured_process import MeasuredRun, prepare_models
+from reusebench.targets.machine import LocalMachine
+from reusebench.targets.measured_process import MeasuredRun, interface_of, prepare_models
 from reusebench.targets.outcome import OUTCOMES, Failure
 from reusebench.targets.target import THIS_INTERPRETER, Target
 from tests.helpers.scripted_driver import ACCOUNT
@@ -100,11 +102,10 @@ def _script(tmp_path: Path, body: str) -> Target:
     opening = "import json, os, signal, sys, time\n"
     opening += "read = lambda: sys.stdin.readline().strip()\n"
     opening += "send = lambda **fields: print(json.dumps(fields), flush=True)\n"
+    opening += "late_ns = 0\n"
     opening += "def barrier(phase, context=None, **data):\n"
-    opening += (
-        "    send(event='barrier', phase=phase, context=context, at_ns=time.monotonic_ns(),"
-        " data=data)\n"
-    )
+    opening += "    at_ns = time.monotonic_ns() + late_ns\n"
+    opening += "    send(event='barrier', phase=phase, context=context, at_ns=at_ns, data=data)\n"
     path.write_text(opening + body)
     return Target("script", (sys.executable, str(path)), folder=tmp_path)
 
@@ -187,7 +188,8 @@ def test_a_walk(tmp_path: Path) -> None:
     }
 
 
-#: A process that walks a plan of one context; `steady` is its code for the steady phase.
+#: A process that walks a plan of one context; `steady` is its code for the steady phase. By its
+#: clock, that is `late_ns` later from the first inference on.
 _ONE_CONTEXT = """
 commands = open("commands", "a", buffering=1)
 def command():
@@ -195,11 +197,20 @@ def command():
     commands.write(line[:6] + chr(10))
     return line
 command()
+figures = dict(
+    context=dict(load_ns=1),
+    first_inference=dict(
+        latency_ns={latency_ns}, digest="0" * 8, copies=dict(input_bytes=0, output_bytes=0)
+    ),
+    steady=dict(elapsed_ns=3, latencies_ns=[[1, 1, 1]], digests=["0" * 8]),
+)
 steps = ("imported", None), ("context", 0), ("first_inference", 0), ("steady", None), ("destroy", 0)
 for phase, context in steps:
     if phase == "steady":
         {steady}
-    barrier(phase, context, latency_ns={latency_ns})
+    if phase == "first_inference":
+        late_ns = {late_ns}
+    barrier(phase, context, **figures.get(phase, dict()))
     while command() == "trim":
         barrier("trimmed", trimmed={trimmed})
 """
@@ -210,7 +221,8 @@ def test_trimming_disturbs_nothing_that_is_read_as_allocated(
     tmp_path: Path, has_trim: bool
 ) -> None:
     """The process trims only after the steady reading; later readings are marked if it did."""
-    target = _script(tmp_path, _ONE_CONTEXT.format(steady="pass", latency_ns=1, trimmed=has_trim))
+    body = _ONE_CONTEXT.format(steady="pass", latency_ns=1, late_ns=0, trimmed=has_trim)
+    target = _script(tmp_path, body)
     observer = StubObserver(lambda _: (tmp_path / "commands").read_text().split().count("trim"))
     run = walk(make_plan("no_reuse", "plain", contexts=1), target, observer)
     assert [reading.phase for reading in run.barriers][3:5] == ["steady", "trimmed"]
@@ -334,6 +346,18 @@ def _children(log: Path) -> list[int]:
     ]
 
 
+class _LaterHost(LocalHost):
+    """This machine, two hours later."""
+
+    def now_ns(self) -> int:
+        """Return a clock that no process is ahead of."""
+        return super().now_ns() + 7200 * 10**9
+
+
+class _LaterMachine(LocalMachine):
+    host: Host = _LaterHost()
+
+
 @pytest.mark.parametrize(("latency_s", "is_hang"), [(1200, False), (10, True)])
 def test_rounds_that_take_long_are_no_hang(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, latency_s: int, is_hang: bool
@@ -343,9 +367,13 @@ def test_rounds_that_take_long_are_no_hang(
         open("started", "w").write("rounds")
         while {is_hang} or not os.path.exists("passed"):
             time.sleep(0.001)"""
-    body = _ONE_CONTEXT.format(steady=steady.strip(), latency_ns=latency_s * 10**9, trimmed=True)
+    latency_ns = latency_s * 10**9
+    body = _ONE_CONTEXT.format(
+        steady=steady.strip(), latency_ns=latency_ns, late_ns=latency_ns, trimmed=True
+    )
     clock = Clock(monkeypatch, tmp_path / "started", "rounds")
-    run = walk(make_plan("no_reuse", "plain", contexts=1), _script(tmp_path, body), clock)
+    target = replace(_script(tmp_path, body), machine=_LaterMachine())
+    run = walk(make_plan("no_reuse", "plain", contexts=1), target, clock)
     assert (run.failure.kind if run.failure else None) == ("hung" if is_hang else None)
 
 
@@ -423,6 +451,67 @@ def test_a_process_that_leaves(
     assert (failure.kind, failure.phase, failure.message) == ("crashed", "imported", message)
     assert failure.last_words.endswith(last_words)
     assert len(failure.last_words) < 5000
+
+
+def test_a_process_that_does_not_read_has_hung(tmp_path: Path) -> None:
+    """A plan that its pipe does not hold is not written for longer than the time limit."""
+    plan = make_plan("no_reuse", "plain" * 10_000, contexts=200)
+    run = walk(plan, _script(tmp_path, "time.sleep(600)"), time_limit_s=0.3)
+    failure = _failure(run)
+    assert (failure.kind, failure.phase) == ("hung", "imported")
+    assert failure.message == Message("input_not_read", {"seconds": "0.3"})
+    model = models_of("plain" * 100_000)[0]
+    unread = interface_of(_script(tmp_path, "time.sleep(600)"), "scripted", model.path, 0.3)
+    assert isinstance(unread, Failure)
+    assert (unread.kind, unread.phase) == ("hung", "inspect")
+
+
+def test_a_plan_is_read_in_parts(tmp_path: Path) -> None:
+    """A process that reads slowly gets all of a plan that its pipe does not hold."""
+    plan = make_plan("no_reuse", "plain" * 20_000, contexts=200)
+    body = """
+line = b""
+while not line.endswith(b"\\n"):
+    line += os.read(0, 30000)
+    time.sleep(0.001)
+open("received", "wb").write(line)
+"""
+    walk(plan, _script(tmp_path, body))
+    command = json.loads((tmp_path / "received").read_text())
+    assert Plan.from_json(command["plan"]) == plan
+
+
+#: Makes the process unreadable to others: as a program with file capabilities is.
+_NOT_DUMPABLE = "import ctypes; ctypes.CDLL(None).prctl(4, 0, 0, 0, 0); barrier('imported'); read()"
+
+
+def test_a_process_that_cannot_be_read_is_a_result(tmp_path: Path) -> None:
+    """The failure says why, and what to do."""
+
+    class Blind(LocalHost):
+        """This machine for a user who may not read the process."""
+
+        def read_all(self, paths: Sequence[str]) -> list[bytes | OSError]:
+            """Refuse what needs the right to trace a process."""
+            denied = PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+            contents = super().read_all(paths)
+            return [
+                denied if path.endswith("/smaps_rollup") else content
+                for path, content in zip(paths, contents)
+            ]
+
+        def read(self, path: str) -> bytes:
+            """Refuse it too."""
+            if path.endswith("/smaps"):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+            return super().read(path)
+
+    target = _script(tmp_path, f"read(); {_NOT_DUMPABLE}")
+    run = walk(make_plan("full_dup", "plain"), target, Observer(Blind(), sample_hz=100))
+    failure = _failure(run)
+    assert (failure.kind, failure.phase) == ("failed", "imported")
+    assert failure.message == Message("process_not_readable", {"reason": "Permission denied"})
+    assert "PR_SET_DUMPABLE" in str(failure)
 
 
 def test_a_process_killed_while_it_is_read_is_a_result() -> None:
@@ -557,11 +646,10 @@ def test_prepared_models_are_loaded(tmp_path: Path) -> None:
 def test_preparing_may_take_longer_than_a_step(tmp_path: Path) -> None:
     """The process only has to report from time to time that it goes on."""
     body = "read()\nfor _ in range(6):\n    time.sleep(0.2)\n    send(event='preparing')\n"
-    body += "send(event='prepared', models={'digest': {'path': 'here'}})"
-    made = prepare_models(
-        _script(tmp_path, body), "scripted", models_of("plain"), tmp_path, time_limit_s=1.0
-    )
-    assert made == {"digest": Preparation("here")}
+    (model,) = models_of("plain")
+    body += f"send(event='prepared', models={{'{model.digest}': {{'path': 'plain'}}}})"
+    made = prepare_models(_script(tmp_path, body), "scripted", (model,), tmp_path, time_limit_s=1.0)
+    assert made == {model.digest: Preparation("plain")}
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 
 from reusebench.measured.plan import Plan, Streams
+from reusebench.samplers.readings import Reading
 from reusebench.system.interrupts import first_interrupt_calls
 from reusebench.targets.barriers import Frames
 from reusebench.targets.measured_process import MeasuredRun
-from tests.helpers.support import TIME_LIMIT_S, StubListener, make_plan, walk
+from tests.helpers.support import TIME_LIMIT_S, StubListener, StubObserver, make_plan, walk
 from tests.targets.clock import Clock
 
 pytestmark = pytest.mark.process
@@ -81,6 +82,27 @@ def test_ctrl_c_ends_streams_in_order() -> None:
     (steady,) = (reading for reading in run.barriers if reading.phase == "steady")
     assert 1.0 <= steady.data.seconds < 3600.0
     assert len(messages.kept) >= 2
+
+
+def test_a_stop_that_comes_too_late_ends_nothing() -> None:
+    """Streams may have ended when the harness writes `stop`; the walk goes on to its end."""
+
+    class Late(StubObserver):
+        """An observer during whose reading at the steady barrier `stop` is written."""
+
+        def snapshot(self) -> Reading:
+            """Write it."""
+            if len(self.answers) == plan_steps.index("steady"):
+                commands = Path(f"/proc/{self.pid}/fd/0")
+                with commands.open("wb", buffering=0) as pipe:
+                    pipe.write(b"stop\n")
+            return super().snapshot()
+
+    plan = _plan("plain", duration_s=0.1)
+    plan_steps = [step.phase for step in plan.steps()]
+    run = walk(plan, observer=Late())
+    assert run.failure is None
+    assert [reading.phase for reading in run.barriers if reading.phase != "trimmed"] == plan_steps
 
 
 def test_a_second_ctrl_c_is_not_waited_for() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["ConnectionLost", "NotStarted", "RuntimeMissing", "TargetError"]
+__all__ = ["ConnectionLost", "InputNotRead", "NotStarted", "RuntimeMissing", "TargetError"]
 
 
 class TargetError(Exception):
@@ -15,6 +15,13 @@ class RuntimeMissing(TargetError):
 
 class ConnectionLost(TargetError):
     """The board was reached and is no longer reachable."""
+
+
+class InputNotRead(TargetError):
+    """A process has not read its input within the time limit."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"the process has not read its input within {seconds:g} s")
 
 
 class NotStarted(TargetError):

@@ -7,35 +7,39 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NoReturn, Protocol
+from typing import Protocol
 
 from reusebench.measured.messages import Message
 from reusebench.measured.plan import INFERENCES_PER_CYCLE, Model, Plan, Step
 from reusebench.measured.runtimes.base import Interface, Preparation
-from reusebench.measured.runtimes.rknn.diagnosis import cause_of_crash
-from reusebench.samplers.readings import Reading
 from reusebench.system.interrupts import first_interrupt_calls
 from reusebench.targets.barriers import (
     Barrier,
     BarrierReading,
     Described,
-    DriverFailure,
     DriverMessage,
     Frames,
     Prepared,
     Preparing,
 )
+from reusebench.targets.conversation import Conversation, MemoryObserver, Stopped
 from reusebench.targets.errors import ConnectionLost, TargetError
 from reusebench.targets.machine import Reach
-from reusebench.targets.outcome import Failure, classify_exit, classify_failure
+from reusebench.targets.outcome import Failure
 from reusebench.targets.process import DriverProcess
-from reusebench.targets.protocol.base import PYTHON_PROTOCOL, InvalidMessage
+from reusebench.targets.protocol.base import PYTHON_PROTOCOL
+from reusebench.targets.protocol.expected import (
+    MOST_PREPARING,
+    UnexpectedMessage,
+    check_interface,
+    check_prepared,
+    unexpected_kind,
+)
 from reusebench.targets.target import Target
 
 __all__ = [
     "Listener",
     "MeasuredRun",
-    "MemoryObserver",
     "interface_of",
     "prepare_models",
     "run_plan",
@@ -51,24 +55,6 @@ _STOP = b"stop\n"
 _TRIM = b"trim\n"
 #: The step of failures that come before any other step.
 _FIRST = Step("imported")
-
-
-class MemoryObserver(Protocol):
-    """Reads memory: `sample` every `interval_s` between barriers, `snapshot` at a barrier."""
-
-    interval_s: float
-
-    def attach(self, pid: int) -> None:
-        """Start to read this process."""
-
-    def detach(self) -> None:
-        """Stop reading."""
-
-    def sample(self) -> None:
-        """Take one cheap reading."""
-
-    def snapshot(self) -> Reading:
-        """Take one full reading; raise ProcessLookupError if the process has gone."""
 
 
 @dataclass
@@ -102,80 +88,6 @@ class Listener(Protocol):
         """Take the frames of the last second and the run so far."""
 
 
-class _Stopped(Exception):
-    """The process cannot go on."""
-
-    def __init__(self, failure: Failure) -> None:
-        super().__init__(str(failure))
-        self.failure = failure
-
-
-class _Conversation:
-    """The messages of a running driver. Every method that waits raises _Stopped."""
-
-    def __init__(self, target: Target, process: DriverProcess) -> None:
-        self._protocol = target.protocol
-        self._process = process
-        self._buffer = b""
-
-    def write(self, data: bytes) -> int:
-        """Send `data`, and return the time by the target's clock.
-
-        If the process has gone, the next read fails.
-        """
-        return self._process.send(data)
-
-    def read(
-        self, step: Step, time_limit_s: float, observer: MemoryObserver | None = None
-    ) -> DriverMessage:
-        """Return the next message; let the observer sample while waiting for it."""
-        deadline = time.monotonic() + time_limit_s
-        next_sample = time.monotonic()
-        while b"\n" not in self._buffer:
-            now = time.monotonic()
-            if now >= deadline:
-                self._fail("hung", step, Message("no_answer", {"seconds": f"{time_limit_s:g}"}))
-            if observer is None:
-                next_sample = deadline
-            elif now >= next_sample:
-                observer.sample()
-                next_sample = max(next_sample + observer.interval_s, now)
-            self._receive(min(next_sample, deadline) - time.monotonic(), step)
-
-        line, _, self._buffer = self._buffer.partition(b"\n")
-        try:
-            message = self._protocol.decode(line)
-        except InvalidMessage as error:
-            self._fail("failed", step, Message("protocol_broken", {"line": str(error)}))
-        if isinstance(message, DriverFailure):
-            kind = classify_failure(message.kind, message.message, self.last_words())
-            self._fail(kind, Step(message.phase, message.context), message.message)
-        return message
-
-    def fail_ended(self, step: Step) -> NoReturn:
-        """Raise _Stopped for a process that has ended by itself."""
-        ending = self._process.ending()
-        last_words = self.last_words()
-        kind, message = classify_exit(ending, last_words)
-        cause = cause_of_crash(last_words)
-        if cause:
-            message = Message("process_end_explained", {"cause": cause, "end": message})
-        self._fail(kind, step, message)
-
-    def last_words(self) -> str:
-        """Return the end of standard error."""
-        return self._process.last_words()
-
-    def _receive(self, timeout_s: float, step: Step) -> None:
-        chunk = self._process.receive(max(0.0, timeout_s))
-        if chunk == b"":
-            self.fail_ended(step)
-        self._buffer += chunk or b""
-
-    def _fail(self, kind: str, step: Step, message: Message) -> NoReturn:
-        raise _Stopped(Failure(kind, step.phase, step.context, message, self.last_words()))
-
-
 def run_plan(
     target: Target, plan: Plan, observer: MemoryObserver, time_limit_s: float, listener: Listener
 ) -> MeasuredRun:
@@ -188,7 +100,7 @@ def run_plan(
     walk = _Walk(target, plan, observer, time_limit_s, listener)
     try:
         walk.to_the_end()
-    except _Stopped as stopped:
+    except Stopped as stopped:
         walk.run.failure = stopped.failure
     except TargetError as error:
         walk.run.failure = failure_of_target(error, walk.step)
@@ -199,7 +111,7 @@ def run_plan(
 class _Walk:
     """The walk of one process through its plan, from barrier to barrier."""
 
-    _process: _Conversation
+    _process: Conversation
 
     def __init__(
         self,
@@ -224,7 +136,7 @@ class _Walk:
         """Start the process, walk it through the plan, and end it."""
         plan = self._target.machine.plan_there(self._plan)
         with _started(self._target, Reach.of_plan(plan)) as process:
-            self._process = _Conversation(self._target, process)
+            self._process = Conversation(self._target, process, self._time_limit_s)
             self.run.start_ns = process.started_ns
             self._observer.attach(process.pid)
             try:
@@ -235,11 +147,11 @@ class _Walk:
 
     def _walk(self, plan: Plan) -> None:
         protocol = self._target.protocol
-        self._process.write(protocol.begin(plan))
+        self._process.write(protocol.begin(plan), self.step)
         for step in self._steps():
             self.step = step
             self._listener.step(step)
-            self._process.write(protocol.step(plan, step))
+            self._process.write(protocol.step(plan, step), step)
 
             if step.phase == "steady" and self._plan.schedule is not None:
                 with first_interrupt_calls(self._end_streams):
@@ -253,25 +165,30 @@ class _Walk:
         for step in self._plan.steps():
             yield step
             if self._is_full:
-                phases = [barrier.phase for barrier in self.run.barriers]
-                made = phases.count("context")
-                ran = phases.count("first_inference")
+                made = self._count("context")
+                ran = self._count("first_inference")
                 yield from self._plan.steps_when_full(made, ran)
                 return
 
     def _end_streams(self) -> None:
         self.run.interrupted = True
-        self._process.write(_STOP)
+        self._process.interrupt(_STOP)
 
     def _await_barrier(self, step: Step) -> Barrier:
         """Return the barrier that ends the step; pass earlier frames to the listener."""
-        limit_s = self._limit_s(step)
-        while True:
-            message = self._process.read(step, limit_s, self._observer)
-            if isinstance(message, Barrier):
-                return message
-            assert isinstance(message, Frames)
-            self._listener.frames(message, self.run)
+        return self._process.barrier(
+            self._plan,
+            step,
+            self._count("first_inference"),
+            self._limit_s(step),
+            self._observer,
+            take_frames=lambda frames: self._listener.frames(frames, self.run),
+            is_interrupted=lambda: self.run.interrupted,
+        )
+
+    def _count(self, phase: str) -> int:
+        """Return the number of barriers of a phase."""
+        return sum(barrier.phase == phase for barrier in self.run.barriers)
 
     def _limit_s(self, step: Step) -> float:
         """Return the longest time without a message that is allowed.
@@ -295,27 +212,29 @@ class _Walk:
         try:
             self._read(barrier, trimmed)
             if step.phase == "steady":
-                self._let_go(_TRIM)
+                self._let_go(_TRIM, step)
                 barrier = self._await_barrier(Step("trimmed"))
                 self._read(barrier, barrier.data.trimmed)
         except ProcessLookupError:  # killed while it was read at the barrier
             self._process.fail_ended(step)
+        except OSError as error:
+            self._process.fail_unreadable(step, error)
 
         last = self.run.barriers[-1]
         self._note_failed_context(last)
         if self._is_memory_short(last):
             self._is_full = True
-            self._let_go(_STOP)
+            self._let_go(_STOP, step)
         else:
-            self._let_go(_GO)
+            self._let_go(_GO, step)
 
     def _read(self, barrier: Barrier, malloc_trimmed: bool) -> None:
         reading = self._observer.snapshot()
         self.run.barriers.append(BarrierReading.of(barrier, malloc_trimmed, reading))
 
-    def _let_go(self, word: bytes) -> None:
+    def _let_go(self, word: bytes, step: Step) -> None:
         """Let the process go on from the barrier that was read last."""
-        self.run.barriers[-1].left_ns = self._process.write(word)
+        self.run.barriers[-1].left_ns = self._process.write(word, step)
 
     def _note_failed_context(self, barrier: BarrierReading) -> None:
         """Note the failure of a context that was one too many, if there is one."""
@@ -346,14 +265,20 @@ def prepare_models(
     reach = Reach(Reach.of_models(models).readable, (str(folder.parent),))
     with _failing(step) as attempt, _started(target, reach) as process:
         there = [target.machine.model_there(model) for model in models]
-        conversation = _Conversation(target, process)
-        conversation.write(
-            PYTHON_PROTOCOL.prepare(runtime, there, target.machine.folder_there(folder))
-        )
+        folder_there = target.machine.folder_there(folder)
+        conversation = Conversation(target, process, time_limit_s)
+        conversation.write(PYTHON_PROTOCOL.prepare(runtime, there, folder_there), step)
         message: DriverMessage = Preparing()
-        while isinstance(message, Preparing):
+        signs = 0
+        while isinstance(message, Preparing) and signs <= MOST_PREPARING:
             message = conversation.read(step, time_limit_s)
-        assert isinstance(message, Prepared)
+            signs += 1
+        try:
+            if not isinstance(message, Prepared):
+                raise unexpected_kind(message, "prepared")
+            check_prepared(message.models, there, folder_there)
+        except UnexpectedMessage as error:
+            conversation.fail_broken(step, error.problem)
         return message.models
     return attempt.failure
 
@@ -364,10 +289,15 @@ def interface_of(
     """Return the inputs and outputs of the model as the runtime reads them in a process."""
     step = Step("inspect")
     with _failing(step) as attempt, _started(target, Reach((model,))) as process:
-        conversation = _Conversation(target, process)
-        conversation.write(target.protocol.inspect(runtime, target.machine.path_there(model)))
+        conversation = Conversation(target, process, time_limit_s)
+        conversation.write(target.protocol.inspect(runtime, target.machine.path_there(model)), step)
         message = conversation.read(step, time_limit_s)
-        assert isinstance(message, Described)
+        try:
+            if not isinstance(message, Described):
+                raise unexpected_kind(message, "interface")
+            check_interface(message.interface)
+        except UnexpectedMessage as error:
+            conversation.fail_broken(step, error.problem)
         return message.interface
     return attempt.failure
 
@@ -375,13 +305,15 @@ def interface_of(
 def try_plan(target: Target, plan: Plan, time_limit_s: float) -> Failure | None:
     """Walk the plan in a fresh process without measuring; return its failure, or None."""
     with _failing(_FIRST) as attempt, _started(target, Reach.of_plan(plan)) as process:
-        conversation = _Conversation(target, process)
+        conversation = Conversation(target, process, time_limit_s)
         there = target.machine.plan_there(plan)
-        conversation.write(target.protocol.begin(there))
+        conversation.write(target.protocol.begin(there), _FIRST)
+        ran = 0
         for step in plan.steps():
-            conversation.write(target.protocol.step(there, step))
-            conversation.read(step, time_limit_s)
-            conversation.write(_GO)
+            conversation.write(target.protocol.step(there, step), step)
+            conversation.barrier(plan, step, ran, time_limit_s)
+            ran += step.phase == "first_inference"
+            conversation.write(_GO, step)
         return None
     return attempt.failure
 
@@ -407,7 +339,7 @@ def _failing(step: Step) -> Iterator[_Attempt]:
     attempt = _Attempt()
     try:
         yield attempt
-    except _Stopped as stopped:
+    except Stopped as stopped:
         attempt.failure = stopped.failure
     except TargetError as error:
         attempt.failure = failure_of_target(error, step)

@@ -10,7 +10,20 @@ import msgspec
 from reusebench.measured.failures import tells_of_memory
 from reusebench.measured.messages import ENGLISH, Message, words
 
-__all__ = ["OUTCOMES", "Ending", "Failure", "classify_exit", "classify_failure", "oom_kills_in"]
+__all__ = [
+    "OUTCOMES",
+    "PROTOCOL_BROKEN",
+    "Ending",
+    "Failure",
+    "classify_exit",
+    "classify_failure",
+    "oom_kills_in",
+]
+
+#: Code of the message for a process that has sent what no step sends.
+PROTOCOL_BROKEN = "protocol_broken"
+#: Codes of failures that the harness has found, which tell nothing about the runtime.
+_OF_HARNESS = (PROTOCOL_BROKEN, "process_not_readable")
 
 #: Outcomes that a result may have, with their meanings.
 OUTCOMES = {
@@ -54,6 +67,11 @@ class Failure(msgspec.Struct, frozen=True):
     message: Message
     #: The end of the process's standard error.
     last_words: str = ""
+
+    @property
+    def is_of_runtime(self) -> bool:
+        """Whether it tells about the runtime; otherwise the process only could not be measured."""
+        return self.message.code not in _OF_HARNESS
 
     def sentence(self, language: str = ENGLISH) -> str:
         """Return kind, phase and message in a language of messages.LANGUAGES."""
@@ -103,5 +121,5 @@ def classify_failure(kind: str, message: Message, last_words: str) -> str:
     """
     if kind != "failed" or message.code != "exception":
         return kind
-    is_import = message.values["type"] in ("ImportError", "SystemError")
+    is_import = message.values.get("type") in ("ImportError", "SystemError")
     return "out_of_memory" if is_import and tells_of_memory(last_words) else kind

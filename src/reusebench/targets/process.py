@@ -20,15 +20,24 @@ from reusebench.samplers.system_memory import oom_kills
 from reusebench.system import processes
 from reusebench.system.cache import CacheError, OwnFolder
 from reusebench.system.interrupts import uninterrupted
-from reusebench.targets.errors import TargetError
+from reusebench.targets.errors import InputNotRead, TargetError
 from reusebench.targets.oom_scores import OomScores
 from reusebench.targets.outcome import Ending
 
-__all__ = ["LAST_WORDS_BYTES", "LEDGER_VARIABLE", "DriverProcess", "LocalProcess", "readable_words"]
+__all__ = [
+    "LAST_WORDS_BYTES",
+    "LEDGER_VARIABLE",
+    "SEND_LIMIT_S",
+    "DriverProcess",
+    "LocalProcess",
+    "readable_words",
+]
 
 #: Variable with the path of the file to which the preload library writes its ledger.
 LEDGER_VARIABLE = "REUSEBENCH_LEDGER"
 
+#: Time for which a process may leave its input unread, unless the caller has another limit.
+SEND_LIMIT_S = 10.0
 #: Length of the end of standard error that is kept.
 LAST_WORDS_BYTES = 4000
 _READ_BYTES = 1 << 16
@@ -50,10 +59,11 @@ class DriverProcess(Protocol):
     #: Time of its start by the monotonic clock of its machine.
     started_ns: int
 
-    def send(self, data: bytes) -> int:
+    def send(self, data: bytes, limit_s: float = SEND_LIMIT_S) -> int:
         """Write to its standard input, and return the time by its machine's clock.
 
-        Nothing happens if the process has gone.
+        Nothing happens if the process has gone. Raises InputNotRead if it does not take all data
+        within `limit_s`.
         """
 
     def receive(self, timeout_s: float) -> bytes | None:
@@ -115,16 +125,28 @@ class LocalProcess:
         assert self._popen.stdin is not None
         assert self._popen.stdout is not None
         self._commands = self._popen.stdin
+        os.set_blocking(self._commands.fileno(), False)
         self._messages = self._popen.stdout
         self.pid = self._popen.pid
         self._oom_scores = OomScores(self.pid)
 
-    def send(self, data: bytes) -> int:
-        """Write to standard input, and return the time before."""
-        sent_ns = time.monotonic_ns()
-        with contextlib.suppress(BrokenPipeError):
-            self._commands.write(data)
-        return sent_ns
+    def send(self, data: bytes, limit_s: float = SEND_LIMIT_S) -> int:
+        """Write to standard input, and return the time before the last part was written."""
+        deadline = time.monotonic() + limit_s
+        view = memoryview(data)
+        while True:
+            sent_ns = time.monotonic_ns()
+            with contextlib.suppress(BlockingIOError):
+                try:
+                    view = view[os.write(self._commands.fileno(), view) :]
+                except BrokenPipeError:
+                    return sent_ns
+            if not view:
+                return sent_ns
+            left_s = deadline - time.monotonic()
+            if left_s <= 0:
+                raise InputNotRead(limit_s)
+            select.select([], [self._commands], [], left_s)
 
     def receive(self, timeout_s: float) -> bytes | None:
         """Return bytes from standard output, waiting up to `timeout_s`."""

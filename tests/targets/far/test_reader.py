@@ -12,7 +12,7 @@ from typing import NoReturn
 
 import pytest
 
-from reusebench.targets.errors import ConnectionLost, TargetError
+from reusebench.targets.errors import ConnectionLost, InputNotRead, TargetError
 from reusebench.targets.far.connection import Connection, Request
 from reusebench.targets.far.host import FarHost
 from reusebench.targets.far.process import FarProcess
@@ -215,13 +215,11 @@ def test_errors_are_a_file_that_the_process_can_read(connection: Connection) -> 
     process.close()
 
 
-def test_a_process_that_does_not_read_is_no_end(
-    connection: Connection, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its input is given up after a while; the connection stays."""
-    monkeypatch.setattr("reusebench.targets.far.process._INPUT_LIMIT_S", 0.1)
+def test_a_process_that_does_not_read_is_no_end(connection: Connection) -> None:
+    """Its input is given up at the limit, and the error says so; the connection stays."""
     process = _start(connection, "sleep", "1000")
-    process.send(bytes(1 << 20))
+    with pytest.raises(InputNotRead, match=r"has not read its input within 0\.1 s"):
+        process.send(bytes(1 << 20), 0.1)
     assert process.receive(0) is None
     process.close()
     assert has_gone(process.pid)

@@ -21,7 +21,7 @@ def limit_of(plan: Plan, run: MeasuredRun, ledger: Ledger | None) -> ContextLimi
     end = run.failure
     is_fatal = end is not None and plan.may_be_full_at(Step(end.phase, end.context))
     if end is not None:
-        if end.kind == "not_supported":
+        if end.kind == "not_supported" or not end.is_of_runtime:
             return None
         if run.full is None and not is_fatal:
             return None

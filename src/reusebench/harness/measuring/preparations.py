@@ -71,7 +71,7 @@ def _cache_failure(error: CacheError) -> Failure:
 
 def _failure_to_prepare(failure: Failure) -> Failure:
     """Return the failure of the plan: a runtime's refusal means that it lacks the mechanism."""
-    if failure.kind != "failed":
+    if failure.kind != "failed" or not failure.is_of_runtime:
         return failure
     message = Message("not_prepared", {"reason": failure.message})
     return Failure("not_supported", failure.phase, failure.context, message, failure.last_words)

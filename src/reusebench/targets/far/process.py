@@ -11,11 +11,16 @@ import struct
 import time
 from collections.abc import Mapping, Sequence
 
-from reusebench.targets.errors import ConnectionLost, NotStarted, TargetError
+from reusebench.targets.errors import ConnectionLost, InputNotRead, NotStarted, TargetError
 from reusebench.targets.far.connection import Connection, Request
 from reusebench.targets.far.host import read_request
 from reusebench.targets.outcome import Ending, oom_kills_in
-from reusebench.targets.process import LAST_WORDS_BYTES, LEDGER_VARIABLE, readable_words
+from reusebench.targets.process import (
+    LAST_WORDS_BYTES,
+    LEDGER_VARIABLE,
+    SEND_LIMIT_S,
+    readable_words,
+)
 
 __all__ = ["HAS_MARKS", "FarProcess"]
 
@@ -31,9 +36,6 @@ _NUMBER = struct.Struct("<I")
 _ENDED = struct.Struct("<IQ")
 #: Bytes of the process's input in one request.
 _INPUT_BYTES = 1 << 15
-#: Time for which a process may leave its input unread before the rest is dropped. It hangs then,
-#: and its own time limit reports that.
-_INPUT_LIMIT_S = 10.0
 _INPUT_PAUSE_S = 0.01
 #: Time for a process that has closed its pipe to exit.
 _LEAVE_S = 10.0
@@ -119,8 +121,8 @@ class FarProcess:
         content = b"".join(os.fsencode(text) + b"\0" for text in texts)
         return Request("p", _START.pack(flags, len(command), len(variables)) + content)
 
-    def send(self, data: bytes) -> int:
-        """Write to standard input; return the time of the write.
+    def send(self, data: bytes, limit_s: float = SEND_LIMIT_S) -> int:
+        """Write to standard input; return the time of the last write.
 
         A signal handler may send a word; its time is unknown, and 0 is returned.
         """
@@ -128,16 +130,16 @@ class FarProcess:
             self._connection.post(Request("i", data))
             return 0
         time_ns = 0
-        given_up_s = time.monotonic() + _INPUT_LIMIT_S
-        while data and time.monotonic() < given_up_s:
+        deadline = time.monotonic() + limit_s
+        while data:
+            if time.monotonic() >= deadline:
+                raise InputNotRead(limit_s)
             try:
                 count, time_ns = self._write(data[:_INPUT_BYTES])
             except BrokenPipeError:
                 break
             data = data[count:]
-            if count:
-                given_up_s = time.monotonic() + _INPUT_LIMIT_S
-            else:
+            if not count:
                 self._connection.wait(lambda: self._output_ended, _INPUT_PAUSE_S)
         return time_ns
 

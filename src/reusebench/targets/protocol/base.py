@@ -83,7 +83,7 @@ class PythonDriverProtocol:
         """Return the message of a line of JSON."""
         try:
             message: DriverMessage = _MESSAGES.decode(line)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             raise InvalidMessage(repr(line[:200])) from None
         return message
 

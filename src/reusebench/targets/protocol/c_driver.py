@@ -63,6 +63,7 @@ __all__ = ["C_PROTOCOL", "CDriverProtocol"]
 _PS_PER_S = 10**12
 _NS_PER_S = 10**9
 _ERROR_TEXT_CHARACTERS = 200
+_MOST_COUNTED = 10_000
 
 _Pairs = list[tuple[str, object]]
 
@@ -98,7 +99,7 @@ class CDriverProtocol:
         kind, fields = read_line(line)
         try:
             return _MESSAGES[kind](fields)
-        except (KeyError, ValueError):
+        except (LookupError, ValueError, TypeError, ArithmeticError):
             raise InvalidMessage(repr(line[:_ERROR_TEXT_CHARACTERS])) from None
 
 
@@ -282,7 +283,7 @@ def _step_data(fields: Fields) -> StepData:
         latency_ns=fields.number("latency_ns", 0),
         digest=fields.get("digest") or "",
         # Rockchip's runtime gives the application no outputs of floats.
-        samples=((),) * fields.number("samples", 0),
+        samples=((),) * _count(fields, "samples"),
         copies=Copies(*_numbers(fields.text("copies"))) if fields.get("copies") else None,
         elapsed_ns=fields.number("elapsed_ns", 0),
         latencies_ns=tuple(map(_numbers, fields.all("latencies_ns"))),
@@ -290,8 +291,8 @@ def _step_data(fields: Fields) -> StepData:
         begin_ns=fields.number("begin_ns", 0),
         seconds=fields.number("seconds_ns", 0) / _NS_PER_S,
         # This driver decodes no video, so frames have no numbers in a clip.
-        frame_checksums=({},) * fields.number("models", 0),
-        unequal_frames=(0,) * fields.number("models", 0),
+        frame_checksums=({},) * _count(fields, "models"),
+        unequal_frames=(0,) * _count(fields, "models"),
         trimmed=bool(fields.number("trimmed", 0)),
         usage=_usage(fields) if fields.get("fds") else None,
         failure=_step_failure(fields) if fields.get("failed_phase") else None,
@@ -299,6 +300,14 @@ def _step_data(fields: Fields) -> StepData:
 
 
 _ACCOUNT = ("weights_bytes", "internal_bytes", "dma_bytes")
+
+
+def _count(fields: Fields, name: str) -> int:
+    """Return the number of outputs or models, of which no plan has more than _MOST_COUNTED."""
+    count = fields.number(name, 0)
+    if not 0 <= count <= _MOST_COUNTED:
+        raise ValueError(f"{name} is {count}")
+    return count
 
 
 def _allocation(text: str) -> Allocation:
@@ -400,7 +409,8 @@ def _values(fields: Fields) -> dict[str, Value]:
             values[name] = Message(text)
         elif inner and kind == "text":
             outer = values[name]
-            assert isinstance(outer, Message)
+            if not isinstance(outer, Message):
+                raise TypeError(f"{name} is no message")
             values[name] = Message(outer.code, {**outer.values, inner: text})
         elif kind in ("text", "number"):
             values[name] = text if kind == "text" else int(text)
