@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from reusebench.harness.plans.document import Section, nearest, shown
+from reusebench.harness.plans.document import DocumentTable, nearest, shown
 from reusebench.measured.plan import (
     ALLOCATORS,
     CREATE_MEM,
@@ -38,7 +38,7 @@ _MEMORY_KEYS = (
 _CONTEXT_KEYS = ("model", "stream", "after", *_REUSES, *_MEMORY_KEYS)
 
 
-def read_contexts(section: Section, models: Sequence[str]) -> tuple[Context, ...]:
+def read_contexts(section: DocumentTable, models: Sequence[str]) -> tuple[Context, ...]:
     """Return the contexts in the file's order, in which they are made."""
     contexts: dict[str, Context] = {}
     internal_memories: dict[str, int] = {}
@@ -71,7 +71,7 @@ def read_contexts(section: Section, models: Sequence[str]) -> tuple[Context, ...
     return tuple(contexts.values())
 
 
-def _number_of(table: Section, key: str, numbers: dict[str, int]) -> int | None:
+def _number_of(table: DocumentTable, key: str, numbers: dict[str, int]) -> int | None:
     """Return the number of a shared memory that contexts call by the same word."""
     word = table.text(key)
     if word is None:
@@ -79,7 +79,7 @@ def _number_of(table: Section, key: str, numbers: dict[str, int]) -> int | None:
     return numbers.setdefault(word, len(numbers))
 
 
-def _options(table: Section) -> tuple[str, ...]:
+def _options(table: DocumentTable) -> tuple[str, ...]:
     """Return a context's options; the runtime checks later whether it has them."""
     options = table.values.get("options", [])
     if not isinstance(options, list) or not all(isinstance(option, str) for option in options):
@@ -90,7 +90,7 @@ def _options(table: Section) -> tuple[str, ...]:
 
 
 def _source(
-    table: Section, name: str, names: Sequence[str], earlier: Mapping[str, Context]
+    table: DocumentTable, name: str, names: Sequence[str], earlier: Mapping[str, Context]
 ) -> tuple[str, int | None]:
     """Return the mechanism of a context, and the index of the earlier context that it reuses."""
     reuses = [key for key in _REUSES if key in table.values]
@@ -118,7 +118,9 @@ def _source(
     return key, list(earlier).index(source)
 
 
-def _model_of(table: Section, models: Sequence[str], mechanism: str, source: Context | None) -> int:
+def _model_of(
+    table: DocumentTable, models: Sequence[str], mechanism: str, source: Context | None
+) -> int:
     """Return the index of a context's model; by default it is that of its source."""
     name = table.word("model", models, "model")
     if source is None or mechanism == SHARED_WEIGHTS:
@@ -132,7 +134,7 @@ def _model_of(table: Section, models: Sequence[str], mechanism: str, source: Con
     return source.model
 
 
-def check_cores(section: Section, contexts: Sequence[Context]) -> None:
+def check_cores(section: DocumentTable, contexts: Sequence[Context]) -> None:
     """Raise PlanFileError if some contexts have a core and others have none."""
     with_core = [context.name for context in contexts if context.core is not None]
     without_core = [context.name for context in contexts if context.core is None]
@@ -143,7 +145,7 @@ def check_cores(section: Section, contexts: Sequence[Context]) -> None:
         )
 
 
-def read_chains(section: Section, contexts: Sequence[Context]) -> tuple[tuple[int, ...], ...]:
+def read_chains(section: DocumentTable, contexts: Sequence[Context]) -> tuple[tuple[int, ...], ...]:
     """Return the chains that `after` gives.
 
     A context runs after one other context at most, and one context at most runs after it.
@@ -167,7 +169,7 @@ def read_chains(section: Section, contexts: Sequence[Context]) -> tuple[tuple[in
 
 
 def _followers(
-    section: Section, names: Sequence[str], contexts: Sequence[Context]
+    section: DocumentTable, names: Sequence[str], contexts: Sequence[Context]
 ) -> dict[str, str]:
     """Return, by its name, the context that runs after a context."""
     followers: dict[str, str] = {}

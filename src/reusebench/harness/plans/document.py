@@ -22,7 +22,15 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-__all__ = ["Document", "Keys", "PlanFileError", "Section", "nearest", "read_document", "shown"]
+__all__ = [
+    "Document",
+    "DocumentTable",
+    "Keys",
+    "PlanFileError",
+    "nearest",
+    "read_document",
+    "shown",
+]
 
 _Value = TypeVar("_Value", str, int, float, bool)
 
@@ -70,13 +78,13 @@ class Document:
             place = f"{place}, {'.'.join(keys)}"
         return PlanFileError(printable(f"{place}: {problem}"))
 
-    def section(self) -> Section:
+    def section(self) -> DocumentTable:
         """Return the outermost table."""
-        return Section.of(self, (), self.values)
+        return DocumentTable.of(self, (), self.values)
 
 
 @dataclass(frozen=True)
-class Section:
+class DocumentTable:
     """A table of a file, whose methods return checked values or raise PlanFileError."""
 
     document: Document
@@ -84,7 +92,7 @@ class Section:
     values: Mapping[str, object]
 
     @classmethod
-    def of(cls, document: Document, keys: Keys, values: Mapping[str, object]) -> Section:
+    def of(cls, document: Document, keys: Keys, values: Mapping[str, object]) -> DocumentTable:
         """Return a table; a value that is null in JSON counts as missing."""
         given = {key: value for key, value in values.items() if value is not None}
         return cls(document, keys, given)
@@ -157,14 +165,14 @@ class Section:
         """Return the keys of a table in this table, in their order; empty if it is missing."""
         return list(self.section(key).values)
 
-    def section(self, key: str) -> Section:
+    def section(self, key: str) -> DocumentTable:
         """Return a table in this table, empty if it is missing."""
         values = self.values.get(key, {})
         if not isinstance(values, dict):
             raise self.error(
                 key, f"{shown(values)} is not valid; valid: a table of keys and values"
             )
-        return Section.of(self.document, (*self.keys, key), values)
+        return DocumentTable.of(self.document, (*self.keys, key), values)
 
     def _value(self, key: str, kind: type[_Value]) -> _Value | None:
         value = self.values.get(key)

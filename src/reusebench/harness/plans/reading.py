@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Optional
 
 from reusebench.harness.plans.context_tables import check_cores, read_chains, read_contexts
-from reusebench.harness.plans.document import Document, Section, read_document, shown
+from reusebench.harness.plans.document import Document, DocumentTable, read_document, shown
 from reusebench.harness.plans.plan_file import PlanFile, PlanModel, PlanPace, PlanStreams
 from reusebench.harness.plans.plan_name import checked_name
 from reusebench.harness.plans.stored_plan import is_stored_plan, read_stored_plan
@@ -79,7 +79,7 @@ def plan_of_document(document: Document) -> PlanFile:
 # Models
 
 
-def _model(models: Section, name: str) -> PlanModel:
+def _model(models: DocumentTable, name: str) -> PlanModel:
     """Return the model of this name: a file alone, or a table."""
     if not isinstance(models.values[name], dict):
         return PlanModel(name, _existing(models, name))
@@ -95,13 +95,13 @@ def _model(models: Section, name: str) -> PlanModel:
     return PlanModel(name, source, weightless, _shape(section), inputs)
 
 
-def _existing_if_given(section: Section, key: str) -> Path | None:
+def _existing_if_given(section: DocumentTable, key: str) -> Path | None:
     if key not in section.values:
         return None
     return _existing(section, key)
 
 
-def _existing(section: Section, key: str) -> Path:
+def _existing(section: DocumentTable, key: str) -> Path:
     """Return the path of a file, which is relative to the plan's."""
     path = section.document.path.parent / (section.text(key) or "")
     try:
@@ -112,7 +112,7 @@ def _existing(section: Section, key: str) -> Path:
         ) from None
 
 
-def _recipe(section: Section) -> Recipe:
+def _recipe(section: DocumentTable) -> Recipe:
     for key in ("weightless", "shape", "inputs"):
         if key in section.values:
             raise section.error(
@@ -127,7 +127,7 @@ def _recipe(section: Section) -> Recipe:
         raise section.error("size" if "size" in str(error) else "seed", str(error)) from None
 
 
-def _shape(section: Section) -> tuple[tuple[Optional[str], tuple[int, ...]], ...]:
+def _shape(section: DocumentTable) -> tuple[tuple[Optional[str], tuple[int, ...]], ...]:
     """Return the sizes of the only input, or of the inputs that a table names."""
     if isinstance(section.values.get("shape", {}), dict):
         table = section.section("shape")
@@ -135,7 +135,7 @@ def _shape(section: Section) -> tuple[tuple[Optional[str], tuple[int, ...]], ...
     return ((None, _sizes(section, "shape")),)
 
 
-def _sizes(section: Section, key: str) -> tuple[int, ...]:
+def _sizes(section: DocumentTable, key: str) -> tuple[int, ...]:
     text = section.text(key) or ""
     sizes = parse_sizes(text)
     if sizes is None:
@@ -146,7 +146,7 @@ def _sizes(section: Section, key: str) -> tuple[int, ...]:
 # Streams
 
 
-def _streams(section: Section) -> PlanStreams:
+def _streams(section: DocumentTable) -> PlanStreams:
     section.expect("count", "fps", "queue", "duration")
     count = section.whole("count", least=1, most=MOST_CONTEXTS)
     if count is None:
@@ -162,7 +162,7 @@ def _streams(section: Section) -> PlanStreams:
     return PlanStreams(count, PlanPace(fps, queue, duration_s))
 
 
-def _check_streams(root: Section, contexts: Sequence[Context], streams: PlanStreams) -> None:
+def _check_streams(root: DocumentTable, contexts: Sequence[Context], streams: PlanStreams) -> None:
     """Raise PlanFileError unless every stream has contexts, or every context serves all streams."""
     served = {context.stream for context in contexts}
     serves_all = served == {None}
