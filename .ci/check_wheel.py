@@ -112,7 +112,7 @@ class Place:
         return next((self.environment / "lib").glob("python*/site-packages"))
 
     def run(self, *command: object, says: str = "") -> str:
-        """Return the output of a command; raise CheckError if it fails, or lacks the text `says`."""
+        """Return the output of a command; raise CheckError if it fails or lacks the text `says`."""
         words = [str(word) for word in command]
         started = time.monotonic()
         done = subprocess.run(

@@ -74,7 +74,7 @@ def test_a_rise_is_told_with_its_size(compare: Callable[..., Ended]) -> None:
 
 
 def test_limits(compare: Callable[..., Ended]) -> None:
-    """A rise beyond the limit ends with 1 and a line about it; otherwise the comparison is named."""
+    """A rise beyond the limit ends with 1 and a line about it; otherwise the runs are named."""
     done = compare(1, 3, *LIMIT)
     assert done.exit_code == 1
     (line,) = [line for line in done.out.splitlines() if line.startswith("FAILED")]

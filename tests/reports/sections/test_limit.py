@@ -184,8 +184,8 @@ def replace_phase(failure: Failure, phase: str) -> Failure:
                 "domains": (DomainUse(0, MIB, ()), DomainUse(2, DOMAIN_BYTES - 3 * MIB, (1,))),
             },
             (
-                "In domain 2 of the NPU's IOMMU, which has 4,096 MiB of addresses, 4,093.00 MiB were"
-                " taken and 3.00 MiB left"
+                "In domain 2 of the NPU's IOMMU, which has 4,096 MiB of addresses, 4,093.00 MiB"
+                " were taken and 3.00 MiB left"
             ),
         ),
         ({"contexts": 32, "failure": None}, "no more than 32 were made"),
