@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pty
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -183,6 +184,36 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Done]:
                 record, tmp_path_factory.mktemp("record"), *words, command=command
             )
         return {name: future.result() for name, future in pending.items()}
+
+
+#: Rights of root with which it reads every process.
+_RIGHTS = "--bounding-set=-sys_ptrace,-perfmon,-sys_admin"
+#: Protects itself from being read when it has run for a while, as a program with capabilities does.
+_PROTECTED = """
+import ctypes, time
+time.sleep(0.5)
+ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)
+held = bytearray(24 << 20)
+time.sleep(0.8)
+"""
+
+
+def test_a_program_that_cannot_be_read(tmp_path: Path) -> None:
+    """Its memory from before it protected itself is no figure; a line says why there is none."""
+    command = _RECORD
+    if os.geteuid() == 0:
+        if shutil.which("setpriv") is None:
+            pytest.skip("setpriv is not installed: root may read everything")
+        command = ("setpriv", _RIGHTS, *_RECORD)
+    done = record(tmp_path, "--", sys.executable, "-c", _PROTECTED, command=command)
+    assert done.code == 0, done.err
+    (phase,) = done.program.phases
+    assert phase.memory.application_memory_bytes == (None,)
+    assert phase.memory.application_uss_bytes == (None,)
+    assert phase.medians.application_memory_bytes == (None,)
+    assert done.values("application_peak_rss")["run"] > 24 * _MIB
+    assert "application memory of run cannot be read" in done.err
+    assert "at the end" not in done.err.splitlines()[1]
 
 
 def test_marked_phases_have_figures_of_their_own(recorded: dict[str, Done]) -> None:

@@ -72,6 +72,24 @@ def recording(**changes: object) -> Recording:
     return made
 
 
+def test_readings_of_a_program_that_can_no_longer_be_read_are_dropped() -> None:
+    """There is no figure of a time before that; readings after it count as in any phase."""
+    hidden = PhaseRecord()
+    hidden.begin(0, {"application_memory": 100})
+    hidden.add("application_memory", 200, 10)
+    hidden.forget("application_memory")
+    hidden.end(40, None)
+    (stored,) = stored_phases([recording(phases={"load": hidden})])
+    assert stored.memory.application_memory_bytes == (None,)
+    assert stored.medians.application_memory_bytes == (None,)
+    assert (stored.pss_readings, stored.reading_ages_ns) == ((0,), (None,))
+    hidden.begin(40, {})
+    hidden.add("application_memory", 300, 50)
+    hidden.end(60, None)
+    assert hidden.last("application_memory") == 300
+    assert hidden.readings["application_memory"].median() == 300
+
+
 def test_the_figure_of_a_phase_is_what_it_ends_with() -> None:
     """A phase that grows has the size at its end; the age of the last reading then is known."""
     grown = phase(0, 40, (10, 264), (39, 300), (40, 312))

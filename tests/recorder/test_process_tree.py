@@ -158,7 +158,8 @@ def test_a_buffer_counts_once(
     monkeypatch.setattr(process_tree, "process_dmabufs", read)
     assert tree.read_dmabufs() == 111
     dmabufs.update({first: None, second: None})
-    assert tree.read_dmabufs() is None
+    with pytest.raises(PermissionError):
+        tree.read_dmabufs()
 
 
 def test_a_process_that_is_not_ours(
@@ -180,8 +181,12 @@ def test_a_process_that_is_not_ours(
     assert rest.pss_bytes < whole.pss_bytes
     assert [seen.pid for seen in tree.live if not seen.pss_readable] == [workers.pid]
     monkeypatch.setattr(process_tree, "read_shares", lambda host, _: refuse(host, workers.pid))
-    assert tree.read_shares() is None
+    with pytest.raises(PermissionError):
+        tree.read_shares()
     assert tree.sample(1)[0] > 0
+    monkeypatch.undo()
+    assert tree.read_shares() is not None
+    assert not any(seen.pss_readable for seen in tree.live)  # for a time
 
 
 def test_a_process_that_ends_is_left_out(workers: subprocess.Popen[bytes]) -> None:

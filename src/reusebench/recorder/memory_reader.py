@@ -190,7 +190,11 @@ class MemoryReader:
         self._add_to_phase("system_memory", used_bytes, now_ns)
 
     def _read_shares(self, now_ns: int) -> None:
-        shares = self._tree.read_shares()
+        try:
+            shares = self._tree.read_shares()
+        except PermissionError:
+            self._forget("application_memory", "application_uss")
+            return
         if shares:
             self._recording.pss.add(now_ns, shares.pss_bytes)
             self._add_to_phase("application_memory", shares.pss_bytes, now_ns)
@@ -199,7 +203,11 @@ class MemoryReader:
             self._most_swapped_bytes = max(self._most_swapped_bytes, shares.swap_bytes)
 
     def _read_npu(self, now_ns: int) -> None:
-        size_bytes = self._tree.read_dmabufs()
+        try:
+            size_bytes = self._tree.read_dmabufs()
+        except PermissionError:
+            self._forget("npu_memory")
+            return
         if size_bytes is not None:
             self._recording.npu.add(now_ns, size_bytes)
             self._add_to_phase("npu_memory", size_bytes, now_ns)
@@ -207,3 +215,9 @@ class MemoryReader:
     def _add_to_phase(self, kind: str, value: int, now_ns: int) -> None:
         self.phase.add(kind, value, now_ns)
         self._since_mark[kind] = value
+
+    def _forget(self, *kinds: str) -> None:
+        """Drop the phase's readings, which are of a time when the program could still be read."""
+        for kind in kinds:
+            self.phase.forget(kind)
+            self._since_mark.pop(kind, None)

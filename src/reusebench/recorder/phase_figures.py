@@ -57,6 +57,14 @@ class WeightedReadings:
         self._until_ns = now_ns
         self._has_reading_in_stretch = False
 
+    def forget(self) -> None:
+        """Drop all readings."""
+        self.count = 0
+        self.last_bytes = None
+        self._values = array("q")
+        self._weights_ns = array("q")
+        self._has_reading_in_stretch = False
+
     def median(self) -> int | None:
         """Return the median weighted by time; None if there is no reading."""
         weighted = sorted(
@@ -124,6 +132,10 @@ class PhaseRecord:
     def add(self, kind: str, value: int, now_ns: int) -> None:
         """Add a reading."""
         self.readings[kind].add(value, now_ns)
+
+    def forget(self, kind: str) -> None:
+        """Drop the readings of a kind: from then on there are none, and earlier ones are stale."""
+        self.readings[kind].forget()
 
     def add_peak(self, sum_bytes: int, process_bytes: int) -> None:
         """Note the RSS of all processes and of the largest, which may be new peaks."""

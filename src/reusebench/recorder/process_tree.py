@@ -31,7 +31,7 @@ class SeenProcess:
     last_seen_ns: int
     #: Highest RSS that was read or that the kernel noted.
     peak_rss_bytes: int = 0
-    #: Whether this user may read its PSS.
+    #: False if this user may not read its PSS, or for a time was not allowed to.
     pss_readable: bool = True
 
 
@@ -135,18 +135,23 @@ class ProcessTree:
         return Peaks(largest_bytes, sum_bytes)
 
     def read_shares(self) -> Shares | None:
-        """Return the sum over all readable processes; None if there is none."""
+        """Return the sum over all readable processes; None if there is no process.
+
+        Raises PermissionError if there are processes, and none of them may be read.
+        """
         shares: list[Shares] = []
+        refusal: PermissionError | None = None
         for process in self._live.values():
             try:
                 shares.append(read_shares(self._host, process.pid))
             except ProcessLookupError:
                 continue
-            except PermissionError:
+            except PermissionError as error:
                 process.pss_readable = False
-                continue
-            process.pss_readable = True
+                refusal = error
         if not shares:
+            if refusal is not None:
+                raise refusal
             return None
         return Shares(
             pss_bytes=sum(share.pss_bytes for share in shares),
@@ -155,21 +160,29 @@ class ProcessTree:
         )
 
     def read_dmabufs(self) -> int | None:
-        """Return the bytes of the dma-bufs that the processes hold; None if none can be read.
+        """Return the bytes of the dma-bufs that the processes hold; None if there is no process.
 
-        A shared buffer counts once.
+        A shared buffer counts once. Raises PermissionError if there are processes, and none shows
+        its dma-bufs.
         """
         sizes: dict[int, int] = {}
         is_readable = False
+        is_refused = False
         for pid in self._live:
             try:
                 buffers = process_dmabufs(self._host, pid)
             except ProcessLookupError:
                 continue
-            if buffers is not None:
-                is_readable = True
-                sizes.update((buffer.inode, buffer.size_bytes) for buffer in buffers)
-        return sum(sizes.values()) if is_readable else None
+            if buffers is None:
+                is_refused = True
+                continue
+            is_readable = True
+            sizes.update((buffer.inode, buffer.size_bytes) for buffer in buffers)
+        if is_readable:
+            return sum(sizes.values())
+        if is_refused:
+            raise PermissionError("no process shows its dma-bufs")
+        return None
 
     def _add(self, pids: Collection[int], now_ns: int) -> None:
         """Add these processes, except zombies, which have no memory."""

@@ -84,15 +84,21 @@ def _notes(program: Program) -> Iterator[str]:
     hidden: set[str] = set()
     for repeat in program.repeats:
         hidden.update(process.name for process in repeat.processes if not process.pss_readable)
+    unread = [phase.name for phase in program.phases if not any(phase.pss_readings)]
     if hidden:
         names = ", ".join(sorted(hidden))
-        yield (
-            f"application memory is without {names}: this user may not read its PSS. Its RSS is in"
-            " the peaks"
-        )
-
-    unread = [phase.name for phase in program.phases if not any(phase.pss_readings)]
-    if unread and not hidden:
+        if unread:
+            yield (
+                f"application memory of {', '.join(unread)} cannot be read: {names} protects itself"
+                " from this user (set-user-ID, file capabilities or PR_SET_DUMPABLE). Record as"
+                " root. Its RSS is in the peaks"
+            )
+        else:
+            yield (
+                f"application memory is without {names}: this user may not read its PSS. Its RSS is"
+                " in the peaks"
+            )
+    elif unread:
         yield f"too short for a reading of application memory: {', '.join(unread)}"
 
     if any(_has_bound(phase) for phase in program.phases):
