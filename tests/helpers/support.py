@@ -34,6 +34,8 @@ SCRIPTED = Target("scripted", (sys.executable, "-m", "tests.helpers.scripted_dri
 
 #: Far longer than anything takes; a test fails, and does not hang.
 TIME_LIMIT_S = 8.0
+#: Time limit of a whole program, which ends by itself also on a busy machine.
+PROGRAM_LIMIT_S = 120.0
 
 #: A reading in which every figure is 0; on an NPU none is known.
 _PROCESS = ProcessMemory(**dict.fromkeys(ProcessMemory.__struct_fields__, 0))

@@ -18,7 +18,7 @@ from reusebench.measured.plan import Context, Plan
 from reusebench.measured.runtimes.base import NotSupported
 from reusebench.scenarios.catalogue import Parameters, find_scenario
 from reusebench.snippets import snippet_of
-from tests.helpers.support import CHECKOUT, TIME_LIMIT_S, models_of
+from tests.helpers.support import CHECKOUT, PROGRAM_LIMIT_S, models_of
 
 pytest.importorskip("ai_edge_litert")
 
@@ -45,7 +45,7 @@ def _run(*arguments: str) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=TIME_LIMIT_S,
+        timeout=PROGRAM_LIMIT_S,
     )
 
 

@@ -18,7 +18,7 @@ from reusebench.measured.runtimes import available, find_runtime
 from reusebench.measured.runtimes.base import InputData, NotSupported
 from reusebench.scenarios.catalogue import Parameters, find_scenario
 from reusebench.snippets import snippet_of
-from tests.helpers.support import CHECKOUT, TIME_LIMIT_S, models_of
+from tests.helpers.support import CHECKOUT, PROGRAM_LIMIT_S, models_of
 
 pytestmark = [
     pytest.mark.process,
@@ -80,7 +80,7 @@ def _run(*arguments: str) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=TIME_LIMIT_S,
+        timeout=PROGRAM_LIMIT_S,
     )
 
 

@@ -19,7 +19,7 @@ from reusebench.measured.runtimes.base import InputData, NotSupported
 from reusebench.models.megengine.environment import MEGENGINE
 from reusebench.scenarios.catalogue import Parameters, find_scenario
 from reusebench.snippets import snippet_of
-from tests.helpers.support import CHECKOUT, TIME_LIMIT_S, models_of
+from tests.helpers.support import CHECKOUT, PROGRAM_LIMIT_S, models_of
 
 pytestmark = pytest.mark.process
 
@@ -106,7 +106,7 @@ class Runtime:
             capture_output=True,
             text=True,
             check=False,
-            timeout=TIME_LIMIT_S,
+            timeout=PROGRAM_LIMIT_S,
         )
 
     def used(self, plan: Plan) -> Ran:

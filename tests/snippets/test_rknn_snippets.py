@@ -55,7 +55,7 @@ from reusebench.targets.vboard.emulator import is_needed
 from reusebench.targets.vboard.guest import guest, missing_parts
 from reusebench.targets.vboard.root_file_system import python_of
 from tests.helpers.forks import RKNN_FORKS
-from tests.helpers.support import TIME_LIMIT_S, known, walk
+from tests.helpers.support import PROGRAM_LIMIT_S, known, walk
 from tests.snippets.several_models import FREE, PLANS
 
 pytestmark = pytest.mark.process
@@ -261,7 +261,7 @@ class Double:
             capture_output=True,
             text=True,
             check=False,
-            timeout=TIME_LIMIT_S,
+            timeout=PROGRAM_LIMIT_S,
         )
         return done, log.read_text().splitlines() if log.exists() else []
 
@@ -603,7 +603,7 @@ def _ledger_of_program(board: Board, plan: Plan, folder: Path) -> Ledger:
         capture_output=True,
         text=True,
         check=False,
-        timeout=2 * TIME_LIMIT_S,
+        timeout=PROGRAM_LIMIT_S,
     )
     assert done.returncode == 0, done.stderr
     assert "E RKNN" not in done.stderr
