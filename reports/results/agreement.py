@@ -59,8 +59,9 @@ def agreement(own: Result, reference: Result) -> Agreement:
 def output_difference(own: Result, reference: Result) -> float | None:
     """Return the largest relative difference of the outputs of all models; 0 if bit-equal.
 
-    None if it is not known for a model: nothing was computed, the reference lacks the model, or
-    the two results have no samples of the same kind.
+    Models whose outputs are not compared do not count. None if it is not known for a model: nothing
+    was computed, the reference lacks the model, or the two results have no samples of the same
+    kind.
     """
     if not (own.computes and reference.computes):
         return None
@@ -71,6 +72,8 @@ def output_difference(own: Result, reference: Result) -> float | None:
         reference_digest = reference_digests.get(origin_of(model))
         if reference_digest is None:
             return None
+        if model.digest in own.not_compared or reference_digest in reference.not_compared:
+            continue
         difference = _model_difference(own, model.digest, reference, reference_digest)
         if difference is None:
             return None

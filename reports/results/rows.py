@@ -6,6 +6,7 @@ the row, the others are copies.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -166,7 +167,9 @@ class Row:
 
         if not (self.computes and baseline.computes):
             return outcome
-        if self.info.output_digests == baseline.info.output_digests:
+        not_compared = {*self.info.not_compared, *baseline.info.not_compared}
+        digests = _without(self.info.output_digests, not_compared)
+        if digests == _without(baseline.info.output_digests, not_compared):
             return outcome
 
         if self.options != baseline.options:
@@ -391,3 +394,10 @@ def workload_key(info: Result) -> WorkloadKey | None:
         schedule.duration_s,
         schedule.video.digest if schedule.video else None,
     )
+
+
+def _without(
+    digests: Mapping[str, tuple[str, ...]], models: set[str]
+) -> dict[str, tuple[str, ...]]:
+    """Return the digests of outputs of all but these models."""
+    return {model: outputs for model, outputs in digests.items() if model not in models}

@@ -38,6 +38,7 @@ class MeasuredSection(GroupSection):
             *(texts(f"npu_source_{source}") for source in sources if source),
             *_model_notes(group, texts),
             node_order_note(group, texts),
+            *_not_compared_notes(group, texts),
         ]
         return {
             "conditions": _conditions(group, texts),
@@ -103,6 +104,19 @@ def _model_notes(group: Group, texts: Texts) -> list[str]:
             if inputs:
                 notes.append(texts(key, model=model.name, inputs=texts.joined(inputs)))
     return notes
+
+
+def _not_compared_notes(group: Group, texts: Texts) -> list[str]:
+    """Return a note on each model whose outputs are not compared, with the reason."""
+    notes = []
+    for row in group.rows:
+        for model in row.info.models:
+            reason = row.info.not_compared.get(model.digest)
+            if reason:
+                notes.append(
+                    texts("note_not_compared", model=model.name, reason=texts.message(reason))
+                )
+    return list(dict.fromkeys(notes))
 
 
 def _inputs_by_note(model: Model) -> dict[str, list[str]]:

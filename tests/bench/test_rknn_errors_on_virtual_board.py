@@ -80,7 +80,7 @@ def _failure(
         Plan("trial", None, "rknn", models, (Context(None, 0),) * contexts, 1, 1),
         TIME_LIMIT_S,
     )
-    assert failure is not None
+    assert isinstance(failure, Failure)
     return failure
 
 

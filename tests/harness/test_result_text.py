@@ -145,3 +145,11 @@ def test_short_memory_is_said(tmp_path: Path) -> None:
     assert result_text(short, None).endswith(
         "MEMORY WAS SHORT, its figures are too small: 30.0 MiB of its mapped files were evicted"
     )
+
+
+def test_outputs_that_are_not_compared_are_said(tmp_path: Path) -> None:
+    """The line of a result has the reason."""
+    own = _of_memory(tmp_path, "full_dup", 25.0, 25.2)
+    reason = Message("outputs_vary_by_operators", {"operators": "Multinomial"})
+    text = result_text(changed(own, not_compared={own.models[0].digest: reason}), None)
+    assert "outputs not compared: the model has Multinomial" in text

@@ -3,7 +3,7 @@ model's path.
 
 A path is a list of parts divided by `;`. `abort@dup1` aborts in the second dup of the process (they
 count from 0), `abort@infer1` in any inference of the second context; `differ@dup` lets the outputs
-of dups differ; `log=FILE` writes a line to FILE for each operation, `calls=FILE` a line of JSON for
+of dups differ, and `varies=1` those of each inference; `log=FILE` writes a line to FILE for each operation, `calls=FILE` a line of JSON for
 how each context was made and which contexts were inside an inference when another one began.
 
 `create-1-5000@load0` makes NPU buffer 1 of 5000 bytes in the ledger (accounting/ledger.py),
@@ -233,7 +233,11 @@ class ScriptedContext(RuntimeContext):
         self._script.leave(self.number)
 
     def outputs(self) -> list[memoryview]:
-        """Return the same bytes for each model, others if the script has `differ`."""
+        """Return the same bytes for each model, others if the script has `differ`, and others in
+        each inference if it has `varies`.
+        """
+        if self._script.value("varies"):
+            return [memoryview(self._outputs + bytes([self._inferences % 256]))]
         differ = "differ" in self._script.at("outputs") or self._script.says(
             f"differ@{self._made_by}"
         )

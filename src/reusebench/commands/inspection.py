@@ -152,6 +152,10 @@ def _facts(inspection: Inspection) -> Iterator[tuple[str, str]]:
     for head, text in lines:
         if text:
             yield head, _wrapped(text, len("functions  "))
+    if inspection.varying:
+        names = ", ".join(inspection.varying)
+        text = f"differ from inference to inference, and are not compared: {names}"
+        yield "outputs", _wrapped(text, len("functions  "))
 
 
 def _onnx_facts(facts: OnnxFacts, domains: set[str]) -> Iterator[tuple[str, str]]:

@@ -26,7 +26,13 @@ def result_text(result: Result, baseline: Result | None) -> str:
         return fitting if result.limit.failure else f"{fitting}, and none failed"
     if result.cycles:
         return f"{len(result.cycles.pss_bytes) - 1} cycles; the report says whether anything grows"
-    parts = (_memory(result), _saving(result, baseline), _speed(result), _shortage(result))
+    parts = (
+        _memory(result),
+        _saving(result, baseline),
+        _speed(result),
+        _not_compared(result),
+        _shortage(result),
+    )
     return ", ".join(filter(None, parts))
 
 
@@ -100,6 +106,14 @@ def _speed(result: Result) -> str:
     if latency is None:
         return ""
     return f"{_number(latency.scaled(1e-6), 1)} ms"
+
+
+def _not_compared(result: Result) -> str:
+    """Return the reasons why outputs are not compared; empty if all are."""
+    if not result.not_compared:
+        return ""
+    reasons = "; ".join(dict.fromkeys(map(str, result.not_compared.values())))
+    return f"outputs not compared: {reasons}"
 
 
 def _shortage(result: Result) -> str:

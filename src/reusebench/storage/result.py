@@ -307,6 +307,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     #: Key: digest of a model; value: every distinct digest of its outputs, over contexts, phases
     #: and repeats.
     output_digests: dict[str, tuple[str, ...]]
+    #: Key: digest of a model whose outputs are not compared; value: the reason.
+    not_compared: dict[str, Message] = {}
     #: Key: digest of a model; value: per output, evenly spaced values of the first context. A null
     #: is no finite number.
     output_samples: dict[str, tuple[tuple[Optional[float], ...], ...]] = {}

@@ -30,6 +30,7 @@ __all__ = [
     "end_of",
     "locked",
     "make_folder",
+    "output_of_another_process",
     "remove_leftovers",
     "run_in_another_process",
     "scratch_folder",
@@ -175,11 +176,17 @@ def remove_leftovers(dry_run: bool = False) -> Iterator[CacheLeftover]:
 
 def run_in_another_process(module: str, *arguments: str) -> None:
     """Run a module of this package with this Python; raise ProcessError if it fails."""
+    output_of_another_process(module, *arguments)
+
+
+def output_of_another_process(module: str, *arguments: str) -> str:
+    """Return what a module of this package prints; raise ProcessError if it fails."""
     command = python_command(module, *arguments)
     done = processes.run(command)
     if done.returncode:
         last_line = done.stderr.strip().rpartition("\n")[2] or "it printed nothing"
         raise ProcessError(" ".join(command), end_of(done.returncode), last_line)
+    return done.stdout
 
 
 def end_of(return_code: int) -> str:

@@ -302,8 +302,9 @@ def interface_of(
     return attempt.failure
 
 
-def try_plan(target: Target, plan: Plan, time_limit_s: float) -> Failure | None:
-    """Walk the plan in a fresh process without measuring; return its failure, or None."""
+def try_plan(target: Target, plan: Plan, time_limit_s: float) -> list[Barrier] | Failure:
+    """Walk the plan in a fresh process without measuring; return its barriers, or its failure."""
+    barriers = []
     with _failing(_FIRST) as attempt, _started(target, Reach.of_plan(plan)) as process:
         conversation = Conversation(target, process, time_limit_s)
         there = target.machine.plan_there(plan)
@@ -311,10 +312,10 @@ def try_plan(target: Target, plan: Plan, time_limit_s: float) -> Failure | None:
         ran = 0
         for step in plan.steps():
             conversation.write(target.protocol.step(there, step), step)
-            conversation.barrier(plan, step, ran, time_limit_s)
+            barriers.append(conversation.barrier(plan, step, ran, time_limit_s))
             ran += step.phase == "first_inference"
             conversation.write(_GO, step)
-        return None
+        return barriers
     return attempt.failure
 
 

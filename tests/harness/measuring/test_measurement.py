@@ -467,6 +467,13 @@ def test_outputs_that_differ_from_those_without_reuse(
     assert known(result.failure).message.values["scenario"] == "no_reuse_one_model"
 
 
+def test_a_model_that_keeps_state_is_measured(tmp_path: Path, make_bench: MakeBench) -> None:
+    """Outputs of a model are not compared if a context alone gives others in each inference."""
+    result = _result(make_bench(tmp_path, "varies=1", repeats=1), "full_dup")
+    assert (result.outcome, len(result.repeats)) == ("ok", 1)
+    assert list(result.not_compared.values()) == [Message("outputs_vary")]
+
+
 def test_outputs_are_compared_by_model(tmp_path: Path, make_bench: MakeBench) -> None:
     """Two models may have different outputs."""
     result = _result(

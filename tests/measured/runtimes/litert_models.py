@@ -63,14 +63,14 @@ class _Model:
             operator.builtinOptions = options
         self.graph.operators.append(operator)
 
-    def write(self, path: Path, inputs: list[int], outputs: list[int]) -> Path:
+    def write(self, path: Path, inputs: list[int], outputs: list[int], custom: str) -> Path:
         """Write the model."""
         self.graph.inputs = inputs
         self.graph.outputs = outputs
         model = schema.ModelT()
         model.version = 3
         model.description = "written by a test"
-        model.operatorCodes = [_code(number) for number in _CODES.values()]
+        model.operatorCodes = [_code(number, custom) for number in _CODES.values()]
         model.subgraphs = [self.graph]
         model.buffers = self.buffers
         builder = flatbuffers.Builder(1024)
@@ -85,11 +85,13 @@ def write_model(
     seed: int = 0,
     weights: str = "float32",
     custom: str = "",
+    state: bool = False,
 ) -> Path:
     """Write a network of three convolutions, with 1.5 MB of weights, and return its path.
 
     It takes pictures of `size`, and of any size if that is 0. The weights may be "float16", and the
-    last operator a custom one.
+    last operator a custom one, or have a variable tensor beside it, which stays from inference to
+    inference.
     """
     model = _Model()
     random = np.random.RandomState(seed)
@@ -116,14 +118,17 @@ def write_model(
         output = model.tensor("custom", "float32", (1, side, side, _CHANNELS[-1]))
         model.operator("CUSTOM", [tensor], output)
         tensor = output
-    return model.write(path, [images], [tensor])
+    if state:
+        number = model.tensor("state", "float32", (1, 4))
+        model.graph.tensors[number].isVariable = True
+    return model.write(path, [images], [tensor], custom)
 
 
-def _code(number: int) -> Any:
+def _code(number: int, custom: str) -> Any:
     code = schema.OperatorCodeT()
     code.builtinCode = number
     code.deprecatedBuiltinCode = min(number, 127)
     code.version = 1
     if number == schema.BuiltinOperator.CUSTOM:
-        code.customCode = "Landmarks"
+        code.customCode = custom
     return code

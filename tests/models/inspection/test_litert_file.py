@@ -58,6 +58,15 @@ def test_mechanisms(tmp_path: Path) -> None:
     assert answers == [(True, True, False), (True, False, False)]
 
 
+def test_variables_and_random_operators(tmp_path: Path) -> None:
+    """Variable tensors, and operators with random results or lasting state, are named."""
+    assert inspect(write_model(tmp_path / "plain.tflite", 64)).varying == ()
+    state = write_model(tmp_path / "state.tflite", 64, state=True)
+    assert inspect(state).varying == ("variable tensors",)
+    random_custom = write_model(tmp_path / "flex.tflite", 64, custom="FlexRandomUniform")
+    assert inspect(random_custom).varying == ("FlexRandomUniform",)
+
+
 @pytest.mark.parametrize(
     "content", [b"TFL3", b"\x00" * 100, struct.pack("<I4s", 2**31, b"TFL3"), b"nothing at all"]
 )

@@ -90,6 +90,24 @@ def test_control_flow_and_constants(tmp_path: Path) -> None:
     assert inspection.weights == (Weights("float32", 2, 2 * 6 * 4),)
 
 
+def test_random_operators(tmp_path: Path) -> None:
+    """Operators with random results are named."""
+    helper = onnx.helper
+    values = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1, 6]) for name in "xy"]
+    nodes = [
+        helper.make_node("RandomNormal", [], ["r"], shape=[1, 6]),
+        helper.make_node("Add", ["x", "r"], ["y"]),
+    ]
+    graph = helper.make_graph(nodes, "random", values[:1], values[1:])
+    source = tmp_path / "random.onnx"
+    path = tmp_path / "random.mnn"
+    opsets = [helper.make_opsetid("", 13)]
+    onnx.save(helper.make_model(graph, ir_version=8, opset_imports=opsets), source)
+    with MnnConverter() as converter:
+        converter.write(converter.recipe(OnnxFile(str(source), "0" * 64, (), True)), path)
+    assert inspect(path).varying == ("RandomNormal",)
+
+
 def test_damaged_files(tiny: Path, tmp_path: Path) -> None:
     """A file with wrong bytes, or cut short, is read or refused with a message."""
     content = tiny.read_bytes()

@@ -174,6 +174,54 @@ def test_ways_of_quantising(tmp_path: Path, operators: list[str], ways: tuple[st
     assert _facts(inspect(save_model(tmp_path / "q.onnx", nodes, [], []))).quantised == ways
 
 
+def test_random_operators(tmp_path: Path) -> None:
+    """Operators with random results are named once, also in branches."""
+    branches = {}
+    for name in ("then_branch", "else_branch"):
+        node = helper.make_node("RandomUniform", [], [name], shape=[1])
+        branches[name] = helper.make_graph([node], name, [], [value(name)])
+    path = save_model(
+        tmp_path / "random.onnx",
+        [
+            helper.make_node("RandomNormalLike", ["x"], ["a"]),
+            helper.make_node("RandomNormalLike", ["a"], ["b"]),
+            helper.make_node("If", ["choice"], ["c"], **branches),
+            helper.make_node("Add", ["b", "c"], ["y"]),
+        ],
+        [value("x"), value("choice", (), TensorProto.BOOL)],
+        [value("y")],
+    )
+    assert inspect(path).varying == ("RandomNormalLike", "RandomUniform")
+
+
+@pytest.mark.parametrize(
+    ("inputs", "varying"),
+    [
+        (["x"], ()),
+        (["x", "ratio"], ()),
+        (["x", "", "off"], ()),
+        (["x", "", "on"], ("Dropout in training mode",)),
+        (["x", "ratio", "given"], ("Dropout in training mode",)),
+    ],
+)
+def test_dropout_is_random_only_in_training(
+    tmp_path: Path, inputs: list[str], varying: tuple[str, ...]
+) -> None:
+    """Dropout passes its input on unless an input switches training on, or may do so."""
+    path = save_model(
+        tmp_path / "dropout.onnx",
+        [helper.make_node("Dropout", inputs, ["y"])],
+        [value("x"), value("given", (), TensorProto.BOOL)],
+        [value("y")],
+        [
+            constant("ratio"),
+            constant("off", dtype=np.bool_),
+            onnx.numpy_helper.from_array(np.array(True), "on"),
+        ],
+    )
+    assert inspect(path).varying == varying
+
+
 def test_functions_and_domains(tmp_path: Path) -> None:
     """An operator that the file defines is one of its functions; both have their domain."""
     function = helper.make_function(

@@ -117,6 +117,14 @@ def test_what_a_file_shows(write: Callable[..., Path]) -> None:
     assert shown.facts == OtherFacts(lines)
 
 
+def test_random_operators_and_state(write: Callable[..., Path]) -> None:
+    """Operators with random results, and those that keep a variable, are named."""
+    layers = [_layer(number, name) for number, name in enumerate(("RandomUniform", "Assign"))]
+    relu = _layer(9, "Relu")
+    assert inspect(write(_net(*layers, relu), 0)).varying == ("RandomUniform", "Assign")
+    assert inspect(write(_net(relu), 0)).varying == ()
+
+
 def test_weights_that_are_not_whole(write: Callable[..., Path]) -> None:
     """A missing or truncated weight file is named; a model without weights needs none."""
     path = write(_MODEL)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from reusebench.measured.messages import Message
 from reusebench.measured.plan import Model
 from reusebench.reports.base.statistics import Figure
 from reusebench.reports.results.grouping import newest_groups
@@ -103,6 +104,18 @@ def test_outputs_of_an_older_baseline_are_compared_too(tmp_path: Path) -> None:
     differs = row_of(group, "full_dup")
     assert differs.outcome == "outputs_differ"
     assert differs.saved() is None
+
+
+def test_outputs_that_are_not_compared_lose_no_figures(tmp_path: Path) -> None:
+    """If either result says that outputs of a model are not compared, they may differ."""
+    baseline = result(tmp_path, "no_reuse_one_model", even(40))
+    own = result(tmp_path, "full_dup", dup(40, 10), digest="0000000f")
+    own = changed(own, not_compared={own.models[0].digest: Message("outputs_vary")})
+    write_run(tmp_path, [baseline, own])
+    (group,) = groups_of(tmp_path)
+    row = row_of(group, "full_dup")
+    assert (row.outcome, row.output_difference) == ("ok", None)
+    assert row.saved() is not None
 
 
 def test_fewer_files_than_streams_are_noted(tmp_path: Path) -> None:

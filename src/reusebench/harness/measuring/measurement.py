@@ -21,6 +21,7 @@ from reusebench.harness.measuring.repeat import Repeat
 from reusebench.harness.measuring.repeat_measurement import RepeatMeasurement
 from reusebench.harness.measuring.result_building import Provenance, build_result, is_settled
 from reusebench.harness.measuring.subject import Job, Subject, Supplies
+from reusebench.harness.measuring.variation import Variation
 from reusebench.harness.progress import Progress
 from reusebench.harness.settings import Settings
 from reusebench.measured.messages import Message
@@ -66,7 +67,7 @@ class Bench:
     run: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
     #: Numbers of the session's processes, which keep the names of their traces apart.
     _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
-    _outputs: Outputs = field(default_factory=Outputs)
+    _outputs: Outputs = field(init=False)
     _preparations: Preparations = field(init=False)
     _files: InputFiles = field(init=False)
     #: Key: the plan without its scenario's name. Many scenarios have the same baseline, which is
@@ -78,6 +79,8 @@ class Bench:
     def __post_init__(self) -> None:
         supplies = self.supplies
         self._preparations = Preparations(supplies.settings.time_limit_s)
+        variation = Variation(supplies.targets, supplies.settings.time_limit_s)
+        self._outputs = Outputs(variation.reason)
         self._files = InputFiles(supplies.targets, supplies.videos.pins)
 
     def varied(self, settings: Settings, models: ModelSets) -> Bench:
@@ -197,10 +200,13 @@ class Bench:
         """Return the result of the repeats; wrong outputs or memory make it a failure."""
         provenance = self._provenance(job, plan, repeats)
         result = build_result(provenance, repeats, failure)
-        wrong = _wrong_memory(repeats) or self._outputs.differ(result, repeats)
+        comparison = self._outputs.compare(result, repeats)
+        wrong = _wrong_memory(repeats) or comparison.failure
         if failure is None and wrong:
             failure = wrong
             result = build_result(provenance, repeats, failure)
+        if comparison.not_compared:
+            result = msgspec.structs.replace(result, not_compared=comparison.not_compared)
         return Measurement(result, [] if failure else list(latencies_ns))
 
     def _provenance(self, job: Job, plan: Plan, repeats: Sequence[Repeat]) -> Provenance:

@@ -2,39 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Optional
 
 from reusebench.harness.measuring.repeat import Repeat
 from reusebench.measured.messages import Message
-from reusebench.measured.plan import Plan
+from reusebench.measured.plan import Model, Plan
 from reusebench.storage.result import Result
 from reusebench.targets.outcome import Failure
 
-__all__ = ["Outputs"]
+__all__ = ["Comparison", "Outputs"]
+
+#: Returns the reason why outputs of a plan's model are not compared; None if they should be equal.
+VariationOf = Callable[[Plan, Model], Optional[Message]]
+
+
+@dataclass
+class Comparison:
+    """The outputs of a result, compared within it and with earlier ones."""
+
+    #: None if all outputs that are compared are equal.
+    failure: Failure | None = None
+    #: Key: digest of a model whose outputs differ and are not compared; value: the reason.
+    not_compared: dict[str, Message] = field(default_factory=dict)
 
 
 class Outputs:
     """Digests and checksums of all outputs of a session until now."""
 
-    def __init__(self) -> None:
+    def __init__(self, variation_of: VariationOf) -> None:
+        """`variation_of` is called only for models whose outputs differ."""
+        self._variation_of = variation_of
         #: Key: runtime, model and options. Digests of the outputs, and the scenario that had them
         #: first.
         self._digests: dict[tuple[str, str, frozenset[str]], tuple[tuple[str, ...], str]] = {}
         #: Checksum of a frame's outputs, by runtime, model, video and number of the frame.
         self._frame_checksums: dict[tuple[str, str, str, str], int] = {}
 
-    def differ(self, result: Result, repeats: Sequence[Repeat]) -> Failure | None:
-        """Return a failure if a model's outputs differ within the result, or from earlier ones."""
+    def compare(self, result: Result, repeats: Sequence[Repeat]) -> Comparison:
+        """Return whether a model's outputs differ within the result, or from earlier ones."""
+        comparison = Comparison()
         if not result.computes:
-            return None
-        return self._inferences_differ(result) or self._frames_differ(result.plan, repeats)
+            return comparison
+        self._compare_inferences(result, comparison)
+        if comparison.failure is None:
+            self._compare_frames(result.plan, repeats, comparison)
+        return comparison
 
-    def _inferences_differ(self, result: Result) -> Failure | None:
+    def _compare_inferences(self, result: Result, comparison: Comparison) -> None:
         # Another option may mean another algorithm, which rounds in another way.
         options: set[str] = set()
         for context in result.plan.contexts:
             options.update(context.options)
-        for model in result.models:
+        for model in result.plan.models:
             digests = result.output_digests.get(model.digest)
             if not digests:
                 continue
@@ -42,19 +63,30 @@ class Outputs:
             first, scenario = self._digests.setdefault(key, (digests, result.scenario))
             if len(digests) == 1 and digests == first:
                 continue
-            values = {
-                "model": model.name,
-                "digests": ", ".join(digests),
-                "scenario": scenario,
-                "others": ", ".join(first),
-            }
-            message = Message("outputs_differ", values)
-            return Failure("outputs_differ", "steady", None, message)
-        return None
+            if self._may_differ(result.plan, model, comparison):
+                continue
+            message = Message(
+                "outputs_differ",
+                {
+                    "model": model.name,
+                    "digests": ", ".join(digests),
+                    "scenario": scenario,
+                    "others": ", ".join(first),
+                },
+            )
+            if digests == first:
+                message = Message(
+                    "outputs_differ_within",
+                    {"model": model.name, "digests": ", ".join(digests)},
+                )
+            comparison.failure = Failure("outputs_differ", "steady", None, message)
+            return
 
-    def _frames_differ(self, plan: Plan, repeats: Sequence[Repeat]) -> Failure | None:
+    def _compare_frames(
+        self, plan: Plan, repeats: Sequence[Repeat], comparison: Comparison
+    ) -> None:
         if plan.schedule is None:
-            return None
+            return
         for repeat in repeats:
             steady = repeat.last("steady")
             if steady is None:
@@ -62,10 +94,18 @@ class Outputs:
             per_model = zip(plan.models, steady.data.frame_checksums, steady.data.unequal_frames)
             for model, checksums, unequal_within in per_model:
                 unequal = unequal_within + self._count_unequal(plan, model.digest, checksums)
-                if unequal:
-                    message = Message("frames_differ", {"model": model.name, "unequal": unequal})
-                    return Failure("outputs_differ", "steady", None, message)
-        return None
+                if not unequal or self._may_differ(plan, model, comparison):
+                    continue
+                message = Message("frames_differ", {"model": model.name, "unequal": unequal})
+                comparison.failure = Failure("outputs_differ", "steady", None, message)
+                return
+
+    def _may_differ(self, plan: Plan, model: Model, comparison: Comparison) -> bool:
+        """Note the reason why a model's outputs are not compared; return whether there is one."""
+        reason = self._variation_of(plan, model)
+        if reason is not None:
+            comparison.not_compared[model.digest] = reason
+        return reason is not None
 
     def _count_unequal(self, plan: Plan, model: str, checksums: dict[str, int]) -> int:
         """Return the number of frames whose outputs another process had otherwise."""

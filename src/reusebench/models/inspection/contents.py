@@ -141,6 +141,9 @@ class Inspection:
     operators: Optional[tuple[Operator, ...]]
     #: Facts that depend on the format.
     facts: Union[OnnxFacts, RknnFacts, OtherFacts]
+    #: Operators and other things that make outputs differ from inference to inference, though
+    #: inputs are equal: random numbers, and state that the model keeps.
+    varying: tuple[str, ...] = ()
 
     @property
     def interface(self) -> Interface:

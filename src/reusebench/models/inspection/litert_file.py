@@ -7,8 +7,10 @@ version 3).
 from __future__ import annotations
 
 import mmap
+import re
 import struct
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Optional, Union
 
@@ -41,6 +43,7 @@ _SHAPE = 0
 _TYPE = 1
 _BUFFER = 2
 _NAME = 3
+_IS_VARIABLE = 5
 _SHAPE_SIGNATURE = 7
 _OPERATOR_CODE = 0
 _OPERATOR_INPUTS = 1
@@ -113,6 +116,15 @@ _NAMES = (
 _BUILT_IN = tuple(_NAMES.split())
 _CUSTOM = 32
 _UNPACKING = ("DEQUANTIZE", "DENSIFY")
+#: Operators with random results, or that change a variable which stays until the next inference.
+_VARYING = (
+    "ASSIGN_VARIABLE",
+    "MULTINOMIAL",
+    "RANDOM_STANDARD_NORMAL",
+    "RANDOM_UNIFORM",
+    "STABLEHLO_RNG_BIT_GENERATOR",
+)
+_RANDOM_CUSTOM = re.compile(r"Flex(Random|Stateful|Stateless|Multinomial)\w*")
 
 
 class _Graph:
@@ -191,7 +203,20 @@ def _read(path: Path, model: FlatTable, size: int) -> Inspection:
             Operator(domain, name, count) for (domain, name), count in operators.most_common()
         ),
         facts=OtherFacts(lines, lacks),
+        varying=_varying(graphs, operators),
     )
+
+
+def _varying(graphs: list[_Graph], operators: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+    """Return the operators with random results or lasting state, and "variable tensors"."""
+    names = []
+    for domain, name in operators:
+        is_random = name in _VARYING if not domain else _RANDOM_CUSTOM.fullmatch(name)
+        if is_random:
+            names.append(name)
+    if any(tensor.byte(_IS_VARIABLE) for graph in graphs for tensor in graph.tensors):
+        names.append("variable tensors")
+    return tuple(names)
 
 
 def _names(signatures: list[FlatTable], field: int) -> dict[int, str]:

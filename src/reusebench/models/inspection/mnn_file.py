@@ -73,6 +73,7 @@ _TYPES = {
     19: "float16",
 }
 _FLOAT = 1
+_RANDOM = ("RandomNormal", "RandomUniform")
 _SOURCES = ("Caffe", "TensorFlow", "TFLite", "ONNX", "Torch")
 #: MNN_DATA_FORMAT; an input has NC4HW4 if the file leaves it out.
 _ORDERS = ("NCHW", "NHWC", "NC4HW4", "NHWC4")
@@ -174,6 +175,7 @@ def _read(path: Path, buffer: memoryview) -> Inspection:
         weights=tuple(Weights(kind, counts[kind], size) for kind, size in sizes.most_common()),
         operators=tuple(Operator("", name, count) for name, count in operators.most_common()),
         facts=OtherFacts(facts),
+        varying=tuple(name for name in operators if name in _RANDOM),
     )
 
 

@@ -38,6 +38,20 @@ _QUANTISED = {
     "dynamic": re.compile("DynamicQuantize.*"),
     "weights": re.compile("MatMulNBits|MatMulBnb4|GatherBlockQuantized"),
 }
+#: Operators with random results, by domain; Dropout has them only in training.
+_RANDOM = {
+    "": (
+        "Bernoulli",
+        "Multinomial",
+        "RandomNormal",
+        "RandomNormalLike",
+        "RandomUniform",
+        "RandomUniformLike",
+    ),
+    "com.microsoft": ("RandomNormal", "RandomUniform", "Sampling"),
+}
+#: Position of the input training_mode of each; without it they only pass their input on.
+_TRAINING_MODE = {"Dropout": 2, "BiasDropout": 4, "BitmaskDropout": 2, "BitmaskBiasDropout": 4}
 #: Bits of an element in the name of its type; elements of fewer than eight bits share bytes.
 _BITS = re.compile(r"[a-z]+(\d+)")
 #: Limit of numpy; a damaged file may have millions.
@@ -86,6 +100,7 @@ def read(path: Path) -> Inspection:
             ),
             external_files=tuple(_external_files(path.parent, tensors)),
         ),
+        varying=_varying(model, nodes),
     )
 
 
@@ -168,6 +183,38 @@ def _subgraph_counts(nodes: Iterable[onnx.NodeProto]) -> dict[str, int]:
         for _ in _subgraphs(node):
             counts[_text(node.op_type)] += 1
     return dict(counts)
+
+
+def _varying(model: onnx.ModelProto, nodes: Iterable[onnx.NodeProto]) -> tuple[str, ...]:
+    """Return the operators that give other results in each inference, each name once."""
+    nodes = list(nodes)
+    switched_off = _false_constants(model, nodes)
+    names = []
+    for node in nodes:
+        name = _text(node.op_type)
+        if name in _RANDOM.get(_domain(node.domain), ()):
+            names.append(name)
+        position = _TRAINING_MODE.get(name)
+        if position is None or len(node.input) <= position:
+            continue
+        mode = node.input[position]
+        if mode and mode not in switched_off:
+            names.append(f"{name} in training mode")
+    return tuple(dict.fromkeys(names))
+
+
+def _false_constants(model: onnx.ModelProto, nodes: Iterable[onnx.NodeProto]) -> set[str]:
+    """Return the names of the constants that are one boolean, false."""
+    constants = {_text(tensor.name): tensor for tensor in model.graph.initializer}
+    for node in nodes:
+        if node.op_type == "Constant" and node.attribute and node.attribute[0].HasField("t"):
+            constants[_text(node.output[0])] = node.attribute[0].t
+    names = set()
+    for name, tensor in constants.items():
+        is_boolean = tensor.data_type == onnx.TensorProto.BOOL
+        if is_boolean and not any(tensor.raw_data) and not any(tensor.int32_data):
+            names.add(name)
+    return names
 
 
 def _constants(

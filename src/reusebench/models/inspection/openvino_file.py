@@ -25,6 +25,8 @@ __all__ = ["read"]
 _TYPE = re.compile(r"(f|fp|i|u)(\d+)")
 _NUMBERS = {"f": "float", "fp": "float", "i": "int", "u": "uint"}
 _OTHER_TYPES = {"bf16": BFLOAT16, "boolean": "bool", "bool": "bool", "string": TEXT}
+#: Operators with random results, or that change a variable which stays until the next inference.
+_VARYING = ("Assign", "Multinomial", "RandomUniform")
 #: Separator of a port's names; a comma inside a name has a backslash before it.
 _BETWEEN_NAMES = re.compile(r"(?<!\\),")
 #: Path of the model's own layers; layers of control flow have longer paths.
@@ -199,6 +201,7 @@ def read(path: Path) -> Inspection:
                 "weights in": _weight_file_text(path, reader.constants),
             }
         ),
+        varying=tuple(name for _, name in reader.operators if name in _VARYING),
     )
 
 

@@ -29,6 +29,7 @@ from reusebench.measured.runtimes.base import InputData
 from reusebench.measured.runtimes.rknn.library_file import LIBRARY_VARIABLE
 from reusebench.models.rknn.toolkit import TOOLKIT
 from reusebench.system.user_files import Pins
+from reusebench.targets.barriers import Barrier
 from reusebench.targets.measured_process import interface_of, try_plan
 from reusebench.targets.outcome import Failure
 from reusebench.targets.target import Target
@@ -48,8 +49,8 @@ def toolkit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     its folder.
     """
 
-    def try_converted(target: Target, plan: Plan, time_limit_s: float) -> Failure | None:
-        return None if plan.runtime == "rknn" else try_plan(target, plan, time_limit_s)
+    def try_converted(target: Target, plan: Plan, time_limit_s: float) -> list[Barrier] | Failure:
+        return [] if plan.runtime == "rknn" else try_plan(target, plan, time_limit_s)
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(model_trials, "try_plan", try_converted)
@@ -229,13 +230,13 @@ def test_what_the_chip_does_not_run(
     """
     plans = []
 
-    def fail(_target: Target, plan: Plan, _time_limit_s: float) -> Failure | None:
+    def fail(_target: Target, plan: Plan, _time_limit_s: float) -> list[Barrier] | Failure:
         plans.append(plan)
         # Rockchip's library puts the time before its messages.
         words = Message(
             "exception", {"type": "E RKNN", "text": f"[17:35:53.32{len(plans)}] no Slice"}
         )
-        return Failure("failed", "context", 0, words, "") if plan.runtime == "rknn" else None
+        return Failure("failed", "context", 0, words, "") if plan.runtime == "rknn" else []
 
     monkeypatch.setattr(model_trials, "try_plan", fail)
     words = (

@@ -391,7 +391,7 @@ def test_a_plan_gives_its_models_their_inputs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each model has its own shapes; a mistake in one is told with the model's line."""
-    monkeypatch.setattr(model_trials, "try_plan", lambda *_: None)
+    monkeypatch.setattr(model_trials, "try_plan", lambda *_: [])
     list(_write(tmp_path, "m.onnx"))
     text = (
         "[models]\nm = { file = 'm.onnx', shape = { picture = '1x3x8x8' } }\n[contexts]\na = {"

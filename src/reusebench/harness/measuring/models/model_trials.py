@@ -52,9 +52,9 @@ class ModelTrials:
     def check_runs(self, runtime: RuntimeEntry, model: Model) -> None:
         """Raise DoesNotRun unless one inference runs."""
         plan = Plan("trial", None, runtime.name, (model,), (Context(None, 0),), cores=1, rounds=1)
-        failure = try_plan(self._target(runtime), plan, self.time_limit_s)
-        if failure:
-            raise DoesNotRun(failure.message)
+        outcome = try_plan(self._target(runtime), plan, self.time_limit_s)
+        if isinstance(outcome, Failure):
+            raise DoesNotRun(outcome.message)
 
     def _target(self, runtime: RuntimeEntry) -> Target:
         """Return the target of the runtime; one that is not measured reads files here."""

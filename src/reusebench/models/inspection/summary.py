@@ -1,0 +1,51 @@
+"""What the harness has to know of a user's file before it is measured, read in another process.
+
+The readers of some files import packages, such as onnx, which the harness must not map.
+`python -m reusebench.models.inspection.summary FILE` prints the summary as JSON.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import msgspec
+
+from reusebench.models.errors import ModelError
+from reusebench.models.inspection import READERS, inspect
+from reusebench.system.cache import ProcessError, output_of_another_process
+
+__all__ = ["FileSummary", "summary_of"]
+
+
+class FileSummary(msgspec.Struct, frozen=True):
+    """The facts of a file."""
+
+    #: Operators and other things that make outputs differ from inference to inference
+    #: (contents.Inspection.varying).
+    varying: tuple[str, ...] = ()
+
+
+def summary_of(path: Path) -> FileSummary:
+    """Return the summary; it is empty if no reader knows the file, or the file cannot be read.
+
+    The runtime then says what is wrong with the file.
+    """
+    if path.suffix not in READERS:
+        return FileSummary()
+    try:
+        text = output_of_another_process(__name__, str(path))
+    except ProcessError:
+        return FileSummary()
+    return msgspec.json.decode(text, type=FileSummary)
+
+
+def _read(path: Path) -> FileSummary:
+    return FileSummary(varying=inspect(path).varying)
+
+
+if __name__ == "__main__":
+    try:
+        print(msgspec.json.encode(_read(Path(sys.argv[1]))).decode())
+    except ModelError as error:
+        sys.exit(str(error))
