@@ -67,7 +67,16 @@ def test_a_model_as_tools_read_it(tmp_path: Path, reusebench: Reusebench) -> Non
     """JSON has everything, sizes in bytes; what is noise or unknown is null."""
     shown = json.loads(reusebench("models", "inspect", "--json", _network(tmp_path)).out)
     assert set(shown) == {
-        *("file", "size_bytes", "inputs", "outputs", "weights", "weight_bytes", "operators"),
+        *(
+            "file",
+            "size_bytes",
+            "varying",
+            "inputs",
+            "outputs",
+            "weights",
+            "weight_bytes",
+            "operators",
+        ),
         *("assumed", "runtime", "hindrances", "mechanisms", "onnx"),
     }
     assert shown["inputs"][0]["dimensions"] == ["batch", 3, "height", "width"]

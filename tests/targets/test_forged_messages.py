@@ -482,7 +482,9 @@ def test_a_failure_with_any_message(code: str, levels: int) -> None:
 def test_a_trial_of_a_plan_is_walked() -> None:
     """Models are tried by the same messages, which are not measured."""
     target = memory_target(PYTHON_PROTOCOL, _ROUNDS, no_forger(PYTHON_PROTOCOL))
-    assert try_plan(target, _ROUNDS, 1.0) is None
+    barriers = try_plan(target, _ROUNDS, 1.0)
+    assert not isinstance(barriers, Failure)
+    assert [barrier.phase for barrier in barriers] == [step.phase for step in _ROUNDS.steps()]
 
 
 @pytest.mark.parametrize("name", _FORGERIES)
@@ -494,7 +496,9 @@ def test_a_forged_message_in_a_trial(name: str) -> None:
         return b"".join(encoded(PYTHON_PROTOCOL, message) for message in forged)
 
     target = memory_target(PYTHON_PROTOCOL, _ROUNDS, _at(2, PYTHON_PROTOCOL, forge))
-    _check_broken(try_plan(target, _ROUNDS, 1.0))
+    failure = try_plan(target, _ROUNDS, 1.0)
+    assert isinstance(failure, Failure)
+    _check_broken(failure)
 
 
 _OTHER_MESSAGES: dict[str, Message | bytes] = {

@@ -180,7 +180,7 @@ def run_in_another_process(module: str, *arguments: str) -> None:
 
 
 def output_of_another_process(module: str, *arguments: str) -> str:
-    """Return what a module of this package prints; raise ProcessError if it fails."""
+    """Return the output of a module of this package; raise ProcessError if it fails."""
     command = python_command(module, *arguments)
     done = processes.run(command)
     if done.returncode:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import zlib
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -249,13 +250,34 @@ class _NeverTheSame(OnnxContext):
         return os.getpid()
 
 
-def test_an_order_with_other_outputs(branches: Path, tmp_path: Path) -> None:
-    """None is chosen, and the reason says so."""
-    runner = _RUNNER._replace(
-        context_of=lambda session: _NeverTheSame(session, "", Memory(), NO_INPUTS, shared=False)
-    )
+class _OfItsModel(OnnxContext):
+    """A context whose outputs are those of the path of its model."""
+
+    def checksum(self) -> int:
+        """Return a number of the path."""
+        return zlib.crc32(self.model.encode())
+
+
+@pytest.mark.parametrize(
+    ("kind", "code"),
+    [(_OfItsModel, "onnx_order_outputs_differ"), (_NeverTheSame, "onnx_order_outputs_vary")],
+)
+def test_an_order_with_other_outputs(
+    branches: Path, tmp_path: Path, kind: type[OnnxContext], code: str
+) -> None:
+    """None is chosen; the reason says whether the model itself has other outputs each time."""
+    opened = [""]
+
+    def open_session(model: str, options: Any) -> Any:
+        opened[0] = model
+        return _RUNNER.open_session(model, options)
+
+    def context_of(session: Any) -> OnnxContext:
+        return kind(session, opened[0], Memory(), NO_INPUTS, shared=False)
+
+    runner = _RUNNER._replace(open_session=open_session, context_of=context_of)
     prepared, found = _prepare(branches, tmp_path / "prepared", runner)
-    assert (found.chosen_bytes, found.reason) == (None, Message("onnx_order_outputs_differ"))
+    assert (found.chosen_bytes, found.reason) == (None, Message(code))
     assert _outputs(prepared, as_prepared(plain_options())) == _outputs(branches, plain_options())
 
 
