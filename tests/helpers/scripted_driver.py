@@ -3,8 +3,9 @@ model's path.
 
 A path is a list of parts divided by `;`. `abort@dup1` aborts in the second dup of the process (they
 count from 0), `abort@infer1` in any inference of the second context; `differ@dup` lets the outputs
-of dups differ, and `varies=1` those of each inference; `log=FILE` writes a line to FILE for each operation, `calls=FILE` a line of JSON for
-how each context was made and which contexts were inside an inference when another one began.
+of dups differ, and `varies=1` those of each inference; `log=FILE` writes a line to FILE for each
+operation, `calls=FILE` a line of JSON for how each context was made and which contexts were inside
+an inference when another one began.
 
 `create-1-5000@load0` makes NPU buffer 1 of 5000 bytes in the ledger (accounting/ledger.py),
 `create-1-5000-internal@..` one that the context says it allocated itself; `destroy-1@destroy0`

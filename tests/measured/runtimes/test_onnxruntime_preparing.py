@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import zlib
 import signal
 import sys
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
