@@ -6,10 +6,10 @@ The readers of some files import packages, such as onnx, which the harness must 
 
 from __future__ import annotations
 
+import json
 import sys
+from dataclasses import asdict, dataclass
 from pathlib import Path
-
-import msgspec
 
 from reusebench.models.errors import ModelError
 from reusebench.models.inspection import READERS, inspect
@@ -18,7 +18,8 @@ from reusebench.system.cache import ProcessError, output_of_another_process
 __all__ = ["FileSummary", "summary_of"]
 
 
-class FileSummary(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class FileSummary:
     """The facts of a file."""
 
     #: Operators and other things that make outputs differ from inference to inference
@@ -37,7 +38,7 @@ def summary_of(path: Path) -> FileSummary:
         text = output_of_another_process(__name__, str(path))
     except ProcessError:
         return FileSummary()
-    return msgspec.json.decode(text, type=FileSummary)
+    return FileSummary(varying=tuple(json.loads(text)["varying"]))
 
 
 def _read(path: Path) -> FileSummary:
@@ -46,6 +47,6 @@ def _read(path: Path) -> FileSummary:
 
 if __name__ == "__main__":
     try:
-        print(msgspec.json.encode(_read(Path(sys.argv[1]))).decode())
+        print(json.dumps(asdict(_read(Path(sys.argv[1])))))
     except ModelError as error:
         sys.exit(str(error))
