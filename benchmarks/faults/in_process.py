@@ -6,7 +6,7 @@ import contextlib
 import os
 import signal
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
 
@@ -14,7 +14,7 @@ from benchmarks.faults.sandbox import CHECKOUT
 from benchmarks.faults.trial import ENDS, End, Kind, Wrong
 from reusebench.commands import main
 
-__all__ = ["peak_rss_bytes", "place_of", "reset_peak", "run_command"]
+__all__ = ["peak_rss_bytes", "place_of", "reset_peak", "run_call", "run_command"]
 
 
 class _TooLong(BaseException):
@@ -29,6 +29,21 @@ def run_command(arguments: tuple[str, ...], time_limit_s: float) -> End:
     if wrong is None and code not in ENDS:
         wrong = Wrong(Kind.FALSE, f"exit code {code}", f"reusebench {' '.join(arguments)}")
     return End(code, texts[0], texts[1], wrong)
+
+
+def run_call(call: Callable[[], object], time_limit_s: float) -> Iterator[Wrong]:
+    """Call a part of the product, and yield a fault if it raises an error or takes too long."""
+    earlier = signal.signal(signal.SIGALRM, _raise_too_long)
+    signal.setitimer(signal.ITIMER_REAL, time_limit_s)
+    try:
+        call()
+    except _TooLong as error:
+        yield Wrong(Kind.HANG, place_of(error), _words(error))
+    except Exception as error:
+        yield Wrong(Kind.TRACEBACK, place_of(error), _words(error))
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, earlier)
 
 
 def _end(

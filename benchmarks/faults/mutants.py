@@ -56,6 +56,8 @@ class Mutant:
     name: str
     #: Writes the mutant, and its other files, into a storage.
     write: _Write
+    #: Whether a stored value was changed within its type, so that readers may have to show it.
+    is_of_schema: bool = False
 
 
 def make_mutant(samples: Samples, chance: random.Random, index: int, seed: int) -> Mutant:

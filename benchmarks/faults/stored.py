@@ -16,7 +16,9 @@ from pathlib import Path
 from benchmarks.faults.in_process import peak_rss_bytes, reset_peak, run_command
 from benchmarks.faults.mutants import Mutant, make_mutant
 from benchmarks.faults.mutation import FORMULA, MARKER
+from benchmarks.faults.readers import reader_wrongs
 from benchmarks.faults.samples import GOOD, Samples
+from benchmarks.faults.schema_mutants import schema_mutant
 from benchmarks.faults.trial import Answer, End, Kind, Trial, Wrong
 
 __all__ = ["Stored", "end_wrongs", "file_wrongs"]
@@ -26,6 +28,10 @@ _COMMAND_LIMIT_S = 20.0
 _PAGE_LIMIT_S = 90.0
 #: Pages take a second, so they are made only for every n-th input.
 _PAGE_EVERY = 20
+#: The same for the figures of mutants by schema, which take half a second.
+_FIGURES_EVERY = 20
+#: Folder of a worker's storages with each kind of stored value.
+_KINDS = "kinds"
 #: Upper bound for a command's memory.
 _MOST_BYTES = 1 << 30
 #: The only configuration of the run that has to be shown.
@@ -56,9 +62,7 @@ class Stored:
         os.environ.update(
             XDG_CACHE_HOME=str(folder / "cache"), HOME=str(folder), TMPDIR=str(folder / "tmp")
         )
-        mutant = make_mutant(
-            self.samples, random.Random(f"stored {self.seed} {index}"), index, self.seed
-        )
+        mutant = self._mutant(index, folder / _KINDS)
         mutant.write(storage)
         reset_peak()
         before = _snapshot(folder)
@@ -67,6 +71,9 @@ class Stored:
         wrongs = [*end_wrongs(listed, (0, 1)), *_list_wrongs(answer, listed)]
         for arguments in _commands(index):
             wrongs += self._command_wrongs(arguments, storage, out)
+        if mutant.is_of_schema:
+            draws = index % _FIGURES_EVERY == 1
+            wrongs += reader_wrongs(storage, out, _COMMAND_LIMIT_S, index // 2, draws)
         wrongs += _changed(before, _snapshot(folder))
         if index % _PAGE_EVERY == 0:
             wrongs += self._command_wrongs(("report",), storage, out)
@@ -82,6 +89,14 @@ class Stored:
         if wrongs:
             self._keep(trial, mutant)
         return trial
+
+    def _mutant(self, index: int, kinds: Path) -> Mutant:
+        """Return the input: every other one is changed by its schema, the rest in any way."""
+        turn, is_of_schema = divmod(index, 2)
+        if is_of_schema:
+            return schema_mutant(kinds, turn, f"mutant{index}x", self.seed)
+        chance = random.Random(f"stored {self.seed} {index}")
+        return make_mutant(self.samples, chance, index, self.seed)
 
     def _set_up(self, folder: Path) -> None:
         """Make the storage with the good run, and foreign files with links to them."""
@@ -184,10 +199,11 @@ def _removal_wrongs(mutant: Mutant, storage: Path, answer: Answer, folder: Path)
 
 
 def _snapshot(folder: Path) -> dict[str, tuple[int, int, int]]:
-    """Return the files in the folder, except the output and the cache of figures."""
+    """Return the files in the folder, except the output, the kinds and the cache of figures."""
     files = {}
     for parent, _, names in os.walk(folder):
-        if Path(parent).relative_to(folder).parts[:1] in (("out",), ("cache",), (".config",)):
+        top = Path(parent).relative_to(folder).parts[:1]
+        if top in (("out",), ("cache",), (".config",), (_KINDS,)):
             continue
         for name in names:
             path = os.path.join(parent, name)  # noqa: PTH118  names need not be UTF-8

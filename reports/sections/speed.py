@@ -50,8 +50,9 @@ SPEED_VERDICTS = (
     ONE_REPEAT,
     DISTURBED,
 )
-#: Marker of each question; a scenario has a colour within its question.
-_MARKERS = dict(zip((*QUESTIONS, OTHER_QUESTION), "Xos^Dv*hPdp<"))
+#: Marker of each question; a scenario has a colour within its question. With more questions than
+#: markers, the first ones are used again.
+_MARKERS = dict(zip((*QUESTIONS, OTHER_QUESTION), itertools.cycle("Xos^Dv*hPdp<")))
 #: Percent of the baseline's throughput. Points outside are drawn at the ends, so that a disturbed
 #: measurement leaves space for the others.
 _LOWEST = 50.0

@@ -13,14 +13,18 @@ import pytest
 
 from benchmarks.faults import mutants, stored
 from benchmarks.faults.mutants import Mutant
+from benchmarks.faults.readers import odd_text
 from benchmarks.faults.samples import Samples
 from benchmarks.faults.stored import Stored
 from benchmarks.faults.trial import Answer, Kind, Trial
 from reusebench.commands import runs
+from reusebench.reports.sections.programs import ProgramsSection
 from reusebench.storage.maintenance.inventory import take_inventory
 
-#: Index of an input without a page.
-_INDEX = 1
+#: Index of an input without a page, that is not changed by its schema.
+_INDEX = 2
+#: Index of an input that is, without figures.
+_BY_SCHEMA = 3
 _FILE = Path("Linux-CPython-3.11-64bit", "0002_mutant.json")
 
 Try = Callable[[Callable[[Path], None]], Trial]
@@ -144,3 +148,25 @@ def test_mutants_are_the_same_for_the_same_number(
         return {str(path.relative_to(tmp_path / folder)): path.read_bytes() for path in paths}
 
     assert files("first") == files("second") != {}
+
+
+def test_a_page_that_cannot_be_made_is_noticed(
+    samples: Samples, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every input that is changed by its schema is made into pages, and their words are read."""
+    for name in ("HOME", "XDG_CACHE_HOME", "TMPDIR"):
+        monkeypatch.setenv(name, "changed by the campaign")
+    campaign = Stored(samples, 0, tmp_path / "kept")
+    assert campaign.try_input(_BY_SCHEMA, tmp_path / "work").wrongs == ()
+    monkeypatch.setattr(ProgramsSection, "applies", lambda *_: [][0])
+    wrongs = campaign.try_input(_BY_SCHEMA, tmp_path / "work").wrongs
+    assert {wrong.kind for wrong in wrongs} == {Kind.TRACEBACK}
+
+
+def test_values_without_words_are_noticed(tmp_path: Path) -> None:
+    """A page may say `nan` in code, and as a part of a word."""
+    page = tmp_path / "index.html"
+    page.write_text("<p>banana, nan-1</p><pre>nan</pre>", encoding="utf-8")
+    assert [*odd_text(page)] == []
+    page.write_text("<td>nan</td>", encoding="utf-8")
+    assert [wrong.kind for wrong in odd_text(page)] == [Kind.FALSE]
