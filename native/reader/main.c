@@ -136,6 +136,7 @@ static void greet(void)
 {
     CALL(write, 1, marker, sizeof marker - 1);
     struct Hello hello = {
+        .version = PROTOCOL_VERSION,
         .page_bytes = (uint32_t)page_bytes,
         .user_id = (uint32_t)CALL(geteuid),
         .reader_pid = (uint32_t)CALL(getpid),
@@ -164,6 +165,7 @@ void run(long *stack)
     greet();
     for (;;) {
         flush();
+        end_if_incomplete();
         struct Poll polls[POLLS];
         poll_streams(polls);
         polls[INPUT_POLL] = (struct Poll){.fd = 0, .events = POLL_IN};

@@ -2,15 +2,26 @@
  * The reader, which reusebench runs on a remote board beside the measured process. It speaks in frames over its
  * standard input and output, reads files for the harness, samples, and starts and ends the measured process.
  *
- * A frame is a header and `bytes` bytes; all numbers are little-endian. targets/far/connection.py is the other side.
+ * A frame is a header and `bytes` bytes; all numbers are little-endian. targets/far/frames.py and
+ * targets/far/connection.py are the other side.
+ *
+ * A frame that was damaged on the way ends the connection: its header or its content has another checksum (the CRC-32
+ * of zlib), it is too long, its number is not the next one of its direction, or it stays incomplete. The reader says so
+ * by EVENT_BROKEN before it ends all. Pings, which both directions have every few seconds, make a loss at the end seen.
  */
 #pragma once
 #include "system.h"
 
+/* Raised with every change of frames, requests or events. The reader is replaced if any of its sources has changed. */
+enum { PROTOCOL_VERSION = 2 };
+
 struct Header {
-    uint32_t bytes;  /* length of the content after the header */
-    uint32_t number; /* number of the request; 0: an event */
+    uint32_t bytes;            /* length of the content after the header, at most MOST_ bytes of its direction */
+    uint32_t number;           /* number of the request; 0: an event */
+    uint32_t frame;            /* number of the frame in its direction, from 0 */
+    uint32_t content_checksum; /* CRC-32 of the content */
     uint8_t kind;
+    uint32_t checksum; /* CRC-32 of the header before it */
 } __attribute__((packed));
 
 enum RequestKind {
@@ -48,8 +59,11 @@ enum ReplyKind {
     EVENT_LEDGER = 'y', /* or marks */
     EVENT_ENDED = 'z',  /* struct Ended */
     EVENT_CHANGED = 'm', /* the watched file has changed */
-    EVENT_SAMPLES = 'b' /* several struct Sample */
+    EVENT_SAMPLES = 'b', /* several struct Sample */
+    EVENT_BROKEN = 'w' /* u32 of enum Damage: the reader has got a damaged frame, and ends */
 };
+
+enum Damage { DAMAGE_HEADER = 1, DAMAGE_LENGTH, DAMAGE_ORDER, DAMAGE_CONTENT, DAMAGE_INCOMPLETE };
 
 /*
  * Flags of struct Start. Ledger: a pipe for the ledger. Marks: a socket for marks and their answers, instead of the
@@ -61,7 +75,7 @@ enum { WRITE_CREATES = 1, WRITE_APPENDS = 2, WRITE_SYNCS = 4 };
 enum { MOST_DATA_BYTES = 16384, MOST_REQUEST_BYTES = 65536 };
 
 struct Hello {
-    uint32_t page_bytes, user_id, reader_pid, keeper_pid;
+    uint32_t version, page_bytes, user_id, reader_pid, keeper_pid;
 };
 struct Status {
     uint64_t inode, size_bytes;
@@ -120,6 +134,7 @@ void reply_result(uint32_t number, long result);
 void flush(void);
 void send_nothing_more(void);
 void receive(void);
+void end_if_incomplete(void);
 void answer(const struct Header *header, char *data);
 
 /* files.c */

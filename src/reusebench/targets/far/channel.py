@@ -10,9 +10,11 @@ import subprocess
 import threading
 import time
 from collections import deque
+from collections.abc import Sequence
 from typing import IO
 
 from reusebench.targets.errors import ConnectionLost
+from reusebench.targets.far.frames import Frame, FrameWriter
 from reusebench.targets.far.transport import Transport
 
 __all__ = ["Channel"]
@@ -56,8 +58,10 @@ class Channel:
         self._output = _pipe(self._popen.stdout)
         self._errors = _pipe(self._popen.stderr)
         os.set_blocking(self._input.fileno(), False)
+        #: Held while bytes or frames are written, whose numbers follow each other.
         self._writing = threading.Lock()
-        self._posted: deque[bytes] = deque()
+        self._frames = FrameWriter()
+        self._posted: deque[Frame] = deque()
         #: Cause of the lost connection; None while it is usable.
         self._broken: str | None = None
         self._read_meanwhile = b""
@@ -99,30 +103,43 @@ class Channel:
         """Write all data; data received meanwhile is kept for `read`."""
         self._check_usable()
         with self._writing:
-            try:
-                self._write_whole(memoryview(data))
-            except BaseException:
-                # Ctrl-C may come anywhere: the board would take the next message for the rest of
-                # this one.
-                self._broken = self._broken or "it was interrupted in the middle of a message"
-                raise
+            self._write_uninterrupted(data)
+
+    def write_frames(self, frames: Sequence[Frame]) -> None:
+        """Write all frames; data received meanwhile is kept for `read`."""
+        self._check_usable()
+        with self._writing:
+            data = self._frames.sealed(frames)
+            self._frames.note_sent(len(frames))
+            self._write_uninterrupted(data)
         self._write_posted()
 
-    def post(self, data: bytes) -> None:
-        """Write a few bytes, at once or after the current write.
+    def post(self, frame: Frame) -> None:
+        """Write a small frame, at once or after the current write.
 
-        May be called by another thread or a signal handler. The bytes are dropped if the pipe is
+        May be called by another thread or a signal handler. The frame is dropped if the pipe is
         full or has ended.
         """
-        self._posted.append(data)
+        self._posted.append(frame)
         self._write_posted()
+
+    def _write_uninterrupted(self, data: bytes) -> None:
+        try:
+            self._write_whole(memoryview(data))
+        except BaseException:
+            # Ctrl-C may come anywhere: the board would take the next message for the rest of this
+            # one.
+            self._broken = self._broken or "it was interrupted in the middle of a message"
+            raise
 
     def _write_posted(self) -> None:
         while self._posted and not self._broken and self._writing.acquire(blocking=False):
             try:
                 # A pipe takes so few bytes completely or not at all.
                 with contextlib.suppress(OSError, ValueError, IndexError):
-                    os.write(self._input.fileno(), self._posted.popleft())
+                    sealed = self._frames.sealed([self._posted.popleft()])
+                    os.write(self._input.fileno(), sealed)
+                    self._frames.note_sent(1)
             finally:
                 self._writing.release()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import struct
 import threading
@@ -13,24 +14,46 @@ from typing import NamedTuple
 from reusebench.targets.errors import ConnectionLost, TargetError
 from reusebench.targets.far.bootstrap import begin_reader, choose_folder, probe
 from reusebench.targets.far.channel import Channel
+from reusebench.targets.far.frames import (
+    MOST_REQUEST_BYTES,
+    PROTOCOL_VERSION,
+    DamagedFrame,
+    Frame,
+    FrameReader,
+)
 from reusebench.targets.far.transport import transport_of
 from reusebench.targets.programs import READER
 
 __all__ = ["Connection", "Request", "connect"]
 
 # native/reader/reader.h is the other side.
-_HEADER = struct.Struct("<IIB")
 _PART, _DONE, _ERROR = b"+=!"
 _HELLO = ord("h")
-_HELLO_FIELDS = struct.Struct("<IIII")
-_ERROR_FIELDS = struct.Struct("<I")
+_BROKEN = ord("w")
+_EVENTS = b"ouyzmb"
+_HELLO_FIELDS = struct.Struct("<IIIII")
+_NUMBER = struct.Struct("<I")
+#: Longest reply, in all its frames: what a request for a file allows, and reserve.
+_MOST_REPLY_BYTES = 160 << 20
 #: Time without a byte from here after which the reader ends its processes and itself.
 _PATIENCE_S = 30.0
 #: Interval of the pings in both directions, which do not depend on what the harness is doing.
 _PING_S = 4.0
-#: Time without a byte from the board after which it counts as gone.
+#: Time without a byte from the board after which it counts as gone; also the time in which a frame
+#: of at most 16 KiB arrives as a whole.
 _SILENCE_S = 20.0
 _HELLO_LIMIT_S = 15.0
+_DAMAGED = "data from the board was damaged on the way"
+_DAMAGED_THERE = "data to the board was damaged on the way"
+_CHECK_LINE = "Check cable, adapter and the programs in between, and run again"
+#: Reasons of the reader to end the connection (enum Damage in reader.h).
+_REASONS = {
+    1: "the header of a frame has another checksum",
+    2: "a frame is too long",
+    3: "a frame came in place of another",
+    4: "the content of a frame has another checksum",
+    5: "a frame stays incomplete",
+}
 
 
 class Request(NamedTuple):
@@ -43,8 +66,8 @@ class Request(NamedTuple):
     path: str | None = None
 
 
-def _frame(request: Request, number: int) -> bytes:
-    return _HEADER.pack(len(request.data), number, ord(request.kind)) + request.data
+def _frame(request: Request, number: int) -> Frame:
+    return Frame(ord(request.kind), number, request.data)
 
 
 class Connection:
@@ -65,13 +88,12 @@ class Connection:
         self.architecture = architecture
         self.listeners = {}
         self._channel = channel
-        #: Received bytes that are no complete frame yet.
-        self._data = b""
+        self._incoming = FrameReader()
         #: Number of the last request.
         self._number = 0
         #: Key: number of a request; its reply, the parts received of it, and the file concerned.
         self._replies: dict[int, bytes | OSError] = {}
-        self._parts: dict[int, list[bytes]] = {}
+        self._parts: dict[int, bytearray] = {}
         self._paths: dict[int, str | None] = {}
         self._hello: bytes | None = None
         #: Number of events so far, and at the end of the last wait_for_event.
@@ -85,7 +107,12 @@ class Connection:
         self.wait(lambda: self._hello is not None, _HELLO_LIMIT_S)
         if self._hello is None:
             raise channel.lost(f"the reader has sent nothing within {_HELLO_LIMIT_S:g} s")
-        fields = _HELLO_FIELDS.unpack(self._hello)
+        version, *fields = _HELLO_FIELDS.unpack(self._hello)
+        if version != PROTOCOL_VERSION:
+            raise channel.lost(
+                f"the reader speaks version {version} of the protocol, not {PROTOCOL_VERSION};"
+                " `reusebench board clean` removes it"
+            )
         self.page_bytes, self.user_id, self.reader_pid, self.keeper_pid = fields
 
         self.set_patience(_PATIENCE_S)
@@ -104,15 +131,20 @@ class Connection:
         return reply
 
     def requests(self, requests: Sequence[Request]) -> list[bytes | OSError]:
-        """Return all replies, or their errors, in one round trip."""
+        """Return all replies, or their errors, in one round trip.
+
+        Raises OSError if a request is longer than the reader takes.
+        """
+        if any(len(request.data) > MOST_REQUEST_BYTES for request in requests):
+            raise OSError(errno.E2BIG, os.strerror(errno.E2BIG))
         numbers = range(self._number + 1, self._number + 1 + len(requests))
         self._number += len(requests)
-        frames = bytearray()
+        frames = []
         for number, request in zip(numbers, requests):
             self._paths[number] = request.path
-            frames += _frame(request, number)
+            frames.append(_frame(request, number))
         with self._busy():
-            self._channel.write(bytes(frames))
+            self._channel.write_frames(frames)
         if requests:
             self.wait(lambda: numbers[-1] in self._replies)
         return [self._replies.pop(number) for number in numbers]
@@ -125,6 +157,10 @@ class Connection:
             with self._busy():
                 data = self._channel.read(min(left_s, _PING_S))
                 self._take(data)
+            if self._incoming.incomplete_s > _SILENCE_S:
+                raise self._channel.lost(
+                    f"{_DAMAGED}: a frame is incomplete for {_SILENCE_S:g} s. {_CHECK_LINE}"
+                )
             if data:
                 continue
             if time.monotonic() - self._channel.heard_s > _SILENCE_S:
@@ -152,7 +188,7 @@ class Connection:
         """End the reader, its processes and the connection, which may already be lost."""
         self._is_closed.set()
         with contextlib.suppress(ConnectionLost):
-            self._channel.write(_HEADER.pack(0, 0, ord("x")))
+            self._channel.write_frames([Frame(ord("x"))])
             self.wait(lambda: False)  # until the channel ends
         self._channel.close()
 
@@ -169,46 +205,55 @@ class Connection:
             self.is_busy = False
 
     def _take(self, data: bytes) -> None:
-        self._data += data
-        for kind, number, content in self._frames():
-            if kind == _PART:
-                self._parts.setdefault(number, []).append(content)
-            elif kind in (_DONE, _ERROR):
-                self._take_reply(kind, number, content)
-            elif kind == _HELLO:
-                self._hello = content
-            else:
-                self._event_count += 1
-                self.listeners.get(chr(kind), _ignore)(content)
+        try:
+            for frame in self._incoming.frames(data):
+                self._take_frame(frame)
+        except DamagedFrame as error:
+            raise self._channel.lost(f"{_DAMAGED}: {error}. {_CHECK_LINE}") from None
 
-    def _frames(self) -> Iterator[tuple[int, int, bytes]]:
-        """Yield (kind, number, content) of each complete frame."""
-        data = self._data
-        at = 0
-        while len(data) - at >= _HEADER.size:
-            length, number, kind = _HEADER.unpack_from(data, at)
-            end = at + _HEADER.size + length
-            if end > len(data):
-                break
-            yield kind, number, data[at + _HEADER.size : end]
-            at = end
-        self._data = data[at:]
-
-    def _take_reply(self, kind: int, number: int, content: bytes) -> None:
-        parts = self._parts.pop(number, [])
-        if number not in self._paths:
-            return  # the reply to a ping
-        path = self._paths.pop(number)
-        if kind == _DONE:
-            self._replies[number] = b"".join([*parts, content])
+    def _take_frame(self, frame: Frame) -> None:
+        if frame.kind in (_PART, _DONE, _ERROR):
+            self._take_reply(frame)
+        elif frame.kind == _HELLO and len(frame.content) == _HELLO_FIELDS.size:
+            self._hello = frame.content
+        elif frame.kind == _BROKEN:
+            reason = _REASONS.get(_number_in(frame), "it has no name")
+            raise self._channel.lost(f"{_DAMAGED_THERE}: {reason}. {_CHECK_LINE}")
+        elif frame.kind in _EVENTS:
+            self._event_count += 1
+            self.listeners.get(chr(frame.kind), _ignore)(frame.content)
         else:
-            (error,) = _ERROR_FIELDS.unpack(content)
-            self._replies[number] = OSError(error, os.strerror(error), path)
+            raise DamagedFrame(f"a frame of an unknown kind ({frame.kind})")
+
+    def _take_reply(self, frame: Frame) -> None:
+        if frame.number not in self._paths:
+            if frame.number:
+                raise DamagedFrame(f"a reply to a request that was not made ({frame.number})")
+            return  # the reply to a ping
+        parts = self._parts.setdefault(frame.number, bytearray())
+        if frame.kind != _ERROR:
+            parts += frame.content
+            if len(parts) > _MOST_REPLY_BYTES:
+                raise DamagedFrame(f"a reply of more than {_MOST_REPLY_BYTES >> 20} MiB")
+        if frame.kind == _PART:
+            return
+        path = self._paths.pop(frame.number)
+        del self._parts[frame.number]
+        if frame.kind == _DONE:
+            self._replies[frame.number] = bytes(parts)
+        else:
+            error = _number_in(frame)
+            self._replies[frame.number] = OSError(error, os.strerror(error), path)
 
     def _ping(self) -> None:
-        frame = _HEADER.pack(0, 0, ord("."))
         while not self._is_closed.wait(_PING_S):
-            self._channel.post(frame)
+            self._channel.post(Frame(ord(".")))
+
+
+def _number_in(frame: Frame) -> int:
+    if len(frame.content) != _NUMBER.size:
+        raise DamagedFrame(f"a number of {len(frame.content)} bytes")
+    return int(_NUMBER.unpack(frame.content)[0])
 
 
 def connect(target: str, show_step: Callable[[str], None], folder: str | None = None) -> Connection:
