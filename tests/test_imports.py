@@ -24,7 +24,7 @@ _PACKAGES: dict[str, set[str]] = {
     "video": {"measured", "system"},
     "targets": {"measured", "models", "samplers", "system"},
     "snippets": {"measured", "targets"},
-    "accounting": {"measured", "targets"},
+    "accounting": {"measured", "system", "targets"},
     "storage": {"accounting", "measured", "samplers", "system", "targets"},
     "recorder": {"measured", "samplers", "storage", "system", "targets"},
     "harness": {
@@ -86,7 +86,8 @@ _ONLY = {
     ("snippets", "measured"): {"plan", "runtimes.RUNTIMES", "runtimes.base"},
     ("snippets", "targets"): {"chips"},
     ("accounting", "measured"): {"plan", "runtimes.base"},
-    ("accounting", "targets"): {"barriers"},
+    ("accounting", "system"): {"files"},
+    ("accounting", "targets"): {"barriers", "ledger_file"},
     ("storage", "accounting"): {"account", "attribution", "domains", "ledger"},
     ("storage", "measured"): {"messages", "plan", "runtimes.base"},
     ("storage", "samplers"): {"host", "readings"},
@@ -145,9 +146,9 @@ _LAYERS = {
         " recording memory_reader recorder stored_form keeping summary task"
     ),
     "targets": (
-        "errors chips boards outcome barriers oom_scores process protocol machine target"
-        " interpreters rknn_library compilers programs sandbox vboard far resolve conversation"
-        " measured_process"
+        "errors chips boards outcome barriers oom_scores ledger_file standard_error starter_link"
+        " process protocol machine target interpreters rknn_library compilers programs sandbox"
+        " vboard far resolve conversation measured_process"
     ),
 }
 

@@ -26,7 +26,8 @@ from pathlib import Path
 
 from reusebench.targets.machine import LocalMachine, Reach
 from reusebench.targets.outcome import Ending
-from reusebench.targets.process import LAST_WORDS_BYTES, DriverProcess, readable_words
+from reusebench.targets.process import DriverProcess
+from reusebench.targets.standard_error import LAST_WORDS_BYTES, readable_words
 from reusebench.targets.target import THIS_INTERPRETER, Target
 from tests.helpers.support import CHECKOUT, SCRIPTED
 

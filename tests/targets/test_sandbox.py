@@ -24,7 +24,7 @@ from reusebench.targets.sandbox import (
     sandbox_problem,
     sandbox_program,
 )
-from tests.helpers.support import TIME_LIMIT_S
+from tests.helpers.support import TIME_LIMIT_S, known
 
 _INTRUDER = Path(__file__).with_name("intruder.c")
 _GONE = "No such file or directory"
@@ -201,12 +201,16 @@ def waiting() -> Iterator[LocalProcess]:
 
 
 def test_the_harness_reads_its_memory(waiting: LocalProcess) -> None:
-    """It is the process that was started, without another one in between or left behind."""
+    """It has the process's id outside; the sandbox's two own processes are beside it, and small."""
     assert waiting.receive(TIME_LIMIT_S) == b"ready"
     process = psutil.Process(waiting.pid)
-    assert process.ppid() == os.getpid()
     assert process.children() == []
     assert process.memory_full_info().uss > 20_000_000
+    starter = known(process.parent())
+    assert starter.ppid() == os.getpid()
+    (init,) = set(starter.children()) - {process}
+    for other in (starter, init):
+        assert other.memory_full_info().uss < 1_000_000
     folder = Path("/proc") / str(waiting.pid)
     for name in ("smaps_rollup", "maps", "statm", "status"):
         assert (folder / name).read_text(), name

@@ -285,7 +285,7 @@ def test_a_library_that_does_not_load_is_refused(
         "#!/bin/sh\necho first >&2\necho 'libfoo.so: not found' >&2\nexit 1\n", encoding="ascii"
     )
     script.chmod(0o755)
-    for name in ("ensure_sandbox", "ensure_system", "ensure_emulator"):
+    for name in ("ensure_sandbox", "ensure_system", "ensure_emulator", "ensure_bytecode"):
         monkeypatch.setattr(install, name, lambda *_: None)
     monkeypatch.setattr(NativeProgram, "ensure", lambda *_: None)
     monkeypatch.setattr(install, "guest", lambda *_: Guest((str(script),), {}))

@@ -1,18 +1,34 @@
 """The ledger of NPU buffers: the size and lifetime of every buffer, and the reads of submits.
 
-The preload library (targets/preload) appends one JSON line per event while the measured process
-runs; read_ledger reads the lines when the process has ended. Times are nanoseconds of
-CLOCK_MONOTONIC, as at barriers.
+The preload library (native/preload) appends one JSON line per event while the measured process
+runs; read_ledger reads the lines when the process has ended. The vendor's library may write there,
+too, so every line is checked. Times are nanoseconds of CLOCK_MONOTONIC, as at barriers.
 """
 
 from __future__ import annotations
 
-import json
-from typing import Any, Optional
+from typing import Annotated, Literal, Optional, Union
 
 import msgspec
 
-__all__ = ["Buffer", "Ledger", "Mapping", "Read", "Submit", "read_ledger"]
+from reusebench.system.files import printable
+from reusebench.targets.ledger_file import MOST_BYTES
+
+__all__ = ["Buffer", "Ledger", "LedgerError", "Mapping", "Read", "Submit", "read_ledger"]
+
+_Long = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+#: Sums of many sizes are counted in 64 bits.
+_Size = Annotated[int, msgspec.Meta(ge=0, lt=2**48)]
+_Number = Annotated[int, msgspec.Meta(ge=0, lt=2**32)]
+_Domain = Annotated[int, msgspec.Meta(ge=0, lt=16)]
+_Path = Annotated[str, msgspec.Meta(max_length=4096)]
+_Register = Annotated[str, msgspec.Meta(pattern="^0x[0-9a-f]{4}$")]
+
+_LONGEST_PROBLEM = 200
+
+
+class LedgerError(Exception):
+    """A ledger that the preload library has not written."""
 
 
 class Buffer(msgspec.Struct, frozen=True):
@@ -118,11 +134,91 @@ class Ledger(msgspec.Struct, frozen=True):
         return max((total for _, total in self.timeline()), default=0)
 
 
+class _Event(msgspec.Struct, frozen=True, tag_field="event", tag=lambda name: name[1:].lower()):
+    """A line of the ledger. Fields that are not read here are left out."""
+
+    at_ns: _Long
+
+
+class _Start(_Event, frozen=True):
+    mode: Literal["virtual", "pass-through"]
+
+
+class _Create(_Event, frozen=True):
+    buffer: _Number
+    asked_bytes: _Size
+    bytes: _Size
+    flags: _Long
+    source: Literal["rknpu", "dma_heap"]
+
+
+class _Inode(_Event, frozen=True):
+    buffer: _Number
+    inode: _Long
+
+
+class _Destroy(_Event, frozen=True):
+    buffer: _Number
+
+
+class _Import(_Event, frozen=True):
+    buffer: _Number
+
+
+class _Map(_Event, frozen=True):
+    buffer: _Number
+    domain: _Domain
+    bytes: _Size
+
+
+class _Unmap(_Map, frozen=True):
+    pass
+
+
+class _EventRead(msgspec.Struct, frozen=True):
+    register: _Register
+    buffer: _Number
+    state: Literal["live", "dead", "unknown"]
+    count: _Long
+    after: Optional[_Number] = None
+    past_end: Optional[_Long] = None
+
+
+class _Submit(_Event, frozen=True):
+    task_buffer: _Number
+    registers: tuple[_Number, ...]
+    reads: tuple[_EventRead, ...]
+
+
+class _Refused(_Event, frozen=True):
+    path: _Path
+
+
+class _Fault(_Event, frozen=True):
+    fault: _Path
+
+
+_AnyEvent = Union[
+    _Start, _Create, _Inode, _Destroy, _Import, _Map, _Unmap, _Submit, _Refused, _Fault
+]
+
+
 def read_ledger(events: bytes) -> Ledger:
-    """Return the ledger of these lines; skip a last line that a killed process has cut off."""
+    """Return the ledger of these lines; skip a last line that a killed process has cut off.
+
+    Raises LedgerError if it is too large, or if a line is not one of the preload library.
+    """
+    if len(events) > MOST_BYTES:
+        raise LedgerError(f"it has more than {MOST_BYTES >> 20} MiB")
+    decoder = msgspec.json.Decoder(_AnyEvent)
     reader = _Reader()
-    for line in events.split(b"\n")[:-1]:
-        reader.add(json.loads(line))
+    for number, line in enumerate(events.split(b"\n")[:-1], 1):
+        try:
+            reader.add(decoder.decode(line))
+        except (msgspec.MsgspecError, LedgerError, RecursionError, UnicodeDecodeError) as error:
+            raise LedgerError(
+                f"line {number}: {printable(str(error))[:_LONGEST_PROBLEM]}"
+            ) from None
     return Ledger(
         reader.buffers,
         tuple(reader.submits),
@@ -148,52 +244,60 @@ class _Reader:
         #: Key: buffer, domain and size; value: indices of the mappings that have not ended.
         self._mapped: dict[tuple[int, int, int], list[int]] = {}
 
-    def add(self, event: dict[str, Any]) -> None:
-        """Add an event."""
-        kind = event["event"]
-        if kind == "start":
-            self.mode = event["mode"]
-        elif kind == "create":
-            self.buffers[event["buffer"]] = Buffer(
-                number=event["buffer"],
-                asked_bytes=event["asked_bytes"],
-                size_bytes=event["bytes"],
-                flags=event["flags"],
-                source=event["source"],
-                born_ns=event["at_ns"],
-            )
-        elif kind == "inode":
-            self._change(event["buffer"], inode=event["inode"])
-        elif kind == "destroy":
-            self._change(event["buffer"], died_ns=event["at_ns"])
-        elif kind in ("map", "unmap"):
+    def add(self, event: _AnyEvent) -> None:
+        """Add an event; raise LedgerError if it contradicts earlier ones."""
+        if isinstance(event, _Start):
+            self.mode = event.mode
+        elif isinstance(event, _Create):
+            self._create(event)
+        elif isinstance(event, _Inode):
+            self._change(event.buffer, inode=event.inode)
+        elif isinstance(event, _Destroy):
+            self._destroy(event)
+        elif isinstance(event, _Map):
             self._map(event)
-        elif kind == "submit":
+        elif isinstance(event, _Submit):
             self._submit(event)
-        elif kind == "refused":
-            self.refused[event["path"]] = None
+        elif isinstance(event, _Refused):
+            self.refused[event.path] = None
+
+    def _create(self, event: _Create) -> None:
+        if event.buffer in self.buffers:
+            raise LedgerError(f"buffer {event.buffer} is made twice")
+        self.buffers[event.buffer] = Buffer(
+            number=event.buffer,
+            asked_bytes=event.asked_bytes,
+            size_bytes=event.bytes,
+            flags=event.flags,
+            source=event.source,
+            born_ns=event.at_ns,
+        )
+
+    def _destroy(self, event: _Destroy) -> None:
+        buffer = self.buffers.get(event.buffer)
+        if buffer is not None and (buffer.died_ns is not None or event.at_ns < buffer.born_ns):
+            raise LedgerError(f"buffer {event.buffer} is freed twice, or before it is made")
+        self._change(event.buffer, died_ns=event.at_ns)
 
     def _change(self, number: int, **changes: int) -> None:
         if number in self.buffers:
             self.buffers[number] = msgspec.structs.replace(self.buffers[number], **changes)
 
-    def _map(self, event: dict[str, Any]) -> None:
+    def _map(self, event: _Map) -> None:
         """Add a mapping, or end the last of the equal ones."""
-        addresses = (event["buffer"], event["domain"], event["bytes"])
+        addresses = (event.buffer, event.domain, event.bytes)
         indices = self._mapped.setdefault(addresses, [])
-        if event["event"] == "map":
+        if not isinstance(event, _Unmap):
             indices.append(len(self.mappings))
-            self.mappings.append(Mapping(*addresses, made_ns=event["at_ns"]))
+            self.mappings.append(Mapping(*addresses, made_ns=event.at_ns))
         elif indices:
             index = indices.pop()
-            ended = msgspec.structs.replace(self.mappings[index], ended_ns=event["at_ns"])
+            ended = msgspec.structs.replace(self.mappings[index], ended_ns=event.at_ns)
             self.mappings[index] = ended
 
-    def _submit(self, event: dict[str, Any]) -> None:
+    def _submit(self, event: _Submit) -> None:
         reads = []
-        for read in event["reads"]:
-            addresses = (read["register"], read["buffer"], read["state"], read["count"])
-            reads.append(Read(*addresses, read.get("after"), read.get("past_end")))
-        self.submits.append(
-            Submit(event["at_ns"], event["task_buffer"], tuple(event["registers"]), tuple(reads))
-        )
+        for read in event.reads:
+            addresses = (read.register, read.buffer, read.state, read.count)
+            reads.append(Read(*addresses, read.after, read.past_end))
+        self.submits.append(Submit(event.at_ns, event.task_buffer, event.registers, tuple(reads)))

@@ -50,11 +50,13 @@ def start(
     command: _Words,
     folder: Path | None = None,
     environment: Mapping[str, str] | None = None,
-    errors: IO[bytes] | None = None,
+    errors: IO[bytes] | int | None = None,
+    kept_open: Sequence[int] = (),
 ) -> subprocess.Popen[bytes]:
     """Start a program with pipes to its standard input and output, to be passed to `end`.
 
-    `errors` receives standard error. The calling thread must not end before the program. The
+    `errors` receives standard error, or is subprocess.PIPE. The program keeps the descriptors
+    `kept_open`. The calling thread must not end before the program. The
     program has its own session: Ctrl-C reaches only this process, which then ends everything in
     order.
     """
@@ -67,6 +69,7 @@ def start(
         stdout=subprocess.PIPE,
         stderr=errors,
         bufsize=0,
+        pass_fds=kept_open,
     )
 
 

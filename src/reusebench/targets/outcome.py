@@ -11,6 +11,7 @@ from reusebench.measured.failures import tells_of_memory
 from reusebench.measured.messages import ENGLISH, Message, words
 
 __all__ = [
+    "LEDGER_BROKEN",
     "OUTCOMES",
     "PROTOCOL_BROKEN",
     "Ending",
@@ -20,10 +21,12 @@ __all__ = [
     "oom_kills_in",
 ]
 
+#: Code of the message for a ledger that the preload library has not written.
+LEDGER_BROKEN = "ledger_broken"
 #: Code of the message for a process that has sent what no step sends.
 PROTOCOL_BROKEN = "protocol_broken"
 #: Codes of failures that the harness has found, which tell nothing about the runtime.
-_OF_HARNESS = (PROTOCOL_BROKEN, "process_not_readable")
+_OF_HARNESS = (LEDGER_BROKEN, PROTOCOL_BROKEN, "process_not_readable")
 
 #: Outcomes that a result may have, with their meanings.
 OUTCOMES = {

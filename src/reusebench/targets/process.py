@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import select
 import subprocess
-import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,35 +16,27 @@ import psutil
 from reusebench.samplers.host import LOCAL_HOST
 from reusebench.samplers.system_memory import oom_kills
 from reusebench.system import processes
-from reusebench.system.cache import CacheError, OwnFolder
+from reusebench.system.cache import CacheError
 from reusebench.system.interrupts import uninterrupted
 from reusebench.targets.errors import InputNotRead, TargetError
+from reusebench.targets.ledger_file import LedgerFile
 from reusebench.targets.oom_scores import OomScores
 from reusebench.targets.outcome import Ending
+from reusebench.targets.standard_error import StandardError
+from reusebench.targets.starter_link import StarterLink
 
-__all__ = [
-    "LAST_WORDS_BYTES",
-    "LEDGER_VARIABLE",
-    "SEND_LIMIT_S",
-    "DriverProcess",
-    "LocalProcess",
-    "readable_words",
-]
+__all__ = ["LEDGER_VARIABLE", "SEND_LIMIT_S", "DriverProcess", "LocalProcess"]
 
 #: Variable with the path of the file to which the preload library writes its ledger.
 LEDGER_VARIABLE = "REUSEBENCH_LEDGER"
 
 #: Time for which a process may leave its input unread, unless the caller has another limit.
 SEND_LIMIT_S = 10.0
-#: Length of the end of standard error that is kept.
-LAST_WORDS_BYTES = 4000
 _READ_BYTES = 1 << 16
-#: Name of the ledger in a folder of its own.
-_LEDGER = "ledger.jsonl"
-#: Escape sequences of coloured messages.
-_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 #: Limit for a process that has closed its pipe to exit.
 _LEAVE_S = 10.0
+#: Interval at which standard error is read meanwhile.
+_DRAIN_S = 0.1
 
 
 class DriverProcess(Protocol):
@@ -85,11 +75,6 @@ class DriverProcess(Protocol):
         """End it and its children, and release all that belongs to it."""
 
 
-def readable_words(errors: bytes) -> str:
-    """Return the end of standard error as text, without colours."""
-    return _COLOURS.sub("", errors[-LAST_WORDS_BYTES:].decode(errors="replace")).strip()
-
-
 class LocalProcess:
     """A process on this machine."""
 
@@ -99,35 +84,40 @@ class LocalProcess:
         folder: Path,
         environment: Mapping[str, str],
         keeps_ledger: bool,
+        link: StarterLink | None = None,
     ) -> None:
-        """Start `command` in `folder`, with `environment` added to the environment."""
+        """Start `command` in `folder`, with `environment` added to the environment.
+
+        `link` is the connection to a sandbox whose program `command` starts.
+        """
         self._oom_kills = oom_kills(LOCAL_HOST)
         try:
-            self._ledger_folder = OwnFolder() if keeps_ledger else None
-        except CacheError as error:
+            self._ledger = LedgerFile() if keeps_ledger else None
+        except (CacheError, OSError) as error:
             raise TargetError(f"the ledger of NPU buffers: {error}") from None
-        try:
-            self._errors = tempfile.TemporaryFile()  # noqa: SIM115  closed by close()
-        except OSError as error:
-            raise TargetError(
-                "the errors of the measured process need a temporary file, and none can be made"
-                f" ({error.strerror}); set TMPDIR to a folder that is writable and has room"
-            ) from None
         variables = {**os.environ, **environment}
-        if self._ledger_folder:
-            variables[LEDGER_VARIABLE] = str(self._ledger_folder.path / _LEDGER)
+        if self._ledger:
+            variables[LEDGER_VARIABLE] = str(self._ledger.path)
+        self._link = link
+        kept_open = (link.descriptor,) if link else ()
         self.started_ns = time.monotonic_ns()
         try:
-            self._popen = processes.start(command, folder, variables, self._errors)
+            self._popen = processes.start(
+                command, folder, variables, errors=subprocess.PIPE, kept_open=kept_open
+            )
         except OSError as error:
-            self._errors.close()
+            if self._ledger:
+                self._ledger.close()
             raise TargetError(f"{command[0]} cannot be started: {error.strerror}") from None
         assert self._popen.stdin is not None
         assert self._popen.stdout is not None
+        assert self._popen.stderr is not None
         self._commands = self._popen.stdin
         os.set_blocking(self._commands.fileno(), False)
         self._messages = self._popen.stdout
-        self.pid = self._popen.pid
+        self._errors = StandardError(self._popen.stderr)
+        started = link.started() if link else None
+        self.pid = started or self._popen.pid
         self._oom_scores = OomScores(self.pid)
 
     def send(self, data: bytes, limit_s: float = SEND_LIMIT_S) -> int:
@@ -146,46 +136,82 @@ class LocalProcess:
             left_s = deadline - time.monotonic()
             if left_s <= 0:
                 raise InputNotRead(limit_s)
-            select.select([], [self._commands], [], left_s)
+            readable, _, _ = select.select(self._errors.sources(), [self._commands], [], left_s)
+            if readable:
+                self._errors.take()
 
     def receive(self, timeout_s: float) -> bytes | None:
-        """Return bytes from standard output, waiting up to `timeout_s`."""
-        readable, _, _ = select.select([self._messages], [], [], timeout_s)
-        return self._messages.read(_READ_BYTES) if readable else None
+        """Return bytes from standard output, waiting up to `timeout_s`.
+
+        Standard error is read meanwhile. A process whose ledger has no end is killed.
+        """
+        deadline = time.monotonic() + timeout_s
+        left_s = timeout_s
+        self._limit_ledger()
+        while True:
+            sources = [self._messages, *self._errors.sources()]
+            readable, _, _ = select.select(sources, [], [], max(0.0, left_s))
+            if set(readable) - {self._messages}:
+                self._errors.take()
+            if self._messages in readable:
+                return self._messages.read(_READ_BYTES)
+            left_s = deadline - time.monotonic()
+            if left_s <= 0:
+                return None
 
     def ending(self) -> Ending:
         """Wait until the process exits; kill it after _LEAVE_S."""
-        try:
-            code = self._popen.wait(_LEAVE_S)
-        except subprocess.TimeoutExpired:
-            self._popen.kill()
-            code = self._popen.wait()
+        deadline = time.monotonic() + _LEAVE_S
+        code = None
+        while code is None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                code = self._popen.wait(_DRAIN_S)
+            self._errors.take_all()
+            self._limit_ledger()
+            if time.monotonic() >= deadline:
+                self._kill()
         return Ending(code, oom_kills(LOCAL_HOST) > self._oom_kills)
 
     def last_words(self) -> str:
-        """Return the last LAST_WORDS_BYTES of standard error."""
-        size = self._errors.seek(0, os.SEEK_END)
-        self._errors.seek(max(0, size - LAST_WORDS_BYTES))
-        return readable_words(self._errors.read())
+        """Return the end of standard error."""
+        return self._errors.last_words()
 
     def ledger(self) -> bytes | None:
         """Return the ledger; it is empty if the process has written nothing yet."""
-        if self._ledger_folder is None:
-            return None
-        file = self._ledger_folder.path / _LEDGER
-        return file.read_bytes() if file.exists() else b""
+        return self._ledger.content() if self._ledger else None
 
     def close(self) -> None:
         """End it and its descendants, including those that have left its session."""
         with uninterrupted():
             self._oom_scores.restore()
-            # RuntimeError: psutil tells processes apart by /proc/stat, which may be empty. The
-            # process group is ended below.
-            with contextlib.suppress(psutil.NoSuchProcess, RuntimeError):
-                for process in psutil.Process(self.pid).children(recursive=True):
-                    with contextlib.suppress(psutil.NoSuchProcess):
-                        process.kill()
+            if self._link:
+                self._end_sandbox(self._link)
+            else:
+                self._kill_descendants()
             processes.end(self._popen)
-            self._errors.close()
-            if self._ledger_folder:
-                self._ledger_folder.close()
+            if self._ledger:
+                self._ledger.close()
+
+    def _limit_ledger(self) -> None:
+        if self._ledger and self._ledger.is_too_large():
+            self._kill()
+
+    def _kill(self) -> None:
+        if self._link:
+            self._link.close()
+        else:
+            self._popen.kill()
+
+    def _end_sandbox(self, link: StarterLink) -> None:
+        """End all processes of the sandbox; its own process ends when the others have gone."""
+        link.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._popen.wait(_LEAVE_S)
+
+    def _kill_descendants(self) -> None:
+        # RuntimeError: psutil tells processes apart by /proc/stat, which may be empty. The process
+        # group is ended afterwards.
+        with contextlib.suppress(psutil.NoSuchProcess, RuntimeError):
+            for process in psutil.Process(self.pid).children(recursive=True):
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    process.kill()

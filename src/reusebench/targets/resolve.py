@@ -27,6 +27,7 @@ from reusebench.targets.protocol.c_driver import C_PROTOCOL
 from reusebench.targets.rknn_library import RknnLibrary, architecture_of, read_library
 from reusebench.targets.sandbox import sandbox_problem
 from reusebench.targets.target import THIS_INTERPRETER, Target
+from reusebench.targets.vboard.bytecode import ensure_bytecode
 from reusebench.targets.vboard.emulator import is_needed
 from reusebench.targets.vboard.guest import guest, guest_program, machine_of, missing_parts
 
@@ -244,6 +245,8 @@ def _virtual_board(
             f"the virtual board is not ready for this library ({', '.join(missing)} missing). "
             f"Install it: reusebench board install --rknn-library {library.path}"
         )
+    if is_needed(library.architecture):  # again after an update of this package
+        ensure_bytecode(library.architecture, _show_step)
     board = guest(chip, library, npu_memory_bytes)
     return Target(
         f"vboard:{chip}",

@@ -9,8 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from reusebench.targets.machine import LocalMachine, Reach
+from reusebench.targets.process import DriverProcess, LocalProcess
 from reusebench.targets.programs import SANDBOX
 from reusebench.targets.rknn_library import architecture_of_this_python
+from reusebench.targets.starter_link import StarterLink
 
 __all__ = ["SandboxedMachine", "ensure_sandbox", "new_root", "sandbox_problem", "sandbox_program"]
 
@@ -62,18 +64,47 @@ def _refusal_of(program: Path, root: Path) -> str | None:
 class SandboxedMachine(LocalMachine):
     """This machine, with every program in the sandbox.
 
-    Nothing of the sandbox remains in the measured process or adds to its memory.
+    Nothing of the sandbox remains in the measured process or adds to its memory. The sandbox's own
+    process stays beside it, and ends as it did.
     """
 
     #: Files that every program here needs; later paths may be inside earlier ones.
     reach: Reach
     program: Path = field(default_factory=sandbox_program)
 
+    def start(
+        self,
+        command: tuple[str, ...],
+        folder: Path,
+        environment: Mapping[str, str],
+        keeps_ledger: bool,
+        reach: Reach,
+    ) -> DriverProcess:
+        """Start a program in the sandbox."""
+        link = StarterLink()
+        try:
+            confined, variables = self._confined(command, environment, reach, link)
+            return LocalProcess(confined, folder, variables, keeps_ledger, link)
+        except BaseException:
+            link.close()
+            raise
+
     def confine(
         self, command: tuple[str, ...], environment: Mapping[str, str], reach: Reach
     ) -> tuple[tuple[str, ...], dict[str, str]]:
         """Return the command and the variables that start the program in the sandbox."""
+        return self._confined(command, environment, reach)
+
+    def _confined(
+        self,
+        command: tuple[str, ...],
+        environment: Mapping[str, str],
+        reach: Reach,
+        link: StarterLink | None = None,
+    ) -> tuple[tuple[str, ...], dict[str, str]]:
         words = [str(self.program), str(new_root(self.program))]
+        if link:
+            words += ["-c", str(link.descriptor)]
         for part in (self.reach, reach):
             for path in part.readable:
                 words += ["-r", path]

@@ -6,8 +6,10 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
+import msgspec
+
 from reusebench.accounting.account import Account, account_of_ledger, account_of_runtime
-from reusebench.accounting.ledger import Ledger, read_ledger
+from reusebench.accounting.ledger import Ledger, LedgerError, read_ledger
 from reusebench.harness.measuring.context_limit import limit_of
 from reusebench.harness.measuring.frames_watch import FramesWatch
 from reusebench.harness.measuring.repeat import Repeat
@@ -22,7 +24,7 @@ from reusebench.storage.trace import NpuTimeline, Timeline, Trace
 from reusebench.targets.barriers import Frames
 from reusebench.targets.errors import TargetError
 from reusebench.targets.measured_process import MeasuredRun, failure_of_target, run_plan
-from reusebench.targets.outcome import Failure
+from reusebench.targets.outcome import LEDGER_BROKEN, Failure
 from reusebench.targets.target import Target
 
 __all__ = ["RepeatMeasurement"]
@@ -128,14 +130,29 @@ class RepeatMeasurement:
             self._keep(replace(self._repeat(run), failure=failure))
 
     def _walk(self) -> tuple[MeasuredRun, Ledger | None]:
-        """Walk the plan in one process; return the run, and its ledger if the target keeps one."""
+        """Walk the plan in one process; return the run, and its ledger if the target keeps one.
+
+        The run has failed if the ledger is not one of the preload library.
+        """
         run = run_plan(self._target, self._plan, self._observer, self._settings.time_limit_s, self)
         if run.ledger is None:
             return run, None
-        ledger = read_ledger(run.ledger)
+        try:
+            ledger = read_ledger(run.ledger)
+        except LedgerError as error:
+            run.failure = self._failure_of_ledger(error, run)
+            return run, None
         for barrier in run.barriers:
             barrier.npu_live_bytes = ledger.live_bytes(barrier.at_ns)
         return run, ledger
+
+    def _failure_of_ledger(self, error: LedgerError, run: MeasuredRun) -> Failure:
+        """Return the failure, in the last step of the run."""
+        message = Message(LEDGER_BROKEN, {"problem": str(error)})
+        if run.failure:
+            return msgspec.structs.replace(run.failure, kind="failed", message=message)
+        last = run.barriers[-1]
+        return Failure("failed", last.phase, last.context, message)
 
     def _npu_account(self, plan: Plan, run: MeasuredRun, ledger: Ledger | None) -> Account | None:
         """Return the account of NPU memory by the most exact source there is."""

@@ -15,12 +15,8 @@ from reusebench.targets.errors import ConnectionLost, InputNotRead, NotStarted, 
 from reusebench.targets.far.connection import Connection, Request
 from reusebench.targets.far.host import read_request
 from reusebench.targets.outcome import Ending, oom_kills_in
-from reusebench.targets.process import (
-    LAST_WORDS_BYTES,
-    LEDGER_VARIABLE,
-    SEND_LIMIT_S,
-    readable_words,
-)
+from reusebench.targets.process import LEDGER_VARIABLE, SEND_LIMIT_S
+from reusebench.targets.standard_error import LAST_WORDS_BYTES, readable_words
 
 __all__ = ["HAS_MARKS", "FarProcess"]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from reusebench.system.cache import cache_root
 from reusebench.targets.errors import TargetError
 
-__all__ = ["check_usable", "fetched_emulator", "pycache", "sysroot", "vboard_folder"]
+__all__ = ["check_usable", "fetched_emulator", "sysroot", "vboard_folder"]
 
 #: Characters that separate paths in the variables of the loader and in qemu's options.
 _SEPARATORS = set(" ,:;")
@@ -21,11 +21,6 @@ def vboard_folder() -> Path:
 def sysroot(architecture: str) -> Path:
     """Return the root file system of the architecture."""
     return vboard_folder() / f"system-{architecture}"
-
-
-def pycache(architecture: str) -> Path:
-    """Return the folder for bytecode of the board's Python, which never is in the checkout."""
-    return vboard_folder() / f"pycache-{architecture}"
 
 
 def fetched_emulator(name: str) -> Path:

@@ -10,11 +10,12 @@ from pathlib import Path
 from reusebench.measured.runtimes.rknn.library_file import LIBRARY_VARIABLE
 from reusebench.system.package import MEASURED
 from reusebench.targets.machine import LOCAL, LocalMachine, Reach
-from reusebench.targets.programs import PRELOAD, uclibc_stand_in
+from reusebench.targets.programs import DRIVER, PRELOAD, uclibc_stand_in
 from reusebench.targets.rknn_library import RknnLibrary
 from reusebench.targets.sandbox import SandboxedMachine, sandbox_problem
+from reusebench.targets.vboard.bytecode import bytecode_folder
 from reusebench.targets.vboard.emulator import find_emulator, is_needed
-from reusebench.targets.vboard.folders import pycache, sysroot, vboard_folder
+from reusebench.targets.vboard.folders import sysroot
 from reusebench.targets.vboard.root_file_system import is_installed, library_folders, python_of
 
 __all__ = ["Guest", "guest", "guest_program", "machine_of", "missing_parts"]
@@ -56,7 +57,7 @@ def guest(chip: str, library: RknnLibrary, npu_memory_bytes: int | None = None) 
     if not is_needed(architecture):
         return guest_program(Path(sys.executable), chip, library, npu_memory_bytes)
     program = guest_program(python_of(architecture), chip, library, npu_memory_bytes)
-    cache = f"pycache_prefix={pycache(architecture)}"
+    cache = f"pycache_prefix={bytecode_folder(architecture)}"
     return Guest((*program.command, *_PYTHON_OPTIONS, "-X", cache), program.environment)
 
 
@@ -81,14 +82,18 @@ def machine_of(library: RknnLibrary) -> LocalMachine:
     """Return this machine, with the library in the sandbox if the kernel permits."""
     if sandbox_problem() is not None:
         return LOCAL
-    readable = [str(MEASURED)]
-    if is_needed(library.architecture):
-        readable.append(str(find_emulator(library.architecture)))
+    architecture = library.architecture
+    readable = [MEASURED, PRELOAD.folder(architecture), DRIVER.folder(architecture)]
+    if is_needed(architecture):
+        readable += [
+            Path(str(find_emulator(architecture))),
+            sysroot(architecture),
+            bytecode_folder(architecture),
+        ]
     else:  # the Python that runs the harness
-        readable += dict.fromkeys((sys.base_prefix, sys.prefix))
-    readable += [str(vboard_folder()), str(library.path)]
-    writable = (str(pycache(library.architecture)),)
-    return SandboxedMachine(Reach(tuple(map(os.path.abspath, readable)), writable))
+        readable += dict.fromkeys((Path(sys.base_prefix), Path(sys.prefix)))
+    readable.append(library.path)
+    return SandboxedMachine(Reach(tuple(map(os.path.abspath, readable))))
 
 
 def _loader_variables(library: RknnLibrary) -> dict[str, str]:

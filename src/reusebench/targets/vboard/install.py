@@ -8,22 +8,21 @@ from collections.abc import Callable
 from pathlib import Path
 
 from reusebench.system import processes
-from reusebench.system.cache import make_folder
 from reusebench.system.package import START
 from reusebench.targets.errors import TargetError
 from reusebench.targets.machine import Reach
 from reusebench.targets.programs import PRELOAD
 from reusebench.targets.rknn_library import RknnLibrary
 from reusebench.targets.sandbox import ensure_sandbox
+from reusebench.targets.vboard.bytecode import ensure_bytecode
 from reusebench.targets.vboard.emulator import ensure_emulator, is_needed
-from reusebench.targets.vboard.folders import check_usable, pycache
+from reusebench.targets.vboard.folders import check_usable
 from reusebench.targets.vboard.guest import guest, machine_of
 from reusebench.targets.vboard.root_file_system import ensure_system
 
 __all__ = ["install"]
 
-#: Loads the library and all modules of the driver, so that both are known to work and Python has
-#: compiled the modules.
+#: Loads the library and all modules of the driver, so that both are known to work.
 _TRIAL = (str(START), "reusebench.measured.versions", "reusebench.measured.runtimes.rknn.adapter")
 _TRIAL_TIME_LIMIT_S = 60
 
@@ -36,7 +35,7 @@ def install(library: RknnLibrary, sources: Path | None, show_step: Callable[[str
     if is_needed(library.architecture):
         ensure_system(library.architecture, sources, show_step)
         ensure_emulator(library.architecture, show_step)
-    make_folder(pycache(library.architecture))
+        ensure_bytecode(library.architecture, show_step)
     board = guest(library.chips()[0], library)
     command, variables = machine_of(library).confine(
         (*board.command, *_TRIAL), board.environment, Reach()
