@@ -12,6 +12,7 @@ import resource
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -270,12 +271,18 @@ def _signal(name: str) -> Message:
     return Message("process_ended_by_signal", {"signal": name})
 
 
-def test_a_process_that_cannot_be_started_is_a_result(tmp_path: Path) -> None:
-    """The reason is given."""
+def test_a_process_that_cannot_be_started_is_a_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The reason is given: there is no room for its errors, or it cannot be executed."""
     plan = make_plan("full_dup", "")
     failure = _failure(walk(plan, replace(SCRIPTED, command=(str(tmp_path / "python"),))))
     assert failure.kind == "failed"
     assert str(failure.message).endswith("/python cannot be started: No such file or directory")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
+    assert "none can be made (No such file or directory); set TMPDIR" in str(
+        _failure(walk(plan)).message
+    )
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from reusebench.accounting.ledger import LedgerError, read_ledger
-from reusebench.targets import ledger_file, process
+from reusebench.targets import ledger_file, standard_error
 from reusebench.targets.compilers import Compiler
 from reusebench.targets.machine import LOCAL, LocalMachine, Reach
 from reusebench.targets.process import LocalProcess
@@ -245,30 +245,37 @@ def test_it_ends_with_a_harness_that_is_killed() -> None:
     assert alive == []
 
 
-def test_standard_error_without_end_is_not_kept() -> None:
-    """Only its end is; the process goes on meanwhile and answers."""
-    shell = _shell("yes 'a flood of words' >&2 & read line; echo $line; read line")
+@pytest.mark.parametrize("is_sandboxed", [False, True])
+def test_standard_error_without_end_is_not_kept(is_sandboxed: bool) -> None:
+    """Only its end is on disk; the process goes on meanwhile and answers."""
+    machine = SandboxedMachine(Reach()) if is_sandboxed else LOCAL
+    shell = _shell("yes 'a flood of words' >&2 & read line; echo $line; read line", machine)
+    file = shell._errors.file.fileno()
     try:
-        for _ in range(5):
+        while os.fstat(file).st_size < 1 << 30:
             assert shell.receive(0.1) is None
+        assert os.fstat(file).st_blocks * 512 < 1 << 29
         assert 0 < len(shell.last_words()) <= LAST_WORDS_BYTES
+        assert "a flood of words" in shell.last_words()
         shell.send(b"go\n")
         assert shell.receive(TIME_LIMIT_S) == b"go\n"
-        assert known(psutil.Process(shell.pid).parent()).open_files() == []
     finally:
         shell.close()
 
 
-def test_a_process_that_floods_but_stays_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It has closed its output; its standard error is read until the limit is over."""
-    monkeypatch.setattr(process, "_LEAVE_S", 0.5)
-    shell = _shell("exec >&-; exec yes words >&2")
-    try:
-        assert shell.receive(TIME_LIMIT_S) == b""
-        assert shell.ending().exit_code == -signal.SIGKILL
-        assert shell.last_words().endswith("words")
-    finally:
-        shell.close()
+def test_a_flood_that_stays_on_disk_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So it is where the file system gives nothing up, also if the process closes its output."""
+    monkeypatch.setattr(standard_error, "_punch_hole", lambda *_: None)
+    monkeypatch.setattr(standard_error, "_MOST_BYTES", 1 << 24)
+    for script in ("yes words >&2", "exec >&-; exec yes words >&2"):
+        shell = _shell(script)
+        try:
+            while shell.receive(0.1) is None:
+                pass
+            assert shell.ending().exit_code == -signal.SIGKILL
+            assert "words\nwords\n" in shell.last_words()
+        finally:
+            shell.close()
 
 
 @pytest.mark.parametrize("is_sandboxed", [False, True])

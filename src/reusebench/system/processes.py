@@ -50,15 +50,14 @@ def start(
     command: _Words,
     folder: Path | None = None,
     environment: Mapping[str, str] | None = None,
-    errors: IO[bytes] | int | None = None,
+    errors: IO[bytes] | None = None,
     kept_open: Sequence[int] = (),
 ) -> subprocess.Popen[bytes]:
     """Start a program with pipes to its standard input and output, to be passed to `end`.
 
-    `errors` receives standard error, or is subprocess.PIPE. The program keeps the descriptors
-    `kept_open`. The calling thread must not end before the program. The
-    program has its own session: Ctrl-C reaches only this process, which then ends everything in
-    order.
+    `errors` receives standard error; the program keeps the descriptors `kept_open`. The calling
+    thread must not end before the program. The program has its own session: Ctrl-C reaches only
+    this process, which then ends everything in order.
     """
     return _begin(
         os.setsid,

@@ -35,8 +35,8 @@ SEND_LIMIT_S = 10.0
 _READ_BYTES = 1 << 16
 #: Limit for a process that has closed its pipe to exit.
 _LEAVE_S = 10.0
-#: Interval at which standard error is read meanwhile.
-_DRAIN_S = 0.1
+#: Interval at which the sizes of its files are looked at.
+_WATCH_S = 0.1
 
 
 class DriverProcess(Protocol):
@@ -98,24 +98,20 @@ class LocalProcess:
         variables = {**os.environ, **environment}
         if self._ledger:
             variables[LEDGER_VARIABLE] = str(self._ledger.path)
+        self._errors = StandardError()
         self._link = link
         kept_open = (link.descriptor,) if link else ()
         self.started_ns = time.monotonic_ns()
         try:
-            self._popen = processes.start(
-                command, folder, variables, errors=subprocess.PIPE, kept_open=kept_open
-            )
+            self._popen = processes.start(command, folder, variables, self._errors.file, kept_open)
         except OSError as error:
-            if self._ledger:
-                self._ledger.close()
+            self._release()
             raise TargetError(f"{command[0]} cannot be started: {error.strerror}") from None
         assert self._popen.stdin is not None
         assert self._popen.stdout is not None
-        assert self._popen.stderr is not None
         self._commands = self._popen.stdin
         os.set_blocking(self._commands.fileno(), False)
         self._messages = self._popen.stdout
-        self._errors = StandardError(self._popen.stderr)
         started = link.started() if link else None
         self.pid = started or self._popen.pid
         self._oom_scores = OomScores(self.pid)
@@ -136,24 +132,20 @@ class LocalProcess:
             left_s = deadline - time.monotonic()
             if left_s <= 0:
                 raise InputNotRead(limit_s)
-            readable, _, _ = select.select(self._errors.sources(), [self._commands], [], left_s)
-            if readable:
-                self._errors.take()
+            select.select([], [self._commands], [], left_s)
 
     def receive(self, timeout_s: float) -> bytes | None:
         """Return bytes from standard output, waiting up to `timeout_s`.
 
-        Standard error is read meanwhile. A process whose ledger has no end is killed.
+        A process that fills the disk meanwhile is killed.
         """
         deadline = time.monotonic() + timeout_s
         left_s = timeout_s
-        self._limit_ledger()
         while True:
-            sources = [self._messages, *self._errors.sources()]
-            readable, _, _ = select.select(sources, [], [], max(0.0, left_s))
-            if set(readable) - {self._messages}:
-                self._errors.take()
-            if self._messages in readable:
+            self._bound_files()
+            wait_s = min(max(0.0, left_s), _WATCH_S)
+            readable, _, _ = select.select([self._messages], [], [], wait_s)
+            if readable:
                 return self._messages.read(_READ_BYTES)
             left_s = deadline - time.monotonic()
             if left_s <= 0:
@@ -165,9 +157,8 @@ class LocalProcess:
         code = None
         while code is None:
             with contextlib.suppress(subprocess.TimeoutExpired):
-                code = self._popen.wait(_DRAIN_S)
-            self._errors.take_all()
-            self._limit_ledger()
+                code = self._popen.wait(_WATCH_S)
+            self._bound_files()
             if time.monotonic() >= deadline:
                 self._kill()
         return Ending(code, oom_kills(LOCAL_HOST) > self._oom_kills)
@@ -189,11 +180,19 @@ class LocalProcess:
             else:
                 self._kill_descendants()
             processes.end(self._popen)
-            if self._ledger:
-                self._ledger.close()
+            self._release()
 
-    def _limit_ledger(self) -> None:
-        if self._ledger and self._ledger.is_too_large():
+    def _release(self) -> None:
+        self._errors.close()
+        if self._ledger:
+            self._ledger.close()
+
+    def _bound_files(self) -> None:
+        """Kill the process if one of its files is larger than it may be."""
+        is_too_large = self._errors.shorten()
+        if self._ledger:
+            is_too_large |= self._ledger.is_too_large()
+        if is_too_large:
             self._kill()
 
     def _kill(self) -> None:

@@ -1,66 +1,76 @@
-"""The standard error of a measured process: a pipe, of which only the end is kept."""
+"""The standard error of a measured process: a file, of which only the end is kept on disk.
+
+It is no pipe: adapters look in it for what their library has written during a call.
+"""
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
+import ctypes
 import os
 import re
-import select
+import tempfile
 from typing import IO
+
+from reusebench.targets.errors import TargetError
 
 __all__ = ["LAST_WORDS_BYTES", "StandardError", "readable_words"]
 
-#: Length of the end that is kept.
+#: Length of the end that is shown.
 LAST_WORDS_BYTES = 4000
-_READ_BYTES = 1 << 16
-#: Linux, fcntl.h; Python has it since 3.10.
-_F_SETPIPE_SZ = 1031
-#: The most that an ordinary user's pipe may hold. A process that prints much does not wait while
-#: the harness reads memory.
-_PIPE_BYTES = 1 << 20
+#: Length of the end that is kept; a library writes less during one call.
+_KEPT_BYTES = 1 << 22
+#: The most that the file may take, if its file system cannot give up a part of it.
+_MOST_BYTES = 1 << 28
+#: Unit of st_blocks.
+_BLOCK_BYTES = 512
+#: Linux, falloc.h. The size stays, and what is given up reads as zeros.
+_PUNCH_HOLE_KEEP_SIZE = 3
 #: Escape sequences of coloured messages.
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class StandardError:
-    """The reading end of the pipe.
+    """A temporary file without a name, in $TMPDIR."""
 
-    A process that prints without end fills neither a disk nor memory.
-    """
+    def __init__(self) -> None:
+        try:
+            self.file: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  closed by close()
+        except OSError as error:
+            raise TargetError(
+                "the errors of the measured process need a temporary file, and none can be made"
+                f" ({error.strerror}); set TMPDIR to a folder that is writable and has room"
+            ) from None
+        self._given_up_bytes = 0
 
-    def __init__(self, pipe: IO[bytes]) -> None:
-        """Take the pipe, which the caller closes."""
-        self._pipe = pipe
-        self._last = b""
-        self._is_open = True
-        with contextlib.suppress(OSError):
-            fcntl.fcntl(pipe, _F_SETPIPE_SZ, _PIPE_BYTES)
-
-    def sources(self) -> list[IO[bytes]]:
-        """Return the pipe, to be waited for with others; empty if its other end is closed."""
-        return [self._pipe] if self._is_open else []
-
-    def take(self) -> None:
-        """Read once; waits if nothing has come."""
-        chunk = os.read(self._pipe.fileno(), _READ_BYTES)
-        self._is_open = bool(chunk)
-        self._last = (self._last + chunk)[-LAST_WORDS_BYTES:]
-
-    def take_all(self) -> None:
-        """Read what has come, at most what the pipe can hold, without waiting."""
-        for _ in range(0, _PIPE_BYTES, _READ_BYTES):
-            readable, _, _ = select.select(self.sources(), [], [], 0)
-            if not readable:
-                return
-            self.take()
+    def shorten(self) -> bool:
+        """Give up all but the end on disk; return whether the file still takes too much."""
+        status = os.fstat(self.file.fileno())
+        superfluous = status.st_size - _KEPT_BYTES
+        if superfluous - self._given_up_bytes > _KEPT_BYTES:
+            _punch_hole(self.file.fileno(), superfluous)
+            self._given_up_bytes = superfluous
+        return os.fstat(self.file.fileno()).st_blocks * _BLOCK_BYTES > _MOST_BYTES
 
     def last_words(self) -> str:
-        """Return the end of what has come, as text."""
-        self.take_all()
-        return readable_words(self._last)
+        """Return the end of what was written, as text."""
+        descriptor = self.file.fileno()
+        # Not by seek: the process writes at the same position.
+        start = max(0, os.fstat(descriptor).st_size - LAST_WORDS_BYTES)
+        return readable_words(os.pread(descriptor, LAST_WORDS_BYTES, start))
+
+    def close(self) -> None:
+        """Remove the file."""
+        self.file.close()
 
 
 def readable_words(errors: bytes) -> str:
     """Return the end of standard error as text, without colours."""
     return _COLOURS.sub("", errors[-LAST_WORDS_BYTES:].decode(errors="replace")).strip()
+
+
+def _punch_hole(descriptor: int, size: int) -> None:
+    """Give up the first `size` bytes, if the file system can."""
+    library = ctypes.CDLL(None)
+    # On 32 bits, the one for large files; not every C library has this name.
+    function = getattr(library, "fallocate64", library.fallocate)
+    function(descriptor, _PUNCH_HOLE_KEEP_SIZE, ctypes.c_int64(0), ctypes.c_int64(size))
