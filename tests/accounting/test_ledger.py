@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from reusebench.accounting.ledger import Ledger, Mapping, Read, Submit, read_ledger
+import pytest
+
+from reusebench.accounting.ledger import Ledger, LedgerError, Mapping, Read, Submit, read_ledger
 from tests.accounting.hand_made import PAGE, make_buffer, make_ledger
 
 
@@ -160,3 +162,64 @@ def test_a_buffer_whose_creation_was_not_written() -> None:
     unmap = {"event": "unmap", "at_ns": 12, "buffer": 2, "domain": 0, "bytes": PAGE}
     ledger = read_ledger(_lines(_create(1, at_ns=10), inode, unmap, _destroy(2, at_ns=12)))
     assert (list(ledger.buffers), ledger.mappings) == ([1], ())
+
+
+_CREATED = _lines(_create(1, at_ns=10)).decode().strip()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "",
+        "root:x:0:0:root:/root:/bin/bash",
+        "[]",
+        "null",
+        "{}",
+        "\0" * 100,
+        "[" * 100_000,
+        '{"event":"create","thread":' + "[" * 100_000,
+        '{"event":"other","at_ns":1}',
+        '{"event":"destroy","at_ns":1}',
+        '{"event":"destroy","at_ns":"1","buffer":1}',
+        '{"event":"destroy","at_ns":-1,"buffer":1}',
+        '{"event":"destroy","at_ns":NaN,"buffer":1}',
+        '{"event":"inode","at_ns":1,"buffer":1,"inode":' + "9" * 400 + "}",
+        '{"event":"start","at_ns":1,"mode":"other"}',
+        '{"event":"map","at_ns":1,"buffer":1,"domain":16,"bytes":1}',
+        '{"event":"refused","at_ns":1,"path":"' + "x" * 5000 + '"}',
+        '{"event":"submit","at_ns":1,"task_buffer":1,"registers":[1],"reads":[{}]}',
+        '{"event":"submit","at_ns":1,"task_buffer":1,"registers":{},"reads":[]}',
+        _CREATED.replace("rknpu", "\x1b[2J"),
+        _CREATED.replace("5000", "-5000"),
+        _CREATED.replace("5000", str(2**62)),
+        _CREATED.replace("5000", "5000.5"),
+    ],
+)
+def test_a_line_that_is_not_the_preload_librarys(line: str) -> None:
+    """It is named by its number; its text moves no cursor and is not long."""
+    events = f"{_CREATED}\n{line}\n".encode()
+    with pytest.raises(LedgerError) as raised:
+        read_ledger(events.replace(b"x1b", b"\x1b"))
+    words = str(raised.value)
+    assert words.startswith("line 2: ")
+    assert words.isprintable()
+    assert len(words) < 300
+
+
+@pytest.mark.parametrize(
+    "event", [_create(1, at_ns=20), _destroy(1, at_ns=9)], ids=["made twice", "freed before"]
+)
+def test_a_line_that_contradicts_an_earlier_one(event: dict[str, Any]) -> None:
+    """A buffer is made once, and freed after that."""
+    with pytest.raises(LedgerError, match=r"^line 2: buffer 1 is "):
+        read_ledger(_lines(_create(1, at_ns=10), event))
+    with pytest.raises(LedgerError, match=r"^line 3: buffer 1 is "):
+        read_ledger(_lines(_create(1, at_ns=10), _destroy(1, at_ns=11), _destroy(1, at_ns=12)))
+
+
+@pytest.mark.parametrize("byte", [0x80, 0xFF])
+def test_text_that_is_no_text(byte: int) -> None:
+    """Bytes that no text has are refused in the same way."""
+    events = _lines(_create(1, at_ns=10)).replace(b"rknpu", bytes([byte]))
+    with pytest.raises(LedgerError, match=r"^line 1: "):
+        read_ledger(events)

@@ -23,6 +23,8 @@ from reusebench.targets.chips import MINI_RUNTIME, RUNTIME
 from reusebench.targets.machine import Reach
 from reusebench.targets.rknn_library import RknnLibrary, find_libraries
 from reusebench.targets.sandbox import sandbox_problem
+from reusebench.targets.vboard.bytecode import ensure_bytecode
+from reusebench.targets.vboard.emulator import is_needed
 from reusebench.targets.vboard.guest import guest, machine_of, missing_parts
 from tests.helpers.support import CHECKOUT, TIME_LIMIT_S
 from tests.targets.preload_support import Ended, live_bytes, read_ledger
@@ -279,6 +281,24 @@ def test_the_guest_reaches_nothing_of_the_host(board: Board, tmp_path: Path) -> 
     assert [line.split()[1] for line in ended.output.splitlines()] == [
         str(error) for error in errors
     ], ended.errors
+
+
+@pytest.mark.skipif(sandbox_problem() is not None, reason="no sandbox here")
+def test_no_code_is_left_for_later_processes(board: Board, tmp_path: Path) -> None:
+    """What a process writes among the bytecode or sources of its Python is not kept."""
+    script = """
+        import json, pathlib
+        written = 0
+        for module in (json.__cached__, json.__file__, __import__("tests").__path__[0] + "/new.py"):
+            try: pathlib.Path(module).write_bytes(b"planted")
+            except OSError: continue
+            written += 1
+        print("written", written)
+    """
+    if is_needed(board.library.architecture):
+        ensure_bytecode(board.library.architecture, lambda _: None)
+    ended = _run(board, script, tmp_path)
+    assert "written 0" in ended.output, ended.errors
 
 
 def test_the_library_believes_the_board(

@@ -32,7 +32,7 @@ class LedgerFile:
         return os.fstat(self._descriptor).st_size > MOST_BYTES
 
     def content(self) -> bytes:
-        """Return what is written so far; one byte more than MOST_BYTES if it is too large."""
+        """Return the lines so far; one byte more than MOST_BYTES if it is too large."""
         content = b""
         while len(content) <= MOST_BYTES:
             chunk = os.pread(self._descriptor, MOST_BYTES + 1 - len(content), len(content))

@@ -644,3 +644,15 @@ def test_a_process_that_dies_has_no_account(tmp_path: Path, make_bench: MakeBenc
     assert (result.outcome, result.memory.npu_memory_bytes) == ("crashed", (None,))
     (repeat,) = result.repeats
     assert (repeat.npu, repeat.phases["context"].npu_live_bytes) == (None, 8 * _PAGE)
+
+
+def test_a_ledger_that_somebody_else_wrote_to(tmp_path: Path, make_bench: MakeBench) -> None:
+    """The repeat has failed with the reason, and no figure is taken from the ledger."""
+    script = f"create-1-{_PAGE}@load0;create-1-{_PAGE}@load1"
+    result = _result(make_bench(tmp_path, script, target=_BOARD), "no_reuse_one_model")
+    assert result.outcome == "failed"
+    (repeat,) = result.repeats
+    failure = known(repeat.failure)
+    assert failure.message.code == "ledger_broken"
+    assert "line 3: buffer 1 is made twice" in str(failure)
+    assert known(repeat.npu).source == "runtime"
