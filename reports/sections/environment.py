@@ -51,6 +51,8 @@ def environment_table(machine: MachineInfo, texts: Texts) -> Table:
         "npu_driver": own.npu_driver_version,
         "python": machine.python_version,
     }
+    if own.memory_limit_bytes:
+        facts["memory_limit"] = whole_mib(own.memory_limit_bytes)
     if own.reader_bytes:
         facts["reader"] = sized(own.reader_bytes)
     if own.exposure:

@@ -18,6 +18,7 @@ from reusebench.reports.sections.code import CodeBlock, code_of
 from reusebench.reports.sections.section import Page, Section, Values
 from reusebench.reports.shared.shortage import short_row
 from reusebench.storage.fit_answer import FitAnswer, FitGroup, FitPoint
+from reusebench.storage.group_charge import charge_words
 
 __all__ = ["fit_figure", "fit_sentences", "fit_title", "frontier_table"]
 
@@ -85,6 +86,9 @@ def fit_sentences(answer: FitAnswer, texts: Texts) -> list[str]:
         if answer.limit_bytes is not None:
             sentences.append(_judgement(answer, best, answer.limit_bytes, texts))
         sentences.append(_frames(answer, best, texts))
+    charge = charge_words([answer.charge])
+    if charge:
+        sentences.append(texts("fit_charge", charge=texts.message(charge)))
     if answer.short:
         plans = [short_row(shortage.plan, shortage.signs, texts) for shortage in answer.short]
         sentences.append(texts("fit_short", plans="; ".join(plans)))

@@ -14,6 +14,7 @@ from reusebench.reports.sections.node_orders import node_order_note
 from reusebench.reports.sections.section import GroupSection, GroupView, Page, Values
 from reusebench.reports.shared.answers import group_warnings, virtual_note
 from reusebench.scenarios.catalogue import MODEL_SETS
+from reusebench.storage.group_charge import charge_words
 
 
 class MeasuredSection(GroupSection):
@@ -39,6 +40,7 @@ class MeasuredSection(GroupSection):
             *_model_notes(group, texts),
             node_order_note(group, texts),
             *_not_compared_notes(group, texts),
+            _charge_note(group, texts),
         ]
         return {
             "conditions": _conditions(group, texts),
@@ -78,6 +80,22 @@ def _conditions(group: Group, texts: Texts) -> str:
             # Rows of one set may use some of its models: the longest list is complete.
             sentences.append(texts(f"models_of_{name}", models=max(models, key=len)))
     return texts.sentences(sentences)
+
+
+def _charge_note(group: Group, texts: Texts) -> str:
+    """Return the largest charge of a control group, with its scenario; empty without a limit."""
+    charged = []
+    for row in group.rows:
+        for repeat in row.info.repeats:
+            if repeat.charge:
+                counted = repeat.charge.most.counted_bytes
+                charged.append((counted, row.info.scenario, repeat.charge))
+    if not charged:
+        return ""
+    _, scenario, charge = max(charged, key=lambda most: most[0])
+    words = charge_words([charge])
+    assert words is not None
+    return texts("group_charge", name=scenario, charge=texts.message(words))
 
 
 def _conditions_key(group: Group) -> str:

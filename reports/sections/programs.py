@@ -19,6 +19,7 @@ from reusebench.reports.results.programs import StoredProgram
 from reusebench.reports.sections.definitions import definitions
 from reusebench.reports.sections.section import Page, Section, Values
 from reusebench.reports.shared.shortage import outcome_in_words, short_row
+from reusebench.storage.group_charge import charge_words
 from reusebench.storage.measured_figure import DOUBT
 from reusebench.storage.recorded_program import Phase, PhaseMedians, PhaseMemory
 from reusebench.storage.run_file import run_number
@@ -65,6 +66,7 @@ class ProgramsSection(Section):
         texts = page.texts
         return {
             "warnings": program_warnings(programs, texts),
+            "charges": program_charges(programs, texts),
             "table": programs_table(programs, texts),
             "processes": processes_table(programs, texts),
             "definitions": definitions("program_", texts),
@@ -185,6 +187,17 @@ def program_warnings(programs: Sequence[StoredProgram], texts: Texts) -> list[st
     if not short:
         return []
     return [texts("programs_warning_short", mark=DOUBT, programs="; ".join(short))]
+
+
+def program_charges(programs: Sequence[StoredProgram], texts: Texts) -> list[str]:
+    """Return what the control group of each program was charged, if it has a limit."""
+    sentences = []
+    for program in programs:
+        words = charge_words(repeat.charge for repeat in program.info.repeats)
+        if words:
+            charge = texts.message(words)
+            sentences.append(texts("group_charge", name=program.name, charge=charge))
+    return sentences
 
 
 def processes_table(programs: Sequence[StoredProgram], texts: Texts) -> Table | None:

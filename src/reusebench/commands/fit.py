@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -35,6 +35,7 @@ from reusebench.harness.selection import resolve_targets
 from reusebench.harness.settings import MOST_CONTEXTS, MOST_FPS, excess
 from reusebench.measured.plan import LOAD, Context, Plan
 from reusebench.measured.runtimes import RUNTIMES, find_runtime
+from reusebench.samplers.control_groups import GroupWatch
 from reusebench.samplers.system_memory import read_system
 from reusebench.scenarios.catalogue import RESOLUTIONS, STREAMS
 from reusebench.snippets import snippet_of
@@ -209,7 +210,8 @@ def fit(
     if problem:
         raise UserError(f"{problem}. Lower --streams or --contexts")
     demand = _demand(request, name, place, contexts)
-    wish = Wish(_limit_bytes(limit, demand, place, npu_memory), fps)
+    available = _limit(limit, demand, place, npu_memory)
+    wish = Wish(available.size_bytes, fps, available.source)
     measuring = _Measuring(Study(demand, place.computes), place, selection, storage)
     if stored:
         measuring.take_stored()
@@ -270,9 +272,17 @@ def _cores(target: Target) -> int:
     return CHIPS[target.chip].npu_cores if target.chip else 1
 
 
-def _limit_bytes(
+class _Limit(NamedTuple):
+    """The limit of the answer; None: there is none."""
+
+    size_bytes: int | None
+    #: The file of a control group's limit that decided; None if the board's memory or the user did.
+    source: str | None = None
+
+
+def _limit(
     limit: int | str | None, demand: Demand, target: Target, npu_memory: int | None
-) -> int | None:
+) -> _Limit:
     """Return the limit in bytes.
 
     Raises UserError if it exceeds the board's memory, or if that is needed and not known.
@@ -284,21 +294,35 @@ def _limit_bytes(
                 " --npu-memory"
             )
         if limit == _FREE:
-            return npu_memory
-        return int(limit) if limit else None
-    system = read_system(target.machine.host)
-    is_contiguous = demand.binds and target.chip and not CHIPS[target.chip].iommu
+            return _Limit(npu_memory)
+        return _Limit(int(limit) if limit else None)
+
+    host = target.machine.host
+    system = read_system(host)
     total = system.total_bytes
     free = system.available_bytes
-    if is_contiguous and system.cma_total_bytes and system.cma_free_bytes is not None:
+    source = None
+    if demand.binds and target.chip and not CHIPS[target.chip].iommu and system.cma_total_bytes:
+        # Contiguous memory is charged to no control group.
         total = system.cma_total_bytes
-        free = system.cma_free_bytes
+        free = system.cma_free_bytes or 0
+        group = None
+    else:
+        group = GroupWatch(host).read()
+    if group is not None:
+        total = min(total, group.limit_bytes)
+        if group.available_bytes < free:
+            free = group.available_bytes
+            source = group.limit_source
     if limit == _FREE:
-        return free
+        return _Limit(free, source)
     if limit is not None and int(limit) > total:
         given = mib_text(int(limit))
-        raise UserError(f"--limit {given}: this board has {mib_text(total)}; give less, or `free`")
-    return int(limit) if limit else None
+        where = "this board has"
+        if group is not None and total == group.limit_bytes:
+            where = f"the control group of its processes is limited by {group.limit_source} to"
+        raise UserError(f"--limit {given}: {where} {mib_text(total)}; give less, or `free`")
+    return _Limit(int(limit) if limit else None)
 
 
 @dataclass

@@ -8,6 +8,7 @@ from tabulate import tabulate
 
 from reusebench.measured.messages import words
 from reusebench.storage.fit_answer import FitAnswer, FitGroup, FitPoint
+from reusebench.storage.group_charge import charge_words
 from reusebench.storage.result import BUSY_PERCENT
 
 __all__ = ["answer_lines", "mib_text"]
@@ -28,7 +29,8 @@ def answer_lines(answer: FitAnswer, target: str) -> Iterator[str]:
     memory = "NPU memory" if answer.limit_of == "npu_memory" else "application memory"
     yield f"Without reuse   {_taking(answer.today)} {_size(answer.today)} of {memory}"
     if answer.limit_bytes is not None:
-        yield f"Limit           {mib_text(answer.limit_bytes)}"
+        source = f", left by {answer.limit_source}" if answer.limit_source else ""
+        yield f"Limit           {mib_text(answer.limit_bytes)}{source}"
     best = answer.best
     if best is None:
         yield from _too_slow(answer)
@@ -39,6 +41,9 @@ def answer_lines(answer: FitAnswer, target: str) -> Iterator[str]:
         gap = max(0.0, best.bytes - answer.least_bytes)
         bound = mib_text(answer.least_bytes)
         yield f"Lower bound     {bound}; the layout takes {mib_text(gap)} more"
+    charge = charge_words([answer.charge])
+    if charge:
+        yield f"Container       {charge}"
     yield from _components(answer)
     yield from _alternatives(answer)
 

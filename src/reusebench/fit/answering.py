@@ -57,6 +57,7 @@ def stored_answer(study: Study, wish: Wish, answer: Answer) -> FitAnswer:
         fps=wish.fps,
         limit_of="application_memory" if answer.today.prediction.npu is None else "npu_memory",
         limit_bytes=wish.limit_bytes,
+        limit_source=wish.limit_source,
         fits=best is not None and best.fits(wish.limit_bytes),
         recommended=study.plan(best.layout, "fit-recommended") if best else None,
         **_predicted_figures(best.prediction if best else None),
@@ -118,6 +119,7 @@ def with_measured(answer: FitAnswer, result: Result) -> FitAnswer:
             round(trimmed.median - baseline.median) if trimmed and baseline else None
         ),
         measured_frames_per_s=_median(Figure.of(result.speed.throughput_per_s)),
+        charge=result.repeats[0].charge,
         short=short,
     )
 

@@ -52,6 +52,8 @@ class Wish:
     limit_bytes: Optional[int] = None
     #: Frames per second of each stream; None: as many as without reuse.
     fps: Optional[float] = None
+    #: The file of a control group's limit that gave limit_bytes; None if no group decided.
+    limit_source: Optional[str] = None
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,7 @@ def result_text(result: Result, baseline: Result | None) -> str:
         _saving(result, baseline),
         _speed(result),
         _not_compared(result),
+        _charge(result),
         _shortage(result),
     )
     return ", ".join(filter(None, parts))
@@ -114,6 +115,16 @@ def _not_compared(result: Result) -> str:
         return ""
     reasons = "; ".join(dict.fromkeys(map(str, result.not_compared.values())))
     return f"outputs not compared: {reasons}"
+
+
+def _charge(result: Result) -> str:
+    """Return what a container with a limit is charged; empty without a limit."""
+    charges = [repeat.charge.most for repeat in result.repeats if repeat.charge]
+    if not charges:
+        return ""
+    most = max(charges, key=lambda charge: charge.counted_bytes)
+    counted = f"{most.counted_bytes / _MIB:,.1f}"
+    return f"docker will count {counted} of {most.limit_bytes / _MIB:,.1f} MiB"
 
 
 def _shortage(result: Result) -> str:

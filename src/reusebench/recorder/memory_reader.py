@@ -11,6 +11,7 @@ from reusebench.recorder.phase_figures import PhaseRecord
 from reusebench.recorder.process_tree import Peaks, ProcessTree, SeenProcess
 from reusebench.recorder.program import RecordedProgram
 from reusebench.recorder.recording import Recording
+from reusebench.samplers.control_groups import GroupWatch
 from reusebench.samplers.evidence import Evidence
 from reusebench.samplers.host import Clocks, Host
 from reusebench.samplers.pressure import PressureWatch
@@ -67,6 +68,8 @@ class MemoryReader:
         self._most_pss_bytes = 0
         self._most_swapped_bytes = 0
         self._pressure = PressureWatch(host, program.root)
+        groups = GroupWatch(host, program.root)
+        self._groups = groups if groups.read() else None
         self._discovery = Pace(5 * _MS, 500 * _MS, *_OTHER_SHARES)
         self._phase_readings = self._make_phase_readings(has_npu)
 
@@ -188,6 +191,10 @@ class MemoryReader:
         used_bytes = read_system(self._host).used_bytes
         self._recording.system.add(now_ns, used_bytes)
         self._add_to_phase("system_memory", used_bytes, now_ns)
+        group = self._groups.read() if self._groups else None
+        most = self._recording.most_group
+        if group and (most is None or group.counted_bytes > most.counted_bytes):
+            self._recording.most_group = group
 
     def _read_shares(self, now_ns: int) -> None:
         try:

@@ -14,6 +14,7 @@ from reusebench.recorder.program import RecordedProgram
 from reusebench.recorder.recording import Recording
 from reusebench.recorder.signals import SignalPipe
 from reusebench.recorder.site import Site
+from reusebench.samplers.control_groups import GroupWatch
 from reusebench.samplers.system_memory import observe_idle, read_system
 from reusebench.targets.errors import ConnectionLost
 
@@ -52,6 +53,7 @@ def record(
     """
     idle = observe_idle(site.host, _IDLE_S)
     idle_bytes = read_system(site.host).used_bytes
+    idle_group = GroupWatch(site.host).read()
     with SignalPipe() as signals:
         program = start()
         try:
@@ -59,6 +61,7 @@ def record(
             started_at = datetime.datetime.now(datetime.timezone.utc).isoformat()
             clocks = site.host.clocks()
             recording = Recording(started_at, clocks.time_ns, idle, idle_bytes)
+            recording.idle_group = idle_group
             reader = MemoryReader(site.host, program, recording, clocks, has_npu)
             recorder = _Recorder(site, program, marks, signals, reader, recording, notify, keep)
             recorder.run()

@@ -10,6 +10,7 @@ from reusebench.recorder.phases import Stretch
 from reusebench.recorder.process_tree import SeenProcess
 from reusebench.recorder.program import ProgramEnding
 from reusebench.samplers.evidence import Evidence
+from reusebench.samplers.readings import GroupMemory
 from reusebench.samplers.system_memory import Idle
 
 __all__ = ["Readings", "Recording"]
@@ -77,3 +78,7 @@ class Recording:
     npu: Readings = field(default_factory=Readings)
     #: The latest evidence of whether memory was short.
     evidence: Evidence | None = None
+    #: Memory of the control group before the start, and when it was charged most; None without a
+    #: limit.
+    idle_group: GroupMemory | None = None
+    most_group: GroupMemory | None = None

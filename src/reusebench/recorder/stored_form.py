@@ -11,6 +11,7 @@ from typing import Any
 from reusebench.recorder.phase_figures import KINDS, PhaseRecord
 from reusebench.recorder.process_tree import SeenProcess
 from reusebench.recorder.recording import Readings, Recording
+from reusebench.storage.group_charge import charge_of
 from reusebench.storage.memory_shortage import Shortage
 from reusebench.storage.recorded_program import (
     Phase,
@@ -92,6 +93,7 @@ def stored_repeat(recording: Recording, trace: str) -> ProgramRepeat:
         ),
         trace=trace,
         shortage=shortage,
+        charge=charge_of((recording.idle_group, recording.most_group)),
     )
 
 

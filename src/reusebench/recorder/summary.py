@@ -9,6 +9,7 @@ from pathlib import Path
 from tabulate import tabulate
 
 from reusebench.storage.board_storage import board_storage
+from reusebench.storage.group_charge import charge_words
 from reusebench.storage.measured_figure import DOUBT, Figure
 from reusebench.storage.recorded_program import Phase, Program
 
@@ -80,6 +81,10 @@ def _notes(program: Program) -> Iterator[str]:
             f"MEMORY WAS SHORT, do not rely on figures marked {DOUBT}: {signs}. Free memory, and"
             " record again"
         )
+
+    charge = charge_words(repeat.charge for repeat in program.repeats)
+    if charge:
+        yield str(charge)
 
     hidden: set[str] = set()
     for repeat in program.repeats:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from reusebench.samplers.control_groups import GroupWatch
 from reusebench.samplers.host import Host, own_pid, read_texts
 from reusebench.samplers.npu import rknpu_driver_version
 from reusebench.samplers.readings import Environment
@@ -43,6 +44,7 @@ def environment(host: Host, board: str) -> Environment:
         if path in texts:
             facts[name] = texts[path].strip("\0\n ")
     meminfo = read_system(host)
+    group = GroupWatch(host).read()
     compatible = facts.get("compatible")
     # `always [madvise] never`
     hugepages = facts.get("hugepages", "").partition("[")[2].partition("]")[0]
@@ -53,6 +55,7 @@ def environment(host: Host, board: str) -> Environment:
         board_compatible=tuple(filter(None, compatible.split("\0"))) if compatible else None,
         npu_driver_version=rknpu_driver_version(host),
         memory_total_bytes=meminfo.total_bytes,
+        memory_limit_bytes=group.limit_bytes if group else None,
         cma_total_bytes=meminfo.cma_total_bytes,
         page_size_bytes=host.page_bytes,
         usable_cpus=host.usable_cpus(),

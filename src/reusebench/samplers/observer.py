@@ -8,6 +8,7 @@ from collections import deque
 
 import msgspec
 
+from reusebench.samplers.control_groups import GroupWatch
 from reusebench.samplers.host import Host, Sampler
 from reusebench.samplers.npu import NpuSources
 from reusebench.samplers.pressure import PressureWatch
@@ -65,6 +66,8 @@ class Observer:
         self.timeline = SampledTimeline()
         self._sampler: Sampler | None = None
         self._pressure: PressureWatch | None = None
+        #: None without a limit.
+        self._groups: GroupWatch | None = None
         self.pid = 0
         self._recent: deque[int] = deque(maxlen=_RECENT)
         self._peak_is_of_phase = True
@@ -84,6 +87,8 @@ class Observer:
         """Begin with a process; if it has already gone, there are no samples and no snapshot."""
         self.pid = pid
         self._pressure = PressureWatch(self.host, pid)
+        groups = GroupWatch(self.host, pid)
+        self._groups = groups if groups.read() else None
         with contextlib.suppress(ProcessLookupError):
             self._sampler = self.host.sampler(pid, self._interval_s)
 
@@ -120,4 +125,5 @@ class Observer:
         system = read_system(self.host)
         npu = self._npu.read(self.pid) if self._npu else None
         pressure = self._pressure.read() if self._pressure else None
-        return Reading(process, system, npu, pressure)
+        group = self._groups.read() if self._groups else None
+        return Reading(process, system, npu, pressure, group)

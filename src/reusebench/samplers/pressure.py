@@ -10,17 +10,15 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from reusebench.samplers.host import Host, read_text, read_texts
+from reusebench.samplers.control_groups import control_groups
+from reusebench.samplers.host import Host, read_texts
+from reusebench.samplers.proc_files import parse_counts
 from reusebench.samplers.readings import Pressure
 
 __all__ = ["PressureWatch"]
 
 _VMSTAT = "/proc/vmstat"
 _SYSTEM_STALLS = "/proc/pressure/memory"
-#: Mount points of control groups version 2: alone, and in addition to version 1.
-_GROUPS = ("/sys/fs/cgroup", "/sys/fs/cgroup/unified")
-#: Mount point of the memory controller of version 1.
-_GROUPS_1 = "/sys/fs/cgroup/memory"
 #: Counters of refaults. Before Linux 5.9 there was one for files and anonymous memory, which
 #: counted only files.
 _REFAULTS = ("workingset_refault_file", "workingset_refault")
@@ -47,7 +45,7 @@ class PressureWatch:
         """Choose, of each kind of source, the one nearest to the process."""
         self._host = host
         self._stat = f"/proc/{pid}/stat"
-        groups = list(_groups(host, read_text(host, f"/proc/{pid}/cgroup") or ""))
+        groups = _own_groups(host, pid)
         page_files = [*(f"{group}/memory.stat" for group in groups), _VMSTAT]
         stall_files = [*(f"{group}/memory.pressure" for group in groups), _SYSTEM_STALLS]
         texts = read_texts(host, [self._stat, *page_files, *stall_files])
@@ -105,39 +103,19 @@ class PressureWatch:
     def _counters(self, texts: Mapping[str, str]) -> _Counters:
         pages: dict[str, int] = {}
         for path in self._page_files:
-            pages.update(_counts(texts.get(path, "")))
+            pages.update(parse_counts(texts.get(path, "")))
         stalled_us = _stalls(texts.get(self._stalls, "")) if self._stalls else {}
         return _Counters(_major_faults(texts.get(self._stat, "")), pages, stalled_us)
 
 
-def _groups(host: Host, cgroup: str) -> list[str]:
-    """Return the possible folders of the process's control group.
-
-    `cgroup` has lines like `0::/user.slice/session-2.scope` or `4:memory:/a/b`.
-    """
-    groups: list[str] = []
-    groups_1: list[str] = []
-    for line in cgroup.splitlines():
-        _, controllers, path = line.split(":", 2)
-        if not controllers:
-            groups = [f"{root}{path}".rstrip("/") for root in _GROUPS]
-        elif "memory" in controllers.split(","):
-            groups_1.append(f"{_GROUPS_1}{path}".rstrip("/"))
-
+def _own_groups(host: Host, pid: int) -> list[str]:
+    """Return the possible folders of the process's control group, version 2 first."""
+    groups = [group for group in control_groups(host, pid) if group.is_own]
     # The root group is left out: it has no type, and the counters of the whole system.
-    types = read_texts(host, [f"{group}/cgroup.type" for group in groups])
-    own = [group for group in groups if f"{group}/cgroup.type" in types]
-    return own + groups_1
-
-
-def _counts(text: str) -> dict[str, int]:
-    """Return the numbers from lines `name number` of /proc/vmstat or memory.stat."""
-    counts = {}
-    for line in text.splitlines():
-        fields = line.split()
-        if len(fields) == 2 and fields[1].isdigit():
-            counts[fields[0]] = int(fields[1])
-    return counts
+    types = read_texts(host, [group.file("cgroup.type") for group in groups])
+    own = [group for group in groups if group.version == 2 and group.file("cgroup.type") in types]
+    own += [group for group in groups if group.version == 1]
+    return [group.folder for group in own]
 
 
 def _first(
@@ -151,7 +129,7 @@ def _first(
 
 
 def _has_refaults(text: str) -> bool:
-    return _refaults(_counts(text)) is not None
+    return _refaults(parse_counts(text)) is not None
 
 
 def _has_stalls(text: str) -> bool:

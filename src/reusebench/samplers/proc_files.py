@@ -5,10 +5,20 @@ from __future__ import annotations
 from reusebench.samplers.errors import SamplerError
 from reusebench.samplers.readings import SystemMemory
 
-__all__ = ["parse_meminfo", "parse_resident_pages", "parse_sizes"]
+__all__ = ["parse_counts", "parse_meminfo", "parse_resident_pages", "parse_sizes"]
 
 #: Keys that are always there.
 _MEMINFO = ("MemTotal", "MemFree", "MemAvailable", "Cached", "Slab", "Shmem", "SwapFree")
+
+
+def parse_counts(text: str) -> dict[str, int]:
+    """Return the numbers from lines `name number` of /proc/vmstat or memory.stat."""
+    counts = {}
+    for line in text.splitlines():
+        fields = line.split()
+        if len(fields) == 2 and fields[1].isdigit():
+            counts[fields[0]] = int(fields[1])
+    return counts
 
 
 def parse_sizes(text: str) -> dict[str, int]:

@@ -15,6 +15,7 @@ __all__ = [
     "CpuUse",
     "Environment",
     "Frequency",
+    "GroupMemory",
     "MachineState",
     "MemorySource",
     "NpuLoad",
@@ -94,6 +95,34 @@ class NpuMemory(msgspec.Struct, frozen=True):
     sram_total_bytes: Optional[int]
 
 
+class GroupMemory(msgspec.Struct, frozen=True, kw_only=True):
+    """Memory of the control group of a process, if it or one above it has a limit."""
+
+    #: The tightest limit of the group and of all above it.
+    limit_bytes: int
+    #: The file that has it.
+    limit_source: str
+    #: What can still be charged before a limit of any of these groups is reached, page cache
+    #: dropped.
+    available_bytes: int
+    #: What the kernel charges to the process's own group, whoever caused it: the following parts,
+    #: and what the kernel does not tell.
+    charged_bytes: int
+    anon_bytes: Optional[int] = None
+    #: Page cache of files that processes of the group were the first to read or write.
+    file_bytes: Optional[int] = None
+    #: Files of tmpfs, memfds and shared memory.
+    shmem_bytes: Optional[int] = None
+    kernel_bytes: Optional[int] = None
+    #: Page cache that was not used of late.
+    inactive_file_bytes: Optional[int] = None
+
+    @property
+    def counted_bytes(self) -> int:
+        """What `docker stats` and `kubectl top` count: all but inactive page cache."""
+        return max(0, self.charged_bytes - (self.inactive_file_bytes or 0))
+
+
 class Pressure(msgspec.Struct, frozen=True, kw_only=True):
     """Evidence of short memory, counted from the start of the process."""
 
@@ -124,6 +153,8 @@ class Reading(msgspec.Struct, frozen=True):
     #: None on a machine without an NPU.
     npu: Optional[NpuMemory] = None
     pressure: Optional[Pressure] = None
+    #: None without a limit.
+    group: Optional[GroupMemory] = None
 
 
 class CpuUse(msgspec.Struct, frozen=True):
@@ -200,6 +231,8 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
     board_compatible: Optional[tuple[str, ...]] = None
     npu_driver_version: Optional[str] = None
     memory_total_bytes: int
+    #: The tightest limit of the control groups of a process started there; None if there is none.
+    memory_limit_bytes: Optional[int] = None
     cma_total_bytes: Optional[int] = None
     page_size_bytes: int
     usable_cpus: int

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from reusebench.measured.messages import Message, Value
+from reusebench.samplers.control_groups import GroupWatch
 from reusebench.samplers.errors import SamplerError
 from reusebench.samplers.host import Host, read_text, read_texts
 from reusebench.samplers.machine.gauges import (
@@ -30,6 +31,8 @@ from reusebench.samplers.system_memory import read_system
 
 __all__ = ["machine_sources", "memory_sources"]
 
+_MIB = 2**20
+
 
 def memory_sources(host: Host, pid: int) -> Iterator[MemorySource]:
     """Yield every memory source, tried on one of the user's own processes.
@@ -52,6 +55,12 @@ def memory_sources(host: Host, pid: int) -> Iterator[MemorySource]:
         return
 
     yield _source("/proc/meminfo", True, "system_memory")
+    group = GroupWatch(host, pid).read()
+    if group:
+        left = f"{group.available_bytes / _MIB:.1f}"
+        limit = f"{group.limit_bytes / _MIB:.1f}"
+        remark = Message("memory_limit", {"limit": limit, "left": left})
+        yield MemorySource(group.limit_source, True, remark)
     yield _source("CmaTotal, CmaFree", system.cma_total_bytes is not None, "cma")
     if has_npu(host):
         yield _source("/proc/PID/fdinfo", process_dmabufs(host, pid) is not None, "process_dmabufs")

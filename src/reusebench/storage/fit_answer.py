@@ -12,6 +12,7 @@ from reusebench.measured.messages import Message
 from reusebench.measured.plan import Plan
 from reusebench.storage.decoding import MOST_BYTES, decode_stored
 from reusebench.storage.errors import StorageError
+from reusebench.storage.group_charge import GroupCharge
 from reusebench.storage.run_file import BadFile
 from reusebench.system.files import printable, read_regular, replacing
 
@@ -130,6 +131,12 @@ class FitAnswer(msgspec.Struct, frozen=True, kw_only=True):
     #: Plans behind the prediction, or its verification, that were measured while memory was short;
     #: empty in older answers.
     short: tuple[FitShortage, ...] = ()
+    #: The file of the control group's limit that `--limit free` took; None if the board's memory
+    #: is less, or the user gave the limit.
+    limit_source: Optional[str] = None
+    #: What the control group was charged while the recommended layout ran, with --verify; None
+    #: without a limit of the group.
+    charge: Optional[GroupCharge] = None
 
 
 def answer_json(answer: FitAnswer) -> str:

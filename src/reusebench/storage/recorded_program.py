@@ -9,6 +9,7 @@ import msgspec
 
 from reusebench.measured.messages import Message
 from reusebench.storage.decoding import check_lengths
+from reusebench.storage.group_charge import GroupCharge
 from reusebench.storage.memory_shortage import Shortage, signs_of
 from reusebench.targets.outcome import OUTCOMES
 
@@ -63,6 +64,8 @@ class ProgramRepeat(msgspec.Struct, frozen=True, kw_only=True):
     trace: str
     #: None in runs before this was stored.
     shortage: Optional[Shortage] = None
+    #: None without a limit of its control group, and in runs before this was stored.
+    charge: Optional[GroupCharge] = None
 
 
 class PhaseMedians(msgspec.Struct, frozen=True, kw_only=True):

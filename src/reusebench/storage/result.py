@@ -23,6 +23,7 @@ from reusebench.samplers.readings import (
     SystemMemory,
 )
 from reusebench.storage.decoding import check_lengths
+from reusebench.storage.group_charge import GroupCharge
 from reusebench.storage.memory_shortage import Shortage, signs_of
 from reusebench.targets.outcome import OUTCOMES, Failure
 
@@ -258,6 +259,8 @@ class StoredRepeat(msgspec.Struct, frozen=True, kw_only=True):
     npu: Optional[Account] = None
     #: None in runs before this was stored.
     shortage: Optional[Shortage] = None
+    #: None without a limit of its control group, and in runs before this was stored.
+    charge: Optional[GroupCharge] = None
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,7 +8,14 @@ import msgspec
 
 from reusebench.measured.messages import Message
 from reusebench.measured.runtimes.base import Allocation, Copies, Interface, Preparation
-from reusebench.samplers.readings import NpuMemory, Pressure, ProcessMemory, Reading, SystemMemory
+from reusebench.samplers.readings import (
+    GroupMemory,
+    NpuMemory,
+    Pressure,
+    ProcessMemory,
+    Reading,
+    SystemMemory,
+)
 
 __all__ = [
     "Barrier",
@@ -168,6 +175,8 @@ class BarrierReading(msgspec.Struct):
     left_ns: Optional[int] = None
     #: Counted from the start of the process; None in older traces.
     pressure: Optional[Pressure] = None
+    #: None without a limit, and in older traces.
+    group: Optional[GroupMemory] = None
 
     @property
     def npu_held_bytes(self) -> Optional[int]:
@@ -187,4 +196,5 @@ class BarrierReading(msgspec.Struct):
             reading.system,
             reading.npu,
             pressure=reading.pressure,
+            group=reading.group,
         )

@@ -46,7 +46,8 @@ __all__ = [
     "try_plan",
 ]
 
-#: Share of the system's memory that must be available before another context is added. With less
+#: Share of the memory of the system, and of a control group with a limit, that must be available
+#: before another context is added. With less
 #: the context would not fail: the kernel would kill processes.
 _LEAST_AVAILABLE = 0.1
 #: The words that a driver waits for at a barrier.
@@ -251,7 +252,11 @@ class _Walk:
         """Whether the process must be told to add no more contexts."""
         if not self._plan.fills or barrier.phase != "first_inference":
             return False
-        return barrier.system.available_bytes < _LEAST_AVAILABLE * barrier.system.total_bytes
+        system = barrier.system
+        if system.available_bytes < _LEAST_AVAILABLE * system.total_bytes:
+            return True
+        group = barrier.group
+        return group is not None and group.available_bytes < _LEAST_AVAILABLE * group.limit_bytes
 
 
 def prepare_models(

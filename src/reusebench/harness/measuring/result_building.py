@@ -15,6 +15,7 @@ from reusebench.harness.measuring.repeat_figures import (
 from reusebench.harness.measuring.shortage_evidence import shortage_of
 from reusebench.measured.plan import Plan
 from reusebench.measured.runtimes.base import Copies, NodeOrder
+from reusebench.storage.group_charge import charge_of
 from reusebench.storage.measured_figure import Figure
 from reusebench.storage.result import (
     SCHEMA,
@@ -275,4 +276,5 @@ def _stored_repeat(repeat: Repeat) -> StoredRepeat:
         phases=phases,
         npu=None if repeat.limit else repeat.npu,
         shortage=shortage_of(repeat.barriers, repeat.start_ns),
+        charge=charge_of(barrier.group for barrier in repeat.barriers),
     )
