@@ -90,7 +90,7 @@ def component_sizes(row: Row, mechanism: str) -> dict[str, Figure]:
     for name in COMPONENTS:
         sums = []
         for account in accounts:
-            # A ledger knows every component.
+            # A ledger knows every component; one of an earlier version has fewer of them.
             sums.append(sum(account.contexts[index].size_bytes(name) or 0 for index in indices))
         figure = Figure.of(sums)
         if figure:

@@ -62,7 +62,19 @@ for _question in QUESTIONS:
 _SCENARIO_COLOURS.update(_colours_of("dup", LEAN))
 
 COMPONENT_COLOURS = dict(
-    zip(COMPONENTS, ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#56b4e9", "#999999"))
+    zip(
+        COMPONENTS,
+        (
+            "#0072b2",
+            "#e69f00",
+            "#009e73",
+            "#d55e00",
+            "#cc79a7",
+            "#f0e442",
+            "#56b4e9",
+            "#999999",
+        ),
+    )
 )
 PHASE_COLOURS = {
     "imported": "#999999",

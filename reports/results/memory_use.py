@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+
+import msgspec
 
 from reusebench.accounting.account import Account
 from reusebench.accounting.domains import DomainUse
@@ -96,10 +98,22 @@ class _PlannedSharing:
     readers: Sequence[int]
 
 
-def component_memory(row: Row) -> ComponentMemory | None:
-    """Return the account over the repeats; None if there is none, or if it must not be compared."""
-    accounts = row.accounts
-    if not row.measured or not accounts:
+def knows_parts_of_commands(rows: Iterable[Row]) -> bool:
+    """Return whether no account is of a version that had COMMAND_BUFFER as one component."""
+    for row in rows:
+        for account in row.accounts:
+            if not all(context.has_parts_of_commands for context in account.contexts):
+                return False
+    return True
+
+
+def component_memory(row: Row, parts_of_commands: bool = True) -> ComponentMemory | None:
+    """Return the account over the repeats; None if there is none, or if it must not be compared.
+
+    Without `parts_of_commands` COMMAND_BUFFER is one component, as in results of earlier versions.
+    """
+    accounts = _accounts(row, parts_of_commands)
+    if not accounts:
         return None
     sizes = {}
     for name in COMPONENTS:
@@ -140,12 +154,15 @@ def domain_memories(row: Row) -> list[DomainMemory]:
     return memories
 
 
-def context_components(row: Row) -> Iterator[tuple[int | None, str, Figure | None]]:
+def context_components(
+    row: Row, parts_of_commands: bool = True
+) -> Iterator[tuple[int | None, str, Figure | None]]:
     """Yield (context counted from 1, component, bytes).
 
-    The context is None for memory that was allocated in no context's step.
+    The context is None for memory that was allocated in no context's step. Without
+    `parts_of_commands` COMMAND_BUFFER is one component, as in results of earlier versions.
     """
-    accounts = row.accounts if row.measured else []
+    accounts = _accounts(row, parts_of_commands)
     for context in range(min((len(account.contexts) for account in accounts), default=0)):
         for name in COMPONENTS:
             sizes = [account.contexts[context].size_bytes(name) for account in accounts]
@@ -154,6 +171,17 @@ def context_components(row: Row) -> Iterator[tuple[int | None, str, Figure | Non
     unattributed = [account.unattributed_bytes for account in accounts]
     if any(unattributed):
         yield None, _OTHER, Figure.of(unattributed)
+
+
+def _accounts(row: Row, parts_of_commands: bool) -> list[Account]:
+    """Return the accounts that may be compared."""
+    if not row.measured or parts_of_commands:
+        return row.accounts if row.measured else []
+    accounts = []
+    for account in row.accounts:
+        contexts = tuple(context.with_commands_as_one() for context in account.contexts)
+        accounts.append(msgspec.structs.replace(account, contexts=contexts))
+    return accounts
 
 
 def npu_source(row: Row) -> str | None:

@@ -10,7 +10,7 @@ from reusebench.reports.base.formatting import EMPTY, metric_number, whole
 from reusebench.reports.base.statistics import Figure, rounded, rounded_spread
 from reusebench.reports.base.table import Table
 from reusebench.reports.base.texts import Texts
-from reusebench.reports.results.memory_use import component_memory
+from reusebench.reports.results.memory_use import component_memory, knows_parts_of_commands
 from reusebench.reports.results.rows import Row
 from reusebench.reports.versions.versions import ComparedConfiguration, VersionSet
 from reusebench.storage.metrics import Metric, find_metric
@@ -59,10 +59,9 @@ def component_table(versions: VersionSet, texts: Texts) -> Table | None:
     """Return the components that differ between versions, in bytes; None if none do."""
     lines = []
     for configuration in versions.configurations:
-        memories = []
-        for version in versions.versions:
-            row = configuration.measured(version)
-            memories.append(component_memory(row) if row else None)
+        measured = [configuration.measured(version) for version in versions.versions]
+        parts_of_commands = knows_parts_of_commands(row for row in measured if row)
+        memories = [component_memory(row, parts_of_commands) if row else None for row in measured]
         for name in COMPONENTS:
             sizes = [memory.sizes[name] if memory else None for memory in memories]
             if len({size.median for size in sizes if size}) < 2:

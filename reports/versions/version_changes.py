@@ -13,7 +13,7 @@ from reusebench.reports.compare.difference import (
     Difference,
     difference_of_means,
 )
-from reusebench.reports.results.memory_use import context_components
+from reusebench.reports.results.memory_use import context_components, knows_parts_of_commands
 from reusebench.reports.results.rows import Row
 from reusebench.reports.results.savings import NPU
 from reusebench.reports.versions.versions import Version, VersionSet
@@ -165,9 +165,12 @@ def _component_changes(pairs: Sequence[tuple[Row, Row]]) -> Iterator[ComponentCh
 
 def _changes_of_contexts(old: Row, new: Row) -> dict[tuple[str | None, str], list[float]]:
     """Return the changes of all contexts, by mechanism and component."""
-    after = {(context, name): figure for context, name, figure in context_components(new)}
+    parts_of_commands = knows_parts_of_commands((old, new))
+    after = {}
+    for context, name, figure in context_components(new, parts_of_commands):
+        after[context, name] = figure
     changes: dict[tuple[str | None, str], list[float]] = {}
-    for context, name, figure in context_components(old):
+    for context, name, figure in context_components(old, parts_of_commands):
         other = after.get((context, name))
         if figure is None or other is None:
             continue

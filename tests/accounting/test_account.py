@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import msgspec
 import pytest
 
 from reusebench.accounting.account import (
@@ -75,10 +76,16 @@ def _account(plan: Plan, barriers: list[BarrierReading], ledger: Ledger) -> Acco
 def test_a_dup_to_the_byte() -> None:
     """Every buffer is in its context's row, shared weights once; the rows add up to the total."""
     barriers = make_barriers(_DUP)
+    first = _row(weights=8, internal=3, register_commands=2, task_list=1, io=2)
+    copy_bytes = 128
     assert _account(_DUP, barriers, _dup_ledger(barriers)) == Account(
         source="ledger",
         contexts=(
-            _row(weights=8, internal=3, register_commands=2, task_list=1, io=2),
+            msgspec.structs.replace(
+                first,
+                register_commands_bytes=2 * PAGE - copy_bytes,
+                task_list_copy_bytes=copy_bytes,
+            ),
             _row(internal=3, register_commands=2, task_list=1, io=2),
         ),
         unattributed_bytes=0,

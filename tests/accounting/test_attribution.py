@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from reusebench.accounting.attribution import BufferPart, attribute
-from reusebench.accounting.ledger import Ledger
+from reusebench.accounting.ledger import Ledger, Read
 from reusebench.measured.plan import DUP, INTERNAL, SHARED_WEIGHTS, WEIGHTS, Context, Plan, Step
 from reusebench.measured.runtimes.base import Allocation
 from tests.accounting.hand_made import (
@@ -87,17 +87,18 @@ def test_only_what_lives_is_attributed() -> None:
 def test_the_buffers_of_an_init() -> None:
     """Without submits, flags and sizes tell the task list and internal memory.
 
-    The rest is weights and register commands. Without a buffer of its own, as with librknnmrt,
-    internal memory is in the same buffer.
+    The rest is weights, register commands and a copy of the task list. Without a buffer of its own,
+    as with librknnmrt, internal memory is in the same buffer.
     """
     made = during(make_barriers(_LOADS), "context", 1)
-    tasks = make_buffer(1, 100, made, flags=3 | KERNEL_MAPPING)
+    tasks = make_buffer(1, PAGE - 20, made, flags=3 | KERNEL_MAPPING)
     large = make_buffer(2, 12 * PAGE, made)
     internal = make_buffer(3, ACCOUNT["internal_bytes"], made)
     assert _parts(_LOADS, make_ledger(tasks, large, internal)) == [
         (1, 1, "task_list", 1),
         (2, 1, "weights", 8),
-        (2, 1, "register_commands", 4),
+        (2, 1, "task_list_copy", 1),
+        (2, 1, "register_commands", 3),
         (3, 1, "internal", 3),
     ]
     assert _parts(_LOADS, make_ledger(large)) == [
@@ -220,18 +221,106 @@ def test_internal_memory_is_recognised_by_its_size(
 ) -> None:
     """Internal memory has the reported size, rounded up to a page; zero bytes match no buffer."""
     ledger = make_ledger(make_buffer(1, size, during(make_barriers(_LOADS), "context", 0)))
-    ((_, _, name, _),) = _parts(
+    (_, _, name, _), *padding = _parts(
         _LOADS, ledger, accounts={0: {**ACCOUNT, "internal_bytes": internal}}
     )
     assert name == component
+    assert {name for _, _, name, _ in padding} <= {"padding"}
 
 
 def test_parts_keep_every_byte() -> None:
-    """Weights leave the rest of their buffer to the register commands."""
+    """Weights leave the requested rest of their buffer to the register commands."""
     barriers = make_barriers(_DUP, accounts={0: {**ACCOUNT, "weights_bytes": 8 * PAGE - 123}})
     steady = barriers[steady_of(barriers)]
     ledger = make_ledger(make_buffer(1, 9 * PAGE - 7, during(barriers, "context", 0)))
     assert attribute(_DUP, barriers, ledger, steady.at_ns) == [
         BufferPart(1, 0, "weights", 8 * PAGE - 123),
-        BufferPart(1, 0, "register_commands", PAGE + 123),
+        BufferPart(1, 0, "register_commands", PAGE + 123 - 7),
+        BufferPart(1, 0, "padding", 7),
     ]
+
+
+#: Bytes that librknnrt 2.3.2 requested and reported for networks on virtual boards: the buffer with
+#: the weights, the weights, the distance of the first register commands from its beginning, and the
+#: task list; last its own `regcmdbuffer size`.
+_LIBRKNNRT = {
+    "RK3588, MobileNetV2": (4061120, 3697472, 3697472, 14080, 349568),
+    "RK3588, a convolution": (13248, 6144, 6144, 440, 6656),
+    "RK3588, a sum, without weights": (4096, 0, 0, 240, 3840),
+    "RK3576, MobileNetV2, constants beside the weights": (4038976, 3731136, 3770112, 9280, 259584),
+    "RK3566, a frame, constants beside the weights": (160320, 192, 5312, 21280, 133696),
+    "RV1126B, MobileNetV2, constants beside the weights": (3835328, 3731136, 3770112, 2200, 62976),
+}
+
+
+def _loaded(name: str, core: int | None = None) -> tuple[Plan, Any, Ledger]:
+    """Return a plan of one context, its barriers, and its ledger, as librknnrt does it."""
+    asked, weights, start, tasks, _ = _LIBRKNNRT[name]
+    plan = make_plan(Context(0, 0, core=core), cores=2)
+    barriers = make_barriers(plan, accounts={0: {**ACCOUNT, "weights_bytes": weights}})
+    made = during(barriers, "context", 0)
+    reads = [Read("0x0010", 2, "live", 1, lowest_bytes=start)]
+    if weights:
+        reads.append(weights_in(2))
+    ledger = make_ledger(
+        make_buffer(1, tasks, made),
+        make_buffer(2, asked, made),
+        make_buffer(3, ACCOUNT["internal_bytes"], made),
+        submits=[make_submit(1, 2, *reads)],
+    )
+    return plan, barriers, ledger
+
+
+def _sizes(plan: Plan, barriers: Any, ledger: Ledger) -> dict[str, int]:
+    """Return the parts of the second buffer."""
+    steady = barriers[steady_of(barriers)]
+    parts = attribute(plan, barriers, ledger, steady.at_ns)
+    return {part.component: part.size_bytes for part in parts if part.buffer == 2}
+
+
+@pytest.mark.parametrize("name", _LIBRKNNRT)
+def test_register_commands_are_what_the_library_calls_so(name: str) -> None:
+    """Weights, constants, a copy of the task list and padding are no register commands."""
+    asked, weights, start, tasks, commands = _LIBRKNNRT[name]
+    sizes = _sizes(*_loaded(name))
+    assert sizes.pop("register_commands") == commands
+    assert sizes.pop("weights", 0) == weights
+    assert sizes.pop("other", 0) == start - weights
+    assert 0 <= sizes.pop("task_list_copy") - tasks < 64
+    assert sizes.pop("padding", 0) == -asked % PAGE
+    assert sizes == {}
+
+
+def test_a_context_of_another_core_does_not_show_where_commands_begin() -> None:
+    """A core may have commands of its own behind those of the first one."""
+    name = "RK3576, MobileNetV2, constants beside the weights"
+    sizes = _sizes(*_loaded(name, core=1))
+    assert "other" not in sizes
+    assert sum(sizes.values()) == -(-_LIBRKNNRT[name][0] // PAGE) * PAGE
+
+
+def test_a_dup_has_register_commands_and_padding_alone() -> None:
+    """The buffer of a dup holds neither weights nor a copy of the task list."""
+    barriers = make_barriers(_DUP)
+    made = during(barriers, "context", 1)
+    ledger = make_ledger(
+        make_buffer(1, 2440, made, flags=3 | KERNEL_MAPPING), make_buffer(2, 45568, made)
+    )
+    assert _sizes(_DUP, barriers, ledger) == {"register_commands": 45568, "padding": 3584}
+
+
+def test_librknnmrt_has_no_copy_of_the_task_list() -> None:
+    """Its buffer holds register commands, weights and internal memory."""
+    barriers = make_barriers(
+        _LOADS, accounts={0: {"weights_bytes": 86400, "internal_bytes": 61440, "dma_bytes": 159744}}
+    )
+    made = during(barriers, "context", 0)
+    ledger = make_ledger(
+        make_buffer(1, 448, made, flags=2 | KERNEL_MAPPING), make_buffer(2, 157632, made)
+    )
+    assert _sizes(_LOADS, barriers, ledger) == {
+        "weights": 86400,
+        "internal": 61440,
+        "register_commands": 9792,
+        "padding": 2112,
+    }

@@ -93,7 +93,7 @@ def test_submits_are_read_with_all_their_reads() -> None:
     }
     ledger = read_ledger(_lines(_create(1, at_ns=10), event))
     expected = (
-        Read("0x1110", 2, "dead", 3),
+        Read("0x1110", 2, "dead", 3, lowest_bytes=0),
         Read("0x1110", 0, "unknown", 3),
         Read("0x1110", 0, "unknown", 3, 2, PAGE),
     )

@@ -54,6 +54,7 @@ _WITH_CREATE_MEM2 = "2.1"
 #: The library's debug level at which it logs each buffer that it allocates.
 _LOGGING = {"RKNN_LOG_LEVEL": "4"}
 _LOGGED_BUFFER = re.compile(r"allocated? memory.*?[, ]size ?[:=] ?(\d+), aligned size ?[:=] ?(\d+)")
+_LOGGED_COMMANDS = re.compile(r"regcmdbuffer size: (\d+)")
 
 
 #: One chip that each library knows, and some that only newer ones know.
@@ -253,6 +254,19 @@ def test_the_ledger_is_what_was_allocated(board: Board, walked: Callable[[str], 
         assert account.left_bytes == 0
         assert [finding for finding in account.findings if finding.kind in WRONG_READS] == []
         assert run.ledger.submits, "no job was seen, so nothing was verified"
+
+
+def test_register_commands_are_those_that_the_library_logs(
+    board: Board, walked: Callable[[str], Walked]
+) -> None:
+    """Each context has the size that the library logs as `regcmdbuffer size`, to the byte."""
+    if board.is_mini:
+        pytest.skip("librknnmrt does not log it")
+    if board.is_old:
+        pytest.skip(f"librknnrt {board.library.version} has weights in buffers of their own")
+    for run in _runs(walked, board):
+        logged = [int(size) for size in _LOGGED_COMMANDS.findall(run.log)]
+        assert run.component("register_commands") == logged, run.plan.scenario
 
 
 def test_the_library_and_the_ledger_agree(board: Board, walked: Callable[[str], Walked]) -> None:

@@ -73,6 +73,8 @@ def _account(plan: Plan, is_mini: bool) -> Account:
             "internal": internal,
             "register_commands": registers - _FEWER * has_outside,
             "task_list": 1,
+            "task_list_copy": 1 * (context.mechanism == LOAD and not has_outside),
+            "padding": 1,
             "io": tensors,
             "other": 0,
         }

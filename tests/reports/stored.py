@@ -12,7 +12,7 @@ import msgspec
 from reusebench.accounting.account import Account
 from reusebench.accounting.ledger import Ledger
 from reusebench.accounting.sharing import Shared
-from reusebench.accounting.sizes import ContextMemory
+from reusebench.accounting.sizes import COMMAND_BUFFER, ContextMemory
 from reusebench.harness.measuring.repeat import Repeat
 from reusebench.harness.measuring.result_building import Provenance, build_result
 from reusebench.measured.messages import Message
@@ -69,6 +69,8 @@ NPU_SIZES = {
     "internal": 2 * MIB,
     "register_commands": MIB,
     "task_list": MIB // 16,
+    "task_list_copy": 0,
+    "padding": 0,
     "io": 15 * MIB // 16,
     "other": 0,
 }
@@ -262,7 +264,7 @@ def account_with(contexts: Sequence[ContextMemory], account: Account) -> Account
 def runtime_account(plan: Plan) -> Account:
     """Return an account by the runtime, which tells only weights and internal memory apart."""
     ledger = npu_account(plan, source="runtime", peak_bytes=None, left_bytes=None, shared=())
-    other_bytes = NPU_SIZES["register_commands"] + NPU_SIZES["task_list"]
+    other_bytes = NPU_SIZES["task_list"] + sum(NPU_SIZES[name] for name in COMMAND_BUFFER)
     contexts = [
         ContextMemory(context.weights_bytes, context.internal_bytes, other_bytes=other_bytes)
         for context in ledger.contexts

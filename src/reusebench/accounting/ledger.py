@@ -84,6 +84,9 @@ class Read(msgspec.Struct, frozen=True):
     after: Optional[int] = None
     #: Unknown addresses only: the distance of the lowest address from the end of that buffer.
     past_end_bytes: Optional[int] = None
+    #: Distance of the lowest address from the beginning of `buffer`; None for unknown addresses,
+    #: and in ledgers older than this field.
+    lowest_bytes: Optional[int] = None
 
 
 class Submit(msgspec.Struct, frozen=True):
@@ -180,6 +183,7 @@ class _EventRead(msgspec.Struct, frozen=True):
     buffer: _Number
     state: Literal["live", "dead", "unknown"]
     count: _Long
+    lowest: Optional[_Long] = None
     after: Optional[_Number] = None
     past_end: Optional[_Long] = None
 
@@ -299,5 +303,6 @@ class _Reader:
         reads = []
         for read in event.reads:
             addresses = (read.register, read.buffer, read.state, read.count)
-            reads.append(Read(*addresses, read.after, read.past_end))
+            lowest_bytes = read.lowest if read.buffer else None
+            reads.append(Read(*addresses, read.after, read.past_end, lowest_bytes))
         self.submits.append(Submit(event.at_ns, event.task_buffer, event.registers, tuple(reads)))

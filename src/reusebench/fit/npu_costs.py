@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from reusebench.accounting.sizes import COMPONENTS, ContextMemory
+from reusebench.accounting.sizes import COMMAND_BUFFER, COMPONENTS, ContextMemory
 from reusebench.fit.layouts import NO_REUSE, ContextGroup, Form, Layout
 from reusebench.fit.prediction import Prediction, frames_per_s
 from reusebench.fit.study import TENSORS, WEIGHTS, Study, forms
@@ -269,4 +269,4 @@ def _raise_to(internal: list[int], group: ContextGroup, size_bytes: int) -> None
 
 def _unshared_bytes(cost: _Cost) -> int:
     """Return the size of an additional context without weights, internal memory and tensors."""
-    return sum(cost.further[component] for component in ("register_commands", "task_list", "other"))
+    return sum(cost.further[component] for component in (*COMMAND_BUFFER, "task_list", "other"))

@@ -121,6 +121,8 @@ def test_components_that_the_runtime_does_not_tell_apart_are_empty(tmp_path: Pat
     assert {name for name in COMPONENTS if account.sizes[name] is None} == {
         "register_commands",
         "task_list",
+        "task_list_copy",
+        "padding",
         "io",
     }
     assert (account.peak, account.left) == (None, None)

@@ -11,6 +11,7 @@ from reusebench.accounting.account import Account
 from reusebench.measured.plan import MECHANISMS, Plan
 from reusebench.reports.base.texts import Texts, texts_of
 from reusebench.reports.versions.sentences import version_sentences
+from reusebench.reports.versions.table import component_table
 from reusebench.reports.versions.version_changes import ComponentChange, version_changes
 from tests.reports.stored import MIB, MakeAccount, account_with, changed, even, npu_account, result
 from tests.reports.versions.stored_versions import (
@@ -134,3 +135,27 @@ def test_one_repeat_shows_no_change_of_the_application(tmp_path: Path) -> None:
     runs = [[changed(info, runtime_version=version)] for info, version in zip(infos, (OLD, NEW))]
     (sentence,) = version_sentences(version_set(store_versions(tmp_path, *runs)), ENGLISH)
     assert "one repeat of each shows no noise" in sentence
+
+
+def test_results_of_earlier_versions_have_no_change_of_their_own(tmp_path: Path) -> None:
+    """An account that has register commands, copy and padding as one is compared by their sum."""
+
+    def whole(plan: Plan) -> Account:
+        account = npu_account(plan)
+        contexts = [context.with_commands_as_one() for context in account.contexts]
+        return account_with(contexts, account)
+
+    def apart(plan: Plan) -> Account:
+        contexts = []
+        account = npu_account(plan)
+        for context in account.contexts:
+            size = (context.register_commands_bytes or 0) - 4096
+            changes = {"register_commands_bytes": size, "padding_bytes": 4096}
+            contexts.append(msgspec.structs.replace(context, **changes))
+        return account_with(contexts, account)
+
+    old = of_version(tmp_path, OLD, account=whole)
+    new = of_version(tmp_path, NEW, account=apart)
+    (change,) = version_changes(version_set(store_versions(tmp_path, old, new)))
+    assert (change.npu, change.components) == ((), ())
+    assert component_table(version_set(tmp_path), ENGLISH) is None
